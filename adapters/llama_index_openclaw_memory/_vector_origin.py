@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from openclaw_memory.documents import Documents
     from openclaw_memory.types import Matrix
 
-# The source of vectors whose model is unknown: they are kept in the files of their nodes, and cannot be made again.
+# The source of vectors whose model is unknown: they are in the index alone, and made again once it is named.
 UNKNOWN_SOURCE = VectorSource("given", "given")
 # Two vectors of one text by one model are as like as this, whatever rounding and batches do to them.
 _SAME = 0.99
@@ -81,8 +81,20 @@ class VectorOrigins:
     def model_there(self) -> str | None:
         """The model whose vectors the nodes came with, read once a call; None if they came with none."""
         embedder = self.theirs or self._own()
+        if embedder is None:
+            return self.documents.vector_identity()
         # The source that makes lost vectors again comes before the search that would miss them.
-        return self.documents.vector_identity(None if embedder is None else source_by(embedder))
+        source = source_by(embedder)
+        there = self.documents.vector_identity(source)
+        if there != UNKNOWN_SOURCE.identity:
+            return there
+        try:
+            is_it = self.documents.adopt(source, source_by(embedder, MetadataMode.NONE))
+        except EmbedderError:
+            if self.theirs is not None:
+                raise
+            return there
+        return self.documents.vector_identity() if is_it else there
 
     def of_nodes(self, nodes: Sequence[BaseNode]) -> VectorSource:
         """Return the source of the embeddings that nodes come with: `UNKNOWN_SOURCE` if no known model made them.
@@ -105,6 +117,7 @@ class VectorOrigins:
                     "names, does not make of its text: embed with store.embedding, as store.as_index() does, or name "
                     "what made it: OpenClawVectorStore(memory, embed_model=...)"
                 )
+            _ = made_by is not UNKNOWN_SOURCE and self.model_there  # vectors whose model was not named may be of it too
             return made_by
         is_own = self.theirs is not None or self.model_there == embedder.identity
         if self.theirs is None and self.model_there is None:
@@ -127,7 +140,14 @@ class VectorOrigins:
         Raises:
             EmbedderError: It is another one.
         """
-        if asked is not None and (there := self.model_there) not in {None, asked}:
+        there = self.model_there if asked is not None else None
+        if there == UNKNOWN_SOURCE.identity != asked:
+            raise EmbedderError(
+                f"the nodes that are there came with vectors of a model that was not named, and {asked!r} does not "
+                "make the same of their texts: name the one that made them, OpenClawVectorStore(memory, "
+                "embed_model=...), or delete those nodes and add them again"
+            )
+        if there not in {None, asked}:
             raise EmbedderError(
                 f"this search is by vectors of {asked!r}, the nodes that are there came with some of {there!r}, and "
                 "the two cannot be compared: search with that model, OpenClawVectorStore(memory, embed_model=...), or "

@@ -76,7 +76,7 @@ class OpenClawVectorStore(BasePydanticVectorStore):
             memory: The memory that holds the nodes, or what chooses that of each run, see `memory_tools`.
             embed_model: The model that makes the vectors of nodes, if it is not the memory's own embedder. It makes
                 them again for a file that a person has changed, and when the index is gone. Vectors of a model that is
-                not named are kept in the files.
+                not named are in the index alone; naming it later is enough.
             fields: Further fields of the pydantic class: `session_key` says where answers are read, as for
                 `memory_tools`; by default it is the `session_key` of LlamaIndex's `instrument_tags` around each call.
                 `collection` names a collection: its nodes lie in `memory/notes/<collection>/` with ids of their own,
@@ -114,7 +114,12 @@ class OpenClawVectorStore(BasePydanticVectorStore):
             Path(folder).expanduser().mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
             raise WorkspaceError(f"the folder {folder} cannot be made ({error.strerror}): name another one") from error
-        return cls(Memory.open(folder), embed_model, **fields)
+        memory = Memory.open(folder)
+        try:
+            return cls(memory, embed_model, **fields)
+        except BaseException:
+            memory.close()  # nobody else could
+            raise
 
     @classmethod
     def class_name(cls) -> str:

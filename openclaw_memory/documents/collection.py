@@ -7,6 +7,7 @@ from contextlib import suppress
 from copy import copy
 from dataclasses import replace
 from functools import cache, partial
+from heapq import merge
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
@@ -31,7 +32,7 @@ from openclaw_memory.documents.validation import (
     unit_of,
     unit_rows,
 )
-from openclaw_memory.documents.vectors import DocumentVectors, row_identity, vector_of_file
+from openclaw_memory.documents.vectors import DocumentVectors, vector_of_file
 from openclaw_memory.errors import (
     EmbedderError,
     InvalidInputError,
@@ -257,43 +258,43 @@ class Documents:
         return [one.id for one in added]
 
     def _put(
-        self, added: Sequence[Document], about: Sequence[Mapping[str, Any]], vectors: tuple[str, int] | None = None
+        self,
+        added: Sequence[Document],
+        about: Sequence[Mapping[str, Any]],
+        vectors: Sequence[tuple[str, int]] = (),
     ) -> Upserted:
-        """Write documents with more fields `about` each; `vectors` are the model and dimensions of their vectors."""
+        """Write documents with more fields `about` each; `vectors` as for `upsert`."""
         wanted = {
             self._key(one.id): ({"metadata": one.metadata, **one.fields, **more}, one.text)
             for one, more in zip(added, about, strict=True)
         }
         upserted: Upserted = self.files._apply(documents.upsert, wanted, self._places.look, vectors)
         written = replace(upserted, paths={parts_of(key)[1]: path for key, path in upserted.paths.items()})
-        if written and vectors is None:
+        if written and not vectors:
             self._places.sync(written.was_followed, written.changed)
         return written
 
     def _put_with_vectors(self, added: Sequence[Document], rows: Matrix, source: VectorSource) -> None:
         import numpy as np
 
-        model, units = (source.identity, rows.shape[1]), unit_rows(rows)
-        above = [above_text(row, source.identity, in_file=source.make is None) for row in rows]
-        written = self._put(added, above, model)
+        units = unit_rows(rows)
+        like = [(model, rows.shape[1]) for model in self._vectors.models(source.identity)]
+        keyed = [above_text(row, source.identity, one.text) for row, one in zip(rows, added, strict=True)]
+        above = keyed if source.make is None else [above_text(row, source.identity) for row in rows]
+        written = self._put(added, above, like)
         latest = {one.id: at for at, one in enumerate(added)}
         same = [at for doc_id, at in latest.items() if written.paths[doc_id] not in written.changed]
         stored = self.vectors(self.get([added[at].id for at in same]), source.identity) if same else []
-        # What the source would not make again of this document is kept in its file.
+        # What the source would not make again of this document has a key of its own.
         odd = [
             at
             for at, row in zip(same, stored, strict=True)
             if row is not None and float(np.linalg.norm(row - units[at])) > UNLIKE
         ]
+        embeddings = dict(written.embeddings)
         if source.make is not None and odd:
-            self._put(
-                [added[at] for at in odd], [above_text(rows[at], source.identity, in_file=True) for at in odd], model
-            )
-        keys = {
-            one.key: units[latest[doc_id]]
-            for doc_id, path in written.paths.items()
-            if (one := written.embeddings[path]).vector is None and latest[doc_id] not in odd
-        }
+            embeddings |= self._put([added[at] for at in odd], [keyed[at] for at in odd], like).embeddings
+        keys = {embeddings[path].key: units[latest[doc_id]] for doc_id, path in written.paths.items()}
         identity = f"{source.identity}#{rows.shape[1]}"
 
         def prepare(store: Store) -> None:
@@ -503,7 +504,8 @@ class Documents:
 
         Raises:
             QueryError: k is less than 1, or the vector does not consist of numbers.
-            EmbedderError: The vector has other dimensions than those it is compared with, or is not finite.
+            EmbedderError: The vector has other dimensions than those it is compared with, or is not finite; or all
+                vectors of a model that nobody named are lost.
         """
         check_k(k)
         unit, counts = unit_of(vector), self._counts(where)
@@ -528,6 +530,8 @@ class Documents:
                 self._service.sync(wait=0)
             self._vectors.restore()
             found, _, _ = self._reading(search)
+        if not found:
+            self._vectors.check_not_lost(identity)
         return found
 
     def vectors(self, found: Sequence[Document], identity: str | None = None) -> list[Vector | None]:
@@ -543,8 +547,8 @@ class Documents:
         import numpy as np
 
         def all_of(store: Store) -> list[Vector | None]:
-            own = row_identity(store.identities(), identity) if identity is not None else None
-            ids = [[] if own is None else [row.id for row in store.file_chunks(one.path, own)][:1] for one in found]
+            own = [] if identity is None else self._vectors.row_identities(store.identities(), identity)
+            ids = [[row.id for name in own for row in store.file_chunks(one.path, name)][:1] for one in found]
             rows = store.vectors([*chain.from_iterable(ids)])
             if identity is None or _is_of(store, identity):
                 lacking = [at for at, own_id in enumerate(ids) if not rows.keys() & set(own_id)]
@@ -566,6 +570,24 @@ class Documents:
         """
         self._vectors.take(vector_source)
         return self._vectors.restore()
+
+    def adopt(self, *sources: VectorSource) -> bool:
+        """Count vectors whose model nobody named as those of a model, if that makes the same of one stored text.
+
+        They are then found, and made again if they are lost, by that model, as long as the memory is open; nothing is
+        written. If all of them are lost, there is nothing to compare: the model counts as theirs.
+
+        Args:
+            sources: The model, once for each way in which it may have made them, such as with the metadata or without.
+
+        Returns:
+            Whether there are such vectors, and they are of this model.
+
+        Raises:
+            EmbedderError: The model failed.
+        """
+        self._service.check_open()
+        return self._vectors.adopt(sources)
 
     def missing_vectors(self) -> int:
         """Return how many documents cannot be found by the vectors they came with; `damaged` says why."""
@@ -635,23 +657,23 @@ class Documents:
         wanted: int,
     ) -> list[tuple[Document, float]]:
         """Answer `vector_search` with an identity from one state of the index, whose `identities()` are `there`."""
-        own = row_identity(there, identity)
-        found: list[tuple[Document, float]] = []
-        if own is not None:
-            check_question(unit, int(own.rpartition("#")[2]))
-            by_vector = partial(store.search_vector, unit, identity=own)
-            hits = stored_hits(store, by_vector, wanted)
-            found = distinct(((self._of_model(hit.path, identity), score) for hit, score in hits), k, where)
+        own = self._vectors.row_identities(there, identity)
+        for name in own:
+            check_question(unit, int(name.rpartition("#")[2]))
+        by_model = [stored_hits(store, partial(store.search_vector, unit, identity=name), wanted) for name in own]
+        hits = merge(*by_model, key=lambda hit: -hit[1])
+        models = self._vectors.models(identity)
+        found = distinct(((self._of_models(hit.path, models), score) for hit, score in hits), k, where)
         if not _is_of(store, identity):
             return found
         least = found[-1][1] if len(found) == k else -1.0
-        has_own = cache(lambda path: own is not None and vector_of_file(store, path, own) is not None)
+        has_own = cache(lambda path: any(vector_of_file(store, path, name) is not None for name in own))
         others = self._by_chunks(store, unit, k, where, least, has_own)
         return sorted([*found, *others], key=lambda pair: -pair[1])[:k]
 
-    def _of_model(self, path: str, identity: str) -> Document | None:
+    def _of_models(self, path: str, models: Sequence[str]) -> Document | None:
         document = self.read(path)
-        return document if document is not None and document.model == identity else None
+        return document if document is not None and document.model in models else None
 
     def _hits(self, hits: Iterable[tuple[StoredChunk, float]]) -> Iterator[tuple[Document | None, float]]:
         """Yield the documents that hold these chunks."""

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from base64 import b64encode
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from openclaw_memory.errors import EmbedderError, InvalidInputError, QueryError
-from openclaw_memory.text.front_matter import EMBEDDING, MODEL, VECTOR
+from openclaw_memory.text.front_matter import EMBEDDING, KEY, MODEL, key_of_vector
 from openclaw_memory.types import Document, Hit, Store, StoredChunk
 from openclaw_memory.workspace.document_cache import CachedDocument, copied, parts_of
 from openclaw_memory.workspace.documents import name_of
@@ -76,10 +75,13 @@ def rows_of(vectors: Any, count: int) -> Matrix:
     return rows
 
 
-def above_text(row: Vector, model: str, *, in_file: bool) -> dict[str, Any]:
-    """Return what the front matter says of a document's vector; with the vector itself if `in_file`."""
+def above_text(row: Vector, model: str, text: str | None = None) -> dict[str, Any]:
+    """Return what the front matter says of a document's vector; with its key if it came with a `text`.
+
+    Without a key the vector is that of the file as it is, and is made again after each change.
+    """
     about = {MODEL: model, "dims": len(row)}
-    return {EMBEDDING: {**about, VECTOR: b64encode(row.astype("<f4").tobytes()).decode()} if in_file else about}
+    return {EMBEDDING: about if text is None else {**about, KEY: key_of_vector(row.astype("<f4").tobytes(), text)}}
 
 
 def check_question(unit: Vector, dims: int) -> None:

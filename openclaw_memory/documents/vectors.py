@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from openclaw_memory import _forks
@@ -12,6 +13,7 @@ from openclaw_memory._log import warn
 from openclaw_memory.documents.validation import document_in, rows_of, unit_rows
 from openclaw_memory.errors import EmbedderError, OpenClawMemoryError
 from openclaw_memory.indexing.staleness import PATIENCE_SECONDS
+from openclaw_memory.text.front_matter import UNNAMED, came_with
 from openclaw_memory.types import Document, Store, VectorSource
 from openclaw_memory.workspace.document_cache import DocumentCache
 from openclaw_memory.workspace.paths import DOCUMENTS_FOLDER
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
     from openclaw_memory.types import Matrix, Vector
     from openclaw_memory.workspace import Workspace
 
+# Two vectors of one text by one model are as like as this, whatever rounding and batches do to them.
+_SAME = 0.99
 _DOCUMENTS_AT_ONCE = 1000  # in one call of what makes vectors, and in one transaction
 
 
@@ -46,6 +50,60 @@ class DocumentVectors:
         self._tried: object = None  # when, and with what missing, it was tried in vain
         self._said: list[str] = []
         self._making = _forks.lock()
+        self._adopted: str | None = None  # the model that the unnamed one was found to be
+        # Of models that were compared with it: the path and key of the document by which, and whether they are alike.
+        self._compared: dict[str, tuple[str, str, bool]] = {}
+
+    def models(self, identity: str) -> list[str]:
+        """Return a model, and the unnamed one if its vectors were found to be of this model."""
+        return [identity, *([UNNAMED] if self._adopted == identity else [])]
+
+    def row_identities(self, there: Mapping[str, tuple[int, int]], model: str) -> list[str]:
+        """Return the identities of the rows that are vectors of a model; all have the same dimensions."""
+        own = [name for one in self.models(model) if (name := row_identity(there, one)) is not None]
+        return [name for name in own if name.rpartition("#")[2] == own[0].rpartition("#")[2]]
+
+    def adopt(self, sources: Sequence[VectorSource]) -> bool:
+        """Do as `Documents.adopt` says. What was found is remembered until the document compared is another one."""
+        there = self._there()
+        rows = row_identity(there, UNNAMED)
+        if rows is None or not sources:
+            return False
+        model = sources[0].identity
+        if model in self._compared:
+            path, key, is_alike = self._compared[model]
+            seen = self._cache.try_load(path)
+            if seen is not None and seen.embedding is not None and seen.embedding.key == key:
+                return is_alike
+        self._adopted = None if self._adopted == model else self._adopted
+        sample = next(self._samples(rows, has_any=there[rows][1] > 0), None)
+        if sample is None:
+            return False
+        path, key, document, stored = sample
+        alike = next((one for one in sources if _is_by(one, document, stored, int(rows.rpartition("#")[2]))), None)
+        self._compared[model] = path, key, alike is not None
+        if alike is not None:
+            self._adopted, self._source, self._tried = model, alike, None
+        return alike is not None
+
+    def _samples(self, rows: str, *, has_any: bool) -> Iterator[tuple[str, str, Document, Vector | None]]:
+        """Yield documents with a text and a vector of the unnamed model; without the vector unless `has_any`."""
+        for path, _ in notes_below(self._workspace.root, DOCUMENTS_FOLDER, self._workspace.rules):
+            seen = self._cache.try_load(path)
+            if seen is None or seen.embedding is None or seen.embedding.identity != rows:
+                continue
+            document = document_in(path, seen)
+            if document is None or not document.text.strip() or not came_with(seen.embedding, document.text):
+                continue
+            stored = self._reading(partial(vector_of_file, path=path, identity=rows)) if has_any else None
+            if not has_any or (stored is not None and stored.any()):
+                yield path, seen.embedding.key, document, stored
+
+    def check_not_lost(self, model: str) -> None:
+        """Raise EmbedderError if the vectors of the unnamed model are asked for, and all of them are lost."""
+        there = self._there() if UNNAMED in self.models(model) else {}
+        if any(rows for rows, _ in there.values()) and not any(found for _, found in there.values()):
+            raise EmbedderError("; ".join(_lines(self._missing(there))))
 
     def use(self, source: VectorSource | None) -> None:
         """Use this source, or the latest one, to make lost vectors again, even if it failed just now."""
@@ -111,7 +169,8 @@ class DocumentVectors:
     def _model(self, there: Mapping[str, tuple[int, int]]) -> str | None:
         models: Counter[str] = Counter()
         for identity, (rows, _) in sorted(there.items()):
-            models[identity.rpartition("#")[0]] += rows
+            model = identity.rpartition("#")[0]
+            models[self._adopted or model if model == UNNAMED else model] += rows
         if self._source is not None and self._source.identity in models:
             return self._source.identity
         return models.most_common(1)[0][0] if models else None
@@ -120,16 +179,23 @@ class DocumentVectors:
         if len(there) < 2 and all(rows == found for rows, found in there.values()):
             return {}
         model, counts = self._model(there), Counter[str]()
-        own = row_identity(there, model)
+        models = self.models(model or "")
+        own = self.row_identities(there, model or "")
         for identity, (rows, found) in there.items():
             other, _, dims = identity.rpartition("#")
-            if other != model:
+            if other not in models:
                 counts[f"they are of {other!r}, those of the others are of {model!r}: add these again"] += rows
-            elif own is not None and identity != own:
-                counts[f"they have {dims} dimensions, those of the others have {own.rpartition('#')[2]}"] += rows
+            elif own and identity not in own:
+                counts[f"they have {dims} dimensions, those of the others have {own[0].rpartition('#')[2]}"] += rows
             elif found < rows:
                 can_make = self._source is not None and self._source.identity == model and self._failed
                 why = f"only {model!r} can make them again: hand that model in, or add the documents again"
+                if model == UNNAMED:
+                    why = (
+                        "their model was not named, and they were in the index alone: name it, as in "
+                        "OpenClawVectorStore(memory, embed_model=...), and it makes them again, or add the documents "
+                        "again"
+                    )
                 counts[self._failed if can_make else why] += rows - found
         return dict(counts)
 
@@ -141,7 +207,8 @@ class DocumentVectors:
         if source is None or source.make is None:
             return None
         lacking = {name: counts for name, counts in there.items() if counts[1] < counts[0]}
-        lacking = {name: counts for name, counts in lacking.items() if name.rpartition("#")[0] == source.identity}
+        models = self.models(source.identity)
+        lacking = {name: counts for name, counts in lacking.items() if name.rpartition("#")[0] in models}
         attempt = (source.identity, lacking, time.monotonic() // PATIENCE_SECONDS)
         return attempt if lacking and attempt != self._tried else None
 
@@ -153,7 +220,7 @@ class DocumentVectors:
         self._tried, self._failed = attempt, ""
         made = 0
         try:
-            for identity, documents in self._gone(source.identity).items():
+            for identity, documents in self._gone(self.models(source.identity)).items():
                 for first in range(0, len(documents), _DOCUMENTS_AT_ONCE):
                     keys = [*documents][first : first + _DOCUMENTS_AT_ONCE]
                     self._add(keys, _made(source, [documents[key] for key in keys]), identity)
@@ -164,12 +231,12 @@ class DocumentVectors:
             self._tried = None if made else attempt
         return made > 0
 
-    def _gone(self, model: str) -> dict[str, dict[str, Document]]:
-        """Return the documents whose vectors of a model are lost and not in their files, by identity and key."""
+    def _gone(self, models: Sequence[str]) -> dict[str, dict[str, Document]]:
+        """Return the documents whose vectors of models are lost and not in their files, by identity and key."""
         wanted: dict[str, dict[str, Document]] = {}
         for path, _ in notes_below(self._workspace.root, DOCUMENTS_FOLDER, self._workspace.rules):
             seen = self._cache.try_load(path)
-            if seen is None or seen.embedding is None or seen.embedding.model != model or seen.embedding.vector:
+            if seen is None or seen.embedding is None or seen.embedding.model not in models or seen.embedding.vector:
                 continue
             if (document := document_in(path, seen)) is not None:
                 wanted.setdefault(seen.embedding.identity, {})[seen.embedding.key] = document
@@ -215,6 +282,16 @@ def _made(source: VectorSource, documents: Sequence[Document]) -> Matrix:
         raise EmbedderError(
             f"{source.identity!r} could not make them again: {type(error).__name__}: {error}"
         ) from error
+
+
+def _is_by(source: VectorSource, document: Document, stored: Vector | None, dims: int) -> bool:
+    """Whether a source makes this vector of a document; if there is none, whether it makes one of as many dimensions.
+
+    Raises:
+        EmbedderError: As `_made`.
+    """
+    made = _made(source, [document])[0]
+    return made.shape == (dims,) and (stored is None or float(made @ stored) > _SAME)
 
 
 def _lines(missing: Mapping[str, int]) -> list[str]:

@@ -21,9 +21,10 @@ VERSION = 1
 MAX_BLOCK = 64 * 1024  # characters of a value that people wrote over several lines; each level copies it
 MAX_DEPTH = 64  # of values in values: what is nested deeper could not be read again everywhere
 
-# The field that says whose vector came with a document, and in it the vector itself, float32 in base64, where nothing
-# could make it again.
-EMBEDDING, MODEL, VECTOR = "embedding", "model", "vector"
+# The field that says whose vector came with a document, and in it the key of that vector in the index, where the text
+# does not tell which it is. Earlier versions wrote the vector itself there, float32 in base64.
+EMBEDDING, MODEL, KEY, VECTOR = "embedding", "model", "key", "vector"
+UNNAMED = "given"  # the identity of vectors whose model nobody named
 PART_OF = "part_of"  # the field that names what the document is a part of, such as the file that a node was cut from
 SHOWN_VECTOR = "…"  # what is shown in its place: thousands of characters that say nothing
 
@@ -36,6 +37,7 @@ _WRITTEN = re.compile(r"(?:[a-z_]+: (?:[\[{\"].*|-?\d[\d.eE+-]*|true|false|null)
 # YAML as people write it: a name, plain or in quotation marks, and what follows the colon.
 _FIELD = re.compile(r"""("[^"]*"|'[^']*'|[^\s"'#:\[{&*!|>%@`-][^:]*+)[ \t]*+:(?:[ \t]+(.*)|)""")
 _COMMENT = re.compile(r"(?:^|\s)#.*")
+_HEX, _OF_VECTOR = re.compile("[0-9a-f]{64}"), 40
 _CONSTANTS: Mapping[str, bool | None] = {"true": True, "false": False, "null": None, "~": None}
 # The lines of the field, and in them the vector, as JSON or YAML spell it: at least one float32, which is 8 characters.
 _FIELD_OF_VECTOR = re.compile(rf"""^["']?{EMBEDDING}["']?[ \t]*:.*(?:\n[ \t].*)*""", re.MULTILINE)
@@ -55,8 +57,8 @@ class FrontMatter(NamedTuple):
 class Embedding(NamedTuple):
     """What the front matter of a document says of the vector that came with it.
 
-    `vector` is the vector itself in base64, None if its model can make it again. `key` is the SHA-256 of that vector,
-    or else of the whole file.
+    `vector` is the vector itself in base64, as earlier versions wrote it, None if it is in the index alone. `key` is
+    what the file says (see `key_of_vector`), or else the SHA-256 of that vector, or of the whole file.
     """
 
     model: str
@@ -77,9 +79,24 @@ def embedding_of(file: str, fields: Mapping[str, Any]) -> Embedding | None:
         return None
     dims, vector = said.get("dims"), said.get(VECTOR)
     vector = None if vector is None else str(vector)
-    made_of = file if vector is None else vector
-    key = sha256(made_of.encode("utf-8", "surrogatepass")).hexdigest()
+    key = str(said.get(KEY, ""))
+    if vector is not None or not _HEX.fullmatch(key):
+        key = _digest(file if vector is None else vector)
     return Embedding(str(said[MODEL]), dims if isinstance(dims, int) else 0, key, vector)
+
+
+def key_of_vector(row: bytes, text: str) -> str:
+    """Return the key of a vector that came with a text, as a file names it: digests of both, as hexadecimal digits."""
+    return sha256(row).hexdigest()[:_OF_VECTOR] + _digest(text)[_OF_VECTOR:]
+
+
+def came_with(one: Embedding, text: str) -> bool:
+    """Whether a vector came with this very text; true also where an earlier version did not write that down."""
+    return one.vector is not None or one.key[_OF_VECTOR:] == _digest(text)[_OF_VECTOR:]
+
+
+def _digest(text: str) -> str:
+    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def front_matter_end(text: str) -> int:

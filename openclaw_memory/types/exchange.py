@@ -53,8 +53,7 @@ class VectorSource:
         identity: As that of an `Embedder`.
         model: The name of the model, for people.
         make: Returns the vectors of n documents, shape (n, dims). It is called for documents that a person has changed
-            since, and for all when the index is gone. None if they cannot be made again: they are then stored above the
-            text of their documents.
+            since, and for all when the index is gone. None if they cannot be made again: they are lost with the index.
     """
 
     identity: str

@@ -145,12 +145,12 @@ def upsert(
     rules: FilesConfig,
     documents: Mapping[str, tuple[Mapping[str, Any], str]],
     look: Callable[[Iterable[str]], Whereabouts],
-    vectors: tuple[str, int] | None = None,
+    vectors: Sequence[tuple[str, int]] = (),
 ) -> Upserted:
     """Write documents by their keys, in the files that have them or in new ones; `look` says where these are.
 
-    If a person's file has the name of a new one, the document gets another name. `vectors` is the model whose vectors
-    come with these documents, and their dimensions.
+    If a person's file has the name of a new one, the document gets another name. `vectors` begins with the model
+    whose vectors come with these documents, and their dimensions; others can be compared with it.
 
     Raises:
         InvalidInputError, PathNotAllowedError, WriteError: As `write`.
@@ -159,7 +159,7 @@ def upsert(
     names = {key: path_of(key) for key in documents}
     with writing(root, DOCUMENTS_FOLDER):
         there = look(documents)
-        if vectors is not None:
+        if vectors:
             _check_comparable(vectors, there.models)
         taken: set[str] = set()
         placed: list[Fields] = []
@@ -308,9 +308,9 @@ def _with_embedding(fields: Mapping[str, Any], text: str, old: FrontMatter) -> M
     return {**fields, EMBEDDING: old.fields[EMBEDDING]} if says_nothing or is_shown else fields
 
 
-def _check_comparable(vectors: tuple[str, int], there: AbstractSet[tuple[str, int]]) -> None:
-    model, dims = vectors
-    others = sorted(there - {vectors})
+def _check_comparable(vectors: Sequence[tuple[str, int]], there: AbstractSet[tuple[str, int]]) -> None:
+    model, dims = vectors[0]
+    others = sorted(there - {*vectors})
     if not others:
         return
     other = next((one for one in others if one[0] != model), None)

@@ -1,18 +1,21 @@
 """Documents that came with vectors of their own: found by them, exactly, whatever happens to files and index."""
 
 import dataclasses
+import json
 import os
 import shutil
 import subprocess
 import sys
 import threading
+from base64 import b64encode
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from openclaw_memory import Memory
+from openclaw_memory import Memory, MemoryConfig
+from openclaw_memory.config import ChunkingConfig
 from openclaw_memory.errors import EmbedderError, InvalidInputError, QueryError, SyncBusyError, WorkspaceError
 from openclaw_memory.types import Document, VectorSource
 from openclaw_memory.workspace.document_cache import DocumentCache
@@ -32,7 +35,7 @@ def vectors_of(documents):
 
 
 LETTERS = VectorSource("letters", "letters", vectors_of)
-either = pytest.mark.parametrize("source", [GIVEN, LETTERS], ids=["in the file", "made again"])
+either = pytest.mark.parametrize("source", [GIVEN, LETTERS], ids=["not named", "named"])
 
 
 @pytest.fixture
@@ -121,13 +124,18 @@ def test_vectors_of_zeros_are_near_to_nothing_and_still_there(documents):
     assert sorted(found(documents, [0, 0])) == [("n0", 0.0), ("n1", 0.0)]
 
 
-@either
 @pytest.mark.parametrize("fate", ["closed", "index deleted", "index damaged", "index deleted while open"])
-def test_what_documents_came_with_outlives_the_index(folder, source, fate):
+@pytest.mark.parametrize("was_named", [True, False], ids=["named", "named later"])
+def test_what_documents_came_with_outlives_the_index_where_its_model_is_named(folder, was_named, fate):
+    source = LETTERS
+
+    def adopted(documents):
+        assert was_named or documents.adopt(LETTERS)
+
     with Memory.open(folder, embedder=None) as memory:
-        add(memory.documents, source)
+        add(memory.documents, LETTERS if was_named else GIVEN)
+        adopted(memory.documents)
         before = found(memory.documents, letters(TEXTS[2]))
-        assert ('"vector"' in (folder / NOTES / "n2.md").read_text()) is (source is GIVEN)
         if fate == "index deleted while open":
             shutil.rmtree(folder / ".memory")
             assert found(memory.documents, letters(TEXTS[2]), source=source) == before
@@ -136,11 +144,117 @@ def test_what_documents_came_with_outlives_the_index(folder, source, fate):
     elif fate == "index damaged":
         (folder / ".memory/index.sqlite").write_bytes(b"garbage" * 1000)
     with Memory.open(folder, embedder=None) as memory:
+        adopted(memory.documents)
         assert found(memory.documents, letters(TEXTS[2]), source=source) == before
         assert memory.documents.vector_identity() == source.identity
         assert memory.sync(force=True).ok
         assert found(memory.documents, letters(TEXTS[2]), source=source) == before
         assert memory.documents.missing_vectors() == 0
+
+
+REBUILT = {
+    "sync": lambda _, memory: memory.sync(),
+    "forced": lambda _, memory: memory.sync(force=True),
+    "another file": lambda folder, _: rewrite(folder, "n0", TEXTS[0], "something else"),
+    "moved": lambda folder, _: (folder / NOTES / "n2.md").rename(folder / NOTES / "other.md"),
+}
+
+
+@pytest.mark.parametrize("how", REBUILT)
+def test_vectors_of_an_unnamed_model_live_in_the_index_and_outlast_its_syncs(folder, memory, documents, how):
+    add(documents)
+    before = found(documents, letters(TEXTS[2]))
+    assert all('"vector"' not in path.read_text() for path in (folder / NOTES).glob("*.md"))
+    REBUILT[how](folder, memory)
+    memory.sync()
+    assert found(documents, letters(TEXTS[2])) == before
+    assert documents.damaged(look=True) == []
+
+
+def test_vectors_of_an_unnamed_model_outlast_other_models_and_chunks_of_the_memory(folder):
+    config = MemoryConfig(chunking=ChunkingConfig(max_chars=300))
+    with Memory.open(folder, embedder=None) as memory:
+        add(memory.documents)
+        before = found(memory.documents, letters(TEXTS[2]))
+    for settings_of_memory in ({"embedder": "static"}, {"embedder": None, "config": config}, {"embedder": None}):
+        with Memory.open(folder, **settings_of_memory) as memory:
+            assert memory.sync().ok
+            memory.sync()
+            assert found(memory.documents, letters(TEXTS[2])) == before
+
+
+def test_what_is_lost_with_the_index_is_said_with_what_to_do(folder):
+    with Memory.open(folder, embedder=None) as memory:
+        add(memory.documents)
+    shutil.rmtree(folder / ".memory")
+    with Memory.open(folder, embedder=None) as memory:
+        with pytest.raises(EmbedderError, match=r"4 documents have lost.*not named.*embed_model="):
+            found(memory.documents, letters(TEXTS[0]))
+        assert any("not named" in notice for notice in memory.status().notices)
+        assert "embed_model=" in memory.documents.damaged()[0]
+        assert memory.documents.missing_vectors() == 4
+        assert memory.documents.adopt(LETTERS)
+        assert found(memory.documents, letters(TEXTS[0]), source=LETTERS)[0] == ("n0", pytest.approx(1))
+        assert memory.documents.damaged() == []
+
+
+def test_a_model_that_is_named_later_is_compared_once_and_goes_on(folder, documents):
+    add(documents)
+    asked = []
+
+    def make(wanted):
+        asked.append(len(wanted))
+        return vectors_of(wanted)
+
+    named = VectorSource("letters", "letters", make)
+    before, files = found(documents, letters("mill")), {one: one.read_bytes() for one in (folder / NOTES).iterdir()}
+    assert documents.adopt(named)
+    assert documents.adopt(named)
+    assert asked == [1]
+    assert found(documents, letters("mill"), source=named) == before
+    assert {one: one.read_bytes() for one in (folder / NOTES).iterdir()} == files
+    add(documents, named, [Document("new", "aaaa eeee")])
+    assert found(documents, letters("aaaa eeee"), source=named)[0] == ("new", pytest.approx(1))
+    assert len(ids(documents, letters("mill"), source=named)) == 5
+    assert all(row is not None for row in documents.vectors(list(documents.iterate()), "letters"))
+    assert documents.damaged(look=True) == []
+
+
+def test_a_model_that_makes_other_vectors_is_not_that_of_those_that_are_there(documents):
+    add(documents)
+    asked = []
+
+    def make(wanted):
+        asked.append(len(wanted))
+        return -vectors_of(wanted)
+
+    other = VectorSource("other", "other", make)
+    assert [documents.adopt(other) for _ in range(3)] == [False] * 3
+    assert asked == [1]
+    assert documents.adopt(other, LETTERS) is False, "it was compared"
+    assert documents.adopt(LETTERS)
+    documents.delete([one.id for one in some()])
+    documents.add(some(), -vectors_of(some()), GIVEN)
+    assert documents.adopt(LETTERS) is False, "those that were compared are gone"
+    assert documents.vector_identity() == "given"
+
+
+def test_vectors_in_files_of_earlier_versions_are_read(folder, memory, documents):
+    written_before(folder, documents)
+    memory.sync()
+    shutil.rmtree(folder / ".memory")
+    assert found(documents, letters(TEXTS[0]))[0] == ("n0", pytest.approx(1))
+    assert documents.adopt(LETTERS)
+    add(documents)
+    assert '"vector"' not in (folder / NOTES / "n0.md").read_text()
+
+
+def written_before(folder, documents):
+    """Documents with vectors of an unnamed model, as earlier versions wrote them: in the files."""
+    documents.add(some())
+    for one, row in zip(some(), vectors_of(some()), strict=True):
+        said = json.dumps({"model": "given", "dims": 8, "vector": b64encode(row.astype("<f4").tobytes()).decode()})
+        rewrite(folder, one.id, "metadata:", f"embedding: {said}\nmetadata:")
 
 
 def test_vectors_are_in_the_memory_s_one_index(folder, documents):
@@ -202,10 +316,17 @@ def test_a_document_that_a_person_has_changed_is_embedded_again(folder, memory, 
 
 
 @pytest.mark.parametrize("way", ["by hand", "edit", "add", "put"])
-def test_a_given_vector_stays_with_its_document_whatever_is_done_to_what_is_shown_of_it(folder, memory, documents, way):
-    add(documents)
+@pytest.mark.parametrize("before", [False, True], ids=["in the index", "in the file"])
+def test_a_given_vector_stays_with_its_document_whatever_is_done_to_what_is_shown_of_it(
+    folder, memory, documents, way, before
+):
+    if before:
+        written_before(folder, documents)
+        memory.sync()
+    else:
+        add(documents)
     path, expected = f"{NOTES}/n0.md", ("The mill has burnt down.", {"number": 0})
-    assert '"vector": "…"' in memory.get(path).text
+    assert ('"vector": "…"' in memory.get(path).text) is before
     (one,) = documents.get(["n0"])
     assert one.model == "given"
     if way == "by hand":
@@ -217,9 +338,9 @@ def test_a_given_vector_stays_with_its_document_whatever_is_done_to_what_is_show
         documents.add([dataclasses.replace(one, metadata={"number": 5})])
         expected = (TEXTS[0], {"number": 5})
     else:
-        before = (folder / path).read_bytes()
+        bytes_before = (folder / path).read_bytes()
         documents.files.write(path, *documents.files.read(path))
-        assert (folder / path).read_bytes() == before
+        assert (folder / path).read_bytes() == bytes_before
         fields, text = documents.files.read(path)
         documents.files.write(path, {**fields, "metadata": {"number": 6}}, text)
         expected = (TEXTS[0], {"number": 6})
@@ -320,6 +441,7 @@ def test_a_document_from_elsewhere_that_does_not_fit_is_reported(folder, memory,
     for path in (folder / NOTES).glob("n*.md"):
         path.unlink()
     memory.sync()
+    documents.add([Document("a", "text")], [row], source)
     assert found(documents, row, source=source) == [("a", pytest.approx(1))]
 
 
@@ -345,7 +467,7 @@ def test_documents_with_and_without_vectors_live_side_by_side(documents):
 
 @pytest.mark.parametrize("damage", ["?", "AACAPw==", '"}\n#'], ids=["no base64", "too short", "cut off"])
 def test_a_damaged_vector_in_a_file_is_reported(folder, memory, documents, damage):
-    add(documents)
+    written_before(folder, documents)
     path = folder / NOTES / "n0.md"
     head, _, tail = path.read_text().partition('"vector": "')
     path.write_text(f'{head}"vector": "{damage}{tail[tail.index(chr(34)) :]}')
@@ -391,8 +513,9 @@ def test_of_two_that_add_at_once_with_other_dimensions_one_is_refused(documents)
     assert (sorted(ids(documents, [1.0] * dims)), documents.missing_vectors()) == (sorted(names), 0)
 
 
-def test_while_the_index_is_deleted_again_and_again_every_question_is_answered(folder, documents):
-    add(documents)
+def test_while_the_index_is_deleted_again_and_again_every_question_is_answered(folder, memory, documents):
+    written_before(folder, documents)
+    memory.sync()
     errors, asked, stop = [], threading.Semaphore(0), threading.Event()
 
     def ask():

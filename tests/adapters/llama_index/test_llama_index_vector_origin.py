@@ -1,5 +1,7 @@
 """Whose the vectors of nodes are, and which of them may meet in a search."""
 
+import shutil
+
 import pytest
 from llama_index.core.embeddings import MockEmbedding
 from llama_index.core.schema import ImageNode, TextNode
@@ -54,6 +56,61 @@ def test_vectors_of_another_model_are_refused_and_nothing_is_written(given, memo
     with pytest.raises(EmbedderError, match=r"given.*cannot be compared"):
         other.add([node("new", embedding=[1.0] * 64)])
     assert given.get_nodes(["new"]) == []
+
+
+@pytest.mark.usefixtures("given")
+def test_a_model_that_is_named_later_is_that_of_the_nodes_that_are_there(memory):
+    files = {path: path.read_bytes() for path in (memory.workspace.root / "memory" / "notes").iterdir()}
+    assert not any(b'"vector"' in text for text in files.values())
+    store = OpenClawVectorStore(memory, embed_model=WORDS)
+    assert store.query(asking("Piotr cooks", 1)).ids == ["cook"]
+    assert {path: path.read_bytes() for path in files} == files
+    store.as_index().insert_nodes([node("new", "The band plays.")])
+    store.add([node("embedded", "The heron waits.", embedding=WORDS.vector("The heron waits."))])
+    assert store.query(asking("The band plays.", 9)).ids[0] == "new"
+    assert len(store.query(asking("The band plays.", 9)).ids) == len(FACTS) + 2
+    assert memory.documents.damaged() == []
+
+
+@pytest.mark.usefixtures("given")
+@pytest.mark.parametrize("call", ["query", "add", "as_index"])
+def test_any_first_call_finds_that_out(memory, call):
+    store = OpenClawVectorStore(memory, embed_model=WORDS)
+    new = node("new", "The heron waits.", embedding=WORDS.vector("The heron waits."))
+    {"query": lambda: store.query(asking("cook")), "add": lambda: store.add([new]), "as_index": store.as_index}[call]()
+    assert identity(memory) == LlamaIndexEmbedder(WORDS).identity
+
+
+def test_it_may_have_made_them_without_the_metadata(memory):
+    title = "Everything about the celebration of the year"
+    nodes = [node("a", FACTS["venue"], title=title, embedding=WORDS.vector(FACTS["venue"]))]
+    OpenClawVectorStore(memory).add(nodes)
+    assert OpenClawVectorStore(memory, embed_model=WORDS).query(asking(FACTS["venue"], 1)).ids == ["a"]
+
+
+def test_the_memorys_own_model_is_recognised_too(tmp_path):
+    with Memory.open(tmp_path, embedder=None) as memory:
+        OpenClawVectorStore(memory).add(facts(WORDS))
+    with Memory.open(tmp_path, embedder=LlamaIndexEmbedder(WORDS)) as memory:
+        assert OpenClawVectorStore(memory).query(asking("Piotr cooks", 1)).ids == ["cook"]
+
+
+@pytest.mark.parametrize("call", ["query", "as_index"])
+def test_a_model_that_did_not_make_them_is_refused_with_what_to_do(given, memory, call):
+    other = OpenClawVectorStore(memory, embed_model=Backwards())
+    with pytest.raises(EmbedderError, match=r"not named.*Backwards.*does not make.*add them again"):
+        other.query(asking("cook")) if call == "query" else other.as_index()
+    assert given.query(asking("Piotr cooks", 1, embedding=WORDS)).ids == ["cook"]
+
+
+def test_vectors_that_are_lost_with_the_index_are_asked_for_and_made_again(tmp_path):
+    with Memory.open(tmp_path, embedder=None) as memory:
+        OpenClawVectorStore(memory).add(facts(WORDS))
+    shutil.rmtree(tmp_path / ".memory")
+    with Memory.open(tmp_path, embedder=None) as memory:
+        with pytest.raises(EmbedderError, match=r"4 documents have lost.*embed_model="):
+            OpenClawVectorStore(memory).query(asking("Piotr cooks", 1, embedding=WORDS))
+        assert OpenClawVectorStore(memory, WORDS).query(asking("Piotr cooks", 1)).ids == ["cook"]
 
 
 def test_nodes_without_vectors_get_them_where_something_makes_them(tmp_path):
@@ -196,7 +253,7 @@ def test_a_search_by_another_model_than_the_memory_has_now_is_refused(tmp_path):
 
 def test_without_an_alpha_hybrid_is_the_memorys_own_search_where_vectors_cannot_be_compared(memory, given):
     expected = [(one.id, score) for one, score in memory.documents.search("the old mill", 3)]
-    for store, fields in ((given, {}), (OpenClawVectorStore(memory, WORDS), {"embedding": WORDS})):
+    for store, fields in ((given, {}), (OpenClawVectorStore(memory, Backwards()), {"embedding": WORDS})):
         found = store.query(asking("the old mill", 3, "hybrid", **fields))
         assert list(zip(found.ids, found.similarities, strict=True)) == expected
 
