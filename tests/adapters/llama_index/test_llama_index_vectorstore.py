@@ -187,7 +187,7 @@ def test_nodes_are_markdown_and_come_back_when_the_index_is_gone(tmp_path):
     with Memory.open(tmp_path, embedder=None) as memory:
         store = OpenClawVectorStore(memory)
         assert store.get_nodes([one.node_id for one in nodes]) == [bare(one) for one in nodes]
-        assert OpenClawVectorStore(memory, WORDS).query(question).ids[0] == before.ids[0]
+        assert {*OpenClawVectorStore(memory, WORDS).query(question).ids} == {*before.ids}
         assert {type(one) for one in before.nodes} == {TextNode, ImageNode, IndexNode, Document}
 
 
