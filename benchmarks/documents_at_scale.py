@@ -3,7 +3,7 @@
     python benchmarks/documents_at_scale.py [--nodes N] [--dims N]
 
 Times are milliseconds, the median of several turns, on the wall and of CPU time of the process. `SimpleVectorStore`
-keeps everything in memory; it is asked in the mode `default` alone.
+keeps everything in memory; it has no hybrid search.
 """
 
 from __future__ import annotations

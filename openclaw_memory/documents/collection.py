@@ -505,7 +505,7 @@ class Documents:
         Raises:
             QueryError: k is less than 1, or the vector does not consist of numbers.
             EmbedderError: The vector has other dimensions than those it is compared with, or is not finite; or all
-                vectors of a model that nobody named are lost.
+                vectors of a model without a name are lost.
         """
         check_k(k)
         unit, counts = unit_of(vector), self._counts(where)
@@ -572,7 +572,7 @@ class Documents:
         return self._vectors.restore()
 
     def adopt(self, *sources: VectorSource) -> bool:
-        """Count vectors whose model nobody named as those of a model, if that makes the same of one stored text.
+        """Count vectors of a model without a name as those of a model, if that makes the same of one stored text.
 
         They are then found, and made again if they are lost, by that model, as long as the memory is open; nothing is
         written. If all of them are lost, there is nothing to compare: the model counts as theirs.
