@@ -53,10 +53,12 @@ nitpick_ignore_regex = [("py:.*", r"(?!openclaw_memory|langchain_openclaw|llama_
 # What a signature names and no program needs to: type variables, parts that are made for the caller.
 nitpick_ignore = [
     ("py:class", "langchain_openclaw_memory._session.InSession"),
-    ("py:class", "langchain_openclaw_memory.middleware.MemoryFlushState"),
+    ("py:class", "langchain_openclaw_memory._session._chosen"),
     ("py:class", "openclaw_memory.memory.Annotated"),  # how pydantic's fields are shown
     ("py:class", "openclaw_memory.flush.detector.M"),
     ("py:obj", "openclaw_memory.flush.detector.M"),
+    ("py:class", "openclaw_memory.flush.driver.M"),
+    ("py:obj", "openclaw_memory.flush.driver.M"),
     ("py:class", "openclaw_memory.flush.state.FlushRegistry"),
     ("py:class", "openclaw_memory.flush.state.SessionState"),
     ("py:class", "openclaw_memory.embeddings.selection.T"),
