@@ -61,6 +61,17 @@ class VectorOrigins:
             )
         return OpenClawEmbedding(embedder)
 
+    def source(self) -> VectorSource:
+        """Return the model that makes vectors.
+
+        Raises:
+            ConfigError, EmbedderError: As `embedding`.
+        """
+        self.embedding()  # says what is missing
+        embedder = self.theirs or self.memory.embedder
+        assert embedder is not None, "an embedding has a model"
+        return source_by(embedder)
+
     def identity(self) -> str | None:
         """Return the identity of the model that makes vectors; None if there is no model, or it is not available."""
         embedder = self.theirs or self._own()

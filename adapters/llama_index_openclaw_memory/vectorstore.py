@@ -242,6 +242,22 @@ class OpenClawVectorStore(BasePydanticVectorStore):
         return nodes
 
     @in_run
+    def reembed(self) -> int:
+        """Embed all nodes of this store again, by the model that it names or else the memory's own.
+
+        What the nodes are stays; files are changed where they name the model. After a failure, call it again: what is
+        done is not done twice.
+
+        Returns:
+            How many nodes got new vectors: those that had none of this model.
+
+        Raises:
+            ConfigError: There is no model: the memory searches by keywords alone, and the store names none.
+            EmbedderError: The model failed, or is not available.
+        """
+        return self._origins.documents.reembed(self._origins.source())
+
+    @in_run
     def delete(self, ref_doc_id: str, **delete_kwargs: Any) -> None:
         """Delete the nodes that have this source; without any, nothing happens.
 

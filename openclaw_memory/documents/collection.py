@@ -32,7 +32,7 @@ from openclaw_memory.documents.validation import (
     unit_of,
     unit_rows,
 )
-from openclaw_memory.documents.vectors import DocumentVectors, vector_of_file
+from openclaw_memory.documents.vectors import AT_ONCE, DocumentVectors, made_by, vector_of_file
 from openclaw_memory.errors import (
     EmbedderError,
     InvalidInputError,
@@ -274,11 +274,14 @@ class Documents:
             self._places.sync(written.was_followed, written.changed)
         return written
 
-    def _put_with_vectors(self, added: Sequence[Document], rows: Matrix, source: VectorSource) -> None:
+    def _put_with_vectors(
+        self, added: Sequence[Document], rows: Matrix, source: VectorSource, also: Iterable[tuple[str, int]] = ()
+    ) -> None:
+        """Write documents with their vectors. Others may have vectors of the models `also`, with their dimensions."""
         import numpy as np
 
         units = unit_rows(rows)
-        like = [(model, rows.shape[1]) for model in self._vectors.models(source.identity)]
+        like = [*((model, rows.shape[1]) for model in self._vectors.models(source.identity)), *also]
         keyed = [above_text(row, source.identity, one.text) for row, one in zip(rows, added, strict=True)]
         above = keyed if source.make is None else [above_text(row, source.identity) for row in rows]
         written = self._put(added, above, like)
@@ -588,6 +591,34 @@ class Documents:
         """
         self._service.check_open()
         return self._vectors.adopt(sources)
+
+    def reembed(self, source: VectorSource) -> int:
+        """Make the vectors of all documents of this collection by a model, which may be another one than before.
+
+        Texts, ids, metadata and files stay; the front matter names the new model. It is done in batches: in between,
+        searches by a model find the documents that have its vectors. After a failure, a second call does the rest.
+
+        Args:
+            source: The model; its `make` is called.
+
+        Returns:
+            How many documents got new vectors: those that had none of this model.
+
+        Raises:
+            EmbedderError: The model makes nothing, or failed. Documents of the batches before have its vectors.
+            WriteError, WorkspaceError: A file cannot be written or read. Likewise.
+        """
+        self._service.check_open()
+        if source.make is None:
+            raise EmbedderError(f"{source.identity!r} cannot make vectors: pass a VectorSource with its make=")
+        self._vectors.use(source)
+        left = [document for document in self.iterate() if document.model != source.identity]
+        for first in range(0, len(left), AT_ONCE):
+            some = left[first : first + AT_ONCE]
+            others = self._places.look([]).models
+            self._put_with_vectors(some, made_by(source, some), source, sorted(others))
+        self._vectors.restore()
+        return len(left)
 
     def missing_vectors(self) -> int:
         """Return how many documents cannot be found by the vectors they came with; `damaged` says why."""

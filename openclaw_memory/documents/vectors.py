@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 # Two vectors of one text by one model are as like as this, whatever rounding and batches do to them.
 _SAME = 0.99
-_DOCUMENTS_AT_ONCE = 1000  # in one call of what makes vectors, and in one transaction
+AT_ONCE = 1000  # in one call of what makes vectors, and in one transaction
 
 
 class DocumentVectors:
@@ -221,9 +221,9 @@ class DocumentVectors:
         made = 0
         try:
             for identity, documents in self._gone(self.models(source.identity)).items():
-                for first in range(0, len(documents), _DOCUMENTS_AT_ONCE):
-                    keys = [*documents][first : first + _DOCUMENTS_AT_ONCE]
-                    self._add(keys, _made(source, [documents[key] for key in keys]), identity)
+                for first in range(0, len(documents), AT_ONCE):
+                    keys = [*documents][first : first + AT_ONCE]
+                    self._add(keys, made_by(source, [documents[key] for key in keys]), identity)
                     made += len(keys)
         except OpenClawMemoryError as error:
             self._failed = str(error)
@@ -267,7 +267,7 @@ def vector_of_file(store: Store, path: str, identity: str) -> Vector | None:
     return next(iter(store.vectors(ids).values()), None) if ids else None
 
 
-def _made(source: VectorSource, documents: Sequence[Document]) -> Matrix:
+def made_by(source: VectorSource, documents: Sequence[Document]) -> Matrix:
     """Return the unit vectors that a source makes of documents.
 
     Raises:
@@ -288,9 +288,9 @@ def _is_by(source: VectorSource, document: Document, stored: Vector | None, dims
     """Whether a source makes this vector of a document; if there is none, whether it makes one of as many dimensions.
 
     Raises:
-        EmbedderError: As `_made`.
+        EmbedderError: As `made_by`.
     """
-    made = _made(source, [document])[0]
+    made = made_by(source, [document])[0]
     return made.shape == (dims,) and (stored is None or float(made @ stored) > _SAME)
 
 

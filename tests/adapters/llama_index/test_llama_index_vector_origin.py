@@ -10,7 +10,7 @@ from llama_index_openclaw_memory import LlamaIndexEmbedder, OpenClawEmbedding, O
 from some_nodes import FACTS, WORDS, WordEmbedding, asking, facts, identity, node
 
 from openclaw_memory import Memory
-from openclaw_memory.errors import EmbedderError
+from openclaw_memory.errors import ConfigError, EmbedderError
 
 
 def test_vectors_that_the_memorys_embedder_makes_are_its_own(static_memory):
@@ -285,3 +285,19 @@ def test_to_know_a_model_costs_one_request_an_addition(memory):
 
     OpenClawVectorStore(memory, embed_model=Counted()).add(facts(WORDS))
     assert len(asked) == 1
+
+
+def test_nodes_move_to_another_model_and_stay_what_they_are(static_memory):
+    OpenClawVectorStore(static_memory, embed_model=WORDS).add(facts(WORDS))
+    store = OpenClawVectorStore(static_memory)
+    before = [one.model_dump() for one in store.get_nodes()]
+    assert store.reembed() == len(FACTS)
+    assert identity(static_memory) == static_memory.embedder.identity
+    assert [one.model_dump() for one in store.get_nodes()] == before
+    assert store.as_index().as_retriever(similarity_top_k=1).retrieve("Piotr cooks")[0].node_id == "cook"
+    assert store.reembed() == 0
+
+
+def test_without_a_model_nothing_is_embedded_again(tmp_path):
+    with Memory.open(tmp_path, embedder=None) as memory, pytest.raises(ConfigError, match="keywords alone"):
+        OpenClawVectorStore(memory).reembed()

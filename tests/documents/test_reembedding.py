@@ -1,0 +1,105 @@
+"""Documents whose vectors are made again by another model: all of them, whatever happens on the way."""
+
+import numpy as np
+import pytest
+from secret_samples import KNOWN
+
+from openclaw_memory import Memory
+from openclaw_memory.errors import EmbedderError
+from openclaw_memory.types import Document, VectorSource
+
+TEXTS = ("the old mill", "the ferry to the island", "beekeeping for beginners", "a walrus asleep")
+
+
+def counts_of(letters, fails_after=None):
+    """A model that counts letters in a text; it fails once it has made vectors of so many documents."""
+    made = 0
+
+    def make(documents):
+        nonlocal made
+        made += len(documents)
+        if fails_after is not None and made > fails_after:
+            raise EmbedderError("the service is down")
+        return np.array([[one.text.count(letter) + 0.5 for letter in letters] for one in documents], np.float32)
+
+    return VectorSource(letters, letters, make)
+
+
+OLD, NEW = counts_of("aeiotrml"), counts_of("wsbk")
+
+
+@pytest.fixture
+def memory(tmp_path):
+    with Memory.open(tmp_path, embedder=None) as opened:
+        yield opened
+
+
+@pytest.fixture
+def documents(memory):
+    some = [Document(f"n{at}", text, {"at": at}, fields={"part_of": "all"}) for at, text in enumerate(TEXTS)]
+    memory.documents.add(some, OLD.make(some), OLD)
+    return memory.documents
+
+
+def nearest(documents, source, text):
+    (row,) = source.make([Document("", text)])
+    return [document.id for document, _ in documents.vector_search(row, 1, identity=source.identity)]
+
+
+def test_all_are_found_by_the_new_model_and_stay_what_they_were(documents):
+    before = documents.get(["n0", "n1", "n2", "n3"])
+    assert documents.reembed(NEW) == 4
+    after = documents.get(["n0", "n1", "n2", "n3"])
+    assert [(one.id, one.text, one.metadata, one.fields, one.path) for one in after] == [
+        (one.id, one.text, one.metadata, one.fields, one.path) for one in before
+    ]
+    assert {one.model for one in after} == {NEW.identity}
+    assert [nearest(documents, NEW, text) for text in TEXTS] == [["n0"], ["n1"], ["n2"], ["n3"]]
+    assert documents.vector_identity() == NEW.identity
+    assert (documents.damaged(look=True), documents.missing_vectors()) == ([], 0)
+
+
+def test_vectors_of_a_model_without_a_name_and_documents_without_vectors_get_those_of_the_new_one(memory):
+    given = [Document("given", TEXTS[0])]
+    memory.documents.add(given, [[1.0, 2.0, 3.0]], VectorSource("given", "given"))
+    memory.documents.add([Document("bare", TEXTS[1])])
+    assert memory.documents.reembed(NEW) == 2
+    assert nearest(memory.documents, NEW, TEXTS[0]) == ["given"]
+    assert nearest(memory.documents, NEW, TEXTS[1]) == ["bare"]
+
+
+def test_a_second_call_goes_on_where_a_failure_stopped_the_first(documents, monkeypatch):
+    monkeypatch.setattr("openclaw_memory.documents.collection.AT_ONCE", 2)
+    with pytest.raises(EmbedderError, match="the service is down"):
+        documents.reembed(counts_of("wsbk", fails_after=2))
+    assert {one.model for one in documents.iterate()} == {OLD.identity, NEW.identity}
+    assert documents.reembed(NEW) == 2
+    assert documents.reembed(NEW) == 0
+    assert [nearest(documents, NEW, text) for text in TEXTS] == [["n0"], ["n1"], ["n2"], ["n3"]]
+
+
+def test_a_secret_stays_what_it_was(memory):
+    text = f"The deploy key is {KNOWN['github']} as of today."
+    memory.documents.add([Document("key", text)])
+    memory.documents.reembed(NEW)
+    assert memory.documents.get(["key"])[0].text == text
+
+
+def test_another_collection_is_left_alone_and_a_model_that_makes_nothing_is_refused(memory, documents):
+    other = memory.documents.collection("other")
+    some = [Document("x", TEXTS[0])]
+    other.add(some, OLD.make(some), OLD)
+    assert other.reembed(NEW) == 1
+    assert {one.model for one in documents.iterate()} == {OLD.identity}
+    with pytest.raises(EmbedderError, match="make"):
+        documents.reembed(VectorSource("given", "given"))
+
+
+def test_the_vectors_outlive_the_index(tmp_path, documents, memory):
+    documents.reembed(NEW)
+    memory.close()
+    for file in (tmp_path / ".memory").glob("index.sqlite*"):
+        file.unlink()
+    with Memory.open(tmp_path, embedder=None) as again:
+        assert again.documents.vector_identity(NEW) == NEW.identity
+        assert nearest(again.documents, NEW, TEXTS[2]) == ["n2"]
