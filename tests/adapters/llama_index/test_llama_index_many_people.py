@@ -24,15 +24,6 @@ from openclaw_memory.runs import run_values
 QUESTION = "Which ferry do I take?"
 
 
-@pytest.fixture
-def users(tmp_path):
-    with Memories(tmp_path / "users", embedder="hashing", max_open=4) as users:
-        for name in ("anna", "bob"):
-            with users.use(name) as memory:
-                memory.append(f"{name} takes the ferry zebra-{name}.", date="2026-11-01")
-        yield users
-
-
 def search_then_answer(messages, _):
     """Search once, then say what was found."""
     last = messages[-1]
