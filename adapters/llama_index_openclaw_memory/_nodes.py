@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 from collections.abc import Callable, Mapping
-from hashlib import blake2b
 from typing import Any
 
 from llama_index.core.schema import (
@@ -42,7 +40,6 @@ _EXCLUDED_FROM = ("excluded_embed_metadata_keys", "excluded_llm_metadata_keys")
 _ELSEWHERE = {"id_", "embedding", "metadata", "text"}
 _SOURCE = str(NodeRelationship.SOURCE.value)
 _PART_OF = "part_of"  # the field above the text that says of which source the node is a part: the index knows it
-_KEY = os.urandom(32)
 _FENCE = "<recalled-memory "
 
 
@@ -189,9 +186,7 @@ def cited_node(node_id: str, text: str, metadata: Mapping[str, Any], path: str, 
     An LLM is shown the text in a fence, below its citation, an embedding model none of the metadata. Where the text
     names the fence itself, a blank replaces the hyphen of the name.
     """
-    # The same for the same lines, so that nodes can be compared; nobody outside of this process knows it.
-    mark = blake2b(f"{node_id}\n{text}".encode("utf-8", "surrogatepass"), key=_KEY, digest_size=8).hexdigest()
-    block = fenced_results([(citation, text)], mark=mark)
+    block = fenced_results([(citation, text)])
     opening, place, rest = block.split("\n", 2)
     harmless, closing = rest.rsplit("\n", 1)
     head, closing = (part.replace("{", "{{").replace("}", "}}") for part in (f"{opening}\n{place}", closing))

@@ -51,15 +51,7 @@ class VectorOrigins:
             ConfigError: The memory searches by keywords alone.
             EmbedderError: The memory's embedder is not available.
         """
-        if self.theirs is not None:
-            return self.theirs.embed_model
-        embedder = self.memory.embedder
-        if embedder is None:
-            raise ConfigError(
-                "this memory searches by keywords alone and makes no vectors: open it with an embedder, such as "
-                'Memory.open(folder, embedder="static"), or name one: OpenClawVectorStore(memory, embed_model=...)'
-            )
-        return OpenClawEmbedding(embedder)
+        return OpenClawEmbedding(self._named_or_own()) if self.theirs is None else self.theirs.embed_model
 
     def source(self) -> VectorSource:
         """Return the model that makes vectors.
@@ -67,10 +59,7 @@ class VectorOrigins:
         Raises:
             ConfigError, EmbedderError: As `embedding`.
         """
-        self.embedding()  # says what is missing
-        embedder = self.theirs or self.memory.embedder
-        assert embedder is not None, "an embedding has a model"
-        return source_by(embedder)
+        return source_by(self._named_or_own())
 
     def identity(self) -> str | None:
         """Return the identity of the model that makes vectors; None if there is no model, or it is not available."""
@@ -175,6 +164,15 @@ class VectorOrigins:
         except EmbedderError:
             return False
         return made is not None and made.shape == row.shape and float(made @ row) >= _SAME * float(np.linalg.norm(row))
+
+    def _named_or_own(self) -> Embedder:
+        embedder = self.theirs or self.memory.embedder
+        if embedder is None:
+            raise ConfigError(
+                "this memory searches by keywords alone and makes no vectors: open it with an embedder, such as "
+                'Memory.open(folder, embedder="static"), or name one: OpenClawVectorStore(memory, embed_model=...)'
+            )
+        return embedder
 
     def _own(self) -> Embedder | None:
         """Return the memory's own embedder; None also if it is not available, which the memory itself reports."""
