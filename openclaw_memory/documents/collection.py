@@ -221,19 +221,16 @@ class Documents:
         Args:
             given: The documents.
             vectors: Their vectors, shape (n, dims), of any length each. `vector_search` with the identity of `source`
-                finds
-                the documents by them. Default: only the memory's own index finds the documents.
+                finds the documents by them. Default: only the memory's own index finds the documents.
             source: The model that made `vectors`; required with them.
 
         Raises:
             InvalidInputError: An id is blank, metadata are not JSON, a text is not Unicode, or a masked text would
-                replace the
-                secret.
+                replace the secret.
             WriteError, WorkspaceError: A document is larger than `files.max_bytes`, or files cannot be written or read.
             StoreError: The memory is closed, its index cannot be written, or a sync is running in this very thread.
             EmbedderError: The vectors are not finite, or have other dimensions or another model than those added
-                before.
-                Nothing was written.
+                before. Nothing was written.
         """
         self._service.check_open()
         added = list(given)
@@ -417,9 +414,8 @@ class Documents:
 
         Documents come whole, however long; of a person's notes only the lines that answer. With a `min_score` of 0, k
         documents come if there are k: after those that match come those that only their vectors find, by cosine and
-        with no
-        higher score than the last match, then all others with 0. Scores are those of one search: a larger k weighs more
-        candidates, and if more match than `search.candidates`, the order may change.
+        with no higher score than the last match, then all others with 0. Scores are those of one search: a larger k
+        weighs more candidates, and if more match than `search.candidates`, the order may change.
 
         Args:
             query: The question. For a blank one the first k documents come in the order of their files, with 0.

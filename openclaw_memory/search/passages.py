@@ -59,10 +59,9 @@ class Weights:
     """The weights of the features of a line, set by hand and the same for every workspace.
 
     `middle` and `slope` turn the value of the best window, without its `name` and `chunk` parts, into the confidence
-    that
-    the notes answer the query: a logistic curve fitted to answerable and unanswerable questions. `name` is left out
-    because most lines of a name do not answer, `chunk` because some chunk is always the nearest. `spread` is how slowly
-    other windows lose score.
+    that the notes answer the query: a logistic curve fitted to answerable and unanswerable questions. `name` is left
+    out because most lines of a name do not answer, `chunk` because some chunk is always the nearest. `spread` is how
+    slowly other windows lose score.
     """
 
     keyword: float

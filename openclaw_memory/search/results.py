@@ -121,9 +121,8 @@ class Explained:
     """The score of one result: `score = (keyword + vector) * decay`, all in [0, 1].
 
     `keyword` and `vector` are the parts of the score before decay, from words and from vectors. `decay` is 1 if age
-    does
-    not count. `kept` is False if the threshold removed the result, whose `rank` is then None. `features` are all parts
-    that the search reported, by name (`SearchResult.parts`).
+    does not count. `kept` is False if the threshold removed the result, whose `rank` is then None. `features` are all
+    parts that the search reported, by name (`SearchResult.parts`).
     """
 
     rank: int | None
@@ -141,8 +140,7 @@ class Explanation:
     """The results for `query`, each with the parts of its score.
 
     `min_score` is the threshold. If results are chunks, some below it are shown because they contain words of the
-    query:
-    all of these if no chunk reaches it, else those without a vector score (OpenClaw's rule).
+    query: all of these if no chunk reaches it, else those without a vector score (OpenClaw's rule).
     """
 
     rows: tuple[Explained, ...]

@@ -128,9 +128,8 @@ def parse(file: str) -> FrontMatter | None:
     """Return the fields and text of a file as `render` writes it; None for any other file.
 
     A file that begins like one is read as one whatever happened to it since: what cannot be read is left out of the
-    fields
-    and described in `damage`. The last line feed is not part of the text, and may be missing, as some editors leave it.
-    Simple YAML is read too: unquoted strings, and mappings and lists in blocks.
+    fields and described in `damage`. The last line feed is not part of the text, and may be missing, as some editors
+    leave it. Simple YAML is read too: unquoted strings, and mappings and lists in blocks.
     """
     opening = _VERSION.match(file) if file.startswith("---") else None
     if opening is None:

@@ -64,8 +64,7 @@ class ChunkRow:
     """A chunk as it is written to a store, with its segmented terms and the key of its vector.
 
     A row with an `identity` is not a chunk: it says that a vector of that model came with the whole file. It has no
-    terms
-    and no text. Only `Store.search_vector` with that identity finds it, once the vector is stored.
+    terms and no text. Only `Store.search_vector` with that identity finds it, once the vector is stored.
 
     Attributes:
         chunk: The chunk.
@@ -126,8 +125,7 @@ class IndexMeta:
     """What an index was built with. A difference means that its chunks must be built again.
 
     `building` names a build that is running or was interrupted, during which the index holds a part of the files; None
-    for
-    a complete index.
+    for a complete index.
     """
 
     provider: str

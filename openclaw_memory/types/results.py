@@ -181,8 +181,7 @@ class SyncRecord:
     """The latest completed sync of any process.
 
     `at` is when it began, in ISO 8601, `reason` why it ran. Files are counted; those that `failed` or were `skipped`
-    are
-    named with their reasons (the first hundred).
+    are named with their reasons (the first hundred).
     """
 
     at: str
@@ -224,8 +223,7 @@ class Status:
     `dirty` says for each file why a sync would read or remove it; those in `waiting` lack only vectors. `skipped` are
     files that were found and left out. `unavailable` says why providers were not chosen; `fallback`, if a provider
     replaces the requested one, has that one (`from`) and the `reason`. `problems` is what a deep status finds wrong
-    with
-    the index; a forced sync fixes it.
+    with the index; a forced sync fixes it.
 
     `last_sync` is the latest completed sync, `last_error` what has ended one since. `watcher` describes the watcher of
     this process. `flush` has, by session key, why the latest flush of a session failed.

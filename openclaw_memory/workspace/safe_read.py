@@ -140,8 +140,7 @@ def excerpt_of(
     """Return at most `lines` whole lines from line `start` (1-based), within `max_chars` UTF-16 units (as OpenClaw).
 
     A single line over the budget is cut, and the excerpt has `cut` set. A newline at the very end starts no line. Past
-    the
-    end the excerpt is empty, and its `end_line` is `start - 1`.
+    the end the excerpt is empty, and its `end_line` is `start - 1`.
 
     Raises:
         InvalidInputError: `start` or `lines` is not a whole number of at least 1.

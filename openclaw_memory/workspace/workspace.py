@@ -277,8 +277,7 @@ class Workspace:
             date: A day, or its ISO form `2026-11-21`; today by default.
             title: Gives the text a heading of its own, with the time.
             skip_existing: Do not add lines that the note already has, at whatever time. The excerpt returned then shows
-                the
-                existing lines and has `existed` set.
+                the existing lines and has `existed` set.
 
         Raises:
             InvalidInputError: The text is empty, or `date` is not a day.
