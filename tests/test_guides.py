@@ -15,7 +15,6 @@ from openclaw_memory.cli.doctor import examine
 from openclaw_memory.config import CompactionConfig, PruningConfig
 from openclaw_memory.conversation import compaction, compaction_threshold
 from openclaw_memory.conversation.window import flush_threshold
-from openclaw_memory.flush import flush
 from openclaw_memory.indexing import staleness, watcher
 from openclaw_memory.types import Store
 from openclaw_memory.workspace.transcript_records import LABELS
@@ -106,7 +105,6 @@ def test_every_check_of_the_doctor_is_told(notes):
         (AGENTS, f"the flush is due at {flush_threshold(200_000, CompactionConfig()):,}"),
         (AGENTS, f"and the compaction above {compaction_threshold(200_000, CompactionConfig()):,}"),
         (AGENTS, f"its first and last {compaction.ASKED_CHARS:,} characters stay"),
-        (AGENTS, "is retried twice" if flush.ATTEMPTS == 3 else "another number"),
     ],
 )
 def test_the_numbers_of_a_guide_are_those_of_the_code(guide, words):

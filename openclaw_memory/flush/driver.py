@@ -9,7 +9,6 @@ from concurrent.futures import Future, wait
 from contextvars import copy_context
 from dataclasses import dataclass
 from functools import partial
-from operator import length_hint
 from threading import Thread
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeAlias, TypeVar
 
@@ -71,10 +70,10 @@ _ModelTurn: TypeAlias = Generator[list[Any], ModelReply, str]
 
 
 def drive_flush(turn: FlushTurn, shown: Shown, model: FlushModel[Any]) -> None:
-    """Run all attempts of a flush. What `ask` raises fails an attempt, unless it ends the program.
+    """Run a flush to its end. What `ask` raises fails it, unless it ends the program.
 
-    A conversation of more than `model.room` tokens is shown in parts, as text. So is one that the model finds too long,
-    and one at which an attempt failed. A part that is done is not shown again.
+    A conversation of more than `model.room` tokens is shown in parts, as text. So is one that the model finds too long.
+    One whose messages make the model's provider fail is shown once more, as text.
 
     The model is asked in a thread of its own, `turn.max_calls` times at most. After `turn.timeout` seconds the turn is
     given up, and a reply that comes later is dropped.
@@ -85,7 +84,7 @@ def drive_flush(turn: FlushTurn, shown: Shown, model: FlushModel[Any]) -> None:
         model: The model, whose `ask` is not awaited.
     """
     until = time.monotonic() + turn.timeout
-    work = _attempts(turn, shown, model)
+    work = _work(turn, shown, model)
     step: Callable[[], Any] = partial(next, work)
     while (request := _request(step)) is not None:
         asked = _asked_in_thread(model.ask, request)
@@ -96,7 +95,7 @@ def drive_flush(turn: FlushTurn, shown: Shown, model: FlushModel[Any]) -> None:
 
 
 async def adrive_flush(turn: FlushTurn, shown: Shown, model: FlushModel[Any]) -> None:
-    """Run all attempts of a flush like `drive_flush`, with an awaited model, and files read and written in a thread.
+    """Run a flush to its end like `drive_flush`, with an awaited model, and files read and written in a thread.
 
     Args:
         turn: The turn to run to its end.
@@ -104,7 +103,7 @@ async def adrive_flush(turn: FlushTurn, shown: Shown, model: FlushModel[Any]) ->
         model: The model, whose `ask` is awaited.
     """
     until = time.monotonic() + turn.timeout
-    work = _attempts(turn, shown, model)
+    work = _work(turn, shown, model)
     step: Callable[[], Any] = partial(next, work)
     while (request := await asyncio.to_thread(_request, step)) is not None:
         asked: asyncio.Future[Any] = asyncio.ensure_future(_awaited(model.ask, request))
@@ -153,7 +152,7 @@ def _answered(work: _Work, asked: Future[Any] | asyncio.Future[Any]) -> Callable
 
 
 def _give_up(turn: FlushTurn) -> None:
-    turn.give_up(TimeoutError(f"the model took more than the {turn.timeout:g} s of compaction.flush_timeout_seconds"))
+    turn.failed(TimeoutError(f"the model took more than the {turn.timeout:g} s of compaction.flush_timeout_seconds"))
 
 
 def _request(step: Callable[[], Any]) -> Any:
@@ -167,37 +166,30 @@ def _request(step: Callable[[], Any]) -> Any:
 _Work: TypeAlias = Generator[list[Any], ModelReply, None]
 
 
-def _attempts(turn: FlushTurn, shown: Shown, model: FlushModel[Any]) -> _Work:
-    left: list[Shown] = []
+def _work(turn: FlushTurn, shown: Shown, model: FlushModel[Any]) -> _Work:
+    try:
+        fits = model.room is None or _size(model, shown) <= model.room
+        reply = yield from _parts_in_turn(turn, [shown] if fits else _split(model, shown, model.room or 0), model)
+    except Exception as error:  # noqa: BLE001 - whatever a model, its tool or a counter raises fails the turn
+        turn.failed(error)
+    else:
+        turn.replied(reply)
+
+
+def _parts_in_turn(turn: FlushTurn, left: list[Shown], model: FlushModel[Any]) -> _ModelTurn:
+    """Hold a turn of the model at each part; return what it said last."""
     calls = iter(range(turn.max_calls))
-    is_first = True
-    while turn.open:
-        try:
-            fits = model.room is None or _size(model, shown) <= model.room
-            left = left or ([shown] if fits else _split(model, shown, model.room or 0))
-            if not is_first:
-                left = [_text(model, part) for part in left]
-            reply = yield from _parts_in_turn(turn, left, model, calls)
-        except Exception as error:  # noqa: BLE001 - whatever a model, its tool or a counter raises fails the attempt
-            if length_hint(calls):
-                turn.failed(error)
-            else:
-                turn.give_up(error)
-        else:
-            turn.replied(reply)
-        is_first = False
-
-
-def _parts_in_turn(turn: FlushTurn, left: list[Shown], model: FlushModel[Any], calls: Iterator[int]) -> _ModelTurn:
-    """Hold a turn of the model at each part; remove those that are done from `left`, except for the last one."""
     while True:
         part = left[0]
         try:
             reply = yield from _model_turn(turn, part, model, calls)
         except Exception as error:
-            if not (is_overflow(error) and (tokens := _size(model, part)) > SMALLEST_PART):
+            if is_overflow(error) and (tokens := _size(model, part)) > SMALLEST_PART:
+                left[:1] = _split(model, part, tokens // 2)
+            elif not isinstance(part, str):  # it may be the roles, their order or a block that is refused
+                left[0] = _text(model, part)
+            else:
                 raise
-            left[:1] = _split(model, part, tokens // 2)
             continue
         if len(left) == 1:
             return reply
@@ -322,4 +314,4 @@ def _broken_off(key: str, turn: FlushTurn | None, error: BaseException) -> None:
     if turn is None:
         warn(f"the flush of session {key!r} failed: {error}")
     else:
-        turn.give_up(error)
+        turn.failed(error)

@@ -3,7 +3,7 @@
 No model is asked here. The caller drives the turn, and the conversation goes on whatever the outcome:
 
     turn = flush.due(tokens, messages=lambda: about_to_be_lost)  # None: nothing to do
-    while turn and turn.open:
+    if turn:
         try:
             reply = ask(turn.system_prompt, conversation, turn.prompt, tools=[turn.tool])
         except Exception as error:
@@ -41,7 +41,6 @@ from openclaw_memory.workspace.session_log import log_name
 Outcome: TypeAlias = Literal["saved", "nothing", "kept", "lost"]
 
 FLUSH_TAG = "openclaw:flush"  # marks the model calls of a flush for callbacks and traces
-ATTEMPTS = 3  # as in OpenClaw; the driver's limits hold for all of them together
 
 # OpenClaw's words.
 _PROMPT = (
@@ -127,7 +126,7 @@ class Flush:
 
         Args:
             tokens: The size of the conversation; None or 0 if unknown.
-            messages: Returns what is about to be lost; called only if all attempts fail.
+            messages: Returns what is about to be lost; called only if the turn fails.
             transcript_bytes: How much the transcript has grown since the last compaction, by default that of the
                 session's log.
             compacting: Whether a compaction comes next, for whatever reason.
@@ -203,7 +202,7 @@ class Flush:
 
 
 class FlushTurn:
-    """One silent turn in up to three attempts. Its driver reports each reply or error until it is no longer `open`.
+    """One silent turn, in one attempt. Its driver reports the model's last reply, or the error, which ends it.
 
     `reason` is why the flush is due, `outcome` how it ended. The driver gives up after `timeout` seconds, and asks the
     model `max_calls` times at most.
@@ -223,14 +222,13 @@ class FlushTurn:
         self.timeout, self.max_calls = flush.rules.flush_timeout_seconds, flush.rules.flush_max_calls
         self._flush, self._tokens, self._count, self._messages = flush, tokens, compaction_count, messages
         self._first_day = flush.now(begun).date()
-        self._failures = 0
-        self._wrote = self._wrote_ever = False  # in this attempt; in any
+        self._wrote = False
         self._owed: set[str] = set()  # the lines of texts that were refused, and not written since
         self._refused = ""  # why the latest of them was not written
 
     @property
     def open(self) -> bool:
-        """Whether the model is to be asked once more."""
+        """Whether the turn has not ended yet."""
         return self.outcome is None
 
     @property
@@ -256,10 +254,10 @@ class FlushTurn:
         return Tool(TOOL_NAME, DESCRIPTION, SCHEMA, self._append)
 
     def replied(self, text: str) -> None:
-        """End an attempt with the model's last reply.
+        """End the turn with the model's last reply.
 
-        The attempt has failed if the model neither wrote a note nor replied `NO_REPLY`, and if a text that was refused
-        was not written later, whole or in pieces.
+        It has failed if the model neither wrote a note nor replied `NO_REPLY`, and if a text that was refused was not
+        written later, whole or in pieces. The messages are then kept.
 
         Args:
             text: The text of the reply.
@@ -268,29 +266,22 @@ class FlushTurn:
             return
         said = text if isinstance(text, str) else ""
         if self._owed:
-            self._missed(f"what the model wanted to save was not written: {self._refused}")
+            self._fail(f"what the model wanted to save was not written: {self._refused}")
         elif self._wrote or declines(said):
-            self._end("saved" if self._wrote_ever else "nothing")
+            self._end("saved" if self._wrote else "nothing")
         else:
-            self._missed(f"the model wrote nothing, and replied {said[:80]!r} instead of {SILENT}")
+            self._fail(f"the model wrote nothing, and replied {said[:80]!r} instead of {SILENT}")
 
     def failed(self, error: BaseException) -> None:
-        """End an attempt in which the model could not be asked, or broke off.
+        """End a turn in which the model could not be asked, or broke off: the messages are kept.
 
         Args:
             error: What was raised.
         """
         if self.open:
-            self._missed(f"{type(error).__name__}: {error}")
+            self._fail(f"{type(error).__name__}: {error}")
 
-    def give_up(self, error: BaseException) -> None:
-        """End the turn without another attempt: the messages are kept.
-
-        Args:
-            error: Why no more attempts are made.
-        """
-        if self.open:
-            self._missed(f"{type(error).__name__}: {error}", is_last=True)
+    give_up = failed
 
     def _append(self, arguments: Mapping[str, Any]) -> ToolAnswer:
         if not self.open:
@@ -300,7 +291,7 @@ class FlushTurn:
         answer = append_new(self._flush.workspace, arguments, day=today, other_days=others)
         lines = _lines_of(arguments)
         if answer.ok:
-            self._wrote = self._wrote_ever = True
+            self._wrote = True
             self._owed -= lines
             if answer.artifact is not None:
                 self._flush.wrote()
@@ -309,13 +300,9 @@ class FlushTurn:
             self._refused = answer.data["error"]
         return answer
 
-    def _missed(self, why: str, *, is_last: bool = False) -> None:
-        self._failures += 1
-        self._wrote = False
-        if self._failures < ATTEMPTS and not is_last:
-            return
+    def _fail(self, why: str) -> None:
         outcome, fate = self._kept()
-        error = f"{why} ({self._failures} attempt{'s' if self._failures > 1 else ''}); {fate}"
+        error = f"{why}; {fate}"
         warn(f"the flush of session {self._flush.key!r} failed: {error}")
         self._end(outcome, error)
 

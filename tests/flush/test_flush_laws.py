@@ -94,11 +94,10 @@ class Driving:
         if turn is None:
             return False
         assert self.other.due(tokens) is None, "a turn within a turn"
-        while turn.open:
-            if self.fails:
-                turn.failed(RuntimeError("away"))
-            else:
-                turn.replied("NO_REPLY")
+        if self.fails:
+            turn.failed(RuntimeError("away"))
+        else:
+            turn.replied("NO_REPLY")
         assert turn.outcome == ("kept" if self.fails else "nothing")
         return True
 

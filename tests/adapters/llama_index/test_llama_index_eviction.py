@@ -210,7 +210,7 @@ def test_the_end_of_a_session_waits_for_a_turn_that_another_process_holds(memory
 
 @pytest.mark.parametrize("error", [asyncio.CancelledError(), GeneratorExit()], ids=repr)
 def test_a_model_that_gives_up_its_task_is_one_that_fails(memory, kept, error):
-    block = OpenClawMemoryBlock(memory, llm=ScriptedLLM(script=saying(error, error, error, "NO_REPLY")), flush_tokens=1)
+    block = OpenClawMemoryBlock(memory, llm=ScriptedLLM(script=saying(error, "NO_REPLY")), flush_tokens=1)
     put(block, facts(1))
     block.settle()
     assert f"{type(error).__name__}: " in memory.status().flush["s1"]
