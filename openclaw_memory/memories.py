@@ -286,6 +286,11 @@ class Lease:
         """The folder of the memory, which need not exist yet."""
         return self._memories.root.joinpath(*self._parts)
 
+    @property
+    def config(self) -> MemoryConfig:
+        """The settings of the memory, which need not be open for it."""
+        return self._memories.config
+
     def __enter__(self) -> Memory:
         memory = self._memories._take(self._parts)
         self._threads.append(get_ident())

@@ -9,6 +9,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
+from openclaw_memory.config import MemoryConfig
 from openclaw_memory.errors import ConfigError
 from openclaw_memory.memories import Lease, MemoryTemplate, template_of
 from openclaw_memory.memory import Memory
@@ -27,6 +28,11 @@ class Held(nullcontext[Memory]):
     def folder(self) -> Path:
         """The folder of the memory."""
         return self.enter_result.workspace.root
+
+    @property
+    def config(self) -> MemoryConfig:
+        """The settings of the memory."""
+        return self.enter_result.config
 
 
 # A memory for the time of a `with` or `async with` block, of which there may be several, also at once.

@@ -57,21 +57,11 @@ _MODULES = {
 
 
 def __getattr__(name: str) -> Any:
-    for module, names in _MODULES.items():
-        if name in names:
-            value = getattr(_imported(module, name), name)
-            globals()[name] = value
-            return value
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}; it has {', '.join(__all__)}")
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
-
-
-def _imported(module: str, name: str) -> Any:
+    module = next((module for module, names in _MODULES.items() if name in names), None)
+    if module is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}; it has {', '.join(__all__)}")
     try:
-        return import_module(f"{__name__}.{module}")
+        value = globals()[name] = getattr(import_module(f"{__name__}.{module}"), name)
     except ModuleNotFoundError as error:
         # Its own modules import no others that an extra brings.
         if (error.name or "").partition(".")[0] not in {"langchain", "langgraph"}:
@@ -79,3 +69,8 @@ def _imported(module: str, name: str) -> Any:
         raise MissingExtraError(
             f'{name} needs LangChain\'s agents: pip install "openclaw-memory-index[langchain-agents]"'
         ) from error
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -10,21 +10,20 @@ from functools import partial
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
-from langchain_openclaw_memory._flush_model import Counter, Model, aflush, flush
+from langchain_openclaw_memory._flush_model import Counter, Model, asking
 from langchain_openclaw_memory._messages import first_of, openclaw_messages
-from langchain_openclaw_memory._session import flushed_session, kind_of, run_config
-from openclaw_memory import Memories, Memory
+from langchain_openclaw_memory._session import kind_of, run_config, thread_of
 from openclaw_memory.aio import in_thread
-from openclaw_memory.config import CompactionConfig
 from openclaw_memory.conversation import compaction_threshold
 from openclaw_memory.errors import ConfigError, InvalidInputError, OpenClawMemoryError
-from openclaw_memory.flush import arun_flush, run_flush
+from openclaw_memory.flush import adrive_flush, arun_flush, drive_flush, run_flush
 from openclaw_memory.runs import MemoryChoice, memory_choice
 
 if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
 
-    from openclaw_memory.flush import Flush, FlushTurn
+    from openclaw_memory import Memory
+    from openclaw_memory.flush import Flush, FlushModel, FlushTurn
     from openclaw_memory.runs import Leased
 
 _log = logging.getLogger(__name__)
@@ -50,34 +49,19 @@ class Wanted:
     held: Callable[[bool], object] = bool
 
 
-def checked(memory: MemoryChoice, session_key: str | None) -> MemoryChoice:
+def checked(memory: MemoryChoice, session_key: str | None, window: Any = None) -> MemoryChoice:
     """Return what chooses the memory of a run.
 
     Raises:
-        TypeError, ConfigError: As `memory_choice`.
+        TypeError, ConfigError: As `memory_choice`; or the window is not a number of tokens.
         InvalidInputError: The session key is empty.
     """
     choice = memory_choice(memory)
     if session_key is not None and not (isinstance(session_key, str) and session_key.strip()):
         raise InvalidInputError(f"session_key must name a session, such as 'main', not {session_key!r}")
-    return choice
-
-
-def checked_window(window: Any) -> int | None:
-    """Return a window in tokens as it was given.
-
-    Raises:
-        ConfigError: It is not a number of tokens.
-    """
     if window is not None and (not isinstance(window, int) or isinstance(window, bool) or window <= 0):
         raise ConfigError(f"window={window!r} is not a number of tokens: pass a whole number above 0, such as 200_000")
-    return window
-
-
-def rules_of(memory: MemoryChoice) -> CompactionConfig:
-    """Return the settings that say when a flush is due; where a function chooses the memory, the default ones."""
-    of = getattr(memory, "memories", memory)  # that of a template
-    return of.config.compaction if isinstance(of, Memory | Memories) else CompactionConfig()
+    return choice
 
 
 def wanted_before_cut(
@@ -89,12 +73,16 @@ def wanted_before_cut(
 
 
 def session_of_run(session_key: str | None, messages: Sequence[BaseMessage]) -> tuple[str, str | None]:
-    """Return the session of the current run and the id of its transcript; without a thread, by its first message."""
-    key, thread = flushed_session(session_key, run_config())
-    if thread or session_key or (first := first_of(messages)) is None:
-        return key, thread
+    """Return the session whose memories a run saves, and the id of its transcript; None if `sessions.json` has that.
+
+    It is the one that is given, else the thread, else one by the first message. The `session_key` of a run says who
+    reads along, and does not name the run's own conversation.
+    """
+    thread = None if session_key else thread_of(run_config())
+    if session_key or thread or (first := first_of(messages)) is None:
+        return session_key or thread or "main", thread
     text = f"{first.type}\n{first.text}".encode("utf-8", "surrogatepass")
-    return f"{key}:{blake2b(text, digest_size=8).hexdigest()}", None
+    return f"main:{blake2b(text, digest_size=8).hexdigest()}", None
 
 
 def save(wanted: Wanted) -> bool:
@@ -105,11 +93,8 @@ def save(wanted: Wanted) -> bool:
     """
     held = False
     with _reported(wanted), wanted.leased as memory:
-
-        def drive(turn: FlushTurn) -> None:
-            flush(turn, wanted.model, wanted.messages, room=_room(wanted, memory), count=wanted.count)
-
-        held = run_flush(wanted.key, partial(_begun, wanted, memory), drive)
+        begin = partial(_begun, wanted, memory)
+        held = run_flush(wanted.key, begin, lambda turn: drive_flush(turn, *_asking(wanted, memory, turn)))
         _ended(wanted, memory, held=held)
     return held
 
@@ -121,7 +106,7 @@ async def asave(wanted: Wanted) -> bool:
         async with wanted.leased as memory:
 
             async def drive(turn: FlushTurn) -> None:
-                await aflush(turn, wanted.model, wanted.messages, room=_room(wanted, memory), count=wanted.count)
+                await adrive_flush(turn, *_asking(wanted, memory, turn, is_async=True))
 
             held = await arun_flush(wanted.key, partial(_begun, wanted, memory), drive)
             await in_thread(_ended, wanted, memory, held=held)
@@ -148,9 +133,12 @@ def window_of(model: Any) -> int | None:
     return size if isinstance(size, int) and size > 0 else None
 
 
-def _room(wanted: Wanted, memory: Memory) -> int | None:
-    """Return how many tokens the model can be shown at once, by its profile or else by the given window."""
-    return compaction_threshold(window_of(wanted.model) or wanted.window, memory.config.compaction)
+def _asking(
+    wanted: Wanted, memory: Memory, turn: FlushTurn, *, is_async: bool = False
+) -> tuple[list[BaseMessage] | str, FlushModel[BaseMessage]]:
+    # The model can be shown as much as its profile says, or else the given window.
+    room = compaction_threshold(window_of(wanted.model) or wanted.window, memory.config.compaction)
+    return asking(turn, wanted.model, wanted.messages, room=room, count=wanted.count, is_async=is_async)
 
 
 def _session(wanted: Wanted, memory: Memory) -> Flush:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from contextvars import Context, copy_context
+from contextvars import copy_context
 from typing import TYPE_CHECKING, Any
 
 from langchain_core.callbacks import AsyncCallbackHandler, BaseCallbackHandler, Callbacks
@@ -19,7 +19,7 @@ from langchain_core.tracers import BaseTracer
 from langchain_openclaw_memory._messages import is_whole, without_system
 from langchain_openclaw_memory._session import run_config, thread_of
 from openclaw_memory.errors import ConfigError
-from openclaw_memory.flush import FLUSH_TAG, FlushModel, ModelReply, adrive_flush, drive_flush
+from openclaw_memory.flush import FLUSH_TAG, FlushModel, ModelReply
 
 if TYPE_CHECKING:
     from openclaw_memory.flush import FlushTurn
@@ -31,39 +31,34 @@ SOURCE = "openclaw_flush"  # in `lc_source`, marks calls in traces that no user 
 _OF_TOOLS = frozenset({"tools", "tool_choice"})  # what binding tools to a model leaves in its arguments
 
 
-def flush(turn: FlushTurn, model: Model, messages: Iterable[BaseMessage], *, room: int | None, count: Counter) -> None:
-    """Let `model` write down what should last of `messages`, until `turn` is done.
+def asking(
+    turn: FlushTurn,
+    model: Model,
+    messages: Iterable[BaseMessage],
+    *,
+    room: int | None,
+    count: Counter,
+    is_async: bool = False,
+) -> tuple[list[BaseMessage] | str, FlushModel[BaseMessage]]:
+    """Return what to drive a turn with: what `model` is shown of the messages, and how it is asked.
 
     Its calls are children of the current run, whose tracers and callbacks see them; streams, and callbacks for
-    single tokens, do not. What does not fit into `room` tokens (None: no known limit) is shown in parts. An error of
-    the model ends up in `turn`.
+    single tokens, do not. What does not fit into `room` tokens (None: no known limit) is shown in parts.
     """
     bound, can_call = _with_tool(model, turn)
     config = _config()
 
     def ask(shown: list[BaseMessage]) -> ModelReply:
-        return _read(_alone().run(bound.invoke, shown, config))
+        context = copy_context()
+        context.run(var_child_runnable_config.set, None)  # else the model would be a part of the run under way
+        return _read(context.run(bound.invoke, shown, config))
 
-    drive_flush(turn, _shown(messages), _asking(ask, can_call=can_call, room=room, count=count))
-
-
-async def aflush(
-    turn: FlushTurn, model: Model, messages: Iterable[BaseMessage], *, room: int | None, count: Counter
-) -> None:
-    """Do what `flush` does with an awaited model; files are written in a thread."""
-    bound, can_call = _with_tool(model, turn)
-    config = _config()
-
-    async def ask(shown: list[BaseMessage]) -> ModelReply:
+    async def aask(shown: list[BaseMessage]) -> ModelReply:
         var_child_runnable_config.set(None)  # in the context of the task that asks
         return _read(await bound.ainvoke(shown, config))
 
-    await adrive_flush(turn, _shown(messages), _asking(ask, can_call=can_call, room=room, count=count))
-
-
-def _asking(ask: Callable[..., Any], *, can_call: bool, room: int | None, count: Counter) -> FlushModel[BaseMessage]:
-    return FlushModel(
-        ask,
+    return _shown(messages), FlushModel(
+        aask if is_async else ask,
         system=SystemMessage,
         user=HumanMessage,
         answer=lambda call_id, name, text: ToolMessage(text, tool_call_id=call_id, name=name),
@@ -115,13 +110,6 @@ def _listens(handler: BaseCallbackHandler) -> bool:
         AsyncCallbackHandler.on_llm_new_token,
     }
     return hears_tokens and not isinstance(handler, BaseTracer)
-
-
-def _alone() -> Context:
-    """Return the current context without the run that is under way in it."""
-    context = copy_context()
-    context.run(var_child_runnable_config.set, None)
-    return context
 
 
 def _with_tool(model: Model, turn: FlushTurn) -> tuple[Model, bool]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import logging
 import sys
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import wraps
@@ -30,6 +32,9 @@ _MEANT = {
 }
 
 RunKind: TypeAlias = Literal["chat", "heartbeat", "cli"]
+Method = TypeVar("Method", bound=Callable[..., Any])
+Key = TypeVar("Key")
+Value = TypeVar("Value")
 
 _HOW = 'give it with the run, as context={"user_id": ...} or in the "configurable" of its config'
 
@@ -64,10 +69,6 @@ def memory_of_run(choice: MemoryChoice, config: RunnableConfig | None) -> Leased
     A template takes its values from the run's `context` (a dictionary, dataclass or pydantic model), its
     `configurable`, its `metadata`, in this order, and then from `run_values`.
 
-    Args:
-        choice: One memory for all runs, a template, or a function of a `MemoryRun`.
-        config: The configuration of the run.
-
     Raises:
         ConfigError: The run does not have a value, or the function returned no memory.
     """
@@ -78,9 +79,6 @@ def memory_of_run(choice: MemoryChoice, config: RunnableConfig | None) -> Leased
     context = _context()
     run = MemoryRun(values if context is None else context, config)
     return memory_of(choice, run, values={**values, **_as_dict(context)}, how=_HOW)
-
-
-Method = TypeVar("Method", bound=Callable[..., Any])
 
 
 def in_run(method: Method) -> Method:
@@ -97,7 +95,7 @@ def in_run(method: Method) -> Method:
 
 
 def _context() -> Any:
-    """Return the context that the current run of a graph was given; None where there is none."""
+    """Return the context of the current run of a graph, or None."""
     if "langgraph" in sys.modules:
         from langgraph.runtime import get_runtime
 
@@ -121,18 +119,6 @@ def session_of(given: str | None, config: RunnableConfig | None) -> str | None:
     configurable = _configurable(config)
     key = configurable.get("session_key") or configurable.get("thread_id")
     return str(key) if key else None
-
-
-def flushed_session(given: str | None, config: RunnableConfig | None) -> tuple[str, str | None]:
-    """Return the session whose memories are saved, `given`, else the thread, else `main`; and the id of its transcript.
-
-    Under `main`, the flush middleware keeps each conversation without a thread as a session of its own.
-
-    The id is the thread's if the session is the thread's own; None if `sessions.json` has it. The `session_key` of a
-    run says who reads along, and does not name the run's own conversation.
-    """
-    thread = thread_of(config) if given is None else None
-    return given or thread or "main", thread
 
 
 def thread_of(config: RunnableConfig | None) -> str | None:
@@ -162,7 +148,7 @@ def run_config() -> RunnableConfig | None:
 
 
 class InSession(BaseRetriever):
-    """A retriever that knows the configuration it is invoked with, while it searches."""
+    """A retriever that knows, while it searches, the configuration it was invoked with."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -201,8 +187,7 @@ def refuse(unknown: Iterable[str], call: str, known: Iterable[str]) -> None:
 
 @contextmanager
 def _in_run(config: RunnableConfig | None) -> Iterator[None]:
-    # LangChain hands the configuration of a run to tools, and sets it around the steps of a chain, but keeps it from
-    # what a retriever does.
+    # LangChain hands the configuration to tools and to the steps of a chain, but not to what a retriever does.
     token = var_child_runnable_config.set(ensure_config(config))
     try:
         yield
@@ -212,3 +197,24 @@ def _in_run(config: RunnableConfig | None) -> Iterator[None]:
 
 def _configurable(config: RunnableConfig | None) -> dict[str, Any]:
     return (config or {}).get("configurable") or {}
+
+
+def remember(kept: OrderedDict[Key, Value], key: Key, value: Value, most: int) -> bool:
+    """Keep a value as the latest of at most so many; return whether the oldest was forgotten for it."""
+    kept[key] = value
+    kept.move_to_end(key)
+    if is_over := len(kept) > most:
+        kept.popitem(last=False)
+    return is_over
+
+
+class WarnOnce:
+    """Logs one warning for each topic."""
+
+    def __init__(self, log: logging.Logger) -> None:
+        self._log, self._topics = log, set[object]()
+
+    def __call__(self, topic: object, words: str) -> None:
+        if topic not in self._topics:
+            self._topics.add(topic)
+            self._log.warning(words)

@@ -14,10 +14,10 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_core.messages.utils import count_tokens_approximately
 from langchain_core.outputs import ChatGeneration, LLMResult
 
-from langchain_openclaw_memory._flush import Wanted, checked, checked_window, rules_of, save, window_of
+from langchain_openclaw_memory._flush import Wanted, checked, save, window_of
 from langchain_openclaw_memory._flush_model import Model, chat_model
 from langchain_openclaw_memory._messages import READING, SUMMARY_SOURCE, without_system
-from langchain_openclaw_memory._session import memory_of_run, run_config
+from langchain_openclaw_memory._session import memory_of_run, remember, run_config
 from openclaw_memory.errors import ConfigError
 from openclaw_memory.flush import FLUSH_TAG, ConversationDetector
 from openclaw_memory.runs import Leased, MemoryChoice
@@ -67,8 +67,9 @@ class MemoryFlushCallback(BaseCallbackHandler):
         token_counter: Callable[..., int] = count_tokens_approximately,
         session_key: str | None = None,
     ) -> None:
-        self.memory, self.model, self.session_key = checked(memory, session_key), chat_model(model), session_key
-        self.window, self.token_counter = checked_window(window) or window_of(self.model), token_counter
+        self.memory, self.session_key = checked(memory, session_key, window), session_key
+        self.model, self.token_counter = chat_model(model), token_counter
+        self.window = window or window_of(self.model)
         if self.window is None:
             raise ConfigError(
                 f"unknown context window of {type(self.model).__name__}, so no flush would be due: pass "
@@ -76,7 +77,11 @@ class MemoryFlushCallback(BaseCallbackHandler):
             )
         self._leased: OrderedDict[str, Leased] = OrderedDict()
         self._detector = ConversationDetector(
-            READING, self._saving, rules=rules_of(self.memory), window=self.window, count=token_counter
+            READING,
+            self._saving,
+            rules=lambda key: self._memory_of(key).config.compaction,
+            window=self.window,
+            count=token_counter,
         )
 
     def on_chat_model_start(
@@ -85,12 +90,10 @@ class MemoryFlushCallback(BaseCallbackHandler):
         messages: list[list[BaseMessage]],
         *,
         run_id: UUID,
-        tags: list[str] | None = None,
-        metadata: dict[str, Any] | None = None,
-        **_: Any,
+        **about: Any,
     ) -> None:
         """Remember what the model is shown; if it is asked for a summary, flush what was shown before."""
-        self._started(messages[0] if messages else [], run_id, tags, metadata)
+        self._started(messages[0] if messages else [], run_id, **about)
 
     def on_llm_start(
         self,
@@ -98,12 +101,10 @@ class MemoryFlushCallback(BaseCallbackHandler):
         prompts: list[str],
         *,
         run_id: UUID,
-        tags: list[str] | None = None,
-        metadata: dict[str, Any] | None = None,
-        **_: Any,
+        **about: Any,
     ) -> None:
         """Remember what a model that takes text is shown."""
-        self._started([HumanMessage(prompt) for prompt in prompts], run_id, tags, metadata)
+        self._started([HumanMessage(prompt) for prompt in prompts], run_id, **about)
 
     def on_llm_end(self, response: LLMResult, *, run_id: UUID, **_: Any) -> None:
         """Flush if the conversation, with this reply, has come near the end of the window."""
@@ -114,7 +115,13 @@ class MemoryFlushCallback(BaseCallbackHandler):
         self._detector.failed(run_id, error)
 
     def _started(
-        self, messages: Sequence[BaseMessage], run_id: UUID, tags: list[str] | None, metadata: dict[str, Any] | None
+        self,
+        messages: Sequence[BaseMessage],
+        run_id: UUID,
+        *,
+        tags: list[str] | None = None,
+        metadata: dict[str, Any] | None = None,
+        **_: Any,
     ) -> None:
         conversation = without_system(messages)
         if FLUSH_TAG in (tags or ()) or not conversation:
@@ -123,19 +130,19 @@ class MemoryFlushCallback(BaseCallbackHandler):
         # Of a call of the model itself, the metadata are all that is known.
         leased = memory_of_run(self.memory, {**config, "metadata": {**(config.get("metadata") or {}), **about}})
         key = _key(about, leased.folder)
-        self._leased[key] = leased
-        self._leased.move_to_end(key)
-        while len(self._leased) > _CONVERSATIONS:
-            self._leased.popitem(last=False)
+        remember(self._leased, key, leased, _CONVERSATIONS)
         if about.get("lc_source") == SUMMARY_SOURCE:
             self._detector.summary_started(key, conversation)
         else:
             self._detector.began(run_id, key, conversation)
 
+    def _memory_of(self, key: str) -> Leased:
+        return self._leased.get(key) or memory_of_run(self.memory, run_config())
+
     def _saving(self, key: str, messages: Sequence[BaseMessage], tokens: int, compacting: bool) -> Callable[[], bool]:  # noqa: ARG002
         name = self.session_key or key.partition("\n")[0] or "main"
-        leased = self._leased.get(key) or memory_of_run(self.memory, run_config())
-        return partial(save, Wanted(leased, name, self.model, messages, self.window, tokens, self.token_counter))
+        wanted = Wanted(self._memory_of(key), name, self.model, messages, self.window, tokens, self.token_counter)
+        return partial(save, wanted)
 
 
 def _key(metadata: dict[str, Any], folder: Path) -> str:

@@ -53,13 +53,13 @@ class OpenClawEmbeddings(Embeddings):
         assert loaded is not None, "only `none` is no embedder"
         return loaded
 
-    def __copy__(self) -> Self:
+    def __deepcopy__(self, _memo: object) -> Self:
         again = type(self).__new__(type(self))
         vars(again).update(vars(self))
         return again
 
-    def __deepcopy__(self, _memo: object) -> Self:
-        return self.__copy__()
+    def __copy__(self) -> Self:
+        return self.__deepcopy__(None)
 
     def __reduce__(self) -> tuple[Any, ...]:
         embedder, model, options = self._settings
@@ -73,19 +73,11 @@ class OpenClawEmbeddings(Embeddings):
         return type(self), named
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
-        """Return the vector of each text, of length 1.
-
-        Args:
-            texts: The texts to embed.
-        """
+        """Return the vector of each text, of length 1."""
         return [[float(number) for number in row] for row in self.embedder.embed_documents(texts)]
 
     def embed_query(self, text: str) -> list[float]:
-        """Return the vector of a query, of length 1.
-
-        Args:
-            text: The query.
-        """
+        """Return the vector of a query, of length 1."""
         return [float(number) for number in self.embedder.embed_query(text)]
 
 
@@ -97,12 +89,7 @@ class LangChainEmbedder(FrameworkEmbedder):
     """
 
     def __init__(
-        self,
-        embeddings: Embeddings,
-        *,
-        model: str | None = None,
-        identity: str | None = None,
-        local: bool = False,
+        self, embeddings: Embeddings, *, model: str | None = None, identity: str | None = None, local: bool = False
     ) -> None:
         """Wrap LangChain's embeddings.
 

@@ -23,8 +23,6 @@ from langchain_openclaw_memory._flush import (
     Wanted,
     asave,
     checked,
-    checked_window,
-    rules_of,
     save,
     session_of_run,
     wanted_before_cut,
@@ -32,8 +30,17 @@ from langchain_openclaw_memory._flush import (
 )
 from langchain_openclaw_memory._flush_model import Model, chat_model
 from langchain_openclaw_memory._messages import READING, first_of, is_summary, reported_tokens
-from langchain_openclaw_memory._session import kind_of, memory_of_run, refuse, run_config, thread_of
+from langchain_openclaw_memory._session import (
+    WarnOnce,
+    kind_of,
+    memory_of_run,
+    refuse,
+    remember,
+    run_config,
+    thread_of,
+)
 from openclaw_memory.aio import in_thread
+from openclaw_memory.config import CompactionConfig
 from openclaw_memory.conversation import is_overflow
 from openclaw_memory.errors import ConfigError
 from openclaw_memory.flush import ConversationDetector
@@ -151,15 +158,15 @@ class MemoryFlushMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         session_key: str | None = None,
     ) -> None:
         super().__init__()
-        self.memory, self.session_key = checked(memory, session_key), session_key
-        self.window, self.token_counter = checked_window(window), token_counter
+        self.memory, self.session_key = checked(memory, session_key, window), session_key
+        self.window, self.token_counter = window, token_counter
         self.model = chat_model(model) if model is not None else None
         self.trigger, self._clauses = trigger, _clauses_of(trigger) if trigger is not None else []
         self._summarization: SummarizationMiddleware[Any, Any] | None = None
-        self._detectors: dict[int | None, ConversationDetector[BaseMessage]] = {}
+        self._detectors: dict[tuple[int | None, CompactionConfig], ConversationDetector[BaseMessage]] = {}
         self._waiting: OrderedDict[tuple[Path, str | None, str], list[AnyMessage]] = OrderedDict()
         self._first: OrderedDict[tuple[Path, str], str | None] = OrderedDict()
-        self._reported: set[str] = set()
+        self._warn_once = WarnOnce(_log)
         if self.model is not None and (words := self._unknown_window(self.model)):
             raise ConfigError(words)
 
@@ -174,9 +181,9 @@ class MemoryFlushMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
     ) -> Self:
         """Return the flush of what `summarization` takes, just before it does.
 
-        Place it directly before `summarization` in the list of middleware. `OpenClawSummarizationMiddleware` is both in
-        one. Which messages a summary takes is asked of a copy of `summarization` that makes none, so that there is one
-        summary, and `summarization` may serve other agents too.
+        Place it directly before `summarization` in the list of middleware: a cut that is due only by messages which
+        another middleware adds in between is not foreseen. Which messages a summary takes is asked of a copy of
+        `summarization` that makes none, so that there is one summary, and `summarization` may serve other agents too.
 
         Args:
             summarization: The summarization of the agent.
@@ -247,12 +254,10 @@ class MemoryFlushMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         if (model := self.model) is not None:
             return self._tried(lambda: self._due(leased, messages, model))
         # Which model this run asks is known only when it is called. A compaction may have taken the messages by then.
-        if messages and messages[-1].id:
-            self._waiting[leased.folder, thread_of(run_config()), messages[-1].id] = messages
-            while len(self._waiting) > _WAITING:
-                self._waiting.popitem(last=False)
-                words = f"more than {_WAITING} conversations wait for their model at once, and not all are flushed"
-                self._warn_once("waiting", f"{words}: pass MemoryFlushMiddleware a model")
+        last = messages[-1].id if messages else None
+        if last and remember(self._waiting, (leased.folder, thread_of(run_config()), last), messages, _WAITING):
+            words = f"more than {_WAITING} conversations wait for their model at once, and not all are flushed"
+            self._warn_once("waiting", f"{words}: pass MemoryFlushMiddleware a model")
         return None
 
     def _tried(self, look: Callable[[], Wanted | None]) -> Wanted | None:
@@ -290,9 +295,7 @@ class MemoryFlushMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
                 f"the conversation of thread {thread!r} was summarised before its memories were saved: place "
                 "MemoryFlushMiddleware before the SummarizationMiddleware, or take OpenClawSummarizationMiddleware",
             )
-        self._first[leased.folder, thread] = None if lost else first.id
-        while len(self._first) > _WAITING:
-            self._first.popitem(last=False)
+        remember(self._first, (leased.folder, thread), None if lost else first.id, _WAITING)
 
     def _waited(self, request: ModelRequest[Any]) -> Wanted | None:
         """Return the flush of what waited for this call of the model."""
@@ -325,19 +328,14 @@ class MemoryFlushMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         tokens = max(self.token_counter(messages) if self._clauses else 0, reported_tokens(messages))
         sizes = {"messages": len(messages), "tokens": tokens, "fraction": tokens / window if window else 0.0}
         reached = any(all(sizes[kind] >= limit for kind, limit in clause.items()) for clause in self._clauses)
-        rules, count = rules_of(self.memory), self.token_counter
-        detector = self._detectors.get(window) or self._detectors.setdefault(
-            window, ConversationDetector(READING, rules=rules, window=window, count=count)
+        rules, count = leased.config.compaction, self.token_counter
+        detector = self._detectors.get((window, rules)) or self._detectors.setdefault(
+            (window, rules), ConversationDetector(READING, rules=rules, window=window, count=count)
         )
         held = detector.due(f"{leased.folder}\n{key}", messages, tokens=tokens, compacting=overflow or reached)
         if held is None:
             return None
         return Wanted(leased, key, model, messages, window, tokens, count, thread, held=held)
-
-    def _warn_once(self, topic: str, words: str) -> None:
-        if topic not in self._reported:
-            self._reported.add(topic)
-            _log.warning(words)
 
     def _unknown_window(self, model: Model) -> str | None:
         """Return why no flush would ever be due with this model, or None."""

@@ -15,7 +15,7 @@ from langchain_core.messages import HumanMessage
 from langchain_core.tools import BaseTool
 
 from langchain_openclaw_memory._messages import is_summary, openclaw_messages
-from langchain_openclaw_memory._session import memory_of_run, run_config, session_of, thread_of
+from langchain_openclaw_memory._session import WarnOnce, memory_of_run, remember, run_config, session_of, thread_of
 from openclaw_memory.aio import in_thread
 from openclaw_memory.errors import ConfigError, InvalidInputError
 from openclaw_memory.flush import FLUSH_TAG
@@ -61,7 +61,7 @@ class RecallMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         min_score: The lowest score, 0..1, as for `Memory.search`.
         session_key: The session that says what may be shown, by default that of the run; see `memory_tools`.
         source: As for `Memory.search`; with "memory", nothing from other conversations is shown.
-        memory_name: Distinguishes this middleware from that of another memory in the same agent.
+        memory_name: Distinguishes this middleware, and its block, from that of another memory in the same agent.
 
     Raises:
         TypeError: `memory` is not a memory.
@@ -84,15 +84,11 @@ class RecallMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         self.memory_name = memory_name
         self.memory, self.session_key = memory_choice(memory), session_key
         self._recall = partial(
-            recall,
-            max_chars=max_chars,
-            max_results=max_results,
-            min_score=min_score,
-            source=source,
+            recall, max_chars=max_chars, max_results=max_results, min_score=min_score, source=source, name=memory_name
         )
         self._blocks: OrderedDict[_Turn, str] = OrderedDict()
         self._lock = threading.Lock()
-        self._reported: set[type[Exception]] = set()
+        self._warn_once = WarnOnce(_log)
 
     @property
     def name(self) -> str:
@@ -121,8 +117,10 @@ class RecallMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         place = next((at for at in places if _is_from_user(request.messages[at])), None)
         names = [tool.name for tool in request.tools if isinstance(tool, BaseTool)]
         if twice := {name for name in names if names.count(name) > 1}:
-            what_to_do = "give each memory a name, memory_tools(..., name='work')"
-            raise ConfigError(f"two tools of the agent are called {min(twice)!r}: {what_to_do}")
+            raise ConfigError(
+                f"two tools of the agent are called {min(twice)!r}: give each memory a name, "
+                "memory_tools(..., name='work')"
+            )
         if place is None or FLUSH_TAG in ((config or {}).get("tags") or ()):
             return None, request
         message = request.messages[place]
@@ -136,7 +134,9 @@ class RecallMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         except (ConfigError, InvalidInputError):  # wrong from the first call on, whatever the memory holds
             raise
         except Exception as error:  # noqa: BLE001 - whatever is wrong with a memory, the user's turn goes on without it
-            self._warn_once(error)
+            why = f"{type(error).__name__}: {error}"
+            self._warn_once(type(error), f"nothing could be recalled, as the memory failed: {why}")
+            _log.debug("nothing could be recalled for this turn", exc_info=error)
             return None, request
         if not block:
             return turn, request
@@ -150,16 +150,8 @@ class RecallMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
                 return block
         block = self._recall(memory, turn.question, session_key=turn.session_key, in_view=_conversation(messages))
         with self._lock:
-            self._blocks[turn] = block
-            while len(self._blocks) > _TURNS:
-                self._blocks.popitem(last=False)
+            remember(self._blocks, turn, block, _TURNS)
         return block
-
-    def _warn_once(self, error: Exception) -> None:
-        if type(error) not in self._reported:
-            self._reported.add(type(error))
-            _log.warning("nothing could be recalled, as the memory failed: %s: %s", type(error).__name__, error)
-        _log.debug("nothing could be recalled for this turn", exc_info=error)
 
     def _answered(self, turn: _Turn | None, response: ModelResponse[Any]) -> ModelResponse[Any]:
         """Return the response; if it ends the turn, the next one is shown what the memory holds then."""

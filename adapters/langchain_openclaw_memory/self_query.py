@@ -18,11 +18,7 @@ class OpenClawTranslator(Visitor):
     allowed_operators = tuple(Operator)
 
     def visit_operation(self, operation: Operation) -> dict[str, Any]:
-        """Return the filter of joined conditions.
-
-        Args:
-            operation: The conditions; `not` is that none of them holds.
-        """
+        """Return the filter of joined conditions; `not` is that none of them holds."""
         parts = [one.accept(self) for one in operation.arguments]
         if operation.operator is Operator.NOT:
             return {"$not": {"$or": parts}}
@@ -30,9 +26,6 @@ class OpenClawTranslator(Visitor):
 
     def visit_comparison(self, comparison: Comparison) -> dict[str, Any]:
         """Return the filter of one condition.
-
-        Args:
-            comparison: The condition.
 
         Raises:
             QueryError: Its value is a date that is not written in ISO 8601.
@@ -47,11 +40,7 @@ class OpenClawTranslator(Visitor):
         return {comparison.attribute: {f"${name}": values}}
 
     def visit_structured_query(self, structured_query: StructuredQuery) -> tuple[str, dict[str, Any]]:
-        """Return the question, and the keywords of the search.
-
-        Args:
-            structured_query: What the model made of the user's words.
-        """
+        """Return the question, and the keywords of the search."""
         wanted = structured_query.filter
         return structured_query.query, {} if wanted is None else {"filter": wanted.accept(self)}
 

@@ -16,7 +16,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langgraph.runtime import Runtime
 
 from langchain_openclaw_memory._messages import is_summary, openclaw_message
-from langchain_openclaw_memory._session import memory_of_run, run_config, thread_of
+from langchain_openclaw_memory._session import WarnOnce, memory_of_run, remember, run_config, thread_of
 from openclaw_memory.aio import in_thread
 from openclaw_memory.conversation import conversation, estimated_tokens
 from openclaw_memory.errors import OpenClawMemoryError
@@ -72,7 +72,7 @@ class TranscriptMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         self.memory, self.session_id = memory_choice(memory), session_id
         self._known: OrderedDict[tuple[str, str], _Known] = OrderedDict()
         self._lock = threading.Lock()
-        self._reported: set[str] = set()
+        self._warn_once = WarnOnce(_log)
 
     def __deepcopy__(self, _memo: object) -> Self:
         return self  # shared like its memory, by frameworks that copy their parts
@@ -122,17 +122,10 @@ class TranscriptMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         except OpenClawMemoryError as error:
             self._warn_once("failed", f"the transcript of session {session!r} is not written: {error}")
 
-    def _warn_once(self, what: str, words: str) -> None:
-        if what not in self._reported:
-            self._reported.add(what)
-            _log.warning(words)
-
     def _of(self, session: tuple[str, str]) -> _Known:
         with self._lock:
-            known = self._known.setdefault(session, _Known())
-            self._known.move_to_end(session)
-            while len(self._known) > _SESSIONS:
-                self._known.popitem(last=False)
+            known = self._known.get(session) or _Known()
+            remember(self._known, session, known, _SESSIONS)
             return known
 
 

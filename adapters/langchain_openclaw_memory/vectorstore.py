@@ -97,11 +97,10 @@ class OpenClawVectorStore(VectorStore):
     ) -> Self:
         """Return a store over the memory in the folder `workspace`, with these texts added.
 
-        Close the memory, `store.memory`, when it is no longer needed. An index holds the vectors of one embedder, and
-        another embedder would rebuild it. So an `embedding` that is not what `Memory.open(workspace, config=config)`
-        uses has an index of its own next to that one, named after its identity: its first use embeds all notes of the
-        workspace once, and later ones what has changed. Open it again with `Memory.open(workspace,
-        embedder=LangChainEmbedder(embedding), index_path=store.memory.index_path)`.
+        Close the memory, `store.memory`, when it is no longer needed. An `embedding` that is not what
+        `Memory.open(workspace, config=config)` uses has an index of its own next to the usual one: its first use embeds
+        all notes once. Open that again with `Memory.open(workspace, embedder=LangChainEmbedder(embedding),
+        index_path=store.memory.index_path)`.
 
         Args:
             texts: The texts to add.
@@ -112,7 +111,7 @@ class OpenClawVectorStore(VectorStore):
             config: The settings of the memory.
             index_path: The file of the index, by default as above.
             collection: The collection of the store, see `OpenClawVectorStore`.
-            **kwargs: Passed to `add_texts`.
+            **kwargs: None are taken.
 
         Raises:
             ConfigError: No `workspace` is named, or `embedding` is not LangChain's `Embeddings`.
@@ -141,8 +140,6 @@ class OpenClawVectorStore(VectorStore):
             return inner.embeddings
         return None if embedder is None else OpenClawEmbeddings(embedder)
 
-    # --- by id ---------------------------------------------------------------------------------------------------
-
     @in_run
     def add_texts(
         self,
@@ -152,13 +149,9 @@ class OpenClawVectorStore(VectorStore):
         ids: Sequence[str | None] | None = None,
         **kwargs: Any,
     ) -> list[str]:
-        """Write each text to a file of its own, index them, and return their ids.
+        """Write each text to a file of its own, index them, and return their ids; one that exists is replaced.
 
-        Args:
-            texts: The texts to add.
-            metadatas: The metadata of each text, as JSON.
-            ids: The id of each text; one that exists is replaced. By default, and for None, new ids are made.
-            **kwargs: Only `batch_size`, which LangChain's indexing passes on; all texts are indexed at once.
+        The only other argument is `batch_size`, which LangChain's indexing passes on; all are indexed at once.
 
         Raises:
             InvalidInputError: It is a single text, the counts differ, an id is blank, metadata are not JSON (it
@@ -184,11 +177,7 @@ class OpenClawVectorStore(VectorStore):
 
     @in_run
     def delete(self, ids: list[str] | None = None, **kwargs: Any) -> bool:
-        """Delete documents; return True even if some did not exist.
-
-        Args:
-            ids: The ids of the documents; None means all that were ever added to this collection.
-            **kwargs: None are taken.
+        """Delete documents, all of the collection if no ids are given; return True even if some did not exist.
 
         Raises:
             PathNotAllowedError: An id is the citation of a person's own lines. Nothing was deleted.
@@ -199,24 +188,12 @@ class OpenClawVectorStore(VectorStore):
 
     @in_run
     def get_by_ids(self, ids: Sequence[str], /) -> list[Document]:
-        """Return the documents with these ids, in their order, without those that do not exist.
-
-        Args:
-            ids: The ids of the documents.
-        """
+        """Return the documents with these ids, in their order, without those that do not exist."""
         where = self._where(None)
         return [_shown(one) for one in self._documents.get(ids) if where is None or where(one)]
 
-    # --- by what they say ----------------------------------------------------------------------------------------
-
     def similarity_search(self, query: str, k: int = 4, **kwargs: Any) -> list[Document]:
-        """Return the k documents that answer best.
-
-        Args:
-            query: The question.
-            k: How many documents to return.
-            **kwargs: As `similarity_search_with_score` takes them.
-        """
+        """Return the k documents that answer best; other arguments are those of `similarity_search_with_score`."""
         return [document for document, _ in self.similarity_search_with_score(query, k, **kwargs)]
 
     @in_run
@@ -253,12 +230,9 @@ class OpenClawVectorStore(VectorStore):
 
     @in_run
     def similarity_search_by_vector(self, embedding: list[float], k: int = 4, **kwargs: Any) -> list[Document]:
-        """Return the k documents nearest to a vector.
+        """Return the k documents nearest to a vector of the store's own embeddings.
 
-        Args:
-            embedding: A vector of the store's own embeddings.
-            k: How many documents to return.
-            **kwargs: `filter` and `source` as for `similarity_search_with_score`; `min_score` is the lowest cosine.
+        `filter` and `source` are as for `similarity_search_with_score`; `min_score` is the lowest cosine.
 
         Raises:
             EmbedderError: The vector has other dimensions than those of the index.
@@ -300,19 +274,13 @@ class OpenClawVectorStore(VectorStore):
         return (lambda one: all(test(one) for test in tests)) if tests else None
 
     def as_retriever(self, **kwargs: Any) -> VectorStoreRetriever:
-        """Return a retriever over this store, which reads the session of the run that it is invoked in.
-
-        Args:
-            **kwargs: As LangChain's `VectorStore.as_retriever` takes them.
-        """
+        """Return a retriever over this store, which reads the session of the run that it is invoked in."""
         own = self._get_retriever_tags() if isinstance(self._choice, Memory) else [type(self).__name__]
         tags = [*(kwargs.pop("tags", None) or []), *own]
         return _StoreRetriever(vectorstore=self, tags=tags, **kwargs)
 
     def _select_relevance_score_fn(self) -> Callable[[float], float]:
-        return _within_bounds
-
-    # --- without saying the same twice ---------------------------------------------------------------------------
+        return lambda score: min(1.0, max(0.0, score))  # a score is its own relevance
 
     @in_run
     def max_marginal_relevance_search(
@@ -320,14 +288,8 @@ class OpenClawVectorStore(VectorStore):
     ) -> list[Document]:
         """Return the k of the `fetch_k` documents nearest to `query` that differ most from each other.
 
-        In a search by keywords alone there are no vectors to compare: the k that answer best are returned.
-
-        Args:
-            query: The question.
-            k: How many documents to return.
-            fetch_k: How many documents to choose from.
-            lambda_mult: From 0, only diversity counts, to 1, only relevance counts.
-            **kwargs: `filter`, `source` and `min_score` as for `similarity_search_by_vector`.
+        In a search by keywords alone there are no vectors to compare: the k that answer best are returned. `filter`,
+        `source` and `min_score` are as for `similarity_search_by_vector`.
 
         Raises:
             EmbedderError: The question cannot be embedded.
@@ -340,25 +302,9 @@ class OpenClawVectorStore(VectorStore):
 
     @in_run
     def max_marginal_relevance_search_by_vector(
-        self,
-        embedding: list[float],
-        k: int = 4,
-        fetch_k: int = 20,
-        lambda_mult: float = 0.5,
-        **kwargs: Any,
+        self, embedding: list[float], k: int = 4, fetch_k: int = 20, lambda_mult: float = 0.5, **kwargs: Any
     ) -> list[Document]:
-        """Do what `max_marginal_relevance_search` does for a vector.
-
-        Carbonell & Goldstein (1998): lambda_mult * relevance - (1 - lambda_mult) * similarity to what was chosen
-        before.
-
-        Args:
-            embedding: A vector of the store's own embeddings.
-            k: How many documents to return.
-            fetch_k: How many documents to choose from.
-            lambda_mult: From 0, only diversity counts, to 1, only relevance counts.
-            **kwargs: `filter`, `source` and `min_score` as for `similarity_search_by_vector`.
-        """
+        """Do what `max_marginal_relevance_search` does for a vector."""
         import numpy as np
         from langchain_core.vectorstores.utils import maximal_marginal_relevance
 
@@ -384,8 +330,3 @@ def _index_of(workspace: str | os.PathLike[str], embedder: Embedder, config: Mem
 
 def _shown(document: Written) -> Document:
     return Document(id=document.id, page_content=document.text, metadata=dict(document.metadata))
-
-
-def _within_bounds(score: float) -> float:
-    """A score is its own relevance, 0..1."""
-    return min(1.0, max(0.0, score))

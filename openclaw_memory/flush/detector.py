@@ -75,7 +75,7 @@ class ConversationDetector(Generic[M]):
     Args:
         reading: How to read a message.
         saving: Prepares a flush; not needed for `due`.
-        rules: The compaction settings.
+        rules: The compaction settings, or a function of the key of a conversation that returns them.
         window: The size in tokens at which the conversation is cut.
         count: Counts the tokens of messages.
         run: Runs a prepared flush, by default at once.
@@ -87,7 +87,7 @@ class ConversationDetector(Generic[M]):
         reading: Reading[M],
         saving: Saving[M] = lambda *_: lambda: False,
         *,
-        rules: CompactionConfig,
+        rules: CompactionConfig | Callable[[str], CompactionConfig],
         window: int | None,
         count: Callable[[Sequence[M]], int],
         run: Callable[[Callable[[], None]], None] = lambda work: work(),
@@ -230,7 +230,8 @@ class ConversationDetector(Generic[M]):
             What to call with whether a turn was held: if not, the marks are removed.
         """
         counted = self._count(messages)
-        if flush_due(self.rules, window=self.window, tokens=max(tokens, counted), compacting=compacting) is None:
+        rules = self.rules(key) if callable(self.rules) else self.rules
+        if flush_due(rules, window=self.window, tokens=max(tokens, counted), compacting=compacting) is None:
             return None
         with self._lock:
             conversation = self._conversation(key)

@@ -89,6 +89,7 @@ def recall(
     session_key: str | None = None,
     source: Source | None = None,
     in_view: Iterable[Message] = (),
+    name: str | None = None,
 ) -> str:
     """Return what the memory knows about `query` as one fenced block to show to a model; "" for nothing.
 
@@ -105,6 +106,7 @@ def recall(
         session_key: OpenClaw's, as for `memory_tools`.
         source: "memory" for notes, "sessions" for transcripts, None for both.
         in_view: Messages that the model is shown anyway; what they say is not recalled from transcripts.
+        name: The name of the memory, for an agent with several; the opening line of the block carries it.
 
     Raises:
         TypeError: `memory` is not a memory.
@@ -124,8 +126,8 @@ def recall(
     if not shown:
         return ""
     if audience.citations:
-        return fenced_results((hit.citation, hit.snippet) for hit in shown)
-    return fenced("\n\n".join(hit.snippet for hit in shown), "memory")
+        return fenced_results(((hit.citation, hit.snippet) for hit in shown), name or "memory")
+    return fenced("\n\n".join(hit.snippet for hit in shown), name or "memory")
 
 
 def question_in(text: str) -> str:

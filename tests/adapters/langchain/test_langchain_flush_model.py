@@ -12,14 +12,14 @@ from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, Tool
 from langchain_core.messages.utils import count_tokens_approximately
 from langchain_core.output_parsers import StrOutputParser
 from langchain_core.runnables import ConfigurableField, RunnableLambda
-from langchain_openclaw_memory._flush_model import aflush, chat_model, flush
+from langchain_openclaw_memory._flush_model import asking, chat_model
 from langchain_openclaw_memory._messages import is_whole, openclaw_message
 from langchain_openclaw_memory.testing import ScriptedChatModel, calling
 from pydantic import Field
 from scripted_chat import FACT, notes, says_facts, writes_facts
 
 from openclaw_memory.errors import ConfigError
-from openclaw_memory.flush import FLUSH_TAG, arun_flush, run_flush
+from openclaw_memory.flush import FLUSH_TAG, adrive_flush, arun_flush, drive_flush, run_flush
 
 CONVERSATION = (HumanMessage(FACT),)
 
@@ -122,8 +122,15 @@ def flush_at_once(turn, model, conversation, **options):
     run_flush("main", lambda: turn, lambda turn: flush(turn, model, conversation, **options))
 
 
+def flush(turn, *given, **options):
+    drive_flush(turn, *asking(turn, *given, **options))
+
+
 async def flush_waiting(turn, model, conversation, **options):
-    await arun_flush("main", lambda: turn, lambda turn: aflush(turn, model, conversation, **options))
+    async def drive(turn):
+        await adrive_flush(turn, *asking(turn, model, conversation, is_async=True, **options))
+
+    await arun_flush("main", lambda: turn, drive)
 
 
 @pytest.fixture(params=[flush_at_once, flush_waiting])

@@ -6,6 +6,8 @@ import json
 import re
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import replace
 
 import pytest
 from langchain.agents import create_agent
@@ -28,7 +30,8 @@ from langchain_openclaw_memory.testing import ScriptedChatModel, calling, saying
 from langgraph.checkpoint.memory import InMemorySaver
 from pydantic import BaseModel, ValidationError
 
-from openclaw_memory import Memories
+from openclaw_memory import Memories, MemoryConfig
+from openclaw_memory.config import CompactionConfig
 from openclaw_memory.errors import ConfigError
 from openclaw_memory.runs import run_values
 
@@ -312,6 +315,34 @@ def test_the_callback_saves_for_the_person_of_each_call(users):
     for name, other in (("anna", "bob"), ("bob", "anna")):
         notes = "".join(note.read_text() for note in (users.root / name / "memory").glob("*.md"))
         assert (f"Noted: zebra-{name}x" in notes, f"zebra-{other}x" in notes) == (True, False)
+
+
+@pytest.mark.parametrize("way", ["callback", "middleware"])
+@pytest.mark.parametrize("lease", [True, False])
+def test_a_flush_is_due_by_the_settings_of_the_memory_that_is_chosen(tmp_path, way, lease):
+    rules = CompactionConfig(reserve_tokens=0, reserve_tokens_floor=0, soft_threshold_tokens=500)
+    early = MemoryConfig(compaction=replace(rules, soft_threshold_tokens=6_000))
+    late, never = MemoryConfig(compaction=rules), MemoryConfig(compaction=replace(rules, flush=False))
+    with ExitStack() as stack:
+        pools = {
+            name: stack.enter_context(Memories(tmp_path / name, embedder=None, config=config))
+            for name, config in {"early": early, "late": late, "never": never}.items()
+        }
+
+        def chosen(run):
+            used = pools[run.config["metadata"]["pool"]].use("anna")
+            return used if lease else stack.enter_context(used)
+
+        noted, model = ScriptedChatModel(script=noting), ScriptedChatModel(script=saying("Fine."), usage=7_000)
+        for name in pools:
+            config = {"metadata": {"pool": name}}
+            said = [HumanMessage("I take the ferry zebra-anna.", id=name), AIMessage("Fine."), HumanMessage("Really.")]
+            if way == "callback":
+                model.invoke(said, config | {"callbacks": [MemoryFlushCallback(chosen, noted, window=10_000)]})
+            else:
+                flush = MemoryFlushMiddleware(chosen, noted, window=10_000, token_counter=lambda _: 7_000)
+                create_agent(model, middleware=[flush]).invoke({"messages": said}, config)
+        assert [name for name in pools if (tmp_path / name / "anna/memory").exists()] == ["early"]
 
 
 @pytest.mark.parametrize("part", ["summary", "flush", "transcript"])
