@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
@@ -39,10 +39,11 @@ def _role(message: BaseMessage) -> tuple[str, str]:
 READING: Reading[BaseMessage] = Reading(role=_role, text=lambda message: message.text)
 
 
-def openclaw_messages(messages: Iterable[BaseMessage]) -> list[dict[str, Any]]:
-    """Return the messages as OpenClaw writes them, without system prompts and summaries."""
-    found = (openclaw_message(message) for message in messages if not is_summary(message))
-    return [message for message in found if message is not None]
+def openclaw_messages(messages: Iterable[BaseMessage]) -> Iterator[dict[str, Any]]:
+    """Yield the messages as OpenClaw writes them, without system prompts and summaries."""
+    for message in messages:
+        if not is_summary(message) and (written := openclaw_message(message)) is not None:
+            yield written
 
 
 def openclaw_message(message: BaseMessage) -> dict[str, Any] | None:

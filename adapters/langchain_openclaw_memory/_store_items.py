@@ -60,11 +60,7 @@ def _marked(name: str) -> str:
 
 
 def file_of(item: Item, paths: Sequence[str]) -> tuple[dict[str, Any], str]:
-    """Return front matter and body of an item, whose values at `paths` a search can find.
-
-    If these are one string, the body is this string and its only place: editing it changes the value. Otherwise the
-    body shows what can be found, and the `value` in the front matter counts.
-    """
+    """Return front matter and body of an item, whose values at `paths` a search can find."""
     fields: dict[str, Any] = {
         "namespace": list(item.namespace),
         "key": item.key,
@@ -91,7 +87,7 @@ def item_in(path: str, fields: Mapping[str, Any], text: str) -> Item | None:
         value = {**fields["value"]}
         if keys := fields.get("text_at"):
             value = _with(value, keys, _saved(text).removeprefix(fields.get("text_after", "")))
-        elif "index" in fields and _saved(text) not in _unedited(value, fields["index"]):
+        elif "index" in fields and _saved(text) != _saved(_shown_of(value, fields["index"])):
             _LOG.warning(
                 "%r was edited below its front matter, where searches look, and the item is unchanged: its text is "
                 "in several fields, so edit `value` above the text instead",
@@ -147,23 +143,15 @@ def _only_text(value: dict[str, Any], paths: Sequence[str]) -> _Text | None:
 
 def _shown_of(value: dict[str, Any], paths: Sequence[str]) -> str:
     """Return each text that can be found below the name that leads there: as sections, or as a list with "$"."""
-    if WHOLE in paths:
-        return _listed(value, paths)
-    found = dict.fromkeys((text.label, str(text.leaf)) for text in _texts(value, paths))
-    sections = ((" ".join(label.split()), "\n".join(text.splitlines())) for label, text in found)
-    return _shown("\n\n".join(f"## {label}\n\n{text}" for label, text in sections))
-
-
-def _listed(value: dict[str, Any], paths: Sequence[str]) -> str:
     found = (
-        (_label(text.keys) if text.label == WHOLE else text.label, str(text.leaf)) for text in _texts(value, paths)
+        (_label(text.keys) if text.label == WHOLE else " ".join(text.label.split()), str(text.leaf).splitlines())
+        for text in _texts(value, paths)
     )
-    return "\n".join(_line(label, text) for label, text in dict.fromkeys(found))
-
-
-def _unedited(value: dict[str, Any], paths: Sequence[str]) -> set[str]:
-    """Return what a body may be that no one has edited; earlier versions wrote all of them as lists."""
-    return {_saved(_shown_of(value, paths)), _saved(_listed(value, paths))}
+    if WHOLE in paths:
+        parts = [f"- {label}: " + "\n  ".join(lines) for label, lines in found]
+        return _shown("\n".join(dict.fromkeys(parts)))
+    parts = [f"## {label}\n\n" + "\n".join(lines) for label, lines in found]
+    return _shown("\n\n".join(dict.fromkeys(parts)))
 
 
 def _leaves(value: Any, keys: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any]]:
@@ -199,10 +187,6 @@ def _comes_back(text: str) -> bool:
 
 def _label(keys: Sequence[str]) -> str:
     return _shown(" ".join(".".join(keys).split()))
-
-
-def _line(label: str, text: str) -> str:
-    return _shown(f"- {' '.join(label.split())}: " + "\n  ".join(text.splitlines()))
 
 
 def _shown(text: str) -> str:

@@ -48,21 +48,14 @@ _REFRESHED = 0.1
 class OpenClawStore(BaseStore):
     """A LangGraph store over a memory: `create_agent(..., store=OpenClawStore(memory))`.
 
-    An item is the file `memory/<namespace>/<key>.md`; a label or key that is not a plain file name appears as its
-    readable letters, `~` and a digest. The value is in the front matter; the body is what a search can find of it. If
-    that is one string, the body is its only place, and correcting it there corrects the value. A body that lists
-    several strings only shows them: an edit there is logged with the advice to edit `value` above it. Notes that people
-    wrote are not items, and are neither overwritten nor deleted.
+    An item is the file `memory/<namespace>/<key>.md`. The value is in the front matter; the body is what a search can
+    find of it. If that is one string, the body is its only place, and correcting it there corrects the value; of
+    several, an edit of the body is logged, and changes nothing. Notes that people wrote are not items, and are neither
+    overwritten nor deleted. A value that holds a secret is refused.
 
-    It answers as LangGraph's `InMemoryStore` does; the README has a table of the differences.
-
-    An item with a time to live is not returned once that has passed since its file was last written or, unless
-    `refresh_ttl` is off, read; `sweep_ttl` deletes the files.
-
-    A search with a query first indexes what has changed; while another process syncs for long, it answers from the
-    index as it is. The score is that of `memory.search`; items that the query does not find follow, unscored, up to the
-    limit. What is put with `index=False` is never found by its words. A value that holds a secret is refused; one that
-    a person wrote into a file is masked when it is read.
+    It answers as LangGraph's `InMemoryStore` does; the README has a table of the differences, and says how times to
+    live are kept. A search with a query first indexes what has changed, unless another process syncs for long. Items
+    that the query does not find follow, unscored, up to the limit.
     """
 
     __slots__ = ("_choice", "_fields", "_memory", "_read_before", "_swept", "ttl_config")
@@ -106,12 +99,6 @@ class OpenClawStore(BaseStore):
         """Do several operations. Reads come before all writes; of two puts of an item the last counts.
 
         Each file is replaced at once, the batch as a whole is not: if it fails midway, the items before stay written.
-
-        Args:
-            ops: The operations.
-
-        Returns:
-            The result of each operation, in their order.
 
         Raises:
             InvalidNamespaceError: A namespace or one of its labels is empty, or a label holds a period.
@@ -262,8 +249,7 @@ class OpenClawStore(BaseStore):
         self._memory.documents.files.delete(*gone)
 
 
-def _now() -> float:
-    return time.time()
+_now = time.time
 
 
 def _seconds_to_live(fields: Mapping[str, Any]) -> float | None:
@@ -298,17 +284,10 @@ def _checked(op: PutOp) -> PutOp:
 
 
 def _namespaces(namespaces: Iterable[tuple[str, ...]], op: ListNamespacesOp) -> list[tuple[str, ...]]:
-    """Return the namespaces that an operation asks for: those that match, cut to its depth, unique, sorted, its page.
-
-    Raises:
-        QueryError: A condition is neither `prefix` nor `suffix`.
-    """
-    found = {
-        namespace[: op.max_depth]
-        for namespace in namespaces
-        if all(_fits(namespace, condition) for condition in op.match_conditions or ())
-    }
-    return sorted(found)[op.offset : op.offset + op.limit]
+    """Return the namespaces that an operation asks for: those that match, cut to its depth, sorted, its page."""
+    conditions = op.match_conditions or ()
+    matched = [namespace for namespace in namespaces if all(_fits(namespace, one) for one in conditions)]
+    return sorted({namespace[: op.max_depth] for namespace in matched})[op.offset : op.offset + op.limit]
 
 
 def _fits(namespace: tuple[str, ...], condition: MatchCondition) -> bool:
@@ -317,5 +296,5 @@ def _fits(namespace: tuple[str, ...], condition: MatchCondition) -> bool:
         raise QueryError(f"namespaces match by 'prefix' or 'suffix', not by {condition.match_type!r}")
     if len(namespace) < len(path):
         return False
-    labels = namespace[: len(path)] if condition.match_type == "prefix" else namespace[len(namespace) - len(path) :]
-    return all(wanted in ("*", label) for label, wanted in zip(labels, path, strict=True))
+    start = 0 if condition.match_type == "prefix" else len(namespace) - len(path)
+    return all(wanted in ("*", label) for label, wanted in zip(namespace[start:], path, strict=False))

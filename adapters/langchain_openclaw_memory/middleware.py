@@ -19,26 +19,10 @@ from langchain_core.messages.utils import count_tokens_approximately
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
 from langgraph.runtime import Runtime
 
-from langchain_openclaw_memory._flush import (
-    Wanted,
-    asave,
-    checked,
-    save,
-    session_of_run,
-    wanted_before_cut,
-    window_of,
-)
+from langchain_openclaw_memory._flush import Wanted, asave, checked, save, session_of_run, wanted_before_cut, window_of
 from langchain_openclaw_memory._flush_model import Model, chat_model
 from langchain_openclaw_memory._messages import READING, first_of, is_summary, reported_tokens
-from langchain_openclaw_memory._session import (
-    WarnOnce,
-    kind_of,
-    memory_of_run,
-    refuse,
-    remember,
-    run_config,
-    thread_of,
-)
+from langchain_openclaw_memory._session import WarnOnce, kind_of, memory_of_run, refuse, remember, run_config, thread_of
 from openclaw_memory.aio import in_thread
 from openclaw_memory.config import CompactionConfig
 from openclaw_memory.conversation import is_overflow
@@ -187,9 +171,9 @@ class MemoryFlushMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
 
         Args:
             summarization: The summarization of the agent.
-            memory: Where to save, as for `OpenClawSummarizationMiddleware`.
+            memory: Where to save, as above.
             model: The chat model that writes the memories, by default the one of `summarization`.
-            session_key: The session to save under, by default the thread of the run.
+            session_key: The session to save under, as above.
 
         Raises:
             ConfigError: `summarization` is not a `SummarizationMiddleware`.
@@ -236,7 +220,7 @@ class MemoryFlushMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
     async def awrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
     ) -> ModelResponse[Any]:
-        """Flush with the agent's own model if no other is given, and if the model refuses the prompt as too long."""
+        """Do what `wrap_model_call` does with awaited models."""
         if wanted := self._waited(request):
             await asave(wanted)
         try:
@@ -369,11 +353,7 @@ def _lost(messages: Sequence[AnyMessage], update: Mapping[str, Any] | None) -> l
 
 
 def _clauses_of(trigger: Trigger) -> list[dict[str, float]]:
-    """Return the clauses of a trigger: all limits of a clause must be reached.
-
-    Raises:
-        ConfigError: It is not a trigger.
-    """
+    """Return the clauses of a trigger: all limits of a clause must be reached."""
     alone = isinstance(trigger, Mapping) or (isinstance(trigger, tuple) and isinstance(next(iter(trigger), None), str))
     given: Any = [trigger] if alone else trigger
     try:

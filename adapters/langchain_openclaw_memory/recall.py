@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
@@ -148,7 +148,8 @@ class RecallMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         with self._lock:
             if (block := self._blocks.get(turn)) is not None:
                 return block
-        block = self._recall(memory, turn.question, session_key=turn.session_key, in_view=_conversation(messages))
+        in_view = openclaw_messages(messages)  # read only when something of a transcript was found
+        block = self._recall(memory, turn.question, session_key=turn.session_key, in_view=in_view)
         with self._lock:
             remember(self._blocks, turn, block, _TURNS)
         return block
@@ -161,11 +162,6 @@ class RecallMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
             with self._lock:
                 self._blocks.pop(turn, None)
         return response
-
-
-def _conversation(messages: Sequence[AnyMessage]) -> Iterator[dict[str, Any]]:
-    """Yield the conversation as OpenClaw's messages, converted only when something of a transcript was found."""
-    yield from openclaw_messages(messages)
 
 
 def _is_from_user(message: AnyMessage) -> bool:

@@ -85,13 +85,7 @@ class TranscriptMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         """Write what came since the latest call of the model, in a thread."""
         await in_thread(self._write, state["messages"])
 
-    def after_agent(self, state: AgentState[Any], runtime: Runtime[Any]) -> None:  # noqa: ARG002
-        """Write the reply."""
-        self._write(state["messages"])
-
-    async def aafter_agent(self, state: AgentState[Any], runtime: Runtime[Any]) -> None:  # noqa: ARG002
-        """Write the reply, in a thread."""
-        await in_thread(self._write, state["messages"])
+    after_agent, aafter_agent = before_model, abefore_model  # then the reply
 
     def _write(self, messages: Sequence[BaseMessage]) -> None:
         session = self.session_id or thread_of(run_config())
