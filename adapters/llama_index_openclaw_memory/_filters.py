@@ -4,63 +4,43 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from functools import partial
 from typing import Any, TypeAlias
 
 from llama_index.core.vector_stores.types import FilterCondition, FilterOperator, MetadataFilter, MetadataFilters
 
-from llama_index_openclaw_memory._nodes import value_of
+from llama_index_openclaw_memory._nodes import ADDED, value_of
 from openclaw_memory import documents
 from openclaw_memory.errors import QueryError
 from openclaw_memory.types import Document
 
+Where: TypeAlias = Callable[[Document], bool]
 _Conditions: TypeAlias = Mapping[str, Any]
 
-# What the value of a filter must be, for the operators that do not take every one.
-_TAKES: Mapping[FilterOperator, tuple[tuple[type, ...], str]] = {
-    **dict.fromkeys(
-        (FilterOperator.GT, FilterOperator.GTE, FilterOperator.LT, FilterOperator.LTE),
-        ((int, float, str, list), "a number or a text"),
-    ),
-    **dict.fromkeys(
-        (FilterOperator.IN, FilterOperator.NIN, FilterOperator.ANY, FilterOperator.ALL), ((list, str), "a list")
-    ),
-    **dict.fromkeys((FilterOperator.TEXT_MATCH, FilterOperator.TEXT_MATCH_INSENSITIVE), ((str,), "a text")),
-}
-# Names that LlamaIndex adds to the metadata when it stores a node.
-_ADDED = {"document_id", "doc_id", "ref_doc_id", "_node_type"}
 
-
-def matching(filters: MetadataFilters | None) -> Callable[[Document], bool] | None:
-    """Whether a document passes filters, with filters in filters; None where they leave out nothing.
+def matching(filters: MetadataFilters | None) -> Where | None:
+    """Return whether a document passes filters, with filters in filters; None where they leave out nothing.
 
     Each means what it means in LlamaIndex's own `SimpleVectorStore`. Where that one raises, as the document's value is
     of another type than the operator takes, the document does not match (and with `nin` does). `a.b` means the entry
     `b` of the dict `a`, unless there is a value of that very name.
 
     Raises:
-        QueryError: an operator cannot work with the value it was given, whatever the documents hold.
+        QueryError: An operator cannot work with the value it was given, whatever the documents hold.
     """
-    if filters is None:
-        return None
-    if not isinstance(filters, MetadataFilters):
+    if filters is not None and not isinstance(filters, MetadataFilters):
         raise QueryError(f"filters must be MetadataFilters, not {filters!r:.80}: MetadataFilters(filters=[...])")
-    if not filters.filters:
+    if filters is None or not filters.filters:
         return None
-    fits, added = documents.matching(_conditions(filters)), _ADDED.intersection(_names(filters))
+    fits, added = documents.matching(_conditions(filters)), ADDED.intersection(names_in(filters))
     if not added:
         return lambda document: fits(document.metadata)
     return lambda document: fits({**document.metadata, **{name: value_of(document, name) for name in added}})
 
 
-def says_anything(filters: MetadataFilters | None) -> bool:
-    """Whether there is a filter in filters, and not only empty lists of them, which everything passes."""
-    return filters is not None and any(True for _ in _names(filters))
-
-
-def _names(filters: MetadataFilters) -> Iterator[str]:
+def names_in(filters: MetadataFilters) -> Iterator[str]:
+    """Yield what filters, and filters in filters, are about."""
     for one in filters.filters:
-        yield from _names(one) if isinstance(one, MetadataFilters) else (one.key,)
+        yield from names_in(one) if isinstance(one, MetadataFilters) else (one.key,)
 
 
 def _conditions(given: MetadataFilter | MetadataFilters) -> _Conditions:
@@ -74,19 +54,18 @@ def _conditions(given: MetadataFilter | MetadataFilters) -> _Conditions:
 
 def _condition(given: MetadataFilter) -> _Conditions:
     wanted, kind = given.value, given.operator
-    types, words = _TAKES.get(kind, ((object,), ""))
+    (types, words), condition = _CONDITIONS[kind]
     if not isinstance(wanted, types):
         raise QueryError(f"the filter {given.key} {kind.value} {wanted!r} cannot work: {kind.value!r} takes {words}")
-    return _CONDITIONS[kind](wanted)
+    return condition(wanted)
 
 
 def _in(wanted: Any) -> _Conditions:
     return {"$within": wanted} if isinstance(wanted, str) else _there(_one_of(wanted))
 
 
-def _text(name: str, wanted: str) -> _Conditions:
-    part = re.sub(r"([%_\\])", r"\\\1", wanted)
-    return {name: f"%{part}%"}
+def _part(wanted: str) -> str:
+    return "%" + re.sub(r"([%_\\])", r"\\\1", wanted) + "%"
 
 
 def _one_of(values: list[Any]) -> _Conditions:
@@ -97,20 +76,25 @@ def _there(condition: _Conditions) -> _Conditions:
     return {"$exists": True, **condition}
 
 
+# What the value of a filter must be, by the types and in words.
+_ANYTHING: tuple[tuple[type, ...], str] = (object,), ""
+_LIMIT = (int, float, str, list), "a number or a text"
+_LIST = (list, str), "a list"
+_TEXT = (str,), "a text"
 # `in` and `contains` look for one text in another where both are texts; what is not there is unlike everything.
-_CONDITIONS: Mapping[FilterOperator, Callable[[Any], _Conditions]] = {
-    FilterOperator.EQ: lambda wanted: _there({"$eq": wanted}),
-    FilterOperator.NE: lambda wanted: {"$not": _there({"$eq": wanted})},
-    FilterOperator.GT: lambda wanted: {"$gt": wanted},
-    FilterOperator.GTE: lambda wanted: {"$gte": wanted},
-    FilterOperator.LT: lambda wanted: {"$lt": wanted},
-    FilterOperator.LTE: lambda wanted: {"$lte": wanted},
-    FilterOperator.IN: _in,
-    FilterOperator.NIN: lambda wanted: {"$not": _in(wanted)},
-    FilterOperator.CONTAINS: lambda wanted: {"$contains": wanted},
-    FilterOperator.ANY: lambda wanted: {"$or": [{"$contains": one} for one in wanted]},
-    FilterOperator.ALL: lambda wanted: _there({"$and": [{"$contains": one} for one in wanted]}),
-    FilterOperator.TEXT_MATCH: partial(_text, "$like"),
-    FilterOperator.TEXT_MATCH_INSENSITIVE: partial(_text, "$ilike"),
-    FilterOperator.IS_EMPTY: lambda _: _one_of([None, "", []]),
+_CONDITIONS: Mapping[FilterOperator, tuple[tuple[tuple[type, ...], str], Callable[[Any], _Conditions]]] = {
+    FilterOperator.EQ: (_ANYTHING, lambda wanted: _there({"$eq": wanted})),
+    FilterOperator.NE: (_ANYTHING, lambda wanted: {"$not": _there({"$eq": wanted})}),
+    FilterOperator.GT: (_LIMIT, lambda wanted: {"$gt": wanted}),
+    FilterOperator.GTE: (_LIMIT, lambda wanted: {"$gte": wanted}),
+    FilterOperator.LT: (_LIMIT, lambda wanted: {"$lt": wanted}),
+    FilterOperator.LTE: (_LIMIT, lambda wanted: {"$lte": wanted}),
+    FilterOperator.IN: (_LIST, _in),
+    FilterOperator.NIN: (_LIST, lambda wanted: {"$not": _in(wanted)}),
+    FilterOperator.CONTAINS: (_ANYTHING, lambda wanted: {"$contains": wanted}),
+    FilterOperator.ANY: (_LIST, lambda wanted: {"$or": [{"$contains": one} for one in wanted]}),
+    FilterOperator.ALL: (_LIST, lambda wanted: _there({"$and": [{"$contains": one} for one in wanted]})),
+    FilterOperator.TEXT_MATCH: (_TEXT, lambda wanted: {"$like": _part(wanted)}),
+    FilterOperator.TEXT_MATCH_INSENSITIVE: (_TEXT, lambda wanted: {"$ilike": _part(wanted)}),
+    FilterOperator.IS_EMPTY: (_ANYTHING, lambda _: _one_of([None, "", []])),
 }

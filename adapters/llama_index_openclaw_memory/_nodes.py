@@ -25,11 +25,10 @@ from openclaw_memory.errors import InvalidInputError
 from openclaw_memory.tools import fenced_results
 from openclaw_memory.types import Document as Written
 
-# The field above the text that holds what only LlamaIndex knows: the class, relationships, templates.
 _log = logging.getLogger(__name__)
 
-FIELD = "llama_index"
-
+FIELD = "llama_index"  # the field above the text that holds what only LlamaIndex knows: the class, relationships, ...
+_PART_OF = "part_of"  # the field above the text that says of which source the node is a part: the index knows it
 _CLASSES: Mapping[str, type[BaseNode]] = {
     kind.class_name(): kind for kind in (TextNode, ImageNode, IndexNode, Node, Document, ImageDocument)
 }
@@ -39,8 +38,8 @@ _EXCLUDED_FROM = ("excluded_embed_metadata_keys", "excluded_llm_metadata_keys")
 # What the file says elsewhere. A `Document` says its text twice: as `text` and in its `text_resource`.
 _ELSEWHERE = {"id_", "embedding", "metadata", "text"}
 _SOURCE = str(NodeRelationship.SOURCE.value)
-_PART_OF = "part_of"  # the field above the text that says of which source the node is a part: the index knows it
-_FENCE = "<recalled-memory "
+_SOURCE_NAMES = {"document_id", "doc_id", "ref_doc_id"}
+ADDED = _SOURCE_NAMES | {"_node_type"}  # the names that LlamaIndex adds to the metadata when it stores a node
 
 
 def written_of(node: BaseNode) -> Written:
@@ -62,36 +61,37 @@ def written_of(node: BaseNode) -> Written:
     return Written(node.node_id, text, metadata, fields={_PART_OF: whole, FIELD: short})
 
 
-def _short(fields: Mapping[str, Any], own: str) -> dict[str, Any]:
+def _short(fields: dict[str, Any], own: str) -> dict[str, Any]:
     """Return what is written of a node, without what the file says elsewhere; `_long` undoes it.
 
     Metadata of another node that are the node's `own`, as those of all parts of a file are, are null.
     """
-    short = dict(fields)
+
+    def shortened(related: Mapping[str, Any]) -> dict[str, Any]:
+        short = {name: value for name, value in related.items() if name != "class_name"}
+        return {**short, "metadata": None} if json.dumps(short.get("metadata") or None) == own else short
+
     if "relationships" in fields:
-        short["relationships"] = _each(fields["relationships"], lambda related: _short_related(related, own))
+        fields = {**fields, "relationships": _each(fields["relationships"], shortened)}
     embed, llm = (fields.get(name) for name in _EXCLUDED_FROM)
     if embed is not None and embed == llm:
-        short = {_EXCLUDED: embed, **{name: value for name, value in short.items() if name not in _EXCLUDED_FROM}}
-    return short
-
-
-def _short_related(related: Mapping[str, Any], own: str) -> dict[str, Any]:
-    short = {name: value for name, value in related.items() if name != "class_name"}
-    if short.get("metadata") and json.dumps(short["metadata"]) == own:
-        short["metadata"] = None
-    return short
+        fields = {_EXCLUDED: embed, **{name: value for name, value in fields.items() if name not in _EXCLUDED_FROM}}
+    return fields
 
 
 def _long(document: Written) -> dict[str, Any]:
-    """What `_short` made short, as LlamaIndex reads it; whatever else a person made of it is left to that."""
+    """Return what `_short` made short, as LlamaIndex reads it; whatever else a person made of it is left to that."""
+
+    def lengthened(related: Any) -> Any:
+        is_same = isinstance(related, Mapping) and related.get("metadata", document.metadata) is None
+        return {**related, "metadata": dict(document.metadata)} if is_same else related
+
     fields = _fields_of(document)
     long = {**dict.fromkeys(_EXCLUDED_FROM, fields[_EXCLUDED]), **fields} if _EXCLUDED in fields else dict(fields)
     if isinstance(long.get("relationships"), Mapping):
-        related = _each(long["relationships"], lambda related: _long_related(related, document.metadata))
+        related = long["relationships"] = _each(long["relationships"], lengthened)
         if isinstance(related.get(_SOURCE), Mapping) and _PART_OF in document.fields:
             related[_SOURCE] = {"node_id": document.fields[_PART_OF], **related[_SOURCE]}
-        long["relationships"] = related
     return long
 
 
@@ -100,11 +100,6 @@ def _each(relationships: Mapping[str, Any], change: Callable[[Any], Any]) -> dic
         kind: [*map(change, related)] if isinstance(related, list) else change(related)
         for kind, related in relationships.items()
     }
-
-
-def _long_related(related: Any, own: Mapping[str, Any]) -> Any:
-    is_same = isinstance(related, Mapping) and related.get("metadata", own) is None
-    return {**related, "metadata": dict(own)} if is_same else related
 
 
 def _json(value: Any, name: str, node: BaseNode) -> Any:
@@ -125,7 +120,9 @@ def _json(value: Any, name: str, node: BaseNode) -> Any:
             f"node {node.node_id!r} cannot be written, as {name} is not JSON ({error}): turn what it holds into text, "
             "numbers, lists and dicts"
         ) from error
-    if str(dumped.get("text_template")).startswith(_FENCE):  # of lines that were found: a fence is made for each answer
+    if str(dumped.get("text_template")).startswith(
+        "<recalled-memory "
+    ):  # of lines that were found: made for each answer
         del dumped["text_template"]
     return {name: kept for name, kept in dumped.items() if kept is not None and name not in _ELSEWHERE}
 
@@ -221,7 +218,7 @@ def value_of(document: Written, name: str) -> Any:
     `document_id`, `doc_id` and `ref_doc_id` are the id of the source, or "None", and `_node_type` is the class; they
     come before metadata of the same name. None if there is no value.
     """
-    if name in {"document_id", "doc_id", "ref_doc_id"}:
+    if name in _SOURCE_NAMES:
         return source_of(document) or "None"
     if name == "_node_type":
         kind = str(_fields_of(document).get("class_name"))

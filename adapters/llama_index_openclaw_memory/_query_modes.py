@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from llama_index.core.vector_stores.types import VectorStoreQuery, VectorStoreQueryMode
 
-from llama_index_openclaw_memory._filters import matching
+from llama_index_openclaw_memory._filters import Where, matching
 from llama_index_openclaw_memory._nodes import source_of
 from llama_index_openclaw_memory._vector_origin import VectorOrigins
 from openclaw_memory.errors import EmbedderError, QueryError
@@ -18,9 +17,7 @@ from openclaw_memory.types import Document
 if TYPE_CHECKING:
     from openclaw_memory.types import Vector
 
-
 Found: TypeAlias = list[tuple[Document, float]]
-Where: TypeAlias = Callable[[Document], bool]
 
 # MMR chooses from so many times as many nodes as are wanted, and from so many at least: of more, those far away would
 # be chosen because they are far away.
@@ -30,10 +27,17 @@ _MMR_WIDER, _MMR_LEAST = 10, 100
 _ALPHA = 0.7
 
 
-def answer(origins: VectorOrigins, query: VectorStoreQuery, is_shown: Callable[[str], bool] | None = None) -> Found:
+def answer(
+    origins: VectorOrigins,
+    query: VectorStoreQuery,
+    is_shown: Callable[[str], bool] | None = None,
+    *,
+    in_words: bool = False,
+) -> Found:
     """Return the documents that answer a query in its mode, best first, with their similarities.
 
-    With `is_shown` those alone whose path it allows.
+    With `is_shown` those alone whose path it allows. `in_words` replaces the mode by HYBRID where the vector of the
+    query is that of its words.
 
     Raises:
         QueryError: The mode is not in `_MODES`, an argument is missing or has a wrong value, or a filter is not valid.
@@ -59,21 +63,10 @@ def answer(origins: VectorOrigins, query: VectorStoreQuery, is_shown: Callable[[
         and query.query_embedding is None
         and not (query.query_str or "").strip()
     ):
-        return _listed(origins, query, where)
+        return [(one, 0.0) for one in islice(_listed(origins, query, where), k)]
+    if in_words and _is_of_its_words(origins, query):
+        find = _by_both
     return find(origins, query, where)
-
-
-def answer_in_words(
-    origins: VectorOrigins, query: VectorStoreQuery, is_shown: Callable[[str], bool] | None = None
-) -> Found:
-    """Answer a question in words in the mode HYBRID where its vector is that of the words, else by the vector alone.
-
-    Raises:
-        QueryError, EmbedderError, ConfigError: As `answer`.
-    """
-    if query.similarity_top_k and _is_of_its_words(origins, query):
-        query = replace(query, mode=VectorStoreQueryMode.HYBRID)
-    return answer(origins, query, is_shown)
 
 
 def _is_of_its_words(origins: VectorOrigins, query: VectorStoreQuery) -> bool:
@@ -85,11 +78,11 @@ def _is_of_its_words(origins: VectorOrigins, query: VectorStoreQuery) -> bool:
         EmbedderError: It is of another model.
     """
     if query.query_embedding is None:
-        origins.embedding()
+        origins.required()
         origins.check(origins.model_of(query))
         return True
-    vector, there = _vector(origins, query), origins.model_there
-    if origins.is_own(there):
+    vector = _vector(origins, query)
+    if origins.is_own(origins.model_there):
         return origins.makes(vector, query.query_str or "")
     # The mode goes by this vector too, if a model was named: that is not asked again what it makes.
     return origins.theirs is not None
@@ -100,8 +93,7 @@ def _by_vectors(origins: VectorOrigins, query: VectorStoreQuery, where: Where | 
     if not query.node_ids:
         return _nearest(origins, vector, query.similarity_top_k, where)
     # A few that are named are compared one by one: to look for them among all others would take longer.
-    named = [one for one in origins.documents.get(query.node_ids, masked=True) if where is None or where(one)]
-    return _by_cosine(vector, _with_vectors(origins, named))[: query.similarity_top_k]
+    return _chosen(origins, vector, _listed(origins, query, where), query.similarity_top_k, 1)
 
 
 def _nearest(origins: VectorOrigins, vector: Sequence[float], k: int, where: Where | None) -> Found:
@@ -118,21 +110,16 @@ def _nearest(origins: VectorOrigins, vector: Sequence[float], k: int, where: Whe
 
 
 def _by_words(origins: VectorOrigins, query: VectorStoreQuery, where: Where | None) -> Found:
-    return origins.documents.keyword_search(_words(query), query.similarity_top_k, where=where)
-
-
-def _by_sparse_words(origins: VectorOrigins, query: VectorStoreQuery, where: Where | None) -> Found:
-    k = query.sparse_top_k or query.similarity_top_k
-    return origins.documents.keyword_search(_words(query), k, where=where)
+    return origins.documents.keyword_search(_words(query), query.sparse_top_k or query.similarity_top_k, where=where)
 
 
 def _by_both(origins: VectorOrigins, query: VectorStoreQuery, where: Where | None) -> Found:
     k = query.hybrid_top_k or query.similarity_top_k
     if query.alpha is None and not _is_fused(origins, query):
         return origins.documents.search(_words(query), k, where=where)
-    alpha = _ALPHA if query.alpha is None else _share("alpha", query.alpha)
+    alpha = _share("alpha", query.alpha, _ALPHA)
     dense = _by_vectors(origins, query, where) if alpha > 0 else []
-    sparse = _by_sparse_words(origins, query, where) if alpha < 1 else []
+    sparse = _by_words(origins, query, where) if alpha < 1 else []
     return _fused(dense, sparse, alpha)[:k]
 
 
@@ -146,38 +133,27 @@ def _is_fused(origins: VectorOrigins, query: VectorStoreQuery) -> bool:
 
 
 def _without_repeats(origins: VectorOrigins, query: VectorStoreQuery, where: Where | None) -> Found:
-    threshold = 0.5 if query.mmr_threshold is None else _share("mmr_threshold", query.mmr_threshold)
+    threshold, k = _share("mmr_threshold", query.mmr_threshold, 0.5), query.similarity_top_k
     vector = _vector(origins, query)
-    near = [one for one, _ in _nearest(origins, vector, max(_MMR_LEAST, _MMR_WIDER * query.similarity_top_k), where)]
-    comparable = _with_vectors(origins, near)
-    chosen = _marginal(vector, [row for _, row in comparable], query.similarity_top_k, threshold)
-    return [(comparable[at][0], score) for at, score in chosen]
-
-
-def _listed(origins: VectorOrigins, query: VectorStoreQuery, where: Where) -> Found:
-    documents = origins.documents
-    named = documents.get(query.node_ids, masked=True) if query.node_ids else None
-    there = documents.iterate(where, masked=True) if named is None else (one for one in named if where(one))
-    return [(one, 0.0) for one in islice(there, query.similarity_top_k)]
+    near = _nearest(origins, vector, max(_MMR_LEAST, _MMR_WIDER * k), where)
+    return _chosen(origins, vector, (one for one, _ in near), k, threshold)
 
 
 _MODES: Mapping[VectorStoreQueryMode, Callable[[VectorOrigins, VectorStoreQuery, Where | None], Found]] = {
     VectorStoreQueryMode.DEFAULT: _by_vectors,
     VectorStoreQueryMode.TEXT_SEARCH: _by_words,
-    VectorStoreQueryMode.SPARSE: _by_sparse_words,
+    VectorStoreQueryMode.SPARSE: _by_words,
     VectorStoreQueryMode.HYBRID: _by_both,
     VectorStoreQueryMode.SEMANTIC_HYBRID: _by_both,
     VectorStoreQueryMode.MMR: _without_repeats,
 }
 
 
-def _with_vectors(origins: VectorOrigins, found: Sequence[Document]) -> list[tuple[Document, Vector]]:
-    """Return documents with the vectors they came with, or else those of their chunks, if they have any."""
-    there = origins.model_there
-    if there is None and not origins.is_own(None):
-        return []
-    rows = origins.documents.vectors(found, there)
-    return [(one, row) for one, row in zip(found, rows, strict=True) if row is not None]
+def _listed(origins: VectorOrigins, query: VectorStoreQuery, where: Where | None) -> Iterable[Document]:
+    if not query.node_ids:
+        return origins.documents.iterate(where, masked=True)
+    named = origins.documents.get(query.node_ids, masked=True)
+    return (one for one in named if where is None or where(one))
 
 
 def _vector(origins: VectorOrigins, query: VectorStoreQuery) -> Sequence[float]:
@@ -223,7 +199,9 @@ def _words(query: VectorStoreQuery) -> str:
     return query.query_str
 
 
-def _share(name: str, value: Any) -> float:
+def _share(name: str, value: Any, default: float) -> float:
+    if value is None:
+        return default
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
         raise QueryError(f"{name} must be a number from 0 to 1, not {value!r}")
     return float(value)
@@ -233,58 +211,51 @@ def _fused(dense: Found, sparse: Found, alpha: float) -> Found:
     """Both legs in one, best first: `alpha` times the score of the first plus `1 - alpha` times that of the second.
 
     The scores of each leg are scaled to 0..1 by its least and its largest (relative score fusion, as other hybrid
-    stores of LlamaIndex do it); what a leg lacks has 0 there.
+    stores of LlamaIndex do it), and are 1 where they are the same; what a leg lacks has 0 there.
     """
     total: dict[str, tuple[Document, float]] = {}
     for leg, weight in ((dense, alpha), (sparse, 1 - alpha)):
-        for (document, _), share in zip(leg, _scaled(score for _, score in leg), strict=True):
+        scores = [score for _, score in leg]
+        least, largest = min(scores, default=0.0), max(scores, default=0.0)
+        for document, score in leg:
+            share = (score - least) / (largest - least) if largest > least else 1.0
             before = total.get(document.id, (document, 0.0))[1]
             total[document.id] = (document, before + weight * share)
     return sorted(total.values(), key=lambda pair: -pair[1])
 
 
-def _scaled(scores: Iterable[float]) -> list[float]:
-    """Scores from 0, the least, to 1, the largest; 1 each where they are the same."""
-    some = list(scores)
-    least, largest = min(some, default=0.0), max(some, default=0.0)
-    return [(one - least) / (largest - least) if largest > least else 1.0 for one in some]
+def _chosen(
+    origins: VectorOrigins, vector: Sequence[float], near: Iterable[Document], k: int, threshold: float
+) -> Found:
+    """Return k documents that are near to a vector and repeat nothing, in the order they are chosen, with scores.
 
+    They go by the vectors they came with, or else by those of their chunks. Each is the one of the rest with the
+    largest `threshold * nearness - (1 - threshold) * likeness`, by cosines, where the likeness is that to the one
+    chosen just before, as in LlamaIndex's `get_top_k_mmr_embeddings`; the first goes by nearness alone.
 
-def _by_cosine(vector: Sequence[float], rows: Sequence[tuple[Document, Vector]]) -> Found:
-    """Documents with unit vectors, shape (dims,), nearest to a vector first, with their cosines."""
-    import numpy as np
-
-    asked = np.asarray(vector, dtype=np.float64)
-    length = float(np.linalg.norm(asked))
-    if wrong := [len(row) for _, row in rows if row.shape != asked.shape]:
-        raise EmbedderError(
-            f"the query vector has shape {asked.shape}, the nodes have vectors of {wrong[0]} dimensions"
-        )
-    found = [(document, float(row @ asked) / length if length else 0.0) for document, row in rows]
-    return sorted(found, key=lambda pair: -pair[1])
-
-
-def _marginal(vector: Sequence[float], rows: Sequence[Vector], k: int, threshold: float) -> list[tuple[int, float]]:
-    """The numbers of k rows that are near and repeat nothing, in the order they are chosen, with their scores.
-
-    Each is the one of the rest with the largest `threshold * nearness - (1 - threshold) * likeness`, by cosines, where
-    the likeness is that to the row chosen just before, as in LlamaIndex's `get_top_k_mmr_embeddings`; the first goes by
-    nearness alone. `rows` are unit vectors, shape (dims,).
+    Raises:
+        EmbedderError: The documents have vectors of other dimensions.
     """
     import numpy as np
 
-    if not rows:
+    there, found = origins.model_there, list(near)
+    if there is None and not origins.is_own(None):
         return []
-    matrix = np.asarray(rows, dtype=np.float64)
+    rows: list[Vector | None] = origins.documents.vectors(found, there)
+    known = [(one, row) for one, row in zip(found, rows, strict=True) if row is not None]
+    if not known:
+        return []
     asked = np.asarray(vector, dtype=np.float64)
-    length = float(np.linalg.norm(asked))
-    near = matrix @ (asked / length if length else asked) * threshold
-    score = near.copy()
-    left = np.ones(len(rows), dtype=bool)
-    chosen: list[tuple[int, float]] = []
-    while len(chosen) < min(k, len(rows)):
+    matrix = np.asarray([row for _, row in known], dtype=np.float64)
+    if matrix.shape[1:] != asked.shape:
+        wrong = f"the query vector has shape {asked.shape}, the nodes have vectors of {matrix.shape[1]} dimensions"
+        raise EmbedderError(wrong)
+    near_by = matrix @ (asked / (float(np.linalg.norm(asked)) or 1.0)) * threshold
+    score, left = near_by.copy(), np.ones(len(known), dtype=bool)
+    chosen: Found = []
+    while len(chosen) < min(k, len(known)):
         at = int(np.argmax(np.where(left, score, -np.inf)))
-        chosen.append((at, float(score[at])))
+        chosen.append((known[at][0], float(score[at])))
         left[at] = False
-        score = near - (1 - threshold) * (matrix @ matrix[at])
+        score = near_by - (1 - threshold) * (matrix @ matrix[at])
     return chosen

@@ -18,11 +18,11 @@ from llama_index.core.vector_stores.types import (
     VectorStoreQueryResult,
 )
 
-from llama_index_openclaw_memory._filters import matching, says_anything
+from llama_index_openclaw_memory._filters import matching, names_in
 from llama_index_openclaw_memory._nodes import is_cited, node_of, written_of
-from llama_index_openclaw_memory._query_modes import answer, answer_in_words
+from llama_index_openclaw_memory._query_modes import answer
 from llama_index_openclaw_memory._session import in_run, session_of
-from llama_index_openclaw_memory._vector_origin import VectorOrigins
+from llama_index_openclaw_memory._vector_origin import VectorOrigins, source_by
 from llama_index_openclaw_memory.embeddings import LlamaIndexEmbedder
 from openclaw_memory import Memory
 from openclaw_memory.aio import in_thread
@@ -172,9 +172,8 @@ class OpenClawVectorStore(BasePydanticVectorStore):
     @in_run
     def _checked_embedding(self) -> BaseEmbedding:
         origins = self._origins
-        embedding = origins.embedding()
-        origins.check(origins.identity())
-        return embedding
+        origins.check(origins.required().identity)
+        return origins.embedding()
 
     def __deepcopy__(self, _memo: dict[int, Any] | None = None) -> Self:
         return self.model_copy()  # the memory and the model are shared
@@ -255,7 +254,8 @@ class OpenClawVectorStore(BasePydanticVectorStore):
             ConfigError: There is no model: the memory searches by keywords alone, and the store names none.
             EmbedderError: The model failed, or is not available.
         """
-        return self._origins.documents.reembed(self._origins.source())
+        origins = self._origins
+        return origins.documents.reembed(source_by(origins.required()))
 
     @in_run
     def delete(self, ref_doc_id: str, **delete_kwargs: Any) -> None:
@@ -294,13 +294,12 @@ class OpenClawVectorStore(BasePydanticVectorStore):
             InvalidInputError: A filter is not valid, or neither ids nor filters were given.
         """
         _mention(delete_kwargs, "delete_nodes")
-        where = matching(filters)
-        if node_ids is None and not says_anything(filters):
+        is_filtered = matching(filters) is not None
+        if node_ids is None and not (filters and any(names_in(filters))):
             raise InvalidInputError("delete_nodes takes node_ids or filters: clear() deletes all nodes")
-        if where is None:
-            self._origins.documents.delete(node_ids or [])
-        else:
-            self._origins.documents.delete([document.id for document in self._documents(node_ids, filters)])
+        if is_filtered or node_ids is None:
+            node_ids = [document.id for document in self._documents(node_ids, filters)]
+        self._origins.documents.delete(node_ids)
 
     @in_run
     def clear(self, **kwargs: Any) -> None:
@@ -346,7 +345,7 @@ class OpenClawVectorStore(BasePydanticVectorStore):
             query = replace(query, mmr_threshold=kwargs["mmr_threshold"])
         is_default = query.mode == VectorStoreQueryMode.DEFAULT
         in_words = is_default and self.default_mode == "hybrid" and bool((query.query_str or "").strip())
-        found = (answer_in_words if in_words else answer)(self._origins, query, self._shown())
+        found = answer(self._origins, query, self._shown(), in_words=in_words)
         return VectorStoreQueryResult(
             nodes=[node_of(document) for document, _ in found],
             similarities=[score for _, score in found],

@@ -1,4 +1,4 @@
-"""The documents that a framework adds to a memory, and filters of their metadata."""
+"""The documents that a framework adds to a memory, filters of their metadata, and whose vectors they came with."""
 
 from typing import TYPE_CHECKING
 
@@ -7,7 +7,11 @@ from openclaw_memory._lazy import late_names
 if TYPE_CHECKING:
     from openclaw_memory.documents.collection import Documents
     from openclaw_memory.documents.filters import matching
+    from openclaw_memory.documents.vectors import is_same
+    from openclaw_memory.text.front_matter import UNNAMED
 
-__all__ = ["Documents", "matching"]
+__all__ = ["UNNAMED", "Documents", "is_same", "matching"]
 
-__getattr__, __dir__ = late_names(__name__, {"collection": ("Documents",), "filters": ("matching",)}, __all__)
+_MODULES = {"collection": ("Documents",), "filters": ("matching",), "vectors": ("UNNAMED", "is_same")}
+
+__getattr__, __dir__ = late_names(__name__, _MODULES, __all__)

@@ -284,6 +284,19 @@ def made_by(source: VectorSource, documents: Sequence[Document]) -> Matrix:
         ) from error
 
 
+def is_same(made: Vector, given: Any) -> bool:
+    """Return whether two vectors are those of one text by one model: of equal shape and nearly the same direction.
+
+    Args:
+        made: A vector of length 1, shape (dims,).
+        given: A vector of any length.
+    """
+    import numpy as np
+
+    row = np.asarray(given, dtype=np.float64)
+    return made.shape == row.shape and float(made @ row) >= _SAME * float(np.linalg.norm(row))
+
+
 def _is_by(source: VectorSource, document: Document, stored: Vector | None, dims: int) -> bool:
     """Whether a source makes this vector of a document; if there is none, whether it makes one of as many dimensions.
 
@@ -291,7 +304,7 @@ def _is_by(source: VectorSource, document: Document, stored: Vector | None, dims
         EmbedderError: As `made_by`.
     """
     made = made_by(source, [document])[0]
-    return made.shape == (dims,) and (stored is None or float(made @ stored) > _SAME)
+    return made.shape == (dims,) if stored is None else is_same(made, stored)
 
 
 def _lines(missing: Mapping[str, int]) -> list[str]:
