@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import threading
 from collections.abc import Callable
@@ -55,3 +56,12 @@ class Background:
         if words not in self._reported:
             self._reported.add(words)
             _log.warning(f"{words}: {error}")
+
+
+def in_event_loop() -> bool:
+    """Whether this thread runs an event loop, which nothing should block."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True

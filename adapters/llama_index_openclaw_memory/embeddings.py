@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from asyncio import wrap_future
+from concurrent.futures import Future
+from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
 from llama_index.core.base.embeddings.base import BaseEmbedding
-from pydantic import PrivateAttr
+from pydantic import PrivateAttr, model_serializer
 
+from llama_index_openclaw_memory._background import Background, in_event_loop
 from openclaw_memory.aio import in_thread
 from openclaw_memory.embeddings import FrameworkEmbedder, load_embedder
 from openclaw_memory.errors import ConfigError, EmbedderError
@@ -18,14 +22,11 @@ if TYPE_CHECKING:
 
 # The most that LlamaIndex allows: an embedder of ours makes batches as its service takes them.
 _BATCH = 2048
+_NAMES = ("provider", "model_name", "identity")
 
 
 class OpenClawEmbedding(BaseEmbedding):
     """An embedder of this library for whatever takes LlamaIndex's embeddings; what is async runs in a thread.
-
-    `embedder` is one that is there, such as `memory.embedder`, or the name of a provider with its `model` and options,
-    as `load_embedder` takes them. By default it is the static model that ships, which needs neither a key nor the
-    network. Fields of LlamaIndex's own (`embed_batch_size`, `callback_manager`, ...) may be given besides.
 
     What is dumped, or pickled for another process, are names alone: `provider`, `model_name` and `identity`. The
     embedder is loaded by them there; one that needs options, or was handed in and has no name, is handed in again.
@@ -33,32 +34,65 @@ class OpenClawEmbedding(BaseEmbedding):
 
     provider: str
     identity: str
-    _embedder: Embedder = PrivateAttr()
+    _loading: Future[Embedder] = PrivateAttr()
 
     def __init__(self, embedder: Embedder | str = "static", model: str | None = None, **options: Any) -> None:
-        """Load the embedder, if it is a name.
+        """Load the embedder if it is a name; in a running event loop, a thread does it, and async calls wait for that.
+
+        Args:
+            embedder: One that is there, such as `memory.embedder`, or the name of a provider as `load_embedder` takes
+                it. The default is the static model that ships, which needs neither a key nor the network.
+            model: The model of the provider.
+            options: Options of the provider, and fields of LlamaIndex's own (`embed_batch_size`, ...).
 
         Raises:
-            EmbedderError: The provider is unknown, or does not take the model or an option.
-            MissingExtraError: The provider needs a package that is not installed.
+            EmbedderError: The provider is unknown, or does not take the model or an option. In a running event loop,
+                the first use raises it.
+            MissingExtraError: The provider needs a package that is not installed. Likewise.
             ConfigError: The name is `none`, or options are passed with an embedder that is loaded already.
             pydantic.ValidationError: A field of LlamaIndex's has a wrong type or value.
         """
         fields = {name: options.pop(name) for name in BaseEmbedding.model_fields if name in options}
-        loaded = _loaded(embedder, model, options)
-        names = {"provider": loaded.provider, "model_name": loaded.model, "identity": loaded.identity}
-        super().__init__(**{"embed_batch_size": _BATCH, **fields, **names})
-        self._embedder = loaded
+        if embedder in (None, "none"):
+            raise ConfigError(
+                f"{embedder!r} is no embedder, and a memory that searches by keywords alone has none: "
+                "name a provider that makes vectors, such as 'static'"
+            )
+        if not isinstance(embedder, str) and (model is not None or options):
+            given = ", ".join([*(["model"] if model is not None else []), *options])  # their values may be keys
+            raise ConfigError(f"an embedder that is there takes no model and no options: leave out {given}")
+        super().__init__(**{"embed_batch_size": _BATCH, **fields, **dict.fromkeys(_NAMES, "")})
+        for name in _NAMES:
+            del self.__dict__[name]  # until the embedder says it
+        if isinstance(embedder, str):
+            self._loading = Background().begin(partial(_loaded, embedder, model, options))
+        else:
+            self._loading = Future()
+            self._loading.set_result(embedder)
+        if not (isinstance(embedder, str) and in_event_loop()):
+            self.embedder  # noqa: B018 - what is wrong with its names is raised at once
 
     @classmethod
     def class_name(cls) -> str:
-        """The name under which it is dumped."""
         return "OpenClawEmbedding"
 
     @property
     def embedder(self) -> Embedder:
-        """The embedder that makes the vectors."""
-        return self._embedder
+        """The embedder that makes the vectors; it is waited for while it is being loaded."""
+        loaded = self._loading.result()
+        self.__dict__.update(zip(_NAMES, (loaded.provider, loaded.model, loaded.identity), strict=True))
+        return loaded
+
+    def __getattr__(self, name: str) -> Any:
+        if name in _NAMES:
+            self.embedder  # noqa: B018 - it says its names
+            return self.__dict__[name]
+        return super().__getattr__(name)  # type: ignore[misc]  # pydantic's
+
+    @model_serializer(mode="wrap")
+    def custom_model_dump(self, handler: Any, info: Any) -> dict[str, Any]:
+        self.embedder  # noqa: B018 - it says its names
+        return super().custom_model_dump(handler, info)
 
     @classmethod
     def from_dict(cls, data: dict[str, Any], **kwargs: Any) -> Self:
@@ -74,15 +108,14 @@ class OpenClawEmbedding(BaseEmbedding):
         names = {**data, **kwargs}
         provider, model, identity = (names.pop(name, None) for name in ("provider", "model_name", "identity"))
         names.pop("class_name", None)
-        if "embedder" in names:
-            again = cls(**names)
-        else:
-            try:
-                again = cls(str(provider), model, **names)
-            except EmbedderError as error:
-                raise ConfigError(f"{_unlike(identity)}: {error}") from error
-        if again.identity != identity:
-            raise ConfigError(f"{_unlike(identity)}, and {again.identity!r} makes others")
+        remedy = f"hand over the embedder that makes the vectors of {identity!r}: OpenClawEmbedding(embedder)"
+        try:
+            again = cls(**names) if "embedder" in names else cls(str(provider), model, **names)
+            made_by = again.identity
+        except EmbedderError as error:
+            raise ConfigError(f"{remedy}: {error}") from error
+        if made_by != identity:
+            raise ConfigError(f"{remedy}, and {made_by!r} makes others")
         return again
 
     def __reduce__(self) -> tuple[Callable[..., OpenClawEmbedding], tuple[dict[str, Any]]]:
@@ -96,15 +129,27 @@ class OpenClawEmbedding(BaseEmbedding):
         return self.model_copy()
 
     def _get_query_embedding(self, query: str) -> list[float]:
-        vector: list[float] = self._embedder.embed_query(query).tolist()
+        vector: list[float] = self.embedder.embed_query(query).tolist()
         return vector
 
     def _get_text_embedding(self, text: str) -> list[float]:
         return self._get_text_embeddings([text])[0]
 
     def _get_text_embeddings(self, texts: list[str]) -> list[list[float]]:
-        vectors: list[list[float]] = self._embedder.embed_documents(texts).tolist()
+        vectors: list[list[float]] = self.embedder.embed_documents(texts).tolist()
         return vectors
+
+    async def aget_query_embedding(self, query: str) -> list[float]:
+        await wrap_future(self._loading)  # before the events, which say the names of the model
+        return await super().aget_query_embedding(query)
+
+    async def aget_text_embedding(self, text: str) -> list[float]:
+        await wrap_future(self._loading)
+        return await super().aget_text_embedding(text)
+
+    async def aget_text_embedding_batch(self, texts: list[str], *args: Any, **kwargs: Any) -> list[list[float]]:
+        await wrap_future(self._loading)
+        return await super().aget_text_embedding_batch(texts, *args, **kwargs)
 
     async def _aget_query_embedding(self, query: str) -> list[float]:
         return await in_thread(self._get_query_embedding, query)
@@ -132,11 +177,11 @@ class LlamaIndexEmbedder(FrameworkEmbedder):
         identity: str | None = None,
         local: bool = False,
     ) -> None:
-        """Take over what they call their `model`, by default: their `model_name`, or else their class.
+        """Wrap an embedding of LlamaIndex.
 
         Args:
-            embed_model: An embedding of LlamaIndex.
-            model: Another name of the model.
+            embed_model: The embedding.
+            model: The name of the model, by default its `model_name`, or else its class.
             identity: What keeps the vectors apart from those of other models, in place of what can be seen.
             local: Vouches that it sends no text to another machine, which `embedding.allow_remote = false` asks for.
                 An `OpenClawEmbedding` says this by itself.
@@ -154,18 +199,7 @@ class LlamaIndexEmbedder(FrameworkEmbedder):
         self.embed_model = embed_model
 
 
-def _loaded(embedder: Embedder | str, model: str | None, options: dict[str, Any]) -> Embedder:
-    if not isinstance(embedder, str) and (model is not None or options):
-        given = ", ".join([*(["model"] if model is not None else []), *options])  # their values may be keys
-        raise ConfigError(f"an embedder that is there takes no model and no options: leave out {given}")
-    loaded = load_embedder(embedder, model, **options) if isinstance(embedder, str) else embedder
-    if loaded is None:
-        raise ConfigError(
-            f"{embedder!r} is no embedder, and a memory that searches by keywords alone has none: "
-            "name a provider that makes vectors, such as 'static'"
-        )
+def _loaded(name: str, model: str | None, options: dict[str, Any]) -> Embedder:
+    loaded = load_embedder(name, model, **options)
+    assert loaded is not None, "only `none` is no embedder"
     return loaded
-
-
-def _unlike(identity: object) -> str:
-    return f"hand over the embedder that makes the vectors of {identity!r}: OpenClawEmbedding(embedder)"

@@ -54,20 +54,12 @@ class OpenClawVectorStore(BasePydanticVectorStore):
 
     stores_text: bool = True
     is_embedding_query: bool = True
-    memory: Any = Field(exclude=True, description="The memory that holds the nodes, or what chooses that of a run.")
-    embed_model: BaseEmbedding | None = Field(
-        default=None, exclude=True, description="What makes the vectors, where that is not the memory's own embedder."
-    )
-    collection: str | None = Field(default=None, exclude=True, description="The collection of its nodes.")
-    session_key: str | None = Field(
-        default=None, exclude=True, description="Where its answers are read; less is shown in groups and channels."
-    )
-    default_mode: Literal["default", "hybrid"] = Field(
-        default="hybrid", exclude=True, description="What LlamaIndex's mode `default` is for a question in words."
-    )
-    only_added: bool = Field(
-        default=False, exclude=True, description="Whether people's notes and transcripts are left out of what is found."
-    )
+    memory: Any = Field(exclude=True)
+    embed_model: BaseEmbedding | None = Field(default=None, exclude=True)
+    collection: str | None = Field(default=None, exclude=True)
+    session_key: str | None = Field(default=None, exclude=True)
+    default_mode: Literal["default", "hybrid"] = Field(default="hybrid", exclude=True)
+    only_added: bool = Field(default=False, exclude=True)
 
     def __init__(self, memory: MemoryChoice, embed_model: BaseEmbedding | None = None, **fields: Any) -> None:
         """Make a store over an open memory.
@@ -77,17 +69,15 @@ class OpenClawVectorStore(BasePydanticVectorStore):
             embed_model: The model that makes the vectors of nodes, if it is not the memory's own embedder. It makes
                 them again for a file that a person has changed, and when the index is gone. Vectors of a model that is
                 not named are in the index alone; naming it later is enough.
-            fields: Further fields of the pydantic class: `session_key` says where answers are read, as for
-                `memory_tools`; by default it is the `session_key` of LlamaIndex's `instrument_tags` around each call.
-                `collection` names a collection: its nodes lie in `memory/notes/<collection>/` with ids of their own,
-                and only these are found and deleted.
+            fields: `session_key` says where answers are read, as for `memory_tools`; by default it is the `session_key`
+                of LlamaIndex's `instrument_tags` around each call. `collection` names a collection: its nodes lie in
+                `memory/notes/<collection>/` with ids of their own, and only these are found and deleted.
                 `default_mode="default"` has LlamaIndex's mode `default` go by vectors alone, whatever is asked.
                 `only_added=True` leaves people's notes and transcripts out.
 
         Raises:
             TypeError: `memory` is not a memory.
-            ConfigError: `embed_model` is not an embedding of LlamaIndex, or a field is
-                unknown.
+            ConfigError: `embed_model` is not an embedding of LlamaIndex, or a field is unknown.
         """
         if unknown := fields.keys() - type(self).model_fields:
             raise ConfigError(f"OpenClawVectorStore takes no {', '.join(sorted(unknown))}: leave it out")
@@ -107,7 +97,6 @@ class OpenClawVectorStore(BasePydanticVectorStore):
             fields: As for the class.
 
         Raises:
-            ConfigError: As for the class.
             WorkspaceError: The folder cannot be made or read.
         """
         try:
@@ -123,7 +112,6 @@ class OpenClawVectorStore(BasePydanticVectorStore):
 
     @classmethod
     def class_name(cls) -> str:
-        """Return the name under which it is serialized."""
         return "OpenClawVectorStore"
 
     @property
@@ -191,7 +179,7 @@ class OpenClawVectorStore(BasePydanticVectorStore):
         Args:
             nodes: The nodes. Those without an embedding are embedded here if a model is available, and are otherwise
                 found by their words.
-            kwargs: None are used.
+            kwargs: None are used; a warning names them.
 
         Raises:
             InvalidInputError: An id is blank, or what a node holds is not JSON or not Unicode. Nothing was written.
@@ -207,11 +195,10 @@ class OpenClawVectorStore(BasePydanticVectorStore):
         documents = [written_of(node) for node in once.values()]
         rows = [node.embedding for node in once.values()]
         embedded = [node for node in once.values() if node.embedding is not None]
-        source = self._origins.of_nodes(embedded) if embedded else self._origins.source_for_new()
-        if source is None:
-            self._origins.documents.add(documents)
-        else:
-            self._origins.documents.add(documents, _completed(rows, documents, source), source)
+        origins = self._origins
+        source = origins.of_nodes(embedded) if embedded else origins.source_for_new()
+        vectors = None if source is None else _completed(rows, documents, source)
+        origins.documents.add(documents, vectors, source)
         return [node.node_id for node in given]
 
     @in_run
@@ -235,7 +222,8 @@ class OpenClawVectorStore(BasePydanticVectorStore):
         found = self._documents(node_ids, filters)
         nodes = [node_of(document) for document in found]
         if with_embeddings:
-            vectors = self._origins.documents.vectors(found, self._origins.model_there)
+            origins = self._origins
+            vectors = origins.documents.vectors(found, origins.model_there)
             for node, vector in zip(nodes, vectors, strict=True):
                 node.embedding = None if vector is None else vector.tolist()
         return nodes
@@ -261,10 +249,6 @@ class OpenClawVectorStore(BasePydanticVectorStore):
     def delete(self, ref_doc_id: str, **delete_kwargs: Any) -> None:
         """Delete the nodes that have this source; without any, nothing happens.
 
-        Args:
-            ref_doc_id: The id of the source.
-            delete_kwargs: None are used.
-
         Raises:
             PathNotAllowedError: It is the path of a person's own file, or a citation. Nothing was deleted.
             InvalidInputError: It is not a string.
@@ -287,7 +271,7 @@ class OpenClawVectorStore(BasePydanticVectorStore):
         Args:
             node_ids: The ids; unknown ones are left out. Default: all nodes that were added, never a person's lines.
             filters: Only nodes that pass. Default: all; required without `node_ids`.
-            delete_kwargs: None are used.
+            delete_kwargs: None are used; a warning names them.
 
         Raises:
             PathNotAllowedError: An id is a path or a citation of a person's own lines. Nothing was deleted.
@@ -303,13 +287,10 @@ class OpenClawVectorStore(BasePydanticVectorStore):
 
     @in_run
     def clear(self, **kwargs: Any) -> None:
-        """Delete every document that a framework ever added; what people wrote stays.
-
-        Args:
-            kwargs: None are used.
-        """
+        """Delete every document that a framework ever added; what people wrote stays."""
         _mention(kwargs, "clear")
-        self._origins.documents.delete([document.id for document in self._origins.documents.iterate()])
+        documents = self._origins.documents
+        documents.delete([document.id for document in documents.iterate()])
 
     # --- by what they say ----------------------------------------------------------------------------------------
 
@@ -381,7 +362,6 @@ class OpenClawVectorStore(BasePydanticVectorStore):
     # --- async ---------------------------------------------------------------------------------------------------
 
     async def async_add(self, nodes: Iterable[BaseNode], **kwargs: Any) -> list[str]:
-        """Run `add` in a thread."""
         return await in_thread(self.add, nodes, **kwargs)
 
     async def aget_nodes(
@@ -391,36 +371,27 @@ class OpenClawVectorStore(BasePydanticVectorStore):
         *,
         with_embeddings: bool = False,
     ) -> list[BaseNode]:
-        """Run `get_nodes` in a thread."""
         return await in_thread(self.get_nodes, node_ids, filters, with_embeddings=with_embeddings)
 
     async def adelete(self, ref_doc_id: str, **delete_kwargs: Any) -> None:
-        """Run `delete` in a thread."""
         await in_thread(self.delete, ref_doc_id, **delete_kwargs)
 
     async def adelete_nodes(
         self, node_ids: list[str] | None = None, filters: MetadataFilters | None = None, **delete_kwargs: Any
     ) -> None:
-        """Run `delete_nodes` in a thread."""
         await in_thread(self.delete_nodes, node_ids, filters, **delete_kwargs)
 
     async def aclear(self, **kwargs: Any) -> None:
-        """Run `clear` in a thread."""
         await in_thread(self.clear, **kwargs)
 
     async def aquery(self, query: VectorStoreQuery, **kwargs: Any) -> VectorStoreQueryResult:
-        """Run `query` in a thread."""
         return await in_thread(self.query, query, **kwargs)
 
 
 def _completed(
     rows: Sequence[Sequence[float] | None], documents: Sequence[Document], source: VectorSource
 ) -> list[Any]:
-    """Return the vectors of documents, and make those that are missing.
-
-    Raises:
-        EmbedderError: No model is known that makes them, or it failed.
-    """
+    """Return the vectors of documents, and make those that are missing."""
     lacking = [document for row, document in zip(rows, documents, strict=True) if row is None]
     if lacking and source.make is None:
         raise EmbedderError(

@@ -4,6 +4,7 @@ import asyncio
 import copy
 import json
 import pickle
+import threading
 from typing import Any
 
 import numpy as np
@@ -101,6 +102,43 @@ def test_an_embedder_is_asked_for_all_texts_at_once():
 
     OpenClawEmbedding(from_callable(embed, "counts")).get_text_embedding_batch(["text"] * 300)
     assert asked == [300]
+
+
+async def test_a_model_is_loaded_in_a_thread_while_the_event_loop_goes_on(monkeypatch, static):
+    may_load, ours_of = threading.Event(), {}
+
+    def load(*names, **options):
+        assert may_load.wait(60)
+        return load_embedder(*names, **options)
+
+    monkeypatch.setattr("llama_index_openclaw_memory.embeddings.load_embedder", load)
+    ours = OpenClawEmbedding("static", embed_batch_size=7)
+    ours.callback_manager = CallbackManager([])  # as LlamaIndex sets it
+    for name, call in {
+        "query": ours.aget_query_embedding("mill"),
+        "text": copy.copy(ours).aget_text_embedding("mill"),
+        "texts": copy.deepcopy(ours).aget_text_embedding_batch(TEXTS),
+    }.items():
+        ours_of[name] = asyncio.create_task(call)
+    await asyncio.sleep(0)
+    assert not any(task.done() for task in ours_of.values())  # and yet this line was reached
+    may_load.set()
+    np.testing.assert_array_equal(await ours_of["query"], static.embed_query("mill"))
+    np.testing.assert_array_equal(await ours_of["text"], static.embed_documents(["mill"])[0])
+    np.testing.assert_array_equal(await ours_of["texts"], static.embed_documents(TEXTS))
+    assert (ours.identity, ours.to_dict()["embed_batch_size"]) == (static.identity, 7)
+
+
+async def test_what_is_loaded_in_a_thread_says_its_names_and_errors_when_asked(static):
+    loaded = OpenClawEmbedding("static")
+    assert LlamaIndexEmbedder(loaded).identity == static.identity
+    dumped = OpenClawEmbedding("static").to_dict()
+    assert (dumped["provider"], dumped["model_name"], dumped["identity"]) == ("static", static.model, static.identity)
+    wrong = OpenClawEmbedding("nonsense")
+    with pytest.raises(EmbedderError, match="nonsense"):
+        await wrong.aget_query_embedding("mill")
+    with pytest.raises(EmbedderError, match="nonsense"):
+        wrong.identity  # noqa: B018 - it is looked up
 
 
 def test_it_serves_a_vector_index_as_the_one_model_of_the_settings(settings, tmp_path):
