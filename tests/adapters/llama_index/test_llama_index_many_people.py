@@ -7,6 +7,7 @@ import pytest
 from llama_index.core.agent.workflow import FunctionAgent
 from llama_index.core.base.llms.types import ChatMessage
 from llama_index.core.instrumentation.dispatcher import instrument_tags
+from llama_index.core.memory import Memory as ChatMemory
 from llama_index.core.schema import TextNode
 from llama_index_openclaw_memory import (
     OpenClawMemoryBlock,
@@ -164,3 +165,50 @@ async def test_what_cannot_be_written_waits_until_the_memory_can_be_opened(users
         await block.aput([ChatMessage("At seven.", role="user")], session_id="chat")
     (log,) = (users.root / "carol" / "sessions").glob("*.jsonl")
     assert "ferry zebra" in log.read_text()
+
+
+def answers_from_both(messages, tools):
+    """Note what the user says, search for it once, then say what the block and the tools show; in a flush, save it."""
+    if "memory_search" not in tools:
+        return saving_notes(messages, tools)
+    shown = [message.content or "" for message in messages]
+    results = [text for message, text in zip(messages, shown, strict=True) if message.role.value == "tool"]
+    if not results:
+        return calling("memory_append", text=f"Said: {shown[-1]}")
+    if len(results) == 1:
+        return calling("memory_search", query="ferry zebra")
+    return f"BLOCK {' '.join(shown[:1])} TOOLS {' '.join(results)}"
+
+
+@pytest.mark.parametrize("around", [run_values, lambda **tags: instrument_tags(tags)], ids=["values", "tags"])
+async def test_an_agent_with_block_and_tools_serves_two_people_at_once(tmp_path, monkeypatch, around):
+    monkeypatch.chdir(tmp_path)
+    llm = ScriptedLLM(script=answers_from_both)
+    block = OpenClawMemoryBlock("users/{user_id}", llm=llm, flush_tokens=1)
+    agent = FunctionAgent(tools=memory_tools("users/{user_id}"), llm=llm)
+
+    async def talk(name):
+        heard = []
+        with around(user_id=name):
+            # A short history: each answer ejects what was said before it.
+            memory = ChatMemory.from_defaults(session_id="chat", token_limit=300, memory_blocks=[block])
+            for turn in range(4):
+                question = f"I take the ferry zebra-{name}, number {turn}. " + "It is a fine boat. " * 20
+                heard.append(str(await agent.run(question, memory=memory)))
+            await block.asettle()
+            await block.aflush("chat")
+            heard.append(str(await agent.run("Which ferry zebra do I take?", memory=memory)))
+        return heard
+
+    both = dict(zip(("anna", "bob"), await asyncio.gather(talk("anna"), talk("bob")), strict=True))
+    for name, other in (("anna", "bob"), ("bob", "anna")):
+        assert f"zebra-{other}" not in "".join(both[name])
+        block_part, _, tools_part = both[name][-1].partition("TOOLS")
+        assert f"zebra-{name}" in block_part
+        assert f"zebra-{name}" in tools_part
+        folder = tmp_path / "users" / name
+        notes = "".join(note.read_text() for note in (folder / "memory").glob("*.md"))
+        assert f"Seen: zebra-{name}." in notes  # by the flush
+        assert "Said: I take the ferry" in notes  # by the tool
+        (log,) = (folder / "sessions").glob("*.jsonl")
+        assert {*re.findall(r"zebra-(\w+)", notes + log.read_text())} == {name}
