@@ -14,11 +14,13 @@ from llama_index_instrumentation.dispatcher import active_instrument_tags, instr
 from llama_index_openclaw_memory._messages import OF_THE_PROGRAM, as_text, is_whole, openclaw_messages
 from llama_index_openclaw_memory.tools import MemoryTool
 from openclaw_memory.conversation import own_words
-from openclaw_memory.flush import FLUSH_TAG, FlushModel, ModelReply, drive_flush
+from openclaw_memory.errors import StoreError
+from openclaw_memory.flush import FLUSH_TAG, Flush, FlushModel, ModelReply, drive_flush
 
 if TYPE_CHECKING:
     from llama_index.core.llms import LLM
 
+    from openclaw_memory import Memory
     from openclaw_memory.flush import FlushTurn
 
 Conversation: TypeAlias = Sequence[ChatMessage] | str  # messages, or the text of a conversation or of a part of it
@@ -55,6 +57,14 @@ def flush(turn: FlushTurn, llm: LLM, conversation: Conversation, *, room: int | 
     )
     with instrument_tags({**active_instrument_tags.get(), FLUSH_TAG: True}):
         drive_flush(turn, shown, model)
+
+
+def flush_of(memory: Memory, key: str, window: int | None = None) -> Flush:
+    """Return the flush of a session, also of a memory that was closed meanwhile, whose folder is still there."""
+    try:
+        return memory.flush(key, window=window)
+    except StoreError:
+        return Flush(memory.workspace, key, memory.config.compaction, window=window)
 
 
 def window_of(llm: LLM) -> int | None:

@@ -7,6 +7,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from hashlib import sha256
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Self
 
 from llama_index.core.base.llms.types import ChatMessage, MessageRole
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 
 MAIN = "main"  # OpenClaw's name for the session where none is named
 _SESSIONS = 64  # whose latest block is kept
-_MEMORIES = 256  # of which sessions are known that wait for a flush; all of it is in their transcripts
+_WAITING = 4096  # sessions that are known to wait for a flush; what of others waits is in their transcripts
 
 
 class OpenClawMemoryBlock(BaseMemoryBlock[str]):
@@ -73,7 +74,7 @@ class OpenClawMemoryBlock(BaseMemoryBlock[str]):
     source: Any = None
     tokenizer_fn: Callable[[str], Sequence[Any]] = Field(default_factory=get_tokenizer, exclude=True, repr=False)
 
-    _ejected: OrderedDict[Path, Ejected] = PrivateAttr(default_factory=OrderedDict)
+    _ejected: OrderedDict[tuple[Path, str], Ejected] = PrivateAttr(default_factory=OrderedDict)
     _lock: Any = PrivateAttr(default_factory=threading.Lock)
     _shown: OrderedDict[tuple[Path, str], tuple[str, str]] = PrivateAttr(default_factory=OrderedDict)
     _background: Background = PrivateAttr(default_factory=Background)
@@ -146,18 +147,19 @@ class OpenClawMemoryBlock(BaseMemoryBlock[str]):
             self._shown.pop((leased.folder, key), None)  # what is out of view can be recalled from here on
         # Taken before anything is waited for: a task that is cancelled from here on loses nothing.
         if ejected := openclaw_messages(messages):
-            await asyncio.wrap_future(self._ejected_of(leased).take(key, ejected))
+            await asyncio.wrap_future(self._ejected_of(leased, key).take(ejected))
 
-    def _ejected_of(self, leased: Leased) -> Ejected:
-        """Return what was ejected of one memory; of memories of which nothing waits here, the latest are known."""
+    def _ejected_of(self, leased: Leased, key: str) -> Ejected:
+        """Return what was ejected of a session; of those of which nothing waits here alone, the latest are known."""
+        place = leased.folder, key
         with self._lock:
-            if (found := self._ejected.get(leased.folder)) is None:
-                found = self._ejected[leased.folder] = Ejected(leased, self.llm, self.flush_tokens, self._background)
-            self._ejected.move_to_end(leased.folder)
-            for folder in list(self._ejected)[:-_MEMORIES]:
-                if not self._ejected[folder].is_needed:
-                    del self._ejected[folder]
-            return found
+            if place not in self._ejected:
+                self._ejected[place] = Ejected(leased, key, self.llm, self.flush_tokens, self._background)
+            self._ejected.move_to_end(place)
+            for old in list(islice(self._ejected, max(0, len(self._ejected) - _WAITING))):
+                if not self._ejected[old].is_needed:
+                    del self._ejected[old]
+            return self._ejected[place]
 
     def flush(self, session_id: str | None = None) -> None:
         """Flush what was ejected since the last flush, at the end of a session.
@@ -169,11 +171,11 @@ class OpenClawMemoryBlock(BaseMemoryBlock[str]):
             session_id: The session, of the memory of this run. Default: all of them, of all memories.
         """
         if session_id is not None:
-            self._ejected_of(memory_of_run(self.memory)).flush(self._key(session_id))
+            self._ejected_of(memory_of_run(self.memory), self._key(session_id)).flush()
             return
         for ejected in list(self._ejected.values()):
-            for key in ejected.sessions():
-                ejected.flush(key)
+            if ejected.waits:
+                ejected.flush()
 
     async def aflush(self, session_id: str | None = None) -> None:
         """Run `flush` in a thread.

@@ -218,7 +218,7 @@ def test_a_model_that_gives_up_its_task_is_one_that_fails(memory, kept, error):
     block.flush()
     assert len(kept("s1")) == 2
     assert memory.status().flush == {}
-    assert [ejected.sessions() for ejected in block._ejected.values()] == [[]]
+    assert [ejected.waits for ejected in block._ejected.values()] == [False]
 
 
 class Fails:
