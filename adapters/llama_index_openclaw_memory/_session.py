@@ -14,6 +14,8 @@ from openclaw_memory.runs import memory_of
 if TYPE_CHECKING:
     from openclaw_memory.runs import Leased, MemoryChoice
 
+SESSION_TAG = "session_key"  # by this tag of the instrumentation a call says which session it belongs to
+
 Method = TypeVar("Method", bound=Callable[..., Any])
 
 
@@ -24,7 +26,7 @@ def session_of(given: str | None) -> str | None:
     """
     if given is not None:
         return given
-    key = _tags().get("session_key")
+    key = _tags().get(SESSION_TAG)
     return str(key) if key else None
 
 

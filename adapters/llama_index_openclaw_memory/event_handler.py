@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
+from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -24,21 +25,24 @@ from llama_index_instrumentation import root_dispatcher
 from llama_index_instrumentation.events.span import SpanDropEvent
 from pydantic import Field, PrivateAttr
 
-from llama_index_openclaw_memory._background import Background
-from llama_index_openclaw_memory._flush_model import flush, window_of
+from llama_index_openclaw_memory._background import Background, in_event_loop
+from llama_index_openclaw_memory._flush_model import flush, flush_of, window_of
 from llama_index_openclaw_memory._messages import OF_THE_PROGRAM, as_text, calls_of, estimated, openclaw_messages
-from openclaw_memory import Memory
+from llama_index_openclaw_memory._session import SESSION_TAG, memory_of_run
+from openclaw_memory import Memories, Memory
 from openclaw_memory.aio import in_thread
+from openclaw_memory.config import CompactionConfig
 from openclaw_memory.conversation import compaction_threshold
 from openclaw_memory.errors import ConfigError
 from openclaw_memory.flush import FLUSH_TAG, ConversationDetector, Reading, run_flush
-from openclaw_memory.tools import checked_memory
+from openclaw_memory.runs import Leased, MemoryChoice, memory_choice
 
 if TYPE_CHECKING:
     from llama_index.core.instrumentation.events import BaseEvent
 
+    from openclaw_memory.flush import FlushTurn
 
-SESSION_TAG = "session_key"  # by this tag of the instrumentation a call says which session it belongs to
+_SESSIONS = 1024  # whose memories are known at once; of others, the run of a reply is asked
 _PARALLEL = 16  # conversations in one session at once: without tags, all of a program are in one
 _BUFFER_SHARE = 0.75  # of the window: where the buffers of LlamaIndex begin to drop messages
 _READING: Reading[ChatMessage] = Reading(
@@ -81,7 +85,7 @@ class MemoryFlushEventHandler(BaseEventHandler):
     replaces this one. In an event loop, a flush runs in a thread; the end of the program waits for it.
 
     Args:
-        memory: Where to save.
+        memory: Where to save, or what chooses the memory of each call: see `memory_tools`.
         llm: The model that writes the memories.
         window: The tokens that a conversation has room for, by default three quarters of the context window of `llm`.
         session_key: The session of calls without a tag, by default `main`.
@@ -89,20 +93,22 @@ class MemoryFlushEventHandler(BaseEventHandler):
             where it is more.
 
     Raises:
-        ConfigError: `memory` is not a memory, `llm` not an LLM, or its window is unknown.
+        TypeError: `memory` is not a memory.
+        ConfigError: `llm` is not an LLM, or its window is unknown.
     """
 
-    memory: Memory = Field(exclude=True)
+    memory: Any = Field(exclude=True)
     llm: LLM = Field(exclude=True)
     window: int
     session_key: str | None = None
     token_counter: Callable[[str], int] = Field(exclude=True)
     _detector: ConversationDetector[ChatMessage] = PrivateAttr()
+    _leased: OrderedDict[str, Leased] = PrivateAttr(default_factory=OrderedDict)
     _background: Background = PrivateAttr(default_factory=Background)
 
     def __init__(
         self,
-        memory: Memory,
+        memory: MemoryChoice,
         llm: LLM,
         *,
         window: int | None = None,
@@ -116,27 +122,21 @@ class MemoryFlushEventHandler(BaseEventHandler):
             raise ConfigError(
                 f"unknown context window of {type(llm).__name__}, so no flush would be due: pass window=200_000"
             )
-        fields: dict[str, Any] = {
-            "memory": checked_memory(memory),
-            "llm": llm,
-            "window": size,
-            "session_key": session_key,
-            "token_counter": token_counter or estimated,
-        }
-        super().__init__(**fields)
+        fields: dict[str, Any] = {"memory": memory_choice(memory), "llm": llm, "window": size}
+        super().__init__(**fields | {"session_key": session_key, "token_counter": token_counter or estimated})
+        of = getattr(self.memory, "memories", self.memory)  # those of a template
         self._detector = ConversationDetector(
             _READING,
             self._saving,
-            rules=memory.config.compaction,
+            rules=of.config.compaction if isinstance(of, Memory | Memories) else CompactionConfig(),
             window=self.window,
-            count=lambda conversation: self.token_counter(_text(conversation)),
+            count=lambda conversation: self.token_counter(as_text(openclaw_messages(conversation))),
             run=self._hold,
             parallel=_PARALLEL,
         )
 
     @classmethod
     def class_name(cls) -> str:
-        """The name of the handler."""
         return "MemoryFlushEventHandler"
 
     def handle(self, event: BaseEvent, **_: Any) -> None:
@@ -149,12 +149,13 @@ class MemoryFlushEventHandler(BaseEventHandler):
     def flush(self, session_key: str | None = None) -> None:
         """Write down, at the end of a session, what no flush was shown; running flushes are waited for.
 
-        What fails is logged, and nothing is raised.
+        What fails is logged, and nothing is raised, except where this run has no value for the template of its memory.
 
         Args:
-            session_key: The session. Default: all of them.
+            session_key: The session, of the memory of this run. Default: all of them, of all memories.
         """
-        self._detector.finished(session_key)
+        key = None if session_key is None else _key(session_key, memory_of_run(self.memory))
+        self._detector.finished(key)
         self.settle()
 
     async def aflush(self, session_key: str | None = None) -> None:
@@ -200,11 +201,16 @@ class MemoryFlushEventHandler(BaseEventHandler):
             return
         if event.tags.get(FLUSH_TAG) or (tagged and self.session_key and str(tagged) != self.session_key):
             return
-        key = self.session_key or str(tagged or "main")
+        leased = memory_of_run(self.memory)  # an event is handled where the call is made
+        key = _key(self.session_key or str(tagged or "main"), leased)
         # An LLM that takes text is asked for a chat by a completion, which is the same call once more.
         if isinstance(event, LLMCompletionStartEvent) and self._detector.asks_for(key, event.prompt):
             return
         if conversation := [message for message in messages if message.role not in OF_THE_PROGRAM]:
+            self._leased[key] = leased
+            self._leased.move_to_end(key)
+            while len(self._leased) > _SESSIONS:
+                self._leased.popitem(last=False)
             self._detector.began(event.span_id, key, conversation)
 
     def _is_replaced(self) -> bool:
@@ -213,37 +219,47 @@ class MemoryFlushEventHandler(BaseEventHandler):
             other
             for other in root_dispatcher.event_handlers
             if isinstance(other, MemoryFlushEventHandler)
-            and (other.session_key, other.memory.workspace.root) == (self.session_key, self.memory.workspace.root)
+            and (other.session_key, _places(other.memory)) == (self.session_key, _places(self.memory))
         ]
         return any(other is self for other in alike) and alike[-1] is not self
 
     def _saving(self, key: str, messages: Sequence[ChatMessage], tokens: int, compacting: bool) -> Callable[[], bool]:
-        # Made here, where the memory is open: it may be closed before the turn comes.
-        session = self.memory.flush(key, window=self.window)
-        room = compaction_threshold(window_of(self.llm) or self.window, self.memory.config.compaction)
-        begin = partial(
-            session.due,
-            tokens,
-            compacting=compacting,
-            flushed=False,  # whether this cycle had its flush is known from the conversation
-            messages=lambda: openclaw_messages(messages),
-        )
-        return partial(
-            run_flush, key, begin, lambda turn: flush(turn, self.llm, messages, room=room, count=self.token_counter)
-        )
+        session, leased = key.partition("\n")[0], self._leased.get(key) or memory_of_run(self.memory)
+        room = compaction_threshold(window_of(self.llm) or self.window, self._detector.rules)
+
+        def save() -> bool:
+            with ExitStack() as opened:
+
+                def begin() -> FlushTurn | None:
+                    return flush_of(opened.enter_context(leased), session, self.window).due(
+                        tokens,
+                        compacting=compacting,
+                        flushed=False,  # whether this cycle had its flush is known from the conversation
+                        messages=lambda: openclaw_messages(messages),
+                    )
+
+                drive = partial(flush, llm=self.llm, conversation=messages, room=room, count=self.token_counter)
+                return run_flush(session, begin, drive)
+
+        return save
 
     def _hold(self, work: Callable[[], None]) -> None:
         """Run a flush: at once, or in a thread where it would block an event loop."""
-        try:
-            asyncio.get_running_loop()
-        except RuntimeError:
-            work()
-        else:
+        if in_event_loop():
             self._background.begin(work)
+        else:
+            work()
 
 
-def _text(conversation: Sequence[ChatMessage]) -> str:
-    return as_text(openclaw_messages(conversation))
+def _key(session: str, leased: Leased) -> str:
+    return f"{session}\n{leased.folder}"
+
+
+def _places(choice: Any) -> object:
+    """What two handlers have in common that save to the same memories."""
+    if isinstance(choice, Memory):
+        return choice.workspace.root
+    return (choice.memories.root, choice.template) if hasattr(choice, "template") else choice
 
 
 def reported_tokens(response: Any) -> int:

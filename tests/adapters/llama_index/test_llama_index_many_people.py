@@ -6,10 +6,12 @@ import re
 import pytest
 from llama_index.core.agent.workflow import FunctionAgent
 from llama_index.core.base.llms.types import ChatMessage
+from llama_index.core.instrumentation import get_dispatcher
 from llama_index.core.instrumentation.dispatcher import instrument_tags
 from llama_index.core.memory import Memory as ChatMemory
 from llama_index.core.schema import TextNode
 from llama_index_openclaw_memory import (
+    MemoryFlushEventHandler,
     OpenClawMemoryBlock,
     OpenClawRetriever,
     OpenClawToolSpec,
@@ -144,6 +146,60 @@ async def test_one_block_keeps_flushes_and_recalls_for_each_their_own(tmp_path):
         assert re.findall(r"zebra-(\w+)", notes) == [name]
         (log,) = (tmp_path / name / "sessions").glob("*.jsonl")
         assert {*re.findall(r"zebra-(\w+)", log.read_text())} == {name}
+
+
+@pytest.mark.parametrize("in_loop", [False, True])
+async def test_one_event_handler_saves_for_each_their_own(tmp_path, in_loop):
+    names = [f"user{number:02}" for number in range(6)]
+    users = Memories(tmp_path, embedder="hashing", max_open=2)
+    llm = ScriptedLLM(script=lambda *_: "Noted.")
+    handler = MemoryFlushEventHandler(users.template("{user_id}"), ScriptedLLM(script=saving_notes), window=4_000)
+
+    async def talk(name):
+        with run_values(user_id=name):
+            said = [ChatMessage(f"I take the ferry zebra-{name}. " + "It is a boat. " * 600, role="user")]
+            await (llm.achat(said) if in_loop else asyncio.to_thread(llm.chat, said))
+            await llm.achat([ChatMessage(f"Another one is zebra-{name}_later.", role="user")])
+
+    get_dispatcher().add_event_handler(handler)
+    try:
+        with users:
+            await asyncio.gather(*map(talk, names))
+            await handler.asettle()
+            with run_values(user_id=names[0]):
+                await handler.aflush("main")
+            for name in names:
+                notes = "".join(note.read_text() for note in (tmp_path / name / "memory").glob("*.md"))
+                expected = [name, f"{name}_later"] if name == names[0] else [name]
+                assert sorted({*re.findall(r"zebra-(\w+)", notes)}) == expected
+    finally:
+        get_dispatcher().event_handlers.remove(handler)
+
+
+def test_of_handlers_with_one_template_the_one_that_was_added_last_saves(users):
+    handlers = [
+        MemoryFlushEventHandler(users.template("{user_id}"), ScriptedLLM(script=saving_notes), window=4_000)
+        for _ in range(2)
+    ]
+    for handler in handlers:
+        get_dispatcher().add_event_handler(handler)
+    try:
+        with run_values(user_id="anna"):
+            ScriptedLLM(script=lambda *_: "Noted.").chat([ChatMessage("zebra-crossing " * 1_000, role="user")])
+    finally:
+        for handler in handlers:
+            get_dispatcher().event_handlers.remove(handler)
+    assert [bool(handler.llm.seen) for handler in handlers] == [False, True]
+
+
+def test_a_call_of_a_run_that_lacks_a_value_is_not_watched_and_that_is_logged(users, caplog):
+    handler = MemoryFlushEventHandler(users.template("{user_id}"), ScriptedLLM(script=saving_notes), window=4_000)
+    get_dispatcher().add_event_handler(handler)
+    try:
+        assert str(ScriptedLLM(script=lambda *_: "Noted.").complete("Hello")) == "Noted."
+    finally:
+        get_dispatcher().event_handlers.remove(handler)
+    assert "user_id is missing from this run" in caplog.text
 
 
 async def test_a_block_in_a_run_without_its_value_says_so(users):
