@@ -35,9 +35,6 @@ def memory_of_run(choice: MemoryChoice) -> Leased:
 
     A template takes its values from LlamaIndex's `instrument_tags` around the run, and from `run_values`.
 
-    Args:
-        choice: One memory for all runs, a template, or a function without arguments.
-
     Raises:
         ConfigError: A value is missing, or the function returned no memory.
     """

@@ -43,29 +43,19 @@ class OpenClawMemoryBlock(BaseMemoryBlock[str]):
 
     Every message that `Memory` ejects is written to a transcript at once, word for word and with secrets masked, where
     searches find it. With an `llm`, a silent turn is held over what was ejected since the last one, once that has
-    `flush_tokens` tokens or more: the model writes what should last into today's note. `flush` holds one for the rest,
-    at the end of a session. Nothing of this raises: what fails is in the log and in `memory.status().flush`, and
-    what the disk does not take is held in memory, and tried again with the next messages.
+    `flush_tokens` tokens or more: the model writes what should last into today's note. Nothing of this raises: what
+    fails is in the log and in `memory.status().flush`, and what the disk does not take is held in memory, and tried
+    again with the next messages. No caller but `flush` and `settle` waits for the model, and a cancelled agent stops
+    neither what is written nor what is flushed; the end of the program waits for both.
 
-    No caller waits for the model: a flush is held in a thread of its own, whether `Memory` is called with `await` or
-    without. `flush` and `settle` wait for it, and so does the end of the program. An agent that is cancelled stops
-    neither what is written nor what is flushed.
-
-    `Memory` shows the model what is relevant to the latest message of the user's: fenced, at most `max_chars`
-    characters, and nothing of a transcript that the model is shown anyway. It stays the same until that is answered, or
-    messages go out of view.
-
-    The session is `session_key`, else the `session_id` of the `Memory`, else `main`; where it names a group or a
-    channel, nothing private is shown. `flush_tokens` (estimated, four characters each) is by default
-    `config.compaction.soft_threshold_tokens`, `max_chars` `config.recall.max_chars`; `max_results`, `min_score` (0..1)
-    and `source` are those of `Memory.search`. With a `priority` above 0, `Memory` may ask for less of the block than
-    there is: give the `tokenizer_fn` that it has, by default LlamaIndex's. See `BaseMemoryBlock` for the rest.
+    `Memory` shows the model what is relevant to the latest message of the user's: fenced, and nothing of a transcript
+    that the model is shown anyway. It stays the same until that is answered, or messages go out of view.
 
     An open memory is not pickled, nor is its block: to a `Context` that was restored, hand the `Memory` over again.
     """
 
-    memory: Any = Field(exclude=True, repr=False, description="Where it is kept and searched for.")
-    llm: LLM | None = Field(default=None, exclude=True, repr=False, description="The model that writes notes.")
+    memory: Any = Field(exclude=True, repr=False)
+    llm: LLM | None = Field(default=None, exclude=True, repr=False)
     session_key: str | None = None
     flush_tokens: int | None = None
     max_chars: int | None = None
@@ -94,9 +84,23 @@ class OpenClawMemoryBlock(BaseMemoryBlock[str]):
         name: str = "openclaw_memory",
         **options: Any,
     ) -> None:
-        """Keep what is ejected in `memory`, or in the one that it chooses for each run; see `memory_tools`.
+        """Make a block over a memory.
 
-        `options` are `description`, `priority` and `accept_short_term_memory`.
+        Args:
+            memory: Where what is ejected is kept, or what chooses the memory of each run; see `memory_tools`.
+            llm: The model that writes notes.
+            session_key: The session. Default: the `session_id` of the `Memory`, else `main`; where it names a group or
+                a channel, nothing private is shown.
+            flush_tokens: How much is flushed at once, estimated at four characters each. Default:
+                `config.compaction.soft_threshold_tokens`.
+            max_chars: The most characters that are shown. Default: `config.recall.max_chars`.
+            max_results: As for `Memory.search`.
+            min_score: Likewise.
+            source: Likewise.
+            tokenizer_fn: That of the `Memory`, which asks for less of a block with a `priority` above 0 than there is.
+                Default: LlamaIndex's.
+            name: The name of the block.
+            options: `description`, `priority` and `accept_short_term_memory`.
 
         Raises:
             TypeError: `memory` is not a memory.
@@ -125,16 +129,7 @@ class OpenClawMemoryBlock(BaseMemoryBlock[str]):
     async def aput(
         self, messages: list[ChatMessage], from_short_term_memory: bool = False, session_id: str | None = None
     ) -> None:
-        """Keep messages, and begin a flush if one is due. The messages are not changed; nothing is raised.
-
-        They are in the transcript when it returns; the flush is not waited for.
-
-        Args:
-            messages: The messages that LlamaIndex's `Memory` has ejected.
-            from_short_term_memory: Whether they come from there; such messages are dropped if the block does not accept
-                them.
-            session_id: The session they belong to. Default: `main`.
-        """
+        """Write messages to the transcript, and begin a flush if one is due, which is not waited for."""
         if self.accept_short_term_memory or not from_short_term_memory:
             await self._take(messages, session_id)
 
@@ -164,8 +159,8 @@ class OpenClawMemoryBlock(BaseMemoryBlock[str]):
     def flush(self, session_id: str | None = None) -> None:
         """Flush what was ejected since the last flush, at the end of a session.
 
-        A running flush of the session is waited for, for up to a minute if another thread holds it. What `Memory` has
-        not ejected is not included: hand it to `aput` first if the conversation is over.
+        What is under way is waited for. What `Memory` has not ejected is not included: hand it to `aput` first if the
+        conversation is over.
 
         Args:
             session_id: The session, of the memory of this run. Default: all of them, of all memories.
@@ -201,15 +196,16 @@ class OpenClawMemoryBlock(BaseMemoryBlock[str]):
     def _recalled(self, messages: Sequence[ChatMessage], session_id: str | None) -> str:
         is_from_user = [message.role == MessageRole.USER for message in messages]
         asked = len(messages) - is_from_user[::-1].index(True) if any(is_from_user) else 0
-        question = question_in(_question(messages[asked - 1])) if asked else ""
+        said = messages[asked - 1] if asked else ChatMessage("")
+        question = question_in(own_words(said.content or "") or own_words(words_of(said)))
         if not question:
             return ""
         leased, turn = memory_of_run(self.memory), _digest(messages[:asked])
         place = leased.folder, self._key(session_id)
         with self._lock:
-            before = self._shown.get(place)
-        if before is not None and before[0] == turn:
-            return before[1]
+            before, block = self._shown.get(place, ("", ""))
+        if before == turn:
+            return block
         block = self._found(leased, place[1], question, messages)
         with self._lock:
             self._shown[place] = (turn, block)
@@ -238,26 +234,14 @@ class OpenClawMemoryBlock(BaseMemoryBlock[str]):
             return ""
 
     async def atruncate(self, content: str, tokens_to_truncate: int) -> str | None:
-        """Return the block without its last results until so many tokens are saved; None if nothing is left.
-
-        Args:
-            content: The block.
-            tokens_to_truncate: How many tokens to save at least, as `tokenizer_fn` counts them.
-        """
+        """Return the block without its last results until so many tokens are saved; None if nothing is left."""
         if not isinstance(content, str) or not content:
             return None
         most = len(self.tokenizer_fn(content)) - tokens_to_truncate
         return with_fewer_results(content, lambda shorter: len(self.tokenizer_fn(shorter)) <= most) or None
 
-    # --- what both need ---
-
     def _key(self, session_id: str | None) -> str:
         return next((name for name in (self.session_key, session_id) if name and name.strip()), MAIN)
-
-
-def _question(message: ChatMessage) -> str:
-    """What a message of the user's asks; of one without a text, what it shows."""
-    return own_words(message.content or "") or own_words(words_of(message))
 
 
 def _digest(messages: Iterable[ChatMessage]) -> str:

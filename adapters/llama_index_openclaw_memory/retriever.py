@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
@@ -19,8 +18,6 @@ from openclaw_memory.tools import search_for
 from openclaw_memory.types import SOURCES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
     from llama_index.core.callbacks import CallbackManager
     from llama_index.core.schema import QueryBundle
 
@@ -39,12 +36,10 @@ _OPTIONS = {"object_map", "objects", "verbose"}
 class OpenClawRetriever(BaseRetriever):
     """The lines of a memory that answer a question, each with its citation: the hybrid search, without an index.
 
-    `similarity_top_k` is the most nodes that are returned, 1..1000; `min_score` the least score, 0..1, by default that
-    of the memory's configuration; `source` is "memory" for notes, "sessions" for transcripts, None for both. What is
-    searched for is the `query_str` of a query; a vector that comes with it is left alone. See `nodes_of` for what a
-    node holds. `session_key` says where the answer is read, as for `memory_tools`; in groups less is shown. By default
-    it is the `session_key` of LlamaIndex's `instrument_tags` around the call. `callback_manager` is by default that of
-    LlamaIndex's `Settings`; `options` are those of its `BaseRetriever`.
+    What is searched for is the `query_str` of a query; a vector that comes with it is left alone. The text of a node is
+    the snippet, its id the citation; a model is shown it in a fence, below its citation. The metadata are plain JSON:
+    `path`, `start_line` and `end_line` (from 1), `source`, `citation`, the `mode` of the search, whether the index was
+    `stale`, and a `reason` if only keywords were searched; lines of what a framework added have its metadata too.
     """
 
     def __init__(
@@ -57,12 +52,21 @@ class OpenClawRetriever(BaseRetriever):
         session_key: str | None = None,
         **options: Any,
     ) -> None:
-        """Search `memory`, or the one that it chooses for each run; see `memory_tools`.
+        """Make a retriever over a memory.
+
+        Args:
+            memory: The memory, or what chooses that of each run; see `memory_tools`.
+            similarity_top_k: The most nodes that are returned, 1..1000.
+            min_score: The least score, 0..1. Default: that of the memory's configuration.
+            source: "memory" for notes alone, "sessions" for transcripts alone. Default: both.
+            callback_manager: Default: that of LlamaIndex's `Settings`.
+            session_key: Where the answer is read, as for `memory_tools`; in groups less is shown. Default: the
+                `session_key` of LlamaIndex's `instrument_tags` around the call.
+            options: Those of LlamaIndex's `BaseRetriever`.
 
         Raises:
             TypeError: `memory` is not a memory.
-            ConfigError: A setting has a wrong type or is out of range, or an option is
-                unknown.
+            ConfigError: A setting has a wrong type or is out of range, or an option is unknown.
         """
         if unknown := options.keys() - _OPTIONS:
             raise ConfigError(f"OpenClawRetriever takes no {', '.join(sorted(unknown))}: leave it out")
@@ -88,34 +92,21 @@ class OpenClawRetriever(BaseRetriever):
                 min_score=self.min_score,
                 source=self.source,
             )
-            return nodes_of(found, partial(_about, memory))
+            return _nodes_of(found, memory)
 
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         return await in_thread(self._retrieve, query_bundle)
-
-
-def _about(memory: Memory, path: str) -> Mapping[str, Any]:
-    document = memory.documents.read(path)
-    return document.metadata if document else {}
 
 
 def _is_number(value: object, kind: Any) -> bool:
     return isinstance(value, kind) and not isinstance(value, bool)
 
 
-def nodes_of(found: SearchResults, about: Callable[[str], Mapping[str, Any]]) -> list[NodeWithScore]:
-    """Return one node for each result, best first, with its score (0..1): its text is the snippet, its id the citation.
-
-    Further passages of one long line have ids of their own: LlamaIndex drops a node whose id it has seen.
-
-    The metadata are plain JSON: `path`, `start_line` and `end_line` (from 1), `source`, `citation`, the `mode` of the
-    search, whether the index was `stale`, and a `reason` if only keywords were searched. Lines of what a framework
-    added have its metadata, which `about` returns by the path, before any of ours. A model is shown the text in a
-    fence, below its citation.
-    """
+def _nodes_of(found: SearchResults, memory: Memory) -> list[NodeWithScore]:
     of_the_search = {"mode": found.mode, "stale": found.stale} | ({"reason": found.reason} if found.reason else {})
     nodes: dict[str, NodeWithScore] = {}
     for result in found:
+        document = memory.documents.read(result.path) if result.source == "memory" else None
         metadata = {
             "path": result.path,
             "start_line": result.start_line,
@@ -123,10 +114,10 @@ def nodes_of(found: SearchResults, about: Callable[[str], Mapping[str, Any]]) ->
             "source": result.source,
             "citation": result.citation,
             **of_the_search,
-            **(about(result.path) if result.source == "memory" else {}),
+            **(document.metadata if document else {}),
         }
         node_id = result.citation
-        if node_id in nodes:
+        if node_id in nodes:  # a further passage of one long line: LlamaIndex drops a node whose id it has seen
             node_id += f"~{sha256(result.snippet.encode('utf-8', 'replace')).hexdigest()[:8]}"
         node = cited_node(node_id, result.snippet, metadata, result.path, result.citation)
         nodes[node_id] = NodeWithScore(node=node, score=result.score)

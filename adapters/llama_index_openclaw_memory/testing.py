@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from llama_index.core.base.llms import types as llm_types
 from llama_index.core.base.llms.types import (
@@ -29,6 +29,8 @@ from llama_index.core.llms.function_calling import FunctionCallingLLM
 from llama_index.core.llms.llm import ToolSelection
 from pydantic import Field
 
+from llama_index_openclaw_memory._messages import calls_of
+
 if TYPE_CHECKING:
     from llama_index.core.tools import BaseTool
 
@@ -38,6 +40,8 @@ __all__ = ["ScriptedLLM", "TextOnlyLLM", "calling", "quoting", "saying"]
 ToolCallBlock = getattr(llm_types, "ToolCallBlock", None)
 Reply = ChatMessage | str | BaseException
 Script = Callable[[Sequence[ChatMessage], Sequence[str]], Reply]
+CompletionPieces = AsyncGenerator[CompletionResponse, None]
+T = TypeVar("T")
 
 
 class TextOnlyLLM(LLM):
@@ -89,32 +93,27 @@ class TextOnlyLLM(LLM):
 
     @llm_chat_callback()
     def stream_chat(self, messages: Sequence[ChatMessage], **kwargs: Any) -> Iterator[ChatResponse]:
-        return _pieces(lambda: self._reply(messages, kwargs.get("tools", ())))
+        return _pieces(self._reply, messages, kwargs.get("tools", ()))
 
     @llm_chat_callback()
     async def astream_chat(self, messages: Sequence[ChatMessage], **kwargs: Any) -> AsyncGenerator[ChatResponse, None]:
-        return _apieces(lambda: self._reply(messages, kwargs.get("tools", ())))
+        return _awaited(_pieces(self._reply, messages, kwargs.get("tools", ())))
 
     @llm_completion_callback()
-    def complete(self, prompt: str, formatted: bool = False, **kwargs: Any) -> CompletionResponse:  # noqa: ARG002
+    def complete(self, prompt: str, formatted: bool = False, **_: Any) -> CompletionResponse:  # noqa: ARG002
         return _completion(self._reply([ChatMessage(prompt)]))
 
     @llm_completion_callback()
-    async def acomplete(self, prompt: str, formatted: bool = False, **kwargs: Any) -> CompletionResponse:  # noqa: ARG002
+    async def acomplete(self, prompt: str, formatted: bool = False, **_: Any) -> CompletionResponse:  # noqa: ARG002
         return _completion(self._reply([ChatMessage(prompt)]))
 
     @llm_completion_callback()
-    def stream_complete(self, prompt: str, formatted: bool = False, **kwargs: Any) -> Iterator[CompletionResponse]:  # noqa: ARG002
-        return (_completion(piece) for piece in _pieces(lambda: self._reply([ChatMessage(prompt)])))
+    def stream_complete(self, prompt: str, formatted: bool = False, **_: Any) -> Iterator[CompletionResponse]:  # noqa: ARG002
+        return map(_completion, _pieces(self._reply, [ChatMessage(prompt)]))
 
     @llm_completion_callback()
-    async def astream_complete(
-        self,
-        prompt: str,
-        formatted: bool = False,  # noqa: ARG002
-        **kwargs: Any,  # noqa: ARG002
-    ) -> AsyncGenerator[CompletionResponse, None]:
-        return (_completion(piece) async for piece in _apieces(lambda: self._reply([ChatMessage(prompt)])))
+    async def astream_complete(self, prompt: str, formatted: bool = False, **_: Any) -> CompletionPieces:  # noqa: ARG002
+        return _awaited(map(_completion, _pieces(self._reply, [ChatMessage(prompt)])))
 
 
 class ScriptedLLM(TextOnlyLLM, FunctionCallingLLM):
@@ -141,18 +140,9 @@ class ScriptedLLM(TextOnlyLLM, FunctionCallingLLM):
         **kwargs: Any,  # noqa: ARG002
     ) -> list[ToolSelection]:
         """Return the calls in a reply."""
-        blocks: list[Any] = list(response.message.blocks)
-        calls = [block for block in blocks if ToolCallBlock and isinstance(block, ToolCallBlock)]
         found = [
-            ToolSelection(tool_id=call.tool_call_id or "", tool_name=call.tool_name, tool_kwargs=call.tool_kwargs)
-            for call in calls
-        ] or [
-            ToolSelection(
-                tool_id=call["id"],
-                tool_name=call["function"]["name"],
-                tool_kwargs=json.loads(call["function"]["arguments"]),
-            )
-            for call in response.message.additional_kwargs.get("tool_calls", [])
+            ToolSelection(tool_id=call_id, tool_name=name, tool_kwargs=arguments)
+            for call_id, name, arguments in calls_of(response.message)
         ]
         if error_on_no_tool_call and not found:
             raise ValueError("The reply calls no tool.")
@@ -200,9 +190,9 @@ def _words(text: str) -> set[str]:
     return {word[:4] for word in re.findall(r"\w{4,}", text.lower())}
 
 
-def _pieces(reply: Callable[[], ChatResponse]) -> Iterator[ChatResponse]:
+def _pieces(reply: Callable[..., ChatResponse], *asked: Any) -> Iterator[ChatResponse]:
     """The reply word by word as services stream it: each piece has everything so far, the calls are in the last."""
-    whole, said = reply(), ""
+    whole, said = reply(*asked), ""
     for word in re.findall(r"\S+\s*|\s+", whole.message.content or ""):
         said += word
         message = ChatMessage(role=MessageRole.ASSISTANT, blocks=[TextBlock(text=said)])
@@ -210,8 +200,8 @@ def _pieces(reply: Callable[[], ChatResponse]) -> Iterator[ChatResponse]:
     yield whole.model_copy(update={"delta": ""})
 
 
-async def _apieces(reply: Callable[[], ChatResponse]) -> AsyncGenerator[ChatResponse, None]:
-    for piece in _pieces(reply):
+async def _awaited(pieces: Iterator[T]) -> AsyncGenerator[T, None]:
+    for piece in pieces:
         yield piece
 
 

@@ -31,15 +31,11 @@ CONTEXT = "ctx"
 
 
 class MemoryTool(FunctionTool):
-    """One of the memory's tools. Its content is the answer as compact JSON, whose `status` says what went wrong.
-
-    `raw_output` is the same as plain data; `is_error` says that the status is not `ok`. `fn` gives the text alone.
-    """
+    """One of the memory's tools: its content is the answer as compact JSON, its `raw_output` the same as plain data."""
 
     def __init__(
         self, tool_for: Callable[[str | None], Tool], session_key: str | None, metadata: ToolMetadata | None = None
     ) -> None:
-        """Without `metadata`, it is shown as the tool of `session_key` is."""
         tool = tool_for(session_key)
         shown = metadata or ToolMetadata(tool.description, tool.name, _arguments_model(tool))
         super().__init__(fn=_function(tool), metadata=shown)
@@ -54,21 +50,22 @@ class MemoryTool(FunctionTool):
         return self.call(*args, **kwargs)
 
     def call(self, /, *args: Any, **kwargs: Any) -> ToolOutput:
-        context = _taken_context(kwargs)
-        key = self.session_key
-        if key is None and context is not None:
-            key = asyncio_run(_session_of(context))
-        return self._output(session_of(key), args, kwargs)
+        if (context := self._taken_context(kwargs)) is None:
+            return self._output(self.session_key, args, kwargs)
+        return self._output(asyncio_run(_session_of(context)), args, kwargs)
 
     async def acall(self, /, *args: Any, **kwargs: Any) -> ToolOutput:
-        context = _taken_context(kwargs)
-        key = self.session_key
-        if key is None and context is not None:
-            key = await _session_of(context)
-        return await in_thread(self._output, session_of(key), args, kwargs)
+        context = self._taken_context(kwargs)
+        key = self.session_key if context is None else await _session_of(context)
+        return await in_thread(self._output, key, args, kwargs)
+
+    def _taken_context(self, kwargs: dict[str, Any]) -> Context[Any] | None:
+        """Take the context of the run out of what a tool is called with; None where it does not say the session."""
+        context = kwargs.pop(CONTEXT) if isinstance(kwargs.get(CONTEXT), Context) else None
+        return context if self.session_key is None else None
 
     def _output(self, key: str | None, args: Sequence[Any], kwargs: dict[str, Any]) -> ToolOutput:
-        tool = self.tool_for(key)
+        tool = self.tool_for(session_of(key))
         answer = tool.run(_arguments(tool, args, kwargs))
         return ToolOutput(
             tool_name=self.metadata.get_name(),
@@ -80,14 +77,10 @@ class MemoryTool(FunctionTool):
 
 
 class OpenClawToolSpec(BaseToolSpec):
-    """The memory's tools as a tool spec; the arguments are those of `memory_tools`.
+    """The memory's tools as a tool spec; the arguments, and what is raised, are those of `memory_tools`.
 
     `spec_functions` has the names of the tools, each of which is a function of the spec that answers with JSON text.
     Metadata that is given for one of them replaces its name and description, and its schema where it brings one.
-
-    Raises:
-        TypeError: `memory` is not a memory.
-        ConfigError: `source` is unknown; `to_tool_list`: there is no tool of that name.
     """
 
     def __init__(
@@ -110,11 +103,7 @@ class OpenClawToolSpec(BaseToolSpec):
         spec_functions: list[SPEC_FUNCTION_TYPE] | None = None,
         func_to_metadata_mapping: dict[str, ToolMetadata] | None = None,
     ) -> list[FunctionTool]:
-        """Return the tools.
-
-        Args:
-            spec_functions: The names of the tools to return. Default: all of them.
-            func_to_metadata_mapping: Metadata by name that replace those of the tools.
+        """Return the tools; see `BaseToolSpec`.
 
         Raises:
             ConfigError: A name is unknown.
@@ -213,10 +202,6 @@ def _described(tool: MemoryTool, metadata: ToolMetadata | None) -> MemoryTool:
     own = None if metadata.fn_schema is DefaultToolFnSchema else metadata.fn_schema
     metadata = replace(metadata, name=metadata.name or tool.metadata.name, fn_schema=own or tool.metadata.fn_schema)
     return MemoryTool(tool.tool_for, tool.session_key, metadata)
-
-
-def _taken_context(kwargs: dict[str, Any]) -> Context[Any] | None:
-    return kwargs.pop(CONTEXT) if isinstance(kwargs.get(CONTEXT), Context) else None
 
 
 async def _session_of(context: Context[Any]) -> str | None:

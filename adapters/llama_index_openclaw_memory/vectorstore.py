@@ -47,9 +47,9 @@ _ADDED = "memory/notes/"  # the folder of what frameworks add
 class OpenClawVectorStore(BasePydanticVectorStore):
     """A memory as a vector store of LlamaIndex. Safe to use from several threads; async methods run in one.
 
-    Each node that is added becomes a Markdown file in `memory/notes/`, with what only LlamaIndex knows of it as JSON
-    above the text; a person may read, edit or delete it. Searches find a person's own notes as well: lines of them, as
-    nodes whose id is the citation. These are never changed or deleted from here.
+    Each node that is added becomes a Markdown file in `memory/notes/`, which a person may read, edit or delete.
+    Searches find a person's own notes as well: lines of them, as nodes whose id is the citation. These are never
+    changed or deleted from here.
     """
 
     stores_text: bool = True
@@ -182,9 +182,9 @@ class OpenClawVectorStore(BasePydanticVectorStore):
             kwargs: None are used; a warning names them.
 
         Raises:
-            InvalidInputError: An id is blank, or what a node holds is not JSON or not Unicode. Nothing was written.
+            InvalidInputError: An id is blank, or what a node holds is not JSON or not Unicode.
             EmbedderError: The embeddings have other dimensions, or are of another model, than those in the store; or
-                some nodes have none, and the model of the others is unknown. Nothing was written.
+                some nodes have none, and the model of the others is unknown.
             WriteError: A node is larger than `files.max_bytes`, or could not be written.
         """
         _mention(kwargs, "add")
@@ -215,9 +215,6 @@ class OpenClawVectorStore(BasePydanticVectorStore):
             node_ids: The ids; that of a person's lines is their citation. Default: all nodes, without a person's lines.
             filters: Only nodes that pass. Default: all.
             with_embeddings: Whether they come with the vectors that they are found by, of length 1, as `embedding`.
-
-        Raises:
-            InvalidInputError: A filter is not valid.
         """
         found = self._documents(node_ids, filters)
         nodes = [node_of(document) for document in found]
@@ -232,8 +229,7 @@ class OpenClawVectorStore(BasePydanticVectorStore):
     def reembed(self) -> int:
         """Embed all nodes of this store again, by the model that it names or else the memory's own.
 
-        What the nodes are stays; files are changed where they name the model. After a failure, call it again: what is
-        done is not done twice.
+        After a failure, call it again: what is done is not done twice.
 
         Returns:
             How many nodes got new vectors: those that had none of this model.
