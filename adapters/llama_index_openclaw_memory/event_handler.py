@@ -29,9 +29,8 @@ from llama_index_openclaw_memory._background import Background, in_event_loop
 from llama_index_openclaw_memory._flush_model import flush, flush_of, window_of
 from llama_index_openclaw_memory._messages import OF_THE_PROGRAM, as_text, calls_of, estimated, openclaw_messages
 from llama_index_openclaw_memory._session import SESSION_TAG, memory_of_run
-from openclaw_memory import Memories, Memory
+from openclaw_memory import Memory
 from openclaw_memory.aio import in_thread
-from openclaw_memory.config import CompactionConfig
 from openclaw_memory.conversation import compaction_threshold
 from openclaw_memory.errors import ConfigError
 from openclaw_memory.flush import FLUSH_TAG, ConversationDetector, Reading, run_flush
@@ -124,11 +123,10 @@ class MemoryFlushEventHandler(BaseEventHandler):
             )
         fields: dict[str, Any] = {"memory": memory_choice(memory), "llm": llm, "window": size}
         super().__init__(**fields | {"session_key": session_key, "token_counter": token_counter or estimated})
-        of = getattr(self.memory, "memories", self.memory)  # those of a template
         self._detector = ConversationDetector(
             _READING,
             self._saving,
-            rules=of.config.compaction if isinstance(of, Memory | Memories) else CompactionConfig(),
+            rules=lambda key: self._memory_of(key).config.compaction,
             window=self.window,
             count=lambda conversation: self.token_counter(as_text(openclaw_messages(conversation))),
             run=self._hold,
@@ -223,9 +221,12 @@ class MemoryFlushEventHandler(BaseEventHandler):
         ]
         return any(other is self for other in alike) and alike[-1] is not self
 
+    def _memory_of(self, key: str) -> Leased:
+        return self._leased.get(key) or memory_of_run(self.memory)
+
     def _saving(self, key: str, messages: Sequence[ChatMessage], tokens: int, compacting: bool) -> Callable[[], bool]:
-        session, leased = key.partition("\n")[0], self._leased.get(key) or memory_of_run(self.memory)
-        room = compaction_threshold(window_of(self.llm) or self.window, self._detector.rules)
+        session, leased = key.partition("\n")[0], self._memory_of(key)
+        room = compaction_threshold(window_of(self.llm) or self.window, leased.config.compaction)
 
         def save() -> bool:
             with ExitStack() as opened:
