@@ -189,14 +189,19 @@ class LlamaIndexEmbedder(FrameworkEmbedder):
         Raises:
             ConfigError: `embed_model` is not an embedding of LlamaIndex, or a name is empty.
         """
-        if not isinstance(embed_model, BaseEmbedding):
-            raise ConfigError(f"embed_model must be an embedding of LlamaIndex, not {embed_model!r}")
+        check_embedding(embed_model)
         ask = (embed_model.get_text_embedding_batch, embed_model.get_query_embedding)
         super().__init__("llama-index", embed_model, *ask, model=model, identity=identity, local=local)
         if isinstance(embed_model, OpenClawEmbedding):
             self.identity = embed_model.identity if identity is None else self.identity
             self.leaves_machine = embed_model.embedder.leaves_machine and not local
         self.embed_model = embed_model
+
+
+def check_embedding(embed_model: Any) -> None:
+    """Raise ConfigError if this is not an embedding of LlamaIndex."""
+    if not isinstance(embed_model, BaseEmbedding):
+        raise ConfigError(f"embed_model must be an embedding of LlamaIndex, not {embed_model!r}")
 
 
 def _loaded(name: str, model: str | None, options: dict[str, Any]) -> Embedder:

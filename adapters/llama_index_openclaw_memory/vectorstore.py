@@ -23,7 +23,7 @@ from llama_index_openclaw_memory._nodes import is_cited, node_of, written_of
 from llama_index_openclaw_memory._query_modes import answer
 from llama_index_openclaw_memory._session import in_run, session_of
 from llama_index_openclaw_memory._vector_origin import VectorOrigins, source_by
-from llama_index_openclaw_memory.embeddings import LlamaIndexEmbedder
+from llama_index_openclaw_memory.embeddings import LlamaIndexEmbedder, check_embedding
 from openclaw_memory import Memory
 from openclaw_memory.aio import in_thread
 from openclaw_memory.errors import ConfigError, EmbedderError, InvalidInputError, WorkspaceError
@@ -82,7 +82,7 @@ class OpenClawVectorStore(BasePydanticVectorStore):
         if unknown := fields.keys() - type(self).model_fields:
             raise ConfigError(f"OpenClawVectorStore takes no {', '.join(sorted(unknown))}: leave it out")
         if embed_model is not None:
-            LlamaIndexEmbedder(embed_model)  # raises if it is not an embedding
+            check_embedding(embed_model)
         super().__init__(**{**fields, "memory": memory_choice(memory), "embed_model": embed_model})
 
     @classmethod

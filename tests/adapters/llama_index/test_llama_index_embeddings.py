@@ -17,7 +17,7 @@ from llama_index.core.ingestion import IngestionCache, IngestionPipeline
 from llama_index.core.llms import MockLLM
 from llama_index.core.schema import TextNode
 from llama_index.core.storage.kvstore import SimpleKVStore
-from llama_index_openclaw_memory import LlamaIndexEmbedder, OpenClawEmbedding
+from llama_index_openclaw_memory import LlamaIndexEmbedder, OpenClawEmbedding, OpenClawVectorStore
 from pydantic import BaseModel, Field, PrivateAttr, SecretStr, ValidationError
 
 from openclaw_memory import Memory
@@ -104,7 +104,7 @@ def test_an_embedder_is_asked_for_all_texts_at_once():
     assert asked == [300]
 
 
-async def test_a_model_is_loaded_in_a_thread_while_the_event_loop_goes_on(monkeypatch, static):
+async def test_a_model_is_loaded_in_a_thread_while_the_event_loop_goes_on(memory, monkeypatch, static):
     may_load, ours_of = threading.Event(), {}
 
     def load(*names, **options):
@@ -114,6 +114,7 @@ async def test_a_model_is_loaded_in_a_thread_while_the_event_loop_goes_on(monkey
     monkeypatch.setattr("llama_index_openclaw_memory.embeddings.load_embedder", load)
     ours = OpenClawEmbedding("static", embed_batch_size=7)
     ours.callback_manager = CallbackManager([])  # as LlamaIndex sets it
+    store = OpenClawVectorStore(memory, ours)
     for name, call in {
         "query": ours.aget_query_embedding("mill"),
         "text": copy.copy(ours).aget_text_embedding("mill"),
@@ -127,6 +128,8 @@ async def test_a_model_is_loaded_in_a_thread_while_the_event_loop_goes_on(monkey
     np.testing.assert_array_equal(await ours_of["text"], static.embed_documents(["mill"])[0])
     np.testing.assert_array_equal(await ours_of["texts"], static.embed_documents(TEXTS))
     assert (ours.identity, ours.to_dict()["embed_batch_size"]) == (static.identity, 7)
+    await store.async_add(nodes())
+    assert {node.embedding is None for node in await store.aget_nodes(with_embeddings=True)} == {False}
 
 
 async def test_what_is_loaded_in_a_thread_says_its_names_and_errors_when_asked(static):
