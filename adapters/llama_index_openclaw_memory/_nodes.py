@@ -43,13 +43,13 @@ ADDED = _SOURCE_NAMES | {"_node_type"}  # the names that LlamaIndex adds to the 
 
 
 def written_of(node: BaseNode) -> Written:
-    """The document that is written for a node, without its embedding.
+    """Return the document that is written for a node, without its embedding.
 
     What differs from the defaults of its class is kept; of the metadata, what is not JSON, such as a date, becomes
     text, as it does where LlamaIndex itself stores a node, and a NaN becomes null.
 
     Raises:
-        InvalidInputError: a value can be no JSON.
+        InvalidInputError: A value can be no JSON.
     """
     metadata = {name: _json(value, f"metadata[{name!r}]", node) for name, value in node.metadata.items()}
     fields = _json(node, "it", node)
@@ -103,11 +103,7 @@ def _each(relationships: Mapping[str, Any], change: Callable[[Any], Any]) -> dic
 
 
 def _json(value: Any, name: str, node: BaseNode) -> Any:
-    """A value of a node as JSON; of the node itself what is written in its field.
-
-    Raises:
-        InvalidInputError: it can be none.
-    """
+    """Return a value of a node as JSON; of the node itself what is written in its field."""
     try:
         if value is not node:
             return _plain(value)
@@ -133,7 +129,7 @@ def _plain(value: Any) -> Any:
 
 
 def _with_resources(node: Node, fields: dict[str, Any]) -> str:
-    """The text of a node of resources, which leaves their fields; into them go the bytes that LlamaIndex leaves out."""
+    """Take the text out of the fields of a node of resources; into them go the bytes that LlamaIndex leaves out."""
     for name in ("text_resource", "image_resource", "audio_resource", "video_resource"):
         resource = getattr(node, name)
         if resource is not None and resource.data is not None:

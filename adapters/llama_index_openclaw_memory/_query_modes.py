@@ -73,9 +73,6 @@ def _is_of_its_words(origins: VectorOrigins, query: VectorStoreQuery) -> bool:
     """Whether the vector of a query is known to be what the model of the nodes makes of its text.
 
     It is not where a program looks for something else than it says, such as an answer that a model has made up.
-
-    Raises:
-        EmbedderError: It is of another model.
     """
     if query.query_embedding is None:
         origins.required()
@@ -232,9 +229,6 @@ def _chosen(
     They go by the vectors they came with, or else by those of their chunks. Each is the one of the rest with the
     largest `threshold * nearness - (1 - threshold) * likeness`, by cosines, where the likeness is that to the one
     chosen just before, as in LlamaIndex's `get_top_k_mmr_embeddings`; the first goes by nearness alone.
-
-    Raises:
-        EmbedderError: The documents have vectors of other dimensions.
     """
     import numpy as np
 

@@ -76,11 +76,7 @@ class VectorOrigins:
         return OpenClawEmbedding(self.required()) if self.theirs is None else self.theirs.embed_model
 
     def source_for_new(self) -> VectorSource | None:
-        """Return a source of vectors that can be compared with those in the store; None if there is no such model.
-
-        Raises:
-            EmbedderError: The memory's embedder is not available.
-        """
+        """Return a source of vectors that can be compared with those in the store; None if there is no such model."""
         embedder = self.theirs or self.memory.embedder
         if embedder is None or self.model_there not in {None, embedder.identity}:
             return None
@@ -147,11 +143,7 @@ class VectorOrigins:
         return self.known.identity
 
     def check(self, asked: str | None) -> None:
-        """Refuse a query by a model other than the one of the vectors in the store; None, an unknown model, passes.
-
-        Raises:
-            EmbedderError: It is another one.
-        """
+        """Raise EmbedderError for a query by another model than the one of the vectors in the store; None passes."""
         there = self.model_there if asked is not None else None
         if there in {None, asked}:
             return

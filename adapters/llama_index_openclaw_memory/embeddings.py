@@ -63,7 +63,7 @@ class OpenClawEmbedding(BaseEmbedding):
             raise ConfigError(f"an embedder that is there takes no model and no options: leave out {given}")
         super().__init__(**{"embed_batch_size": _BATCH, **fields, **dict.fromkeys(_NAMES, "")})
         for name in _NAMES:
-            del self.__dict__[name]  # until the embedder says it
+            del vars(self)[name]  # until the embedder says it
         if isinstance(embedder, str):
             self._loading = Background().begin(partial(_loaded, embedder, model, options))
         else:
@@ -80,13 +80,13 @@ class OpenClawEmbedding(BaseEmbedding):
     def embedder(self) -> Embedder:
         """The embedder that makes the vectors; it is waited for while it is being loaded."""
         loaded = self._loading.result()
-        self.__dict__.update(zip(_NAMES, (loaded.provider, loaded.model, loaded.identity), strict=True))
+        vars(self).update(zip(_NAMES, (loaded.provider, loaded.model, loaded.identity), strict=True))
         return loaded
 
     def __getattr__(self, name: str) -> Any:
         if name in _NAMES:
             self.embedder  # noqa: B018 - it says its names
-            return self.__dict__[name]
+            return vars(self)[name]
         return super().__getattr__(name)  # type: ignore[misc]  # pydantic's
 
     @model_serializer(mode="wrap")

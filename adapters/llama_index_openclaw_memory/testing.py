@@ -100,19 +100,19 @@ class TextOnlyLLM(LLM):
         return _awaited(_pieces(self._reply, messages, kwargs.get("tools", ())))
 
     @llm_completion_callback()
-    def complete(self, prompt: str, formatted: bool = False, **_: Any) -> CompletionResponse:  # noqa: ARG002
+    def complete(self, prompt: str, *_: Any, **__: Any) -> CompletionResponse:
         return _completion(self._reply([ChatMessage(prompt)]))
 
     @llm_completion_callback()
-    async def acomplete(self, prompt: str, formatted: bool = False, **_: Any) -> CompletionResponse:  # noqa: ARG002
+    async def acomplete(self, prompt: str, *_: Any, **__: Any) -> CompletionResponse:
         return _completion(self._reply([ChatMessage(prompt)]))
 
     @llm_completion_callback()
-    def stream_complete(self, prompt: str, formatted: bool = False, **_: Any) -> Iterator[CompletionResponse]:  # noqa: ARG002
+    def stream_complete(self, prompt: str, *_: Any, **__: Any) -> Iterator[CompletionResponse]:
         return map(_completion, _pieces(self._reply, [ChatMessage(prompt)]))
 
     @llm_completion_callback()
-    async def astream_complete(self, prompt: str, formatted: bool = False, **_: Any) -> CompletionPieces:  # noqa: ARG002
+    async def astream_complete(self, prompt: str, *_: Any, **__: Any) -> CompletionPieces:
         return _awaited(map(_completion, _pieces(self._reply, [ChatMessage(prompt)])))
 
 
@@ -124,22 +124,16 @@ class ScriptedLLM(TextOnlyLLM, FunctionCallingLLM):
         tools: Sequence[BaseTool],
         user_msg: str | ChatMessage | None = None,
         chat_history: list[ChatMessage] | None = None,
-        verbose: bool = False,  # noqa: ARG002
-        allow_parallel_tool_calls: bool = False,  # noqa: ARG002
-        tool_required: bool = False,  # noqa: ARG002
-        **kwargs: Any,
+        *_: Any,
+        **__: Any,
     ) -> dict[str, Any]:
         user = [ChatMessage(user_msg) if isinstance(user_msg, str) else user_msg] if user_msg else []
         offered = [tool.metadata.to_openai_tool() for tool in tools]
-        return {"messages": [*(chat_history or []), *user], "tools": offered, **kwargs}
+        return {"messages": [*(chat_history or []), *user], "tools": offered}
 
     def get_tool_calls_from_response(
-        self,
-        response: ChatResponse,
-        error_on_no_tool_call: bool = True,
-        **kwargs: Any,  # noqa: ARG002
+        self, response: ChatResponse, error_on_no_tool_call: bool = True, **_: Any
     ) -> list[ToolSelection]:
-        """Return the calls in a reply."""
         found = [
             ToolSelection(tool_id=call_id, tool_name=name, tool_kwargs=arguments)
             for call_id, name, arguments in calls_of(response.message)
