@@ -93,7 +93,7 @@ class MemoryFlushCallback(BaseCallbackHandler):
         **about: Any,
     ) -> None:
         """Remember what the model is shown; if it is asked for a summary, flush what was shown before."""
-        self._started(messages[0] if messages else [], run_id, **about)
+        self._started(messages[0] if messages else [], run_id, about)
 
     def on_llm_start(
         self,
@@ -104,7 +104,7 @@ class MemoryFlushCallback(BaseCallbackHandler):
         **about: Any,
     ) -> None:
         """Remember what a model that takes text is shown."""
-        self._started([HumanMessage(prompt) for prompt in prompts], run_id, **about)
+        self._started([HumanMessage(prompt) for prompt in prompts], run_id, about)
 
     def on_llm_end(self, response: LLMResult, *, run_id: UUID, **_: Any) -> None:
         """Flush if the conversation, with this reply, has come near the end of the window."""
@@ -114,19 +114,11 @@ class MemoryFlushCallback(BaseCallbackHandler):
         """Flush if the provider refused the conversation as too long; forget calls that failed otherwise."""
         self._detector.failed(run_id, error)
 
-    def _started(
-        self,
-        messages: Sequence[BaseMessage],
-        run_id: UUID,
-        *,
-        tags: list[str] | None = None,
-        metadata: dict[str, Any] | None = None,
-        **_: Any,
-    ) -> None:
+    def _started(self, messages: Sequence[BaseMessage], run_id: UUID, call: dict[str, Any]) -> None:
         conversation = without_system(messages)
-        if FLUSH_TAG in (tags or ()) or not conversation:
+        if FLUSH_TAG in (call.get("tags") or ()) or not conversation:
             return
-        about, config = metadata or {}, run_config() or {}
+        about, config = call.get("metadata") or {}, run_config() or {}
         # Of a call of the model itself, the metadata are all that is known.
         leased = memory_of_run(self.memory, {**config, "metadata": {**(config.get("metadata") or {}), **about}})
         key = _key(about, leased.folder)

@@ -171,9 +171,9 @@ class MemoryFlushMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
 
         Args:
             summarization: The summarization of the agent.
-            memory: Where to save, as above.
+            memory: Where to save, as for the class.
             model: The chat model that writes the memories, by default the one of `summarization`.
-            session_key: The session to save under, as above.
+            session_key: The session to save under, as for the class.
 
         Raises:
             ConfigError: `summarization` is not a `SummarizationMiddleware`.
@@ -285,14 +285,15 @@ class MemoryFlushMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         """Return the flush of what waited for this call of the model."""
         if self.model is not None:
             return None
+        leased, thread = memory_of_run(self.memory, run_config()), thread_of(run_config())
         # A compaction keeps the latest message, and others may have added some.
-        leased = memory_of_run(self.memory, run_config())
-        thread = thread_of(run_config())
         places = ((leased.folder, thread, message.id or "") for message in reversed(request.state["messages"]))
         before = next((self._waiting.pop(known) for known in places if known in self._waiting), None)
-        if before is not None and (words := self._unknown_window(request.model)):
+        if before is None:
+            return None
+        if words := self._unknown_window(request.model):
             self._warn_once("window", words)
-        return None if before is None else self._tried(lambda: self._due(leased, before, request.model))
+        return self._tried(lambda: self._due(leased, before, request.model))
 
     def _refused(self, request: ModelRequest[Any]) -> Wanted | None:
         """Return the flush of a conversation that the model refused; a summarization has not cut it yet."""
