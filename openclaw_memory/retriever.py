@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
 
 from openclaw_memory import _forks
 from openclaw_memory.config import MemoryConfig, SearchConfig
@@ -18,8 +19,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from openclaw_memory.search import SearchResults
-    from openclaw_memory.search.line_features import WordVectors
+    from openclaw_memory.search.prepared import Lexicon
     from openclaw_memory.workspace import Workspace
+
+# By embedder: the memories of many users share one.
+_LEXICONS: WeakKeyDictionary[CircuitBreakerEmbedder, Lexicon] = WeakKeyDictionary()
 
 
 class Retriever:
@@ -29,7 +33,7 @@ class Retriever:
         self, workspace: Workspace, service: IndexService, embedders: EmbedderSelector, config: MemoryConfig
     ) -> None:
         self._workspace, self._service, self._embedders, self._config = workspace, service, embedders, config
-        self._words: WordVectors | None = None
+        self._lexicon: Lexicon | None = None  # without an embedder
         self._making = _forks.lock()
 
     def answer(
@@ -72,7 +76,7 @@ class Retriever:
     def close(self) -> None:
         """Let go of the model."""
         with self._making:
-            self._words = None
+            self._lexicon = None
 
     def _results(
         self,
@@ -96,7 +100,7 @@ class Retriever:
             embedder=embedder,
             rules=rules,
             source=source,
-            word_vectors=None if embedder is None else self._word_vectors(embedder),
+            lexicon=self._lexicon_for(embedder),
             use_chunk_scores=embedder is not None and not isinstance(embedder.inner, WordVectorEmbedder),
             max_share=self._config.sessions.max_share,
             explain=explain,
@@ -108,16 +112,21 @@ class Retriever:
         building = BUILDING if stored is not None and not stored.complete else None
         return replace(results, stale=stale, reason=_joined(building, results.reason or reason))
 
-    def _word_vectors(self, embedder: CircuitBreakerEmbedder) -> WordVectors:
-        """Return vectors of words, to compare lines with: the embedder's own, or those of the bundled model."""
+    def _lexicon_for(self, embedder: CircuitBreakerEmbedder | None) -> Lexicon:
+        """Return the lexicon of all searches with this embedder: with its vectors of words, or the bundled model's."""
+        from openclaw_memory.search.prepared import Lexicon
+
         with self._making:
-            if self._words is None and isinstance(embedder.inner, WordVectorEmbedder):
-                self._words = embedder.inner.word_vectors
-            if self._words is None:
+            if embedder is None:
+                self._lexicon = (self._lexicon or Lexicon()).fresh()
+                return self._lexicon
+            if (known := _LEXICONS.get(embedder)) is None:
                 from openclaw_memory.embeddings.static import StaticEmbedder
 
-                self._words = StaticEmbedder().word_vectors
-            return self._words
+                inner = embedder.inner if isinstance(embedder.inner, WordVectorEmbedder) else StaticEmbedder()
+                known = Lexicon(inner.word_vectors)
+            _LEXICONS[embedder] = known.fresh()
+            return _LEXICONS[embedder]
 
     def _for_search(
         self, store: Store, stored: IndexMeta | None

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from openclaw_memory.config import SearchConfig, SessionsConfig
-from openclaw_memory.search import candidates, line_features, passages
+from openclaw_memory.search import candidates, passages, prepared
 from openclaw_memory.search.passages import HYBRID, KEYWORD, Weights
 from openclaw_memory.search.query import MAX_QUESTION_CHARS
 
@@ -34,10 +34,10 @@ def test_the_weights_of_lines_are_those_of_the_code():
         f"`search.candidates` ({SearchConfig().candidates})",
         "twice as many without vectors" if candidates.KEYWORD_FACTOR == 2 else "another factor",
         f"and {passages.NEIGHBOUR_SHARE} of that of the chunks before and after",
-        f"for up to {line_features.NEIGHBOURS} lines to each side",
-        "is {:g} and {:g} for `overlap`".format(*line_features.REACH_OF_TERMS),
-        "{:g} and {:g} for `words`".format(*line_features.REACH_OF_WORDS),
-        "{:g} and {:g} for `meaning`".format(*line_features.REACH_OF_MEANING),
+        f"for up to {prepared.NEIGHBOURS} lines to each side",
+        "is {:g} and {:g} for `overlap`".format(*prepared.REACH_OF_TERMS),
+        "{:g} and {:g} for `words`".format(*prepared.REACH_OF_WORDS),
+        "{:g} and {:g} for `meaning`".format(*prepared.REACH_OF_MEANING),
         f"`search.snippet_chars` ({SearchConfig().snippet_chars})",
         f"`search.max_results` ({SearchConfig().max_results})",
         f"slope {HYBRID.slope}, middle {HYBRID.middle}; keywords only: {KEYWORD.slope} and {KEYWORD.middle}",

@@ -26,7 +26,7 @@ from openclaw_memory.errors import EmbedderError
 
 if TYPE_CHECKING:
     from array import array
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     import numpy as np
     from numpy.typing import NDArray
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from openclaw_memory.types import Matrix, Vector
 
     # From a word and where to begin in it to each piece found there, the shortest first: its end, and its number.
-    Finder = Callable[[str, int], Iterator[tuple[int, int]]]
+    Finder = Callable[[str, int], Iterable[tuple[int, int]]]
 
 T = TypeVar("T")
 
@@ -46,9 +46,8 @@ DATA = Path(__file__).parent.parent / "data"
 # An unknown character costs 10 nats more than the rarest piece: kUnkPenalty of SentencePiece and Hugging Face.
 UNKNOWN_PENALTY = 10 * 1024
 
-# Either cache takes about 20 MB when full. A word longer than this is a URL or a run of CJK and seldom comes twice.
+# The cache takes about 20 MB when full. A word longer than this is a URL or a run of CJK and seldom comes twice.
 MAX_CACHED_WORDS = 100_000
-MAX_CACHED_VECTORS = 20_000
 MAX_CACHED_CHARS = 40
 # A dictionary of all pieces takes as long to make as looking so many characters up in the file.
 CHARS_BEFORE_DICTIONARY = 1000
@@ -98,7 +97,6 @@ class StaticEmbedder:
         self.model = self._file.path.stem
         self.identity = f"{self.provider}:{self.model}:{self.dims}:{self._file.layout.digest}"
         self._pieces_by_word: dict[str, tuple[int, ...]] = {}
-        self._vectors_by_word: dict[str, bytes] = {}
         self._chars_asked = 0
 
     def embed_query(self, text: str) -> Vector:
@@ -127,16 +125,7 @@ class StaticEmbedder:
 
         The length of a row is the word's weight in a text: a frequent word's is short.
         """
-        import numpy as np
-
-        rows = {word: self._vectors_by_word.get(word) for word in words}
-        fresh = [word for word, row in rows.items() if row is None]
-        for word, vector in zip(fresh, self._sums(list(self._pieces_of_each(fresh))), strict=True):
-            rows[word] = vector.tobytes()
-            _remember(self._vectors_by_word, word, vector.tobytes(), MAX_CACHED_VECTORS)
-        # Joining bytes takes a fifth of the time that copying arrays row by row does.
-        joined = bytearray().join([rows[word] or b"" for word in words])
-        return np.frombuffer(joined, dtype=np.float32).reshape(len(words), self.dims)
+        return self._sums(list(self._pieces_of_each(words)))
 
     def _pieces_of_each(self, texts: Sequence[str]) -> Iterator[list[int]]:
         # Counted before the first is cut, so that many texts at once begin with the dictionary.
@@ -291,16 +280,14 @@ def mapped_finder(model: ModelFile) -> Finder:
 
 def dictionary_finder(pieces: Sequence[str]) -> Finder:
     """Find pieces in a dictionary of them all: a character takes some 2 us, making it 30 ms."""
-    numbers = dict(zip(pieces, range(len(pieces)), strict=True))
+    number = dict(zip(pieces, range(len(pieces)), strict=True)).get
     reach: dict[str, int] = {}  # how long the longest piece is that begins with a character
     for piece in pieces:
         if len(piece) > reach.get(piece[0], 0):
             reach[piece[0]] = len(piece)
 
-    def find(word: str, start: int) -> Iterator[tuple[int, int]]:
+    def find(word: str, start: int) -> Iterable[tuple[int, int]]:
         last = min(start + reach.get(word[start], 0), len(word))
-        for end in range(start + 1, last + 1):
-            if (number := numbers.get(word[start:end])) is not None:
-                yield end, number
+        return [(end, at) for end in range(start + 1, last + 1) if (at := number(word[start:end])) is not None]
 
     return find

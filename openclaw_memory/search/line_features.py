@@ -1,4 +1,4 @@
-"""Lines of candidate chunks, and the features that rank them.
+"""The features that rank the lines of candidate chunks.
 
 A feature is an array with one value for each line. A line passes part of its values on to its neighbours: more to
 closer ones, and more to lines below than above, because people answer below the question.
@@ -7,19 +7,26 @@ closer ones, and more to lines below than above, because people answer below the
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import chain, pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from openclaw_memory.search.lines import Line
+from openclaw_memory.search.prepared import (
+    REACH_OF_TERMS,
+    REACH_OF_WORDS,
+    Lexicon,
+    Lines,
+    Neighbourhood,
+    unit,
+)
 from openclaw_memory.search.query import Query, is_code
 from openclaw_memory.search.query_dates import day_of
-from openclaw_memory.text.terms import fold, word_stem, words
-from openclaw_memory.types import Source, StoredChunk
-from openclaw_memory.workspace.paths import is_date_title
+from openclaw_memory.text.terms import fold, words
+from openclaw_memory.types import Source
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -27,74 +34,10 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float32]
 
 
-# How far a line's content reaches, in characters: likeness fades to 1/e over this distance.
-REACH_OF_TERMS = (300.0, 180.0)  # forward to the lines below, back to the lines above
-REACH_OF_WORDS = (500.0, 300.0)
-REACH_OF_MEANING = (200.0, 130.0)
-NEIGHBOURS = 4
 # A label ("Anna:", "Status:") is taken for one when it heads at least so many of the lines.
 MIN_LABELLED_LINES = 3
 
-_LABEL = re.compile(r"\s*(?:[-*+]\s+)?(?:\*\*)?([^\W\d_][^\s:*]{0,40})(?:\*\*)?:(?:\*\*)?\s")
-
 _BLANK_LINES = re.compile(r"\n\s*\n")
-
-
-class Line(NamedTuple):
-    """A line of a file, or a piece of a very long one.
-
-    `block` changes with the section, and where lines are missing. `context` is that of the line's chunk.
-    """
-
-    path: str
-    source: Source
-    number: int
-    start_char: int
-    text: str
-    block: int
-    context: str = ""
-
-    @property
-    def end_char(self) -> int:
-        return self.start_char + len(self.text)
-
-    @property
-    def said(self) -> str:
-        """The text to compare with the query: in a transcript, without the role that a turn begins with."""
-        return self.text.removeprefix("User: ").removeprefix("Assistant: ") if self.source == "sessions" else self.text
-
-    @property
-    def says_something(self) -> bool:
-        """False for a blank line and for a title that is a date, which the path of a daily note says already."""
-        return bool(self.text.strip()) and not is_date_title(self.text)
-
-
-@dataclass(frozen=True, slots=True)
-class Shape:
-    """What is known of a line without the query."""
-
-    words: tuple[str, ...]
-    label: str
-    is_question: bool
-
-
-def lines_of(chunks: Sequence[StoredChunk]) -> list[Line]:
-    """Return the lines of chunks, each once, by path and position, notes before transcripts."""
-    lines: list[Line] = []
-    block, before, end, last = 0, ("", 0), -1, -1
-    for stored in sorted(chunks, key=lambda stored: (stored.source, stored.path, stored.chunk.start_char)):
-        number, start = stored.chunk.start_line, stored.chunk.start_char
-        section = (stored.path, stored.chunk.section)
-        for text in stored.chunk.text.split("\n"):
-            if stored.path != before[0] or start >= end:
-                # Between chunks that follow one another there are blank lines at most.
-                if section != before or (start > end + 1 and stored.ordinal != last + 1):
-                    block += 1
-                text_of_line = text.removesuffix("\r")
-                lines.append(Line(stored.path, stored.source, number, start, text_of_line, block, stored.chunk.context))
-                before, end, last = section, start + max(len(text), 1), stored.ordinal
-            number, start = number + 1, start + len(text) + 1
-    return lines
 
 
 def text_of(lines: Sequence[Line]) -> str:
@@ -115,33 +58,29 @@ def without_blank_lines(text: str) -> str:
     return _BLANK_LINES.sub("\n", text)
 
 
-@lru_cache(maxsize=16384)
-def shape_of(text: str) -> Shape:
-    """Return the words of one line, its label ("Anna:") and whether it is a question."""
-    label = _LABEL.match(text)
-    return Shape(
-        words=tuple(words(text)),
-        label=fold(label[1]) if label else "",
-        is_question=text.rstrip(" *_\"')").endswith(("?", "？")),
-    )
-
-
 class LineVocabulary:
-    """The words of a list of lines: each distinct word once in `words`, and its positions."""
+    """The words of lines: the number of each distinct word once in `numbers`, and its positions."""
 
-    def __init__(self, shapes: Sequence[Shape]) -> None:
-        self.words = list(set().union(*(shape.words for shape in shapes)))
-        rows = dict(zip(self.words, range(len(self.words)), strict=True))
+    def __init__(self, lines: Lines, lexicon: Lexicon) -> None:
+        self.lexicon, self.counts = lexicon, lines.counts
+        places = np.zeros(len(lexicon.words), np.intp)
+        places[lines.words] = 1
+        self.numbers = np.flatnonzero(places)
+        places[self.numbers] = np.arange(len(self.numbers))
         # For each word of each line, in order: its row in the vocabulary, and its line.
-        self.rows = np.fromiter(map(rows.__getitem__, chain.from_iterable(shape.words for shape in shapes)), np.intp)
-        self.counts = np.array([len(shape.words) for shape in shapes], np.intp)
-        self.lines = np.repeat(np.arange(len(shapes)), self.counts)
+        self.rows = places[lines.words]
+        self.lines = np.repeat(np.arange(len(self.counts)), self.counts)
         self._filled = np.flatnonzero(self.counts)
         self._starts = (np.cumsum(self.counts) - self.counts)[self._filled]
 
-    def numbered(self, stems: Sequence[str]) -> NDArray[np.intp]:
+    def by_stem(self, stems: Sequence[str]) -> NDArray[np.intp]:
         """Return for each word the index of its stem in `stems`, or -1."""
-        return np.array(_numbered(self.words, stems), np.intp)
+        known = self.lexicon.stem_numbers
+        places = np.full(len(known), -1, np.intp)
+        for at, term in enumerate(stems):
+            if term in known:
+                places[known[term]] = at
+        return places[self.lexicon.stems[self.numbers]]
 
     def best(self, scores: Floats) -> Floats:
         """Return the largest score of any word in each line, shape (lines, rows of `scores`).
@@ -154,74 +93,25 @@ class LineVocabulary:
             found[self._filled] = np.maximum.reduceat(scores[:, self.rows], self._starts, axis=1).T
         return found
 
-    def sums(self, vectors: Floats) -> Floats:
-        """Return the sum of the word vectors of each line, shape (lines, dims).
-
-        Args:
-            vectors: The vectors of the words, shape (words, dims).
-        """
-        found = np.zeros((len(self.counts), vectors.shape[1]), np.float32)
-        for line, start in zip(self._filled.tolist(), self._starts.tolist(), strict=True):
-            # Line by line: np.add.reduceat along rows takes ten times as long.
-            found[line] = np.add.reduce(vectors[self.rows[start : start + self.counts[line]]])
-        return found
+    def terms(self, query: Query) -> Floats:
+        """Return 1 for each term of the query that a line holds in any form, else 0; shape (lines, stems)."""
+        held = (self.by_stem(query.stems) == np.arange(len(query.stems))[:, None]).astype(np.float32)
+        for at, term in enumerate(query.stems):
+            if _is_sign(term):
+                held[at] = [term in self.lexicon.words[number] for number in self.numbers.tolist()]
+        return self.best(held)
 
 
-class Neighbourhood:
-    """The distances between neighbouring lines, for an ordered list of lines."""
+def literal_share(terms: Floats, query: Query) -> float:
+    """Return the share of the query's words that lines contain in any form, weighted by rarity; 0..1.
 
-    def __init__(self, lines: Sequence[Line]) -> None:
-        self.middles = np.array([line.start_char + len(line.text) / 2 for line in lines], np.float32)
-        self.blocks = np.array([line.block for line in lines], np.int32)
-
-    def steps(self, reach: tuple[float, float]) -> list[tuple[int, Floats, Floats]]:
-        """Return for each step 1..NEIGHBOURS the step, and the shares that lines pass on to the lines below and above.
-
-        Args:
-            reach: The distances in characters, forward and back, over which a share fades to 1/e.
-        """
-        found = []
-        for step in range(1, min(NEIGHBOURS, len(self.middles) - 1) + 1):
-            same = self.blocks[step:] == self.blocks[:-step]
-            distance = np.where(same, self.middles[step:] - self.middles[:-step], np.inf)
-            found.append((step, np.exp(-distance / reach[0]), np.exp(-distance / reach[1])))
-        return found
-
-    def strongest(self, values: Floats, reach: tuple[float, float]) -> Floats:
-        """Return each value, or the faded value of a neighbour if that is larger; shape (lines, columns)."""
-        best = values.copy()
-        for step, below, above in self.steps(reach):
-            np.maximum(best[step:], values[:-step] * below[:, None], out=best[step:])
-            np.maximum(best[:-step], values[step:] * above[:, None], out=best[:-step])
-        return best
-
-    def blended(self, vectors: Floats, reach: tuple[float, float]) -> Floats:
-        """Return each vector plus the faded vectors of its neighbours."""
-        total = vectors.copy()
-        for step, below, above in self.steps(reach):
-            total[step:] += vectors[:-step] * below[:, None]
-            total[:-step] += vectors[step:] * above[:, None]
-        return total
-
-
-def literal_share(lines: Iterable[Line], query: Query) -> float:
-    """Return the share of the query's words that these lines contain in any form, weighted by rarity; 0..1."""
-    vocabulary = set().union(*(shape_of(line.said).words for line in lines))
-    stems = query.stems
-    met = {stems[at] for at in _numbered(vocabulary, stems) if at >= 0}
-    met |= {term for term in stems if _is_sign(term) and any(term in word for word in vocabulary)}
-    held = sum(weight for term, weight in zip(stems, query.weights, strict=True) if term in met)
-    return held / sum(query.weights) if query.weights else 0.0
-
-
-def _numbered(vocabulary: Iterable[str], stems: Sequence[str]) -> list[int]:
-    """Return for each word the index of its stem in `stems`, or -1."""
-    numbers = {term: at for at, term in enumerate(stems)}
-    # Stemming takes time: only words that begin like one of the stems are stemmed (y may become i: dying, die).
-    beginnings = {term[:2] for term in stems} | {term[:2].replace("i", "y") for term in stems}
-    return [
-        numbers.get(word_stem(word), -1) if word[:2] in beginnings or not word.isascii() else -1 for word in vocabulary
-    ]
+    Args:
+        terms: Which terms each of the lines holds, as `LineVocabulary.terms`.
+        query: The parsed query.
+    """
+    held = {query.stems[at] for at in np.flatnonzero(terms.any(axis=0)).tolist()}
+    met = sum(weight for term, weight in zip(query.stems, query.weights, strict=True) if term in held)
+    return met / sum(query.weights) if query.weights else 0.0
 
 
 def _is_sign(term: str) -> bool:
@@ -229,25 +119,21 @@ def _is_sign(term: str) -> bool:
     return len(term) == 1 and not term.isascii()
 
 
-def word_overlap(vocabulary: LineVocabulary, query: Query, neighbourhood: Neighbourhood) -> Floats:
+def word_overlap(terms: Floats, query: Query, neighbourhood: Neighbourhood) -> Floats:
     """Return the share of the query's words in or near each line in any form, weighted by rarity; 0..1."""
-    numbers = vocabulary.numbered(query.stems)
-    held = (numbers == np.arange(len(query.stems))[:, None]).astype(np.float32)
-    for at, term in enumerate(query.stems):
-        if _is_sign(term):
-            held[at] = [term in word for word in vocabulary.words]
-    return _weighted_mean(neighbourhood.strongest(vocabulary.best(held), REACH_OF_TERMS), query.weights)
+    return _weighted_mean(neighbourhood.strongest(terms, REACH_OF_TERMS), query.weights)
 
 
 def pair_matches(vocabulary: LineVocabulary, query: Query) -> Floats:
     """Return how many pairs of adjacent query words are adjacent in each line too, in any form."""
     stems = sorted(set(chain.from_iterable(query.pairs)))
-    terms = vocabulary.numbered(stems)[vocabulary.rows]
-    together = vocabulary.lines[1:] == vocabulary.lines[:-1]
+    terms = vocabulary.by_stem(stems)[vocabulary.rows]
     found = np.zeros(len(vocabulary.counts), np.float32)
-    for first, second in query.pairs:
-        places = (terms[:-1] == stems.index(first)) & (terms[1:] == stems.index(second)) & together
-        found[np.unique(vocabulary.lines[:-1][places])] += 1
+    # Hardly any two words of a line are both in the query.
+    likely = np.flatnonzero((terms[:-1] >= 0) & (terms[1:] >= 0) & (vocabulary.lines[1:] == vocabulary.lines[:-1]))
+    pairs = zip(vocabulary.lines[likely].tolist(), terms[likely].tolist(), terms[likely + 1].tolist(), strict=True)
+    for line, first, second in set(pairs):
+        found[line] += (stems[first], stems[second]) in query.pairs
     return found
 
 
@@ -264,23 +150,21 @@ def exact_matches(lines: Sequence[Line], query: Query) -> Floats:
     return found
 
 
-def name_matches(shapes: Sequence[Shape], query: Query) -> Floats:
+def name_matches(lines: Lines, lexicon: Lexicon, query: Query) -> Floats:
     """Return for each line +0.5 for a label that is a name in the query, -0.5 for another label, else 0.
 
     All are 0 if the query names no label.
     """
-    counts: dict[str, int] = {}
-    for shape in shapes:
-        counts[shape.label] = counts.get(shape.label, 0) + 1
-    labels = {label for label, count in counts.items() if label and count >= MIN_LABELLED_LINES}
-    if not labels & query.names:
-        return np.zeros(len(shapes), np.float32)
-    return np.array(
-        [0.0 if s.label not in labels else 0.5 if s.label in query.names else -0.5 for s in shapes], np.float32
-    )
-
-
-WordVectors = Callable[[Sequence[str]], "Floats"]
+    counts = np.bincount(lines.labels)
+    is_label = counts >= MIN_LABELLED_LINES
+    is_label[0] = False
+    named = [number for name in query.names if 0 < (number := lexicon.label_numbers.get(name, 0)) < len(counts)]
+    if not is_label[named].any():
+        return np.zeros(len(lines.labels), np.float32)
+    worth = np.where(is_label, np.float32(-0.5), np.float32(0))
+    worth[named] = np.abs(worth[named])
+    found: Floats = worth[lines.labels]
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,36 +176,35 @@ class Likeness:
 
 
 def likeness(
-    vocabulary: LineVocabulary, query: Query, neighbourhood: Neighbourhood, dated: Floats, word_vectors: WordVectors
+    lines: Lines, vocabulary: LineVocabulary, query: Query, neighbourhood: Neighbourhood, dated: Floats
 ) -> Likeness:
     """Return the similarity of each line with the query, by the vectors of their words.
 
     Args:
-        vocabulary: The words of the lines.
+        lines: The lines.
+        vocabulary: Their words.
         query: The parsed query.
         neighbourhood: The distances between the lines.
         dated: How well each line's day agrees with the dates in the query; it also matches the words of these dates.
-        word_vectors: Returns the vectors of words.
     """
-    if not vocabulary.words or not query.words:
+    if not len(vocabulary.numbers) or not query.words:
         nothing = np.zeros(len(vocabulary.counts), np.float32)
         return Likeness(nothing, nothing)
-    vectors = word_vectors(vocabulary.words)
-    cosines: Floats = _products(_unit(word_vectors(query.words)), vectors)
+    lexicon = vocabulary.lexicon
+    asked, whole = lexicon.numbered(query.words), lexicon.numbered(words(query.text))
+    vectors = lexicon.vectors
+    cosines: Floats = _products(unit(vectors[asked]), vectors.take(vocabulary.numbers, axis=0))
     np.maximum(cosines, 0, out=cosines)
-    cosines /= _lengths(vectors)
+    cosines /= lexicon.lengths[vocabulary.numbers]
     for at, word in enumerate(query.words):
         if any(sign.isdigit() for sign in word):  # numbers are the same or they are not
-            cosines[at] = [other == word for other in vocabulary.words]
+            cosines[at] = vocabulary.numbers == asked[at]
     best = vocabulary.best(cosines)
     for at, word in enumerate(query.words):
         if fold(word) in query.date_words:
             best[:, at] = np.maximum(best[:, at], dated)
     met = _weighted_mean(neighbourhood.strongest(best, REACH_OF_WORDS), query.weights)
-    whole = word_vectors(words(query.text)).sum(axis=0, keepdims=True)
-    meaning = _products(_unit(whole), _unit(neighbourhood.blended(_unit(vocabulary.sums(vectors)), REACH_OF_MEANING)))[
-        0
-    ]
+    meaning = _products(unit(vectors[whole].sum(axis=0, keepdims=True)), lines.meanings)[0]
     return Likeness(met, meaning)
 
 
@@ -329,17 +212,6 @@ def _weighted_mean(columns: Floats, weights: Sequence[float]) -> Floats:
     shares = np.array(weights, np.float32) / np.float32(sum(weights))
     mean: Floats = _products(shares[None], columns)[0]
     return mean
-
-
-def _unit(rows: Floats) -> Floats:
-    return rows / _lengths(rows)[:, None]
-
-
-def _lengths(rows: Floats) -> Floats:
-    """Return the length of each row, at least 1e-10 so that it can divide."""
-    squares = np.einsum("ij,ij->i", rows, rows)
-    lengths: Floats = np.maximum(np.sqrt(squares), np.float32(1e-10)).astype(np.float32, copy=False)
-    return lengths
 
 
 def _products(few: Floats, many: Floats) -> Floats:
@@ -356,39 +228,3 @@ def date_matches(lines: Sequence[Line], query: Query) -> Floats:
     written = {place: day_of(*place) for place in places}
     agreement = {place: max(named.agreement(day) for named in query.dates) for place, day in written.items() if day}
     return np.array([agreement.get((line.source, line.path, line.context), 0.0) for line in lines], np.float32)
-
-
-_LIST_MARKER = re.compile(r"\s*(?:[-*+]|\d{1,3}[.)])\s+")
-
-_MARKS = "\"'“”„*_"
-
-
-def unrepeated(lines: Sequence[Line]) -> list[Line]:
-    """Return the lines without transcript lines that repeat a line of a note, whether it is a list item or has a label.
-
-    The lines before and after a removed one are in different blocks.
-    """
-    written = {form for line in lines if line.source == "memory" for form in _forms(line.text)}
-    kept: list[Line] = []
-    gaps = 0
-    for line in lines:
-        if line.source == "sessions" and _plain(line.said) in written:
-            gaps += 1
-        else:
-            kept.append(line._replace(block=line.block + gaps) if gaps else line)
-    return kept
-
-
-def _forms(text: str) -> Iterator[str]:
-    """Yield a line of a note, and what follows each label in it ("10:30 Anna: "); nothing for a blank line."""
-    rest = _plain(text)
-    while rest:
-        yield rest
-        rest = rest.partition(": ")[2].strip(_MARKS)
-
-
-def _plain(text: str) -> str:
-    """Return a line without list marker, emphasis and enclosing quotes; case and width of spaces are normalised."""
-    marker = _LIST_MARKER.match(text)
-    words = text[marker.end() if marker else 0 :].replace("**", "").split()
-    return " ".join(words).strip(_MARKS).casefold()

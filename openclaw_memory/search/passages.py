@@ -15,23 +15,19 @@ import numpy as np
 from openclaw_memory.config import SearchConfig
 from openclaw_memory.search.candidates import Candidate
 from openclaw_memory.search.line_features import (
-    Line,
     LineVocabulary,
-    Neighbourhood,
-    WordVectors,
     date_matches,
     exact_matches,
     likeness,
-    lines_of,
     literal_share,
     name_matches,
     pair_matches,
-    shape_of,
     text_of,
-    unrepeated,
     without_blank_lines,
     word_overlap,
 )
+from openclaw_memory.search.lines import Line, lines_of
+from openclaw_memory.search.prepared import Lexicon, Lines, Neighbourhood
 from openclaw_memory.search.query import Query
 from openclaw_memory.search.ranking import TEXT_SCORE, VECTOR_SCORE, VECTOR_SHARE, share_of
 from openclaw_memory.text.utf16 import truncate_utf16
@@ -101,7 +97,8 @@ class RerankInput:
     candidates: Sequence[Candidate]
     hits: SourceHits
     rules: SearchConfig
-    word_vectors: WordVectors | None
+    lexicon: Lexicon
+    by_vector: bool
     explain: bool
     use_chunk_scores: bool = False
 
@@ -113,14 +110,13 @@ def best_lines(given: RerankInput) -> list[SearchResult]:
     of each window relative to the best one.
     """
     chunks = [candidate.stored for candidate in given.candidates]
-    lines = lines_of(chunks)
+    arrays = given.lexicon.lines(chunks)
+    vocabulary = LineVocabulary(arrays, given.lexicon)
+    terms = vocabulary.terms(given.query)
+    features = _features(given, chunks, arrays, vocabulary, terms)
+    weights = HYBRID if given.by_vector else KEYWORD
+    lines = [line._replace(block=at) for line, at in zip(arrays.lines, arrays.blocks.tolist(), strict=True)]
     notes = sum(line.source == "memory" for line in lines)
-    if 0 < notes < len(lines):
-        lines = unrepeated(lines)
-    if not lines:
-        return []
-    features = _features(given, chunks, lines)
-    weights = KEYWORD if given.word_vectors is None else HYBRID
     values = np.zeros(len(lines), np.float32)
     for name, feature in features.items():
         values += getattr(weights, name) * feature
@@ -133,7 +129,7 @@ def best_lines(given: RerankInput) -> list[SearchResult]:
         parts = {
             "confidence": confidence,
             "share": share,
-            VECTOR_SHARE: _vector_share(given.query, lines, window, worth),
+            VECTOR_SHARE: _vector_share(given.query, terms[window.start : window.end + 1], worth),
         }
         if given.explain:
             parts |= {name: float(feature[window.best]) for name, feature in features.items()}
@@ -141,13 +137,12 @@ def best_lines(given: RerankInput) -> list[SearchResult]:
     return results
 
 
-def _vector_share(query: Query, lines: Sequence[Line], window: Window, worth: Mapping[str, float]) -> float:
+def _vector_share(query: Query, terms: Floats, worth: Mapping[str, float]) -> float:
     """Return the share of vectors in the value of a window's best line.
 
-    To the extent that the window contains the query's words themselves, vectors add nothing to them.
+    To the extent that the window contains the query's words themselves, its `terms`, vectors add nothing to them.
     """
-    literal = literal_share(lines[window.start : window.end + 1], query)
-    vector = (1 - literal) * sum(value for name, value in worth.items() if name in BY_VECTORS)
+    vector = (1 - literal_share(terms, query)) * sum(value for name, value in worth.items() if name in BY_VECTORS)
     return share_of(vector, sum(worth.values()) - vector)
 
 
@@ -247,39 +242,39 @@ def _pool(rules: SearchConfig) -> int:
     return rules.max_results * (1 if rules.mmr is None and rules.half_life_days is None else POOL)
 
 
-def _features(given: RerankInput, chunks: Sequence[StoredChunk], lines: Sequence[Line]) -> dict[str, Floats]:
-    query, neighbourhood = given.query, Neighbourhood(lines)
-    dated = date_matches(lines, query)
-    shapes = [shape_of(line.said) for line in lines]
-    vocabulary = LineVocabulary(shapes)
+def _features(
+    given: RerankInput, chunks: Sequence[StoredChunk], lines: Lines, vocabulary: LineVocabulary, terms: Floats
+) -> dict[str, Floats]:
+    query, neighbourhood = given.query, Neighbourhood(lines.middles, lines.blocks)
+    dated = date_matches(lines.lines, query)
     features = {
         "keyword": _keyword_scores(chunks, lines, given.hits.text),
         "pairs": pair_matches(vocabulary, query),
-        "exact": exact_matches(lines, query),
+        "exact": exact_matches(lines.lines, query),
         "date": dated,
-        "name": name_matches(shapes, query),
-        "question": np.array([shape.is_question for shape in shapes], np.float32),
+        "name": name_matches(lines, given.lexicon, query),
+        "question": lines.questions,
     }
-    if given.word_vectors is None:
-        return features | {"overlap": word_overlap(vocabulary, query, neighbourhood)}
-    like = likeness(vocabulary, query, neighbourhood, dated, given.word_vectors)
+    if not given.by_vector:
+        return features | {"overlap": word_overlap(terms, query, neighbourhood)}
+    like = likeness(lines, vocabulary, query, neighbourhood, dated)
     if given.use_chunk_scores:
         features["chunk"] = _chunk_scores(chunks, lines, given.hits.cosines)
     return features | {"words": like.words, "meaning": like.meaning}
 
 
-def _keyword_scores(chunks: Sequence[StoredChunk], lines: Sequence[Line], text: Mapping[int, float]) -> Floats:
+def _keyword_scores(chunks: Sequence[StoredChunk], lines: Lines, text: Mapping[int, float]) -> Floats:
     """Return for each line the best keyword score of a chunk that holds it, as a share of the best of all; 0..1."""
     by_place = {(stored.path, stored.ordinal): text.get(stored.id, 0.0) for stored in chunks}
-    scores: dict[int, float] = {}
+    scores = []
     for stored in chunks:
         around = [by_place.get((stored.path, at), 0.0) for at in (stored.ordinal - 1, stored.ordinal + 1)]
-        scores[stored.id] = text.get(stored.id, 0.0) + NEIGHBOUR_SHARE * sum(around)
+        scores.append(text.get(stored.id, 0.0) + NEIGHBOUR_SHARE * sum(around))
     of_lines = _best_by_line(chunks, lines, scores)
     return of_lines / max(float(of_lines.max()), 1e-9)
 
 
-def _chunk_scores(chunks: Sequence[StoredChunk], lines: Sequence[Line], cosines: Mapping[int, float]) -> Floats:
+def _chunk_scores(chunks: Sequence[StoredChunk], lines: Lines, cosines: Mapping[int, float]) -> Floats:
     """Return for each line how near its chunk is to the query, from the farthest chunk, 0, to the nearest, 1.
 
     Each model has its own scale for cosines; relative distances are comparable.
@@ -287,18 +282,25 @@ def _chunk_scores(chunks: Sequence[StoredChunk], lines: Sequence[Line], cosines:
     known = [cosines[stored.id] for stored in chunks if stored.id in cosines]
     farthest, nearest = min(known, default=0.0), max(known, default=0.0)
     reach = max(nearest - farthest, 1e-9)
-    shares = {stored.id: (cosines.get(stored.id, farthest) - farthest) / reach for stored in chunks}
+    shares = [(cosines.get(stored.id, farthest) - farthest) / reach for stored in chunks]
     return _best_by_line(chunks, lines, shares)
 
 
-def _best_by_line(chunks: Sequence[StoredChunk], lines: Sequence[Line], scores: Mapping[int, float]) -> Floats:
+def _best_by_line(chunks: Sequence[StoredChunk], lines: Lines, scores: Sequence[float]) -> Floats:
     """Return for each line the best score of a chunk that contains it."""
-    best: dict[tuple[str, int], float] = {}
-    for stored in chunks:
-        for number in range(stored.chunk.start_line, stored.chunk.end_line + 1):
-            place = (stored.path, number)
-            best[place] = max(scores[stored.id], best.get(place, 0.0))
-    return np.array([best[line.path, line.number] for line in lines], np.float32)
+    files = {line.path: at for line, at in zip(lines.lines, lines.files.tolist(), strict=True)}
+    # Files are numbered in the order of the lines: with them as high digits, line numbers ascend in all files.
+    base = int(lines.numbers.max()) + 1
+    edges = [
+        files.get(stored.path, -1) * base + min(line, base)
+        for stored in chunks
+        for line in (stored.chunk.start_line, stored.chunk.end_line + 1)
+    ]
+    places = np.searchsorted(lines.files * base + lines.numbers, edges).tolist()
+    best = np.zeros(len(lines.lines), np.float32)
+    for start, end, score in zip(places[::2], places[1::2], scores, strict=True):
+        np.maximum(best[start:end], np.float32(score), out=best[start:end])
+    return best
 
 
 def _result(

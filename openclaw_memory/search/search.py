@@ -11,8 +11,8 @@ from datetime import UTC, datetime
 from openclaw_memory.config import SearchConfig
 from openclaw_memory.errors import EmbedderError
 from openclaw_memory.search.candidates import Fusion, days_of, fuse, fusion_of, merged, request_for
-from openclaw_memory.search.line_features import WordVectors
 from openclaw_memory.search.passages import ANSWERS, RerankInput, beginning, file_matcher
+from openclaw_memory.search.prepared import Lexicon
 from openclaw_memory.search.query import Query, parse_query, weighed
 from openclaw_memory.search.ranking import ranked, selected
 from openclaw_memory.search.results import SearchResults
@@ -25,7 +25,7 @@ def search(
     store: Store,
     embedder: Embedder | None,
     rules: SearchConfig,
-    word_vectors: WordVectors | None = None,
+    lexicon: Lexicon | None = None,
     use_chunk_scores: bool = False,
     source: Source | None = None,
     max_share: float = 1.0,
@@ -40,8 +40,8 @@ def search(
         store: The index. It is asked once, by `Store.candidates`.
         embedder: Makes the vector of the query. One that fails leaves the keywords, and `reason` says so.
         rules: Limits, weights and the threshold.
-        word_vectors: Returns the vectors of words, by which lines are compared with the query. None compares words as
-            they are written.
+        lexicon: What is known of words, and of lines from searches before. Lines are compared with the query by its
+            vectors of words; without any, as they are written.
         use_chunk_scores: Whether the score of a line also counts how near its chunk is to the query.
         source: The one source to search. Without it, notes and transcripts bring candidates each on their own.
         max_share: The share of results, 0..1, that transcripts have at most (one where it comes to less), unless notes
@@ -63,8 +63,9 @@ def search(
     by_vector = embedder is not None and (hits.vector is not None or not parsed.terms)
     answers: list[SearchResult] = []
     if candidates:
-        vectors = word_vectors if by_vector else None
-        given = RerankInput(parsed, candidates, hits, rules, vectors, explain, use_chunk_scores)
+        lexicon = lexicon or Lexicon()
+        has_vectors = by_vector and lexicon.word_vectors is not None
+        given = RerankInput(parsed, candidates, hits, rules, lexicon, has_vectors, explain, use_chunk_scores)
         answers = ANSWERS[rules.answer](given)
     named = [
         beginning(file_chunks, rules.snippet_chars)

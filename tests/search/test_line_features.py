@@ -5,17 +5,16 @@ import pytest
 
 from openclaw_memory.search.line_features import (
     LineVocabulary,
-    Neighbourhood,
     date_matches,
     exact_matches,
     likeness,
-    lines_of,
     name_matches,
     pair_matches,
-    shape_of,
     text_of,
     word_overlap,
 )
+from openclaw_memory.search.lines import asks, lines_of
+from openclaw_memory.search.prepared import Lexicon, Neighbourhood
 from openclaw_memory.search.query import parse_query, weighed
 from openclaw_memory.types import Chunk, StoredChunk
 
@@ -35,12 +34,34 @@ def one_file(*texts, path="memory/a.md"):
     return lines_of([chunk(1, path, 1, 0, "\n".join(texts))])
 
 
-def shapes(texts):
-    return [shape_of(text) for text in texts]
+def prepared(*texts, word_vectors=None, apart=False):
+    """The arrays of lines of one file, or each of a file of its own, and their words."""
+    chunks = [chunk(at, f"memory/{at}.md", 1, 0, text) for at, text in enumerate(texts)]
+    lexicon = Lexicon(word_vectors)
+    lines = lexicon.lines(chunks if apart else [chunk(1, "memory/a.md", 1, 0, "\n".join(texts))])
+    return lines, LineVocabulary(lines, lexicon)
 
 
-def wording(*texts):
-    return LineVocabulary(shapes(texts))
+def overlap(text, *texts, frequencies=None, apart=False):
+    lines, words = prepared(*texts, apart=apart)
+    wanted = question(text, frequencies)
+    return word_overlap(words.terms(wanted), wanted, Neighbourhood(lines.middles, lines.blocks)).tolist()
+
+
+def similar(text, *texts, word_vectors, dated=NO_DATE):
+    """Likeness of lines that lend one another nothing."""
+    lines, words = prepared(*texts, word_vectors=word_vectors, apart=True)
+    found = likeness(lines, words, question(text), Neighbourhood(lines.middles, lines.blocks), dated)
+    return found.words.tolist(), found.meaning.tolist()
+
+
+def pairs(text, *texts):
+    return pair_matches(prepared(*texts)[1], question(text)).tolist()
+
+
+def named(text, *texts):
+    lines, words = prepared(*texts)
+    return name_matches(lines, words.lexicon, question(text)).tolist()
 
 
 # --- lines
@@ -107,53 +128,47 @@ def test_the_role_of_a_turn_is_no_word_of_a_transcript_and_a_word_of_a_note():
 # --- features
 def test_a_line_with_the_rarer_term_holds_more_of_the_question():
     texts = ["the boiler", "the gauge", "the boiler gauge"]
-    wanted = question("boiler gauge", {"boiler": 9, "gaug": 1})
-    apart = Neighbourhood([line for at, text in enumerate(texts) for line in one_file(text, path=f"memory/{at}.md")])
-    apart.blocks = np.arange(3)
-    common, rare, both = word_overlap(wording(*texts), wanted, apart)
+    common, rare, both = overlap("boiler gauge", *texts, frequencies={"boiler": 9, "gaug": 1}, apart=True)
     assert 0 < common < rare < both
     assert both == pytest.approx(1)
 
 
 def test_a_line_lends_what_it_holds_to_the_lines_beside_it_and_more_to_those_below():
-    texts = ["nothing", "the boiler", "nothing", "nothing"]
-    near = Neighbourhood(one_file(*texts))
-    above, there, below, far = word_overlap(wording(*texts), question("boilers"), near)
+    above, there, below, far = overlap("boilers", "nothing", "the boiler", "nothing", "nothing")
     assert there == pytest.approx(1)
     assert there > below > above > 0
     assert below > far
 
 
 def test_nothing_is_lent_from_one_section_to_another():
-    texts = ["the boiler", "# Another matter"]
-    found = lines_of([chunk(1, "a.md", 1, 0, texts[0], section=1), chunk(2, "a.md", 2, 11, texts[1], section=2)])
-    assert word_overlap(wording(*texts), question("boiler"), Neighbourhood(found)).tolist() == [1.0, 0.0]
+    sections = [chunk(1, "a.md", 1, 0, "the boiler", section=1), chunk(2, "a.md", 2, 11, "# Another", section=2)]
+    lexicon, wanted = Lexicon(), question("boiler")
+    lines = lexicon.lines(sections)
+    terms = LineVocabulary(lines, lexicon).terms(wanted)
+    assert word_overlap(terms, wanted, Neighbourhood(lines.middles, lines.blocks)).tolist() == [1.0, 0.0]
 
 
 def test_files_of_any_size_stand_beside_one_another_without_lending():
-    far = [*one_file("the boiler", path="memory/a.md"), *one_file("x", path="memory/b.md")]
-    far[0] = far[0]._replace(start_char=10**7)
+    far = Neighbourhood(np.array([10**7, 5], np.float32), np.arange(2))
     with np.errstate(all="raise"):
-        found = word_overlap(wording("the boiler", "x"), question("boiler"), Neighbourhood(lines_far(far)))
-    assert found.tolist() == [1.0, 0.0]
-
-
-def lines_far(lines):
-    return [line._replace(block=at) for at, line in enumerate(lines)]
+        found = far.strongest(np.array([[1], [0]], np.float32), (300.0, 180.0))
+    assert found.tolist() == [[1.0], [0.0]]
 
 
 def test_one_character_of_cjk_is_found_inside_its_pairs():
-    near = Neighbourhood(one_file("备用钥匙", "锅炉"))
-    assert word_overlap(wording("备用钥匙", "x"), question("钥"), near).tolist()[0] == 1.0
+    assert overlap("钥", "备用钥匙", "锅炉")[0] == 1.0
 
 
 def test_neighbouring_words_of_the_question_count_where_they_are_neighbours_in_any_form():
-    found = pair_matches(wording("the spare keys are here", "a key, no spare"), question("Who has the spare key?"))
-    assert found.tolist() == [2.0, 0.0]
+    assert pairs("Who has the spare key?", "the spare keys are here", "a key, no spare") == [2.0, 0.0]
 
 
 def test_the_last_word_of_a_line_and_the_first_of_the_next_are_no_neighbours():
-    assert pair_matches(wording("a spare", "key"), question("spare key")).tolist() == [0.0, 0.0]
+    assert pairs("spare key", "a spare", "key") == [0.0, 0.0]
+
+
+def test_a_pair_that_a_line_has_twice_counts_once():
+    assert pairs("spare key", "a spare key, a spare key") == [1.0]
 
 
 def test_identifiers_count_only_as_they_are_written():
@@ -189,18 +204,9 @@ def test_the_day_of_a_note_is_that_of_its_path_alone():
 
 def test_labels_speak_for_whom_the_question_names_and_against_others():
     texts = ["Anna: a", "Ben: b", "Anna: c", "Ben: d", "- **Anna:** e", "Ben: f", "Note: g", "plain"]
-    assert name_matches(shapes(texts), question("What did Anna say?")).tolist() == [
-        0.5,
-        -0.5,
-        0.5,
-        -0.5,
-        0.5,
-        -0.5,
-        0.0,
-        0.0,
-    ]
-    assert name_matches(shapes(texts), question("What did Carl say?")).tolist() == [0.0] * 8
-    assert name_matches(shapes(texts[:2]), question("What did Anna say?")).tolist() == [0.0, 0.0]
+    assert named("What did Anna say?", *texts) == [0.5, -0.5, 0.5, -0.5, 0.5, -0.5, 0.0, 0.0]
+    assert named("What did Carl say?", *texts) == [0.0] * 8
+    assert named("What did Anna say?", *texts[:2]) == [0.0, 0.0]
 
 
 @pytest.mark.parametrize(
@@ -208,7 +214,7 @@ def test_labels_speak_for_whom_the_question_names_and_against_others():
     [("Who is it?", True), ("**谁？**", True), ('He asked "why?"', True), ("Why? Because.", False), ("", False)],
 )
 def test_a_line_that_asks_is_known(text, is_question):
-    assert shape_of(text).is_question is is_question
+    assert asks(text) is is_question
 
 
 def test_likeness_follows_the_vectors_of_words():
@@ -217,25 +223,18 @@ def test_likeness_follows_the_vectors_of_words():
     def word_vectors(words):
         return np.array([vectors.get(word, [0, 0, 0]) for word in words], np.float32).reshape(-1, 3)
 
-    texts = ["hound", "tax", "tax", "nothing", "", "unknown"]
-    apart = Neighbourhood(lines_far(one_file(*texts)))
-    found = likeness(wording(*texts), question("dog"), apart, NO_DATE, word_vectors)
-    assert found.words[0] > 0.9
-    assert found.meaning[0] > 0.9
-    assert found.words[1:].tolist() == found.meaning[1:].tolist() == [0.0] * 5
-    nothing = likeness(wording("🦄"), question("dog"), Neighbourhood(one_file("🦄")), NO_DATE, word_vectors)
-    assert (nothing.words.tolist(), nothing.meaning.tolist()) == ([0.0], [0.0])
+    by_word, meaning = similar("dog", "hound", "tax", "tax", "nothing", "", "unknown", word_vectors=word_vectors)
+    assert by_word[0] > 0.9
+    assert meaning[0] > 0.9
+    assert by_word[1:] == meaning[1:] == [0.0] * 5
+    assert similar("dog", "🦄", word_vectors=word_vectors) == ([0.0], [0.0])
 
 
 def test_numbers_are_the_same_or_they_are_not():
     def word_vectors(words):
         return np.ones((len(words), 3), np.float32)
 
-    texts = ["error 043", "error 042"]
-    found = likeness(
-        wording(*texts), question("043"), Neighbourhood(lines_far(one_file(*texts))), NO_DATE, word_vectors
-    )
-    assert found.words.tolist() == [1.0, 0.0]
+    assert similar("043", "error 043", "error 042", word_vectors=word_vectors)[0] == [1.0, 0.0]
 
 
 def test_the_date_of_a_note_meets_the_words_of_a_date_and_no_others():
@@ -244,7 +243,5 @@ def test_the_date_of_a_note_meets_the_words_of_a_date_and_no_others():
 
     texts = ["met Anna", "met Ben"]
     dated = np.array([1.0, 0.0], np.float32)
-    apart = Neighbourhood(lines_far(one_file(*texts)))
-    found = likeness(wording(*texts), question("6 January 2026"), apart, dated, word_vectors)
-    assert found.words.tolist() == [1.0, 0.0]
-    assert likeness(wording(*texts), question("boiler"), apart, dated, word_vectors).words.tolist() == [0.0, 0.0]
+    assert similar("6 January 2026", *texts, word_vectors=word_vectors, dated=dated)[0] == [1.0, 0.0]
+    assert similar("boiler", *texts, word_vectors=word_vectors, dated=dated)[0] == [0.0, 0.0]

@@ -8,6 +8,7 @@ from shelf import VECTOR, Shelf, stored
 from openclaw_memory.config import SearchConfig
 from openclaw_memory.embeddings.static import StaticEmbedder
 from openclaw_memory.search.passages import ANSWERS
+from openclaw_memory.search.prepared import Lexicon
 from openclaw_memory.search.search import search
 
 
@@ -79,7 +80,7 @@ def by_meaning(chunks, found, near, query, *, use_chunk_scores=True):
         store=Shelf(chunks, found, near=near),
         embedder=SimpleNamespace(provider="p", model="m", embed_query=lambda _text: VECTOR),
         rules=SearchConfig(min_score=0.0),
-        word_vectors=StaticEmbedder().word_vectors,
+        lexicon=Lexicon(StaticEmbedder().word_vectors),
         use_chunk_scores=use_chunk_scores,
         explain=True,
     )

@@ -2,7 +2,8 @@
 
 import pytest
 
-from openclaw_memory.search.line_features import Line, text_of, unrepeated
+from openclaw_memory.search.line_features import text_of
+from openclaw_memory.search.lines import Line, unrepeated
 
 
 def note(text, number=1):
@@ -14,7 +15,7 @@ def talk(*texts):
 
 
 def left(written, said):
-    return [line.text for line in unrepeated([note(written), *talk(said)]) if line.source == "sessions"]
+    return [line.text for block in unrepeated([[note(written)], talk(said)])[1:] for line in block]
 
 
 SAID = "User: The spare key is with Mrs. Groen."
@@ -53,19 +54,17 @@ def test_a_dash_in_the_middle_of_a_line_begins_no_list():
 
 
 def test_two_notes_and_two_transcripts_may_say_the_same():
-    lines = [note("the boiler", 1), note("the boiler", 2)]
-    assert unrepeated(lines) == lines
-    assert unrepeated(talk("User: the boiler", "Assistant: the boiler")) == talk(
-        "User: the boiler", "Assistant: the boiler"
-    )
+    blocks = [[note("the boiler", 1), note("the boiler", 2)]]
+    assert unrepeated(blocks) == blocks
+    talks = [talk("User: the boiler", "Assistant: the boiler")]
+    assert unrepeated(talks) == talks
 
 
 def test_blank_lines_are_no_repetition():
     blank = talk("User: a", "", "Assistant: b")
-    assert unrepeated([note(""), *blank]) == [note(""), *blank]
+    assert unrepeated([[note("")], blank]) == [[note("")], blank]
 
 
 def test_lines_around_one_that_is_left_out_do_not_follow_one_another():
-    before, after, last = unrepeated([note("b"), *talk("User: a", "Assistant: b", "User: c", "Assistant: d")])[1:]
-    assert before.block < after.block == last.block
-    assert text_of([after, last]) == "User: c\nAssistant: d"
+    blocks = unrepeated([[note("b")], talk("User: a", "Assistant: b", "User: c", "Assistant: d")])
+    assert [text_of(block) for block in blocks] == ["b", "User: a", "User: c\nAssistant: d"]

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from openclaw_memory.search.line_features import Line
+from openclaw_memory.search.lines import Line
 from openclaw_memory.search.passages import best_windows
 
 

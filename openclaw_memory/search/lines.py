@@ -1,0 +1,115 @@
+"""Lines of chunks: what they say, where they belong together, and what transcripts repeat of notes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+from itertools import groupby
+from operator import itemgetter
+from typing import NamedTuple
+
+from openclaw_memory.text.terms import fold
+from openclaw_memory.types import Source, StoredChunk
+from openclaw_memory.workspace.paths import is_date_title
+
+_LABEL = re.compile(r"\s*(?:[-*+]\s+)?(?:\*\*)?([^\W\d_][^\s:*]{0,40})(?:\*\*)?:(?:\*\*)?\s")
+
+
+class Line(NamedTuple):
+    """A line of a file, or a piece of a very long one.
+
+    `block` changes with the section, and where lines are missing. `context` is that of the line's chunk.
+    """
+
+    path: str
+    source: Source
+    number: int
+    start_char: int
+    text: str
+    block: int
+    context: str = ""
+
+    @property
+    def end_char(self) -> int:
+        return self.start_char + len(self.text)
+
+    @property
+    def said(self) -> str:
+        """The text to compare with the query: in a transcript, without the role that a turn begins with."""
+        return self.text.removeprefix("User: ").removeprefix("Assistant: ") if self.source == "sessions" else self.text
+
+    @property
+    def says_something(self) -> bool:
+        """False for a blank line and for a title that is a date, which the path of a daily note says already."""
+        return bool(self.text.strip()) and not is_date_title(self.text)
+
+
+def lines_of(chunks: Sequence[StoredChunk]) -> list[Line]:
+    """Return the lines of chunks, each once, by path and position, notes before transcripts."""
+    lines: list[Line] = []
+    block, before, end, last = 0, ("", 0), -1, -1
+    for stored in sorted(chunks, key=lambda stored: (stored.source, stored.path, stored.chunk.start_char)):
+        number, start = stored.chunk.start_line, stored.chunk.start_char
+        section = (stored.path, stored.chunk.section)
+        for text in stored.chunk.text.split("\n"):
+            if stored.path != before[0] or start >= end:
+                # Between chunks that follow one another there are blank lines at most.
+                if section != before or (start > end + 1 and stored.ordinal != last + 1):
+                    block += 1
+                text_of_line = text.removesuffix("\r")
+                lines.append(Line(stored.path, stored.source, number, start, text_of_line, block, stored.chunk.context))
+                before, end, last = section, start + max(len(text), 1), stored.ordinal
+            number, start = number + 1, start + len(text) + 1
+    return lines
+
+
+def label_of(text: str) -> str:
+    """Return the label of one line ("Anna:"), folded; "" for none."""
+    label = _LABEL.match(text) if ":" in text else None
+    return fold(label[1]) if label else ""
+
+
+def asks(text: str) -> bool:
+    """Return whether one line is a question."""
+    return text.rstrip(" *_\"')").endswith(("?", "？"))
+
+
+_LIST_MARKER = re.compile(r"\s*(?:[-*+]|\d{1,3}[.)])\s+")
+
+_MARKS = "\"'“”„*_"
+
+
+def unrepeated(blocks: Sequence[Sequence[Line]]) -> list[Sequence[Line]]:
+    """Return the blocks without transcript lines that repeat a line of a note, whether a list item or with a label.
+
+    What is before and after a removed line are two blocks.
+    """
+    written = {form for lines in blocks if lines[0].source == "memory" for line in lines for form in _forms(line.text)}
+    kept: list[Sequence[Line]] = []
+    for lines in blocks:
+        told = [line.source == "sessions" and _plain(line.said) in written for line in lines]
+        if any(told):
+            parts = groupby(zip(told, lines, strict=True), key=itemgetter(0))
+            kept += [[line for _, line in part] for is_told, part in parts if not is_told]
+        else:
+            kept.append(lines)
+    return kept
+
+
+@lru_cache(maxsize=16384)
+def _forms(text: str) -> tuple[str, ...]:
+    """Return a line of a note, and what follows each label in it ("10:30 Anna: "); nothing for a blank line."""
+    rest, found = _plain(text), list[str]()
+    while rest:
+        found.append(rest)
+        rest = rest.partition(": ")[2].strip(_MARKS)
+    return tuple(found)
+
+
+@lru_cache(maxsize=16384)
+def _plain(text: str) -> str:
+    """Return a line without list marker, emphasis and enclosing quotes; case and width of spaces are normalised."""
+    marker = _LIST_MARKER.match(text)
+    words = text[marker.end() if marker else 0 :].replace("**", "").split()
+    return " ".join(words).strip(_MARKS).casefold()
