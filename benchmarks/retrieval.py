@@ -89,7 +89,9 @@ def scored(
     """The metrics of one question, from the results of a default call and from as many as fill the larger budget."""
     results = [*first, *more[len(first) :]]
     ranks = [
-        next((at for at, r in enumerate(results, 1) if r.path == path and r.start_line <= line <= r.end_line), None)
+        next(
+            (at for at, r in enumerate(results, 1) if r.path == path and any(a <= line <= b for a, b in r.spans)), None
+        )
         for path, line, _ in gold
     ]
     found = [rank for rank in ranks if rank is not None]

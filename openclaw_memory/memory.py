@@ -231,7 +231,8 @@ class Memory:
         """Return lines of a memory file from disk; `next_start` of the excerpt is where to read on.
 
         Args:
-            path: The path of a memory file, or a citation such as `MEMORY.md#L3-L9`.
+            path: The path of a memory file, or a citation such as `MEMORY.md#L3-L9`. What a citation leaves out, as
+                `MEMORY.md#L3-L5,L9` does, is returned too.
             start: The first line, 1-based.
             lines: How many lines; by default 120 within 12,000 characters.
 

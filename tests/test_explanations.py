@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from openclaw_memory.config import SearchConfig, SessionsConfig
-from openclaw_memory.search import candidates, passages, prepared
+from openclaw_memory.search import candidates, passages, prepared, query_dates
 from openclaw_memory.search.passages import HYBRID, KEYWORD, Weights
 from openclaw_memory.search.query import MAX_QUESTION_CHARS
 
@@ -40,11 +40,16 @@ def test_the_weights_of_lines_are_those_of_the_code():
         "{:g} and {:g} for `meaning`".format(*prepared.REACH_OF_MEANING),
         f"`search.snippet_chars` ({SearchConfig().snippet_chars})",
         f"`search.max_results` ({SearchConfig().max_results})",
+        f"within {passages.REACH} lines, worth at most {passages.DROP:g} less",
+        f"{passages.ATTRIBUTION} of what the best line of theirs",
+        f"A result with a score below {passages.WEAK_BELOW} is `weak`",
+        f"those below {passages.WEAK_CHUNK_BELOW} are weak",
+        f"0 after {query_dates.LATE_DAYS} days",
         f"slope {HYBRID.slope}, middle {HYBRID.middle}; keywords only: {KEYWORD.slope} and {KEYWORD.middle}",
         f"share = e^((value - best value) / {HYBRID.spread:g})",
         f"`search.min_score` ({SearchConfig().min_score})",
         f"`sessions.max_share` ({SessionsConfig().max_share})",
-        "four times as many windows" if passages.POOL == 4 else "another pool",
+        "four times as many passages" if passages.POOL == 4 else "another pool",
     ],
 )
 def test_the_numbers_of_the_ranking_are_those_of_the_code(words):

@@ -85,13 +85,13 @@ class OpenClawRetriever(InSession):
 
 def documents_of(found: SearchResults) -> list[Document]:
     """Return one document per result, best first: its text is the snippet, its id the citation, the metadata JSON."""
-    names = ("path", "start_line", "end_line", "score", "source", "citation")
+    names = ("path", "start_line", "end_line", "score", "confidence", "source", "citation")
     search = {"mode": found.mode, "stale": found.stale} | ({"reason": found.reason} if found.reason else {})
     return [
         Document(
             id=result.citation,
             page_content=result.snippet,
-            metadata={name: getattr(result, name) for name in names} | search,
+            metadata={name: getattr(result, name) for name in names} | {"spans": [*map(list, result.spans)]} | search,
         )
         for result in found
     ]

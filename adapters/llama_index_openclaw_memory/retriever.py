@@ -111,6 +111,8 @@ def _nodes_of(found: SearchResults, memory: Memory) -> list[NodeWithScore]:
             "path": result.path,
             "start_line": result.start_line,
             "end_line": result.end_line,
+            "spans": [list(span) for span in result.spans],
+            "confidence": result.confidence,
             "source": result.source,
             "citation": result.citation,
             **of_the_search,

@@ -165,6 +165,8 @@ def search(
     else:
         if results:
             say_results(results, explain=explain)
+            if results.all_weak:
+                note("all results are weak: the notes may not answer this")
         else:
             hint = f"; {results.filtered} below the minimum score: --min-score 0 shows them" if results.filtered else ""
             click.echo(f"nothing found{hint}", err=True)
@@ -187,9 +189,6 @@ def get(place: Place, path: str, start: int | None, lines: int | None) -> int:
 
     Example: openclaw-memory get --workspace notes "MEMORY.md#L3-L4"
     """
-    if (lines_cited := cited(path)) and start is None and lines is None:
-        path, start, end = lines_cited
-        lines = end - start + 1
     with place.open() as memory:
         excerpt = memory.get(path, start=start, lines=lines)
     if place.as_json:
@@ -198,7 +197,7 @@ def get(place: Place, path: str, start: int | None, lines: int | None) -> int:
         say(clean(excerpt.text).removesuffix("\n"))
         if excerpt.path.endswith(".jsonl") and not excerpt.text.strip():
             note(f"{excerpt.citation} holds nothing that is shown: a tool, a silent reply, or no JSON")
-        if excerpt.next_start is not None and lines_cited is None:
+        if excerpt.next_start is not None and cited(path) is None:
             click.echo(f"goes on: --start {excerpt.next_start}", err=True)
     return 0
 

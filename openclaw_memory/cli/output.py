@@ -71,7 +71,8 @@ def say_results(results: Iterable[SearchResult], *, explain: bool = False) -> No
     for number, result in enumerate(results, 1):
         if number > 1:
             say()
-        score = click.style(f"{result.score:.2f}", dim=True)
+        weak = " weak" if result.confidence == "weak" else ""
+        score = click.style(f"{result.score:.2f}{weak}", dim=True)
         place = paint(clean_line(result.citation), fg="cyan", bold=True)
         say(f"{click.style(f'{number:>2}', dim=True)}  {place}  {score}")
         for line in clean(result.snippet).split("\n"):

@@ -158,7 +158,7 @@ def delete(place: Place, lines: str, seen: str) -> int:
     path, start, end = _lines(lines)
     with place.open() as memory:
         memory.delete(path, start, end, seen=seen)
-        return _done(place, memory, "deleted", {"path": path, "citation": citation(path, start, end)})
+        return _done(place, memory, "deleted", {"path": path, "citation": citation(path, (start, end))})
 
 
 @click.command()
@@ -207,12 +207,11 @@ def _given(text: tuple[str, ...]) -> str:
 
 
 def _lines(given: str) -> tuple[str, int, int]:
-    lines = cited(given)
-    if lines is None:
-        raise click.UsageError(
-            f"{given!r} names no lines: write them as `search` does, MEMORY.md#L3 or MEMORY.md#L3-L4"
-        )
-    return lines
+    path, spans = cited(given) or (given, ())
+    if len(spans) != 1:
+        why = "leaves lines out between others" if spans else "names no lines"
+        raise click.UsageError(f"{given!r} {why}: write them as `search` does, MEMORY.md#L3 or MEMORY.md#L3-L4")
+    return path, *spans[0]
 
 
 def _done(place: Place, memory: Memory, verb: str, written: Excerpt | dict[str, Any]) -> int:

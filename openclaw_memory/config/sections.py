@@ -54,15 +54,15 @@ class FilesConfig:
 class SearchConfig:
     """How a query is answered.
 
-    `answer="lines"` scores the lines of the `candidates` best chunks and returns the best windows of lines;
+    `answer="lines"` scores the lines of the `candidates` best chunks and returns the best lines of each place;
     `answer="chunks"` returns the beginnings of the best chunks. `fusion="standardised"` mixes z-scores of the keyword
     and the vector search, `"weighted"` mixes raw scores. `mmr` (lambda, 0..1) and `half_life_days` are off when None.
     """
 
     max_results: int = 6
-    min_score: float = 0.04
+    min_score: float = 0.06
     snippet_chars: int = 700
-    candidates: int = 25
+    candidates: int = 50
     match: Match = "any"
     fusion: Fusion = "standardised"
     vector_weight: float = 0.5

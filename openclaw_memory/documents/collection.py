@@ -45,6 +45,7 @@ from openclaw_memory.indexing.service import IndexService
 from openclaw_memory.text.front_matter import PART_OF
 from openclaw_memory.text.terms import query_terms
 from openclaw_memory.types import Document, Embedder, IndexMeta, Source, Store, StoredChunk, VectorSource
+from openclaw_memory.types.files import Span
 from openclaw_memory.workspace import Workspace, documents
 from openclaw_memory.workspace.document_cache import (
     DocumentCache,
@@ -434,10 +435,7 @@ class Documents:
         wanted, counts, passes = min(MOST_RESULTS, k), self._counts(where), self._passing(where)
         while True:
             results = self._search(query, max_results=wanted, min_score=min_score, source=source, passes=passes)
-            hits = (
-                (self._found(one.path, one.start_line, one.end_line, one.snippet, one.source), one.score)
-                for one in results
-            )
+            hits = ((self._found(one.path, one.spans, one.snippet, one.source), one.score) for one in results)
             found = distinct(hits, k, counts)
             if len(found) >= k or len(results) < wanted or wanted == MOST_RESULTS:
                 break
@@ -706,7 +704,7 @@ class Documents:
         """Yield the documents that hold these chunks."""
         for stored, score in hits:
             chunk = stored.chunk
-            yield self._found(stored.path, chunk.start_line, chunk.end_line, chunk.text, stored.source), score
+            yield self._found(stored.path, [(chunk.start_line, chunk.end_line)], chunk.text, stored.source), score
 
     def _paths(self, wanted: Sequence[str]) -> dict[str, Sequence[str]]:
         """Return the files of the documents of the collection, by id; others may be among them."""
@@ -742,7 +740,7 @@ class Documents:
         """Return the document in a file, or None; `name` is its id if none can be read in it."""
         return document_in(path, self._cache.load(path) if masked else self._cache.unmasked(path), name)
 
-    def _found(self, path: str, start: int, end: int, text: str, source: Source) -> Document | None:
+    def _found(self, path: str, spans: Sequence[Span], text: str, source: Source) -> Document | None:
         """Return the document, or the lines, that a passage of the index belongs to; None if the file is gone."""
         if source == "memory":
             seen = self._cache.try_load(path)
@@ -750,7 +748,7 @@ class Documents:
                 return None
             if (document := document_in(path, seen)) is not None:
                 return document
-        return document_of(path, start, end, text, source)
+        return document_of(path, spans, text, source)
 
 
 def _is_of(store: Store, identity: str) -> bool:

@@ -15,6 +15,7 @@ from openclaw_memory.text.fence import without_fenced
 from openclaw_memory.text.front_matter import front_matter_end
 from openclaw_memory.text.redaction import redact
 from openclaw_memory.types import FileRecord, SearchResult
+from openclaw_memory.types.files import LEFT_OUT, Span
 
 if TYPE_CHECKING:
     from openclaw_memory.workspace import Workspace
@@ -90,20 +91,31 @@ class _Note:
 
 def _in_note(result: SearchResult, note: _Note, known: Callable[[], Mapping[str, FileRecord]]) -> SearchResult | None:
     """Return the result if its text is in the note; else None."""
-    nearest = None
-    for line in _lines_with(note.plain, result.snippet):
-        if line == result.start_line:
-            return result
-        if nearest is None or abs(line - result.start_line) < abs(nearest - result.start_line):
-            nearest = line
-        if line > result.start_line:
-            break
+    runs = result.snippet.split(LEFT_OUT)
+    spans = _places(runs, result.spans, note.plain) if len(runs) == len(result.spans) else []
+    starts = [start for start, _ in spans]
+    if starts == [start for start, _ in result.spans]:
+        return result
     record = known().get(result.path)
     if record is not None and record.hash == note.hash and _says_at(note, result):
         return result
-    if nearest is None:
+    if len(spans) < len(runs):
         return None
-    return replace(result, start_line=nearest, end_line=nearest + result.snippet.count("\n"))
+    return replace(result, start_line=spans[0][0], end_line=spans[-1][1], spans=tuple(spans))
+
+
+def _places(runs: Sequence[str], spans: Sequence[Span], text: str) -> list[Span]:
+    """Return where the runs of lines are now, one below the other, each as near as can be to where it is expected."""
+    found: list[Span] = []
+    below = moved = 0
+    for run, (first, _) in zip(runs, spans, strict=True):
+        starts = [line for line in _lines_with(text, run) if line > below]
+        if not starts:
+            break
+        start = min(starts, key=lambda line: abs(line - first - moved))
+        below, moved = start + run.count("\n"), start - first
+        found.append((start, below))
+    return found
 
 
 def _lines_with(text: str, snippet: str) -> Iterator[int]:

@@ -27,6 +27,7 @@ from openclaw_memory.search.query import Query, is_code
 from openclaw_memory.search.query_dates import day_of
 from openclaw_memory.text.terms import fold, words
 from openclaw_memory.types import Source
+from openclaw_memory.types.files import LEFT_OUT, Span
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -41,16 +42,35 @@ _BLANK_LINES = re.compile(r"\n\s*\n")
 
 
 def text_of(lines: Sequence[Line]) -> str:
-    """Return adjacent lines as text, with the blank lines between them.
+    """Return lines of one file as text, with `LEFT_OUT` between those that do not follow one another.
 
     In a transcript, blank lines replace what it does not show, and are left out.
     """
     parts = [line.text for line in lines[:1]]
     for above, line in pairwise(lines):
-        gap = line.start_char - above.end_char
-        parts += ["\n" * (line.number - above.number) or " " * gap, line.text]
+        joint = "\n" * (line.number - above.number) or " " * (line.start_char - above.end_char)
+        parts += [joint if _follows(above, line) else LEFT_OUT, line.text]
     text = "".join(parts)
     return without_blank_lines(text) if lines and lines[0].source == "sessions" else text
+
+
+def spans_of(lines: Sequence[Line]) -> tuple[Span, ...]:
+    """Return the runs of lines that follow one another."""
+    spans = [(lines[0].number, lines[0].number)]
+    for above, line in pairwise(lines):
+        if _follows(above, line) or above.number == line.number:
+            spans[-1] = (spans[-1][0], line.number)
+        else:
+            spans.append((line.number, line.number))
+    return tuple(spans)
+
+
+def _follows(above: Line, line: Line) -> bool:
+    """Return whether there are only line ends between two lines, of few blank lines, or blanks within a long line."""
+    rows, gap = line.number - above.number, line.start_char - above.end_char
+    if rows == 0:
+        return gap <= 1
+    return gap in (rows, 2 * rows) and (rows <= len(LEFT_OUT) or line.source == "sessions")
 
 
 def without_blank_lines(text: str) -> str:

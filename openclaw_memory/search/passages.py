@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from openclaw_memory.chunking.blocks import heading
 from openclaw_memory.config import SearchConfig
 from openclaw_memory.search.candidates import Candidate
 from openclaw_memory.search.line_features import (
@@ -22,6 +23,7 @@ from openclaw_memory.search.line_features import (
     literal_share,
     name_matches,
     pair_matches,
+    spans_of,
     text_of,
     without_blank_lines,
     word_overlap,
@@ -29,20 +31,32 @@ from openclaw_memory.search.line_features import (
 from openclaw_memory.search.lines import Line, lines_of
 from openclaw_memory.search.prepared import Lexicon, Lines, Neighbourhood
 from openclaw_memory.search.query import Query
+from openclaw_memory.search.query_dates import ISO_DAY
 from openclaw_memory.search.ranking import TEXT_SCORE, VECTOR_SCORE, VECTOR_SHARE, share_of
 from openclaw_memory.text.utf16 import truncate_utf16
 from openclaw_memory.types import SOURCES, SearchResult, SourceHits, StoredChunk
+from openclaw_memory.types.files import LEFT_OUT
+from openclaw_memory.types.results import Confidence
 from openclaw_memory.workspace.paths import exact_path_tier
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Floats = NDArray[np.float32]
+    Integers = NDArray[np.int64]
 
 
 # A chunk shares in the matches of its neighbours: the answer is often next to the words of the question.
 NEIGHBOUR_SHARE = 0.3
 _FILE_NAME = re.compile(r"[^\s\"'`<>()]+\.md\b")
+# How much it counts for the confidence whose lines answer. More tells questions about the wrong person better, and
+# those about something else worse.
+ATTRIBUTION = 0.75
+# A result that answers with a lower probability is weak: those were 1 in 10 of the best results for questions that the
+# notes answer, and 3 in 4 for questions about something else (docs/explanation/ranking.md).
+WEAK_BELOW = 0.3
+# OpenClaw's minimum score, which is that of a weak chunk here: keywords alone may have found it.
+WEAK_CHUNK_BELOW = 0.35
 MAX_EXPONENT = 700.0  # exp(710) is beyond any float
 # A longer question is not the name of a file.
 MAX_NAME_CHARS = 200
@@ -77,11 +91,11 @@ class Weights:
 
 HYBRID = Weights(
     keyword=1.5, overlap=0.0, words=6.0, meaning=7.0, pairs=0.4, exact=2.0, date=2.0, name=3.0, question=-0.8,
-    chunk=1.5, middle=8.2, slope=1.09,
+    chunk=1.5, middle=9.28, slope=0.604,
 )  # fmt: skip
 KEYWORD = Weights(
     keyword=3.0, overlap=3.0, words=0.0, meaning=0.0, pairs=0.3, exact=2.0, date=1.5, name=2.0, question=-0.5,
-    chunk=0.0, middle=5.1, slope=2.0,
+    chunk=0.0, middle=4.85, slope=1.1,
 )  # fmt: skip
 
 
@@ -104,10 +118,10 @@ class RerankInput:
 
 
 def best_lines(given: RerankInput) -> list[SearchResult]:
-    """Return windows of lines from the candidates, best first.
+    """Return the best lines of each place in the candidates, best first.
 
-    The score is the confidence that the notes answer the query at all, which the best window decides, times the share
-    of each window relative to the best one.
+    The score is the confidence that the notes answer the query at all, which the best passage decides, times the share
+    of each passage relative to the best one.
     """
     chunks = [candidate.stored for candidate in given.candidates]
     arrays = given.lexicon.lines(chunks)
@@ -115,53 +129,58 @@ def best_lines(given: RerankInput) -> list[SearchResult]:
     terms = vocabulary.terms(given.query)
     features = _features(given, chunks, arrays, vocabulary, terms)
     weights = HYBRID if given.by_vector else KEYWORD
-    lines = [line._replace(block=at) for line, at in zip(arrays.lines, arrays.blocks.tolist(), strict=True)]
-    notes = sum(line.source == "memory" for line in lines)
-    values = np.zeros(len(lines), np.float32)
+    values = np.zeros(len(arrays.lines), np.float32)
     for name, feature in features.items():
         values += getattr(weights, name) * feature
-    windows = _windows(lines, values, notes, given.rules)
-    confidence = _confidence(windows[0], features, weights) if windows else 0.0
+    passages = _passages(arrays, values, given.rules)
+    confidence = _confidence(passages[0], values, features, weights) if passages else 0.0
     results = []
-    for window in windows:
-        worth = {name: getattr(weights, name) * float(feature[window.best]) for name, feature in features.items()}
-        share = math.exp((window.value - windows[0].value) / weights.spread)
+    for passage in passages:
+        shown = [arrays.lines[at] for at in passage.picked]
+        worth = {name: getattr(weights, name) * float(feature[passage.best]) for name, feature in features.items()}
+        share = math.exp((passage.value - passages[0].value) / weights.spread)
         parts = {
             "confidence": confidence,
             "share": share,
-            VECTOR_SHARE: _vector_share(given.query, terms[window.start : window.end + 1], worth),
+            VECTOR_SHARE: _vector_share(given.query, terms[list(passage.picked)], worth),
         }
         if given.explain:
-            parts |= {name: float(feature[window.best]) for name, feature in features.items()}
-        results.append(_result(lines, window, confidence * share, given.rules.snippet_chars, parts))
+            parts |= {name: float(feature[passage.best]) for name, feature in features.items()}
+        results.append(_result(shown, confidence * share, given.rules.snippet_chars, parts))
     return results
 
 
 def _vector_share(query: Query, terms: Floats, worth: Mapping[str, float]) -> float:
-    """Return the share of vectors in the value of a window's best line.
+    """Return the share of vectors in the value of a passage's best line.
 
-    To the extent that the window contains the query's words themselves, its `terms`, vectors add nothing to them.
+    To the extent that the passage contains the query's words themselves, its `terms`, vectors add nothing to them.
     """
     vector = (1 - literal_share(terms, query)) * sum(value for name, value in worth.items() if name in BY_VECTORS)
     return share_of(vector, sum(worth.values()) - vector)
 
 
-def _windows(lines: Sequence[Line], values: Floats, notes: int, rules: SearchConfig) -> list[Window]:
-    """Return the best windows of the first `notes` lines, and as many of the rest."""
-    parts = (slice(0, notes), slice(notes, len(lines)))
-    found = [
-        window.moved(part.start)
-        for part in parts
-        for window in best_windows(lines[part], values[part], rules.snippet_chars, _pool(rules))
-    ]
-    return sorted(found, key=lambda window: -window.value)
+def _passages(arrays: Lines, values: Floats, rules: SearchConfig) -> list[Passage]:
+    """Return the best passages of notes, and as many of transcripts."""
+    lines, blocks, limits = arrays.lines, arrays.blocks, (rules.snippet_chars, _pool(rules))
+    notes = sum(line.source == "memory" for line in lines)
+    found = best_passages(lines[:notes], blocks[:notes], values[:notes], *limits)
+    for one in best_passages(lines[notes:], blocks[notes:], values[notes:], *limits):
+        found.append(replace(one, picked=tuple(at + notes for at in one.picked), best=one.best + notes))
+    return sorted(found, key=lambda passage: -passage.value)
 
 
-def _confidence(best: Window, features: Mapping[str, Floats], weights: Weights) -> float:
-    """Return how likely it is that the notes answer the query at all, 0..1."""
-    evidence = best.value - weights.name * float(features["name"][best.best])
+def _confidence(best: Passage, values: Floats, features: Mapping[str, Floats], weights: Weights) -> float:
+    """Return how likely it is that the notes answer the query at all, 0..1.
+
+    If the query names a speaker, the best of their lines being better than that of others speaks for an answer.
+    """
+    content, name = values - weights.name * features["name"], features["name"]
+    evidence = float(content[best.best])
     if "chunk" in features:
         evidence -= weights.chunk * float(features["chunk"][best.best])
+    theirs, others = content[name > 0], content[name < 0]
+    if len(theirs) and len(others):
+        evidence += ATTRIBUTION * float(theirs.max() - others.max())
     # A query of hundreds of words may speak so much against a line that the exponential has no float.
     return 1 / (1 + math.exp(min(-weights.slope * (evidence - weights.middle), MAX_EXPONENT)))
 
@@ -180,8 +199,9 @@ def best_chunks(given: RerankInput) -> list[SearchResult]:
         snippet = truncate_utf16(text, given.rules.snippet_chars).rstrip("\r\n")
         share = _vector_share_of(candidate, given.rules)
         parts = {VECTOR_SCORE: candidate.vector, TEXT_SCORE: candidate.text, VECTOR_SHARE: share}
-        place = (stored.path, first, last)
-        results.append(SearchResult(*place, min(1.0, max(0.0, score)), snippet, stored.source, parts))
+        place, score = (stored.path, first, last), min(1.0, max(0.0, score))
+        sureness = _confidence_in(score, WEAK_CHUNK_BELOW)
+        results.append(SearchResult(*place, score, snippet, stored.source, parts, confidence=sureness))
     return results
 
 
@@ -303,79 +323,79 @@ def _best_by_line(chunks: Sequence[StoredChunk], lines: Lines, scores: Sequence[
     return best
 
 
-def _result(
-    lines: Sequence[Line], window: Window, score: float, max_chars: int, parts: Mapping[str, float]
-) -> SearchResult:
-    first, last = lines[window.start], lines[window.end]
-    snippet = text_of(lines[window.start : window.end + 1])[:max_chars]
-    return SearchResult(first.path, first.number, last.number, score, snippet, first.source, parts)
+def _result(shown: Sequence[Line], score: float, max_chars: int, parts: Mapping[str, float]) -> SearchResult:
+    first, last = shown[0], shown[-1]
+    snippet = text_of(shown)[:max_chars]
+    place, sureness = (first.path, first.number, last.number), _confidence_in(score, WEAK_BELOW)
+    return SearchResult(*place, score, snippet, first.source, parts, spans_of(shown), sureness)
 
 
-# A line counts exp(value / TEMPERATURE): the best line decides, then its neighbours.
-TEMPERATURE = 1.0
+def _confidence_in(score: float, weak_below: float) -> Confidence:
+    return "weak" if score < weak_below else "strong"
+
+
+# How far from its best line, in lines, a passage reaches, and how much less than it a line may be worth there.
+REACH, DROP = 40, 5.0
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
-    """Lines `start` to `end` (inclusive, indices into the list of lines).
+class Passage:
+    """The best lines of one place in a file: `picked` are their indices in a list of lines, in order.
 
-    `best` is the index of the best line; `value` is log(sum(exp(value of each line))), at least the best line's.
+    `best` is the index of the best one, and `value` its value.
     """
 
-    start: int
-    end: int
+    picked: tuple[int, ...]
     best: int
     value: float
 
-    def moved(self, by: int) -> Window:
-        """Return the window in a list with `by` more lines in front."""
-        return replace(self, start=self.start + by, end=self.end + by, best=self.best + by) if by else self
 
+def best_passages(lines: Sequence[Line], blocks: Integers, values: Floats, max_chars: int, count: int) -> list[Passage]:
+    """Return passages that share no line, best first.
 
-def best_windows(lines: Sequence[Line], values: Floats, max_chars: int, count: int) -> list[Window]:
-    """Return non-overlapping windows of lines, best first.
-
-    A window never crosses a heading or a gap. A single line longer than `max_chars` is a window of its own.
+    Each is the best line that no passage before it has, what is below it if it is a heading, and the next best lines
+    around it that fit, of the same file and, in a transcript, of the same day. A line longer than `max_chars` is a
+    passage of its own.
 
     Args:
         lines: The lines.
+        blocks: The number of the section that each is in.
         values: The value of each line.
-        max_chars: The length of a window, at most.
-        count: How many windows at most.
+        max_chars: The length of a passage, at most.
+        count: How many passages at most.
     """
-    if not lines:
-        return []
-    filled = np.array([line.says_something for line in lines])
-    peak = values.max()
-    weights = np.where(filled, np.exp((values - peak) / TEMPERATURE), 0.0)
-    totals = np.concatenate([[0.0], np.cumsum(weights, dtype=np.float64)])
-    starts, ends = np.arange(len(lines)), _ends(lines, max_chars)
-    free = np.ones(len(lines), bool)
-    found: list[Window] = []
-    while len(found) < count:
-        sums = np.where(free, totals[ends + 1] - totals[starts], 0.0)
-        start = int(sums.argmax())
-        if sums[start] <= 0:
+    taken: set[int] = set()
+    found: list[Passage] = []
+    worth = values.tolist()
+    for best in np.argsort(-values, kind="stable").tolist():
+        if len(found) == count:
             break
-        end = int(ends[start])
-        found.append(_trimmed(filled, values, start, end, float(peak + TEMPERATURE * np.log(sums[start]))))
-        free[start : end + 1] = False
-        ends[(starts < start) & (ends >= start)] = start - 1
+        if best in taken or not lines[best].says_something:
+            continue
+        around = list(_around(lines, best))
+        order = sorted(around, key=lambda at: (-worth[at], abs(at - best)))
+        is_heading = heading(lines[best].text) is not None
+        below = [at for at in around if is_heading and at > best and blocks[at] == blocks[best]]
+        picked, room = [best], max_chars - len(lines[best].text)
+        for at in [*below, *(at for at in order if worth[at] >= worth[best] - DROP)]:
+            cost = len(lines[at].text) + len(LEFT_OUT)
+            if cost <= room and at not in taken and at not in picked and lines[at].says_something:
+                picked.append(at)
+                room -= cost
+        taken.update(picked)
+        found.append(Passage(tuple(sorted(picked)), best, worth[best]))
     return found
 
 
-def _ends(lines: Sequence[Line], max_chars: int) -> NDArray[np.intp]:
-    """Return for each line the last line of the longest window that starts there."""
-    blocks = np.array([line.block for line in lines], np.int64)
-    first = np.array([line.start_char for line in lines], np.int64)
-    length = np.array([len(line.text) for line in lines], np.int64)
-    # Blocks are numbered in the order of the lines: with them as high digits, places in all files sort as one.
-    base = blocks * (int((first + length).max()) + max_chars + 2)
-    ends = np.searchsorted(base + first + length, base + first + max_chars, side="right") - 1
-    return np.maximum(ends, np.arange(len(lines)))
+def _around(lines: Sequence[Line], best: int) -> Iterator[int]:
+    """Yield the indices of the lines near one, of its file and, in a transcript, of its day; nearer ones first."""
+    for way in (range(best - 1, -1, -1), range(best + 1, len(lines))):
+        for at in way:
+            if not _is_near(lines[at], lines[best]):
+                break
+            yield at
 
 
-def _trimmed(filled: NDArray[np.bool_], values: Floats, start: int, end: int, value: float) -> Window:
-    """Return the window without empty lines at its edges."""
-    kept = start + np.flatnonzero(filled[start : end + 1])
-    return Window(int(kept[0]), int(kept[-1]), int(kept[values[kept].argmax()]), value)
+def _is_near(line: Line, best: Line) -> bool:
+    is_of_day = line.source == "memory" or line.context[:ISO_DAY] == best.context[:ISO_DAY]
+    return line.path == best.path and abs(line.number - best.number) <= REACH and is_of_day

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from calendar import monthrange
 from dataclasses import dataclass
 from datetime import date
 
@@ -45,6 +46,8 @@ _MONTH_DAY = re.compile(rf"\b(?P<month>{_MONTH})\b\.?(?:\s+{_DAY}\b)?(?:,?\s+(?:
 _BARE_YEAR = re.compile(rf"\b{_YEAR}\b")
 _BEFORE_A_MONTH = re.compile(r"\b(?:in|since|until|during|last|next|this|of|en|im|em|au|de|since|early|late|mid)\s+$")
 
+# How long after what it tells of a note may be written, and how long before.
+LATE_DAYS, EARLY_DAYS = 45, 10
 ISO_DAY = len("2026-01-06")
 
 
@@ -57,21 +60,26 @@ class DateMention:
     day: int | None
 
     def agreement(self, other: date) -> float:
-        """Return 1 for the day named, less the further the date is from it, and 0 outside the month or year named.
+        """Return 1 for the day or month named, less the further the date is from it, and 0 beyond some weeks.
 
-        A note is often written a day or two after the event, so days nearby still count.
+        A note is often written days or weeks after the event, and seldom long before it. Without a year, the event may
+        have been in the year of the date or in the one before.
         """
         if self.month is None:
             return 0.5 if self.year == other.year else 0.0
-        year = other.year if self.year is None else self.year
-        if self.day is None:
-            return 1.0 if (year, self.month) == (other.year, other.month) else 0.0
+        years = (other.year - 1, other.year) if self.year is None else (self.year,)
+        return max(self._nearness(year, other) for year in years)
+
+    def _nearness(self, year: int, other: date) -> float:
+        month = self.month or 1
         try:
-            named = date(year, self.month, self.day)
+            first = date(year, month, self.day or 1)
         except ValueError:
             return 0.0
-        distance = abs((other - named).days)
-        return 1.0 if distance == 0 else 0.8 if distance <= 3 else 0.4 if distance <= 15 else 0.0
+        last = first if self.day else date(year, month, monthrange(year, month)[1])
+        if other < first:
+            return 0.5 * max(0.0, 1 - (first - other).days / EARLY_DAYS)
+        return max(0.0, 1 - (other - last).days / LATE_DAYS) if other > last else 1.0
 
 
 def mentioned_dates(query: str) -> tuple[DateMention, ...]:

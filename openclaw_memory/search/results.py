@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-_COLUMNS = ("score", "citation", "snippet", "path", "start_line", "end_line", "source")
+_COLUMNS = ("score", "confidence", "citation", "snippet", "path", "start_line", "end_line", "source")
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -62,6 +62,11 @@ class SearchResults(Sequence[SearchResult]):
     def __iter__(self) -> Iterator[SearchResult]:
         return iter(self.results)
 
+    @property
+    def all_weak(self) -> bool:
+        """Whether there are results and all are weak, so that the notes may not answer."""
+        return bool(self.results) and all(result.confidence == "weak" for result in self)
+
     def explain(self) -> Explanation:
         """Return how each score came about, shown as a table in a notebook, or plotted.
 
@@ -70,7 +75,9 @@ class SearchResults(Sequence[SearchResult]):
         return explanation(self)
 
     def to_pandas(self) -> pandas.DataFrame:
-        """Return a table with one row for each result: score, citation, snippet, path, start_line, end_line, source.
+        """Return a table with one row for each result.
+
+        Its columns are score, confidence, citation, snippet, path, start_line, end_line and source.
 
         Raises:
             MissingExtraError: pandas is not installed.
@@ -81,7 +88,7 @@ class SearchResults(Sequence[SearchResult]):
 
     def __repr__(self) -> str:
         """Return the query and what was found, with a line for each result."""
-        found = [f"  {result.score:.2f} {clean_line(result.citation)}" for result in self]
+        found = [f"  {result.score:.2f} {clean_line(result.citation)}{_weak(result)}" for result in self]
         return "\n".join([f"SearchResults({self.query!r}: {self._found()})", *found])
 
     def _repr_html_(self) -> str:
@@ -89,7 +96,12 @@ class SearchResults(Sequence[SearchResult]):
 
         caption = Markup(f"{bold(self.query)}<br>{lines(self._found())}")
         rows = (
-            (number, bars(result.score, (result.score, KEYWORD_COLOUR)), code(result.citation), lines(result.snippet))
+            (
+                number,
+                bars(result.score, (result.score, KEYWORD_COLOUR)),
+                code(result.citation + _weak(result)),
+                lines(result.snippet),
+            )
             for number, result in enumerate(self, 1)
         )
         return table(caption, ("", "score", "place", "text"), rows)
@@ -101,9 +113,15 @@ class SearchResults(Sequence[SearchResult]):
         if self.filtered:
             more = f"{self.filtered} more below the minimum score of {self.min_score:g}"
             words.append(more if self else f"{more}, which min_score=0 shows")
+        if self.all_weak:
+            words.append("all weak: the notes may not answer")
         if self.stale:
             words.append("stale: the index is behind")
         return clean("; ".join([*words, *([self.reason] if self.reason else [])]))
+
+
+def _weak(result: SearchResult) -> str:
+    return " weak" if result.confidence == "weak" else ""
 
 
 _EXPLAINED_COLUMNS = ("rank", "citation", "score", "keyword", "vector", "decay", "kept")

@@ -97,7 +97,11 @@ def search(
 
 
 def _share_a_line(one: SearchResult, other: SearchResult) -> bool:
-    return one.path == other.path and one.start_line <= other.end_line and other.start_line <= one.end_line
+    return one.path == other.path and any(
+        start <= end_of_other and start_of_other <= end
+        for start, end in one.spans
+        for start_of_other, end_of_other in other.spans
+    )
 
 
 def _candidates(

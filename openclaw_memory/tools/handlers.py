@@ -31,7 +31,7 @@ from openclaw_memory.tools.visibility import (
     within,
 )
 from openclaw_memory.types import Excerpt, SearchResult, Source, Tool, ToolAnswer
-from openclaw_memory.types.files import cited
+from openclaw_memory.types.files import Span, cited
 from openclaw_memory.workspace.paths import is_transcript
 from openclaw_memory.workspace.safe_read import DEFAULT_CHARS, DEFAULT_LINES
 
@@ -46,14 +46,15 @@ _HOW_TO_CHANGE = (
     "they are now, and their hash."
 )
 
+_ALL_WEAK = "all results are weak: the memory may not answer this"
 # What a model reads of each tool, by its name.
 TOOL_DESCRIPTIONS: Mapping[str, str] = {
     "memory_search": (
         "Mandatory recall step: before answering anything about prior work, decisions, dates, people, preferences or "
         "todos, search the memory (MEMORY.md, memory/*.md, past conversations). Ask for one thing at a time, with the "
         "names and dates that it is about. Returns the best snippets with path, lines and score; use memory_get to "
-        "read what is around one. If nothing fits, try other words once; if your confidence is low after that, say "
-        f"that you checked. {_IS_DATA}"
+        "read what is around one. A result with `confidence` weak probably does not answer. If nothing fits, or all is "
+        f"weak, try other words once; after that, say that you checked and found nothing certain. {_IS_DATA}"
     ),
     "memory_get": (
         "Read lines of a memory file as they are on disk. Use it after memory_search, to pull only the lines that you "
@@ -306,12 +307,17 @@ def _search(host: Host, given: Mapping[str, Any]) -> ToolAnswer:
     shown, omitted = within(results, memory.config.recall.max_chars)
     rows = []
     for hit in shown:
-        row = {"path": hit.path, "lines": f"{hit.start_line}-{hit.end_line}", "score": round(hit.score, 3)}
-        row["snippet"] = fenced(hit.snippet, _origin(hit, audience))
+        row = {
+            "path": hit.path,
+            "lines": _lines(*hit.spans),
+            "score": round(hit.score, 3),
+            "confidence": hit.confidence,
+            "snippet": fenced(hit.snippet, _origin(hit, audience)),
+        }
         rows.append(row | _citation(hit, audience))
     data = {"status": "ok", "results": rows}
     data |= {"provider": results.provider, "model": results.model, "mode": results.mode}
-    note = results.reason or audience.unknown
+    note = results.reason or audience.unknown or (_ALL_WEAK if results.all_weak else None)
     about = {"stale": results.stale, "note": note, "filtered": results.filtered, "omitted": omitted}
     return ToolAnswer(data | _notable(about), replace(results, results=shown))
 
@@ -333,7 +339,7 @@ def _append(host: Host, given: Mapping[str, Any]) -> ToolAnswer:
     (text, redacted), (title, redacted_title) = _sanitized(given["text"]), _sanitized(given.get("title") or "")
     excerpt = host.memory.append(_checked_text(text), title=title, skip_existing=True)
     host.memory.sync_soon()
-    data = {"status": "ok", "path": excerpt.path, "lines": f"{excerpt.start_line}-{excerpt.end_line}"}
+    data = {"status": "ok", "path": excerpt.path, "lines": _lines((excerpt.start_line, excerpt.end_line))}
     about = {"existed": excerpt.existed, "redacted": redacted or redacted_title}
     return ToolAnswer(data | about | _citation(excerpt, host.audience), excerpt)
 
@@ -362,8 +368,8 @@ def _cited(given: Mapping[str, Any]) -> tuple[str, int | None, int | None]:
     place = cited(given["path"])
     if place is None or start is not None:
         return place[0] if place else given["path"], start, lines
-    path, first, last = place
-    return path, first, lines or last - first + 1
+    path, spans = place
+    return path, spans[0][0], lines or spans[-1][1] - spans[0][0] + 1
 
 
 def _sanitized(text: str) -> tuple[str, bool]:
@@ -386,6 +392,10 @@ def _checked_text(text: str) -> str:
 def _place(excerpt: Excerpt) -> dict[str, Any]:
     lines = excerpt.end_line - excerpt.start_line + 1
     return {"path": excerpt.path, "from": excerpt.start_line, "lines": lines}
+
+
+def _lines(*spans: Span) -> str:
+    return ",".join(f"{first}-{last}" for first, last in spans)
 
 
 def _citation(found: SearchResult | Excerpt, audience: Audience) -> dict[str, str]:

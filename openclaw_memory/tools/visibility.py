@@ -13,6 +13,7 @@ from openclaw_memory.errors import ConfigError, InvalidInputError, OpenClawMemor
 from openclaw_memory.flush.state import chat_type, names_one, names_several
 from openclaw_memory.text.redaction import redact
 from openclaw_memory.types import SOURCES, SearchResult, Source
+from openclaw_memory.types.files import LEFT_OUT
 from openclaw_memory.workspace.paths import (
     LOWER_CASE_NOTE,
     NOTES_FOLDER,
@@ -202,7 +203,9 @@ def found(
     def may_be_shown(hit: SearchResult) -> bool:
         if not audience.private and is_private(hit.path):
             return False
-        return hit.source != "sessions" or not all(_is_in(in_words(), line) for line in hit.snippet.splitlines())
+        return hit.source != "sessions" or not all(
+            _is_in(in_words(), line) for line in hit.snippet.splitlines() if line != LEFT_OUT.strip()
+        )
 
     source: Source | None = audience.source if audience.private else audience.source or "memory"
     wanted = validate_request(memory.config.search, query, max_results, min_score, None).max_results
@@ -250,9 +253,9 @@ def within(results: Iterable[SearchResult], max_chars: int) -> tuple[tuple[Searc
 
 
 def _cut(result: SearchResult, stop: int) -> SearchResult:
-    lines = result.snippet.count("\n") + 1
-    snippet = result.snippet[:stop]
-    # Of a transcript lines may be left out in between: its end stays where it was.
-    is_true = lines == result.end_line - result.start_line + 1
-    end = result.start_line + snippet.count("\n") if is_true else result.end_line
-    return replace(result, snippet=snippet, end_line=end)
+    runs, shown = result.snippet.split(LEFT_OUT), result.snippet[:stop].removesuffix(LEFT_OUT.rstrip()).split(LEFT_OUT)
+    # Of a transcript the snippet has not every line: its end stays where it was.
+    if [last - first for first, last in result.spans] != [run.count("\n") for run in runs]:
+        return replace(result, snippet=LEFT_OUT.join(shown))
+    spans = [*result.spans[: len(shown) - 1], (first := result.spans[len(shown) - 1][0], first + shown[-1].count("\n"))]
+    return replace(result, snippet=LEFT_OUT.join(shown), end_line=spans[-1][1], spans=tuple(spans))

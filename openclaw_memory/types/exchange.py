@@ -42,7 +42,7 @@ class Document:
     @property
     def citation(self) -> str:
         """The lines of its file that hold the text, `path#L3-L9`; "" before it is written."""
-        return citation(self.path, self.line, self.line + self.text.count("\n")) if self.line else ""
+        return citation(self.path, (self.line, self.line + self.text.count("\n"))) if self.line else ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,26 +7,28 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 Source: TypeAlias = Literal["memory", "sessions"]
+_SPANS = r"L\d{1,9}(?:-L\d{1,9})?(?:,L\d{1,9}(?:-L\d{1,9})?)*"
 # Alone, or as `recall` shows it to a model: in brackets, with digits that belong to the block.
-_CITATION = re.compile(
-    r"(?P<open>\[)?(?P<path>.+)#L(?P<start>\d{1,9})(?:-L(?P<end>\d{1,9}))?(?: [0-9a-f]{8})?(?(open)\])"
-)
+_CITATION = re.compile(rf"(?P<open>\[)?(?P<path>.+)#(?P<spans>{_SPANS})(?: [0-9a-f]{{8}})?(?(open)\])")
 SOURCES: tuple[Source, ...] = ("memory", "sessions")
+# The first and the last line of a run of lines, 1-based, both included.
+Span: TypeAlias = tuple[int, int]
+# What stands in a text in place of the lines between two spans.
+LEFT_OUT = "\n…\n"
 
 
-def citation(path: str, start_line: int, end_line: int) -> str:
-    """Return `path#L3` for one line, `path#L3-L9` for several.
+def citation(path: str, *spans: Span) -> str:
+    """Return `path#L3` for one line, `path#L3-L9` for several, `path#L3-L5,L9` where lines between are left out.
 
     Args:
         path: The path of the file.
-        start_line: The first line, 1-based.
-        end_line: The last line, included.
+        spans: The runs of lines.
     """
-    return f"{path}#L{start_line}" if end_line <= start_line else f"{path}#L{start_line}-L{end_line}"
+    return f"{path}#" + ",".join(f"L{first}" if last <= first else f"L{first}-L{last}" for first, last in spans)
 
 
-def cited(text: str) -> tuple[str, int, int] | None:
-    """Return path, first and last line of a citation, or None if the text names no lines.
+def cited(text: str) -> tuple[str, tuple[Span, ...]] | None:
+    """Return path and spans of a citation, or None if the text names no lines.
 
     No memory file has a name that ends like one.
 
@@ -36,8 +38,8 @@ def cited(text: str) -> tuple[str, int, int] | None:
     match = _CITATION.fullmatch(text.strip())
     if match is None:
         return None
-    first = int(match["start"])
-    return match["path"], first, max(first, int(match["end"] or first))
+    runs = [[int(number[1:]) for number in run.split("-")] for run in match["spans"].split(",")]
+    return match["path"], tuple((run[0], max(run)) for run in runs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +91,7 @@ class Excerpt:
 
     @property
     def citation(self) -> str:
-        return citation(self.path, self.start_line, self.end_line)
+        return citation(self.path, (self.start_line, self.end_line))
 
     def _repr_html_(self) -> str:
         from openclaw_memory.display import code, lines, table

@@ -6,25 +6,27 @@ import datetime
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from openclaw_memory.types.files import Skipped, Source, citation
+from openclaw_memory.types.files import Skipped, Source, Span, citation
 
 if TYPE_CHECKING:
     import pandas
 
 
+Confidence: TypeAlias = Literal["strong", "weak"]
+
+
 @dataclass(frozen=True, slots=True)
 class SearchResult:
-    """A contiguous run of lines that answers a query, with its place.
+    """The lines of one place in a file that answer a query.
 
-    `score` is in [0, 1]. `parts` says how it came about: the `confidence` that the notes answer the query at all times
-    the
-    `share` of this result, or `vector_score` and `text_score` if results are whole chunks. In both, `vector_share`,
-    0..1,
-    is the part of the score that comes from vectors, and `decay` what age has left of it. `SearchResults.explain()`
-    shows
-    them.
+    They are all lines from `start_line` to `end_line`, or the `spans` (first and last line of each run) of them that
+    answer best: `snippet` then has a line with `…` in place of those left out. `score` is in [0, 1]. `parts` says how
+    it came about: the `confidence` that the notes answer the query at all times the `share` of this result, or
+    `vector_score` and `text_score` if results are whole chunks. In both, `vector_share`, 0..1, is the part of the score
+    that comes from vectors, and `decay` what age has left of it. `SearchResults.explain()` shows them. A result
+    whose `confidence` is "weak" probably does not answer the query.
     """
 
     path: str
@@ -34,10 +36,17 @@ class SearchResult:
     snippet: str
     source: Source
     parts: Mapping[str, float] = field(default_factory=dict)
+    spans: tuple[Span, ...] = ()
+    confidence: Confidence = "strong"
+
+    def __post_init__(self) -> None:
+        """Fill in `spans`, the lines from the first to the last, where there are none."""
+        if not self.spans:
+            object.__setattr__(self, "spans", ((self.start_line, self.end_line),))
 
     @property
     def citation(self) -> str:
-        return citation(self.path, self.start_line, self.end_line)
+        return citation(self.path, *self.spans)
 
 
 @dataclass(frozen=True, slots=True)

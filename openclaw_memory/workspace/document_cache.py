@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
@@ -30,7 +30,7 @@ from openclaw_memory.text.front_matter import (
 )
 from openclaw_memory.text.redaction import redact
 from openclaw_memory.types import Document, Source
-from openclaw_memory.types.files import citation, cited
+from openclaw_memory.types.files import LEFT_OUT, Span, citation, cited
 from openclaw_memory.workspace.paths import DOCUMENTS_FOLDER, locate
 from openclaw_memory.workspace.safe_read import decode, read_place
 
@@ -288,23 +288,25 @@ def _is_settled(info: os.stat_result, now: int) -> bool:
     return now - last > (_TICK_NS if last % 1_000_000_000 else _COARSE_TICK_NS)
 
 
-def document_of(path: str, start: int, end: int, text: str, source: Source) -> Document:
-    """Return lines of a person's file as a document: from `start` to `end`, both counted from 1 and included."""
-    doc_id = citation(path, start, end)
+def document_of(path: str, spans: Sequence[Span], text: str, source: Source) -> Document:
+    """Return lines of a person's file as a document."""
+    doc_id, start, end = citation(path, *spans), spans[0][0], spans[-1][1]
     metadata = {"path": path, "start_line": start, "end_line": end, "source": source, "citation": doc_id}
     return Document(doc_id, text, metadata, path, line=start)
 
 
 def cited_lines(workspace: Workspace, doc_id: str) -> Document | None:
     """Return the lines that an id cites, with secrets masked; None if it is not a citation of lines that exist."""
-    if cited(doc_id) is None:
+    if (place := cited(doc_id)) is None:
         return None
     try:
-        lines = workspace.excerpt(doc_id)
+        runs = [workspace.excerpt(place[0], first, last - first + 1) for first, last in place[1]]
     except (NotFoundError, PathNotAllowedError, InvalidInputError):
         return None
-    source: Source = "sessions" if lines.path.startswith("sessions/") else "memory"
-    return document_of(lines.path, lines.start_line, lines.end_line, lines.text, source)
+    path = runs[0].path
+    source: Source = "sessions" if path.startswith("sessions/") else "memory"
+    text = LEFT_OUT.join(run.text for run in runs)
+    return document_of(path, [(run.start_line, run.end_line) for run in runs], text, source)
 
 
 def check_names_no_file(workspace: Workspace, cache: DocumentCache, doc_id: str) -> None:

@@ -212,7 +212,8 @@ class Workspace:
         """Return whole lines of a memory file.
 
         Args:
-            path: A path, or a citation such as `MEMORY.md#L3-L9` in place of a path and numbers.
+            path: A path, or a citation such as `MEMORY.md#L3-L9` in place of a path and numbers. What a citation leaves
+                out, as `MEMORY.md#L3-L5,L9` does, is returned too.
             start: The first line, 1-based; 1 by default.
             lines: How many lines; by default 120 within 12,000 characters.
 
@@ -222,7 +223,8 @@ class Workspace:
             PathNotAllowedError, UndecodableError, WorkspaceError: As `read`.
         """
         if start is None and lines is None and isinstance(path, str) and (place := lines_cited(path)):
-            path, start, lines = place[0], place[1], place[2] - place[1] + 1
+            path, spans = place
+            start, lines = spans[0][0], spans[-1][1] - spans[0][0] + 1
         name = locate(self.root, self.rules, path, self.sessions).path
         start = 1 if start is None else start
         lines = safe_read.DEFAULT_LINES if lines is None else lines

@@ -99,7 +99,7 @@ def cited(memory: Memory, hit: Any) -> Shown:
     assert not LINE_ENDS.search(hit.citation), f"the citation {hit.citation!a} is no line"
     excerpt = memory.get(hit.citation)
     yield "program", excerpt.text
-    if hit.source == "memory" and not excerpt.cut:
+    if hit.source == "memory" and not excerpt.cut and excerpt.next_start is None:
         lines = [line for line in hit.snippet.split("\n") if line.strip() and "…" not in line and "***" not in line]
         lost = [line for line in lines if line not in excerpt.text]
         assert not lost, f"{hit.citation!a} does not hold {lost[0][:80]!a}, which it is cited for"

@@ -63,10 +63,11 @@ def test_a_citation_can_be_quoted_as_it_is_shown(memory):
 @pytest.mark.parametrize(
     ("text", "place"),
     [
-        ("[draft] a.md#L3", ("[draft] a.md", 3, 3)),
-        ("memory/[x].md#L3-L4", ("memory/[x].md", 3, 4)),
-        ("[memory/[x].md#L3 0123abcd]", ("memory/[x].md", 3, 3)),
-        ("[memory/x.md#L3", ("[memory/x.md", 3, 3)),
+        ("[draft] a.md#L3", ("[draft] a.md", ((3, 3),))),
+        ("memory/[x].md#L3-L4", ("memory/[x].md", ((3, 4),))),
+        ("[memory/[x].md#L3 0123abcd]", ("memory/[x].md", ((3, 3),))),
+        ("memory/x.md#L3-L5,L9", ("memory/x.md", ((3, 5), (9, 9)))),
+        ("[memory/x.md#L3", ("[memory/x.md", ((3, 3),))),
     ],
 )
 def test_brackets_in_the_name_of_a_file_stay(text, place):

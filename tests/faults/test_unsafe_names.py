@@ -67,7 +67,7 @@ def test_every_other_name_has_a_citation_that_leads_back(notes, memory, name):
     (notes / "memory" / name).write_text("# Night\n\nThe okapi sleeps.\n", encoding="utf-8")
     assert memory.sync().skipped == ()
     (hit,) = memory.search("okapi", min_score=0)
-    assert cited(hit.citation) == (hit.path, hit.start_line, hit.end_line)
+    assert cited(hit.citation) == (hit.path, hit.spans)
     assert memory.get(hit.citation).text == hit.snippet
     get = {tool.name: tool for tool in memory_tools(memory)}["memory_get"]
     place = recall(memory, "okapi", min_score=0).splitlines()[1]

@@ -200,16 +200,19 @@ def test_a_snippet_is_the_lines_that_are_cited_and_no_two_overlap(files, config,
             results = memory.search("boiler word heading", min_score=0.0)
     seen: set[tuple[str, int]] = set()
     for result in results:
-        lines = files[result.path].split("\n")[result.start_line - 1 : result.end_line]
+        lines = files[result.path].split("\n")
+        assert (result.start_line, result.end_line) == (result.spans[0][0], result.spans[-1][1])
         assert result.snippet.strip()
-        assert result.snippet in "\n".join(lines)
         assert len(result.snippet) <= config.search.snippet_chars
-        if len("\n".join(lines)) <= config.search.snippet_chars and config.search.answer == "lines":
-            assert result.snippet == "\n".join(lines)
-        cited = {(result.path, number) for number in range(result.start_line, result.end_line + 1)}
-        if config.search.answer == "lines" and max(map(len, lines)) <= 500:  # pieces of one long line share its number
-            assert not cited & seen
-            seen |= cited
+        cited = [number for first, last in result.spans for number in range(first, last + 1)]
+        if max(len(lines[number - 1]) for number in cited) > 500:  # pieces of one long line share its number
+            continue
+        runs = ["\n".join(lines[first - 1 : last]) for first, last in result.spans]
+        assert result.snippet in "\n…\n".join(runs)
+        if config.search.answer == "lines":
+            assert result.snippet == "\n…\n".join(runs) or len(runs[0]) > config.search.snippet_chars
+            assert not {(result.path, number) for number in cited} & seen
+            seen |= {(result.path, number) for number in cited}
 
 
 def test_an_answer_in_a_long_note_is_shown_by_its_lines_alone(remember):

@@ -184,13 +184,13 @@ def test_a_code_that_stands_nowhere_speaks_against_every_line():
 
 
 def test_dates_of_the_file_agree_with_dates_of_the_question():
-    found = [*one_file("x", path="memory/2026-02-09.md"), *one_file("x", path="memory/2026-03-09.md"), *one_file("x")]
+    found = [*one_file("x", path="memory/2026-02-09.md"), *one_file("x", path="memory/2026-05-09.md"), *one_file("x")]
     assert date_matches(found, question("What happened on 2026-02-09?")).tolist() == [1.0, 0.0, 0.0]
     assert date_matches(found, question("What happened?")).tolist() == [0.0, 0.0, 0.0]
 
 
 def test_each_chunk_of_a_transcript_has_the_day_of_its_own_that_its_context_begins_with():
-    contexts = ["2026-02-09", "2026-03-09 > x", "", "no day"]
+    contexts = ["2026-02-09", "2026-05-09 > x", "", "no day"]
     chunks = [
         chunk(at, "sessions/a.jsonl", at, at * 10, "x", at, context) for at, context in enumerate(contexts, start=1)
     ]

@@ -11,7 +11,11 @@ def note(text, number=1):
 
 
 def talk(*texts):
-    return [Line("sessions/a.jsonl", "sessions", at, at * 100, text, 1) for at, text in enumerate(texts, 1)]
+    start, lines = 0, []
+    for number, text in enumerate(texts, 1):
+        lines.append(Line("sessions/a.jsonl", "sessions", number, start, text, 1))
+        start += len(text) + 1
+    return lines
 
 
 def left(written, said):
