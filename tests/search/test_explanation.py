@@ -138,7 +138,7 @@ def test_without_matplotlib_the_remedy_is_named(asked, monkeypatch):
 
 def test_an_explanation_reads_as_a_sum(asked):
     shown = repr(asked("lines").search(QUESTION).explain())
-    assert shown.startswith(f"Explanation({QUESTION!r}: threshold 0.04)\n  0.")
+    assert shown.startswith(f"Explanation({QUESTION!r}: threshold 0.06)\n  0.")
     assert " keyword + " in shown.splitlines()[1]
 
 
