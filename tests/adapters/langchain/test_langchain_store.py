@@ -383,13 +383,10 @@ def test_each_named_field_has_a_vector_of_its_own(notes):
         for name, index in (("apart", ["motto", "minutes"]), ("together", ["$"])):
             store.put(("notes", name), "a", {"motto": "A walrus sleeps on ice.", "minutes": long}, index=index)
         memory.sync()
-        found = {
-            name: memory._service.store().file_chunks(f"memory/notes/{name}/a.md") for name in ("apart", "together")
-        }
-        both = {
-            name: any("walrus" in chunk.chunk.text and "committee" in chunk.chunk.text for chunk in chunks)
-            for name, chunks in found.items()
-        }
+        both = {}
+        for path in notes.rglob("a.md"):
+            chunks = memory._service.store().file_chunks(path.relative_to(notes).as_posix())
+            both[path.parent.name] = any("walrus" in one.chunk.text and "committee" in one.chunk.text for one in chunks)
         assert both == {"apart": False, "together": True}
 
 
