@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from openclaw_memory.documents import Documents
     from openclaw_memory.search import SearchResults
+    from openclaw_memory.types.where import Where
     from openclaw_memory.workspace import Workspace
 
 __all__ = ["Backend"]
@@ -198,8 +199,10 @@ def _search(
     explain: bool = False,
     now: datetime.datetime | None = None,
     passes: Callable[[str], bool] | None = None,
+    where: Where | None = None,
 ) -> SearchResults:
     from openclaw_memory.search.query import validate_request, with_time_zone
 
     rules = validate_request(config.search, query, max_results, min_score, source)
-    return retriever.answer(query, rules, source, explain=explain, now=with_time_zone(now), passes=passes)
+    now = with_time_zone(now)
+    return retriever.answer(query, rules, source, explain=explain, now=now, passes=passes, where=where)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from openclaw_memory.search import SearchResults
     from openclaw_memory.search.prepared import Lexicon
+    from openclaw_memory.types.where import Where
     from openclaw_memory.workspace import Workspace
 
 # By embedder: the memories of many users share one.
@@ -45,6 +46,7 @@ class Retriever:
         explain: bool,
         now: datetime.datetime | None = None,
         passes: Callable[[str], bool] | None = None,
+        where: Where | None = None,
     ) -> SearchResults:
         """Return the results of a search; a damaged index is built again first."""
         from openclaw_memory.search import SearchResults
@@ -53,7 +55,9 @@ class Retriever:
             return SearchResults((), query, "keyword", "none", "", stale=True, reason=NOTHING_YET)
 
         def found(store: Store, stored: IndexMeta | None) -> SearchResults:
-            return self._results(store, stored, query, rules, source, explain=explain, now=now, passes=passes)
+            return self._results(
+                store, stored, query, rules, source, explain=explain, now=now, passes=passes, where=where
+            )
 
         results, done = self._service.reading(found)
         return self._checked(replace(results, reason=_joined(done, results.reason)))
@@ -89,6 +93,7 @@ class Retriever:
         explain: bool,
         now: datetime.datetime | None,
         passes: Callable[[str], bool] | None,
+        where: Where | None,
     ) -> SearchResults:
         """Return the results from one state of the index, built with `stored`."""
         from openclaw_memory.search.search import search
@@ -106,6 +111,7 @@ class Retriever:
             explain=explain,
             now=now,
             passes=passes,
+            where=where,
         )
         if not (results or results.filtered or store.files()):
             reason = _joined(reason, self._workspace.advice(len(self._workspace.scan().files)))

@@ -15,7 +15,7 @@ from langchain_core.vectorstores import VectorStore, VectorStoreRetriever
 from langchain_openclaw_memory._session import InSession, in_run, refuse, run_config, session_of
 from langchain_openclaw_memory.embeddings import LangChainEmbedder, OpenClawEmbeddings
 from openclaw_memory import Memory, MemoryConfig
-from openclaw_memory.documents import matching
+from openclaw_memory.documents import Documents
 from openclaw_memory.embeddings import unguarded
 from openclaw_memory.errors import ConfigError, EmbedderError, InvalidInputError, QueryError
 from openclaw_memory.runs import MemoryChoice, memory_choice
@@ -256,7 +256,7 @@ class OpenClawVectorStore(VectorStore):
         # A cosine may be below 0: without a least score there are k of k documents.
         return [one for one, cosine in near if not 0 < min_score > cosine]
 
-    def _where(self, wanted: Filter | None, source: Source | None = None) -> Callable[[Written], bool] | None:
+    def _where(self, wanted: Filter | None, source: Source | None = None) -> Documents.Filter | None:
         """Return which documents count: those that pass the filter, and that the readers of the run may be shown."""
         tests: list[Callable[[Written], bool]] = []
         shown = is_shown(self.memory, session_of(self.session_key, run_config()))
@@ -265,13 +265,12 @@ class OpenClawVectorStore(VectorStore):
         if source is not None:  # transcripts, and nothing else, are cited below `sessions/`
             tests.append(lambda one: one.path.startswith("sessions/") is (source == "sessions"))
         if isinstance(wanted, Mapping):
-            fits = matching(wanted)
-            tests.append(lambda one: fits(one.metadata))
-        elif callable(wanted):
+            return Documents.Filter(wanted, tests)
+        if callable(wanted):
             tests.append(lambda one: bool(wanted(_shown(one))))
         elif wanted is not None:
             raise QueryError(f"filter must be a mapping of metadata, or a function of a document, not {wanted!r}")
-        return (lambda one: all(test(one) for test in tests)) if tests else None
+        return Documents.Filter(tests=tests) if tests else None
 
     def as_retriever(self, **kwargs: Any) -> VectorStoreRetriever:
         """Return a retriever over this store, which reads the session of the run that it is invoked in."""

@@ -17,7 +17,7 @@ Where: TypeAlias = Callable[[Document], bool]
 _Conditions: TypeAlias = Mapping[str, Any]
 
 
-def matching(filters: MetadataFilters | None) -> Where | None:
+def matching(filters: MetadataFilters | None) -> documents.Documents.Filter | None:
     """Return whether a document passes filters, with filters in filters; None where they leave out nothing.
 
     Each means what it means in LlamaIndex's own `SimpleVectorStore`. Where that one raises, as the document's value is
@@ -31,10 +31,15 @@ def matching(filters: MetadataFilters | None) -> Where | None:
         raise QueryError(f"filters must be MetadataFilters, not {filters!r:.80}: MetadataFilters(filters=[...])")
     if filters is None or not filters.filters:
         return None
-    fits, added = documents.matching(_conditions(filters)), ADDED.intersection(names_in(filters))
+    conditions, added = _conditions(filters), ADDED.intersection(names_in(filters))
     if not added:
-        return lambda document: fits(document.metadata)
-    return lambda document: fits({**document.metadata, **{name: value_of(document, name) for name in added}})
+        return documents.Documents.Filter(conditions)
+    fits = documents.matching(conditions)
+
+    def test(document: Document) -> bool:
+        return fits({**document.metadata, **{name: value_of(document, name) for name in added}})
+
+    return documents.Documents.Filter(tests=[test])
 
 
 def names_in(filters: MetadataFilters) -> Iterator[str]:

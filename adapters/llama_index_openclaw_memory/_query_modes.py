@@ -11,6 +11,7 @@ from llama_index.core.vector_stores.types import VectorStoreQuery, VectorStoreQu
 from llama_index_openclaw_memory._filters import Where, matching
 from llama_index_openclaw_memory._nodes import source_of
 from llama_index_openclaw_memory._vector_origin import VectorOrigins
+from openclaw_memory.documents import Documents
 from openclaw_memory.errors import EmbedderError, QueryError
 from openclaw_memory.types import Document
 
@@ -54,7 +55,7 @@ def answer(
         raise QueryError(f"similarity_top_k must be a whole number of at least 0, not {k!r}")
     asked = where = _where(query)
     if is_shown is not None:
-        where = lambda document: is_shown(document.path) and (asked is None or asked(document))  # noqa: E731
+        where = (asked or Documents.Filter()).also(lambda document: is_shown(document.path))
     if k == 0:
         return []
     if (
@@ -172,15 +173,14 @@ def _vector(origins: VectorOrigins, query: VectorStoreQuery) -> Sequence[float]:
     return numbers
 
 
-def _where(query: VectorStoreQuery) -> Where | None:
+def _where(query: VectorStoreQuery) -> Documents.Filter | None:
     tests: list[Where] = []
     if node_ids := _names("node_ids", query.node_ids):
         tests.append(lambda document: document.id in node_ids)
     if doc_ids := _names("doc_ids", query.doc_ids):
         tests.append(lambda document: source_of(document) in doc_ids)
-    if (by_filters := matching(query.filters)) is not None:
-        tests.append(by_filters)
-    return (lambda document: all(test(document) for test in tests)) if tests else None
+    by_filters = matching(query.filters)
+    return (by_filters or Documents.Filter()).also(*tests) if tests else by_filters
 
 
 def _names(name: str, given: Any) -> frozenset[str]:

@@ -8,10 +8,11 @@ from copy import copy
 from dataclasses import replace
 from functools import cache, partial
 from heapq import merge
-from itertools import chain, islice
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from itertools import chain, islice, repeat
+from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypeVar
 
 from openclaw_memory._weak import weakly
+from openclaw_memory.documents.filters import DocumentFilter, UsedFilters
 from openclaw_memory.documents.places import DocumentPlaces
 from openclaw_memory.documents.validation import (
     OURS,
@@ -44,7 +45,7 @@ from openclaw_memory.errors import (
 from openclaw_memory.indexing.service import IndexService
 from openclaw_memory.text.front_matter import PART_OF
 from openclaw_memory.text.terms import query_terms
-from openclaw_memory.types import Document, Embedder, IndexMeta, Source, Store, StoredChunk, VectorSource
+from openclaw_memory.types import Document, Embedder, Hit, IndexMeta, Source, Store, StoredChunk, VectorSource
 from openclaw_memory.types.files import Span
 from openclaw_memory.workspace import Workspace, documents
 from openclaw_memory.workspace.document_cache import (
@@ -68,6 +69,7 @@ MOST_RESULTS = 1000
 
 
 _Result = TypeVar("_Result")
+_Search: TypeAlias = Callable[..., list[Hit]]  # takes how many hits are wanted, and a filter of chunks as `where`
 
 
 class DocumentFiles:
@@ -177,6 +179,8 @@ class Documents:
     own documents as it added them. `files` reads and writes documents by the paths of their files.
     """
 
+    Filter: TypeAlias = DocumentFilter  # which documents a search finds, as `where`
+
     def __init__(
         self,
         workspace: Workspace,
@@ -192,6 +196,7 @@ class Documents:
         self._vectors = DocumentVectors(workspace, self._cache, service, weakly(self._reading))
         self.files = DocumentFiles(workspace, self._cache, service)
         self._collection = ""
+        self._filters = UsedFilters()
 
     def collection(self, name: str | None) -> Self:
         """Return the documents of a collection, in `memory/notes/<name>/`: only these are found in it.
@@ -433,11 +438,20 @@ class Documents:
             all_of_them = self.iterate(where, masked=True) if min_score <= 0 and source != "sessions" else iter(())
             return [(document, 0.0) for document in islice(all_of_them, k)]
         wanted, counts, passes = min(MOST_RESULTS, k), self._counts(where), self._passing(where)
+        of_chunks, is_known = self._filters.of_chunks(where)
         while True:
-            results = self._search(query, max_results=wanted, min_score=min_score, source=source, passes=passes)
+            by_index = of_chunks if is_known else None
+            results = self._search(
+                query, max_results=wanted, min_score=min_score, source=source, passes=passes, where=by_index
+            )
             hits = ((self._found(one.path, one.spans, one.snippet, one.source), one.score) for one in results)
             found = distinct(hits, k, counts)
-            if len(found) >= k or len(results) < wanted or wanted == MOST_RESULTS:
+            if len(found) >= k:
+                break
+            if of_chunks is not None and not is_known:
+                is_known = True
+                continue
+            if len(results) < wanted or wanted == MOST_RESULTS:
                 break
             wanted = min(MOST_RESULTS, WIDER * wanted)
         if min_score > 0 or source == "sessions" or len(found) >= k:
@@ -469,10 +483,10 @@ class Documents:
         if not isinstance(query, str):
             raise QueryError(f"query must be a string, not {type(query).__name__}")
         terms = query_terms(query)
-        wanted, counts = self._at_first(k, where), self._counts(where)
+        counts, (narrowed, wanted) = self._counts(where), self._narrowing(where, k)
 
         def best(store: Store) -> list[tuple[Document, float]]:
-            by_words = partial(store.search_text, terms, source=source)
+            by_words = narrowed(partial(store.search_text, terms, source=source))
             return distinct(self._hits(stored_hits(store, by_words, wanted)), k, counts)
 
         return self._reading(best) if terms else []
@@ -505,15 +519,14 @@ class Documents:
                 vectors of a model without a name are lost.
         """
         check_k(k)
-        unit, counts = unit_of(vector), self._counts(where)
-        wanted = self._at_first(k, where)
+        unit, counts, (narrowed, wanted) = unit_of(vector), self._counts(where), self._narrowing(where, k)
         if identity is None:
-            return self._reading(lambda store: self._by_chunks(store, unit, k, counts))
+            return self._reading(lambda store: self._by_chunks(store, unit, k, counts, narrowed))
         self._vectors.take(vector_source)
 
         def search(store: Store) -> tuple[list[tuple[Document, float]], bool, bool]:
             there = store.identities()
-            found = self._by_own_vectors(store, there, unit, k, identity, counts, wanted)
+            found = self._by_own_vectors(store, there, unit, k, identity, counts, narrowed, wanted)
             is_current = self._vectors.are_current(store, (document for document, _ in found))
             return found, self._vectors.can_restore(there), is_current
 
@@ -663,11 +676,12 @@ class Documents:
         unit: Vector,
         k: int,
         where: Where | None,
+        narrowed: Callable[[_Search], _Search],
         least: float = -1.0,
         left_out: Callable[[str], bool] | None = None,
     ) -> list[tuple[Document, float]]:
         """Return the k documents with the nearest chunks, down to a cosine of `least`, without `left_out` files."""
-        hits = stored_hits(store, partial(store.search_vector, unit), WIDER * k, least)
+        hits = stored_hits(store, narrowed(partial(store.search_vector, unit)), WIDER * k, least)
         wanted = (hit for hit in hits if left_out is None or not left_out(hit[0].path))
         return distinct(self._hits(wanted), k, where)
 
@@ -679,21 +693,22 @@ class Documents:
         k: int,
         identity: str,
         where: Where,
+        narrowed: Callable[[_Search], _Search],
         wanted: int,
     ) -> list[tuple[Document, float]]:
         """Answer `vector_search` with an identity from one state of the index, whose `identities()` are `there`."""
         own = self._vectors.row_identities(there, identity)
         for name in own:
             check_question(unit, int(name.rpartition("#")[2]))
-        by_model = [stored_hits(store, partial(store.search_vector, unit, identity=name), wanted) for name in own]
-        hits = merge(*by_model, key=lambda hit: -hit[1])
+        searches = [narrowed(partial(store.search_vector, unit, identity=name)) for name in own]
+        hits = merge(*(stored_hits(store, search, wanted) for search in searches), key=lambda hit: -hit[1])
         models = self._vectors.models(identity)
         found = distinct(((self._of_models(hit.path, models), score) for hit, score in hits), k, where)
         if not _is_of(store, identity):
             return found
         least = found[-1][1] if len(found) == k else -1.0
         has_own = cache(lambda path: any(vector_of_file(store, path, name) is not None for name in own))
-        others = self._by_chunks(store, unit, k, where, least, has_own)
+        others = self._by_chunks(store, unit, k, where, narrowed, least, has_own)
         return sorted([*found, *others], key=lambda pair: -pair[1])[:k]
 
     def _of_models(self, path: str, models: Sequence[str]) -> Document | None:
@@ -720,9 +735,21 @@ class Documents:
         collection = self._collection
         return lambda one: one.collection == collection and (where is None or where(one))
 
-    def _at_first(self, k: int, where: Where | None) -> int:
-        """Return how many hits to fetch before any are looked at."""
-        return k if where is None and not self._collection else WIDER * k
+    def _narrowing(self, where: Where | None, k: int) -> tuple[Callable[[_Search], _Search], int]:
+        """Return what lets a search find only what may pass a filter, and how many hits to fetch at first.
+
+        A filter that comes for the first time is left out of the first hits: as a rule enough of them pass.
+        """
+        of_chunks, is_known = self._filters.of_chunks(where)
+
+        def narrowed(search: _Search) -> _Search:
+            if of_chunks is None:
+                return search
+            by_index: _Search = partial(search, where=of_chunks)
+            searches: Iterator[_Search] = chain([] if is_known else [search], repeat(by_index))
+            return lambda wanted: next(searches)(wanted)  # noqa: PLW0108 - each call is another search
+
+        return narrowed, k if (where is None or is_known) and not self._collection else WIDER * k
 
     def _cited(self, doc_id: str) -> Document | None:
         return None if self._collection else cited_lines(self._workspace, doc_id)

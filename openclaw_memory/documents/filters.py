@@ -2,18 +2,127 @@
 
 from __future__ import annotations
 
+import json
 import operator
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any, Self, TypeAlias
 
 from openclaw_memory.errors import QueryError
+from openclaw_memory.types import Document
+from openclaw_memory.types.where import Metadata, kind_of
+from openclaw_memory.workspace.paths import DOCUMENTS_FOLDER
 
 _Test: TypeAlias = Callable[[Any], bool]
 
+MOST_FILTERS = 1000  # that are remembered as used
+
 _JOINED: Mapping[str, Callable[[Iterable[bool]], bool]] = {"$and": all, "$or": any}
+
+
+class DocumentFilter:
+    """Which documents count: those whose metadata pass a filter, and that pass each of some tests.
+
+    Called with a document, it says whether this one does. In a large memory the filter costs less than a function that
+    does the same: the index knows most metadata.
+    """
+
+    def __init__(
+        self, metadata: Mapping[str, Any] | None = None, tests: Iterable[Callable[[Document], bool]] = ()
+    ) -> None:
+        """Join a filter and tests.
+
+        Args:
+            metadata: The filter, as `matching` takes it; None lets everything pass.
+            tests: Functions of a document.
+
+        Raises:
+            QueryError: As `matching`.
+        """
+        self._fits, self._tests = matching(metadata), tuple(tests)
+        self.of_chunks = None if metadata is None else _of_chunks(metadata, self._fits)
+
+    def also(self, *tests: Callable[[Document], bool]) -> Self:
+        """Return this filter with further tests.
+
+        Args:
+            tests: Functions of a document.
+        """
+        other = copy(self)
+        other._tests = (*self._tests, *tests)
+        return other
+
+    def __call__(self, document: Document) -> bool:
+        return self._fits(document.metadata) and all(test(document) for test in self._tests)
+
+
+@dataclass(frozen=True)
+class OfChunks:
+    """Whether a chunk can be of a document whose metadata pass a filter; equal for equal filters."""
+
+    written: str
+    names: frozenset[str] = field(compare=False)
+    fits: Callable[[Metadata], bool] = field(compare=False)
+
+    def __call__(self, path: str, metadata: Metadata) -> bool:
+        # Elsewhere files are of people, and what they say above the text is not in the index.
+        if not path.startswith(f"{DOCUMENTS_FOLDER}/"):
+            return True
+        is_known = all(metadata.get(name, "") is not None for name in self.names)
+        return not is_known or self.fits(metadata)
+
+
+class UsedFilters:
+    """The filters that were used last: to find all that pass one takes long, and pays where it comes again."""
+
+    def __init__(self) -> None:
+        self._used: dict[OfChunks, None] = {}  # the latest last
+
+    def of_chunks(self, where: Callable[[Document], bool] | None) -> tuple[OfChunks | None, bool]:
+        """Return what a filter says of chunks, if the index can be asked that, and whether it was used before."""
+        of_chunks = where.of_chunks if isinstance(where, DocumentFilter) else None
+        if of_chunks is None:
+            return None, False
+        is_known = of_chunks in self._used
+        self._used.pop(of_chunks, None)
+        self._used[of_chunks] = None
+        if len(self._used) > MOST_FILTERS:
+            self._used.pop(next(iter(self._used)), None)
+        return of_chunks, is_known
+
+
+def _of_chunks(wanted: Mapping[str, Any], fits: Callable[[Mapping[str, Any]], bool]) -> OfChunks | None:
+    """Return what a filter says of chunks; None if it cannot be written down, or has names that are not in an index."""
+    names = list(_names(wanted))
+    if not all(kind_of(name) == "text" for name in names):
+        return None
+    names += [name.partition(".")[0] for name in names]
+    try:
+        return OfChunks(json.dumps(wanted, default=_spelled), frozenset(names), fits)
+    except (TypeError, ValueError):
+        return None
+
+
+def _names(wanted: Mapping[str, Any]) -> Iterator[Any]:
+    """Yield the names of metadata in a filter."""
+    for name, operand in wanted.items():
+        if name == "$not":
+            yield from _names(operand)
+        elif name in _JOINED:
+            for part in operand:
+                yield from _names(part)
+        else:
+            yield name
+
+
+def _spelled(value: object) -> str:
+    if isinstance(value, date):
+        return repr(value)
+    raise TypeError
 
 
 def matching(wanted: Mapping[str, Any] | None) -> Callable[[Mapping[str, Any]], bool]:
@@ -39,6 +148,8 @@ def matching(wanted: Mapping[str, Any] | None) -> Callable[[Mapping[str, Any]], 
         QueryError: An operator is unknown, or does not take its operand.
     """
     tests = [_entry(str(name), name, expected) for name, expected in (wanted or {}).items()]
+    if len(tests) == 1:
+        return tests[0]
     return lambda values: all(test(values) for test in tests)
 
 
@@ -66,6 +177,8 @@ def _test(wanted: Any) -> _Test:
     if isinstance(wanted, Mapping):
         if any(str(name).startswith("$") for name in wanted):
             held = [_operator(str(name), operand) for name, operand in wanted.items()]
+            if len(held) == 1:
+                return held[0]
             return lambda value: all(test(value) for test in held)
         parts = {name: _test(part) for name, part in wanted.items()}
         return lambda value: isinstance(value, dict) and all(test(value.get(name)) for name, test in parts.items())

@@ -11,7 +11,7 @@ from openclaw_memory.types import Embedder, IndexMeta
 
 # Raise it when chunking/, text.py, redaction.py or fence.py begin to give other rows for the same file: every index is
 # then built again.
-ROWS_VERSION = 6
+ROWS_VERSION = 7
 
 
 def describe(embedder: Embedder | None, chunking: ChunkingConfig, dims: int | None = None) -> IndexMeta:

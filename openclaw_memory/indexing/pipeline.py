@@ -352,15 +352,17 @@ def rows(text: str, path: str, rules: ChunkingConfig, document: FrontMatter | No
     return _rows(pieces, path, day, vectors=vectors)
 
 
-def _metadata(document: FrontMatter) -> dict[str, Scalar]:
+def _metadata(document: FrontMatter) -> dict[str, Scalar | None]:
     """Return what the front matter of a document says under `metadata`, as far as searches can filter by it.
 
-    Nested values, long texts and secrets are left out: each chunk of the file keeps a copy.
+    Nested values, long texts and secrets are None: each chunk of the file keeps a copy.
     """
     found = document.fields.get("metadata")
     if not isinstance(found, dict):
         return {}
-    return {name: value for name, value in found.items() if kind_of(name) and kind_of(value) and _is_short(value)}
+    return {
+        name: value if kind_of(value) and _is_short(value) else None for name, value in found.items() if kind_of(name)
+    }
 
 
 def _is_short(value: Scalar) -> bool:

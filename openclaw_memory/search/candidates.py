@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from datetime import date
 
     from openclaw_memory.types import Vector
+    from openclaw_memory.types.where import Where
 
 # How many chunks keyword and vector search bring at least: more did not improve results, and each costs time.
 TEXT_HITS = 60
@@ -47,6 +48,7 @@ def request_for(
     fusion: Fusion,
     named: Callable[[str], bool] | None = None,
     passes: Callable[[str], bool] | None = None,
+    where: Where | None = None,
 ) -> CandidateRequest:
     """Return what to ask of the store for a query; without its `vector`, keywords alone.
 
@@ -58,6 +60,7 @@ def request_for(
         fusion: Picks the best chunks; see `fusion_of`.
         named: Returns whether the query names the file of a path.
         passes: Returns whether the file of a path counts; None if all do.
+        where: A filter on the metadata of chunks.
     """
     wanted = max(rules.candidates, 4 * rules.max_results)
     return CandidateRequest(
@@ -73,6 +76,7 @@ def request_for(
         choose=lambda hits: [chunk_id for one in hits for chunk_id in _wanted(one, rules, fusion)],
         named=named,
         passes=passes,
+        where=where,
     )
 
 

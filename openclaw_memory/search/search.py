@@ -17,6 +17,7 @@ from openclaw_memory.search.query import Query, parse_query, weighed
 from openclaw_memory.search.ranking import ranked, selected
 from openclaw_memory.search.results import SearchResults
 from openclaw_memory.types import Candidates, Embedder, SearchResult, Source, Store
+from openclaw_memory.types.where import Where
 
 
 def search(
@@ -32,6 +33,7 @@ def search(
     now: datetime | None = None,
     explain: bool = False,
     passes: Callable[[str], bool] | None = None,
+    where: Where | None = None,
 ) -> SearchResults:
     """Return the results for `query`, best first; none for a blank query.
 
@@ -49,13 +51,14 @@ def search(
         now: The moment, with a time zone, from which the age of a note is counted.
         explain: Whether the `parts` of a result hold every feature of its best line.
         passes: Returns whether the file of a path counts; None if all do.
+        where: A filter on the metadata of chunks.
 
     Returns:
         At most `rules.max_results` results.
     """
     parsed = parse_query(query)
     fusion = fusion_of(parsed, rules)
-    found, reason = _candidates(parsed, store, embedder, rules, source, fusion, passes)
+    found, reason = _candidates(parsed, store, embedder, rules, source, fusion, passes, where)
     parsed = weighed(parsed, found.frequencies, found.chunk_count)
     chunks = {stored.id: stored for stored in found.chunks}
     candidates = [candidate for hits in found.hits for candidate in fuse(hits, chunks, fusion)]
@@ -112,6 +115,7 @@ def _candidates(
     source: Source | None,
     fusion: Fusion,
     passes: Callable[[str], bool] | None,
+    where: Where | None,
 ) -> tuple[Candidates, str | None]:
     """Return what the store found, and why keywords alone were searched where the embedder failed."""
     named = file_matcher(query.text)
@@ -119,7 +123,7 @@ def _candidates(
         vector = None
         if query.terms and embedder is not None and (vector := embedder.embed_query(query.text)) is None:
             raise EmbedderError(f"{embedder.provider} {embedder.model} returned None instead of a vector for the query")
-        return store.candidates(request_for(query, vector, rules, source, fusion, named, passes)), None
+        return store.candidates(request_for(query, vector, rules, source, fusion, named, passes, where)), None
     except EmbedderError as error:
-        found = store.candidates(request_for(query, None, rules, source, fusion, named, passes))
+        found = store.candidates(request_for(query, None, rules, source, fusion, named, passes, where))
         return found, f"the embedder failed, so keywords alone were searched: {error}"

@@ -28,6 +28,10 @@ ADD = "INSERT INTO document_vectors (file_id, model_id, key) SELECT id, ?, ? FRO
 REMOVE = "DELETE FROM document_vectors WHERE file_id IN (SELECT id FROM files WHERE path = ?) RETURNING id"
 # Keys of vectors may be stored cut short: a row keeps all of its key, whatever their width comes to be.
 JOIN = "vectors.model_id = document_vectors.model_id AND vectors.key = substr(document_vectors.key, 1, ?1)"
+FIRST_CHUNKS = """
+SELECT document_vectors.id, (SELECT min(id) FROM chunks WHERE chunks.file_id = document_vectors.file_id)
+FROM document_vectors WHERE model_id = ?
+"""
 COUNTS = f"""
 SELECT identity, count(*), count(vectors.id) FROM document_vectors
 JOIN models ON models.id = document_vectors.model_id LEFT JOIN vectors ON {JOIN}
@@ -87,16 +91,24 @@ def identities(db: apsw.Connection, cache: Cache) -> Mapping[str, tuple[int, int
 
 
 def nearest(
-    db: apsw.Connection, cache: Cache, vector: Vector, k: int, source: Source | None, identity: str
+    db: apsw.Connection,
+    cache: Cache,
+    vector: Vector,
+    k: int,
+    source: Source | None,
+    identity: str,
+    passing: frozenset[int] | None = None,
 ) -> list[Hit]:
     """Return the k rows of an identity with the highest cosine, best first; a vector of zeros has the cosine 0.
+
+    A row counts if the first chunk of its file is among those `passing` a filter, or the file has no chunk.
 
     Raises:
         EmbedderError: The vector has other dimensions than the rows, or holds a NaN.
     """
     import numpy as np
 
-    from openclaw_memory.store.vectors import checked, page
+    from openclaw_memory.store.vectors import checked, page, products
 
     model_id, dims = vector_cache.model(db, identity) or (0, None)
     if dims is None or k < 1:
@@ -104,18 +116,27 @@ def nearest(
     asked = checked(vector, dims)
 
     def read() -> Any:
-        return page(fetch(db, ALL, (vector_cache.key_width(db), model_id, source)), len(asked))
+        ids, matrix = page(fetch(db, ALL, (vector_cache.key_width(db), model_id, source)), len(asked))
+        return np.array(ids, np.int64), matrix
 
-    ids, matrix = _cached(db, cache, (identity, source), read, ([], None))
-    if not ids:
+    def by_first_chunk() -> tuple[dict[int, int], list[int]]:
+        found = fetch(db, FIRST_CHUNKS, (model_id,))
+        return {first: row for row, first in found if first}, [row for row, first in found if not first]
+
+    ids, matrix = _cached(db, cache, (identity, source), read, ((), None))
+    if not len(ids):
         return []
     with np.errstate(invalid="ignore"):  # OpenBLAS sets the flag for lanes past the end of a short vector
-        scores = matrix @ asked
+        scores = products(matrix, asked)
+    if passing is not None:
+        rows, without = _cached(db, cache, (identity, "by first chunk"), by_first_chunk, ({}, []))
+        counted = np.isin(ids, [*(rows[one] for one in passing if one in rows), *without])
+        ids, scores = ids[counted], scores[counted]
     top = np.arange(len(ids))
     if k < len(ids):  # all that are as near as the k-th: equal ones in the order of their ids
         top = np.flatnonzero(scores >= np.partition(scores, len(ids) - k)[len(ids) - k])
     best = top[np.argsort(-scores[top], kind="stable")][:k]
-    return [Hit(-ids[at], min(1.0, max(-1.0, float(scores[at])))) for at in best.tolist()]
+    return [Hit(-int(ids[at]), min(1.0, max(-1.0, float(scores[at])))) for at in best.tolist()]
 
 
 def vectors(db: apsw.Connection, ids: Iterable[int]) -> Mapping[int, Vector]:

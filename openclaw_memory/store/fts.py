@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
+from itertools import islice
 from string import ascii_lowercase, ascii_uppercase
 from typing import TYPE_CHECKING, Literal
 
 from openclaw_memory.store.connection import fetch
-from openclaw_memory.store.rows import where_sql
 from openclaw_memory.text.terms import MAX_TERM_CHARS
 from openclaw_memory.types import Hit, Source
-from openclaw_memory.types.where import Where, conditions
 
 if TYPE_CHECKING:
     import apsw
@@ -27,10 +26,10 @@ RANKED = f"""
 SELECT chunk_terms.rowid, -bm25(chunk_terms, 1.0, {CONTEXT_WEIGHT}) AS score FROM chunk_terms
 WHERE chunk_terms MATCH ? ORDER BY score DESC, chunk_terms.rowid LIMIT ?
 """
-FILTERED = f"""
+OF_SOURCE = f"""
 SELECT chunk_terms.rowid, -bm25(chunk_terms, 1.0, {CONTEXT_WEIGHT}) AS score FROM chunk_terms
 CROSS JOIN chunks ON chunks.id = chunk_terms.rowid CROSS JOIN files ON files.id = chunks.file_id
-WHERE chunk_terms MATCH ? AND (? IS NULL OR files.source = ?) {{where}} ORDER BY score DESC, chunk_terms.rowid LIMIT ?
+WHERE chunk_terms MATCH ? AND files.source = ? ORDER BY score DESC, chunk_terms.rowid LIMIT ?
 """
 
 # For each term one seek: the cross join keeps SQLite from reading all terms instead.
@@ -48,20 +47,20 @@ def search(
     k: int,
     match: Literal["any", "all"],
     source: Source | None,
-    where: Where | None = None,
+    passing: frozenset[int] | None = None,
 ) -> list[Hit]:
-    """Return the k best chunks, best first; equal scores in order of id."""
+    """Return the k best chunks, of those `passing` a filter if there is one; best first, equal scores by id."""
     asked = _usable(terms)[:MAX_TERMS]
     if not asked or k < 1:
         return []
     if source is not None and not fetch(db, "SELECT 1 FROM files WHERE source <> ? LIMIT 1", (source,)):
         source = None
     if match == "all":
-        return _ranked(db, " AND ".join(map(_quoted, asked)), k, source, where)
+        return _ranked(db, " AND ".join(map(_quoted, asked)), k, source, passing)
     telling = _telling(db, asked)
-    hits = _ranked(db, " OR ".join(map(_quoted, telling)), k, source, where) if telling else []
+    hits = _ranked(db, " OR ".join(map(_quoted, telling)), k, source, passing) if telling else []
     if len(hits) < k and len(telling) < len(asked):
-        hits = _ranked(db, " OR ".join(map(_quoted, asked)), k, source, where)
+        hits = _ranked(db, " OR ".join(map(_quoted, asked)), k, source, passing)
     return hits
 
 
@@ -81,13 +80,13 @@ def merge(db: apsw.Connection) -> None:
     db.execute("INSERT INTO chunk_terms (chunk_terms) VALUES ('optimize')")
 
 
-def _ranked(db: apsw.Connection, expression: str, k: int, source: Source | None, where: Where | None) -> list[Hit]:
-    if source is None and not where:
-        rows = fetch(db, RANKED, (expression, k))
-    else:
-        sql, values = where_sql(conditions(where))
-        rows = fetch(db, FILTERED.format(where=sql), (expression, source, source, *values, k))
-    return [Hit(*row) for row in rows]
+def _ranked(
+    db: apsw.Connection, expression: str, k: int, source: Source | None, passing: frozenset[int] | None
+) -> list[Hit]:
+    statement, values = (RANKED, ()) if source is None else (OF_SOURCE, (source,))
+    # With a filter all matches are ranked: those that pass may come late.
+    rows = fetch(db, statement, (expression, *values, k if passing is None else -1))
+    return [Hit(*row) for row in islice((row for row in rows if passing is None or row[0] in passing), k)]
 
 
 def _telling(db: apsw.Connection, terms: Sequence[str]) -> list[str]:

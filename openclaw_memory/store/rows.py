@@ -16,7 +16,7 @@ from openclaw_memory.store.schema import CHUNK_IDS, SCHEMA_VERSION, make_documen
 from openclaw_memory.store.secret import secret
 from openclaw_memory.store.signature import ROW as SIGNATURE
 from openclaw_memory.types import SOURCES, Chunk, ChunkRow, FileRecord, IndexMeta, StoredChunk
-from openclaw_memory.types.where import ORDERED, Condition, Scalar
+from openclaw_memory.types.where import Metadata
 
 if TYPE_CHECKING:
     import apsw
@@ -50,17 +50,6 @@ SELECT {COLUMNS} FROM json_each(?) AS wanted
 CROSS JOIN chunks ON chunks.id = wanted.value
 LEFT JOIN files ON files.id = chunks.file_id ORDER BY chunks.id
 """
-# A number is bound as JSON, so that SQLite reads it as it reads those in the metadata.
-FIELD = """
-AND EXISTS (SELECT 1 FROM json_each(chunks.metadata) AS field WHERE field.key = ? AND field.type IN ({{types}})
-AND field.atom {compared})
-"""
-CONDITIONS = {
-    **{sign: FIELD.format(compared=f"{sign} (SELECT atom FROM json_each(?))") for sign in ORDERED},
-    "in": FIELD.format(compared="IN (SELECT atom FROM json_each(?))"),
-    "not in": FIELD.format(compared="NOT IN (SELECT atom FROM json_each(?))"),
-}
-JSON_TYPES = {"text": "'text'", "number": "'integer', 'real'", "bool": "'true', 'false'"}
 ADD_FILE = f"INSERT INTO files ({', '.join(FILE_COLUMNS)}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 STAMP = """
 UPDATE files SET hash = ?3, size = ?4, mtime_ns = ?5, inode = ?6, checked_ns = ?7, lacks = ?8, ctime_ns = ?9
@@ -396,11 +385,11 @@ def checksum(keyed: blake2b, stored: StoredChunk, metadata: str | None) -> int:
 
 def stored_chunk(row: tuple[Any, ...]) -> StoredChunk:
     """Return the chunk of a row of `COLUMNS`, ordinal, metadata and checksum."""
-    chunk = Chunk(row[3], row[4], row[5], row[6], row[7], row[8], _metadata(row[10]))
+    chunk = Chunk(row[3], row[4], row[5], row[6], row[7], row[8], metadata_in(row[10]))
     return StoredChunk(row[0], row[1], row[2], chunk, row[9])
 
 
-def _metadata(written: Any) -> dict[str, Scalar]:
+def metadata_in(written: Any) -> Metadata:
     """Return the metadata of a row; none where it cannot be read, which its checksum then shows."""
     if written is None:
         return {}
@@ -409,15 +398,6 @@ def _metadata(written: Any) -> dict[str, Scalar]:
     except (TypeError, ValueError):
         return {}
     return found if isinstance(found, dict) else {}
-
-
-def where_sql(wanted: Sequence[Condition]) -> tuple[str, list[str]]:
-    """Return conditions on the metadata of chunks as SQL, to be added to others, and its bindings."""
-    bindings: list[str] = []
-    for one in wanted:
-        several = one.operator in {"in", "not in"}
-        bindings += [one.field, json.dumps(one.values if several else one.values[0], ensure_ascii=False)]
-    return "".join(CONDITIONS[one.operator].format(types=JSON_TYPES[one.kind]) for one in wanted), bindings
 
 
 def checked(db: apsw.Connection, rows: Iterable[tuple[Any, ...]]) -> Iterator[StoredChunk]:

@@ -22,7 +22,18 @@ from openclaw_memory.errors import (
     SyncBusyError,
     remedy,
 )
-from openclaw_memory.store import document_rows, erasure, fts, integrity, rows, schema, shadow, signature, vector_cache
+from openclaw_memory.store import (
+    document_rows,
+    erasure,
+    fts,
+    integrity,
+    passing,
+    rows,
+    schema,
+    shadow,
+    signature,
+    vector_cache,
+)
 from openclaw_memory.store.connection import (
     COMPANIONS,
     IN_MEMORY,
@@ -111,6 +122,7 @@ class SqliteStore:
         )
         self._has_replaced = False
         self._document_cache: document_rows.Cache = {}
+        self._passing_cache: passing.Cache = {}
 
     @classmethod
     def open(cls, path: str | os.PathLike[str], *, read_only: bool = False, vector_extension: bool = True) -> Self:
@@ -267,7 +279,7 @@ class SqliteStore:
             raise damaged(self.path, "; ".join(problems))
         built = self._of(shadow.copied(self._connections, self._extension[0]))
         try:
-            built._document_cache = {}
+            built._document_cache, built._passing_cache = {}, {}
             name = None if keep_rows else built._reset(meta)
         except BaseException:
             shadow.remove(built._connections)
@@ -470,7 +482,7 @@ class SqliteStore:
     ) -> list[Hit]:
         """Return the k best chunks by BM25 over segmented terms, of which the first 64 count."""
         with self._connections.read() as db:
-            return fts.search(db, terms, k, match, source, where)
+            return fts.search(db, terms, k, match, source, self._passing(db, where))
 
     def search_vector(
         self,
@@ -483,18 +495,21 @@ class SqliteStore:
     ) -> list[Hit]:
         """Return the k chunks nearest to a unit vector by exact cosine; with an `identity`, the rows of that model.
 
+        A row passes `where` as the first chunk of its file does, or if that has none.
+
         Raises:
             EmbedderError: The vector has other dimensions than the index, or those rows, or holds a NaN.
         """
         from openclaw_memory.store import vectors
 
         with self._connections.read() as db:
+            ids = self._passing(db, where)
             if identity is not None:
-                return document_rows.nearest(db, self._document_cache, vector, k, source, identity)
+                return document_rows.nearest(db, self._document_cache, vector, k, source, identity, ids)
             dims = _dims(db)
             if dims is None:
                 return []
-            return vectors.nearest(db, vector, dims, k, source, where, use_codes=self._vector_error is None)
+            return vectors.nearest(db, vector, dims, k, source, ids, use_codes=self._vector_error is None)
 
     def vectors(self, chunk_ids: Sequence[int]) -> Mapping[int, Vector]:
         """Return the vectors of these chunks, each of shape (dims,); chunks without a vector are left out."""
@@ -613,6 +628,11 @@ class SqliteStore:
         """Release the index. Calling it twice is allowed; work under way in other threads ends first."""
         self._connections.close()
         self._document_cache.clear()
+        self._passing_cache.clear()
+
+    def _passing(self, db: apsw.Connection, where: Where | None) -> frozenset[int] | None:
+        """Return the ids of the chunks that pass a filter; None without one."""
+        return passing.ids_of(db, self._passing_cache, where) if where else None
 
     def _pinned(self, db: apsw.Connection) -> Self:
         """Return this store as it is in the read transaction of one connection."""

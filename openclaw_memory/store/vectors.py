@@ -14,10 +14,8 @@ import numpy as np
 
 from openclaw_memory.errors import EmbedderError
 from openclaw_memory.store.connection import fetch
-from openclaw_memory.store.rows import where_sql
 from openclaw_memory.store.vector_cache import as_json
 from openclaw_memory.types import Hit, Source
-from openclaw_memory.types.where import Where, conditions
 
 if TYPE_CHECKING:
     from openclaw_memory.types import Matrix, Vector
@@ -25,6 +23,8 @@ if TYPE_CHECKING:
     Page: TypeAlias = tuple[list[int], Matrix]  # chunk ids, and their vectors in the same order
 
 CODES_DIMS = "chunk_vectors_dims"  # the row of meta that says that chunk_vectors matches chunks
+# OpenBLAS leaves a product of this many numbers to one thread: others would go on spinning, and double the CPU time.
+PRODUCT_SIZE = 1 << 17
 SCAN_ROWS = 4096  # bounds the memory of a scan: 4 MiB at 256 dimensions, 24 MiB at 1,536
 LARGEST = 1e18  # the product of two such components is beyond float32; those of a unit vector are within 1
 VEC0_MAX_K = 4096  # sqlite-vec's own limit
@@ -36,6 +36,10 @@ CODE_MAX = 127
 # More candidates than asked for make up for the rounding: with 32, nothing was lost among 100,000 chunks (recall@50).
 # vec0 chooses the k nearest in time rows x k, so that small indexes can afford a slack that leaves nothing to chance.
 MIN_SLACK, MAX_SLACK, SLACK_ROWS = 32, 128, 300_000
+# With a filter so many times as many codes are fetched as would be enough if the chunks that pass were spread evenly;
+# or the vectors of these chunks alone are read, where that is sooner: among 10,000 chunks of 256 dimensions one vector
+# took 2 us to read, and vec0 1.3 ms and 13 us for each code that was fetched.
+EVEN, SHARE_READ, SHARE_READ_BY_CODE = 1.25, 0.07, 0.0007
 
 MODELS = "SELECT id, dims FROM models"
 # By the plus sign, SQLite reads them by their ids, and not by the index of keys.
@@ -66,7 +70,7 @@ CROSS JOIN files ON files.id = chunks.file_id
 EMBEDDING_PAGE = """
 SELECT chunks.id, vectors.embedding, files.source FROM chunks
 JOIN vectors ON vectors.id = chunks.vector_id JOIN files ON files.id = chunks.file_id
-WHERE chunks.id > ? AND (? IS NULL OR files.source = ?) {where} ORDER BY chunks.id LIMIT ?
+WHERE chunks.id > ? AND (? IS NULL OR files.source = ?) ORDER BY chunks.id LIMIT ?
 """
 
 
@@ -76,28 +80,44 @@ def nearest(
     dims: int,
     k: int,
     source: Source | None,
-    where: Where | None = None,
+    passing: frozenset[int] | None = None,
     *,
     use_codes: bool,
 ) -> list[Hit]:
     """Return the k chunks of the highest cosine, best first; equal scores in order of id.
 
-    A zero vector has no neighbours. With `where`, the vectors of all matching chunks are compared.
+    A zero vector has no neighbours. With a set of ids `passing` a filter, other chunks are left out.
     """
     query = checked(vector, dims)
     if k < 1 or not query.any():
         return []
-    wanted = k + _slack(db)
-    if use_codes and not where and wanted <= VEC0_MAX_K and codes_match(db, dims):
-        pages: Iterable[Page] = [_candidate_page(db, query, wanted, source, dims)]
-    else:
-        pages = (page(rows, dims) for rows in _row_pages(db, source, where))
+    ((count,),) = fetch(db, "SELECT count(*) FROM chunks")
+    wanted = enough = k + int(min(MAX_SLACK, max(MIN_SLACK, SLACK_ROWS // max(1, count))))
+    if passing is not None:
+        wanted = int(EVEN * enough * max(1.0, count / max(1, len(passing))))
+    reads_all = passing is not None and len(passing) <= count * (SHARE_READ + SHARE_READ_BY_CODE * wanted)
+    pages: Iterable[Page] | None = None
+    if use_codes and not reads_all and wanted <= VEC0_MAX_K and codes_match(db, dims):
+        near = _candidates(db, query, wanted, source)
+        ids = near if passing is None else [one for one in near if one in passing][:enough]
+        if passing is None or len(ids) == enough or len(near) < wanted:
+            pages = [_candidate_page(db, ids, dims)]
+    if pages is None:
+        found = _row_pages(db, source) if passing is None else _pages_of(db, passing, source)
+        pages = (page(rows, dims) for rows in found)
     best: list[Hit] = []
     for ids, matrix in pages:
-        scores = np.clip(matrix @ query, -1, 1)
+        scores = np.clip(products(matrix, query), -1, 1)
         best += [Hit(ids[row], float(scores[row])) for row in np.argsort(-scores, kind="stable")[:k].tolist()]
         best = sorted(best, key=lambda hit: (-hit.score, hit.chunk_id))[:k]
     return best
+
+
+def products(matrix: Matrix, vector: Vector) -> Vector:
+    """Return the products of the rows of a matrix, shape (n, dims), with a vector, shape (dims,)."""
+    step = max(1, PRODUCT_SIZE // max(1, len(vector)))
+    parts = [matrix[at : at + step] @ vector for at in range(0, max(1, len(matrix)), step)]
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
 def of_chunks(db: apsw.Connection, dims: int, ids: Iterable[int]) -> Mapping[int, Vector]:
@@ -273,22 +293,16 @@ def _candidates(db: apsw.Connection, query: Vector, k: int, source: Source | Non
     return [chunk_id for (chunk_id,) in rows]
 
 
-def _candidate_page(db: apsw.Connection, query: Vector, k: int, source: Source | None, dims: int) -> Page:
+def _candidate_page(db: apsw.Connection, candidates: Sequence[int], dims: int) -> Page:
     """Return the vectors of the candidates.
 
     Raises:
         apsw.CorruptError: Codes and chunks do not match.
     """
-    candidates = _candidates(db, query, k, source)
     page = _chosen(db, candidates, dims)
     if len(page[0]) != len(set(candidates)):
         raise apsw.CorruptError("sqlite-vec: there are codes of chunks that do not exist, or have no vector")
     return page
-
-
-def _slack(db: apsw.Connection) -> int:
-    ((rows,),) = fetch(db, "SELECT count(*) FROM chunks")
-    return int(min(MAX_SLACK, max(MIN_SLACK, SLACK_ROWS // max(1, rows))))
 
 
 # --- exact vectors -----------------------------------------------------------------------------------------------
@@ -298,14 +312,18 @@ def _chosen(db: apsw.Connection, ids: Iterable[int], dims: int) -> Page:
     return page(fetch(db, EMBEDDINGS, (as_json(ids),)), dims)
 
 
-def _row_pages(
-    db: apsw.Connection, source: Source | None, where: Where | None = None
-) -> Iterator[list[tuple[Any, ...]]]:
+def _pages_of(db: apsw.Connection, ids: Iterable[int], source: Source | None) -> Iterator[list[tuple[Any, ...]]]:
+    """Yield rows (chunk id, embedding, source) of those of these chunks that have a vector, by ascending id."""
+    wanted = sorted(ids)
+    for first in range(0, len(wanted), SCAN_ROWS):
+        rows = fetch(db, EMBEDDINGS_WITH_SOURCE, (as_json(wanted[first : first + SCAN_ROWS]),))
+        yield [row for row in rows if source in {None, row[2]}]
+
+
+def _row_pages(db: apsw.Connection, source: Source | None) -> Iterator[list[tuple[Any, ...]]]:
     """Yield rows (chunk id, embedding, source) of all chunks that have a vector, in ascending order of id."""
     last = 0
-    sql, values = where_sql(conditions(where))
-    statement = EMBEDDING_PAGE.format(where=sql)
-    while rows := fetch(db, statement, (last, source, source, *values, SCAN_ROWS)):
+    while rows := fetch(db, EMBEDDING_PAGE, (last, source, source, SCAN_ROWS)):
         yield rows
         last = _after(last, rows)
 

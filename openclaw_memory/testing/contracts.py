@@ -272,6 +272,7 @@ def _check_where(store: Store) -> None:
         ({"kind": "note"}, [0, 1, 2, 3]),
         ({"kind": "note", "year": "2001"}, [3]),
         ({"other": 1}, []),
+        (lambda path, metadata: path == "memory/dated.md" and metadata.get("year") in {"2001", None}, [3, 4]),
     ]
     for where, places in cases:
         found = store.candidates(CandidateRequest(["every"], vectors[0], where=where)).hits
@@ -281,6 +282,16 @@ def _check_where(store: Store) -> None:
         assert [{hit.chunk_id for hit in hits} for hits in both] == [ids, ids], (
             f"where={where} must filter both searches"
         )
+    store.add_vectors([_made_key(9)], vectors[:1], "other")
+    without = replace(_made_row(9, "", key=_made_key(9)), identity="other")
+    store.replace_files(
+        [(_made_record("memory/dated.md"), [rows[0], without]), (_made_record("memory/bare.md"), [without])]
+    )
+    by_rows = [store.search_vector(vectors[0], 99, identity="other", where={"year": year}) for year in (1999, 2001)]
+    paths = [{stored.path for stored in store.chunks(hit.chunk_id for hit in hits)} for hits in by_rows]
+    assert paths == [{"memory/dated.md", "memory/bare.md"}, {"memory/bare.md"}], (
+        "a row with an identity must pass as the first chunk of its file does, or if that has none"
+    )
 
 
 def _check_text(store: Store) -> None:

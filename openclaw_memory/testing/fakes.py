@@ -34,7 +34,7 @@ from openclaw_memory.types import (
     Where,
     gather_candidates,
 )
-from openclaw_memory.types.where import conditions, matches
+from openclaw_memory.types.where import chunk_test
 
 CONTEXT_WEIGHT = 0.5  # a word of the heading says less about a chunk than a word of its text
 K1, B = 1.2, 0.75  # the usual constants of BM25
@@ -335,7 +335,7 @@ class InMemoryStore:
         }
         average = sum(one.length for one in chunks) / len(chunks) or 1
         hits = []
-        for one in _filtered(chunks, source, where):
+        for one in _filtered(self.state, chunks, source, where):
             found = [term for term in wanted if term in one.counts]
             if not found or (match == "all" and len(found) < len(wanted)):
                 continue
@@ -362,7 +362,7 @@ class InMemoryStore:
             return []
         if query.shape != (dims,) or not np.isfinite(query).all():
             raise EmbedderError(f"a finite query vector of {dims} dimensions is wanted, not one of shape {query.shape}")
-        rows = _filtered(state.rows(identity), source, where)
+        rows = _filtered(state, state.rows(identity), source, where)
         found = {one.stored.id: own for one in rows if (own := state.vector(one.row)) is not None}
         if not found or k < 1 or not (identity or query.any()):
             return []
@@ -479,9 +479,12 @@ class _Build:
         """Do nothing: what was built of a first index stays, and the next build goes on from there."""
 
 
-def _filtered(entries: Iterable[Entry], source: Source | None, where: Where | None) -> Iterator[Entry]:
-    """Return the rows of one source whose metadata meets a filter."""
-    wanted = conditions(where)
+def _filtered(state: State, entries: Iterable[Entry], source: Source | None, where: Where | None) -> Iterator[Entry]:
+    """Return the rows of one source that pass a filter."""
+    test = chunk_test(where or {})
+    first = {one.stored.path: one.row.chunk.metadata for one in reversed(state.rows())}
     for one in entries:
-        if source in {None, one.stored.source} and matches(one.row.chunk.metadata, wanted):
+        path, chunk = one.stored.path, one.row.chunk
+        metadata = chunk.metadata if one.row.identity is None else first.get(path)
+        if source in {None, one.stored.source} and (metadata is None or test(path, metadata)):
             yield one

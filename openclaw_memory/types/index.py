@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from openclaw_memory.types.files import Source
-from openclaw_memory.types.where import Scalar, Where
+from openclaw_memory.types.where import Metadata, Where
 
 if TYPE_CHECKING:
     import numpy as np
@@ -32,7 +32,7 @@ class Chunk:
         context: What the lines themselves do not say (file date, title, heading path). It is embedded and indexed with
             the text, and never shown as part of it.
         section: The first line of its section, 0 if sections are not distinguished. A result never spans two sections.
-        metadata: The fields that searches can filter by.
+        metadata: The fields that searches can filter by; None for a value that they cannot.
     """
 
     start_line: int
@@ -41,7 +41,7 @@ class Chunk:
     text: str
     context: str = ""
     section: int = 0
-    metadata: Mapping[str, Scalar] = field(default_factory=dict, hash=False)
+    metadata: Metadata = field(default_factory=dict, hash=False)
 
     @property
     def embedding_text(self) -> str:

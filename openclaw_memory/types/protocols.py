@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
-from itertools import islice
 from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
@@ -281,7 +280,8 @@ class Store(Protocol):
             k: How many chunks at most.
             source: The one source to search, or None for all.
             identity: Search the rows stored under this identity instead of the chunks.
-            where: A filter on `Chunk.metadata`.
+            where: A filter on `Chunk.metadata`. A row with an identity passes if the first chunk of its file does, or
+                the file has no chunk.
 
         Raises:
             EmbedderError: The vector does not fit the index.
@@ -409,17 +409,17 @@ def gather_candidates(
     """
     from openclaw_memory.types.files import SOURCES
     from openclaw_memory.types.index import Candidates
-    from openclaw_memory.types.where import conditions, matches
+    from openclaw_memory.types.where import chunk_test
 
     held: list[Source] = [source for source in SOURCES if source in set(sources)]
     # One source alone needs no filter, which costs time.
     wanted: Sequence[Source | None] = held if request.source is None and len(held) > 1 else [request.source]
     paths_of = paths_of or (lambda ids: {stored.id: stored.path for stored in store.chunks(ids)})
     hits = [_hits(store, request, source, paths_of) for source in wanted] if request.terms else []
-    filters, passes = conditions(request.where), request.passes or bool
+    test, passes = chunk_test(request.where or {}), request.passes or bool
     named_paths = [path for path in paths() if request.named(path) and passes(path)] if request.named else []
     files = [store.file_chunks(path) for path in named_paths]
-    named = [file for file in files if all(matches(stored.chunk.metadata, filters) for stored in file)]
+    named = [file for file in files if all(test(stored.path, stored.chunk.metadata) for stored in file)]
     return Candidates(hits, store.chunks(request.choose(hits)), frequencies, chunk_count, named)
 
 
@@ -441,9 +441,15 @@ def _hits(
     def passing(search: Callable[[int], list[Hit]], k: int, wider: int) -> list[Hit]:
         if passes is None:
             return search(k)
-        found = search(wider * k)
+        if where:  # which most of what `passes` refuses has not passed
+            found = counted(search(k))
+            if len(found) == k:
+                return found
+        return counted(search(wider * k))[:k]
+
+    def counted(found: list[Hit]) -> list[Hit]:
         paths = paths_of([hit.chunk_id for hit in found])
-        return list(islice((hit for hit in found if passes(paths.get(hit.chunk_id, ""))), k))
+        return [hit for hit in found if passes is None or passes(paths.get(hit.chunk_id, ""))]
 
     def by_words(match: Literal["any", "all"]) -> list[Hit]:
         search = partial(store.search_text, request.terms, match=match, source=source, where=where)

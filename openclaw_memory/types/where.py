@@ -1,16 +1,21 @@
-"""Filters on the metadata of chunks: field -> value, or field -> (operator, value)."""
+"""Filters on the metadata of chunks: field -> value, or field -> (operator, value); or a function."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
 from openclaw_memory.errors import QueryError
 
 Scalar: TypeAlias = str | int | float | bool
+Metadata: TypeAlias = Mapping[str, Scalar | None]  # None for a value that a store does not keep
+# Says by the path of its file and its metadata whether a chunk counts. It is hashable, and what it says never changes:
+# a store may remember it for equal ones.
+ChunkTest: TypeAlias = Callable[[str, Metadata], bool]
 # A value means equality; else one of OPERATORS and a value, which for "in" and "not in" is a sequence of values.
-Where: TypeAlias = Mapping[str, Scalar | tuple[str, Scalar | Sequence[Scalar]]]
+Where: TypeAlias = Mapping[str, Scalar | tuple[str, Scalar | Sequence[Scalar]]] | ChunkTest
 
 OPERATORS = ("=", "!=", "in", "not in", "<", "<=", ">", ">=")
 ORDERED = ("<", "<=", ">", ">=")
@@ -18,7 +23,7 @@ LARGEST = 2**63  # whole numbers beyond it are not the same in every store
 
 
 class Condition(NamedTuple):
-    """One field of a filter. `operator` is "in", "not in" or one of ORDERED, which takes one value.
+    """One field of a mapping. `operator` is "in", "not in" or one of ORDERED, which takes one value.
 
     `kind` is that of the values: "text", "number" or "bool". A field of another kind, or a missing one, does not match.
     """
@@ -29,26 +34,28 @@ class Condition(NamedTuple):
     kind: str
 
 
-def conditions(where: Where | None) -> tuple[Condition, ...]:
-    """Return a filter as conditions, all of which must hold.
+@dataclass(frozen=True)
+class Conditions:
+    """A mapping as a function of a chunk: all of its conditions must hold."""
+
+    wanted: tuple[Condition, ...]
+
+    def __call__(self, _path: str, metadata: Metadata) -> bool:
+        return all(_holds(metadata.get(one.field), one) for one in self.wanted)
+
+
+def chunk_test(where: Where) -> ChunkTest:
+    """Return a filter as a function of a chunk; equal filters give equal ones.
 
     Args:
-        where: The filter; None has no conditions.
+        where: The filter.
 
     Raises:
         QueryError: The filter is not valid; the message names the field.
     """
-    return tuple(_condition(field, wanted) for field, wanted in (where or {}).items())
-
-
-def matches(metadata: Mapping[str, Scalar], wanted: Sequence[Condition]) -> bool:
-    """Return whether the metadata of a chunk meets all conditions.
-
-    Args:
-        metadata: The metadata.
-        wanted: What `conditions` returned.
-    """
-    return all(_holds(metadata.get(one.field), one) for one in wanted)
+    if callable(where):
+        return where
+    return Conditions(tuple(_condition(field, wanted) for field, wanted in where.items()))
 
 
 def kind_of(value: object) -> str | None:

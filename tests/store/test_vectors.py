@@ -1,4 +1,5 @@
-from dataclasses import replace
+from contextlib import closing
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -111,3 +112,50 @@ def test_vectors_of_other_dimensions_name_both_numbers_and_the_remedy(store, bui
 def test_the_dimensions_of_the_first_vectors_are_remembered_in_meta(store, build):
     build.fill(store, build.units(5, dims=48))
     assert store.meta() == replace(build.META, dims=48)
+
+
+@pytest.mark.parametrize("source", [None, "memory"])
+@pytest.mark.parametrize("extension", [True, False])
+def test_the_nearest_that_pass_a_filter_are_found_wherever_they_are(path, build, extension, source):
+    with closing(SqliteStore.open(path, vector_extension=extension)) as store:
+        vectors = build.units(900)
+        build.fill(store, vectors, per_file=1)
+        near = np.argsort(-vectors @ vectors[0], kind="stable").tolist()
+        for chosen in (near, near[::2], near[::40], near[450:], near[890:], []):
+            paths = {f"{kind}/{at}.md" for at in chosen for kind in ("memory", "sessions")}
+            right = [at + 1 for at in chosen if source is None or at % 3 != 2]
+            for _ in range(2):
+                found = store.search_vector(vectors[0], 7, source=source, where=_OneOf(frozenset(paths)))
+                assert [hit.chunk_id for hit in found] == right[:7]
+            words = store.search_text(["all"], 900, source=source, where=_OneOf(frozenset(paths)))
+            assert [hit.chunk_id for hit in words] == sorted(right)
+
+
+@dataclass(frozen=True)
+class _OneOf:
+    paths: frozenset[str]
+
+    def __call__(self, path, _metadata):
+        return path in self.paths
+
+
+def test_a_filter_reads_each_chunk_once_and_the_chunks_of_a_new_index_again(path, build):
+    read = []
+
+    class Noted(_OneOf):
+        def __call__(self, path, metadata):
+            read.append(path)
+            return super().__call__(path, metadata)
+
+    with closing(SqliteStore.open(path)) as store:
+        build.fill(store, build.units(4), per_file=1)
+        for _ in range(2):
+            assert len(store.search_text(["all"], 9, where=Noted(frozenset({"memory/0.md"})))) == 1
+        assert len(read) == 4
+        store.replace_files([(build.record("memory/0.md"), [build.row(0, "all", with_vector=False)])])
+        assert len(store.search_text(["all"], 9, where=Noted(frozenset({"memory/0.md"})))) == 1
+        assert read[4:] == ["memory/0.md"]
+        store.begin_build(build.META).publish()
+        assert not store.search_text(["all"], 9, where=Noted(frozenset({"memory/0.md"})))
+        store.replace_files([(build.record("memory/0.md"), [build.row(0, "all", with_vector=False)])])
+        assert len(store.search_text(["all"], 9, where=Noted(frozenset({"memory/0.md"})))) == 1
