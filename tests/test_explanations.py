@@ -13,7 +13,7 @@ from openclaw_memory.search.query import MAX_QUESTION_CHARS
 
 RANKING = (Path(__file__).parents[1] / "docs" / "explanation" / "ranking.md").read_text(encoding="utf-8")
 # What turns a value into a score, and is no weight of a line.
-OF_THE_SCORE = {"middle", "slope", "spread"}
+OF_THE_SCORE = {"middle", "slope", "spread", "weak"}
 
 
 def test_the_weights_of_lines_are_those_of_the_code():
@@ -42,7 +42,7 @@ def test_the_weights_of_lines_are_those_of_the_code():
         f"`search.max_results` ({SearchConfig().max_results})",
         f"within {passages.REACH} lines, worth at most {passages.DROP:g} less",
         f"{passages.ATTRIBUTION} of what the best line of theirs",
-        f"A result with a score below {passages.WEAK_BELOW} is `weak`",
+        f"A result with a score below {HYBRID.weak} is `weak`, with keywords only below {KEYWORD.weak}",
         f"those below {passages.WEAK_CHUNK_BELOW} are weak",
         f"0 after {query_dates.LATE_DAYS} days",
         f"slope {HYBRID.slope}, middle {HYBRID.middle}; keywords only: {KEYWORD.slope} and {KEYWORD.middle}",

@@ -52,9 +52,6 @@ _FILE_NAME = re.compile(r"[^\s\"'`<>()]+\.md\b")
 # How much it counts for the confidence whose lines answer. More tells questions about the wrong person better, and
 # those about something else worse.
 ATTRIBUTION = 0.75
-# A result that answers with a lower probability is weak: those were 1 in 10 of the best results for questions that the
-# notes answer, and 3 in 4 for questions about something else (docs/explanation/ranking.md).
-WEAK_BELOW = 0.3
 # OpenClaw's minimum score, which is that of a weak chunk here: keywords alone may have found it.
 WEAK_CHUNK_BELOW = 0.35
 MAX_EXPONENT = 700.0  # exp(710) is beyond any float
@@ -71,7 +68,7 @@ class Weights:
     `middle` and `slope` turn the value of the best window, without its `name` and `chunk` parts, into the confidence
     that the notes answer the query: a logistic curve fitted to answerable and unanswerable questions. `name` is left
     out because most lines of a name do not answer, `chunk` because some chunk is always the nearest. `spread` is how
-    slowly other windows lose score.
+    slowly other passages lose score. A result with a score below `weak` is weak.
     """
 
     keyword: float
@@ -86,16 +83,17 @@ class Weights:
     chunk: float
     middle: float
     slope: float
+    weak: float
     spread: float = 5.0
 
 
 HYBRID = Weights(
     keyword=1.5, overlap=0.0, words=6.0, meaning=7.0, pairs=0.4, exact=2.0, date=2.0, name=3.0, question=-0.8,
-    chunk=1.5, middle=9.28, slope=0.604,
+    chunk=1.5, middle=9.28, slope=0.604, weak=0.2,
 )  # fmt: skip
 KEYWORD = Weights(
     keyword=3.0, overlap=3.0, words=0.0, meaning=0.0, pairs=0.3, exact=2.0, date=1.5, name=2.0, question=-0.5,
-    chunk=0.0, middle=4.85, slope=1.1,
+    chunk=0.0, middle=4.85, slope=1.1, weak=0.3,
 )  # fmt: skip
 
 
@@ -146,7 +144,7 @@ def best_lines(given: RerankInput) -> list[SearchResult]:
         }
         if given.explain:
             parts |= {name: float(feature[passage.best]) for name, feature in features.items()}
-        results.append(_result(shown, confidence * share, given.rules.snippet_chars, parts))
+        results.append(_result(shown, confidence * share, weights.weak, given.rules.snippet_chars, parts))
     return results
 
 
@@ -323,10 +321,12 @@ def _best_by_line(chunks: Sequence[StoredChunk], lines: Lines, scores: Sequence[
     return best
 
 
-def _result(shown: Sequence[Line], score: float, max_chars: int, parts: Mapping[str, float]) -> SearchResult:
+def _result(
+    shown: Sequence[Line], score: float, weak: float, max_chars: int, parts: Mapping[str, float]
+) -> SearchResult:
     first, last = shown[0], shown[-1]
     snippet = text_of(shown)[:max_chars]
-    place, sureness = (first.path, first.number, last.number), _confidence_in(score, WEAK_BELOW)
+    place, sureness = (first.path, first.number, last.number), _confidence_in(score, weak)
     return SearchResult(*place, score, snippet, first.source, parts, spans_of(shown), sureness)
 
 
