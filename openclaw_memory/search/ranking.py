@@ -117,7 +117,7 @@ def ranked(
     ordered = sorted(aged, key=_place_in_order)
     tiers = {answer.path: _tier(query, answer) for answer in ordered}
     exact = [answer for answer in ordered if tiers[answer.path]]
-    named = [replace(answer, score=1.0, parts={**answer.parts, DECAY: 1.0}) for answer in exact]
+    named = [replace(answer, score=1.0, confidence="strong", parts={**answer.parts, DECAY: 1.0}) for answer in exact]
     others = [answer for answer in ordered if not tiers[answer.path]]
     if mmr_lambda is not None:
         others = mmr(others, mmr_lambda, lambda answer: answer.score, lambda answer: answer.snippet)

@@ -1,6 +1,7 @@
 """Formulas of fusion and decay, and the order and choice of answers."""
 
 import math
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -124,10 +125,11 @@ def test_equal_scores_are_in_order_of_their_words_then_of_their_place():
 
 
 def test_a_file_that_the_question_names_comes_first_with_score_one_also_before_mmr():
-    answers = [answer("memory/a.md", 0.9), answer("memory/boiler.md", 0.1), answer("memory/c.md", 0.8)]
+    weak = replace(answer("memory/boiler.md", 0.1), confidence="weak")
+    answers = [answer("memory/a.md", 0.9), weak, answer("memory/c.md", 0.8)]
     for mmr_lambda in (None, 0.5):
         found = in_order(answers, "boiler.md", mmr_lambda=mmr_lambda)
-        assert (found[0].path, found[0].score) == ("memory/boiler.md", 1.0)
+        assert (found[0].path, found[0].score, found[0].confidence) == ("memory/boiler.md", 1.0, "strong")
 
 
 def test_the_name_of_a_transcript_is_its_file_name_and_not_a_word_that_is_its_id():
