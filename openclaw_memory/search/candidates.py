@@ -76,6 +76,7 @@ def request_for(
         choose=lambda hits: [chunk_id for one in hits for chunk_id in _wanted(one, rules, fusion)],
         named=named,
         passes=passes,
+        memory_bytes=rules.memory_mb << 20,
         where=where,
     )
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from string import ascii_lowercase, ascii_uppercase
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from openclaw_memory.store.connection import fetch
 from openclaw_memory.text.terms import MAX_TERM_CHARS
@@ -41,6 +41,20 @@ CROSS JOIN term_counts ON term_counts.term = wanted.value
 FOLD_ASCII = str.maketrans(ascii_uppercase, ascii_lowercase)  # as FTS5's own ascii tokenizer does
 
 
+class InMemory(Protocol):
+    """A keyword index in memory, in the state of the transaction."""
+
+    chunk_count: int
+
+    def frequencies(self, db: apsw.Connection, terms: Sequence[str]) -> Mapping[str, int]:
+        """Return in how many chunks each term occurs."""
+        ...
+
+    def ranked(self, db: apsw.Connection, terms: Sequence[str], k: int, source: Source | None) -> list[Hit]:
+        """Return the k best chunks for any of the terms."""
+        ...
+
+
 def search(
     db: apsw.Connection,
     terms: Sequence[str],
@@ -48,19 +62,29 @@ def search(
     match: Literal["any", "all"],
     source: Source | None,
     passing: frozenset[int] | None = None,
+    resident: InMemory | None = None,
 ) -> list[Hit]:
-    """Return the k best chunks, of those `passing` a filter if there is one; best first, equal scores by id."""
+    """Return the k best chunks, of those `passing` a filter if there is one; best first, equal scores by id.
+
+    What is `resident` of the index answers where any of the terms is enough, and there is no filter.
+    """
     asked = _usable(terms)[:MAX_TERMS]
     if not asked or k < 1:
         return []
     if source is not None and not fetch(db, "SELECT 1 FROM files WHERE source <> ? LIMIT 1", (source,)):
         source = None
     if match == "all":
-        return _ranked(db, " AND ".join(map(_quoted, asked)), k, source, passing)
-    telling = _telling(db, asked)
-    hits = _ranked(db, " OR ".join(map(_quoted, telling)), k, source, passing) if telling else []
+        return _ranked(db, " AND ".join(map(quoted, asked)), k, source, passing)
+
+    def ranked(some: Sequence[str]) -> list[Hit]:
+        if resident is not None and passing is None:
+            return resident.ranked(db, some, k, source)
+        return _ranked(db, " OR ".join(map(quoted, some)), k, source, passing)
+
+    telling = _telling(db, asked, resident)
+    hits = ranked(telling) if telling else []
     if len(hits) < k and len(telling) < len(asked):
-        hits = _ranked(db, " OR ".join(map(_quoted, asked)), k, source, passing)
+        hits = ranked(asked)
     return hits
 
 
@@ -89,12 +113,12 @@ def _ranked(
     return [Hit(*row) for row in islice((row for row in rows if passing is None or row[0] in passing), k)]
 
 
-def _telling(db: apsw.Connection, terms: Sequence[str]) -> list[str]:
+def _telling(db: apsw.Connection, terms: Sequence[str], resident: InMemory | None) -> list[str]:
     """Return, in a large index, the terms that occur in less than half of the chunks: others rank nothing."""
-    ((total,),) = fetch(db, "SELECT count(*) FROM chunks")
+    total = resident.chunk_count if resident else fetch(db, "SELECT count(*) FROM chunks")[0][0]
     if total < LARGE_INDEX:
         return list(terms)
-    counts = document_frequencies(db, terms)
+    counts = resident.frequencies(db, terms) if resident else document_frequencies(db, terms)
     return [term for term in terms if 0 < counts[term] < COMMON_SHARE * total]
 
 
@@ -105,5 +129,6 @@ def _usable(terms: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(term for term in valid if term))
 
 
-def _quoted(term: str) -> str:
+def quoted(term: str) -> str:
+    """Return a term as FTS5 reads it in a query."""
     return '"' + term.replace('"', '""') + '"'

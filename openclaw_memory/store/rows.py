@@ -236,11 +236,11 @@ def extend_file(
     rows: Sequence[ChunkRow],
     from_line: int,
     vector_ids: Mapping[str, int | None],
-) -> tuple[list[int], set[int], list[int]]:
+) -> tuple[list[int], set[int], list[int], list[int]]:
     """Replace the chunks of a file from a line on, except for unchanged ones at the beginning.
 
     Returns:
-        The ids of the removed chunks, those of their vectors, and the ids of the added chunks.
+        The ids of the removed chunks, those of their vectors, and the ids of the added chunks and the unchanged ones.
 
     Raises:
         StoreError: The file is not indexed.
@@ -266,7 +266,7 @@ def extend_file(
     _add_terms(db, same)
     stamp_files(db, [record])
     added = add_chunks(db, file_id, record, placed[len(same) :], vector_ids, last_id(db) + 1, keyed)
-    return removed, lost, list(added)
+    return removed, lost, list(added), [chunk_id for chunk_id, _ in same]
 
 
 def note(db: apsw.Connection, name: str, text: str) -> bool:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
 from copy import copy
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Self
 
@@ -23,6 +24,7 @@ from openclaw_memory.errors import (
     remedy,
 )
 from openclaw_memory.store import (
+    changes,
     document_rows,
     erasure,
     fts,
@@ -76,6 +78,7 @@ from openclaw_memory.types.where import Where
 if TYPE_CHECKING:
     import apsw
 
+    from openclaw_memory.store.resident import Resident
     from openclaw_memory.types import Matrix, Vector
 
 PATHS_OF = """
@@ -86,6 +89,8 @@ HAS_SOURCE = "SELECT 1 FROM files WHERE source = ? LIMIT 1"
 
 
 LOCKS = ("sync", "watch")
+# The first searches walk the tables: a command asks once, and reading all vectors takes as long as some of these.
+SEARCHES_BEFORE = 3
 
 
 class SqliteStore:
@@ -123,6 +128,8 @@ class SqliteStore:
         self._has_replaced = False
         self._document_cache: document_rows.Cache = {}
         self._passing_cache: passing.Cache = {}
+        self._kept = _Kept()
+        self._resident: Resident | None = None  # in a snapshot of the state that it is in
 
     @classmethod
     def open(cls, path: str | os.PathLike[str], *, read_only: bool = False, vector_extension: bool = True) -> Self:
@@ -279,7 +286,7 @@ class SqliteStore:
             raise damaged(self.path, "; ".join(problems))
         built = self._of(shadow.copied(self._connections, self._extension[0]))
         try:
-            built._document_cache, built._passing_cache = {}, {}
+            built._document_cache, built._passing_cache, built._kept = {}, {}, _Kept()
             name = None if keep_rows else built._reset(meta)
         except BaseException:
             shadow.remove(built._connections)
@@ -359,6 +366,7 @@ class SqliteStore:
             document_rows.add(db, new)
             self._update_codes(db, dims, removed, added)
             if new:
+                changes.note(db, removed)
                 erasure.note(db, erase=not said <= rows.said_by(row for _, chunks in new for row in chunks))
 
     def extend_file(
@@ -377,9 +385,10 @@ class SqliteStore:
             rows.check_made_for(db, made_for)
             dims, vector_ids = self._vector_ids(db, chunks, made_for)
             said = rows.said_in(db, [record.path], from_line)
-            removed, lost, added = rows.extend_file(db, record, chunks, from_line, vector_ids)
+            removed, lost, added, same = rows.extend_file(db, record, chunks, from_line, vector_ids)
             vector_cache.retire(db, lost.difference(vector_ids.values()))
             self._update_codes(db, dims, removed, added)
+            changes.note(db, removed, same)
             erasure.note(db, erase=not said <= rows.said_by(chunks))
 
     def remove_files(self, paths: Iterable[str]) -> int:
@@ -391,6 +400,7 @@ class SqliteStore:
             count, removed, lost = rows.remove_files(db, gone)
             vector_cache.retire(db, lost)
             self._update_codes(db, _dims(db), removed, [])
+            changes.note(db, removed)
             if count:
                 erasure.note(db, erase=True)
             return count
@@ -460,12 +470,15 @@ class SqliteStore:
         Raises:
             EmbedderError: The vector has other dimensions than the index, or holds a NaN.
         """
-        with self._connections.read() as db:
+        with self._connections.read() as db, self._kept.following(db, request.memory_bytes) as kept:
+            pinned = self._pinned(db)
+            pinned._resident = kept
+            counted = partial(fts.document_frequencies, db) if kept is None else partial(kept.frequencies, db)
             return gather_candidates(
-                self._pinned(db),
+                pinned,
                 request,
-                frequencies=fts.document_frequencies(db, request.counted),
-                chunk_count=_count(db, "SELECT count(*) FROM chunks"),
+                frequencies=counted(request.counted),
+                chunk_count=_count(db, "SELECT count(*) FROM chunks") if kept is None else kept.chunk_count,
                 sources=[source for source in SOURCES if fetch(db, HAS_SOURCE, (source,))],
                 paths=lambda: [path for (path,) in fetch(db, "SELECT path FROM files")],
                 paths_of=lambda ids: dict(fetch(db, PATHS_OF, (json.dumps(ids),))),
@@ -482,7 +495,7 @@ class SqliteStore:
     ) -> list[Hit]:
         """Return the k best chunks by BM25 over segmented terms, of which the first 64 count."""
         with self._connections.read() as db:
-            return fts.search(db, terms, k, match, source, self._passing(db, where))
+            return fts.search(db, terms, k, match, source, self._passing(db, where), self._resident)
 
     def search_vector(
         self,
@@ -503,6 +516,8 @@ class SqliteStore:
         from openclaw_memory.store import vectors
 
         with self._connections.read() as db:
+            if self._resident is not None and identity is None and not where:
+                return self._resident.nearest(db, vector, k, source)
             ids = self._passing(db, where)
             if identity is not None:
                 return document_rows.nearest(db, self._document_cache, vector, k, source, identity, ids)
@@ -516,6 +531,8 @@ class SqliteStore:
         from openclaw_memory.store import vectors
 
         with self._connections.read() as db:
+            if self._resident is not None:
+                return self._resident.vectors(db, chunk_ids)
             dims, wanted = _dims(db), list(chunk_ids)
             of_chunks = {} if dims is None else vectors.of_chunks(db, dims, wanted)
             return {**of_chunks, **document_rows.vectors(db, wanted)}
@@ -524,6 +541,8 @@ class SqliteStore:
         """Return these chunks, in ascending order of id; unknown ids are left out."""
         with self._connections.read() as db:
             wanted = list(ids)
+            if self._resident is not None:
+                return self._resident.chunks(db, wanted)
             return [*document_rows.stored(db, wanted), *rows.chunks(db, [one for one in wanted if one > 0])]
 
     @contextmanager
@@ -629,6 +648,7 @@ class SqliteStore:
         self._connections.close()
         self._document_cache.clear()
         self._passing_cache.clear()
+        self._kept.close()
 
     def _passing(self, db: apsw.Connection, where: Where | None) -> frozenset[int] | None:
         """Return the ids of the chunks that pass a filter; None without one."""
@@ -661,6 +681,28 @@ class SqliteStore:
             vectors.update_codes(db, dims, removed, added)
         else:
             vectors.forget_codes(db)
+
+
+class _Kept:
+    """What is kept in memory of an index, from the fourth search on."""
+
+    def __init__(self) -> None:
+        self._searches = 0
+        self._resident: Resident | None = None
+
+    def following(self, db: apsw.Connection, max_bytes: int) -> AbstractContextManager[Resident | None]:
+        """Return a context of what is kept, in the state of a transaction; of None where nothing is."""
+        self._searches += 1
+        if self._searches <= SEARCHES_BEFORE or not max_bytes:
+            return nullcontext()
+        from openclaw_memory.store.resident import Resident
+
+        self._resident = self._resident or Resident()
+        return self._resident.following(db, max_bytes)
+
+    def close(self) -> None:
+        """Forget it; a search under way ends first."""
+        self._resident = None
 
 
 class _BuildInPlace:

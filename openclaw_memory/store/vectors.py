@@ -18,6 +18,8 @@ from openclaw_memory.store.vector_cache import as_json
 from openclaw_memory.types import Hit, Source
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from openclaw_memory.types import Matrix, Vector
 
     Page: TypeAlias = tuple[list[int], Matrix]  # chunk ids, and their vectors in the same order
@@ -92,7 +94,7 @@ def nearest(
     if k < 1 or not query.any():
         return []
     ((count,),) = fetch(db, "SELECT count(*) FROM chunks")
-    wanted = enough = k + int(min(MAX_SLACK, max(MIN_SLACK, SLACK_ROWS // max(1, count))))
+    wanted = enough = k + slack(count)
     if passing is not None:
         wanted = int(EVEN * enough * max(1.0, count / max(1, len(passing))))
     reads_all = passing is not None and len(passing) <= count * (SHARE_READ + SHARE_READ_BY_CODE * wanted)
@@ -111,6 +113,11 @@ def nearest(
         best += [Hit(ids[row], float(scores[row])) for row in np.argsort(-scores, kind="stable")[:k].tolist()]
         best = sorted(best, key=lambda hit: (-hit.score, hit.chunk_id))[:k]
     return best
+
+
+def slack(count: int) -> int:
+    """Return how many more codes than wanted to look at among `count` of them."""
+    return int(min(MAX_SLACK, max(MIN_SLACK, SLACK_ROWS // max(1, count))))
 
 
 def products(matrix: Matrix, vector: Vector) -> Vector:
@@ -275,10 +282,15 @@ def _sparse(db: apsw.Connection) -> bool:
     return bool(blocks * VEC0_CHUNK_ROWS > 2 * rows + 2 * VEC0_CHUNK_ROWS)
 
 
-def _codes(matrix: Matrix) -> Iterator[bytes]:
+def codes_of(matrix: Matrix) -> NDArray[np.int8]:
+    """Return the coarse codes of unit vectors, shape (n, dims)."""
     scale = np.float32(CODE_MAX * max(1.0, matrix.shape[1] ** 0.5 / CODE_SPAN))
-    codes = np.clip(np.rint(matrix * scale), -CODE_MAX, CODE_MAX).astype(np.int8)
-    return (row.tobytes() for row in codes)
+    codes: NDArray[np.int8] = np.clip(np.rint(matrix * scale), -CODE_MAX, CODE_MAX).astype(np.int8)
+    return codes
+
+
+def _codes(matrix: Matrix) -> Iterator[bytes]:
+    return (row.tobytes() for row in codes_of(matrix))
 
 
 def _candidates(db: apsw.Connection, query: Vector, k: int, source: Source | None) -> list[int]:

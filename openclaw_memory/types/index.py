@@ -220,6 +220,8 @@ class CandidateRequest:
         choose: Picks from the hits of all sources the ids of the chunks to return.
         named: Returns whether the file of a path is wanted because the query names it; None if no file is.
         where: A filter on the metadata of chunks.
+        memory_bytes: How much memory, for this index and others in this process, the store may use to keep what makes
+            later searches faster; 0 for none.
         passes: Returns whether chunks of the file at a path count; None if all do. Several times as many are looked at.
     """
 
@@ -236,6 +238,7 @@ class CandidateRequest:
     named: Callable[[str], bool] | None = None
     where: Where | None = None
     passes: Callable[[str], bool] | None = None
+    memory_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,378 @@
+"""What a process keeps of an index in memory, so that a search does not walk its tables.
+
+That is a coarse code of each vector, the length of each chunk, and the chunks of each term that was asked for. Hits and
+scores are those of FTS5 and of exact cosines. A row of meta names the last writes: following one costs what it wrote.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import count
+from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
+
+import apsw
+import numpy as np
+
+from openclaw_memory import _forks
+from openclaw_memory.store import changes, fts, rows, vector_cache, vectors
+from openclaw_memory.store.connection import fetch
+from openclaw_memory.store.vector_cache import as_json
+from openclaw_memory.types import SOURCES, Hit, Source, StoredChunk
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from openclaw_memory.types import Matrix, Vector
+
+K1, B, LEAST_IDF = 1.2, 0.75, 1e-6  # FTS5's own
+PAGE_ROWS = 4096
+WAIT_SECONDS = 0.5  # for another thread's search, or for what it reads; then the tables are walked
+EXACT_BYTES = 8 << 20  # of exact vectors and, about as much, of chunks that were asked for
+MAX_CHUNKS = 8192
+POSTING_BYTES = 1 << 20  # and BYTES_OF_CHUNK for each chunk
+BYTES_OF_CHUNK = 32  # but for its code: id, length, source and so on
+
+ADDED = """
+SELECT chunks.id, files.source, sizes.sz, vectors.embedding FROM chunks
+CROSS JOIN files ON files.id = chunks.file_id CROSS JOIN chunk_terms_docsize AS sizes ON sizes.id = chunks.id
+LEFT JOIN vectors ON vectors.id = chunks.vector_id WHERE chunks.id > ? ORDER BY chunks.id LIMIT ?
+"""
+LENGTHS = "SELECT id, sz FROM chunk_terms_docsize WHERE id IN (SELECT value FROM json_each(?))"
+TERM_PLACES = "CREATE VIRTUAL TABLE IF NOT EXISTS temp.term_places USING fts5vocab (main, chunk_terms, instance)"
+PLACES = "SELECT group_concat(doc), group_concat(col = 'terms', '') FROM temp.term_places WHERE term = ?"
+LATER = "SELECT 1 FROM chunk_terms WHERE chunk_terms MATCH ? AND rowid > ? LIMIT 1"
+
+
+@dataclass(frozen=True, slots=True)
+class Posting:
+    """The places of the chunks that hold a term, ascending, and how often; a word of the context counts half.
+
+    `last` is the id of the last chunk that was there when it was read.
+    """
+
+    slots: NDArray[np.int32]
+    counts: NDArray[np.float32]
+    last: int
+
+    @property
+    def size(self) -> int:
+        return self.slots.nbytes + self.counts.nbytes + 200
+
+
+_RESIDENTS: WeakSet[Resident] = WeakSet()  # of this process
+_TURNS = count()
+
+
+class Resident:
+    """One state of an index in memory, followed from write to write. Chunks have a slot each, by ascending id."""
+
+    def __init__(self) -> None:
+        self._lock = _forks.lock()
+        self._turn = 0
+        self._clear()
+
+    def _clear(self) -> None:
+        self._written: object = None  # the row of changes
+        self._tokens: list[int] = []
+        self.count = self.chunk_count = self._last = 0  # slots, and chunks in them
+        self._ids = np.empty(0, np.int64)
+        self._alive = np.empty(0, bool)
+        self._lengths = np.empty(0, np.float64)
+        self._norms = np.empty(0, np.float64)
+        self._sources = np.empty(0, np.int8)
+        self._codes: NDArray[np.int8] | None = None
+        self._coded = np.empty(0, bool)
+        self._exact: Matrix | None = None
+        self._exact_rows = np.empty(0, np.int32)  # of each slot, -1 for none
+        self._exact_used = 0
+        self._postings: dict[str, Posting] = {}
+        self._posting_bytes = 0
+        self._frequencies: dict[str, int] = {}
+        self._chunks: dict[int, StoredChunk] = {}
+
+    @contextmanager
+    def following(self, db: apsw.Connection, max_bytes: int) -> Iterator[Resident | None]:
+        """Yield this in the state of a transaction, for one thread; None where it is not worth it, or too large."""
+        if not self._lock.acquire(timeout=WAIT_SECONDS):
+            yield None
+            return
+        try:
+            yield self if self._follow(db, max_bytes) else None
+        finally:
+            self._lock.release()
+
+    def close(self) -> None:
+        """Forget everything, when no search is under way."""
+        with self._lock:
+            self._clear()
+
+    def _size(self) -> int:
+        codes = 0 if self._codes is None else self._codes.nbytes
+        return codes + BYTES_OF_CHUNK * len(self._ids) + self._posting_bytes
+
+    def _follow(self, db: apsw.Connection, max_bytes: int) -> bool:
+        written = changes.written(db)
+        if written is None or written != self._written:
+            log = changes.log(written)
+            tokens = [token for token, _, _ in log]
+            if not tokens or (tokens[-1] in self._tokens and tokens[-1] != self._tokens[-1]):
+                return False  # of an earlier version of this library, or an older state than this one
+            if self._tokens and self._tokens[-1] in tokens:
+                new = log[tokens.index(self._tokens[-1]) + 1 :]
+                self._remove({one for _, gone, _ in new for one in gone})
+                self._renew(db, {one for _, _, others in new for one in others})
+            else:
+                self._clear()
+            model = vector_cache.model(db)
+            dims = 0 if model is None else model[1] or 0
+            if not self._has_room(db, dims, max_bytes):
+                self._clear()
+                return False
+            self._add(db, dims)
+            self._written, self._tokens = written, tokens
+        self._turn = next(_TURNS)
+        return True
+
+    def _has_room(self, db: apsw.Connection, dims: int, max_bytes: int) -> bool:
+        """Return whether this index fits; others of this process, those used longest ago first, make room for it."""
+        ((chunks,),) = fetch(db, "SELECT count(*) FROM chunks")
+        wanted = int(chunks) * (dims + BYTES_OF_CHUNK) * 5 // 4  # some room to grow, and for postings
+        if wanted > max_bytes:
+            return False
+        _RESIDENTS.add(self)
+        held = 0
+        for one in sorted(set(_RESIDENTS) - {self}, key=lambda one: one._turn, reverse=True):
+            held += one._size()
+            if held + wanted > max_bytes:
+                one._leave()
+        return True
+
+    def _leave(self) -> None:
+        """Make room for another one, unless a search is under way here."""
+        if self._lock.acquire(blocking=False):
+            self._clear()
+            self._lock.release()
+
+    # --- following writes ----------------------------------------------------------------------------------------
+
+    def _remove(self, gone: Iterable[int]) -> None:
+        slots = self._slots(gone)
+        self._alive[slots] = False
+        for chunk_id in self._ids[slots].tolist():
+            self._chunks.pop(chunk_id, None)
+        if 2 * int(self._alive[: self.count].sum()) < self.count:
+            self._clear()
+
+    def _renew(self, db: apsw.Connection, others: Collection[int]) -> None:
+        if others:
+            found = dict(fetch(db, LENGTHS, (as_json(others),)))
+            slots = self._slots(found)
+            self._lengths[slots] = [_length(found[chunk_id]) for chunk_id in self._ids[slots].tolist()]
+            self._postings, self._posting_bytes = {}, 0
+
+    def _slots(self, ids: Iterable[int]) -> NDArray[np.intp]:
+        """Return the slots of those of these chunks that are known."""
+        wanted = np.array(sorted(ids), np.int64)
+        slots = np.searchsorted(self._ids[: self.count], wanted)
+        slots, wanted = slots[slots < self.count], wanted[slots < self.count]
+        known: NDArray[np.intp] = slots[self._ids[slots] == wanted]
+        return known
+
+    def _add(self, db: apsw.Connection, dims: int) -> None:
+        """Read the chunks that came since."""
+        while added := fetch(db, ADDED, (self._last, PAGE_ROWS)):
+            first, last = self.count, self.count + len(added)
+            self._grow(last, dims)
+            self._ids[first:last] = [row[0] for row in added]
+            self._sources[first:last] = [SOURCES.index(row[1]) for row in added]
+            self._lengths[first:last] = [_length(row[2]) for row in added]
+            self._alive[first:last] = True
+            self._exact_rows[first:last] = -1
+            coded = np.array([row[3] is not None for row in added], bool)
+            self._coded[first:last] = coded
+            if self._codes is not None and coded.any():
+                _, matrix = vectors.page([(row[0], row[3]) for row in added if row[3] is not None], dims)
+                self._codes[first:last][coded] = vectors.codes_of(matrix)
+            self.count, self._last = last, added[-1][0]
+        self._frequencies = {}
+        lengths, alive = self._lengths[: self.count], self._alive[: self.count]
+        self.chunk_count = int(alive.sum())
+        mean = float(lengths[alive].sum()) / max(1, self.chunk_count)
+        self._norms = K1 * (1 - B + B * lengths / max(mean, 1e-9))
+
+    def _grow(self, count: int, dims: int) -> None:
+        if count > len(self._ids):
+            room = count + max(count // 8, 64)
+            for name in ("_ids", "_alive", "_lengths", "_sources", "_coded", "_exact_rows"):
+                old = getattr(self, name)
+                setattr(self, name, np.resize(old, room) if len(old) else np.empty(room, old.dtype))
+            if self._codes is not None:
+                self._codes = _more_rows(self._codes, room)
+        if dims and self._codes is None:
+            self._codes = np.zeros((len(self._ids), dims), np.int8)
+
+    # --- keywords ------------------------------------------------------------------------------------------------
+
+    def frequencies(self, db: apsw.Connection, terms: Sequence[str]) -> dict[str, int]:
+        """Return in how many chunks each term occurs, in text or context."""
+        if new := [term for term in terms if term not in self._frequencies]:
+            self._frequencies |= fts.document_frequencies(db, new)
+        return {term: self._frequencies[term] for term in terms}
+
+    def ranked(self, db: apsw.Connection, terms: Sequence[str], k: int, source: Source | None) -> list[Hit]:
+        """Return the k best chunks by BM25, best first; equal scores in order of id."""
+        scores = np.zeros(self.count, np.float64)
+        for term in terms:
+            posting = self._posting(db, term)
+            slots = posting.slots
+            held = int(np.count_nonzero(self._alive[slots]))
+            if held:
+                idf = max(math.log((self.chunk_count - held + 0.5) / (held + 0.5)), 0.0) or LEAST_IDF
+                counts = posting.counts.astype(np.float64)  # as FTS5 computes, to the last bit
+                scores[slots] += idf * (counts * (K1 + 1) / (counts + self._norms[slots]))
+        scores[~self._counted(source)] = 0.0
+        best = _largest(scores, k)
+        best = best[scores[best] > 0]
+        best = best[np.lexsort((best, -scores[best]))[:k]]
+        return list(map(Hit, self._ids[best].tolist(), scores[best].tolist()))
+
+    def _posting(self, db: apsw.Connection, term: str) -> Posting:
+        found = self._postings.pop(term, None)
+        if found is not None and found.last < self._last:
+            is_old = bool(fetch(db, LATER, (fts.quoted(term), found.last)))
+            self._posting_bytes -= found.size
+            found = None if is_old else Posting(found.slots, found.counts, self._last)
+            self._posting_bytes += 0 if found is None else found.size
+        if found is None:
+            found = self._read_posting(db, term)
+            self._posting_bytes += found.size
+            limit = POSTING_BYTES + self.count * BYTES_OF_CHUNK
+            while self._posting_bytes > limit and self._postings:
+                self._posting_bytes -= self._postings.pop(next(iter(self._postings))).size
+        self._postings[term] = found
+        return found
+
+    def _read_posting(self, db: apsw.Connection, term: str) -> Posting:
+        fetch(db, TERM_PLACES)
+        ((ids, in_text),) = fetch(db, PLACES, (term,))
+        if ids is None:
+            return Posting(np.empty(0, np.int32), np.empty(0, np.float32), self._last)
+        found = np.fromstring(ids, np.int64, sep=",")
+        weights = np.where(np.frombuffer(in_text.encode(), np.uint8) == ord("1"), 1.0, fts.CONTEXT_WEIGHT)
+        first = np.flatnonzero(np.diff(found, prepend=-1))
+        slots = np.searchsorted(self._ids[: self.count], found[first])
+        if slots.max() >= self.count or (self._ids[slots] != found[first]).any():
+            raise apsw.CorruptError(f"the term {term!r} is said to be in chunks that do not exist")
+        return Posting(slots.astype(np.int32), np.add.reduceat(weights, first).astype(np.float32), self._last)
+
+    # --- vectors -------------------------------------------------------------------------------------------------
+
+    def nearest(self, db: apsw.Connection, vector: Vector, k: int, source: Source | None) -> list[Hit]:
+        """Return the k chunks of the highest cosine, best first; equal scores in order of id."""
+        if self._codes is None:
+            return []
+        query = vectors.checked(vector, self._codes.shape[1])
+        if k < 1 or not query.any():
+            return []
+        wanted = k + vectors.slack(self.chunk_count)
+        slots = self._near(query, wanted, source)
+        scores = np.clip(vectors.products(self._vectors(db, slots), query), -1, 1)
+        order = np.lexsort((slots, -scores))[:k]
+        return list(map(Hit, self._ids[slots[order]].tolist(), scores[order].tolist()))
+
+    def _near(self, query: Vector, k: int, source: Source | None) -> NDArray[np.intp]:
+        assert self._codes is not None
+        products = np.empty(self.count, np.float32)
+        # Codes become floats a block at a time, which the caches hold: sooner than numpy multiplies integers.
+        step = max(1, vectors.PRODUCT_SIZE // len(query))
+        block = np.empty((step, len(query)), np.float32)
+        for at in range(0, self.count, step):
+            part = self._codes[at : min(at + step, self.count)]
+            block[: len(part)] = part
+            products[at : at + len(part)] = block[: len(part)] @ query
+        counted = self._counted(source) & self._coded[: self.count]
+        products[~counted] = -np.inf
+        best = _largest(products, k)
+        return best[counted[best]]
+
+    def vectors(self, db: apsw.Connection, ids: Iterable[int]) -> dict[int, Vector]:
+        """Return the vector of each of these chunks; chunks without a vector are left out."""
+        slots = self._slots(ids)
+        slots = slots[self._coded[slots] & self._alive[slots]]
+        return dict(zip(self._ids[slots].tolist(), self._vectors(db, slots), strict=True))
+
+    def _vectors(self, db: apsw.Connection, slots: NDArray[np.intp]) -> Matrix:
+        """Return the exact vectors of these slots, shape (slots, dims).
+
+        Raises:
+            apsw.CorruptError: One of them has none.
+        """
+        assert self._codes is not None
+        dims = self._codes.shape[1]
+        room = EXACT_BYTES // (4 * dims)
+        if len(slots) > room:
+            return self._read_vectors(db, slots, dims)
+        if self._exact is None:
+            self._exact = np.empty((room, dims), np.float32)
+        missing = slots[self._exact_rows[slots] < 0]
+        if self._exact_used + len(missing) > room:
+            self._exact_rows[:] = -1
+            self._exact_used, missing = 0, slots
+        if len(missing):
+            rows_of = np.arange(self._exact_used, self._exact_used + len(missing))
+            self._exact[rows_of] = self._read_vectors(db, missing, dims)
+            self._exact_rows[missing] = rows_of
+            self._exact_used += len(missing)
+        return self._exact[self._exact_rows[slots]]
+
+    def _read_vectors(self, db: apsw.Connection, slots: NDArray[np.intp], dims: int) -> Matrix:
+        wanted = self._ids[slots].tolist()
+        found = vectors.of_chunks(db, dims, wanted)
+        if len(found) < len(wanted):
+            raise apsw.CorruptError("a chunk has lost its vector")
+        return np.stack([found[chunk_id] for chunk_id in wanted]) if wanted else np.empty((0, dims), np.float32)
+
+    # --- chunks --------------------------------------------------------------------------------------------------
+
+    def chunks(self, db: apsw.Connection, ids: Iterable[int]) -> list[StoredChunk]:
+        """Return these chunks, in ascending order of id; unknown ids are left out."""
+        wanted, known = sorted(set(ids)), self._chunks
+        found = {chunk_id: known[chunk_id] for chunk_id in wanted if chunk_id in known}
+        if len(found) < len(wanted):
+            new = {stored.id: stored for stored in rows.chunks(db, (one for one in wanted if one not in found))}
+            if len(known) + len(new) > MAX_CHUNKS:
+                known.clear()
+            known |= new
+            found |= new
+        return [found[chunk_id] for chunk_id in wanted if chunk_id in found]
+
+    def _counted(self, source: Source | None) -> NDArray[np.bool_]:
+        alive = self._alive[: self.count]
+        return alive if source is None else alive & (self._sources[: self.count] == SOURCES.index(source))
+
+
+def _largest(values: NDArray[np.floating[Any]], k: int) -> NDArray[np.intp]:
+    """Return the places of the k largest values, and of all that equal the least of them."""
+    if k >= len(values):
+        return np.arange(len(values))
+    return np.flatnonzero(values >= np.partition(values, len(values) - k)[len(values) - k])
+
+
+def _more_rows(matrix: NDArray[np.int8], rows: int) -> NDArray[np.int8]:
+    grown = np.zeros((rows, matrix.shape[1]), np.int8)
+    grown[: len(matrix)] = matrix
+    return grown
+
+
+def _length(sizes: bytes) -> int:
+    """Return the sum of the numbers of terms of both columns, which FTS5 writes as numbers of variable length."""
+    total = number = 0
+    for byte in sizes:
+        number = number << 7 | byte & 127
+        if byte < 128:
+            total, number = total + number, 0
+    return total

@@ -1,0 +1,253 @@
+"""What a process keeps of an index in memory answers as the index does, whatever is written meanwhile, and by whom."""
+
+import random
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from openclaw_memory.store import SqliteStore, changes, resident, sqlite
+from openclaw_memory.types import CandidateRequest, Chunk, ChunkRow
+
+WORDS = [f"w{number}" for number in range(30)]
+MEMORY = 64 << 20
+VECTORS = 200  # different ones
+QUERIES = np.random.default_rng(3).normal(size=(6, 32)).astype(np.float32)
+QUERIES /= np.linalg.norm(QUERIES, axis=1, keepdims=True)
+
+
+@pytest.fixture(autouse=True)
+def from_the_first_search_on(monkeypatch):
+    monkeypatch.setattr(sqlite, "SEARCHES_BEFORE", 0)
+
+
+@pytest.fixture
+def filled(store, build):
+    build.fill(store, build.units(300))
+    return store
+
+
+def request(terms=("all", "n7"), vector=None, memory=MEMORY, **more):
+    def all_of(hits):
+        return [chunk_id for one in hits for chunk_id in {*one.text, *(one.vector or {})}]
+
+    return CandidateRequest(
+        terms=terms, vector=vector, text_hits=20, vector_hits=20, all_cosines=True, counted=terms, choose=all_of,
+        memory_bytes=memory, **more,
+    )  # fmt: skip
+
+
+def is_kept(store):
+    return bool(store._kept._resident and store._kept._resident.chunk_count)
+
+
+def assert_same(one, other):
+    assert one.chunks == other.chunks
+    assert (one.frequencies, one.chunk_count) == (other.frequencies, other.chunk_count)
+    for mine, theirs in zip(one.hits, other.hits, strict=True):
+        assert mine.text == pytest.approx(theirs.text, abs=1e-6)
+        assert mine.cosines == pytest.approx(theirs.cosines, abs=1e-6)
+        assert list(mine.text.values()) == sorted(mine.text.values(), reverse=True)
+        assert (mine.vector is None) == (theirs.vector is None)
+        assert mine.vector is None or mine.vector == pytest.approx(theirs.vector, abs=1e-6)
+
+
+def assert_answers_are_those_of_the_tables(kept, rng, count):
+    with closing(SqliteStore.open(kept.path)) as fresh:
+        for _ in range(count):
+            terms = tuple(rng.sample([*WORDS, "term", "context", "unknown"], 4))
+            asked = request(terms, QUERIES[rng.randrange(len(QUERIES))], source=rng.choice([None, "memory"]))
+            assert_same(kept.candidates(asked), fresh.candidates(replace(asked, memory_bytes=0)))
+
+
+class Writer:
+    """Writes random changes through a store of its own."""
+
+    def __init__(self, path, build, rng):
+        self.store, self.build, self.rng = SqliteStore.open(path), build, rng
+        self.texts: dict[str, list[str]] = {}
+
+    def begin(self):
+        self.store.begin_build(self.build.META).publish()
+        self.texts = {}
+        self.add_vectors()
+        for _ in range(12):
+            self.add()
+
+    def add_vectors(self):
+        self.store.add_vectors([self.build.key(number) for number in range(VECTORS)], self.build.units(VECTORS))
+
+    def rows(self, count, first_line=1):
+        made = []
+        for line in range(first_line, first_line + count):
+            terms = " ".join(self.rng.choices([*WORDS, "term"], k=self.rng.choice([1, 5, 150])))
+            key = self.build.key(self.rng.randrange(VECTORS)) if self.rng.random() < 0.9 else None
+            context = " ".join(self.rng.choices(["context", *WORDS[:3]], k=self.rng.randrange(3)))
+            made.append(ChunkRow(Chunk(line, line, 0, f"text {self.rng.random()}"), terms, context, key))
+        return made
+
+    def add(self):
+        folder = self.rng.choice(["memory", "memory", "sessions"])
+        path = f"{folder}/{self.rng.randrange(10_000)}.md"
+        self.texts[path] = self.rows(self.rng.randint(1, 12))
+        self.store.replace_files([(self.build.record(path, folder), self.texts[path])])
+
+    def edit(self):
+        path = self.rng.choice(list(self.texts))
+        self.texts[path] = self.rows(self.rng.randint(0, 6))
+        self.store.replace_files([(self.build.record(path, path.split("/")[0]), self.texts[path])])
+
+    def append(self):
+        """Add rows to a file, and give the last one that stays other terms."""
+        path = self.rng.choice(list(self.texts))
+        rows = self.texts[path]
+        kept = [replace(one, terms=f"{one.terms} w1 renewed") for one in rows[-1:]]
+        new = [*kept, *self.rows(2, len(rows) + 1)]
+        self.texts[path] = [*rows[:-1], *new]
+        self.store.extend_file(self.build.record(path, path.split("/")[0]), new, max(1, len(rows)))
+
+    def delete(self):
+        path = self.rng.choice(list(self.texts))
+        del self.texts[path]
+        self.store.remove_files([path])
+
+    def rebuild(self):
+        built = self.store.begin_build(self.build.META)
+        files = [(self.build.record(path, path.split("/")[0]), rows) for path, rows in self.texts.items()]
+        built.store.replace_files(files[: len(files) // 2 + 1])
+        self.texts = {record.path: rows for record, rows in files[: len(files) // 2 + 1]}
+        built.publish()
+
+    def prune(self):
+        self.store.prune(None)
+
+    def step(self):
+        work = [self.add, self.add, self.edit, self.append, self.append, self.delete, self.prune]
+        self.rng.choice([*work, self.rebuild] if self.rng.random() < 0.2 else work)()
+        if len(self.texts) < 4:
+            self.add()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_answers_follow_what_another_store_appends_edits_deletes_and_rebuilds(path, build, seed):
+    rng = random.Random(seed)
+    writer = Writer(path, build, rng)
+    writer.begin()
+    with closing(SqliteStore.open(path)) as kept:
+        for _ in range(40):
+            writer.step()
+            if rng.random() < 0.7:
+                assert_answers_are_those_of_the_tables(kept, rng, 2)
+                assert is_kept(kept)
+    writer.store.close()
+
+
+def test_answers_are_the_same_where_little_is_kept_and_much_is_forgotten(path, build, monkeypatch):
+    monkeypatch.setattr(resident, "EXACT_BYTES", 30 * 4 * 32)
+    monkeypatch.setattr(resident, "MAX_CHUNKS", 10)
+    monkeypatch.setattr(resident, "POSTING_BYTES", 0)
+    monkeypatch.setattr(resident, "PAGE_ROWS", 7)
+    writer = Writer(path, build, random.Random(5))
+    writer.begin()
+    with closing(SqliteStore.open(path)) as kept:
+        for _ in range(5):
+            writer.step()
+            assert_answers_are_those_of_the_tables(kept, random.Random(1), 8)
+    writer.store.close()
+
+
+def test_a_write_costs_what_it_wrote(filled, build, monkeypatch):
+    filled.candidates(request(vector=QUERIES[0]))
+    read = []
+    monkeypatch.setattr(resident, "_length", lambda sizes: read.append(sizes) or 2)
+    filled.replace_files([(build.record("memory/new.md"), [build.row(7), build.row(8)])])
+    filled.remove_files(["memory/0.md"])
+    assert filled.candidates(request(vector=QUERIES[0])).chunk_count == 252
+    assert len(read) == 2
+
+
+def test_the_first_searches_and_those_without_memory_read_the_file(filled, monkeypatch):
+    monkeypatch.setattr(sqlite, "SEARCHES_BEFORE", 2)
+    for expected in (False, False, True):
+        filled.candidates(request())
+        assert is_kept(filled) is expected
+    with closing(SqliteStore.open(filled.path)) as other:
+        for _ in range(4):
+            assert other.candidates(request(memory=0)).chunk_count == 300
+            assert not is_kept(other)
+
+
+def test_an_index_that_does_not_fit_is_read_from_the_file(filled):
+    assert filled.candidates(request(vector=QUERIES[0], memory=300 * 32)).chunk_count == 300
+    assert not is_kept(filled)
+
+
+def test_of_several_indexes_the_one_used_longest_ago_makes_room(tmp_path, build):
+    stores = [SqliteStore.open(tmp_path / str(at) / "index.sqlite") for at in range(3)]
+    for store in stores:
+        build.fill(store, build.units(300))
+        store.candidates(request(memory=70_000))
+    assert [is_kept(store) for store in stores] == [False, True, True]
+    for store in stores:
+        store.close()
+
+
+def test_a_search_in_an_older_state_reads_the_file(filled, build):
+    with filled.snapshot() as before:
+        before.candidates(request())
+        filled.replace_files([(build.record("memory/new.md"), [build.row(7)])])
+        assert filled.candidates(request()).chunk_count == 301
+        assert before.candidates(request()).chunk_count == 300
+    assert filled.candidates(request()).chunk_count == 301
+
+
+def test_an_index_of_before_there_were_changes_is_read_from_the_file_until_it_is_written(filled):
+    with filled._connections.write() as db:
+        db.execute("DELETE FROM meta WHERE key = ?", (changes.ROW,))
+    assert filled.candidates(request()).chunk_count == 300
+    assert not is_kept(filled)
+    filled.remove_files(["memory/0.md"])
+    assert filled.candidates(request()).chunk_count == 250
+    assert is_kept(filled)
+
+
+@pytest.mark.parametrize("row", ["[", "7", '["x"]', "[[null, [], []]]", b"\xff"])
+def test_a_row_of_changes_that_cannot_be_read_is_begun_anew(filled, row):
+    filled.candidates(request())
+    with filled._connections.write() as db:
+        db.execute("UPDATE meta SET value = ? WHERE key = ?", (row, changes.ROW))
+    assert filled.candidates(request()).chunk_count == 300
+    filled.remove_files(["memory/0.md"])
+    assert filled.candidates(request()).chunk_count == 250
+
+
+def test_the_row_of_changes_stays_short(filled, build):
+    for number in range(changes.MAX_WRITES + 10):
+        filled.replace_files([(build.record("memory/one.md"), [build.row(number % 50)])])
+    with filled._connections.read() as db:
+        assert len(changes.log(changes.written(db))) == changes.MAX_WRITES
+    filled.remove_files(list(filled.files()))
+    with filled._connections.read() as db:
+        assert len(changes.written(db)) < 20 * changes.MAX_IDS
+
+
+def test_threads_search_while_another_one_writes(filled, build):
+    def look(_):
+        found = filled.candidates(request(vector=QUERIES[1]))
+        return found.chunk_count >= 300 and len(found.hits[0].text) == 20
+
+    with ThreadPoolExecutor(4) as threads:
+        found = threads.map(look, range(40))
+        for number in range(10):
+            filled.replace_files([(build.record(f"memory/{number}-new.md"), [build.row(number)])])
+        assert all(found)
+
+
+def test_without_sqlite_vec_what_is_kept_answers_too(path, build):
+    with closing(SqliteStore.open(path, vector_extension=False)) as store:
+        build.fill(store, build.units(300))
+        asked = request(vector=QUERIES[0])
+        assert_same(store.candidates(asked), store.candidates(replace(asked, memory_bytes=0)))
+        assert is_kept(store)
