@@ -188,7 +188,7 @@ def resync_rows(scale: Scale, folder: Path, files: str) -> Iterator[Row]:
     with Memory.open(folder, embedder=embedder) as memory:
         memory.sync()
         unchanged = [milliseconds(memory.sync) for _ in range(scale.repeats)]
-        yield Row(f"no-change sync of {files}", statistics.median(unchanged), "ms", 30 * max(1, scale.files / 2000))
+        yield Row(f"no-change sync of {files}", statistics.median(unchanged), "ms", 12 * max(1, scale.files / 2000))
         notes = sorted((folder / "memory").iterdir())[:: scale.files // (2 * scale.repeats)]
         times, embedding = [], []
         for note in notes[: scale.repeats]:

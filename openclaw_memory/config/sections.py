@@ -39,14 +39,14 @@ class FilesConfig:
 
     `extra_paths` are Markdown files, and folders whose Markdown all counts, except in hidden folders and those of
     installed programs, such as `node_modules`. `"."` is the whole workspace, without the agent's own rules, such as
-    `AGENTS.md` at its top.
+    `AGENTS.md` at its top. Files past the first `max_files` are left out, and named as skipped.
     """
 
     extra_paths: tuple[str, ...] = ()
     include: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
     max_bytes: int = 10 * 1024 * 1024
-    max_files: int = 100_000
+    max_files: int | None = None
     allow_hard_links: bool = False
 
 

@@ -6,13 +6,14 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
 
 from openclaw_memory.config import SessionsConfig
 from openclaw_memory.errors import OpenClawMemoryError
 from openclaw_memory.types import FileRecord, MemoryFile
 
 if TYPE_CHECKING:
-    from openclaw_memory.workspace import Workspace
+    from openclaw_memory.workspace import Scan, Workspace
 
 # Two writes within one tick of the file system's clock leave the same stamps. Linux stamps with its scheduler's tick
 # (at most 10 ms, doubled here); a stamp of whole seconds comes from a coarse file system (FAT counts in 2 s).
@@ -45,6 +46,18 @@ class Difference:
     def dirty(self) -> tuple[str, ...]:
         """Sorted paths of the files that the index does not follow."""
         return tuple(sorted([*(file.path for file in self.fresh + self.touched), *self.vanished]))
+
+
+# Neither the scan nor the records are other objects while nothing changes.
+_latest: WeakKeyDictionary[Scan, tuple[Mapping[str, FileRecord], Difference]] = WeakKeyDictionary()
+
+
+def compared(scan: Scan, known: Mapping[str, FileRecord]) -> Difference:
+    """Return what `compare` returns for the files of a scan, worked out once for the same scan and records."""
+    latest = _latest.get(scan)
+    if latest is None or latest[0] is not known:
+        _latest[scan] = latest = known, compare(scan.files, known)
+    return latest[1]
 
 
 def compare(files: Iterable[MemoryFile], known: Mapping[str, FileRecord]) -> Difference:

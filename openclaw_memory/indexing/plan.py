@@ -13,7 +13,7 @@ from openclaw_memory.embeddings.selection import probed
 from openclaw_memory.embeddings.stream import Embedded, is_unheard, stream
 from openclaw_memory.errors import EmbedderError, OpenClawMemoryError
 from openclaw_memory.indexing.background import SearchPriority
-from openclaw_memory.indexing.changes import Difference, compare, missing_vectors
+from openclaw_memory.indexing.changes import Difference, compared, missing_vectors
 from openclaw_memory.indexing.fingerprint import describe, outdated
 from openclaw_memory.indexing.pipeline import Run, document_in, read, rows, transcript_rows
 from openclaw_memory.types import (
@@ -148,7 +148,7 @@ def one_pass(parts: SyncParts, *, force: bool) -> SyncReport:
     """
     scan = parts.workspace.scan()
     stored, before = parts.store.meta(), parts.store.files()
-    found = Found(scan, stored, before, compare(scan.files, before))
+    found = Found(scan, stored, before, compared(scan, before))
     plan = _planned(parts, found, force=force)
     if stored is not None and stored.complete and plan.rebuilt is None:
         return _written(parts, parts.store, found, plan)
@@ -177,7 +177,8 @@ def at_paths(parts: SyncParts, paths: Iterable[str]) -> SyncReport | None:
     if files is None or outdated(stored, plan.wanted):
         return None
     before = store.files(wanted)
-    found = Found(Scan(tuple(files), ()), stored, before, compare(files, before))
+    scan = Scan(tuple(files), ())
+    found = Found(scan, stored, before, compared(scan, before))
     return _written(parts, store, found, plan)
 
 

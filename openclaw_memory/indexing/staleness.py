@@ -9,7 +9,7 @@ from contextlib import suppress
 from openclaw_memory import _forks
 from openclaw_memory.config import MemoryConfig
 from openclaw_memory.errors import OpenClawMemoryError
-from openclaw_memory.indexing.changes import compare, worth_a_sync
+from openclaw_memory.indexing.changes import compared, worth_a_sync
 from openclaw_memory.indexing.history import LAST_SYNC, moment, sync_record
 from openclaw_memory.types import Store, SyncReport
 from openclaw_memory.workspace import Workspace
@@ -123,7 +123,7 @@ class Staleness:
     def _compare(self) -> None:
         started = time.monotonic()
         known = self._store().files()
-        difference = compare(self._workspace.scan().files, known)
+        difference = compared(self._workspace.scan(), known)
         self._changed = worth_a_sync(difference, known, self._config.sessions, self._workspace)
         self._looked = time.monotonic()
         self._look_seconds = self._looked - started

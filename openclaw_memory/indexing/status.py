@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from openclaw_memory.config import MemoryConfig
 from openclaw_memory.embeddings.selection import probed, unavailable_reason
 from openclaw_memory.errors import EmbedderError, OpenClawMemoryError, StoreError
-from openclaw_memory.indexing.changes import compare, missing_vectors
+from openclaw_memory.indexing.changes import compare, compared, missing_vectors
 from openclaw_memory.indexing.fingerprint import outdated
 from openclaw_memory.indexing.history import LAST_ERROR, LAST_SYNC, MOST_FILES, sync_failure, sync_record
 from openclaw_memory.indexing.pipeline import IN_PART
@@ -293,7 +293,7 @@ def why_behind(
     Files are compared by stamps. Where a stamp leaves doubt, the note is read: it then matches the index, or has
     changed. `failed` says what kept the last sync from indexing a file; it counts as long as the file is behind.
     """
-    difference = compare(scan.files, known)
+    difference = compared(scan, known)
     why = {path: "cannot be looked at" if scan.is_unknown(path) else GONE for path in difference.vanished}
     why |= {file.path: NEW for file in difference.fresh}
     lacking = {file.path: file.reason for file in waiting(difference.touched, known)}

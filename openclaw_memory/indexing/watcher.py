@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Self, TypeAlias, TypeVar
 from openclaw_memory import _forks
 from openclaw_memory.config import MemoryConfig
 from openclaw_memory.errors import SyncBusyError, WorkspaceError
-from openclaw_memory.indexing.changes import compare, worth_a_sync
+from openclaw_memory.indexing.changes import compared, worth_a_sync
 from openclaw_memory.types import FileRecord, MemoryFile, Source, SyncReport
 from openclaw_memory.workspace.paths import (
     NEVER_ENTERED,
@@ -244,7 +244,7 @@ class Watcher:
         if (known_now := self._known()) is None:
             return False
         known, scan = known_now(), self._workspace.scan()
-        difference = compare(scan.files, known)
+        difference = compared(scan, known)
         sources = {path: record.source for path, record in known.items()}
         sources |= {file.path: file.source for file in scan.files}
         changed = worth_a_sync(difference, known, self._config.sessions, self._workspace).keys()

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from hashlib import blake2b
 from itertools import takewhile
-from typing import TYPE_CHECKING, Any
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from openclaw_memory.errors import IndexReplacedError, StoreError
 from openclaw_memory.store.connection import damaged, fetch
@@ -21,9 +23,14 @@ from openclaw_memory.types.where import Metadata
 if TYPE_CHECKING:
     import apsw
 
+# All files, by the state that they were read in.
+FileCache: TypeAlias = dict[tuple[Any, ...], Mapping[str, FileRecord]]
 
 META_KEY = "memory_index_meta_v1"
 CLOCK = "vectors_clock"  # of the other rows of meta the one that belongs to the vectors, and stays with them
+FILES_CHANGE = "files_change"  # the row of meta that has another value after each change of files
+STATE_ROWS = (SIGNATURE, FILES_CHANGE)
+STATE_OF_FILES = f"SELECT key, value FROM meta WHERE key IN {STATE_ROWS} ORDER BY key"
 NOTE = "note:"  # what the names of notes begin with: they outlive a reset
 FINISH = """
 UPDATE meta SET value = json_set(value, '$.building', NULL) WHERE key = ? AND value ->> '$.building' = ?
@@ -125,6 +132,23 @@ def finish(db: apsw.Connection, build: str) -> None:
     db.execute(FINISH, (META_KEY, build))
 
 
+def all_files(db: apsw.Connection, cache: FileCache) -> Mapping[str, FileRecord]:
+    """Return all files by their paths: the same object as long as none has changed."""
+    state = tuple(fetch(db, STATE_OF_FILES))
+    if len(state) < len(STATE_ROWS):  # of an earlier version of this library, or nothing is indexed
+        return files(db)
+    if (known := cache.get(state)) is None:
+        known = MappingProxyType(files(db))
+        cache.clear()
+        cache[state] = known
+    return known
+
+
+def _changed(db: apsw.Connection) -> None:
+    """Record that files have changed."""
+    db.execute("INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)", (FILES_CHANGE, os.urandom(8).hex()))
+
+
 def files(db: apsw.Connection, by: str = "", wanted: str = "") -> dict[str, FileRecord]:
     """Return files by their paths: all of them, or those that are `wanted` by a name of `WANTED_FILES`."""
     which, values = (WANTED_FILES[by], (wanted,)) if by else ("", ())
@@ -175,6 +199,7 @@ def add_files(
     """Add files with their chunks, not the rows with an identity; return the ids of the chunks."""
     if any(record.doc_id is not None for record, _ in files):
         make_document_indexes(db)
+    _changed(db)
     keyed, first, added = hasher(), last_id(db) + 1, list[int]()
     for record, rows in files:
         db.execute(ADD_FILE, (*_columns(record), record.doc_id, record.part_of))
@@ -216,11 +241,13 @@ def last_id(db: apsw.Connection) -> int:
 
 def stamp_files(db: apsw.Connection, records: Iterable[FileRecord]) -> None:
     """Update the stamps of indexed files, and what they lack."""
+    _changed(db)
     db.executemany(STAMP, map(_columns, records))
 
 
 def remove_files(db: apsw.Connection, paths: Iterable[str]) -> tuple[int, list[int], set[int]]:
     """Remove files and their chunks; return the number of files, the ids of their chunks and those of the vectors."""
+    _changed(db)
     removed = 0
     gone: list[tuple[int, int | None]] = []
     for path in paths:

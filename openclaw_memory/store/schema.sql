@@ -6,6 +6,7 @@
 -- 'vectors_clock': the latest turn of last_used.
 -- 'note:<name>': a short text that outlives a reset.
 -- 'signature': says that this user made the index, and where (signature.py); outlives a reset.
+-- 'files_change': another text after each change of files.
 -- 'document_vectors_change': another text after each change of document_vectors or of the vectors that it names.
 -- 'changes': which chunks the last writes removed, as JSON (changes.py).
 -- 'chunk_vectors_dims': dimensions of chunk_vectors; absent while that table does not match chunks.

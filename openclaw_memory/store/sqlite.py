@@ -127,6 +127,7 @@ class SqliteStore:
         )
         self._has_replaced = False
         self._document_cache: document_rows.Cache = {}
+        self._file_cache: rows.FileCache = {}
         self._passing_cache: passing.Cache = {}
         self._kept = _Kept()
         self._resident: Resident | None = None  # in a snapshot of the state that it is in
@@ -286,7 +287,7 @@ class SqliteStore:
             raise damaged(self.path, "; ".join(problems))
         built = self._of(shadow.copied(self._connections, self._extension[0]))
         try:
-            built._document_cache, built._passing_cache, built._kept = {}, {}, _Kept()
+            built._document_cache, built._file_cache, built._passing_cache, built._kept = {}, {}, {}, _Kept()
             name = None if keep_rows else built._reset(meta)
         except BaseException:
             shadow.remove(built._connections)
@@ -340,7 +341,9 @@ class SqliteStore:
                 return rows.files(db, "part_of", part_of)
             if ids is not None:
                 return rows.files(db, "ids", json.dumps(list(ids)))
-            return rows.files(db) if paths is None else rows.files(db, "paths", json.dumps(list(paths)))
+            if paths is not None:
+                return rows.files(db, "paths", json.dumps(list(paths)))
+            return rows.all_files(db, self._file_cache)
 
     def replace_files(
         self, files: Sequence[tuple[FileRecord, Sequence[ChunkRow] | None]], made_for: IndexMeta | None = None
@@ -647,6 +650,7 @@ class SqliteStore:
         """Release the index. Calling it twice is allowed; work under way in other threads ends first."""
         self._connections.close()
         self._document_cache.clear()
+        self._file_cache.clear()
         self._passing_cache.clear()
         self._kept.close()
 

@@ -31,7 +31,7 @@ from openclaw_memory.text.front_matter import (
 from openclaw_memory.text.redaction import redact
 from openclaw_memory.types import Document, Source
 from openclaw_memory.types.files import LEFT_OUT, Span, citation, cited
-from openclaw_memory.workspace.paths import DOCUMENTS_FOLDER, locate
+from openclaw_memory.workspace.paths import DOCUMENTS_FOLDER, Stamp, locate
 from openclaw_memory.workspace.safe_read import decode, read_place
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ class DocumentCache:
         self._bytes = 0
         self._lock = _forks.lock()
 
-    def load(self, path: str, info: os.stat_result | None = None) -> CachedDocument:
+    def load(self, path: str, info: os.stat_result | Stamp | None = None) -> CachedDocument:
         """Return what the file at a path holds; `info` is its stat, if the caller has just taken it.
 
         Raises:
@@ -133,7 +133,7 @@ class DocumentCache:
         kept = self._kept.get(path)
         return kept[2] if kept is not None else self.try_load(path)
 
-    def listed(self, path: str, info: os.stat_result) -> Listed:
+    def listed(self, path: str, info: os.stat_result | Stamp) -> Listed:
         """Return the part of `load` that is kept of every file.
 
         Raises:
@@ -278,11 +278,11 @@ def copied(value: Any) -> Any:
     return [copied(inner) for inner in value] if isinstance(value, list) else value
 
 
-def _stamp(info: os.stat_result) -> _Stamp:
+def _stamp(info: os.stat_result | Stamp) -> _Stamp:
     return info.st_ino, info.st_size, info.st_mtime_ns, info.st_ctime_ns
 
 
-def _is_settled(info: os.stat_result, now: int) -> bool:
+def _is_settled(info: os.stat_result | Stamp, now: int) -> bool:
     """Whether any later write will give the file another stamp than it has `now`, in ns since 1970."""
     last = max(info.st_mtime_ns, info.st_ctime_ns)
     return now - last > (_TICK_NS if last % 1_000_000_000 else _COARSE_TICK_NS)

@@ -11,6 +11,7 @@ import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import NamedTuple
 
 from openclaw_memory._safe import has_controls
 from openclaw_memory.config import FilesConfig, SessionsConfig
@@ -48,6 +49,18 @@ class Place:
     path: str
     base: str
     parts: tuple[str, ...]
+
+
+class Stamp(NamedTuple):
+    """Those numbers of a stat that say which file it is, whether it counts, and whether it has changed."""
+
+    st_mode: int
+    st_nlink: int
+    st_size: int
+    st_mtime_ns: int
+    st_ino: int
+    st_ctime_ns: int
+    st_dev: int
 
 
 def locate(root: Path, rules: FilesConfig, path: str, sessions: SessionsConfig | None = None) -> Place:
@@ -145,7 +158,7 @@ def counts(rules: FilesConfig, path: str) -> bool:
     return not (rules.exclude and is_matched(read_globs("files.exclude", rules.exclude), path))
 
 
-def why_left_out(info: os.stat_result, rules: FilesConfig, path: str = "") -> str | None:
+def why_left_out(info: os.stat_result | Stamp, rules: FilesConfig, path: str = "") -> str | None:
     """Return why a file is not read, as a phrase that follows its name; None for a regular file of allowed size."""
     if not stat.S_ISREG(info.st_mode):
         return f"is {_kind(info.st_mode)}, not a regular file"

@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
+from operator import attrgetter, itemgetter
 from pathlib import Path
 from shlex import quote
 from typing import NamedTuple, TypeAlias
@@ -25,6 +26,7 @@ from openclaw_memory.workspace.paths import (
     TRANSCRIPT_SUFFIX,
     TRANSCRIPTS,
     Place,
+    Stamp,
     counts,
     extra_places,
     holds_workspace,
@@ -45,7 +47,7 @@ _OTHER_ENDINGS = (".md", ".markdown", ".mdown", ".mkd", ".mdx")
 _SYMLINK = "is a symlink and is not followed: put the file itself here, or name its real place in files.extra_paths"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
 class Scan:
     """The result of scanning a workspace.
 
@@ -66,9 +68,16 @@ class Scan:
         return any(path == folder or path.startswith(f"{folder}/") for folder in self.unreadable)
 
 
-# A path, and what is there: its stat, the reason why it does not count, or the error that kept us from looking.
-_Found: TypeAlias = tuple[str, os.stat_result | str | OSError]
+# What is at a path: its `Stamp` as a plain tuple, the reason why it does not count, the error that kept us from
+# looking, or None where it has gone meanwhile.
+_What: TypeAlias = tuple[int, ...] | str | OSError | None
+# What the path of a folder adds to names, those of its entries that matter, and what is at each. They are in the order
+# of the system, which stays while nothing changes.
+_Folder: TypeAlias = tuple[str, list[str], list[_What]]
+Listing: TypeAlias = list[list[_Folder]]  # the folders of each place
 _MISSING = (FileNotFoundError, NotADirectoryError)
+_path = itemgetter(0)
+_stamp = attrgetter(*Stamp._fields)
 
 
 def scan(root: Path, rules: FilesConfig, sessions: SessionsConfig | None = None) -> Scan:
@@ -78,24 +87,48 @@ def scan(root: Path, rules: FilesConfig, sessions: SessionsConfig | None = None)
         WorkspaceError: The workspace folder itself cannot be listed.
         ConfigError: A glob of the rules is invalid.
     """
+    return scanned(listing(root, rules, sessions), rules)
+
+
+def listing(
+    root: Path, rules: FilesConfig, sessions: SessionsConfig | None = None, last: Listing | None = None
+) -> Listing:
+    """List what may be a memory file. A folder that is as in the `last` listing is the same object.
+
+    Raises:
+        WorkspaceError: The workspace folder itself cannot be listed.
+    """
+    before = {folder[0]: folder for folder in chain.from_iterable(last or ())}
+
+    def kept(folder: _Folder) -> _Folder:
+        known = before.get(folder[0])
+        return known if known == folder else folder
+
+    return [list(map(kept, place)) for place in chain(_candidates(root, rules), _transcripts(root, sessions))]
+
+
+def scanned(listed: Listing, rules: FilesConfig) -> Scan:
+    """Return which of the listed files count.
+
+    Raises:
+        ConfigError: A glob of the rules is invalid.
+    """
     files: dict[str, MemoryFile] = {}
     skipped: list[Skipped] = []
     unreadable: list[str] = []
     first_names: dict[tuple[int, int] | str, str] = {}
     has_globs = bool(rules.include or rules.exclude)
-    for path, found in chain(_candidates(root, rules), _transcripts(root, sessions)):
-        if has_globs and not counts(rules, path):
+    for path, what in chain.from_iterable(map(_by_path, listed)):
+        if what is None or (has_globs and not counts(rules, path)):
             continue
-        if isinstance(found, OSError):
+        if isinstance(what, OSError):
             unreadable.append(path)
-            skipped.append(Skipped(_printable(path), f"cannot be looked at: {found.strerror}"))
-        elif isinstance(found, str):
-            skipped.append(Skipped(_printable(path), found))
-        elif reason := wrong_name(path):
+            skipped.append(Skipped(_printable(path), f"cannot be looked at: {what.strerror}"))
+        elif isinstance(what, str):
+            skipped.append(Skipped(_printable(path), what))
+        elif reason := wrong_name(path) or why_left_out(info := Stamp(*what), rules, path):
             skipped.append(Skipped(_printable(path), reason))
-        elif reason := why_left_out(found, rules, path):
-            skipped.append(Skipped(path, reason))
-        elif (first := first_names.setdefault(_identity(path, found), path)) != path:
+        elif (first := first_names.setdefault(_identity(path, info), path)) != path:
             skipped.append(Skipped(path, f"is the same file as {first}"))
         elif path in files:  # two extra paths can lead to it
             continue
@@ -103,11 +136,16 @@ def scan(root: Path, rules: FilesConfig, sessions: SessionsConfig | None = None)
             skipped.append(Skipped(path, f"is past files.max_files ({rules.max_files:,}), as is all that would follow"))
             break
         else:
-            files[path] = _memory_file(path, found)
+            files[path] = _memory_file(path, info)
     return Scan(tuple(files.values()), tuple(skipped), tuple(unreadable))
 
 
-def notes_below(root: Path, folder: str, rules: FilesConfig) -> Iterator[tuple[str, os.stat_result]]:
+def _by_path(folders: Iterable[_Folder]) -> list[tuple[str, _What]]:
+    found = [(prefix + name, what) for prefix, *seen in folders for name, what in zip(*seen, strict=True)]
+    return sorted(found, key=_path)
+
+
+def notes_below(root: Path, folder: str, rules: FilesConfig) -> Iterator[tuple[str, Stamp]]:
     """Yield the notes below a folder of the workspace that count, by path; nothing where the folder is missing.
 
     Raises:
@@ -120,13 +158,13 @@ def notes_below(root: Path, folder: str, rules: FilesConfig) -> Iterator[tuple[s
         raise WorkspaceError(f"{folder} cannot be looked at: {info.strerror}; fix its permissions") from info
     if not _is_folder(info):
         return
-    for path, found in _walk(os.path.join(place.base, *place.parts), folder):
+    for path, found in _by_path(_walk(os.path.join(place.base, *place.parts), folder)):
         if isinstance(found, OSError):
             raise WorkspaceError(f"{_printable(path)} cannot be looked at: {found.strerror}; fix its permissions")
-        if isinstance(found, str) or wrong_name(path) or not counts(rules, path):
+        if not isinstance(found, tuple) or wrong_name(path) or not counts(rules, path):
             continue
-        if why_left_out(found, rules, path) is None:
-            yield path, found
+        if why_left_out(stamp := Stamp(*found), rules, path) is None:
+            yield path, stamp
 
 
 def notes_at(root: Path, rules: FilesConfig, paths: Iterable[str]) -> list[MemoryFile] | None:
@@ -149,23 +187,20 @@ def notes_at(root: Path, rules: FilesConfig, paths: Iterable[str]) -> list[Memor
     return found
 
 
-def _memory_file(path: str, info: os.stat_result) -> MemoryFile:
+def _memory_file(path: str, info: os.stat_result | Stamp) -> MemoryFile:
     source: Source = "sessions" if is_transcript(path) else "memory"
-    stamps = map(_kept, (info.st_size, info.st_mtime_ns, info.st_ino, info.st_ctime_ns))
-    return MemoryFile(path, source, *stamps)
+    numbers = info.st_size, info.st_mtime_ns, info.st_ino, info.st_ctime_ns
+    if max(numbers) > _MOST or min(numbers) < -_MOST:  # an index has 64 bits: a file may claim to be of the year 9999
+        return MemoryFile(path, source, *(max(-_MOST, min(number, _MOST)) for number in numbers))
+    return MemoryFile(path, source, *numbers)
 
 
-def _kept(number: int) -> int:
-    """Return a number as an index keeps it, in 64 bits with a sign: a file may claim to be of the year 9999."""
-    return max(-_MOST - 1, min(number, _MOST))
-
-
-def _identity(path: str, info: os.stat_result) -> tuple[int, int] | str:
+def _identity(path: str, info: Stamp) -> tuple[int, int] | str:
     """Return device and inode; some systems number no files, and only the path identifies them."""
     return (info.st_dev, info.st_ino) if info.st_ino else path
 
 
-def _candidates(root: Path, rules: FilesConfig) -> Iterator[_Found]:
+def _candidates(root: Path, rules: FilesConfig) -> Iterator[Iterable[_Folder]]:
     try:
         with os.scandir(root) as listing:
             # The listing has the names as they are spelled, also where the file system ignores case.
@@ -176,63 +211,69 @@ def _candidates(root: Path, rules: FilesConfig) -> Iterator[_Found]:
         entries.pop(LOWER_CASE_NOTE, None)
     for name in (ROOT_NOTES[0], LOWER_CASE_NOTE, *ROOT_NOTES[1:]):
         if name in entries:
-            yield from _look(entries[name], name)
+            yield [("", [name], [_look(entries[name])])]
     if NOTES_FOLDER in entries:
         notes = entries[NOTES_FOLDER]
         if notes.is_dir(follow_symlinks=False):
-            yield from _walk(notes.path, NOTES_FOLDER)
+            yield _walk(notes.path, NOTES_FOLDER)
         else:
-            yield NOTES_FOLDER, _SYMLINK if notes.is_symlink() else "is not a folder: notes live in a folder `memory`"
+            reason = _SYMLINK if notes.is_symlink() else "is not a folder: notes live in a folder `memory`"
+            yield _one(NOTES_FOLDER, reason)
     for place in extra_places(root, rules):
-        found = _extra(place)
-        if place.path == ".":
-            found = ((path, what) for path, what in found if not is_set_apart(root, path))
-        yield from found
+        yield _extra(place) if place.path != "." else _without_set_apart(root, _extra(place))
 
 
 _TOP_NAMES = frozenset({*ROOT_NOTES, LOWER_CASE_NOTE, NOTES_FOLDER})
 
 
-def _extra(place: Place) -> Iterator[_Found]:
-    """Yield what an entry of `files.extra_paths` names: a Markdown file, or a folder of them."""
+def _one(path: str, what: _What) -> list[_Folder]:
+    return [("", [path], [what])]
+
+
+def _extra(place: Place) -> Iterable[_Folder]:
+    """Return what an entry of `files.extra_paths` names: a Markdown file, or a folder of them."""
     if holds_workspace(place):
-        yield place.path, "holds the workspace itself: name the folders next to it in files.extra_paths"
-        return
+        return _one(place.path, "holds the workspace itself: name the folders next to it in files.extra_paths")
     if not NEVER_ENTERED.isdisjoint(place.parts):
-        yield place.path, "lies in a folder that is never indexed"
-        return
+        return _one(place.path, "lies in a folder that is never indexed")
     found = _stat_at(place)
     if isinstance(found, _MISSING):
-        yield place.path, "does not exist: correct files.extra_paths, or create it"
-    elif _is_folder(found):
+        return _one(place.path, "does not exist: correct files.extra_paths, or create it")
+    if not isinstance(found, os.stat_result):
+        return _one(place.path, found)
+    if stat.S_ISDIR(found.st_mode):
         path = "" if place.path == "." else place.path
-        yield from _walk(os.path.join(place.base, *place.parts), path, is_passed_over)
-    elif isinstance(found, os.stat_result) and not place.path.endswith(".md"):
-        yield place.path, "is neither a folder nor a .md file"
-    else:
-        yield place.path, found
+        return _walk(os.path.join(place.base, *place.parts), path, is_passed_over)
+    return _one(place.path, _stamp(found) if place.path.endswith(".md") else "is neither a folder nor a .md file")
 
 
-def _transcripts(root: Path, sessions: SessionsConfig | None) -> Iterator[_Found]:
-    """Yield the transcripts in their folder, by name. The folder is flat; other files in it are not mentioned."""
+def _without_set_apart(root: Path, folders: Iterable[_Folder]) -> Iterator[_Folder]:
+    for prefix, names, what in folders:
+        seen = zip(names, what, strict=True)
+        yield prefix, names, what if prefix else [None if is_set_apart(root, name) else one for name, one in seen]
+
+
+def _transcripts(root: Path, sessions: SessionsConfig | None) -> Iterator[Iterable[_Folder]]:
+    """Yield the transcripts in their folder. The folder is flat; other files in it are not mentioned."""
     if sessions is None or not sessions.index:
         return
     place = transcripts_place(root, sessions)
-    found, entries = _stat_at(place), []
-    if _is_folder(found):
-        try:
-            with os.scandir(os.path.join(place.base, *place.parts)) as listing:
-                entries = sorted(listing, key=lambda entry: entry.name)
-        except OSError as error:
-            found = error.with_traceback(None)
-    for entry in entries:
-        if entry.name.endswith(TRANSCRIPT_SUFFIX):
-            yield from _look(entry, f"{TRANSCRIPTS}/{entry.name}", TRANSCRIPT_SUFFIX)
+    found = _stat_at(place)
     if isinstance(found, _MISSING):
         if sessions.folder != SessionsConfig().folder:
-            yield TRANSCRIPTS, f"does not exist ({sessions.folder}): correct sessions.folder, or create it"
-    elif not _is_folder(found):
-        yield TRANSCRIPTS, "is not a folder: correct sessions.folder" if isinstance(found, os.stat_result) else found
+            yield _one(TRANSCRIPTS, f"does not exist ({sessions.folder}): correct sessions.folder, or create it")
+    elif not isinstance(found, os.stat_result):
+        yield _one(TRANSCRIPTS, found)
+    elif not stat.S_ISDIR(found.st_mode):
+        yield _one(TRANSCRIPTS, "is not a folder: correct sessions.folder")
+    else:
+        try:
+            with os.scandir(os.path.join(place.base, *place.parts)) as entries:
+                seen = {entry.name: _look(entry) for entry in entries if entry.name.endswith(TRANSCRIPT_SUFFIX)}
+        except OSError as error:
+            yield _one(TRANSCRIPTS, error.with_traceback(None))
+        else:
+            yield [(f"{TRANSCRIPTS}/", [*seen], [*seen.values()])]
 
 
 def _stat_at(place: Place) -> os.stat_result | str | OSError:
@@ -253,51 +294,45 @@ def _is_folder(found: os.stat_result | str | OSError) -> bool:
     return isinstance(found, os.stat_result) and stat.S_ISDIR(found.st_mode)
 
 
-def _walk(folder: str, path: str, is_left_out: Callable[[str], bool] = NEVER_ENTERED.__contains__) -> Iterator[_Found]:
-    """Yield everything below a folder that counts or has to be mentioned, in the order of the paths as strings.
+def _walk(folder: str, path: str, is_left_out: Callable[[str], bool] = NEVER_ENTERED.__contains__) -> Iterator[_Folder]:
+    """Yield the folders below one, with what counts in them or has to be mentioned: symlinks and special files are.
 
     Folders whose name `is_left_out` are not entered.
     """
     # A stack, not recursion: a chain of folders can be deeper than Python's stack.
-    stack: list[tuple[str, os.DirEntry[str]]] = []
-    while True:
-        try:
-            with os.scandir(folder) as listing:
-                entries = sorted(listing, key=_path_order, reverse=True)
-        except FileNotFoundError:  # gone since its parent was listed
-            entries = []
-        except OSError as error:
-            yield path, error
-            entries = []
+    stack = [(folder, path)]
+    while stack:
+        folder, path = stack.pop()
         prefix = f"{path}/" if path else ""
-        stack += [(prefix + entry.name, entry) for entry in entries]
-        while stack:
-            path, entry = stack.pop()
-            if entry.is_dir(follow_symlinks=False):
-                if is_left_out(entry.name):
-                    continue
-                folder = entry.path
-                break
-            yield from _look(entry, path)
-        else:
-            return
-
-
-def _path_order(entry: os.DirEntry[str]) -> str:
-    return f"{entry.name}/" if entry.is_dir(follow_symlinks=False) else entry.name
-
-
-def _look(entry: os.DirEntry[str], path: str, suffix: str = ".md") -> Iterator[_Found]:
-    """Yield a memory file with its stat. Symlinks and special files are mentioned, other files are not."""
-    if entry.is_symlink():
-        yield path, _SYMLINK
-    elif path.endswith(suffix) or not entry.is_file(follow_symlinks=False):
+        names: list[str] = []
+        what: list[_What] = []
         try:
-            yield path, entry.stat(follow_symlinks=False)
-        except FileNotFoundError:
-            return  # gone since its folder was listed
+            with os.scandir(folder) as entries:
+                for entry in entries:
+                    name = entry.name
+                    if entry.is_dir(follow_symlinks=False):
+                        if not is_left_out(name):
+                            stack.append((entry.path, prefix + name))
+                    elif name.endswith(".md") or not entry.is_file(follow_symlinks=False):
+                        names.append(name)
+                        what.append(_look(entry))
+        except FileNotFoundError:  # gone since its parent was listed
+            continue
         except OSError as error:
-            yield path, error
+            yield from _one(path, error.with_traceback(None))
+        if names:
+            yield prefix, names, what
+
+
+def _look(entry: os.DirEntry[str]) -> _What:
+    if entry.is_symlink():
+        return _SYMLINK
+    try:
+        return _stamp(entry.stat(follow_symlinks=False))
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        return error.with_traceback(None)  # which names this very frame: only a garbage collection would free both
 
 
 def _printable(path: str) -> str:

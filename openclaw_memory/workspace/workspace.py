@@ -38,13 +38,15 @@ if TYPE_CHECKING:
 class Workspace:
     """A folder of notes and the rules for which of its files count.
 
-    It keeps nothing open and caches nothing.
+    It keeps nothing open, and of its files no more than their latest listing: while nothing has changed, a scan returns
+    the same object.
     """
 
     root: Path
     rules: FilesConfig = field(default_factory=FilesConfig)
     sessions: SessionsConfig = field(default_factory=SessionsConfig)
     journal: JournalConfig = field(default_factory=JournalConfig, kw_only=True)
+    _latest: list[tuple[scan.Listing, Scan]] = field(default_factory=list, init=False, repr=False, compare=False)
 
     @classmethod
     def open(
@@ -114,7 +116,11 @@ class Workspace:
             WorkspaceError: The folder cannot be listed.
             ConfigError: A glob of the rules is invalid.
         """
-        return scan.scan(self.root, self.rules, self.sessions)
+        latest = self._latest[:]
+        listed = scan.listing(self.root, self.rules, self.sessions, latest[0][0] if latest else None)
+        if not latest or latest[0][0] != listed:
+            self._latest[:] = latest = [(listed, scan.scanned(listed, self.rules))]
+        return latest[0][1]
 
     def notes_at(self, paths: Iterable[str]) -> list[MemoryFile] | None:
         """List the notes at these paths below `memory/` as `scan` would; None where only that can say.

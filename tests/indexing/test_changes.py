@@ -11,8 +11,9 @@ import pytest
 
 from openclaw_memory.config import SessionsConfig
 from openclaw_memory.indexing import compare, pipeline
-from openclaw_memory.indexing.changes import worth_a_sync
+from openclaw_memory.indexing.changes import compared, worth_a_sync
 from openclaw_memory.types import FileRecord, MemoryFile
+from openclaw_memory.workspace import Scan
 
 SECOND = 1_000_000_000
 LONG_AGO = 1_000 * SECOND + 123_456_789
@@ -23,6 +24,12 @@ RECORD = FileRecord("memory/a.md", "memory", "hash", 10, LONG_AGO, 7, LONG_AGO +
 def test_a_file_with_the_stamp_it_had_is_unchanged():
     difference = compare([FILE], {FILE.path: RECORD})
     assert (difference.unchanged, difference.to_read, difference.vanished) == (1, (), ())
+
+
+def test_the_same_scan_is_compared_with_the_same_records_once():
+    scan, records = Scan((FILE,), ()), {FILE.path: RECORD}
+    assert compared(scan, records) is compared(scan, records)
+    assert compared(scan, {}).fresh == (FILE,)
 
 
 def test_a_file_that_the_index_does_not_know_is_fresh():

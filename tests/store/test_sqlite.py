@@ -1,6 +1,7 @@
 import json
 import sys
 from contextlib import closing
+from dataclasses import replace
 from importlib.metadata import version
 
 import apsw
@@ -26,6 +27,29 @@ def test_ids_are_never_used_again(store, build):
     store.begin_build(build.META).publish()
     store.replace_files([(build.record("memory/0.md"), [build.row(1)])])
     assert [chunk.id for chunk in store.chunks(range(100))] == [22]
+
+
+WRITES = {
+    "other rows": lambda store, build: store.replace_files([(build.record("memory/0.md"), [])]),
+    "another stamp": lambda store, build: store.replace_files([(replace(build.record("memory/0.md"), size=9), None)]),
+    "more lines": lambda store, build: store.extend_file(replace(build.record("memory/0.md"), size=9), [], 5),
+    "a removal": lambda store, _: store.remove_files(["memory/0.md"]),
+    "a build": lambda store, build: store.begin_build(build.META).publish(),
+}
+
+
+@pytest.mark.parametrize("write", WRITES)
+@pytest.mark.parametrize("elsewhere", [False, True])
+def test_files_are_the_same_object_exactly_until_they_change(store, path, build, write, elsewhere):
+    build.fill(store, build.units(60), per_file=20)
+    known = store.files()
+    store.set_meta("last_sync", "now")
+    with store.snapshot() as frozen:
+        assert store.files() is frozen.files() is known
+        with closing(SqliteStore.open(path)) as other:
+            WRITES[write](other if elsewhere else store, build)
+            assert store.files() == other.files() is not known
+        assert frozen.files() == known
 
 
 @pytest.mark.parametrize("value", ["ends in half a pair \ud83d", "a\ud800b"])
