@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from retrieval import RESULTS, Workspace, mean, scored, workspaces
+from retrieval import Workspace, mean, scored, workspaces
 from speed import in_fresh_process, machine, opened_store
 
 from openclaw_memory import Memory
@@ -109,8 +109,7 @@ def answered(workspace: Workspace, embedder: Embedder | None, cost: Cost) -> Ite
                 started = time.process_time()
                 six = memory.search(question["question"])
                 cost.searches.append(time.process_time() - started)
-                more = memory.search(question["question"], max_results=RESULTS)
-                yield scored(six, more, workspace.gold(question))
+                yield scored(memory, question["question"], six, workspace.gold(question))
         cost.disk += sum(path.stat().st_size for path in (folder / ".memory").iterdir())
 
 

@@ -36,7 +36,6 @@ RANKS = (1, 3, 6, 10)
 BUDGETS = (1500, 4200)
 SHOWN_AT = 6
 PROBE_CHARS = 200  # a gold line is shown when its beginning stands in a snippet
-RESULTS = 40  # enough to fill the larger budget with short snippets
 UNANSWERABLE_PER_WORKSPACE = 100
 SEED = 7
 
@@ -84,10 +83,10 @@ def opened(workspace: Workspace, config: MemoryConfig, embedder: str | None, scr
 
 
 def scored(
-    first: Sequence[SearchResult], more: Sequence[SearchResult], gold: Sequence[tuple[str, int, str]]
+    memory: Memory, question: str, first: Sequence[SearchResult], gold: Sequence[tuple[str, int, str]]
 ) -> dict[str, float]:
-    """The metrics of one question, from the results of a default call and from as many as fill the larger budget."""
-    results = [*first, *more[len(first) :]]
+    """The metrics of one question, from the results of a default call, `first`, of a longer one and of each budget."""
+    results = [*first, *memory.search(question, max_results=max(RANKS))[len(first) :]]
     ranks = [
         next(
             (at for at, r in enumerate(results, 1) if r.path == path and any(a <= line <= b for a, b in r.spans)), None
@@ -100,7 +99,10 @@ def scored(
     snippets = [result.snippet for result in first[:SHOWN_AT]]
     metrics[f"shown@{SHOWN_AT}"] = shown(snippets, gold)
     for budget in BUDGETS:
-        metrics[f"coverage@{budget}"] = shown(within(more, budget), gold)
+        started = time.process_time()
+        texts = [result.snippet for result in memory.search(question, max_chars=budget)]
+        metrics["budget_ms"] = (time.process_time() - started) * 1000
+        metrics |= {f"coverage@{budget}": shown(texts, gold), f"chars@{budget}": sum(map(len, texts))}
     metrics["snippet_chars"] = statistics.fmean(map(len, snippets)) if snippets else 0.0
     metrics["results"] = len(snippets)
     return metrics
@@ -109,17 +111,6 @@ def scored(
 def shown(snippets: Sequence[str], gold: Sequence[tuple[str, int, str]]) -> float:
     """The share of gold lines whose first characters stand in one of the snippets."""
     return sum(any(text[:PROBE_CHARS] in snippet for snippet in snippets) for _, _, text in gold) / len(gold)
-
-
-def within(results: Sequence[SearchResult], budget: int) -> list[str]:
-    """The first `budget` characters of the snippets, one after another."""
-    kept, left = [], budget
-    for result in results:
-        if left <= 0:
-            break
-        kept.append(result.snippet[:left])
-        left -= len(result.snippet)
-    return kept
 
 
 def speakers(workspace: Workspace) -> list[str]:
@@ -169,20 +160,21 @@ def measured(
                     started = time.process_time()
                     six = memory.search(question["question"])
                     times.append((time.process_time() - started) * 1000)
-                    more = memory.search(question["question"], max_results=RESULTS)
-                    metrics.append(scored(six, more, workspace.gold(question, sessions)))
+                    metrics.append(scored(memory, question["question"], six, workspace.gold(question, sessions)))
                     scores.append(six[0].score if six else 0.0)
                 others = [other for other in chosen if other is not workspace and speakers(other)]
                 asked = unanswerable(workspace, others) if speakers(workspace) else []
                 answers = [memory.search(text) for text in asked]
                 row = mean(metrics) | {"name": workspace.name, "questions": len(metrics)}
-                rows.append(row | {"query_ms": statistics.median(times)})
+                budget_ms = statistics.median(each["budget_ms"] for each in metrics)
+                rows.append(row | {"query_ms": statistics.median(times), "budget_ms": budget_ms})
                 everything += metrics
                 best += scores if asked else []
                 refused += [(len(found), found[0].score if found else 0.0) for found in answers]
     if len(rows) > 1:
         total = mean(everything) | {"name": "all", "questions": len(everything)}
-        total["query_ms"] = statistics.median(row["query_ms"] for row in rows)
+        for name in ("query_ms", "budget_ms"):
+            total[name] = statistics.median(row[name] for row in rows)
         if refused:
             total["auroc"] = auroc(best, [score for _, score in refused])
             total["results_unanswerable"] = statistics.fmean(count for count, _ in refused)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
@@ -37,6 +38,7 @@ class Backend(Protocol):
         query: str,
         *,
         max_results: int | None = None,
+        max_chars: int | None = None,
         min_score: float | None = None,
         source: Source | None = None,
         explain: bool = False,
@@ -110,6 +112,7 @@ class BuiltinBackend:
         query: str,
         *,
         max_results: int | None = None,
+        max_chars: int | None = None,
         min_score: float | None = None,
         source: Source | None = None,
         explain: bool = False,
@@ -121,6 +124,7 @@ class BuiltinBackend:
             self._config,
             query,
             max_results=max_results,
+            max_chars=max_chars,
             min_score=min_score,
             source=source,
             explain=explain,
@@ -194,6 +198,7 @@ def _search(
     query: str,
     *,
     max_results: int | None = None,
+    max_chars: int | None = None,
     min_score: float | None = None,
     source: Source | None = None,
     explain: bool = False,
@@ -201,8 +206,13 @@ def _search(
     passes: Callable[[str], bool] | None = None,
     where: Where | None = None,
 ) -> SearchResults:
+    from openclaw_memory.search.budget import within
     from openclaw_memory.search.query import validate_request, with_time_zone
 
-    rules = validate_request(config.search, query, max_results, min_score, source)
+    rules = validate_request(config.search, query, max_results, min_score, source, max_chars)
     now = with_time_zone(now)
-    return retriever.answer(query, rules, source, explain=explain, now=now, passes=passes, where=where)
+    found = retriever.answer(query, rules, source, explain=explain, now=now, passes=passes, where=where)
+    if max_chars is None:
+        return found
+    shown, omitted = within(found.results, max_chars)
+    return replace(found, results=shown, omitted=omitted)

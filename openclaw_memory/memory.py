@@ -200,6 +200,7 @@ class Memory:
         query: str,
         *,
         max_results: int | None = None,
+        max_chars: int | None = None,
         min_score: float | None = None,
         source: Source | None = None,
         explain: bool = False,
@@ -214,7 +215,10 @@ class Memory:
 
         Args:
             query: A question or keywords.
-            max_results: At most this many results, up to 1000; `config.search.max_results` where None.
+            max_results: At most this many results, up to 1000. Without it and `max_chars`, `config.search.max_results`.
+            max_chars: At most this many characters of all snippets together. Without `max_results`, there are as many
+                results as fit, of about 350 characters each: more places, and more of the evidence, than six long ones.
+                Whole chunks (`config.search.answer`) keep their length and number. `omitted` counts what did not fit.
             min_score: Results below it are left out, in [0, 1]; `config.search.min_score` where None.
             source: "memory" for notes, "sessions" for transcripts, None for both.
             explain: Keep what `SearchResults.explain()` shows.
@@ -224,7 +228,13 @@ class Memory:
             QueryError: An argument has a wrong type or value.
         """
         return self._backend.search(
-            query, max_results=max_results, min_score=min_score, source=source, explain=explain, now=now
+            query,
+            max_results=max_results,
+            max_chars=max_chars,
+            min_score=min_score,
+            source=source,
+            explain=explain,
+            now=now,
         )
 
     def get(self, path: str, *, start: int | None = None, lines: int | None = None) -> Excerpt:

@@ -1,6 +1,7 @@
 """What a memory asks of its engine, and which store it opens: the built-in ones, another one, and clear errors."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -8,8 +9,10 @@ import pytest
 from openclaw_memory import Memory, SearchResults, SqliteStore, Workspace
 from openclaw_memory.backend import Backend, BuiltinBackend
 from openclaw_memory.errors import ConfigError
-from openclaw_memory.tools import memory_tools
+from openclaw_memory.tools import memory_tools, recall
 from openclaw_memory.types import SearchResult, SyncReport
+
+KEY = "ghp_" + "a1B2" * 9
 
 
 class Fixed:
@@ -54,6 +57,18 @@ def test_a_tool_that_writes_says_so_where_the_memory_has_another_backend(notes):
     memory = Memory(Workspace.open(notes), backend=Fixed(Workspace.open(notes)))
     tools = {tool.name: tool for tool in memory_tools(memory)}
     assert json.loads(tools["memory_append"]({"text": "The ferry leaves at seven."}))["status"] == "ok"
+
+
+def test_tools_mask_the_secrets_of_another_backend_and_keep_to_their_budget(notes):
+    class Talkative(Fixed):
+        def search(self, query, **_options):
+            key = replace(super().search(query)[0], snippet=f"the key is {KEY}")
+            return SearchResults((key, *[replace(key, snippet="one\n" * 500)] * 4), query, "keyword", "fixed", "")
+
+    memory = Memory(Workspace.open(notes), backend=Talkative(Workspace.open(notes)))
+    first, *others = recall(memory, "key").split("[MEMORY.md#")[1:]
+    assert KEY not in first
+    assert len("".join(others)) < 4_400
 
 
 @pytest.mark.parametrize("ask", [lambda memory: memory.watch(), lambda memory: memory.documents])

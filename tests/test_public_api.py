@@ -21,7 +21,7 @@ PUBLIC = """
 FRONT_DOOR = {
     "sync": ["force", "progress", "wait"],
     "sync_soon": [],
-    "search": ["query", "max_results", "min_score", "source", "explain", "now"],
+    "search": ["query", "max_results", "max_chars", "min_score", "source", "explain", "now"],
     "get": ["path", "start", "lines"],
     "append": ["text", "date", "title", "skip_existing"],
     "edit": ["path", "start", "end", "text", "seen"],

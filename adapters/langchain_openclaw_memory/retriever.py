@@ -34,7 +34,8 @@ class OpenClawRetriever(InSession):
 
     Args:
         memory: The memory to search, or what chooses that of each run: see `memory_tools`.
-        k: The most documents to return, 1..1000.
+        k: The most documents to return, 1..1000. By default 6 (`config.search.max_results`), or as many as fit.
+        max_chars: The most characters of all documents together, as for `Memory.search`.
         min_score: The lowest score, 0..1, by default that of the memory's configuration.
         source: "memory" for notes, "sessions" for transcripts, None for both.
         session_key: Where the answer is read: in groups and channels less is shown, see `memory_tools`. By default that
@@ -46,7 +47,8 @@ class OpenClawRetriever(InSession):
     """
 
     memory: MemoryField
-    k: int = Field(default=6, ge=1, le=1000)
+    k: int | None = Field(default=None, ge=1, le=1000)
+    max_chars: int | None = Field(default=None, ge=1)
     min_score: float | None = Field(default=None, ge=0, le=1)
     source: Source | None = None
     session_key: str | None = None
@@ -57,12 +59,13 @@ class OpenClawRetriever(InSession):
         *,
         run_manager: CallbackManagerForRetrieverRun,  # noqa: ARG002 - LangChain hands it over by its name
         k: int | None = None,
+        max_chars: int | None = None,
         min_score: float | None = None,
         source: Source | None = None,
         **unknown: Any,
     ) -> list[Document]:
         if unknown:
-            raise QueryError(unknown_argument(unknown, ("k", "min_score", "source"), "a search"))
+            raise QueryError(unknown_argument(unknown, ("k", "max_chars", "min_score", "source"), "a search"))
         if k is not None and (not isinstance(k, int) or isinstance(k, bool) or k < 1):
             raise QueryError(f"k must be a whole number of at least 1, not {k!r}")
         config = run_config()
@@ -72,6 +75,7 @@ class OpenClawRetriever(InSession):
                 query,
                 session_key=session_of(self.session_key, config),
                 max_results=self.k if k is None else k,
+                max_chars=self.max_chars if max_chars is None else max_chars,
                 min_score=self.min_score if min_score is None else min_score,
                 source=self.source if source is None else source,
             )

@@ -45,23 +45,26 @@ class OpenClawRetriever(BaseRetriever):
     def __init__(
         self,
         memory: MemoryChoice,
-        similarity_top_k: int = 6,
+        similarity_top_k: int | None = None,
         min_score: float | None = None,
         source: Source | None = None,
         callback_manager: CallbackManager | None = None,
         session_key: str | None = None,
+        max_chars: int | None = None,
         **options: Any,
     ) -> None:
         """Make a retriever over a memory.
 
         Args:
             memory: The memory, or what chooses that of each run; see `memory_tools`.
-            similarity_top_k: The most nodes that are returned, 1..1000.
+            similarity_top_k: The most nodes that are returned, 1..1000. Default: 6 (`config.search.max_results`), or as
+                many as fit.
             min_score: The least score, 0..1. Default: that of the memory's configuration.
             source: "memory" for notes alone, "sessions" for transcripts alone. Default: both.
             callback_manager: Default: that of LlamaIndex's `Settings`.
             session_key: Where the answer is read, as for `memory_tools`; in groups less is shown. Default: the
                 `session_key` of LlamaIndex's `instrument_tags` around the call.
+            max_chars: The most characters of all nodes together, as for `Memory.search`.
             options: Those of LlamaIndex's `BaseRetriever`.
 
         Raises:
@@ -71,13 +74,15 @@ class OpenClawRetriever(BaseRetriever):
         if unknown := options.keys() - _OPTIONS:
             raise ConfigError(f"OpenClawRetriever takes no {', '.join(sorted(unknown))}: leave it out")
         self.memory = memory_choice(memory)
-        if not _is_number(similarity_top_k, int) or not 1 <= similarity_top_k <= _MOST:
+        if similarity_top_k is not None and not (_is_number(similarity_top_k, int) and 1 <= similarity_top_k <= _MOST):
             raise ConfigError(f"similarity_top_k must be a whole number from 1 to {_MOST}, not {similarity_top_k!r}")
+        if max_chars is not None and not (_is_number(max_chars, int) and max_chars >= 1):
+            raise ConfigError(f"max_chars must be a whole number of at least 1, not {max_chars!r}")
         if min_score is not None and (not _is_number(min_score, int | float) or not 0 <= min_score <= 1):
             raise ConfigError(f"min_score must be a number from 0 to 1, not {min_score!r}")
         if source is not None and source not in SOURCES:
             raise ConfigError(f"source {source!r} is unknown; use {', '.join(map(repr, SOURCES))}, or None for all")
-        self.similarity_top_k, self.min_score = similarity_top_k, min_score
+        self.similarity_top_k, self.max_chars, self.min_score = similarity_top_k, max_chars, min_score
         self.source: Source | None = source
         self.session_key = session_key
         super().__init__(callback_manager=callback_manager or Settings.callback_manager, **options)
@@ -89,6 +94,7 @@ class OpenClawRetriever(BaseRetriever):
                 query_bundle.query_str,
                 session_key=session_of(self.session_key),
                 max_results=self.similarity_top_k,
+                max_chars=self.max_chars,
                 min_score=self.min_score,
                 source=self.source,
             )

@@ -122,6 +122,7 @@ def index(place: Place, force: bool) -> int:
 @commands.command()
 @click.argument("query", nargs=-1, required=True)
 @click.option("-n", "--max-results", type=int, metavar="N", help="How many results at most. Default: 6.")
+@click.option("--max-chars", type=int, metavar="N", help="As many shorter results as fit into N characters together.")
 @click.option("--min-score", type=float, metavar="X", help="Leave out results below this score, 0 to 1.")
 @click.option("--source", metavar="NAME", help="Search only `memory` (notes) or only `sessions` (transcripts).")
 @click.option("--explain", is_flag=True, help="Show how each score came about.")
@@ -131,6 +132,7 @@ def search(
     place: Place,
     query: tuple[str, ...],
     max_results: int | None,
+    max_chars: int | None,
     min_score: float | None,
     source: str | None,
     explain: bool,
@@ -151,6 +153,7 @@ def search(
         results = memory.search(
             question,
             max_results=max_results,
+            max_chars=max_chars,
             min_score=min_score,
             source=source,  # type: ignore[arg-type]  # checked by search, whose message names the choices
             explain=explain,

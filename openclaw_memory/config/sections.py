@@ -55,8 +55,10 @@ class SearchConfig:
     """How a query is answered.
 
     `answer="lines"` scores the lines of the `candidates` best chunks and returns the best lines of each place;
-    `answer="chunks"` returns the beginnings of the best chunks. `fusion="standardised"` mixes z-scores of the keyword
-    and the vector search, `"weighted"` mixes raw scores. `mmr` (lambda, 0..1) and `half_life_days` are off when None.
+    `answer="chunks"` returns the beginnings of the best chunks. No snippet is longer than `snippet_chars`; lines are
+    put together up to `passage_chars` (None: `snippet_chars`, or 300 where a search has a budget).
+    `fusion="standardised"` mixes z-scores of the keyword and the vector search, `"weighted"` mixes raw scores. `mmr`
+    (lambda, 0..1) and `half_life_days` are off when None.
     From its fourth search on a process keeps up to `memory_mb` of its indexes in memory, which makes searches of large
     ones several times as fast; an index that does not fit is read from the file, as are all with 0.
     """
@@ -64,6 +66,7 @@ class SearchConfig:
     max_results: int = 6
     min_score: float = 0.06
     snippet_chars: int = 700
+    passage_chars: int | None = None
     candidates: int = 50
     match: Match = "any"
     fusion: Fusion = "standardised"
@@ -230,6 +233,7 @@ RANGES: Mapping[str, tuple[float, float]] = {
     "search.max_results": (1, 1000),
     "search.min_score": (0, 1),
     "search.snippet_chars": (40, 100_000),
+    "search.passage_chars": (1, 100_000),
     "search.candidates": (1, 1000),
     "search.vector_weight": (0, float("inf")),
     "search.text_weight": (0, float("inf")),

@@ -159,7 +159,8 @@ def _vector_share(query: Query, terms: Floats, worth: Mapping[str, float]) -> fl
 
 def _passages(arrays: Lines, values: Floats, rules: SearchConfig) -> list[Passage]:
     """Return the best passages of notes, and as many of transcripts."""
-    lines, blocks, limits = arrays.lines, arrays.blocks, (rules.snippet_chars, _pool(rules))
+    lines, blocks, most = arrays.lines, arrays.blocks, rules.snippet_chars
+    limits = min(rules.passage_chars or most, most), _pool(rules)
     notes = sum(line.source == "memory" for line in lines)
     found = best_passages(lines[:notes], blocks[:notes], values[:notes], *limits)
     for one in best_passages(lines[notes:], blocks[notes:], values[notes:], *limits):

@@ -18,10 +18,15 @@ from openclaw_memory.text.terms import content_words, fold, query_terms, word_st
 from openclaw_memory.types import SOURCES
 from openclaw_memory.workspace.paths import date_term
 
+MOST_RESULTS = int(RANGES["search.max_results"][1])
 # A pasted page is not a query: characters beyond this number are not looked up.
 MAX_QUESTION_CHARS = 2000
 # Two thousand characters of prose are 350 words. So many characters of Chinese would be 4,000 terms, and 160 ms.
 MAX_TERMS = 500
+# Within a budget of characters, more and shorter results show more of the evidence (benchmarks/README.md).
+BUDGET_PASSAGE_CHARS = 300
+# Passages are shorter than they may be: so many more results than would fit at full length.
+SPARE = 1.25
 LONGEST_YEAR = 4  # digits: a number of more is no year but an identifier
 _NAME = re.compile(r"[^\W\d_]+")
 
@@ -96,9 +101,16 @@ def rarity(frequency: int, count: int) -> float:
 
 
 def validate_request(
-    rules: SearchConfig, query: object, max_results: object, min_score: object, source: object
+    rules: SearchConfig,
+    query: object,
+    max_results: object,
+    min_score: object,
+    source: object,
+    max_chars: object = None,
 ) -> SearchConfig:
     """Return `rules` with the arguments of one call in place of the configured values.
+
+    For a budget of `max_chars` passages are shorter, and there are as many as fill it; whole chunks stay as they are.
 
     Raises:
         QueryError: An argument is not valid; the message names it.
@@ -107,10 +119,18 @@ def validate_request(
         raise QueryError(f"query must be a string, not {type(query).__name__}")
     if source is not None and source not in SOURCES:
         raise QueryError(f"source {source!r} is unknown; use {', '.join(map(repr, SOURCES))}, or None for all")
+    if max_chars is not None:
+        if not isinstance(max_chars, int) or isinstance(max_chars, bool) or max_chars < 1:
+            raise QueryError(f"max_chars must be a whole number of at least 1, not {max_chars!r}")
+        if rules.answer == "lines":
+            most = min(rules.snippet_chars, max_chars)
+            length = min(rules.passage_chars or BUDGET_PASSAGE_CHARS, most)
+            count = min(math.ceil(SPARE * max_chars / length), MOST_RESULTS)
+            rules = replace(rules, snippet_chars=most, passage_chars=length, max_results=count)
     if max_results is not None:
         if not isinstance(max_results, int) or isinstance(max_results, bool) or max_results < 1:
             raise QueryError(f"max_results must be a whole number of at least 1, not {max_results!r}")
-        rules = replace(rules, max_results=min(max_results, int(RANGES["search.max_results"][1])))
+        rules = replace(rules, max_results=min(max_results, MOST_RESULTS))
     if min_score is not None:
         if not isinstance(min_score, int | float) or isinstance(min_score, bool) or not 0 <= min_score <= 1:
             raise QueryError(f"min_score must be a number from 0 to 1, not {min_score!r}")

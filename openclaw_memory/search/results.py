@@ -34,6 +34,7 @@ class SearchResults(Sequence[SearchResult]):
         reason: Why the mode is less than hybrid, unless that was asked for.
         min_score: The threshold.
         rejected: The removed results, if the search explains itself.
+        omitted: How many results did not fit into the budget `max_chars`.
     """
 
     results: tuple[SearchResult, ...]
@@ -46,6 +47,7 @@ class SearchResults(Sequence[SearchResult]):
     reason: str | None = None
     min_score: float = 0.0
     rejected: tuple[SearchResult, ...] = ()
+    omitted: int = 0
 
     @overload
     def __getitem__(self, index: int) -> SearchResult: ...

@@ -6,7 +6,6 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -28,7 +27,6 @@ from openclaw_memory.tools.visibility import (
     check_source,
     checked_memory,
     found,
-    within,
 )
 from openclaw_memory.types import Excerpt, SearchResult, Source, Tool, ToolAnswer
 from openclaw_memory.types.files import Span, cited
@@ -303,10 +301,10 @@ def _refusal(error: OpenClawMemoryError) -> ToolAnswer:
 
 def _search(host: Host, given: Mapping[str, Any]) -> ToolAnswer:
     memory, audience, _ = host
-    results = found(memory, given["query"], audience, given.get("maxResults"), given.get("minScore"))
-    shown, omitted = within(results, memory.config.recall.max_chars)
+    most = memory.config.recall.max_chars
+    results = found(memory, given["query"], audience, given.get("maxResults"), given.get("minScore"), most)
     rows = []
-    for hit in shown:
+    for hit in results:
         row = {
             "path": hit.path,
             "lines": _lines(*hit.spans),
@@ -318,8 +316,8 @@ def _search(host: Host, given: Mapping[str, Any]) -> ToolAnswer:
     data = {"status": "ok", "results": rows}
     data |= {"provider": results.provider, "model": results.model, "mode": results.mode}
     note = results.reason or audience.unknown or (_ALL_WEAK if results.all_weak else None)
-    about = {"stale": results.stale, "note": note, "filtered": results.filtered, "omitted": omitted}
-    return ToolAnswer(data | _notable(about), replace(results, results=shown))
+    about = {"stale": results.stale, "note": note, "filtered": results.filtered, "omitted": results.omitted}
+    return ToolAnswer(data | _notable(about), results)
 
 
 def _get(host: Host, given: Mapping[str, Any]) -> ToolAnswer:

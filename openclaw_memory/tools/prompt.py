@@ -7,10 +7,10 @@ from collections.abc import Callable, Collection, Iterable
 from typing import TYPE_CHECKING
 
 from openclaw_memory._log import warn
-from openclaw_memory.errors import ConfigError, QueryError
+from openclaw_memory.errors import ConfigError
 from openclaw_memory.text.fence import fenced, fenced_results, results_in, without_recalled
 from openclaw_memory.tools.handlers import TOOL_NAME
-from openclaw_memory.tools.visibility import audience_of, checked_memory, found, within
+from openclaw_memory.tools.visibility import audience_of, checked_memory, found
 
 if TYPE_CHECKING:
     from openclaw_memory.conversation.messages import Message
@@ -101,7 +101,7 @@ def recall(
         memory: The memory.
         query: What to search for.
         max_chars: The most characters of all snippets together, by default `config.recall.max_chars`.
-        max_results: The most results, as for `Memory.search`.
+        max_results: The most results, by default as many as fit.
         min_score: The lowest score, as for `Memory.search`.
         session_key: OpenClaw's, as for `memory_tools`.
         source: "memory" for notes, "sessions" for transcripts, None for both.
@@ -111,18 +111,15 @@ def recall(
     Raises:
         TypeError: `memory` is not a memory.
         ConfigError: `source` is unknown.
-        QueryError: `max_chars` is not a whole number of at least 1, or as `Memory.search`.
+        QueryError: As `Memory.search`.
         StoreError: The index cannot be used.
     """
     checked_memory(memory)
-    rules = memory.config.recall
-    most = rules.max_chars if max_chars is None else max_chars
-    if not isinstance(most, int) or isinstance(most, bool) or most < 1:
-        raise QueryError(f"max_chars must be a whole number of at least 1, not {most!r}: leave it out for the default")
+    most = memory.config.recall.max_chars if max_chars is None else max_chars
     audience = audience_of(memory, session_key, source)
     if audience.unknown:
         warn(f"what is private is not recalled for session {session_key!r}: {audience.unknown}")
-    shown, _ = within(found(memory, query, audience, max_results, min_score, in_view), most)
+    shown = found(memory, query, audience, max_results, min_score, most, in_view)
     if not shown:
         return ""
     if audience.citations:

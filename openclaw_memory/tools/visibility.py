@@ -147,6 +147,7 @@ def search_for(
     max_results: int | None = None,
     min_score: float | None = None,
     source: Source | None = None,
+    max_chars: int | None = None,
 ) -> SearchResults:
     """Return what `Memory.search` finds, without what the readers of a session may not be shown.
 
@@ -157,14 +158,15 @@ def search_for(
         max_results: As for `Memory.search`.
         min_score: As for `Memory.search`.
         source: As for `Memory.search`.
+        max_chars: As for `Memory.search`.
 
     Raises:
         QueryError: As `Memory.search`.
     """
     audience = audience_of(memory, session_key)
     if audience.private:
-        return memory.search(query, max_results=max_results, min_score=min_score, source=source)
-    return found(memory, query, replace(audience, source=source), max_results, min_score)
+        return memory.search(query, max_results=max_results, max_chars=max_chars, min_score=min_score, source=source)
+    return found(memory, query, replace(audience, source=source), max_results, min_score, max_chars)
 
 
 def check_path(workspace: Workspace, path: str, audience: Audience) -> None:
@@ -189,13 +191,17 @@ def found(
     audience: Audience,
     max_results: int | None,
     min_score: float | None,
+    max_chars: int | None,
     in_view: Iterable[Message] = (),
 ) -> SearchResults:
     """Return the results that this audience may see, without those from transcripts that are in the messages `in_view`.
 
+    Secrets are masked.
+
     Raises:
         QueryError: As `Memory.search`.
     """
+    from openclaw_memory.search.budget import within
     from openclaw_memory.search.query import validate_request
 
     in_words = cache(lambda: _as_transcript(in_view))
@@ -208,14 +214,24 @@ def found(
         )
 
     source: Source | None = audience.source if audience.private else audience.source or "memory"
-    wanted = validate_request(memory.config.search, query, max_results, min_score, None).max_results
+    rules = validate_request(memory.config.search, query, max_results, min_score, None, max_chars)
     for more in (0, _MORE_ANSWERS):
-        results = memory.search(query, max_results=wanted + more, min_score=min_score, source=source)
-        shown = [hit for hit in results if may_be_shown(hit)]
-        if len(shown) == len(results):
+        results = memory.search(
+            query,
+            max_results=rules.max_results + more,
+            max_chars=None if max_chars is None else max_chars + more * rules.snippet_chars,
+            min_score=min_score,
+            source=source,
+        )
+        visible = [replace(hit, snippet=redact(hit.snippet)) for hit in results if may_be_shown(hit)]
+        if len(visible) == len(results):
             break
-    filtered = results.filtered if audience.private else 0  # it would count what is private too
-    return replace(results, results=tuple(shown[:wanted]), filtered=filtered)
+    # Counts of a search would tell of what is private too.
+    filtered, omitted = (results.filtered, results.omitted) if audience.private else (0, 0)
+    wanted = visible[: rules.max_results]
+    shown, cut = (tuple(wanted), 0) if max_chars is None else within(wanted, max_chars)
+    omitted = min(cut + omitted, rules.max_results - len(shown))
+    return replace(results, results=shown, filtered=filtered, omitted=omitted)
 
 
 def _as_transcript(messages: Iterable[Message]) -> str:
@@ -228,34 +244,3 @@ def _is_in(transcript: str, line: str) -> bool:
     # A long line is found in pieces, of which only the first one says who spoke.
     line = line.strip()
     return (f"\n{line}" if line.startswith(_SPEAKERS) else line) in transcript
-
-
-def within(results: Iterable[SearchResult], max_chars: int) -> tuple[tuple[SearchResult, ...], int]:
-    """Return the first results whose snippets hold at most `max_chars` characters together, and how many were left out.
-
-    Secrets are masked. The last snippet that fits in part is cut at the end of a line, and its `end_line` with it. The
-    first one is cut anywhere if nothing could be shown otherwise.
-    """
-    every = [replace(result, snippet=redact(result.snippet)) for result in results]
-    shown: list[SearchResult] = []
-    room = max_chars
-    for result in every:
-        if len(result.snippet) <= room:
-            shown.append(result)
-            room -= len(result.snippet)
-            continue
-        # The newline that ends the last line may be the first character over the budget.
-        stop = result.snippet.rfind("\n", 0, room + 1)
-        if stop > 0 or not shown:
-            shown.append(_cut(result, stop if stop > 0 else room))
-        break
-    return tuple(shown), len(every) - len(shown)
-
-
-def _cut(result: SearchResult, stop: int) -> SearchResult:
-    runs, shown = result.snippet.split(LEFT_OUT), result.snippet[:stop].removesuffix(LEFT_OUT.rstrip()).split(LEFT_OUT)
-    # Of a transcript the snippet has not every line: its end stays where it was.
-    if [last - first for first, last in result.spans] != [run.count("\n") for run in runs]:
-        return replace(result, snippet=LEFT_OUT.join(shown))
-    spans = [*result.spans[: len(shown) - 1], (first := result.spans[len(shown) - 1][0], first + shown[-1].count("\n"))]
-    return replace(result, snippet=LEFT_OUT.join(shown), end_line=spans[-1][1], spans=tuple(spans))

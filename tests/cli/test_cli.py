@@ -234,7 +234,7 @@ def test_init_on_a_file_is_an_error(run, tmp_path):
         (["serach", "x"], "Did you mean 'search'", "UsageError"),
         (["search", "--max-results", "many", "x"], "many", "UsageError"),
         (["search", "--no-such", "x"], "--no-such", "UsageError"),
-        (["search", "--max-result", "3", "x"], "Did you mean '--max-results'", "UsageError"),
+        (["search", "--explai", "x"], "Did you mean '--explain'", "UsageError"),
         (["search", "--max-results", "0", "x"], "max_results", "QueryError"),
         (["search", "--min-score", "1.5", "x"], "min_score", "QueryError"),
         (["search", "--source", "dreams", "x"], "dreams", "QueryError"),

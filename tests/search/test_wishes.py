@@ -6,8 +6,10 @@ import datetime
 
 import pytest
 
+from openclaw_memory import MemoryConfig
+from openclaw_memory.config import SearchConfig
 from openclaw_memory.errors import QueryError
-from openclaw_memory.search.query import with_time_zone
+from openclaw_memory.search.query import BUDGET_PASSAGE_CHARS, with_time_zone
 
 FIRST, LAST = datetime.datetime.min, datetime.datetime.max  # noqa: DTZ901
 
@@ -23,3 +25,64 @@ def test_a_moment_that_has_no_time_zone_here_is_refused_with_the_remedy(kind):
 def test_any_moment_with_a_time_zone_is_one(moment):
     aware = moment.replace(tzinfo=datetime.UTC)
     assert with_time_zone(aware) is aware
+
+
+# --- a budget of characters instead of a number
+
+
+@pytest.fixture
+def tides(remember):
+    """Twenty days of twelve lines about the same."""
+    lines = "\n".join(f"Gauge {number} measured the tide of the harbour at noon." for number in range(12))
+    files = {f"memory/2026-03-{day:02}.md": f"# Tides\n\n{lines}\n" for day in range(1, 21)}
+    return lambda **parts: remember(files, **parts)
+
+
+def chars(results):
+    return sum(len(result.snippet) for result in results)
+
+
+def test_within_a_budget_there_are_more_and_shorter_results_that_fill_it(tides):
+    six, many = (memory := tides()).search("tide of the harbour"), memory.search("tide of the harbour", max_chars=4000)
+    assert len(six) == 6
+    assert len(many) > 10
+    assert 3500 < chars(many) <= 4000
+    assert max(len(result.snippet) for result in many) <= BUDGET_PASSAGE_CHARS
+    assert many[0].score == six[0].score
+
+
+def test_a_number_and_a_budget_both_hold(tides):
+    memory = tides()
+    assert len(memory.search("tide of the harbour", max_chars=4000, max_results=2)) == 2
+    few = memory.search("tide of the harbour", max_chars=700, max_results=5)
+    assert chars(few) <= 700
+    assert len(few) + few.omitted == 5
+
+
+@pytest.mark.parametrize("most", [1, 40, 150, 1000])
+def test_a_budget_of_any_size_is_kept_and_shows_something(tides, most):
+    assert 0 < chars(tides().search("tide of the harbour", max_chars=most)) <= most
+
+
+def test_a_line_that_is_longer_than_a_passage_is_shown_whole(remember):
+    line = f"The harbour master is {'very ' * 90}kind, and is called Petronella Vos."
+    found = remember({"MEMORY.md": f"# People\n\n{line}\n"}).search("Who is the harbour master?", max_chars=4000)
+    assert found[0].snippet == line
+
+
+def test_whole_chunks_keep_their_length_and_number(tides):
+    found = tides(config=MemoryConfig.openclaw()).search("tide of the harbour", max_chars=4000)
+    assert len(found) + found.omitted == 6
+    assert len(found[0].snippet) > BUDGET_PASSAGE_CHARS
+    assert chars(found) <= 4000
+
+
+def test_passages_grow_as_far_as_they_are_set_to(tides):
+    found = tides(config=MemoryConfig(search=SearchConfig(passage_chars=120))).search("tide of the harbour")
+    assert max(len(result.snippet) for result in found) <= 120
+
+
+@pytest.mark.parametrize("wrong", [0, -1, 1.5, "700", True])
+def test_a_budget_that_is_no_number_of_characters_is_refused(tides, wrong):
+    with pytest.raises(QueryError, match="max_chars must be a whole number of at least 1"):
+        tides().search("tide", max_chars=wrong)

@@ -90,7 +90,7 @@ def test_the_snippets_of_one_answer_keep_to_the_budget(notes, open_memory):
     for day in range(1, 6):
         (notes / f"memory/2026-03-0{day}.md").write_text(f"# Tides\n\n{lines}\n", encoding="utf-8")
     search = memory_tools(open_memory(max_chars=600))[0]
-    answer = search.run({"query": "tide of the harbour"})
+    answer = search.run({"query": "tide of the harbour", "maxResults": 6})
     shown = [inside(row["snippet"]) for row in answer.data["results"]]
     assert 300 < sum(map(len, shown)) <= 600
     assert answer.data["omitted"] > 0

@@ -264,7 +264,7 @@ async def test_the_block_is_bounded(memory):
     model = model_saying("Van Dam.", "Van Dam.")
     agent = agent_with(memory, model, max_chars=20)
     await asked(agent, QUESTION)
-    assert "# Household" in model.seen[0][1].content
+    assert FACT[:20] in model.seen[0][1].content
     assert FACT not in model.seen[0][1].content
 
 

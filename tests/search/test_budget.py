@@ -1,12 +1,13 @@
 """How much of the answers is shown: a budget for all of them together."""
 
+from dataclasses import replace
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from openclaw_memory.tools.visibility import within
+from openclaw_memory.search.budget import within
 from openclaw_memory.types import SearchResult
-
-KEY = "ghp_" + "a1B2" * 9
 
 
 def hit(snippet, start=1, end=None, path="memory/a.md"):
@@ -42,9 +43,14 @@ def test_a_transcript_that_is_cut_keeps_its_end_for_blank_lines_of_it_were_not_s
     assert (only.snippet, only.end_line) == ("User: a\nAssistant: b", 9)
 
 
-def test_secrets_are_masked_whatever_the_index_holds():
-    ((only,), _) = within([hit(f"the key is {KEY}")], 100)
-    assert KEY not in only.snippet
+@pytest.mark.parametrize(
+    ("most", "snippet", "spans"),
+    [(13, "one\n…\nthree", ((3, 3), (5, 5))), (9, "one", ((3, 3),)), (5, "one", ((3, 3),)), (2, "on", ((3, 3),))],
+)
+def test_one_that_is_cut_in_a_gap_cites_the_lines_it_shows(most, snippet, spans):
+    gapped = replace(hit("one\n…\nthree\nfour", 3, 6), spans=((3, 3), (5, 6)))
+    ((only,), _) = within([gapped], most)
+    assert (only.snippet, only.spans, only.end_line) == (snippet, spans, spans[-1][1])
 
 
 @given(

@@ -1,0 +1,39 @@
+"""Cut results to a budget of characters for all of them together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from openclaw_memory.types import SearchResult
+from openclaw_memory.types.files import LEFT_OUT
+
+
+def within(results: Sequence[SearchResult], max_chars: int) -> tuple[tuple[SearchResult, ...], int]:
+    """Return the first results whose snippets hold at most `max_chars` characters together, and how many were left out.
+
+    The last snippet that fits in part is cut at the end of a line, and its `spans` with it. The first one is cut
+    anywhere if nothing could be shown otherwise.
+    """
+    shown: list[SearchResult] = []
+    room = max_chars
+    for result in results:
+        if len(result.snippet) <= room:
+            shown.append(result)
+            room -= len(result.snippet)
+            continue
+        # The newline that ends the last line may be the first character over the budget.
+        stop = result.snippet.rfind("\n", 0, room + 1)
+        if stop > 0 or not shown:
+            shown.append(_cut(result, stop if stop > 0 else room))
+        break
+    return tuple(shown), len(results) - len(shown)
+
+
+def _cut(result: SearchResult, stop: int) -> SearchResult:
+    runs, shown = result.snippet.split(LEFT_OUT), result.snippet[:stop].removesuffix(LEFT_OUT.rstrip()).split(LEFT_OUT)
+    # Of a transcript the snippet has not every line: its end stays where it was.
+    if [last - first for first, last in result.spans] != [run.count("\n") for run in runs]:
+        return replace(result, snippet=LEFT_OUT.join(shown))
+    spans = [*result.spans[: len(shown) - 1], (first := result.spans[len(shown) - 1][0], first + shown[-1].count("\n"))]
+    return replace(result, snippet=LEFT_OUT.join(shown), end_line=spans[-1][1], spans=tuple(spans))
