@@ -125,7 +125,12 @@ class StaticEmbedder:
 
         The length of a row is the word's weight in a text: a frequent word's is short.
         """
-        return self._sums(list(self._pieces_of_each(words)))
+        known = self._pieces_by_word
+        # What was once cut out of a text in ASCII is cut out of itself as it is.
+        found = [known.get(word) if word.isascii() else None for word in words]
+        new = [word for word, pieces in zip(words, found, strict=True) if pieces is None]
+        cut = self._pieces_of_each(new)
+        return self._sums([next(cut) if pieces is None else pieces for pieces in found])
 
     def _pieces_of_each(self, texts: Sequence[str]) -> Iterator[list[int]]:
         # Counted before the first is cut, so that many texts at once begin with the dictionary.

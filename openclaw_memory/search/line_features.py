@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float32]
 
 
+# OpenBLAS leaves products of so many multiplications to one thread: others would go on spinning, and cost more.
+ONE_THREAD = 1 << 17
 # A label ("Anna:", "Status:") is taken for one when it heads at least so many of the lines.
 MIN_LABELLED_LINES = 3
 
@@ -213,7 +215,7 @@ def likeness(
     lexicon = vocabulary.lexicon
     asked, whole = lexicon.numbered(query.words), lexicon.numbered(words(query.text))
     vectors = lexicon.vectors
-    cosines: Floats = _products(unit(vectors[asked]), vectors.take(vocabulary.numbers, axis=0))
+    cosines = _products_in_parts(unit(vectors[asked]), vectors.take(vocabulary.numbers, axis=0))
     np.maximum(cosines, 0, out=cosines)
     cosines /= lexicon.lengths[vocabulary.numbers]
     for at, word in enumerate(query.words):
@@ -235,9 +237,15 @@ def _weighted_mean(columns: Floats, weights: Sequence[float]) -> Floats:
 
 
 def _products(few: Floats, many: Floats) -> Floats:
-    """Return all dot products, shape (few, many). The threads of BLAS cost more than such small products."""
+    """Return all dot products, shape (few, many). Those of equal rows are equal to the last bit."""
     products: Floats = np.einsum("ij,kj->ik", few, many)
     return products
+
+
+def _products_in_parts(few: Floats, many: Floats) -> Floats:
+    """Return all dot products, shape (few, many), in parts that are too small for BLAS to use several threads."""
+    step = max(1, ONE_THREAD // max(1, few.size))
+    return np.concatenate([few @ many[at : at + step].T for at in range(0, len(many), step)], axis=1)
 
 
 def date_matches(lines: Sequence[Line], query: Query) -> Floats:

@@ -306,7 +306,7 @@ class Resident:
         return dict(zip(self._ids[slots].tolist(), self._vectors(db, slots), strict=True))
 
     def _vectors(self, db: apsw.Connection, slots: NDArray[np.intp]) -> Matrix:
-        """Return the exact vectors of these slots, shape (slots, dims).
+        """Return the exact vectors of these slots, which ascend; shape (slots, dims).
 
         Raises:
             apsw.CorruptError: One of them has none.
@@ -330,11 +330,10 @@ class Resident:
         return self._exact[self._exact_rows[slots]]
 
     def _read_vectors(self, db: apsw.Connection, slots: NDArray[np.intp], dims: int) -> Matrix:
-        wanted = self._ids[slots].tolist()
-        found = vectors.of_chunks(db, dims, wanted)
-        if len(found) < len(wanted):
+        found, matrix = vectors.chosen(db, self._ids[slots].tolist(), dims)
+        if len(found) < len(slots):
             raise apsw.CorruptError("a chunk has lost its vector")
-        return np.stack([found[chunk_id] for chunk_id in wanted]) if wanted else np.empty((0, dims), np.float32)
+        return matrix
 
     # --- chunks --------------------------------------------------------------------------------------------------
 

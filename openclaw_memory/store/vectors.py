@@ -129,7 +129,7 @@ def products(matrix: Matrix, vector: Vector) -> Vector:
 
 def of_chunks(db: apsw.Connection, dims: int, ids: Iterable[int]) -> Mapping[int, Vector]:
     """Return the vector of each of these chunks; chunks without a vector are left out."""
-    found, matrix = _chosen(db, ids, dims)
+    found, matrix = chosen(db, ids, dims)
     return dict(zip(found, matrix, strict=True))
 
 
@@ -311,7 +311,7 @@ def _candidate_page(db: apsw.Connection, candidates: Sequence[int], dims: int) -
     Raises:
         apsw.CorruptError: Codes and chunks do not match.
     """
-    page = _chosen(db, candidates, dims)
+    page = chosen(db, candidates, dims)
     if len(page[0]) != len(set(candidates)):
         raise apsw.CorruptError("sqlite-vec: there are codes of chunks that do not exist, or have no vector")
     return page
@@ -320,7 +320,8 @@ def _candidate_page(db: apsw.Connection, candidates: Sequence[int], dims: int) -
 # --- exact vectors -----------------------------------------------------------------------------------------------
 
 
-def _chosen(db: apsw.Connection, ids: Iterable[int], dims: int) -> Page:
+def chosen(db: apsw.Connection, ids: Iterable[int], dims: int) -> Page:
+    """Return those of these chunks that have a vector, by ascending id, and their vectors."""
     return page(fetch(db, EMBEDDINGS, (as_json(ids),)), dims)
 
 
