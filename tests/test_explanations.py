@@ -8,7 +8,7 @@ import pytest
 
 from openclaw_memory.config import SearchConfig, SessionsConfig
 from openclaw_memory.search import candidates, passages, prepared, query_dates
-from openclaw_memory.search.passages import HYBRID, KEYWORD, Weights
+from openclaw_memory.search.passages import HYBRID, KEYWORD, LATE, Weights
 from openclaw_memory.search.query import MAX_QUESTION_CHARS
 
 RANKING = (Path(__file__).parents[1] / "docs" / "explanation" / "ranking.md").read_text(encoding="utf-8")
@@ -17,10 +17,10 @@ OF_THE_SCORE = {"middle", "slope", "spread", "weak"}
 
 
 def test_the_weights_of_lines_are_those_of_the_code():
-    rows = re.findall(r"^\| `(\w+)` \| .* \| (-?[\d.]+) \| (-?[\d.]+) \|$", RANKING, re.MULTILINE)
+    rows = re.findall(r"^\| `(\w+)` \| .* \| (-?[\d.]+) \| (-?[\d.]+) \| (-?[\d.]+) \|$", RANKING, re.MULTILINE)
     names = {field.name for field in fields(Weights)} - OF_THE_SCORE
-    assert {name: (float(hybrid), float(keyword)) for name, hybrid, keyword in rows} == {
-        name: (getattr(HYBRID, name), getattr(KEYWORD, name)) for name in names
+    assert {name: tuple(map(float, weights)) for name, *weights in rows} == {
+        name: tuple(getattr(each, name) for each in (HYBRID, LATE, KEYWORD)) for name in names
     }
 
 
@@ -36,7 +36,7 @@ def test_the_weights_of_lines_are_those_of_the_code():
         f"and {passages.NEIGHBOUR_SHARE} of that of the chunks before and after",
         f"for up to {prepared.NEIGHBOURS} lines to each side",
         "is {:g} and {:g} for `overlap`".format(*prepared.REACH_OF_TERMS),
-        "{:g} and {:g} for `words`".format(*prepared.REACH_OF_WORDS),
+        "{:g} and {:g} for `words` and `tokens`".format(*prepared.REACH_OF_WORDS),
         "{:g} and {:g} for `meaning`".format(*prepared.REACH_OF_MEANING),
         f"`search.snippet_chars` ({SearchConfig().snippet_chars})",
         f"`search.max_results` ({SearchConfig().max_results})",
@@ -45,7 +45,8 @@ def test_the_weights_of_lines_are_those_of_the_code():
         f"A result with a score below {HYBRID.weak} is `weak`, with keywords only below {KEYWORD.weak}",
         f"those below {passages.WEAK_CHUNK_BELOW} are weak",
         f"0 after {query_dates.LATE_DAYS} days",
-        f"slope {HYBRID.slope}, middle {HYBRID.middle}; keywords only: {KEYWORD.slope} and {KEYWORD.middle}",
+        f"slope {HYBRID.slope}, middle {HYBRID.middle}; with tokens: {LATE.slope} and {LATE.middle};",
+        f"keywords only: {KEYWORD.slope} and {KEYWORD.middle}",
         f"share = e^((value - best value) / {HYBRID.spread:g})",
         f"`search.min_score` ({SearchConfig().min_score})",
         f"`sessions.max_share` ({SessionsConfig().max_share})",

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from openclaw_memory.types import Matrix, Vector
+    from openclaw_memory.types.index import TokenVectors
 
 DEFAULT_MODEL = "intfloat/multilingual-e5-small"
 # What their model cards ask for where the models themselves carry no prompts: (question, document). The instruct
@@ -39,6 +40,19 @@ UNLIMITED = 1_000_000_000
 HUB_SECONDS = 10.0
 # Values taken of each weight tensor, evenly spread: training moves them all.
 WEIGHT_SAMPLES = 64
+# Whose tokens make the centre of all tokens: everyday sentences, in several languages.
+SAMPLE = (
+    "The meeting with Anna was moved to Thursday at three, because the train from Utrecht was late.",
+    "She has played the cello since 2014 and paints small pictures of boats in summer.",
+    "Set retry_limit to 7 in config.toml, then restart the server and read the log.",
+    "Who has the spare key, and when is the boiler serviced?",
+    "De nieuwe fiets staat in de schuur, naast het oude gereedschap van opa.",
+    "Die Rechnung über 120 Euro wurde gestern bezahlt, das Paket kommt nächste Woche.",
+    "Le chat dort sur le canapé pendant que les enfants préparent le dîner.",
+    "Mi hermana trabaja en un hospital y quiere viajar a Perú el año que viene.",
+    "我们明天下午去医院看望王老师，然后一起吃晚饭。",
+    "来週の会議は東京で開かれ、新しい計画について話し合います。",
+)
 NOISY_LOGGERS = ("huggingface_hub", "sentence_transformers", "transformers")
 
 
@@ -76,7 +90,8 @@ def create(
     }
     loaded = _loaded(name, options)
     prompts = _prompts(_short_name(name), loaded.prompts, query_prompt, document_prompt)
-    return LocalEmbedder(loaded, _short_name(name), prompts=prompts, batch_size=batch_size, dims=dims)
+    kind = LocalTokenEmbedder if _gives_tokens(loaded) else LocalEmbedder
+    return kind(loaded, _short_name(name), prompts=prompts, batch_size=batch_size, dims=dims)
 
 
 class LocalEmbedder:
@@ -111,7 +126,7 @@ class LocalEmbedder:
         for prompt in prompts:
             if 2 * self._tokens([""], prompt)[0] > self._limit:
                 raise EmbedderError(f"the prompt {prompt[:40]!r} takes more than half of what {name} reads; shorten it")
-        width = self._encoded(model.encode_document, [""], self._document_prompt).shape[1]
+        width = self._encoded(model.encode_document, [""], self._document_prompt)[0].shape[1]
         if dims is not None and not 1 <= dims <= width:
             raise EmbedderError(f"dims must be from 1 to {width}, what {name} has, not {dims}")
         self.dims = dims or width
@@ -128,37 +143,53 @@ class LocalEmbedder:
         """Do nothing: the model is freed with this object."""
 
     def _vectors(self, encode: Callable[..., Any], texts: Sequence[str], prompt: str) -> Matrix:
+        return self._with_tokens(encode, texts, prompt)[0]
+
+    def _with_tokens(
+        self, encode: Callable[..., Any], texts: Sequence[str], prompt: str
+    ) -> tuple[Matrix, list[TokenVectors | None]]:
+        """Return the vectors of texts, and of the tokens of each where `_encoded` gives them."""
         import numpy as np
 
         # Surrogate pairs as one character, and U+FFFD for lone ones: tokenizers take neither.
         valid = [text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace") for text in texts]
         parts = self._parted(valid, prompt)
-        rows = self._rows(encode, [piece for pieces in parts for piece, _ in pieces], prompt)
+        rows, found = self._rows(encode, [piece for pieces in parts for piece, _ in pieces], prompt)
         vectors: Matrix = np.zeros((len(texts), self.dims), dtype=np.float32)
+        tokens: list[TokenVectors | None] = []
         start = 0
         for vector, pieces in zip(vectors, parts, strict=True):
             end = start + len(pieces)
             vector[:] = rows[start] if len(pieces) == 1 else joined(rows[start:end], [tokens for _, tokens in pieces])
+            tokens.append(_joined_tokens([piece for piece, _ in pieces], found[start:end]))
             start = end
-        return vectors
+        return vectors, tokens
 
-    def _rows(self, encode: Callable[..., Any], pieces: list[str], prompt: str) -> Matrix:
+    def _rows(
+        self, encode: Callable[..., Any], pieces: list[str], prompt: str
+    ) -> tuple[Matrix, list[TokenVectors | None]]:
         """Return the unit vectors of texts that the model can read whole; a question may come between two batches."""
         import numpy as np
 
         rows: Matrix = np.zeros((len(pieces), self.dims), dtype=np.float32)
+        tokens: list[TokenVectors | None] = [None] * len(pieces)
         # Texts of like length together: a batch takes as long as its longest.
         order = sorted(range(len(pieces)), key=lambda at: len(pieces[at]))
         for start in range(0, len(order), self._batch_size):
             batch = order[start : start + self._batch_size]
             with self._lock:
-                raw = self._encoded(encode, [pieces[at] for at in batch], prompt)
+                raw, found = self._encoded(encode, [pieces[at] for at in batch], prompt)
+            for at, own in zip(batch, found, strict=True):
+                tokens[at] = own
             rows[batch] = checked_vectors(raw[:, : self.dims], len(batch), f"the model {self.model}")
-        return rows
+        return rows, tokens
 
-    def _encoded(self, encode: Callable[..., Any], texts: list[str], prompt: str) -> NDArray[Any]:
+    def _encoded(
+        self, encode: Callable[..., Any], texts: list[str], prompt: str
+    ) -> tuple[NDArray[Any], Sequence[TokenVectors | None]]:
+        """Return what the model gives for a batch: the vectors of texts, and of their tokens."""
         raw: NDArray[Any] = encode(texts, prompt=prompt, batch_size=self._batch_size, show_progress_bar=False)
-        return raw
+        return raw, [None] * len(texts)
 
     def _parted(self, texts: list[str], prompt: str) -> list[list[tuple[str, int]]]:
         with self._lock:
@@ -174,6 +205,81 @@ class LocalEmbedder:
             return [1] * len(texts)
         read = self._transformer.tokenizer([prompt + text for text in texts], truncation=False, verbose=False)
         return [len(ids) for ids in read["input_ids"]]
+
+
+class LocalTokenEmbedder(LocalEmbedder):
+    """A `LocalEmbedder` whose model is a transformer: one run of it gives the vectors of a text and of its tokens.
+
+    Vectors of tokens are centred: those of some models (E5) all point in nearly one direction.
+    """
+
+    _centre: NDArray[Any] | float = 0.0
+
+    def __init__(self, model: Any, name: str, **options: Any) -> None:
+        """Take a loaded `SentenceTransformer`, and `options` as `LocalEmbedder`."""
+        super().__init__(model, name, **options)
+        found = filter(None, self.embed_document_tokens(SAMPLE)[1])
+        means = [vectors[spans[:, 1] > 0].mean(axis=0) for vectors, spans in found]
+        self._centre = sum(means) / len(means) if means else 0.0
+
+    def embed_query_tokens(self, text: str) -> tuple[Vector, TokenVectors]:
+        import numpy as np
+
+        vectors, tokens = self._with_tokens(self._transformer.encode_query, [text], self._query_prompt)
+        none = np.zeros((0, vectors.shape[1]), np.float32), np.zeros((0, 2), np.int64)
+        return vectors[0], tokens[0] or none
+
+    def embed_document_tokens(self, texts: Sequence[str]) -> tuple[Matrix, Sequence[TokenVectors | None]]:
+        return self._with_tokens(self._transformer.encode_document, texts, self._document_prompt)
+
+    def _encoded(
+        self, encode: Callable[..., Any], texts: list[str], prompt: str
+    ) -> tuple[NDArray[Any], Sequence[TokenVectors | None]]:
+        import numpy as np
+
+        options = {"batch_size": self._batch_size, "show_progress_bar": False, "output_value": None}
+        given = encode(texts, prompt=prompt, **options)
+        whole = np.stack([_numbers(one["sentence_embedding"]) for one in given])
+        read = [prompt + text for text in texts]
+        # Models are given texts without the blanks around them.
+        bare = [text.strip() for text in read]
+        limit = {} if self._limit == UNLIMITED else {"truncation": True, "max_length": self._limit}
+        spans = self._transformer.tokenizer(bare, return_offsets_mapping=True, verbose=False, **limit)["offset_mapping"]
+        tokens: list[TokenVectors | None] = []
+        for one, own, text in zip(given, spans, read, strict=True):
+            vectors = _numbers(one["token_embeddings"])[_numbers(one["attention_mask"]) > 0]
+            before = len(text) - len(text.lstrip()) - len(prompt)
+            if len(vectors) != len(own):  # this version of the library reads the text in another way
+                tokens.append(None)
+                continue
+            unit = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-10) - self._centre
+            tokens.append((unit.astype(np.float32), np.maximum(np.array(own, np.int64) + before, 0)))
+        return whole, tokens
+
+
+def _joined_tokens(pieces: list[str], tokens: Sequence[TokenVectors | None]) -> TokenVectors | None:
+    """Return the tokens of a text from those of its pieces; None where any piece has none."""
+    import numpy as np
+
+    found = [own for own in tokens if own is not None]
+    if not found or len(found) < len(tokens):
+        return None
+    starts = np.cumsum([0, *map(len, pieces[:-1])])
+    spans = [own + start for (_, own), start in zip(found, starts.tolist(), strict=True)]
+    return np.concatenate([vectors for vectors, _ in found]), np.concatenate(spans)
+
+
+def _numbers(tensor: Any) -> NDArray[Any]:
+    numbers: NDArray[Any] = tensor.detach().float().cpu().numpy()
+    return numbers
+
+
+def _gives_tokens(model: Any) -> bool:
+    """Return whether a model gives the vectors of tokens, and its tokenizer says where they are in the text."""
+    if not getattr(model.tokenizer, "is_fast", False):
+        return False
+    given = model.encode([""], output_value=None, show_progress_bar=False)[0]
+    return isinstance(given, dict) and {"token_embeddings", "attention_mask", "sentence_embedding"} <= given.keys()
 
 
 def pieces_by_tokens(text: str, tokens: int, limit: int, count: Callable[[str], int]) -> list[tuple[str, int]]:

@@ -16,10 +16,11 @@ from openclaw_memory.embeddings.registry import allowed, check_provider, first_a
 from openclaw_memory.embeddings.vectors import PROBE, own_errors
 from openclaw_memory.errors import ConfigError, EmbedderError
 from openclaw_memory.types import Embedder
-from openclaw_memory.types.protocols import ServiceEmbedder
+from openclaw_memory.types.protocols import ServiceEmbedder, TokenEmbedder
 
 if TYPE_CHECKING:
     from openclaw_memory.types import IndexMeta, Matrix, Vector
+    from openclaw_memory.types.index import TokenVectors
 
 T = TypeVar("T")
 
@@ -46,16 +47,23 @@ class CircuitBreakerEmbedder:
         self._open_until: tuple[float, str] | None = None
 
     def embed_query(self, text: str) -> Vector:
-        silence = self._open_until
-        if silence is not None and self._clock() < silence[0]:
-            raise EmbedderError(silence[1])
-        return self.probe(text)
+        return self.asked(self.inner.embed_query, text)
 
     def probe(self, text: str) -> Vector:
         """As `embed_query`, whatever happened before."""
+        return self._answer(self.inner.embed_query, text)
+
+    def asked(self, ask: Callable[[str], T], text: str) -> T:
+        """Return what the method `ask` of the embedder returns for a question, unless it is left alone for now."""
+        silence = self._open_until
+        if silence is not None and self._clock() < silence[0]:
+            raise EmbedderError(silence[1])
+        return self._answer(ask, text)
+
+    def _answer(self, ask: Callable[[str], T], text: str) -> T:
         try:
             with own_errors(self._failed):
-                vector = self.inner.embed_query(text)
+                answer = ask(text)
         except EmbedderError as error:
             from openclaw_memory.embeddings.remote.errors import ServiceError
 
@@ -63,7 +71,7 @@ class CircuitBreakerEmbedder:
                 self._open_until = (self._clock() + SILENT_SECONDS, str(error))
             raise
         self._open_until = None
-        return vector
+        return answer
 
     def embed_documents(self, texts: Sequence[str]) -> Matrix:
         with own_errors(self._failed):
@@ -209,6 +217,16 @@ def unguarded(embedder: T) -> T | Embedder:
         The embedder inside.
     """
     return embedder.inner if isinstance(embedder, CircuitBreakerEmbedder) else embedder
+
+
+def embedded_query(embedder: Embedder, text: str) -> tuple[Vector | None, TokenVectors | None]:
+    """Return what the embedder has for a question: its vector, and the vectors of its tokens if it gives tokens."""
+    inner = unguarded(embedder)
+    if not isinstance(inner, TokenEmbedder):
+        return embedder.embed_query(text), None
+    if isinstance(embedder, CircuitBreakerEmbedder):
+        return embedder.asked(inner.embed_query_tokens, text)
+    return inner.embed_query_tokens(text)
 
 
 def probed(embedder: Embedder) -> Vector:

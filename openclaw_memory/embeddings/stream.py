@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from openclaw_memory.embeddings.remote.errors import ServiceError
 from openclaw_memory.embeddings.selection import unguarded
-from openclaw_memory.embeddings.vectors import checked_vectors, packs, weight
+from openclaw_memory.embeddings.token_codes import packed
+from openclaw_memory.embeddings.vectors import checked_vectors, own_errors, packs, weight
 from openclaw_memory.errors import EmbedderError
-from openclaw_memory.types.protocols import ServiceEmbedder
+from openclaw_memory.types.protocols import ServiceEmbedder, TokenEmbedder
 
 if TYPE_CHECKING:
     from openclaw_memory.embeddings.remote.client import RemoteEmbedder
     from openclaw_memory.embeddings.remote.pipeline import Answer
-    from openclaw_memory.types import Embedder, Matrix
+    from openclaw_memory.types import Embedder, Matrix, Store
 
     Wanted: TypeAlias = tuple[str, str]  # the key of a vector, and the text to embed
 
@@ -31,7 +32,7 @@ class Embedded(NamedTuple):
     """What came of some texts, named by their keys: their vectors, or the error that kept them back.
 
     `isolated` says that the error lies in these texts: others were, or will be, asked for nonetheless. `tokens` were
-    sent, estimated from above.
+    sent, estimated from above. `token_codes` has the codes of the tokens of each text, if the embedder gives tokens.
     """
 
     keys: list[str]
@@ -39,6 +40,7 @@ class Embedded(NamedTuple):
     error: EmbedderError | None = None
     isolated: bool = False
     tokens: int = 0
+    token_codes: list[bytes] | None = None
 
 
 def stream(embedder: Embedder | EmbedderError, wanted: Iterable[Wanted]) -> Iterator[Embedded]:
@@ -49,6 +51,35 @@ def stream(embedder: Embedder | EmbedderError, wanted: Iterable[Wanted]) -> Iter
     """
     asked = remote(embedder)
     return _from_calls(embedder, wanted) if asked is None else _from_service(asked, wanted)
+
+
+def known_vectors(
+    store: Store, keys: Iterable[str], identity: str, embedder: Embedder | EmbedderError | None
+) -> set[str]:
+    """Return the keys that the embedder need not be asked for: their vectors are stored, and all that comes with them.
+
+    Args:
+        store: The store.
+        keys: The keys of texts.
+        identity: The model of the vectors.
+        embedder: What would be asked.
+    """
+    wanted = list(keys)
+    if not wanted:
+        return set()
+    if isinstance(unguarded(embedder), TokenEmbedder):
+        return store.known_vectors(wanted, identity, with_token_codes=True)
+    return store.known_vectors(wanted, identity)
+
+
+def add_vectors(store: Store, embedded: Embedded, identity: str) -> None:
+    """Store what came of some texts, whose `vectors` are there. Raises EmbedderError as `Store.add_vectors`."""
+    if embedded.vectors is None:
+        return
+    if embedded.token_codes is None:
+        store.add_vectors(embedded.keys, embedded.vectors, identity)
+    else:
+        store.add_vectors(embedded.keys, embedded.vectors, identity, token_codes=embedded.token_codes)
 
 
 def is_unheard(embedder: Embedder | None) -> bool:
@@ -79,13 +110,24 @@ def _from_calls(embedder: Embedder | EmbedderError, wanted: Iterable[Wanted]) ->
         if failed is None and not isinstance(embedder, EmbedderError):
             try:
                 origin = f"embedder {embedder.provider} {embedder.model}".strip()
-                vectors = checked_vectors(embedder.embed_documents(texts), len(texts), origin)
+                raw, codes = _embedded(embedder, texts)
+                vectors = checked_vectors(raw, len(texts), origin)
             except EmbedderError as error:
                 failed = error
             else:
-                yield Embedded(keys, vectors, tokens=sum(map(weight, texts)))
+                yield Embedded(keys, vectors, tokens=sum(map(weight, texts)), token_codes=codes)
                 continue
         yield Embedded(keys, None, failed)
+
+
+def _embedded(embedder: Embedder, texts: list[str]) -> tuple[Matrix, list[bytes] | None]:
+    """Return the vectors of texts, and the codes of their tokens if the embedder gives tokens."""
+    inner = unguarded(embedder)
+    if not isinstance(inner, TokenEmbedder):
+        return embedder.embed_documents(texts), None
+    with own_errors(f"the embedder {inner.provider} {inner.model} failed"):
+        vectors, tokens = inner.embed_document_tokens(texts)
+        return vectors, [packed(text, found) for text, found in zip(texts, tokens, strict=True)]
 
 
 def _from_service(embedder: RemoteEmbedder, wanted: Iterable[Wanted]) -> Iterator[Embedded]:

@@ -6,8 +6,11 @@ from dataclasses import asdict
 
 from openclaw_memory.config import ChunkingConfig
 from openclaw_memory.config.config import masks_listed_secrets
+from openclaw_memory.embeddings.selection import unguarded
+from openclaw_memory.embeddings.token_codes import CODES_VERSION
 from openclaw_memory.store.schema import SCHEMA_VERSION
 from openclaw_memory.types import Embedder, IndexMeta
+from openclaw_memory.types.protocols import TokenEmbedder
 
 # Raise it when chunking/, text.py, redaction.py or fence.py begin to give other rows for the same file: every index is
 # then built again.
@@ -16,12 +19,13 @@ ROWS_VERSION = 7
 
 def describe(embedder: Embedder | None, chunking: ChunkingConfig, dims: int | None = None) -> IndexMeta:
     """Return the meta of an index built now with these parts; `dims` only where they are known."""
+    codes = {"token_codes": CODES_VERSION} if isinstance(unguarded(embedder), TokenEmbedder) else {}
     return IndexMeta(
         provider=embedder.provider if embedder else "none",
         model=embedder.model if embedder else "",
         identity=embedder.identity if embedder else "none",
         dims=dims,
-        chunking={"rows": ROWS_VERSION, "masks": masks_listed_secrets(), **asdict(chunking)},
+        chunking={"rows": ROWS_VERSION, "masks": masks_listed_secrets(), **codes, **asdict(chunking)},
         schema_version=SCHEMA_VERSION,
     )
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from openclaw_memory.chunking import MOST_CHUNKS, chunk, moved_down
 from openclaw_memory.config import ChunkingConfig
-from openclaw_memory.embeddings.stream import Embedded, asks_service, stream
+from openclaw_memory.embeddings.stream import Embedded, add_vectors, asks_service, known_vectors, stream
 from openclaw_memory.embeddings.vectors import vector_key
 from openclaw_memory.errors import EmbedderError, NotFoundError, OpenClawMemoryError, UndecodableError
 from openclaw_memory.indexing.background import SearchPriority
@@ -211,7 +211,7 @@ class Run:
 
     def _opened(self, batch: list[Piece], done: int) -> Iterator[tuple[str, str]]:
         texts = {key: row.chunk.embedding_text for key, row in _embedded(_all_rows(batch))}
-        known = self.store.known_vectors(texts, self.meta.identity) if texts else set()
+        known = known_vectors(self.store, texts, self.meta.identity, self.embedder)
         missing = [key for key in texts if key not in known]
         self._groups.append(Group(batch, set(missing), done))
         fresh = [key for key in missing if key not in self._asked and key not in self.lacking]
@@ -224,7 +224,7 @@ class Run:
         error = embedded.error
         if embedded.vectors is not None:
             try:
-                self.store.add_vectors(embedded.keys, embedded.vectors, self.meta.identity)
+                add_vectors(self.store, embedded, self.meta.identity)
             except EmbedderError as refused:  # of other dimensions than the index holds
                 error = refused
             else:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from openclaw_memory.config import MemoryConfig
 from openclaw_memory.embeddings.selection import probed
-from openclaw_memory.embeddings.stream import Embedded, is_unheard, stream
+from openclaw_memory.embeddings.stream import Embedded, add_vectors, is_unheard, known_vectors, stream
 from openclaw_memory.errors import EmbedderError, OpenClawMemoryError
 from openclaw_memory.indexing.background import SearchPriority
 from openclaw_memory.indexing.changes import Difference, compared, missing_vectors
@@ -369,7 +369,7 @@ class _Gathering:
         for key in some.keys:
             del self.under_way[key]
         if some.vectors is not None:
-            self.store.add_vectors(some.keys, some.vectors, self.identity)
+            add_vectors(self.store, some, self.identity)
             self.embedded, self.tokens = self.embedded + len(some.keys), self.tokens + some.tokens
         elif some.error is not None:
             self.refused += len(some.keys)
@@ -394,7 +394,7 @@ def missing_texts(
             keyed = ((row.vector_key, row.chunk.embedding_text) for row in some)
             texts = {key: text for key, text in keyed if key is not None and key not in seen}
             seen |= texts.keys()
-            stored = parts.store.known_vectors(texts, identity) if texts else set()
+            stored = known_vectors(parts.store, texts, identity, parts.embedder)
             yield from ((key, text) for key, text in texts.items() if key not in stored)
 
 

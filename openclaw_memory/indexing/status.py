@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from openclaw_memory.config import MemoryConfig
-from openclaw_memory.embeddings.selection import probed, unavailable_reason
+from openclaw_memory.embeddings.selection import probed, unavailable_reason, unguarded
 from openclaw_memory.errors import EmbedderError, OpenClawMemoryError, StoreError
 from openclaw_memory.indexing.changes import compare, compared, missing_vectors
 from openclaw_memory.indexing.fingerprint import outdated
@@ -25,6 +25,7 @@ from openclaw_memory.types import (
     StoreInfo,
     SyncReport,
 )
+from openclaw_memory.types.protocols import TokenEmbedder
 from openclaw_memory.types.results import (
     BatchStatus,
     CacheStatus,
@@ -91,6 +92,11 @@ def status(
     words += filter(None, [workspace.advice(len(scan.files))])
     meta = wanted or stored
     matches = embedder is not None and (stored is None or stored.identity == embedder.identity)
+    without = stats.without_tokens
+    if without and matches and not lacking and isinstance(unguarded(embedder), TokenEmbedder):
+        words.append(
+            f"{without} of {stats.chunks} chunks have no tokens: a search that finds one compares words instead"
+        )
     speaks = matches and (not lacking or _holds_vectors(store, stored))
     vector = _vector(embedder, stats, stored)
     if deep and embedder is not None:

@@ -49,6 +49,8 @@ def request_for(
     named: Callable[[str], bool] | None = None,
     passes: Callable[[str], bool] | None = None,
     where: Where | None = None,
+    *,
+    token_codes: bool = False,
 ) -> CandidateRequest:
     """Return what to ask of the store for a query; without its `vector`, keywords alone.
 
@@ -61,6 +63,7 @@ def request_for(
         named: Returns whether the query names the file of a path.
         passes: Returns whether the file of a path counts; None if all do.
         where: A filter on the metadata of chunks.
+        token_codes: Whether the codes of the tokens of the chunks are wanted.
     """
     wanted = max(rules.candidates, 4 * rules.max_results)
     return CandidateRequest(
@@ -78,6 +81,7 @@ def request_for(
         passes=passes,
         memory_bytes=rules.memory_mb << 20,
         where=where,
+        token_codes=token_codes,
     )
 
 

@@ -15,6 +15,7 @@ import numpy as np
 from openclaw_memory.chunking.blocks import heading
 from openclaw_memory.config import SearchConfig
 from openclaw_memory.search.candidates import Candidate
+from openclaw_memory.search.late_interaction import QueryTokens, token_matches
 from openclaw_memory.search.line_features import (
     LineVocabulary,
     date_matches,
@@ -85,11 +86,17 @@ class Weights:
     slope: float
     weak: float
     spread: float = 5.0
+    tokens: float = 0.0
+    chunk_tokens: float = 0.0
 
 
 HYBRID = Weights(
     keyword=1.5, overlap=0.0, words=6.0, meaning=7.0, pairs=0.4, exact=2.0, date=2.0, name=3.0, question=-0.8,
     chunk=1.5, middle=9.28, slope=0.604, weak=0.2,
+)  # fmt: skip
+LATE = Weights(
+    keyword=1.25, overlap=0.0, words=4.5, meaning=6.0, pairs=0.4, exact=2.0, date=2.5, name=3.0, question=-0.8,
+    chunk=0.7, tokens=5.0, chunk_tokens=4.0, middle=12.1, slope=0.495, weak=0.2,
 )  # fmt: skip
 KEYWORD = Weights(
     keyword=3.0, overlap=3.0, words=0.0, meaning=0.0, pairs=0.3, exact=2.0, date=1.5, name=2.0, question=-0.5,
@@ -98,7 +105,7 @@ KEYWORD = Weights(
 
 
 # The features that come from vectors, of words or of chunks; the others from the words themselves.
-BY_VECTORS = frozenset({"words", "meaning", "chunk"})
+BY_VECTORS = frozenset({"words", "meaning", "chunk", "tokens", "chunk_tokens"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +120,7 @@ class RerankInput:
     by_vector: bool
     explain: bool
     use_chunk_scores: bool = False
+    tokens: QueryTokens | None = None
 
 
 def best_lines(given: RerankInput) -> list[SearchResult]:
@@ -126,7 +134,7 @@ def best_lines(given: RerankInput) -> list[SearchResult]:
     vocabulary = LineVocabulary(arrays, given.lexicon)
     terms = vocabulary.terms(given.query)
     features = _features(given, chunks, arrays, vocabulary, terms)
-    weights = HYBRID if given.by_vector else KEYWORD
+    weights = KEYWORD if not given.by_vector else HYBRID if given.tokens is None else LATE
     values = np.zeros(len(arrays.lines), np.float32)
     for name, feature in features.items():
         values += getattr(weights, name) * feature
@@ -279,6 +287,9 @@ def _features(
     like = likeness(lines, vocabulary, query, neighbourhood, dated)
     if given.use_chunk_scores:
         features["chunk"] = _chunk_scores(chunks, lines, given.hits.cosines)
+    if given.tokens is not None:
+        near, whole = token_matches(given.tokens, chunks, lines.lines, neighbourhood)
+        features |= {"tokens": near, "chunk_tokens": _best_by_line(chunks, lines, whole)}
     return features | {"words": like.words, "meaning": like.meaning}
 
 

@@ -6,17 +6,22 @@ query -> candidates (keyword and vector search, fused) -> passages (lines or chu
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 
 from openclaw_memory.config import SearchConfig
+from openclaw_memory.embeddings.selection import embedded_query
 from openclaw_memory.errors import EmbedderError
 from openclaw_memory.search.candidates import Fusion, days_of, fuse, fusion_of, merged, request_for
+from openclaw_memory.search.late_interaction import query_tokens
 from openclaw_memory.search.passages import ANSWERS, RerankInput, beginning, file_matcher
 from openclaw_memory.search.prepared import Lexicon
 from openclaw_memory.search.query import Query, parse_query, weighed
 from openclaw_memory.search.ranking import ranked, selected
 from openclaw_memory.search.results import SearchResults
 from openclaw_memory.types import Candidates, Embedder, SearchResult, Source, Store
+from openclaw_memory.types.index import TokenVectors
 from openclaw_memory.types.where import Where
 
 
@@ -58,7 +63,7 @@ def search(
     """
     parsed = parse_query(query)
     fusion = fusion_of(parsed, rules)
-    found, reason = _candidates(parsed, store, embedder, rules, source, fusion, passes, where)
+    found, tokens, reason = _candidates(parsed, store, embedder, rules, source, fusion, passes, where)
     parsed = weighed(parsed, found.frequencies, found.chunk_count)
     chunks = {stored.id: stored for stored in found.chunks}
     candidates = [candidate for hits in found.hits for candidate in fuse(hits, chunks, fusion)]
@@ -69,6 +74,13 @@ def search(
         lexicon = lexicon or Lexicon()
         has_vectors = by_vector and lexicon.word_vectors is not None
         given = RerankInput(parsed, candidates, hits, rules, lexicon, has_vectors, explain, use_chunk_scores)
+        if by_vector and tokens is not None:
+            # A chunk without a vector, such as one of a title alone, is not expected to have tokens.
+            stored_chunks = [candidate.stored for candidate in candidates]
+            if without := sum(one.id in hits.cosines and not one.token_codes for one in stored_chunks):
+                reason = f"lines were compared by words: {without} of {len(candidates)} chunks found have no tokens"
+            else:
+                given = replace(given, tokens=query_tokens(parsed, tokens))
         answers = ANSWERS[rules.answer](given)
     named = [
         beginning(file_chunks, rules.snippet_chars)
@@ -116,14 +128,22 @@ def _candidates(
     fusion: Fusion,
     passes: Callable[[str], bool] | None,
     where: Where | None,
-) -> tuple[Candidates, str | None]:
-    """Return what the store found, and why keywords alone were searched where the embedder failed."""
+) -> tuple[Candidates, TokenVectors | None, str | None]:
+    """Return what the store found, the tokens of the query, and why keywords alone were searched if they were."""
     named = file_matcher(query.text)
+    request = partial(
+        request_for, query, rules=rules, source=source, fusion=fusion, named=named, passes=passes, where=where
+    )
     try:
-        vector = None
-        if query.terms and embedder is not None and (vector := embedder.embed_query(query.text)) is None:
-            raise EmbedderError(f"{embedder.provider} {embedder.model} returned None instead of a vector for the query")
-        return store.candidates(request_for(query, vector, rules, source, fusion, named, passes, where)), None
+        vector = tokens = None
+        if query.terms and embedder is not None:
+            vector, tokens = embedded_query(embedder, query.text)
+            if vector is None:
+                name = f"{embedder.provider} {embedder.model}"
+                raise EmbedderError(f"{name} returned None instead of a vector for the query")
+        if rules.answer != "lines":
+            tokens = None
+        return store.candidates(request(vector=vector, token_codes=tokens is not None)), tokens, None
     except EmbedderError as error:
-        found = store.candidates(request_for(query, None, rules, source, fusion, named, passes, where))
-        return found, f"the embedder failed, so keywords alone were searched: {error}"
+        found = store.candidates(request(vector=None))
+        return found, None, f"the embedder failed, so keywords alone were searched: {error}"

@@ -13,7 +13,7 @@ from pathlib import Path
 import apsw
 
 from openclaw_memory.errors import StoreError
-from openclaw_memory.store import fts, rows, schema, vector_cache
+from openclaw_memory.store import fts, rows, schema, token_rows, vector_cache
 from openclaw_memory.store.connection import APPLICATION_ID, COMPANIONS, OWN_FOLDER, fetch
 from openclaw_memory.store.shadow import files_in
 from openclaw_memory.types import StoreInfo
@@ -55,6 +55,7 @@ def with_counts(info: StoreInfo, db: apsw.Connection, path: Path, vector_error: 
         files=sum(files for files, _ in counts.values()),
         chunks=sum(chunks for _, chunks in counts.values()),
         vectors=vector_cache.count(db),
+        without_tokens=token_rows.missing(db),
         sources=counts,
         vector_path="scan" if error else "sqlite-vec",
         vector_error=error,
@@ -79,6 +80,8 @@ def problems(db: apsw.Connection, *, with_vec: bool) -> Iterator[str]:
         yield wrong
     for words, statement in ODD.items():
         yield from (f"{count} {words}" for (count,) in fetch(db, statement) if count)
+    if wrong := token_rows.problem(db):
+        yield wrong
     fts.document_frequencies(db, ["word"])
     dims = _dims(db)
     if vector_cache.count(db):

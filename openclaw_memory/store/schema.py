@@ -90,6 +90,11 @@ def make_document_rows(db: apsw.Connection) -> None:
     fetch(db, _text("document_rows.sql"))
 
 
+def make_token_rows(db: apsw.Connection) -> None:
+    """Make the table of the codes of tokens, unless there is one."""
+    fetch(db, _text("token_codes.sql"))
+
+
 def make_document_indexes(db: apsw.Connection) -> None:
     """Make the indexes by which documents are found, unless they are there."""
     if not fetch(db, "SELECT 1 FROM sqlite_schema WHERE name = 'files_by_document'"):
@@ -99,7 +104,7 @@ def make_document_indexes(db: apsw.Connection) -> None:
 @cache
 def statements() -> frozenset[str]:
     """Return the statements by which this version makes tables and indexes, as SQLite keeps them."""
-    files = ("schema.sql", "document_rows.sql", "document_indexes.sql")
+    files = ("schema.sql", "document_rows.sql", "document_indexes.sql", "token_codes.sql")
     bare = "".join(map(_text, files)).replace("IF NOT EXISTS ", "")
     return frozenset(part[part.index("CREATE ") :] for part in bare.split(";\n") if "CREATE " in part)
 

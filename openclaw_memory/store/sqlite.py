@@ -34,6 +34,7 @@ from openclaw_memory.store import (
     schema,
     shadow,
     signature,
+    token_rows,
     vector_cache,
 )
 from openclaw_memory.store.connection import (
@@ -408,14 +409,29 @@ class SqliteStore:
                 erasure.note(db, erase=True)
             return count
 
-    def known_vectors(self, keys: Iterable[str], identity: str | None = None) -> set[str]:
+    def known_vectors(
+        self, keys: Iterable[str], identity: str | None = None, *, with_token_codes: bool = False
+    ) -> set[str]:
         """Return which of the keys have vectors under `identity`; None is the identity in `meta`."""
         with self._connections.read() as db:
             model = vector_cache.model(db, identity)
-            return set() if model is None else set(vector_cache.known_keys(db, model[0], keys))
+            if model is None:
+                return set()
+            if with_token_codes:
+                return token_rows.known(db, model[0], keys)
+            return set(vector_cache.known_keys(db, model[0], keys))
 
-    def add_vectors(self, keys: Sequence[str], vectors: Matrix, identity: str | None = None) -> None:
+    def add_vectors(
+        self,
+        keys: Sequence[str],
+        vectors: Matrix,
+        identity: str | None = None,
+        *,
+        token_codes: Sequence[bytes] | None = None,
+    ) -> None:
         """Store one row of `vectors`, shape (len(keys), dims), for each key; a stored key keeps its vector.
+
+        `token_codes` holds for each key the codes of its tokens; those that are stored stay as well.
 
         `identity` names their model; None means the one in `meta`. A model may get vectors before a build makes it the
         current one.
@@ -433,6 +449,8 @@ class SqliteStore:
             model_id = vector_cache.current_model(db)[0] if identity is None else vector_cache.add_model(db, identity)
             vector_cache.hold_to(db, model_id, matrix.shape[1])
             vector_cache.add_vectors(db, model_id, keys, (row.tobytes() for row in matrix))
+            if token_codes is not None:
+                token_rows.add(db, model_id, keys, token_codes)
             erasure.note(db, erase=False)
             if document_rows.are_there(db):
                 document_rows.changed(db, model_id)
@@ -451,16 +469,17 @@ class SqliteStore:
         with self._connections.read() as db:
             if not erasure.is_due(db, max_entries):
                 return 0
-        removed = 0
+        gone: list[int] = []
         with self._connections.write() as db:
             schema.check(db)
             erasure.pruned(db, max_entries)
             if max_entries is not None:
                 all_of_them = max_entries == 0 and erasure.is_erasing(db)
                 with_documents = document_rows.are_there(db)
-                removed = vector_cache.prune(db, max_entries, with_documents=with_documents, all_of_them=all_of_them)
+                gone = vector_cache.prune(db, max_entries, with_documents=with_documents, all_of_them=all_of_them)
+                token_rows.prune(db, vector_cache.as_json(gone))
         self._erase()
-        return removed
+        return len(gone)
 
     def _erase(self) -> None:
         with self._connections.alone() as db:
@@ -540,13 +559,16 @@ class SqliteStore:
             of_chunks = {} if dims is None else vectors.of_chunks(db, dims, wanted)
             return {**of_chunks, **document_rows.vectors(db, wanted)}
 
-    def chunks(self, ids: Iterable[int]) -> list[StoredChunk]:
+    def chunks(self, ids: Iterable[int], *, token_codes: bool = False) -> list[StoredChunk]:
         """Return these chunks, in ascending order of id; unknown ids are left out."""
         with self._connections.read() as db:
             wanted = list(ids)
             if self._resident is not None:
-                return self._resident.chunks(db, wanted)
-            return [*document_rows.stored(db, wanted), *rows.chunks(db, [one for one in wanted if one > 0])]
+                found = self._resident.chunks(db, wanted)
+            else:
+                found = [*document_rows.stored(db, wanted), *rows.chunks(db, [one for one in wanted if one > 0])]
+            codes = token_rows.of_chunks(db, wanted) if token_codes else {}
+            return [replace(one, token_codes=codes[one.id]) if one.id in codes else one for one in found]
 
     @contextmanager
     def snapshot(self) -> Iterator[Self]:

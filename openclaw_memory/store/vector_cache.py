@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from openclaw_memory.errors import EmbedderError, IndexReplacedError, StoreError
 from openclaw_memory.store.connection import damaged, fetch
@@ -139,12 +139,14 @@ def say_dims(db: apsw.Connection) -> None:
 
 def known_keys(db: apsw.Connection, model_id: int, keys: Iterable[str]) -> dict[str, int | None]:
     """Return which of the keys are stored, with the ids of their vectors (None for an all-zero one)."""
+    return dict(looked_up(db, KNOWN_KEYS, model_id, keys))
+
+
+def looked_up(db: apsw.Connection, statement: str, model_id: int, keys: Iterable[str]) -> Iterator[tuple[Any, ...]]:
+    """Yield what a statement finds for keys, which it takes as JSON, with the model and the width of stored keys."""
     wanted, width = list(keys), key_width(db)
-    found: dict[str, int | None] = {}
     for first in range(0, len(wanted), KEYS_PER_LOOKUP):
-        group = json.dumps(wanted[first : first + KEYS_PER_LOOKUP])
-        found.update(fetch(db, KNOWN_KEYS, (group, model_id, width)))
-    return found
+        yield from fetch(db, statement, (json.dumps(wanted[first : first + KEYS_PER_LOOKUP]), model_id, width))
 
 
 def add_vectors(db: apsw.Connection, model_id: int, keys: Sequence[str], embeddings: Iterable[bytes]) -> None:
@@ -178,25 +180,26 @@ def count(db: apsw.Connection) -> int:
     return int(vectors)
 
 
-def prune(db: apsw.Connection, max_entries: int, *, with_documents: bool, all_of_them: bool) -> int:
-    """Remove unused vectors beyond `max_entries` of all, or that take more room than those in use; return how many.
+def prune(db: apsw.Connection, max_entries: int, *, with_documents: bool, all_of_them: bool) -> list[int]:
+    """Remove unused vectors beyond `max_entries` of all, or that take more room than those in use; return their ids.
 
     Those unused for longest go first. In a large index a few more stay, unless `all_of_them` go. `with_documents`
     says that there is a table of rows that came with documents.
     """
     if not all_of_them and not _has_many_unused(db, with_documents=with_documents):
-        return 0
+        return []
     more, values = (NOT_OF_DOCUMENTS, (key_width(db),)) if with_documents else ("", ())
     unused = fetch(db, UNUSED.format(more=more), values)
     ((entries, size),) = fetch(db, TOTALS)
     room = max(UNUSED_BYTES, size - sum(taken for _, taken in unused))
     fit = sum(total <= room for total in accumulate(taken for _, taken in unused))
     kept: int = max(0, min(fit, max_entries - (entries - len(unused))))
-    gone = json.dumps([vector_id for vector_id, _ in unused[kept:]])
+    ids = [vector_id for vector_id, _ in unused[kept:]]
+    gone = json.dumps(ids)
     db.execute(PRUNE, (gone,))
     db.execute(PRUNE_TURNS, (gone,))
     db.execute(PRUNE_MODELS.format(more=NO_DOCUMENTS if with_documents else ""))
-    return len(unused) - kept
+    return ids
 
 
 def _has_many_unused(db: apsw.Connection, *, with_documents: bool) -> bool:

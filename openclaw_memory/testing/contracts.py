@@ -10,7 +10,17 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from openclaw_memory.errors import EmbedderError, StoreError, SyncBusyError
-from openclaw_memory.types import SOURCES, CandidateRequest, Chunk, ChunkRow, Embedder, FileRecord, IndexMeta, Store
+from openclaw_memory.types import (
+    SOURCES,
+    CandidateRequest,
+    Chunk,
+    ChunkRow,
+    Embedder,
+    FileRecord,
+    IndexMeta,
+    Store,
+)
+from openclaw_memory.types.protocols import TokenEmbedder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -68,6 +78,31 @@ def check_embedder(embedder: Embedder) -> None:
     _check_rows(odd, ODD_TEXTS, may_be_zero=True)
     for text in ODD_TEXTS:
         _check_rows(embedder.embed_query(text)[None], [text], may_be_zero=True)
+    if isinstance(embedder, TokenEmbedder):
+        _check_token_vectors(embedder, documents)
+
+
+def _check_token_vectors(embedder: TokenEmbedder, documents: Matrix) -> None:
+    vectors, found = embedder.embed_document_tokens(list(SAMPLE_TEXTS))
+    assert (vectors * documents).sum(axis=1).min() > 0.999, (
+        "embed_document_tokens must give the vectors of texts as well"
+    )
+    assert len(found) == len(SAMPLE_TEXTS), f"{len(SAMPLE_TEXTS)} texts gave the tokens of {len(found)}"
+    for text, document, tokens in zip(SAMPLE_TEXTS, documents, found, strict=True):
+        query, asked = embedder.embed_query_tokens(text)
+        assert query @ embedder.embed_query(text) > 0.999, (
+            "embed_query_tokens must give the vector of the query as well"
+        )
+        assert query.shape == document.shape, f"a query has shape {query.shape}, a document {document.shape}"
+        assert tokens is not None, f"{text!r} has no tokens"
+        for rows, places in (tokens, asked):
+            assert places.shape == (len(rows), 2), f"{len(rows)} tokens have places of shape {places.shape}"
+            inside = (places >= 0).all() and (places <= len(text)).all() and (places[:, 0] <= places[:, 1]).all()
+            assert inside, f"the places of tokens must lie in the text: {places.tolist()}"
+            assert rows.shape[1] == tokens[0].shape[1], "tokens of queries and texts must have the same dims"
+            assert (places[:, 0] < places[:, 1]).any(), f"no token of {text!r} has a place in it"
+    assert not embedder.embed_document_tokens([])[1], "no texts must give no tokens"
+    embedder.embed_document_tokens(list(ODD_TEXTS))
 
 
 def _check_names(embedder: Embedder) -> None:
@@ -453,6 +488,36 @@ def _check_prune(store: Store) -> None:
     assert store.prune(0) == 12, "after a build no vector is in use"
 
 
+def _check_token_codes(store: Store) -> None:
+    """The codes of tokens are stored with vectors, found by chunks, and removed with the vectors."""
+    vectors, keys = _filled(store), [_made_key(number) for number in range(20)]
+    assert store.known_vectors(keys, with_token_codes=True) == set(), "vectors stored without codes have none"
+    assert _codes_of(store, _ids_of(store, "memory/0.md")) == {}, "chunks without codes must be left out"
+    assert store.describe().without_tokens == 20, "chunks whose vectors have no codes must be counted"
+    store.add_vectors(keys[:2], vectors[:2], token_codes=[b"first", b""])
+    store.add_vectors(keys[:1], vectors[:1], token_codes=[b"second"])
+    assert store.known_vectors(keys, with_token_codes=True) == set(keys[:2]), (
+        "a stored vector must get codes, even none"
+    )
+    first, *others = _ids_of(store, "memory/0.md")
+    assert _codes_of(store, [first, *others, 10_000]) == {first: b"first"}, "codes that are stored must stay"
+    assert store.describe().without_tokens == 19, "empty codes are none"
+    for wanted, codes in ((True, b"first"), (False, b"")):
+        (found,) = store.candidates(CandidateRequest(["n0"], choose=lambda _: [first], token_codes=wanted)).chunks
+        assert found.token_codes == codes, f"with token_codes={wanted} a search must get {codes!r}"
+    store.remove_files(["memory/0.md"])
+    assert store.known_vectors(keys, with_token_codes=True) == set(keys[:2]), (
+        "codes outlive their chunks, as vectors do"
+    )
+    _rebuilt(store, _made_meta())
+    assert store.known_vectors(keys, with_token_codes=True) == set(keys[:2]), "a build must keep the codes"
+    store.prune(0)
+    assert store.known_vectors(keys, with_token_codes=True) == set(), "codes must go with their vectors"
+    store.add_vectors(keys[:1], vectors[:1], token_codes=[b"third"])
+    store.replace_files([(_made_record("memory/0.md"), [_made_row(1, "every", key=keys[0])])])
+    assert list(_codes_of(store, _ids_of(store, "memory/0.md")).values()) == [b"third"], "old codes must not come back"
+
+
 def _check_first_build(store: Store) -> None:
     """A first index that is cut short is gone on with."""
     build = store.begin_build(_made_meta())
@@ -671,6 +736,10 @@ def _ids_of(store: Store, path: str) -> list[int]:
     return [chunk.id for chunk in found if chunk.path == path]
 
 
+def _codes_of(store: Store, ids: Sequence[int]) -> dict[int, bytes]:
+    return {one.id: one.token_codes for one in store.chunks(ids, token_codes=True) if one.token_codes}
+
+
 def _refuses(
     call: Callable[[], object], errors: type[Exception] | tuple[type[Exception], ...] = (EmbedderError, StoreError)
 ) -> bool:
@@ -686,6 +755,7 @@ _CHECKS: tuple[Callable[[Store], None], ...] = (
     _check_identities,
     _check_gathered,
     _check_prune,
+    _check_token_codes,
     _check_first_build,
     _check_builds,
     _check_locks,

@@ -8,7 +8,7 @@ import shutil
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from importlib.resources import as_file, files
@@ -126,12 +126,12 @@ class State:
     vectors: dict[tuple[str, str], Vector] = field(default_factory=dict)  # by identity and key, longest unused first
     texts: dict[str, str] = field(default_factory=dict)
     last_id: int = 0
+    token_codes: dict[tuple[str, str], bytes] = field(default_factory=dict)  # by identity and key, as vectors
 
     def copied(self) -> State:
         """Return a state that can be changed."""
-        return State(
-            self.meta, dict(self.files), dict(self.entries), dict(self.vectors), dict(self.texts), self.last_id
-        )
+        files, entries, vectors = dict(self.files), dict(self.entries), dict(self.vectors)
+        return State(self.meta, files, entries, vectors, dict(self.texts), self.last_id, dict(self.token_codes))
 
     def rows(self, identity: str | None = None) -> list[Entry]:
         """Return the chunks, or the rows with an identity, by ascending id."""
@@ -270,12 +270,22 @@ class InMemoryStore:
 
     # --- vectors -------------------------------------------------------------------------------------------------
 
-    def known_vectors(self, keys: Iterable[str], identity: str | None = None) -> set[str]:
+    def known_vectors(
+        self, keys: Iterable[str], identity: str | None = None, *, with_token_codes: bool = False
+    ) -> set[str]:
         state = self.state
         known = identity is not None or state.meta is not None
-        return {key for key in keys if known and (state.name(identity), key) in state.vectors}
+        stored: Container[tuple[str, str]] = state.token_codes if with_token_codes else state.vectors
+        return {key for key in keys if known and (state.name(identity), key) in stored}
 
-    def add_vectors(self, keys: Sequence[str], vectors: Matrix, identity: str | None = None) -> None:
+    def add_vectors(
+        self,
+        keys: Sequence[str],
+        vectors: Matrix,
+        identity: str | None = None,
+        *,
+        token_codes: Sequence[bytes] | None = None,
+    ) -> None:
         import numpy as np
 
         if not keys:
@@ -289,6 +299,8 @@ class InMemoryStore:
                 )
             for key, row in zip(keys, matrix, strict=True):
                 state.vectors.setdefault((name, key), row.copy())
+            for key, codes in zip(keys, token_codes or (), strict=token_codes is not None):
+                state.token_codes.setdefault((name, key), codes)
             if state.meta is not None and state.meta.identity == name:
                 state.meta = replace(state.meta, dims=dims)
 
@@ -300,6 +312,7 @@ class InMemoryStore:
             gone = [key for key in state.vectors if key not in used][: max(0, len(state.vectors) - max_entries)]
             for key in gone:
                 del state.vectors[key]
+                state.token_codes.pop(key, None)
             return len(gone)
 
     # --- searching -----------------------------------------------------------------------------------------------
@@ -376,9 +389,14 @@ class InMemoryStore:
         found = {at: state.vector(state.entries[at].row) for at in chunk_ids if at in state.entries}
         return {at: vector for at, vector in found.items() if vector is not None}
 
-    def chunks(self, ids: Iterable[int]) -> list[StoredChunk]:
-        entries = self.state.entries
-        return [entries[at].stored for at in sorted(set(ids)) if at in entries]
+    def chunks(self, ids: Iterable[int], *, token_codes: bool = False) -> list[StoredChunk]:
+        state = self.state
+        found = [state.entries[at] for at in sorted(set(ids)) if at in state.entries]
+        if not token_codes:
+            return [one.stored for one in found]
+        keys = [(state.name(), one.row.vector_key or "") for one in found]
+        codes = [state.token_codes.get(key, b"") for key in keys]
+        return [replace(one.stored, token_codes=own) for one, own in zip(found, codes, strict=True)]
 
     def file_chunks(self, path: str, identity: str | None = None) -> list[StoredChunk]:
         return [one.stored for one in self.state.rows(identity) if one.stored.path == path]
@@ -446,11 +464,13 @@ class InMemoryStore:
             return info
         files = Counter(record.source for record in state.files.values())
         chunks = Counter(one.stored.source for one in state.rows())
+        ids = [one.stored.id for one in state.rows()]
         return replace(
             info,
             files=len(state.files),
             chunks=chunks.total(),
             vectors=len(state.vectors),
+            without_tokens=sum(not one.token_codes for one in self.chunks(self.vectors(ids), token_codes=True)),
             sources={source: (count, chunks[source]) for source, count in files.items()},
         )
 
@@ -472,7 +492,8 @@ class _Build:
             if built.meta is None or built.meta.building != self._name:
                 return  # another build has begun since
             state.meta = replace(built.meta, building=None)
-            state.files, state.entries, state.vectors = built.files, built.entries, built.vectors
+            state.files, state.entries = built.files, built.entries
+            state.vectors, state.token_codes = built.vectors, built.token_codes
             state.last_id = max(state.last_id, built.last_id)
 
     def abort(self) -> None:

@@ -73,6 +73,19 @@ def words(text: str) -> list[str]:
     return [word for token in _TOKEN.findall(_composed(text)) for word in _lower_words(token)]
 
 
+def word_spans(text: str) -> list[tuple[int, int, str]]:
+    """Return where the words of a text are: first character, the one after the last, and the word as in `words`."""
+    found = []
+    for token in _TOKEN.finditer(text):
+        at = token.start()
+        if _is_cjk(token[0]):
+            found += [(at + n, at + n + len(pair), pair) for n, pair in enumerate(_lower_words(token[0]))]
+        else:
+            parts = _PARTS.finditer(token[0])
+            found += [(at + part.start(), at + part.end(), part[0].lower()) for part in parts]
+    return found
+
+
 def content_words(text: str) -> list[str]:
     """Return the words of a query, each once, without the stop words of its language (unless it has no others)."""
     tokens = _TOKEN.findall(_composed(text))

@@ -15,9 +15,12 @@ if TYPE_CHECKING:
 
     Vector: TypeAlias = NDArray[np.float32]  # shape (dims,), L2-normalised
     Matrix: TypeAlias = NDArray[np.float32]  # shape (n, dims), rows L2-normalised
+    # Of each token of a text its vector, shape (n, dims), and its place: first character, and the one after the last.
+    TokenVectors: TypeAlias = tuple[NDArray[np.float32], NDArray[np.int64]]
 else:
     Vector: TypeAlias = Any
     Matrix: TypeAlias = Any
+    TokenVectors: TypeAlias = Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,13 +53,17 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class StoredChunk:
-    """A chunk as a store returns it. `ordinal` is its position among the chunks of its file, from 0."""
+    """A chunk as a store returns it. `ordinal` is its position among the chunks of its file, from 0.
+
+    `token_codes` were stored with its vector; they are there if they were asked for.
+    """
 
     id: int
     path: str
     source: Source
     chunk: Chunk
     ordinal: int = 0
+    token_codes: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +164,7 @@ class StoreInfo:
         files: How many files are indexed.
         chunks: How many chunks they have.
         vectors: How many vectors are stored, in use or not.
+        without_tokens: How many chunks have a vector that was stored without the codes of its tokens.
         sources: Numbers of files and of chunks, by source.
         vector_path: How vectors are searched.
         vector_error: Why they are not searched the fast way, or None.
@@ -174,6 +182,7 @@ class StoreInfo:
     files: int = 0
     chunks: int = 0
     vectors: int = 0
+    without_tokens: int = 0
     sources: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     vector_path: str = "none"
     vector_error: str | None = None
@@ -223,6 +232,7 @@ class CandidateRequest:
         memory_bytes: How much memory, for this index and others in this process, the store may use to keep what makes
             later searches faster; 0 for none.
         passes: Returns whether chunks of the file at a path count; None if all do. Several times as many are looked at.
+        token_codes: Whether the codes of the tokens of the chunks are wanted.
     """
 
     terms: Sequence[str]
@@ -239,6 +249,7 @@ class CandidateRequest:
     where: Where | None = None
     passes: Callable[[str], bool] | None = None
     memory_bytes: int = 0
+    token_codes: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         SourceHits,
         StoredChunk,
         StoreInfo,
+        TokenVectors,
         Vector,
     )
     from openclaw_memory.types.where import Where
@@ -79,6 +80,39 @@ class WordVectorEmbedder(Embedder, Protocol):
 
         Args:
             words: Lower-case words, in the order of the rows.
+        """
+        ...
+
+
+@runtime_checkable
+class TokenEmbedder(Embedder, Protocol):
+    """An embedder that also gives the vectors of tokens, by which lines are compared with a query: late interaction.
+
+    They come from the same call as the vector of the text. Sync stores them in few bits. `TokenVectors` are a pair: the
+    vectors, shape (n, dims), and where each token is in the text (its first character, and the one after its last),
+    integers of shape (n, 2). A token of no character, such as `[CLS]`, has an empty place. Vectors are compared by
+    their angles: those of unrelated tokens should be at right angles.
+    """
+
+    def embed_query_tokens(self, text: str) -> tuple[Vector, TokenVectors]:
+        """Return the vector of a query, as `embed_query`, and those of its tokens.
+
+        Args:
+            text: The query.
+
+        Raises:
+            EmbedderError: The vectors could not be made.
+        """
+        ...
+
+    def embed_document_tokens(self, texts: Sequence[str]) -> tuple[Matrix, Sequence[TokenVectors | None]]:
+        """Return the vectors of texts, as `embed_documents`, and for each text those of its tokens.
+
+        Args:
+            texts: The texts. A text whose tokens have no known places gets None.
+
+        Raises:
+            EmbedderError: The vectors could not be made.
         """
         ...
 
@@ -200,22 +234,34 @@ class Store(Protocol):
         """
         ...
 
-    def known_vectors(self, keys: Iterable[str], identity: str | None = None) -> set[str]:
+    def known_vectors(
+        self, keys: Iterable[str], identity: str | None = None, *, with_token_codes: bool = False
+    ) -> set[str]:
         """Return the keys whose vectors are stored.
 
         Args:
             keys: Keys as in `ChunkRow.vector_key`.
             identity: The model of the vectors; None means the one in `meta`.
+            with_token_codes: Whether only vectors that were stored with the codes of their tokens count.
         """
         ...
 
-    def add_vectors(self, keys: Sequence[str], vectors: Matrix, identity: str | None = None) -> None:
+    def add_vectors(
+        self,
+        keys: Sequence[str],
+        vectors: Matrix,
+        identity: str | None = None,
+        *,
+        token_codes: Sequence[bytes] | None = None,
+    ) -> None:
         """Store vectors under their keys; a key that is stored already keeps its vector.
 
         Args:
             keys: Keys as in `ChunkRow.vector_key`.
             vectors: One row for each key, shape (len(keys), dims). The first vectors of a model set its `dims`.
             identity: The model of the vectors, which need not be the current one; None means the one in `meta`.
+            token_codes: For each key the codes of its tokens, which are kept and removed with the vector. A vector that
+                was stored without any gets them.
 
         Raises:
             EmbedderError: The shape is wrong, or a value is not finite. Nothing is stored.
@@ -296,11 +342,12 @@ class Store(Protocol):
         """
         ...
 
-    def chunks(self, ids: Iterable[int]) -> list[StoredChunk]:
+    def chunks(self, ids: Iterable[int], *, token_codes: bool = False) -> list[StoredChunk]:
         """Return stored chunks, by ascending id; unknown ids are left out.
 
         Args:
             ids: The ids, in any order.
+            token_codes: Whether they bring the codes of their tokens.
         """
         ...
 
@@ -420,7 +467,9 @@ def gather_candidates(
     named_paths = [path for path in paths() if request.named(path) and passes(path)] if request.named else []
     files = [store.file_chunks(path) for path in named_paths]
     named = [file for file in files if all(test(stored.path, stored.chunk.metadata) for stored in file)]
-    return Candidates(hits, store.chunks(request.choose(hits)), frequencies, chunk_count, named)
+    ids = request.choose(hits)
+    chunks = store.chunks(ids, token_codes=True) if request.token_codes else store.chunks(ids)
+    return Candidates(hits, chunks, frequencies, chunk_count, named)
 
 
 # Where not all files pass, so many times as many chunks are looked at first. Of each further chunk keyword search needs

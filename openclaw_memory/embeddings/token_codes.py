@@ -1,0 +1,111 @@
+"""The codes of tokens: few bits for the vector of each word of a text, which keep the angle to the token of a query.
+
+A vector is projected by a seeded random rotation, and the signs are kept. The token of a query keeps its numbers, which
+estimates a cosine better than comparing signs with signs.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from openclaw_memory.errors import CorruptIndexError
+from openclaw_memory.text.terms import content_words, word_spans, word_stem
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from openclaw_memory.types import Matrix
+    from openclaw_memory.types.index import TokenVectors
+
+# Raise it when the same text comes to have other codes: indexes with codes are then built again.
+CODES_VERSION = 1
+# Bits of a token: more found no more (see "What was tried" in benchmarks/README.md).
+BITS = 128
+SEED = 7
+# A share of a word's weight that is rounding alone.
+NOTHING = 1e-6
+
+
+def packed(text: str, tokens: TokenVectors | None) -> bytes:
+    """Return the codes of the tokens of a text, line by line, without those of stop words; b"" without tokens.
+
+    First comes the number of codes of each line, then the codes; `unpacked` reads them.
+    """
+    import numpy as np
+
+    if tokens is None:
+        return b""
+    vectors, spans = tokens
+    said = dict.fromkeys(map(word_stem, content_words(text)), 1.0)
+    kept = np.flatnonzero(token_weights(text, spans, said) > NOTHING)
+    kept = kept[np.argsort(spans[kept, 0], kind="stable")]
+    breaks = np.array([at for at, sign in enumerate(text) if sign == "\n"], np.int64)
+    lines = np.searchsorted(breaks, spans[kept, 0])
+    counts = np.bincount(lines, minlength=len(breaks) + 1).astype("<u2")
+    signs = projected(vectors[kept]) > 0
+    return counts.tobytes() + np.packbits(signs, axis=1).tobytes()
+
+
+def unpacked(codes: bytes, lines: int) -> tuple[NDArray[np.uint8], NDArray[np.intp]]:
+    """Return the codes of a text of so many lines, shape (n, BITS / 8), and how many each line has; none of b"".
+
+    Raises:
+        CorruptIndexError: They are not what `packed` returns for such a text.
+    """
+    import numpy as np
+
+    if not codes:
+        return np.zeros((0, BITS // 8), np.uint8), np.zeros(lines, np.intp)
+    counts = np.frombuffer(codes[: 2 * lines].ljust(2 * lines, b"\0"), "<u2").astype(np.intp)
+    if len(codes) != 2 * lines + counts.sum() * BITS // 8:
+        raise CorruptIndexError("the index holds codes of tokens that are damaged; sync to build it again")
+    return np.frombuffer(codes, np.uint8, offset=2 * lines).reshape(-1, BITS // 8), counts
+
+
+def projected(vectors: Matrix) -> Matrix:
+    """Return vectors of shape (n, dims) in the space of the codes, with length 1; shape (n, BITS)."""
+    import numpy as np
+
+    rows = np.asarray(vectors, np.float32) @ _rotation(vectors.shape[1])
+    lengths = np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-10)
+    found: Matrix = (rows / lengths).astype(np.float32)
+    return found
+
+
+def token_weights(text: str, spans: NDArray[np.int64], weights: Mapping[str, float]) -> NDArray[np.float64]:
+    """Return the weight of each token: its share, by characters, in the weights of the words that it is part of.
+
+    Args:
+        text: The text of the tokens.
+        spans: Where each token is in it, shape (n, 2).
+        weights: The weights of words by their stems; others have none.
+    """
+    import numpy as np
+
+    shares = np.zeros(len(text) + 1)
+    for start, end, word in word_spans(text):
+        shares[start + 1 : end + 1] += weights.get(word_stem(word), 0.0) / (end - start)
+    total = np.cumsum(shares)
+    inside = np.clip(spans, 0, len(text))
+    found: NDArray[np.float64] = total[inside[:, 1]] - total[inside[:, 0]]
+    return found
+
+
+@lru_cache(maxsize=4)
+def _rotation(dims: int) -> Any:
+    """Return the random rotation, shape (dims, BITS): orthogonal as far as there are dimensions.
+
+    Its columns have fixed signs, so that every machine makes the same codes.
+    """
+    import numpy as np
+
+    random = np.random.RandomState(SEED).standard_normal((dims, max(BITS, dims)))[:, :BITS]
+    if dims >= BITS:
+        columns, upper = np.linalg.qr(random)
+        random = columns * np.sign(np.diag(upper))
+    return random.astype(np.float32)
