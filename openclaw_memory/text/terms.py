@@ -10,6 +10,7 @@ import re
 import unicodedata
 from functools import lru_cache
 from itertools import chain
+from operator import add
 
 import Stemmer
 
@@ -26,6 +27,7 @@ _WORD = f"{_LETTERS_AND_DIGITS}+(?:[{_MARKS}]+{_LETTERS_AND_DIGITS}*)*"
 # Joined words ("GEO-1000", "snake_case", "config.toml") are one token, so that the whole can be found as it is written.
 _TOKEN = re.compile(f"[{_CJK}]+|{_WORD}(?:[-_.]+{_WORD})*")
 _ASCII_TOKEN = re.compile("[A-Za-z0-9]+(?:[-_.]+[A-Za-z0-9]+)*")
+_BEGINS_WITH_CJK = re.compile(f"[{_CJK}]").match
 _PARTS = re.compile(_WORD)
 _ASCII_WORDS = re.compile("[a-z0-9]+")
 _CAMEL = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
@@ -70,7 +72,7 @@ def words(text: str) -> list[str]:
     """Return the words of a text in order, in lower case with accents, CJK in pairs, as word vectors are looked up."""
     if text.isascii():  # the same words, in half the time
         return _ASCII_WORDS.findall(text.lower())
-    return [word for token in _TOKEN.findall(_composed(text)) for word in _lower_words(token)]
+    return list(chain.from_iterable(map(_lower_words, _TOKEN.findall(_composed(text)))))
 
 
 def word_spans(text: str) -> list[tuple[int, int, str]]:
@@ -152,7 +154,7 @@ def _words_of_token(token: str) -> tuple[str, ...]:
 
 def _lower_words(token: str) -> tuple[str, ...]:
     if _is_cjk(token):
-        return tuple(token[at : at + 2] for at in range(max(len(token) - 1, 1)))
+        return _pairs(token) or (token,)
     return _lower_parts(token)
 
 
@@ -162,7 +164,11 @@ def _lower_parts(token: str) -> tuple[str, ...]:
 
 
 def _characters_and_pairs(run: str) -> tuple[str, ...]:
-    return tuple(unit for at in range(len(run)) for unit in (run[at], run[at : at + 2]))[:-1]
+    return (*chain.from_iterable(zip(run, _pairs(run), strict=False)), run[-1])
+
+
+def _pairs(run: str) -> tuple[str, ...]:
+    return tuple(map(add, run, run[1:]))
 
 
 def _content_terms(token: str, stop: frozenset[str]) -> tuple[str, ...]:
@@ -187,4 +193,4 @@ def _stop_words(tokens: list[str]) -> frozenset[str]:
 
 
 def _is_cjk(token: str) -> bool:
-    return not token.isascii() and re.match(f"[{_CJK}]", token) is not None
+    return not token.isascii() and _BEGINS_WITH_CJK(token) is not None
