@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, Self
 
-from openclaw_memory.config import MemoryConfig, SessionsConfig
-from openclaw_memory.config.config import agent_places, settings_of
-from openclaw_memory.embeddings.selection import EmbedderChoice, EmbedderSelector, embedders_of
 from openclaw_memory.errors import ConfigError
 
 if TYPE_CHECKING:
     import datetime
+    import os
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
 
     from openclaw_memory.backend import Backend, BuiltinBackend
+    from openclaw_memory.config import MemoryConfig
     from openclaw_memory.documents import Documents
+    from openclaw_memory.embeddings.selection import EmbedderChoice, EmbedderSelector
     from openclaw_memory.flush.flush import Flush
     from openclaw_memory.flush.state import ChatType, FlushRegistry
     from openclaw_memory.indexing.service import IndexService
@@ -61,12 +59,12 @@ class Memory:
         Raises:
             ConfigError: Neither a store nor a backend is given.
         """
+        # Here: a program that opens no memory loads no more than this class.
+        from openclaw_memory.config.config import settings_of
+        from openclaw_memory.flush.state import FlushRegistry
+
         self.workspace = workspace
         self.config = settings_of(config)
-        from openclaw_memory.flush.state import (
-            FlushRegistry,  # here: a program that opens no memory loads no files' code
-        )
-
         self._flushes = FlushRegistry()
         self._builtin: BuiltinBackend | None = None
         if backend is None:
@@ -114,6 +112,10 @@ class Memory:
             WorkspaceError: `path` is missing or is not a folder.
             ConfigError: The provider or the store is unknown, or an argument has a wrong type.
         """
+        from dataclasses import replace
+
+        from openclaw_memory.config.config import settings_of
+        from openclaw_memory.embeddings.selection import embedders_of
         from openclaw_memory.store.registry import store_of
         from openclaw_memory.workspace import Workspace
         from openclaw_memory.workspace.settings import with_settings_inside
@@ -154,6 +156,11 @@ class Memory:
             ConfigError: The id holds other characters.
             WorkspaceError: The agent's workspace is missing.
         """
+        from dataclasses import replace
+
+        from openclaw_memory.config import SessionsConfig
+        from openclaw_memory.config.config import agent_places, settings_of
+
         places = agent_places(agent_id)
         settings = settings_of(config)
         if settings.sessions.folder == SessionsConfig().folder:
@@ -399,6 +406,8 @@ class Memory:
     @property
     def index_path(self) -> Path | None:
         """The file of the index; None where the index is not a file."""
+        from pathlib import Path
+
         location = self._service.location if self._builtin else None
         return Path(location) if location and "://" not in location else None
 

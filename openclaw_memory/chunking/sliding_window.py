@@ -25,7 +25,7 @@ CURATED_PATHS = frozenset({"MEMORY.md", "USER.md"})
 # What a character weighs beyond its UTF-16 length, so that weight / 4 estimates tokens also for CJK text
 # (OpenClaw 2026.9.6): common 4, rare 12, half-width and compatibility forms 8, counting rods 12, supplementary 16.
 _EXTRA_WEIGHTS = tuple(
-    (extra, re.compile(f"[{characters}]+"))
+    (extra, f"[{characters}]+")
     for extra, characters in (
         (3, "\u00b7\u3000-\u319f\u4e00-\u9fa5\uac00-\ud7af\uff01-\uff60"),
         (
@@ -110,7 +110,7 @@ def estimate_chars(text: str) -> int:
     """Return the weight of a text: its UTF-16 length, and more for CJK; a quarter of it estimates its tokens."""
     if text.isascii():
         return len(text)
-    extra = sum(weight * len(run) for weight, pattern in _EXTRA_WEIGHTS for run in pattern.findall(text))
+    extra = sum(weight * len(run) for weight, pattern in _EXTRA_WEIGHTS for run in re.findall(pattern, text))
     return utf16_length(text) + extra
 
 

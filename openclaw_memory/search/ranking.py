@@ -184,7 +184,7 @@ def _folded_words(text: str) -> list[str]:
 Item = TypeVar("Item")
 
 _MMR_WORD = re.compile(r"[a-z0-9_]+")
-_CJK = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\u1100-\u11ff]")
+_CJK = "[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\u1100-\u11ff]"
 
 
 def mmr(
@@ -238,8 +238,9 @@ class Likeness:
 def mmr_words(text: str) -> frozenset[str]:
     """Return the ASCII words of a text, and its Chinese, Japanese and Korean characters and pairs of characters."""
     low = _normal(text)
-    characters = [match.group() for match in _CJK.finditer(low)]
-    at = [match.start() for match in _CJK.finditer(low)]
+    found = list(re.finditer(_CJK, low))
+    characters = [match.group() for match in found]
+    at = [match.start() for match in found]
     pairs = [low[a : b + 1] for a, b in pairwise(at) if b == a + 1]
     return frozenset(_MMR_WORD.findall(low)) | frozenset(characters) | frozenset(pairs)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from functools import lru_cache
+from functools import cache, lru_cache
 from itertools import chain
 from operator import add
 
@@ -25,10 +25,10 @@ _MARKS = "\u0300-\u036f\u0591-\u05bd\u0610-\u061a\u064b-\u065f\u0670\u0900-\u096
 _LETTERS_AND_DIGITS = f"[^\\W_{_CJK}]"
 _WORD = f"{_LETTERS_AND_DIGITS}+(?:[{_MARKS}]+{_LETTERS_AND_DIGITS}*)*"
 # Joined words ("GEO-1000", "snake_case", "config.toml") are one token, so that the whole can be found as it is written.
-_TOKEN = re.compile(f"[{_CJK}]+|{_WORD}(?:[-_.]+{_WORD})*")
+_TOKEN = f"[{_CJK}]+|{_WORD}(?:[-_.]+{_WORD})*"
 _ASCII_TOKEN = re.compile("[A-Za-z0-9]+(?:[-_.]+[A-Za-z0-9]+)*")
 _BEGINS_WITH_CJK = re.compile(f"[{_CJK}]").match
-_PARTS = re.compile(_WORD)
+_ASCII_PARTS = re.compile("[A-Za-z0-9]+")
 _ASCII_WORDS = re.compile("[a-z0-9]+")
 _CAMEL = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 _ACCENTED = re.compile("[\u00c0-\u024f\u0300-\u03ff\u1e00-\u1fff]")
@@ -47,7 +47,7 @@ def terms(text: str) -> list[str]:
     # A run of CJK seldom comes twice and has many terms: to remember them would cost more than to make them.
     return [
         term
-        for token in _TOKEN.findall(composed)
+        for token in _tokens(composed)
         for term in (_characters_and_pairs(token) if _is_cjk(token) else _terms_of_token(token))
     ]
 
@@ -62,7 +62,7 @@ def query_terms(text: str) -> list[str]:
 
     A query of stop words alone keeps them.
     """
-    tokens = _TOKEN.findall(_composed(text))
+    tokens = _tokens(text)
     stop = _stop_words(tokens)
     kept = [term for token in tokens for term in _content_terms(token, stop)]
     return list(dict.fromkeys(kept)) or list(dict.fromkeys(terms(text)))
@@ -72,25 +72,25 @@ def words(text: str) -> list[str]:
     """Return the words of a text in order, in lower case with accents, CJK in pairs, as word vectors are looked up."""
     if text.isascii():  # the same words, in half the time
         return _ASCII_WORDS.findall(text.lower())
-    return list(chain.from_iterable(map(_lower_words, _TOKEN.findall(_composed(text)))))
+    return list(chain.from_iterable(map(_lower_words, _tokens(text))))
 
 
 def word_spans(text: str) -> list[tuple[int, int, str]]:
     """Return where the words of a text are: first character, the one after the last, and the word as in `words`."""
     found = []
-    for token in _TOKEN.finditer(text):
+    for token in _token_in(text).finditer(text):
         at = token.start()
         if _is_cjk(token[0]):
             found += [(at + n, at + n + len(pair), pair) for n, pair in enumerate(_lower_words(token[0]))]
         else:
-            parts = _PARTS.finditer(token[0])
+            parts = _part_of(token[0]).finditer(token[0])
             found += [(at + part.start(), at + part.end(), part[0].lower()) for part in parts]
     return found
 
 
 def content_words(text: str) -> list[str]:
     """Return the words of a query, each once, without the stop words of its language (unless it has no others)."""
-    tokens = _TOKEN.findall(_composed(text))
+    tokens = _tokens(text)
     stop = _stop_words(tokens)
     kept = [word for token in tokens for word in _lower_words(token) if fold(word) not in stop]
     return list(dict.fromkeys(kept or words(text)))
@@ -111,6 +111,25 @@ def stem(word: str) -> str:
 def word_stem(word: str) -> str:
     """Return the term by which a single word of `words` is looked up."""
     return stem(fold(word))[:MAX_TERM_CHARS]
+
+
+@cache
+def _pattern(of_any_script: str) -> re.Pattern[str]:
+    """Compile a pattern for the first text that is not ASCII: it takes some milliseconds."""
+    return re.compile(of_any_script)
+
+
+def _token_in(text: str) -> re.Pattern[str]:
+    return _ASCII_TOKEN if text.isascii() else _pattern(_TOKEN)
+
+
+def _part_of(token: str) -> re.Pattern[str]:
+    return _ASCII_PARTS if token.isascii() else _pattern(_WORD)
+
+
+def _tokens(text: str) -> list[str]:
+    composed = _composed(text)
+    return _token_in(composed).findall(composed)
 
 
 def _composed(text: str) -> str:
@@ -142,7 +161,7 @@ def _words_of_token(token: str) -> tuple[str, ...]:
     """Return the folded words of a token; a run of CJK counts as one word."""
     if _is_cjk(token):
         return (token,)
-    parts = _PARTS.findall(token)
+    parts = _part_of(token).findall(token)
     words = [fold(part) for part in parts]
     for part in parts:
         # Letters of both cases: a digest such as "e3b0c442" has no humps.
@@ -160,7 +179,7 @@ def _lower_words(token: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=65536)
 def _lower_parts(token: str) -> tuple[str, ...]:
-    return tuple(part.lower() for part in _PARTS.findall(token))
+    return tuple(part.lower() for part in _part_of(token).findall(token))
 
 
 def _characters_and_pairs(run: str) -> tuple[str, ...]:
