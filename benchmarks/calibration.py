@@ -20,12 +20,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from embedders import loaded
 from numpy.typing import NDArray
 from paraphrase import facts
 from retrieval import Workspace, auroc, machine, opened, speakers, unanswerable, workspaces
 
 from openclaw_memory import Memory, MemoryConfig
-from openclaw_memory.search.passages import HYBRID, KEYWORD, Weights
+from openclaw_memory.search.passages import HYBRID, KEYWORD, LATE, Weights
+from openclaw_memory.types import Embedder
 
 WEIGHTS = {"answered": 0.5, "something else": 0.25, "other speaker": 0.25}
 BINS = 10
@@ -48,7 +50,7 @@ def score(memory: Memory, question: str) -> float:
     return found[0].score if found else 0.0
 
 
-def scores(workspace: Workspace, others: Sequence[Workspace], embedder: str | None) -> dict[str, list[float]]:
+def scores(workspace: Workspace, others: Sequence[Workspace], embedder: Embedder | None) -> dict[str, list[float]]:
     """The best scores of each kind of question."""
     asked = {
         "answered": [question["question"] for question in workspace.questions],
@@ -62,7 +64,7 @@ def scores(workspace: Workspace, others: Sequence[Workspace], embedder: str | No
         return {kind: [score(memory, text) for text in texts] for kind, texts in asked.items()}
 
 
-def paraphrased(embedder: str | None) -> list[float]:
+def paraphrased(embedder: Embedder | None) -> list[float]:
     """The best scores of questions that share no word with the note that answers them, one memory a language."""
     known, found = facts(), []
     for language in sorted({each.language for each in known}):
@@ -125,11 +127,12 @@ def fitted(found: Scores, now: Weights) -> tuple[float, float]:
     return float(curve[0]), float(now.middle - curve[1] / curve[0])
 
 
-def figures(fit: Sequence[Workspace], held: Sequence[Workspace], embedder: str | None) -> dict[str, Any]:
+def figures(fit: Sequence[Workspace], held: Sequence[Workspace], name: str) -> dict[str, Any]:
+    embedder = loaded(name, None)
     every = [*fit, *held]
     of_each = [scores(one, [other for other in every if other is not one], embedder) for one in every]
     before, found = joined(of_each[: len(fit)]), joined(of_each[len(fit) :])
-    now = KEYWORD if embedder is None else HYBRID
+    now = {"none": KEYWORD, "local": LATE}.get(name, HYBRID)
     slope, middle = fitted(before, now)
     kinds = {**found, "paraphrased": paraphrased(embedder)}
     return {
@@ -188,10 +191,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     options = parser.parse_args(arguments)
     fit, held = list(workspaces(options.folders)), list(workspaces(options.held))
-    rows = {
-        "keywords only" if name == "none" else name: figures(fit, held, None if name == "none" else name)
-        for name in options.embedder
-    }
+    rows = {"keywords only" if name == "none" else name: figures(fit, held, name) for name in options.embedder}
     if options.figure:
         options.figure.write_text(drawn(rows), encoding="utf-8")
     if options.json:

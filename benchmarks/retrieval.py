@@ -31,6 +31,7 @@ from pathlib import Path
 from typing import Any
 
 from openclaw_memory import Memory, MemoryConfig, SearchResult
+from openclaw_memory.types import Embedder
 
 RANKS = (1, 3, 6, 10)
 BUDGETS = (1500, 4200)
@@ -72,7 +73,9 @@ def workspaces(folders: Sequence[Path]) -> Iterator[Workspace]:
             yield Workspace(path.parent.name, path.parent, json.loads(path.read_text(encoding="utf-8")))
 
 
-def opened(workspace: Workspace, config: MemoryConfig, embedder: str | None, scratch: Path, sessions: str) -> Memory:
+def opened(
+    workspace: Workspace, config: MemoryConfig, embedder: str | Embedder | None, scratch: Path, sessions: str
+) -> Memory:
     """The workspace's files, copied and indexed."""
     target = scratch / workspace.name
     left_out = shutil.ignore_patterns("questions.json", ".memory", *LEFT_OUT[sessions])
