@@ -1,0 +1,166 @@
+"""How much of the evidence a search shows among look-alikes: the notes again and again, about other people and things.
+
+    python benchmarks/lookalikes.py DIR... [--copies 1,8,46] [--embedder static|none|...] [--rivals] [--json]
+
+Each DIR is a workspace with questions, or a folder of some, as for `retrieval.py`; the notes of all of them make one
+workspace. Every further copy of the notes has other names in the place of its people's, other days and numbers, and
+one thing in two exchanged for another of its kind. The questions stay, and so do the lines that answer them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import re
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from datetime import date, timedelta
+from pathlib import Path
+from typing import Any
+
+from retrieval import RESULTS, SEED, Workspace, machine, mean, scored, speakers, table, workspaces
+
+from openclaw_memory import Memory
+
+MAX_DAYS = 700  # a copy's days are at most so many after those of the notes
+# Few enough to come back: the people of the other workspaces, and these.
+NAMES = """Agnes Bram Clara Desmond Edith Fabian Greta Hugo Ingrid Jonas Klara Linus Magda Nestor Odette Petra Rufus Selma
+Theo Ursula""".split()
+MONTHS = """January February March April May June July August September October November December""".split()
+DAYS = """Monday Tuesday Wednesday Thursday Friday Saturday Sunday""".split()
+# What may stand in for what.
+KINDS = """
+dog cat rabbit parrot horse hamster turtle pony
+dogs cats rabbits parrots horses hamsters turtles ponies
+puppy kitten foal chick
+painting drawing sculpture photograph sketch collage
+pottery knitting weaving carving origami embroidery
+guitar piano violin drums flute cello trumpet
+book novel poem comic diary magazine
+movie play show opera musical documentary
+beach lake forest river mountain desert island waterfall
+park garden museum library theater market zoo aquarium
+house apartment cabin cottage farm studio
+car bike boat van truck scooter
+pizza pasta soup salad sushi curry stew
+cake pie cookies bread pudding muffins
+tea coffee juice lemonade cocoa
+hiking camping swimming running climbing cycling skiing surfing
+yoga pilates boxing karate fencing ballet
+football basketball tennis hockey baseball volleyball
+concert festival parade wedding picnic carnival
+school college kindergarten academy university
+job internship course contract apprenticeship
+mom dad grandma grandpa aunt uncle
+son daughter niece nephew cousin
+brother sister
+kids children grandchildren
+friend neighbor colleague classmate teammate
+doctor teacher nurse lawyer chef engineer
+dress shirt jacket scarf hat coat
+ring necklace bracelet brooch watch
+red blue green yellow purple orange
+flowers roses sunflowers tulips daisies lilies
+storm fire flood accident snowfall
+charity hospital church shelter club
+dance band choir painting-class chess
+phone laptop tablet camera console
+game puzzle quiz tournament contest
+week month weekend
+summer winter spring autumn
+""".strip().splitlines()
+
+
+def copied(chosen: Sequence[Workspace], folder: Path, copy: int) -> None:
+    """Write the notes into `folder`: as they are with copy 0, else a variation of them, of which no two are alike."""
+    everyone = {name for workspace in chosen for name in speakers(workspace)} | {*NAMES}
+    for workspace in chosen:
+        chance = random.Random(f"{SEED} {workspace.name} {copy}")
+        words = _exchanged(speakers(workspace), everyone, chance)
+        days, number = chance.randint(1, MAX_DAYS), chance.randint(1, 9)
+        for note in sorted(workspace.folder.glob("memory/**/*.md")):
+            path, text = str(note.relative_to(workspace.folder / "memory")), note.read_text(encoding="utf-8")
+            if copy:
+                path, text = _moved(path, days), _varied(_moved(text, days), words, number)
+            target = folder / "memory" / f"{workspace.name}-{copy}" / path
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_text(text, encoding="utf-8")
+
+
+def _exchanged(people: Sequence[str], everyone: set[str], chance: random.Random) -> dict[str, str]:
+    """What each word becomes: all names and dates another one, every second thing."""
+    words = dict(zip(people, chance.sample(sorted(everyone - {*people}), len(people)), strict=True))
+    months, days = chance.randrange(1, len(MONTHS)), chance.randrange(1, len(DAYS))
+    words |= {month: MONTHS[(at + months) % len(MONTHS)] for at, month in enumerate(MONTHS)}
+    words |= {day: DAYS[(at + days) % len(DAYS)] for at, day in enumerate(DAYS)}
+    for kind in map(str.split, KINDS):
+        for word in kind:
+            other = chance.choice([one for one in kind if one != word])
+            if chance.random() < 0.5:
+                words |= {word: other, word.capitalize(): other.capitalize()}
+    for person in people:  # "Mel" of "Melanie"
+        words |= {person[:length]: words[person][:length] for length in (3, 4) if len(person) > length}
+    return words
+
+
+def _moved(text: str, days: int) -> str:
+    """The text with its days (2023-05-08) so many days later."""
+    return re.sub(
+        r"\b\d{4}-\d\d-\d\d\b", lambda found: str(date.fromisoformat(found[0]) + timedelta(days=days)), text
+    )
+
+
+def _varied(text: str, words: dict[str, str], number: int) -> str:
+    """The text with other words, and other numbers where they are no part of a day or a time."""
+    text = re.sub(r"[^\W\d_]+", lambda found: words.get(found[0], found[0]), text)
+    return re.sub(r"(?<![\d:.-])\b\d{1,4}\b(?![\d:.-])", lambda found: str(int(found[0]) + number), text)
+
+
+def gold(workspace: Workspace, question: dict[str, Any]) -> list[tuple[str, int, str]]:
+    """The lines that answer a question, where `copied` has put them."""
+    places = workspace.gold(question)
+    return [(path.replace("memory/", f"memory/{workspace.name}-0/", 1), line, text) for path, line, text in places]
+
+
+def measured(chosen: Sequence[Workspace], copies: int, embedder: str | None) -> dict[str, Any]:
+    """One row: all questions, among so many copies of the notes."""
+    with tempfile.TemporaryDirectory() as scratch:
+        for copy in range(copies):
+            copied(chosen, Path(scratch), copy)
+        with Memory.open(scratch, embedder=embedder) as memory:
+            memory.sync()
+            memory.search("warm up")
+            metrics, times = [], []
+            for workspace in chosen:
+                for question in workspace.questions:
+                    started = time.process_time()
+                    six = memory.search(question["question"])
+                    times.append((time.process_time() - started) * 1000)
+                    more = memory.search(question["question"], max_results=RESULTS)
+                    metrics.append(scored(six, more, gold(workspace, question)))
+            row = mean(metrics) | {"name": f"{memory.status().chunks:,} chunks", "questions": len(metrics)}
+    return row | {"query_ms": statistics.median(times), "query_ms_p95": statistics.quantiles(times, n=20)[-1]}
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folders", nargs="+", type=Path, metavar="DIR")
+    parser.add_argument("--copies", default="1,8,46", help="how many times the notes are there, with commas between")
+    parser.add_argument("--embedder", default="static", help="a provider's name; none: keywords only")
+    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    options = parser.parse_args(arguments)
+    chosen = list(workspaces(options.folders))
+    if not chosen:
+        parser.error(f"no questions.json in {', '.join(map(str, options.folders))} or the folders in them")
+    embedder = None if options.embedder == "none" else options.embedder
+    rows = [measured(chosen, copies, embedder) for copies in map(int, options.copies.split(","))]
+    report = {**machine(), "embedder": options.embedder, "rows": rows}
+    print(json.dumps(report, indent=1) if options.json else table(rows))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,186 @@
+"""The same questions put to this library and to what is usual with LangChain and LlamaIndex, in one run.
+
+    python benchmarks/rivals.py DIR... [--only NAME,...] [--json]
+
+Each DIR is a workspace with questions, or a folder of some, as for `retrieval.py`. Each recipe runs over all of them in
+a process of its own. The compositions split the notes into parts of at most 700 characters, which is as much as a
+snippet has here, and fuse BM25 and vectors by their ranks, half and half. What they find counts as it is: whole parts.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import statistics
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from functools import cache, partial
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from embedders import loaded
+from retrieval import BUDGETS, RESULTS, SHOWN_AT, Workspace, mean, opened, shown, within, workspaces
+from speed import in_fresh_process, machine
+
+from openclaw_memory import MemoryConfig
+
+CHUNK_CHARS = 700
+CHUNK_TOKENS = 175  # LlamaIndex counts tokens, of four characters or so
+
+# Returns the texts of the k best results for a question.
+Ask: TypeAlias = Callable[[str, int], Sequence[str]]
+
+
+def ours(
+    workspace: Workspace, scratch: Path, model: str, config: Callable[[], MemoryConfig] = MemoryConfig
+) -> Ask:
+    memory = opened(workspace, config(), model_named(model), scratch, "without")
+    return lambda question, k: [one.snippet for one in memory.search(question, max_results=k)]
+
+
+def langchain(workspace: Workspace, _scratch: Path, model: str, store: str) -> Ask:
+    """BM25 and a vector store in an ensemble."""
+    from langchain_classic.retrievers import EnsembleRetriever
+    from langchain_community.retrievers import BM25Retriever
+    from langchain_community.vectorstores import FAISS, Chroma
+    from langchain_core.documents import Document
+    from langchain_core.embeddings import Embeddings
+    from langchain_text_splitters import RecursiveCharacterTextSplitter
+
+    embedder = model_named(model)
+
+    class Model(Embeddings):
+        def embed_documents(self, texts: list[str]) -> list[list[float]]:
+            return embedder.embed_documents(texts).tolist()  # type: ignore[no-any-return]
+
+        def embed_query(self, text: str) -> list[float]:
+            return embedder.embed_query(text).tolist()  # type: ignore[no-any-return]
+
+    splitter = RecursiveCharacterTextSplitter(chunk_size=CHUNK_CHARS, chunk_overlap=0)
+    parts = splitter.split_documents([Document(text, metadata={"source": path}) for path, text in notes(workspace)])
+    words = BM25Retriever.from_documents(parts)
+    if store == "FAISS":
+        vectors = FAISS.from_documents(parts, Model()).as_retriever()
+    else:
+        vectors = Chroma.from_documents(parts, Model(), collection_name=workspace.name).as_retriever()
+    both = EnsembleRetriever(retrievers=[words, vectors], weights=[0.5, 0.5])
+
+    def ask(question: str, k: int) -> list[str]:
+        words.k, vectors.search_kwargs = k, {"k": k}
+        return [found.page_content for found in both.invoke(question)[:k]]
+
+    return ask
+
+
+def llama_index(workspace: Workspace, _scratch: Path, model: str) -> Ask:
+    """BM25 and a `VectorStoreIndex` in a `QueryFusionRetriever`."""
+    from llama_index.core import Document, VectorStoreIndex
+    from llama_index.core.llms import MockLLM
+    from llama_index.core.node_parser import SentenceSplitter
+    from llama_index.core.retrievers import QueryFusionRetriever
+    from llama_index.retrievers.bm25 import BM25Retriever
+    from llama_index_openclaw_memory import OpenClawEmbedding
+
+    documents = [Document(text=text, metadata={"source": path}) for path, text in notes(workspace)]
+    for document in documents:
+        document.excluded_embed_metadata_keys = ["source"]
+    splitter = SentenceSplitter(chunk_size=CHUNK_TOKENS, chunk_overlap=0, include_metadata=False)
+    nodes = splitter.get_nodes_from_documents(documents)
+    index = VectorStoreIndex(nodes, embed_model=OpenClawEmbedding(model_named(model)))
+
+    def retriever(k: int) -> QueryFusionRetriever:
+        both = [index.as_retriever(similarity_top_k=k), BM25Retriever.from_defaults(nodes=nodes, similarity_top_k=k)]
+        fused = {"mode": "reciprocal_rerank", "num_queries": 1, "use_async": False}
+        return QueryFusionRetriever(both, llm=MockLLM(), similarity_top_k=k, **fused)
+
+    retrievers = {k: retriever(k) for k in (SHOWN_AT, RESULTS)}
+    return lambda question, k: [found.node.get_content() for found in retrievers[k].retrieve(question)]
+
+
+@cache
+def model_named(name: str) -> Any:
+    """The model, once for all workspaces."""
+    return loaded(name, None)
+
+
+def notes(workspace: Workspace) -> list[tuple[str, str]]:
+    """The paths and texts of a workspace's notes."""
+    paths = sorted(workspace.folder.glob("memory/**/*.md"))
+    return [(str(path.relative_to(workspace.folder)), path.read_text(encoding="utf-8")) for path in paths]
+
+
+RECIPES: dict[str, Callable[[Workspace, Path], Ask]] = {
+    "ours": partial(ours, model="static"),
+    "ours, keywords only": partial(ours, model="none"),
+    "ours, MiniLM": partial(ours, model="local"),
+    "OpenClaw's documented recipe": partial(ours, model="static", config=MemoryConfig.openclaw),
+    "LangChain: FAISS + BM25": partial(langchain, model="static", store="FAISS"),
+    "LangChain: Chroma + BM25": partial(langchain, model="static", store="Chroma"),
+    "LangChain: FAISS + BM25, MiniLM": partial(langchain, model="local", store="FAISS"),
+    "LlamaIndex: vectors + BM25": partial(llama_index, model="static"),
+    "LlamaIndex: vectors + BM25, MiniLM": partial(llama_index, model="local"),
+}
+
+
+def measured(name: str, folders: Sequence[Path]) -> dict[str, Any]:
+    """The figures of one recipe, or the `error` for which there are none."""
+    warnings.simplefilter("ignore")
+    logging.disable(logging.CRITICAL)
+    metrics, times = [], []
+    for workspace in workspaces(folders):
+        with tempfile.TemporaryDirectory() as scratch:
+            try:
+                ask = RECIPES[name](workspace, Path(scratch))
+            except ImportError as error:
+                return {"name": name, "error": f"{error}: pip install -r benchmarks/requirements.txt"}
+            ask("warm up", SHOWN_AT)
+            for question in workspace.questions:
+                started = time.process_time()
+                six = ask(question["question"], SHOWN_AT)
+                times.append((time.process_time() - started) * 1000)
+                metrics.append(figures(six, ask(question["question"], RESULTS), workspace.gold(question)))
+    return {"name": name, "questions": len(metrics), **mean(metrics), "query_ms": statistics.median(times)}
+
+
+def figures(six: Sequence[str], more: Sequence[str], gold: Sequence[tuple[str, int, str]]) -> dict[str, float]:
+    """What of the gold lines stands in six results, and in so many characters of as many as it takes."""
+    found = {f"shown@{SHOWN_AT}": shown(six, gold)}
+    found |= {f"coverage@{budget}": shown(within(more, budget), gold) for budget in BUDGETS}
+    return found | {"characters": sum(map(len, six))}
+
+
+def table(rows: Sequence[dict[str, Any]]) -> str:
+    """The rows as a Markdown table."""
+    names = list(rows[0])[2:]
+    lines = ["| recipe | " + " | ".join(names) + " |", "|---" * (len(names) + 1) + "|"]
+    for row in rows:
+        cells = [f"{row[name]:.3f}" if row[name] <= 1 else f"{row[name]:,.1f}" for name in names]
+        lines.append(f"| {row['name']} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folders", nargs="+", type=Path, metavar="DIR")
+    parser.add_argument("--only", help="those recipes whose names contain one of these words, with commas between")
+    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    options = parser.parse_args(arguments)
+    if not any(workspaces(options.folders)):
+        parser.error(f"no questions.json in {', '.join(map(str, options.folders))} or the folders in them")
+    rows = []
+    for name in RECIPES:
+        if not options.only or any(word in name for word in options.only.split(",")):
+            row = in_fresh_process(measured, name, options.folders)
+            print(f"{name}: {row.get('error', 'done')}", file=sys.stderr)
+            rows += [row] if "error" not in row else []
+    if not rows:
+        sys.exit("nothing could be measured")
+    print(json.dumps({**machine(), "rows": rows}, indent=1) if options.json else table(rows))
+
+
+if __name__ == "__main__":
+    main()
