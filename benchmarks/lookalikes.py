@@ -22,7 +22,7 @@ from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
-from retrieval import RESULTS, SEED, Workspace, machine, mean, scored, speakers, table, workspaces
+from retrieval import SEED, Workspace, machine, mean, scored, speakers, table, workspaces
 
 from openclaw_memory import Memory
 
@@ -109,9 +109,7 @@ def _exchanged(people: Sequence[str], everyone: set[str], chance: random.Random)
 
 def _moved(text: str, days: int) -> str:
     """The text with its days (2023-05-08) so many days later."""
-    return re.sub(
-        r"\b\d{4}-\d\d-\d\d\b", lambda found: str(date.fromisoformat(found[0]) + timedelta(days=days)), text
-    )
+    return re.sub(r"\b\d{4}-\d\d-\d\d\b", lambda found: str(date.fromisoformat(found[0]) + timedelta(days=days)), text)
 
 
 def _varied(text: str, words: dict[str, str], number: int) -> str:
@@ -140,8 +138,7 @@ def measured(chosen: Sequence[Workspace], copies: int, embedder: str | None) -> 
                     started = time.process_time()
                     six = memory.search(question["question"])
                     times.append((time.process_time() - started) * 1000)
-                    more = memory.search(question["question"], max_results=RESULTS)
-                    metrics.append(scored(six, more, gold(workspace, question)))
+                    metrics.append(scored(memory, question["question"], six, gold(workspace, question)))
             row = mean(metrics) | {"name": f"{memory.status().chunks:,} chunks", "questions": len(metrics)}
     return row | {"query_ms": statistics.median(times), "query_ms_p95": statistics.quantiles(times, n=20)[-1]}
 

@@ -1,6 +1,6 @@
 """The same questions put to this library and to what is usual with LangChain and LlamaIndex, in one run.
 
-    python benchmarks/rivals.py DIR... [--only NAME,...] [--json]
+    python benchmarks/rivals.py DIR... [--without WORD] [--json]
 
 Each DIR is a workspace with questions, or a folder of some, as for `retrieval.py`. Each recipe runs over all of them in
 a process of its own. The compositions split the notes into parts of at most 700 characters, which is as much as a
@@ -23,23 +23,22 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from embedders import loaded
-from retrieval import BUDGETS, RESULTS, SHOWN_AT, Workspace, mean, opened, shown, within, workspaces
+from retrieval import BUDGETS, SHOWN_AT, Workspace, mean, opened, shown, workspaces
 from speed import in_fresh_process, machine
 
 from openclaw_memory import MemoryConfig
 
+RESULTS = 40  # enough to fill the larger budget with short parts
 CHUNK_CHARS = 700
 CHUNK_TOKENS = 175  # LlamaIndex counts tokens, of four characters or so
 
-# Returns the texts of the k best results for a question.
-Ask: TypeAlias = Callable[[str, int], Sequence[str]]
+# Returns the texts of six results for a question, or as many as fill a budget of characters.
+Ask: TypeAlias = Callable[[str, int | None], Sequence[str]]
 
 
-def ours(
-    workspace: Workspace, scratch: Path, model: str, config: Callable[[], MemoryConfig] = MemoryConfig
-) -> Ask:
+def ours(workspace: Workspace, scratch: Path, model: str, config: Callable[[], MemoryConfig] = MemoryConfig) -> Ask:
     memory = opened(workspace, config(), model_named(model), scratch, "without")
-    return lambda question, k: [one.snippet for one in memory.search(question, max_results=k)]
+    return lambda question, budget: [one.snippet for one in memory.search(question, max_chars=budget)]
 
 
 def langchain(workspace: Workspace, _scratch: Path, model: str, store: str) -> Ask:
@@ -73,7 +72,7 @@ def langchain(workspace: Workspace, _scratch: Path, model: str, store: str) -> A
         words.k, vectors.search_kwargs = k, {"k": k}
         return [found.page_content for found in both.invoke(question)[:k]]
 
-    return ask
+    return lambda question, budget: within(ask, question, budget)
 
 
 def llama_index(workspace: Workspace, _scratch: Path, model: str) -> Ask:
@@ -98,13 +97,31 @@ def llama_index(workspace: Workspace, _scratch: Path, model: str) -> Ask:
         return QueryFusionRetriever(both, llm=MockLLM(), similarity_top_k=k, **fused)
 
     retrievers = {k: retriever(k) for k in (SHOWN_AT, RESULTS)}
-    return lambda question, k: [found.node.get_content() for found in retrievers[k].retrieve(question)]
+
+    def ask(question: str, k: int) -> list[str]:
+        return [found.node.get_content() for found in retrievers[k].retrieve(question)]
+
+    return lambda question, budget: within(ask, question, budget)
+
+
+def within(ask: Callable[[str, int], list[str]], question: str, budget: int | None) -> list[str]:
+    """The texts of six results, or the first `budget` characters of as many as it takes."""
+    if budget is None:
+        return ask(question, SHOWN_AT)
+    kept = []
+    for text in ask(question, RESULTS):
+        kept.append(text[:budget])
+        budget = max(0, budget - len(text))
+    return kept
 
 
 @cache
 def model_named(name: str) -> Any:
-    """The model, once for all workspaces."""
-    return loaded(name, None)
+    """The model, once for all workspaces. It embeds a question once: what is timed is the first time it is asked."""
+    model = loaded(name, None)
+    if model is not None:
+        model.embed_query = cache(model.embed_query)  # type: ignore[method-assign]
+    return model
 
 
 def notes(workspace: Workspace) -> list[tuple[str, str]]:
@@ -137,19 +154,22 @@ def measured(name: str, folders: Sequence[Path]) -> dict[str, Any]:
                 ask = RECIPES[name](workspace, Path(scratch))
             except ImportError as error:
                 return {"name": name, "error": f"{error}: pip install -r benchmarks/requirements.txt"}
-            ask("warm up", SHOWN_AT)
+            ask("warm up", None)
             for question in workspace.questions:
                 started = time.process_time()
-                six = ask(question["question"], SHOWN_AT)
+                six = ask(question["question"], None)
                 times.append((time.process_time() - started) * 1000)
-                metrics.append(figures(six, ask(question["question"], RESULTS), workspace.gold(question)))
+                filled = {budget: ask(question["question"], budget) for budget in BUDGETS}
+                metrics.append(figures(six, filled, workspace.gold(question)))
     return {"name": name, "questions": len(metrics), **mean(metrics), "query_ms": statistics.median(times)}
 
 
-def figures(six: Sequence[str], more: Sequence[str], gold: Sequence[tuple[str, int, str]]) -> dict[str, float]:
-    """What of the gold lines stands in six results, and in so many characters of as many as it takes."""
+def figures(
+    six: Sequence[str], filled: dict[int, Sequence[str]], gold: Sequence[tuple[str, int, str]]
+) -> dict[str, float]:
+    """What of the gold lines stands in six results, and in each budget of characters."""
     found = {f"shown@{SHOWN_AT}": shown(six, gold)}
-    found |= {f"coverage@{budget}": shown(within(more, budget), gold) for budget in BUDGETS}
+    found |= {f"coverage@{budget}": shown(texts, gold) for budget, texts in filled.items()}
     return found | {"characters": sum(map(len, six))}
 
 
@@ -166,14 +186,14 @@ def table(rows: Sequence[dict[str, Any]]) -> str:
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folders", nargs="+", type=Path, metavar="DIR")
-    parser.add_argument("--only", help="those recipes whose names contain one of these words, with commas between")
+    parser.add_argument("--without", help="leave out the recipes whose names contain this word, such as MiniLM")
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     options = parser.parse_args(arguments)
     if not any(workspaces(options.folders)):
         parser.error(f"no questions.json in {', '.join(map(str, options.folders))} or the folders in them")
     rows = []
     for name in RECIPES:
-        if not options.only or any(word in name for word in options.only.split(",")):
+        if not options.without or options.without not in name:
             row = in_fresh_process(measured, name, options.folders)
             print(f"{name}: {row.get('error', 'done')}", file=sys.stderr)
             rows += [row] if "error" not in row else []

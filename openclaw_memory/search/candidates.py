@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
@@ -24,6 +25,9 @@ TEXT_HITS = 60
 VECTOR_HITS = 50
 # Without vectors the order of the chunks is less sure, and their lines cost less to score: so many times as many count.
 KEYWORD_FACTOR = 2
+# The chunks before and after so many of the best are candidates too: the answer is often next to the words of the
+# question, and in a large memory not among the best itself.
+WITH_NEIGHBOURS = 25
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,11 +145,11 @@ def fuse(hits: SourceHits, chunks: Mapping[int, StoredChunk], fusion: Fusion) ->
         chunks: The stored chunks by id.
         fusion: The same as in `request_for`.
     """
-    vector = hits.vector or {}
+    vector, scores = hits.vector or {}, fusion(hits, chunks)
     found = [
         Candidate(chunks[chunk_id], score, hits.text.get(chunk_id, 0.0), vector.get(chunk_id, 0.0))
-        for chunk_id, score in fusion(hits, chunks).items()
-        if chunk_id in chunks
+        for chunk_id, score in scores.items()
+        if chunk_id in chunks and (score > -math.inf or _is_next_to(chunk_id, scores, chunks))
     ]
     return sorted(found, key=lambda one: (-one.score, -one.text, one.stored.path, one.stored.id))
 
@@ -159,7 +163,22 @@ def _best(scores: Mapping[int, float], hits: SourceHits, rules: SearchConfig) ->
     factor = KEYWORD_FACTOR if hits.vector is None else 1
     count = max(factor * rules.candidates, 2 * rules.max_results)
     order = sorted(scores, key=lambda at: (-scores[at], -hits.text.get(at, 0.0), at))
-    return {at: scores[at] for at in order[:count]}
+    best = {at: scores[at] for at in order[:count]}
+    if rules.answer == "lines" and best:
+        # The chunks of a file mostly have successive ids; `fuse` leaves out those that turn out to be of another one.
+        near = (at + step for at in order[:WITH_NEIGHBOURS] for step in (-1, 1))
+        best |= dict.fromkeys((at for at in near if at not in best), -math.inf)
+    return best
+
+
+def _is_next_to(chunk_id: int, scores: Mapping[int, float], chunks: Mapping[int, StoredChunk]) -> bool:
+    """Return whether a chunk is directly before or after a candidate in its file."""
+    stored = chunks[chunk_id]
+    return any(
+        other.path == stored.path and abs(other.ordinal - stored.ordinal) == 1
+        for at in (chunk_id - 1, chunk_id + 1)
+        if scores.get(at, -math.inf) > -math.inf and (other := chunks.get(at)) is not None
+    )
 
 
 def _standardised(

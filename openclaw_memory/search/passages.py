@@ -56,6 +56,9 @@ ATTRIBUTION = 0.75
 # OpenClaw's minimum score, which is that of a weak chunk here: keywords alone may have found it.
 WEAK_CHUNK_BELOW = 0.35
 MAX_EXPONENT = 700.0  # exp(710) is beyond any float
+# Of so many of the best lines, one loses REPEAT if it says what a better one says: most of all their words are in both,
+# and the same numbers. Look-alikes would take the places of other answers.
+COMPARED, REPEAT, SAME_SHARE = 60, 2.0, 0.6
 # A longer question is not the name of a file.
 MAX_NAME_CHARS = 200
 # MMR and age choose among this many times the wanted answers.
@@ -138,7 +141,7 @@ def best_lines(given: RerankInput) -> list[SearchResult]:
     values = np.zeros(len(arrays.lines), np.float32)
     for name, feature in features.items():
         values += getattr(weights, name) * feature
-    passages = _passages(arrays, values, given.rules)
+    passages = _passages(arrays, values - REPEAT * _repeats(arrays, values, given.lexicon), given.rules)
     confidence = _confidence(passages[0], values, features, weights) if passages else 0.0
     results = []
     for passage in passages:
@@ -154,6 +157,24 @@ def best_lines(given: RerankInput) -> list[SearchResult]:
             parts |= {name: float(feature[passage.best]) for name, feature in features.items()}
         results.append(_result(shown, confidence * share, weights.weak, given.rules.snippet_chars, parts))
     return results
+
+
+def _repeats(arrays: Lines, values: Floats, lexicon: Lexicon) -> Floats:
+    """Return 1 for each line that says what a better one says with other names or things, else 0."""
+    best = np.argsort(-values, kind="stable")[:COMPARED]
+    ends = np.cumsum(arrays.counts)[best].tolist()
+    of_lines = [arrays.words[end - count : end] for end, count in zip(ends, arrays.counts[best].tolist(), strict=True)]
+    numbers, columns = np.unique(np.concatenate(of_lines), return_inverse=True)
+    holds = np.zeros((len(best), len(numbers)), np.float32)
+    holds[np.repeat(np.arange(len(best)), arrays.counts[best]), columns] = 1
+    digits = holds[:, [lexicon.words[number].isdigit() for number in numbers.tolist()]]
+    both, sizes = np.einsum("ij,kj->ik", holds, holds), holds.sum(axis=1)
+    unlike = np.einsum("ij,kj->ik", digits, 1 - digits)
+    same = (both >= SAME_SHARE * (sizes[:, None] + sizes - both)) & (unlike + unlike.T == 0) & (sizes > 0)
+    found = np.zeros(len(values), np.float32)
+    for row, at in enumerate(best.tolist()):
+        found[at] = np.any(same[row, :row] & (found[best[:row]] == 0))
+    return found
 
 
 def _vector_share(query: Query, terms: Floats, worth: Mapping[str, float]) -> float:
