@@ -166,7 +166,7 @@ def _best(scores: Mapping[int, float], hits: SourceHits, rules: SearchConfig) ->
     best = {at: scores[at] for at in order[:count]}
     if rules.answer == "lines" and best:
         # The chunks of a file mostly have successive ids; `fuse` leaves out those that turn out to be of another one.
-        near = (at + step for at in order[:WITH_NEIGHBOURS] for step in (-1, 1))
+        near = (at + step for at in list(best)[:WITH_NEIGHBOURS] for step in (-1, 1))
         best |= dict.fromkeys((at for at in near if at not in best), -math.inf)
     return best
 

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from openclaw_memory import Memory
 from openclaw_memory.search.line_features import spans_of, text_of
 from openclaw_memory.search.lines import Line
 from openclaw_memory.search.passages import DROP, REACH, best_passages
@@ -94,3 +95,15 @@ def test_passages_share_no_line_fit_and_come_best_first(rows, max_chars, count):
         assert [end - start for start, end in spans_of(shown)] == [run.count("\n") for run in runs]
     values = [passage.value for passage in found]
     assert values == pytest.approx(sorted(values, reverse=True))
+
+
+def test_look_alikes_of_the_best_line_do_not_take_all_places(tmp_path):
+    folder = tmp_path / "memory"
+    folder.mkdir()
+    names = "Abel Bram Clara Daria Edith Fabian Greta Hugo Ida Jonas".split()
+    for day, name in enumerate(names, 1):
+        (folder / f"2025-01-{day:02}.md").write_text(f"{name}: The gate is nice and green in the evening light.\n")
+    (folder / "2025-02-01.md").write_text("Klara: My gate needs oil, says the smith.\n")
+    with Memory.open(tmp_path) as memory:
+        found = memory.search("Tell me about the gate", min_score=0)
+    assert any("oil" in one.snippet for one in found)

@@ -94,11 +94,11 @@ def test_an_index_of_one_source_is_searched_without_a_filter_and_one_of_two_sour
 
 
 @FUSION
-def test_the_store_brings_the_chunks_that_fusion_needs_and_no_others(fusion):
+def test_the_store_brings_the_chunks_that_fusion_needs_and_those_next_to_them(fusion):
     ids = range(1, 60)
     shelf = Shelf(chunks(*ids), {at: float(at) for at in ids}, near={at: at / 100 for at in range(50, 60)})
     brought = [one.id for one in gathered(shelf, SearchConfig(fusion=fusion, candidates=5, max_results=1)).chunks]
-    assert brought == ([55, 56, 57, 58, 59] if fusion == "standardised" else list(ids))
+    assert brought == ([54, 55, 56, 57, 58, 59] if fusion == "standardised" else list(ids))
 
 
 MOST_CALLS = 4  # snapshot, meta, candidates, and the stamps of the files where they are compared again
