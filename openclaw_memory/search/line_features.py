@@ -72,7 +72,7 @@ def _follows(above: Line, line: Line) -> bool:
     rows, gap = line.number - above.number, line.start_char - above.end_char
     if rows == 0:
         return gap <= 1
-    return gap in (rows, 2 * rows) and (rows <= len(LEFT_OUT) or line.source == "sessions")
+    return gap == rows * max(above.line_end, line.line_end) and (rows <= len(LEFT_OUT) or line.source == "sessions")
 
 
 def without_blank_lines(text: str) -> str:

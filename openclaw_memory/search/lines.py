@@ -11,15 +11,18 @@ from typing import NamedTuple
 
 from openclaw_memory.text.terms import fold
 from openclaw_memory.types import Source, StoredChunk
+from openclaw_memory.types.files import LEFT_OUT
 from openclaw_memory.workspace.paths import is_date_title
 
+_NOTHING = ("", LEFT_OUT.strip())
 _LABEL = re.compile(r"\s*(?:[-*+]\s+)?(?:\*\*)?([^\W\d_][^\s:*]{0,40})(?:\*\*)?:(?:\*\*)?\s")
 
 
 class Line(NamedTuple):
     """A line of a file, or a piece of a very long one.
 
-    `block` changes with the section, and where lines are missing. `context` is that of the line's chunk.
+    `block` changes with the section, and where lines are missing. `context` is that of the line's chunk, and `line_end`
+    the length of what ends the line in its file.
     """
 
     path: str
@@ -29,6 +32,7 @@ class Line(NamedTuple):
     text: str
     block: int
     context: str = ""
+    line_end: int = 1
 
     @property
     def end_char(self) -> int:
@@ -41,8 +45,11 @@ class Line(NamedTuple):
 
     @property
     def says_something(self) -> bool:
-        """False for a blank line and for a title that is a date, which the path of a daily note says already."""
-        return bool(self.text.strip()) and not is_date_title(self.text)
+        """False for a blank line and for a title that is a date, which the path of a daily note says already.
+
+        Also for a line like that in place of those left out.
+        """
+        return self.text.strip() not in _NOTHING and not is_date_title(self.text)
 
 
 def lines_of(chunks: Sequence[StoredChunk]) -> list[Line]:
@@ -57,8 +64,10 @@ def lines_of(chunks: Sequence[StoredChunk]) -> list[Line]:
                 # Between chunks that follow one another there are blank lines at most.
                 if section != before or (start > end + 1 and stored.ordinal != last + 1):
                     block += 1
-                text_of_line = text.removesuffix("\r")
-                lines.append(Line(stored.path, stored.source, number, start, text_of_line, block, stored.chunk.context))
+                own = text.removesuffix("\r")
+                line_end = len(text) - len(own) + 1
+                place = stored.path, stored.source, number, start
+                lines.append(Line(*place, own, block, stored.chunk.context, line_end))
                 before, end, last = section, start + max(len(text), 1), stored.ordinal
             number, start = number + 1, start + len(text) + 1
     return lines

@@ -7,8 +7,10 @@ from hypothesis import strategies as st
 
 from openclaw_memory import Memory
 from openclaw_memory.search.line_features import spans_of, text_of
-from openclaw_memory.search.lines import Line
+from openclaw_memory.search.lines import Line, lines_of
 from openclaw_memory.search.passages import DROP, REACH, best_passages
+from openclaw_memory.types import Chunk, StoredChunk
+from openclaw_memory.types.files import LEFT_OUT
 
 
 def lines(*texts, path="a.md", source="memory", context="", blocks=None, numbers=None):
@@ -40,6 +42,31 @@ def test_what_is_left_out_is_marked_and_the_spans_name_what_is_shown():
     shown = [made[at] for at in (0, 2, 4)]
     assert text_of(shown) == "aaaa\n…\ncccc\n\ndddd"
     assert spans_of(shown) == ((1, 1), (3, 5))
+
+
+def test_a_short_line_that_is_left_out_is_no_blank_line():
+    made = lines("aaaa", "no", "cccc", "xy", "", "z", "dddd")
+    shown = [made[at] for at in (0, 2, 6)]
+    assert text_of(shown) == "aaaa\n…\ncccc\n…\ndddd"
+    assert spans_of(shown) == ((1, 1), (3, 3), (7, 7))
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_only_blank_lines_are_shown_as_such_whatever_ends_a_line(end):
+    text = end.join(["aaaa", "", "bbbb", "--", "cccc", "dddd"])
+    made = lines_of([StoredChunk(1, "a.md", "memory", Chunk(1, 6, 0, text))])
+    shown = [made[at] for at in (0, 2, 4, 5)]
+    assert text_of(shown) == "aaaa\n\nbbbb\n…\ncccc\ndddd"
+    assert spans_of(shown) == ((1, 3), (5, 6))
+
+
+def test_a_line_that_looks_like_what_is_left_out_is_never_shown_as_a_line():
+    made = lines("aaaa", "…", "bbbb")
+    [found] = passages(made, [9, 8, 7])
+    assert found.picked == (0, 2)
+    shown = [made[at] for at in found.picked]
+    assert text_of(shown).split(LEFT_OUT) == ["aaaa", "bbbb"]
+    assert spans_of(shown) == ((1, 1), (3, 3))
 
 
 def test_lines_that_are_worth_much_less_or_far_away_are_left_out():
@@ -74,7 +101,9 @@ def test_a_line_that_is_longer_than_a_snippet_is_a_passage_of_its_own():
 
 @given(
     st.lists(
-        st.tuples(st.text(alphabet="ab# ", max_size=30), st.integers(0, 1), st.floats(-20, 20)), min_size=1, max_size=30
+        st.tuples(st.text(alphabet="ab# …", max_size=30), st.integers(0, 1), st.floats(-20, 20)),
+        min_size=1,
+        max_size=30,
     ),
     st.integers(1, 60),
     st.integers(1, 8),
@@ -91,8 +120,11 @@ def test_passages_share_no_line_fit_and_come_best_first(rows, max_chars, count):
         assert passage.best in passage.picked
         assert all(line.says_something for line in shown)
         assert len(shown) == 1 or len(text_of(shown)) <= max_chars
-        runs = text_of(shown).split("\n…\n")
-        assert [end - start for start, end in spans_of(shown)] == [run.count("\n") for run in runs]
+        runs = text_of(shown).split(LEFT_OUT)
+        assert len(runs) == len(spans_of(shown))
+        for run, (first, last) in zip(runs, spans_of(shown), strict=True):
+            own = [line.text for line in made[first - 1 : last]]
+            assert [text or None for text in run.split("\n")] == [text if text.strip() else None for text in own]
     values = [passage.value for passage in found]
     assert values == pytest.approx(sorted(values, reverse=True))
 
