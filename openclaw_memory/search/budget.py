@@ -32,8 +32,10 @@ def within(results: Sequence[SearchResult], max_chars: int) -> tuple[tuple[Searc
 
 def _cut(result: SearchResult, stop: int) -> SearchResult:
     runs, shown = result.snippet.split(LEFT_OUT), result.snippet[:stop].removesuffix(LEFT_OUT.rstrip()).split(LEFT_OUT)
-    # Of a transcript the snippet has not every line: its end stays where it was.
-    if [last - first for first, last in result.spans] != [run.count("\n") for run in runs]:
+    if len(runs) != len(result.spans):  # pieces of a long line, or lines that read as what is left out
         return replace(result, snippet=LEFT_OUT.join(shown))
-    spans = [*result.spans[: len(shown) - 1], (first := result.spans[len(shown) - 1][0], first + shown[-1].count("\n"))]
-    return replace(result, snippet=LEFT_OUT.join(shown), end_line=spans[-1][1], spans=tuple(spans))
+    *spans, (first, last) = result.spans[: len(shown)]
+    # Of a transcript the snippet has not every line: its end stays where it was.
+    if last - first == runs[len(shown) - 1].count("\n"):
+        last = first + shown[-1].count("\n")
+    return replace(result, snippet=LEFT_OUT.join(shown), end_line=last, spans=(*spans, (first, last)))

@@ -28,7 +28,7 @@ def citation(path: str, *spans: Span) -> str:
 
 
 def cited(text: str) -> tuple[str, tuple[Span, ...]] | None:
-    """Return path and spans of a citation, or None if the text names no lines.
+    """Return path and spans of a citation, or None if the text names no lines. The spans ascend and share no line.
 
     No memory file has a name that ends like one.
 
@@ -38,8 +38,14 @@ def cited(text: str) -> tuple[str, tuple[Span, ...]] | None:
     match = _CITATION.fullmatch(text.strip())
     if match is None:
         return None
-    runs = [[int(number[1:]) for number in run.split("-")] for run in match["spans"].split(",")]
-    return match["path"], tuple((run[0], max(run)) for run in runs)
+    spans: list[Span] = []
+    for first, *end in sorted([int(number[1:]) for number in run.split("-")] for run in match["spans"].split(",")):
+        last = max([first, *end])
+        if spans and first <= spans[-1][1]:
+            spans[-1] = spans[-1][0], max(last, spans[-1][1])
+        else:
+            spans.append((first, last))
+    return match["path"], tuple(spans)
 
 
 @dataclass(frozen=True, slots=True)

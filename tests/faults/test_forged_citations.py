@@ -67,6 +67,8 @@ def test_a_citation_can_be_quoted_as_it_is_shown(memory):
         ("memory/[x].md#L3-L4", ("memory/[x].md", ((3, 4),))),
         ("[memory/[x].md#L3 0123abcd]", ("memory/[x].md", ((3, 3),))),
         ("memory/x.md#L3-L5,L9", ("memory/x.md", ((3, 5), (9, 9)))),
+        ("memory/x.md#L9,L5-L3", ("memory/x.md", ((5, 5), (9, 9)))),
+        ("memory/x.md#L3-L9,L4,L9-L12,L13", ("memory/x.md", ((3, 12), (13, 13)))),
         ("[memory/x.md#L3", ("[memory/x.md", ((3, 3),))),
     ],
 )

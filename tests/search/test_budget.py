@@ -43,6 +43,18 @@ def test_a_transcript_that_is_cut_keeps_its_end_for_blank_lines_of_it_were_not_s
     assert (only.snippet, only.end_line) == ("User: a\nAssistant: b", 9)
 
 
+def test_a_transcript_that_is_cut_does_not_cite_the_places_that_are_no_longer_shown():
+    snippet = "User: a\n…\nUser: b\nAssistant: c\n…\nUser: d"
+    gapped = replace(hit(snippet, 2, 30, "sessions/a.jsonl"), spans=((2, 2), (9, 14), (30, 30)))
+    for room, shown, spans in (
+        (9, "User: a", ((2, 2),)),
+        (20, "User: a\n…\nUser: b", ((2, 2), (9, 14))),
+        (32, "User: a\n…\nUser: b\nAssistant: c", ((2, 2), (9, 14))),
+    ):
+        ((only,), _) = within([gapped], room)
+        assert (only.snippet, only.spans, only.end_line) == (shown, spans, spans[-1][1])
+
+
 @pytest.mark.parametrize(
     ("most", "snippet", "spans"),
     [(13, "one\n…\nthree", ((3, 3), (5, 5))), (9, "one", ((3, 3),)), (5, "one", ((3, 3),)), (2, "on", ((3, 3),))],
