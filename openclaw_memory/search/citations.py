@@ -97,7 +97,7 @@ def _in_note(result: SearchResult, note: _Note, known: Callable[[], Mapping[str,
     if starts == [start for start, _ in result.spans]:
         return result
     record = known().get(result.path)
-    if record is not None and record.hash == note.hash and _says_at(note, result):
+    if record is not None and record.hash == note.hash and _says_at(note, result, runs):
         return result
     if len(spans) < len(runs):
         return None
@@ -129,10 +129,12 @@ def _lines_with(text: str, snippet: str) -> Iterator[int]:
         at = text.find(wanted, at + 1)
 
 
-def _says_at(note: _Note, result: SearchResult) -> bool:
-    """Return whether the cited lines say it, but for what the index leaves out."""
-    lines = result.start_line, result.end_line
-    return any(_says(note.said(*lines, as_indexed=indexed), result.snippet) for indexed in (False, True))
+def _says_at(note: _Note, result: SearchResult, runs: Sequence[str]) -> bool:
+    """Return whether the cited lines say it, each run in its span, but for what the index leaves out."""
+    said = list(zip(result.spans, runs, strict=False))
+    if len(runs) != len(result.spans):  # pieces of a long line, or lines that read as what is left out
+        said = [((result.start_line, result.end_line), result.snippet)]
+    return any(all(_says(note.said(*span, as_indexed=indexed), run) for span, run in said) for indexed in (False, True))
 
 
 def _in_one_line(lines: Iterable[str]) -> str:
