@@ -3,15 +3,15 @@
 from typing import TYPE_CHECKING
 
 from openclaw_memory._lazy import late_names
+from openclaw_memory.text.front_matter import UNNAMED
 
 if TYPE_CHECKING:
     from openclaw_memory.documents.collection import Documents
     from openclaw_memory.documents.filters import matching
-    from openclaw_memory.documents.vectors import is_same
-    from openclaw_memory.text.front_matter import UNNAMED
+    from openclaw_memory.documents.validation import is_same
 
 __all__ = ["UNNAMED", "Documents", "is_same", "matching"]
 
-_MODULES = {"collection": ("Documents",), "filters": ("matching",), "vectors": ("UNNAMED", "is_same")}
+_MODULES = {"collection": ("Documents",), "filters": ("matching",), "validation": ("is_same",)}
 
 __getattr__, __dir__ = late_names(__name__, _MODULES, __all__)

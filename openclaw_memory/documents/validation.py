@@ -16,6 +16,9 @@ from openclaw_memory.workspace.paths import DOCUMENTS_FOLDER
 if TYPE_CHECKING:
     from openclaw_memory.types import Matrix, Vector
 
+# Two vectors of one text by one model are as like as this, whatever rounding and batches do to them.
+_SAME = 0.99
+
 
 def chunks_of(store: Store, document: Document) -> list[StoredChunk]:
     """Return the chunks of a document; of lines in a person's file, those that overlap the lines."""
@@ -24,6 +27,19 @@ def chunks_of(store: Store, document: Document) -> list[StoredChunk]:
         return chunks
     first, last = document.metadata["start_line"], document.metadata["end_line"]
     return [one for one in chunks if one.chunk.start_line <= last and first <= one.chunk.end_line]
+
+
+def is_same(made: Vector, given: Any) -> bool:
+    """Return whether two vectors are those of one text by one model: of equal shape and nearly the same direction.
+
+    Args:
+        made: A vector of length 1, shape (dims,).
+        given: A vector of any length.
+    """
+    import numpy as np
+
+    row = np.asarray(given, dtype=np.float64)
+    return made.shape == row.shape and float(made @ row) >= _SAME * float(np.linalg.norm(row))
 
 
 def unit_of(vector: Any) -> Vector:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from openclaw_memory import _forks
 from openclaw_memory._log import warn
-from openclaw_memory.documents.validation import document_in, rows_of, unit_rows
+from openclaw_memory.documents.validation import document_in, is_same, rows_of, unit_rows
 from openclaw_memory.errors import EmbedderError, OpenClawMemoryError
 from openclaw_memory.indexing.staleness import PATIENCE_SECONDS
 from openclaw_memory.text.front_matter import UNNAMED, came_with
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from openclaw_memory.types import Matrix, Vector
     from openclaw_memory.workspace import Workspace
 
-# Two vectors of one text by one model are as like as this, whatever rounding and batches do to them.
-_SAME = 0.99
 AT_ONCE = 1000  # in one call of what makes vectors, and in one transaction
 
 
@@ -282,19 +280,6 @@ def made_by(source: VectorSource, documents: Sequence[Document]) -> Matrix:
         raise EmbedderError(
             f"{source.identity!r} could not make them again: {type(error).__name__}: {error}"
         ) from error
-
-
-def is_same(made: Vector, given: Any) -> bool:
-    """Return whether two vectors are those of one text by one model: of equal shape and nearly the same direction.
-
-    Args:
-        made: A vector of length 1, shape (dims,).
-        given: A vector of any length.
-    """
-    import numpy as np
-
-    row = np.asarray(given, dtype=np.float64)
-    return made.shape == row.shape and float(made @ row) >= _SAME * float(np.linalg.norm(row))
 
 
 def _is_by(source: VectorSource, document: Document, stored: Vector | None, dims: int) -> bool:

@@ -252,7 +252,7 @@ GROUPS: Mapping[str, Callable[[Any], Any]] = {
     "datedMemoryPath": dated,
     "exactPathSpecificity": lambda given: exact_path_tier(given["query"], given["path"]),
     "buildMemoryReadResult": read,
-    "formatCitation": lambda given: citation(given["path"], given["startLine"], given["endLine"]),
+    "formatCitation": lambda given: citation(given["path"], (given["startLine"], given["endLine"])),
     "memoryFlushPlan": flush_plan,
     "shouldIncludeCitations": lambda given: shows_citations(given["mode"], given.get("sessionKey")),
     "bm25RankToScore": lambda given: bm25_to_score(number(given)),
