@@ -357,7 +357,7 @@ for name, found, colour, marker in (
         at = (4, -13) if found is by_size else (4, 7)
         ax.annotate(text, (one.chars, one.shown), at, textcoords="offset points", color=colour, fontsize=9)
 ax.set_title(
-    "At 100 characters these questions lose evidence;\nfrom 200 on, only what there is to read tells the sizes apart"
+    "Up to 300 characters these questions lose evidence;\nwith 1,500, only what there is to read is more than with 700"
 )
 ax.set_xlabel("characters shown for a question (mean)")
 ax.set_xlim(0, 2800)
@@ -365,8 +365,8 @@ share(ax, f"evidence shown (share), n = {len(answerable)}")
 ax.legend(loc="lower right")
 pyplot.show()
 
-assert more(default, by_size[0])
-assert not any(differ(one, default) for one in by_size[1:])
+assert all(more(default, one) for one in by_size[:3])
+assert not differ(by_size["1500 characters"], default)
 assert by_size["1500 characters"].chars > 1.5 * by_size["300 characters"].chars
 
 # %% [markdown]
@@ -486,12 +486,12 @@ assert not any(differ(one, parts[-1]) for one in parts[1:-1])
 #
 # `search.min_score` is what an answer must reach to be shown. A high one keeps a search silent where the notes have no
 # answer, and drops answers that were right. There is no setting that has both. The small figures count questions
-# against the default of 0.04.
+# against the default of 0.06.
 
 # %%
-thresholds = [0.0, 0.04, 0.1, 0.2, 0.3, 0.5]
+thresholds = [0.0, 0.06, 0.1, 0.2, 0.3, 0.5]
 by_threshold = try_all({f"min_score = {value:g}": with_search(min_score=value) for value in thresholds})
-usual, strict = by_threshold["min_score = 0.04"], by_threshold["min_score = 0.2"]
+usual, strict = by_threshold["min_score = 0.06"], by_threshold["min_score = 0.2"]
 
 fig, ax = pyplot.subplots()
 label = f"evidence shown (n = {len(answerable)})"
@@ -500,9 +500,9 @@ for kind, colour, marker in (("elsewhere", GREEN, "^"), ("unanswerable", RED, "s
     label = f"silent, {kind} (n = {len(asked(kind))})"
     shares = [of_kind(one, kind).silent for one in by_threshold]
     ax.plot(thresholds, shares, color=colour, marker=marker, label=label)
-ax.axvline(MemoryConfig().search.min_score, color="black", linestyle="--", linewidth=1, label="default: 0.04")
+ax.axvline(MemoryConfig().search.min_score, color="black", linestyle="--", linewidth=1, label="default: 0.06")
 ax.set_title(
-    "0.2 is silent for all ten questions from elsewhere, for five of seventeen that sound\n"
+    "0.2 is silent for all ten questions from elsewhere, for eight of seventeen that sound\n"
     "as if they had an answer, and shows less of the evidence"
 )
 ax.set_xlabel("min_score")
@@ -517,7 +517,7 @@ def silent(one: Evaluation, kind: str) -> int:
 
 
 assert silent(strict, "elsewhere") == len(asked("elsewhere")) == 10
-assert (silent(strict, "unanswerable"), len(asked("unanswerable"))) == (5, 17)
+assert (silent(strict, "unanswerable"), len(asked("unanswerable"))) == (8, 17)
 assert more(usual, strict)
 
 # %% [markdown]
@@ -541,7 +541,7 @@ knobs = [
     *by_age[:-1],
     *by_mmr[:-1],
     *[one for one in by_threshold if one is not usual],
-    *try_all({"max_results = 10": with_search(max_results=10), "candidates = 60": with_search(candidates=60)}),
+    *try_all({"max_results = 10": with_search(max_results=10), "candidates = 100": with_search(candidates=100)}),
 ]
 in_one = Comparison(tuple(knobs))
 in_one
@@ -549,13 +549,12 @@ in_one
 # %%
 told = in_one.to_pandas()[["name", "shown", "better", "worse"]]
 told["a coin"] = [coin(*one.against(default)) for one in in_one]
-assert [one.name for one in in_one if more(one, default)] == ["max_results = 10"]
+assert not any(more(one, default) for one in in_one)
 told[told["a coin"] < 0.05].round(3)
 
 # %% [markdown]
-# These settings differ from the default by more than chance, and all but one show less. (Of as many settings as are in
-# the table above, one that is only just below 0.05 may still be chance.) Ten results instead of six show more: they do
-# better on seven questions and worse on none, and give more than half as much again to read.
+# These settings differ from the default by more than chance, and all show less. (Of as many settings as are in the table
+# above, one that is only just below 0.05 may still be chance.)
 
 # %% [markdown]
 # ## How many questions does it take?
@@ -571,7 +570,7 @@ candidates = {
     "keywords only": presets["keywords only"],
     "short snippets": MemoryConfig().updated({"chunking": {"max_chars": 300}, "search": {"snippet_chars": 300}}),
     "long snippets": MemoryConfig().updated({"chunking": {"max_chars": 1500}, "search": {"snippet_chars": 1500}}),
-    "more chunks looked into": with_search(candidates=60),
+    "more chunks looked into": with_search(candidates=100),
     "some variety": with_search(mmr=0.7),
     "newer notes first": with_search(half_life_days=180.0),
     "strict threshold": with_search(min_score=0.2),
