@@ -15,7 +15,6 @@ from langchain_core.vectorstores import VectorStore, VectorStoreRetriever
 from langchain_openclaw_memory._session import InSession, in_run, refuse, run_config, session_of
 from langchain_openclaw_memory.embeddings import LangChainEmbedder, OpenClawEmbeddings
 from openclaw_memory import Memory, MemoryConfig
-from openclaw_memory.documents import Documents
 from openclaw_memory.embeddings import unguarded
 from openclaw_memory.errors import ConfigError, EmbedderError, InvalidInputError, QueryError
 from openclaw_memory.runs import MemoryChoice, memory_choice
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
 
     from langchain_core.embeddings import Embeddings
 
+    from openclaw_memory.documents import Documents
     from openclaw_memory.types import Embedder, Source
 
 
@@ -265,12 +265,12 @@ class OpenClawVectorStore(VectorStore):
         if source is not None:  # transcripts, and nothing else, are cited below `sessions/`
             tests.append(lambda one: one.path.startswith("sessions/") is (source == "sessions"))
         if isinstance(wanted, Mapping):
-            return Documents.Filter(wanted, tests)
+            return self.memory.documents.Filter(wanted, tests)
         if callable(wanted):
             tests.append(lambda one: bool(wanted(_shown(one))))
         elif wanted is not None:
             raise QueryError(f"filter must be a mapping of metadata, or a function of a document, not {wanted!r}")
-        return Documents.Filter(tests=tests) if tests else None
+        return self.memory.documents.Filter(tests=tests) if tests else None
 
     def as_retriever(self, **kwargs: Any) -> VectorStoreRetriever:
         """Return a retriever over this store, which reads the session of the run that it is invoked in."""

@@ -11,11 +11,11 @@ from llama_index.core.vector_stores.types import VectorStoreQuery, VectorStoreQu
 from llama_index_openclaw_memory._filters import Where, matching
 from llama_index_openclaw_memory._nodes import source_of
 from llama_index_openclaw_memory._vector_origin import VectorOrigins
-from openclaw_memory.documents import Documents
 from openclaw_memory.errors import EmbedderError, QueryError
 from openclaw_memory.types import Document
 
 if TYPE_CHECKING:
+    from openclaw_memory.documents import Documents
     from openclaw_memory.types import Vector
 
 Found: TypeAlias = list[tuple[Document, float]]
@@ -53,6 +53,8 @@ def answer(
     k = query.similarity_top_k
     if not isinstance(k, int) or isinstance(k, bool) or k < 0:
         raise QueryError(f"similarity_top_k must be a whole number of at least 0, not {k!r}")
+    from openclaw_memory.documents import Documents
+
     asked = where = _where(query)
     if is_shown is not None:
         where = (asked or Documents.Filter()).also(lambda document: is_shown(document.path))
@@ -174,6 +176,8 @@ def _vector(origins: VectorOrigins, query: VectorStoreQuery) -> Sequence[float]:
 
 
 def _where(query: VectorStoreQuery) -> Documents.Filter | None:
+    from openclaw_memory.documents import Documents
+
     tests: list[Where] = []
     if node_ids := _names("node_ids", query.node_ids):
         tests.append(lambda document: document.id in node_ids)
