@@ -138,10 +138,11 @@ def best_lines(given: RerankInput) -> list[SearchResult]:
     terms = vocabulary.terms(given.query)
     features = _features(given, chunks, arrays, vocabulary, terms)
     weights = KEYWORD if not given.by_vector else HYBRID if given.tokens is None else LATE
-    values = np.zeros(len(arrays.lines), np.float32)
+    values: Floats = np.zeros(len(arrays.lines), np.float32)
     for name, feature in features.items():
         values += getattr(weights, name) * feature
-    passages = _passages(arrays, values - REPEAT * _repeats(arrays, values, given.lexicon), given.rules)
+    unlike = np.subtract(values, REPEAT * _repeats(arrays, values, given.lexicon), dtype=np.float32)
+    passages = _passages(arrays, unlike, given.rules)
     confidence = _confidence(passages[0], values, features, weights) if passages else 0.0
     results = []
     for passage in passages:

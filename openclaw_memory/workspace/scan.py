@@ -102,7 +102,7 @@ def listing(
 
     def kept(folder: _Folder) -> _Folder:
         known = before.get(folder[0])
-        return known if known == folder else folder
+        return known if known is not None and known == folder else folder
 
     return [list(map(kept, place)) for place in chain(_candidates(root, rules), _transcripts(root, sessions))]
 
