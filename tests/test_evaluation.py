@@ -156,7 +156,10 @@ def test_a_workspace_may_chunk_as_it_likes_and_is_compared_as_the_settings_say(n
     (notes / ".memory").mkdir()
     (notes / ".memory" / "config.toml").write_text("[chunking]\nmax_chars = 150\n")
     (notes / "memory" / "long.md").write_text("# Long\n\n" + "The pump was looked at again, and it was dry.\n" * 60)
-    sizes = {str(size): MemoryConfig().updated({"chunking": {"max_chars": size}}) for size in (150, 700)}
+    sizes = {
+        str(size): MemoryConfig().updated({"chunking": {"max_chars": size}, "search": {"answer": "chunks"}})
+        for size in (150, 700)
+    }
     questions = [Question("Was the pump dry?", ("it was dry",))]
     small, large = (one.chars for one in compare(notes, questions, sizes))
     assert small < large

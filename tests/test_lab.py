@@ -155,7 +155,7 @@ def kept(mark: str) -> dict[str, list[str]]:
     return {first: rest for first, *rest in filter(None, texts)}
 
 
-@pytest.mark.parametrize(("header", "mark"), [("Settings", "candidates = 60"), ("Questions", "better found")])
+@pytest.mark.parametrize(("header", "mark"), [("Settings", "candidates = 100"), ("Questions", "better found")])
 def test_the_guide_tells_the_figures_of_the_notebook(header, mark):
     """The notebook is executed by tests of its own; what it keeps is what the guide may quote."""
     measured = kept(mark)
@@ -166,6 +166,6 @@ def test_the_guide_tells_the_figures_of_the_notebook(header, mark):
 
 
 def test_the_guide_tells_how_much_less_two_settings_show_on_the_lab():
-    shown = {name: float(row[0]) for name, row in kept("candidates = 60").items() if re.match(r"0\.\d", row[0])}
+    shown = {name: float(row[0]) for name, row in kept("candidates = 100").items() if re.match(r"0\.\d", row[0])}
     for name, less in re.findall(r"`([^`]+)` (?:shows )?(0\.\d\d) less", folded(GUIDE)):
         assert shown["default"] - shown[name] == pytest.approx(float(less), abs=0.005)
