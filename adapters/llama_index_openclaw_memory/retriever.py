@@ -113,12 +113,12 @@ def _nodes_of(found: SearchResults, memory: Memory) -> list[NodeWithScore]:
     nodes: dict[str, NodeWithScore] = {}
     for result in found:
         document = memory.documents.read(result.path) if result.source == "memory" else None
+        # Nothing that differs by question, such as the confidence: LlamaIndex 0.14.0 fuses by the metadata too.
         metadata = {
             "path": result.path,
             "start_line": result.start_line,
             "end_line": result.end_line,
             "spans": [list(span) for span in result.spans],
-            "confidence": result.confidence,
             "source": result.source,
             "citation": result.citation,
             **of_the_search,

@@ -38,7 +38,6 @@ def test_a_node_names_its_lines_and_how_it_was_found(retriever):
         "start_line": 1,
         "end_line": 3,
         "spans": [[1, 3]],
-        "confidence": "strong",
         "source": "memory",
         "citation": "memory/household.md#L1-L3",
         "mode": "hybrid",
