@@ -22,7 +22,7 @@ from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
-from retrieval import SEED, Workspace, machine, mean, scored, speakers, table, workspaces
+from retrieval import SEED, Workspace, chosen_workspaces, machine, mean, scored, speakers, table
 
 from openclaw_memory import Memory
 
@@ -150,9 +150,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--embedder", default="static", help="a provider's name; none: keywords only")
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     options = parser.parse_args(arguments)
-    chosen = list(workspaces(options.folders))
-    if not chosen:
-        parser.error(f"no questions.json in {', '.join(map(str, options.folders))} or the folders in them")
+    chosen = chosen_workspaces(parser, options.folders)
     embedder = None if options.embedder == "none" else options.embedder
     rows = [measured(chosen, copies, embedder) for copies in map(int, options.copies.split(","))]
     report = {**machine(), "embedder": options.embedder, "rows": rows}

@@ -73,6 +73,14 @@ def workspaces(folders: Sequence[Path]) -> Iterator[Workspace]:
             yield Workspace(path.parent.name, path.parent, json.loads(path.read_text(encoding="utf-8")))
 
 
+def chosen_workspaces(parser: argparse.ArgumentParser, folders: Sequence[Path]) -> list[Workspace]:
+    """The workspaces in the folders that a command was given, which ends with its usage where there are none."""
+    chosen = list(workspaces(folders))
+    if not chosen:
+        parser.error(f"no questions.json in {', '.join(map(str, folders))} or the folders in them")
+    return chosen
+
+
 def opened(
     workspace: Workspace, config: MemoryConfig, embedder: str | Embedder | None, scratch: Path, sessions: str
 ) -> Memory:
@@ -217,9 +225,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--sessions", choices=LEFT_OUT, default="without", help="how transcripts are searched")
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     options = parser.parse_args(arguments)
-    chosen = list(workspaces(options.folders))
-    if not chosen:
-        parser.error(f"no questions.json in {', '.join(map(str, options.folders))} or the folders in them")
+    chosen = chosen_workspaces(parser, options.folders)
     embedder = None if options.embedder == "none" else options.embedder
     rows = measured(chosen, PRESETS[options.preset](), embedder, options.sessions)
     settings = {name: getattr(options, name) for name in ("preset", "embedder", "sessions")}

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from embedders import loaded
-from retrieval import BUDGETS, SHOWN_AT, Workspace, mean, opened, shown, workspaces
+from retrieval import BUDGETS, SHOWN_AT, Workspace, chosen_workspaces, mean, opened, shown, workspaces
 from speed import in_fresh_process, machine
 
 from openclaw_memory import MemoryConfig
@@ -189,8 +189,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--without", help="leave out the recipes whose names contain this word, such as MiniLM")
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     options = parser.parse_args(arguments)
-    if not any(workspaces(options.folders)):
-        parser.error(f"no questions.json in {', '.join(map(str, options.folders))} or the folders in them")
+    chosen_workspaces(parser, options.folders)
     rows = []
     for name in RECIPES:
         if not options.without or options.without not in name:
