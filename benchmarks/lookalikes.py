@@ -1,10 +1,14 @@
 """How much of the evidence a search shows among look-alikes: the notes again and again, about other people and things.
 
-    python benchmarks/lookalikes.py DIR... [--copies 1,8,46] [--embedder static|none|...] [--rivals] [--json]
+    python benchmarks/lookalikes.py DIR... [--held DIR...] [--copies 1,8,46] [--recipe NAME ...] [--json]
 
 Each DIR is a workspace with questions, or a folder of some, as for `retrieval.py`; the notes of all of them make one
 workspace. Every further copy of the notes has other names in the place of its people's, other days and numbers, and
-one thing in two exchanged for another of its kind. The questions stay, and so do the lines that answer them.
+one thing in two exchanged for another of its kind. The questions stay, and so do the lines that answer them. Those of
+the workspaces in `--held` have figures of their own.
+
+The recipes are those of `rivals.py`, each in a process of its own, all with the static model. It has embedded a question
+before the clock starts.
 """
 
 from __future__ import annotations
@@ -16,15 +20,26 @@ import re
 import statistics
 import sys
 import tempfile
-import time
 from collections.abc import Sequence
 from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
-from retrieval import SEED, Workspace, chosen_workspaces, machine, mean, scored, speakers, table
+from retrieval import SEED, Workspace, chosen_workspaces, mean, speakers, workspaces
+from rivals import RECIPES, answered, model_named, notes, prepared, table
+from speed import in_fresh_process, machine
 
-from openclaw_memory import Memory
+from openclaw_memory.chunking import chunk
+from openclaw_memory.config import ChunkingConfig
+
+BESIDE = (
+    "ours",
+    "ours, keywords only",
+    "LangChain: FAISS + BM25",
+    "LanceDB: hybrid",
+    "Chroma: vectors",
+    "txtai: hybrid",
+)
 
 MAX_DAYS = 700  # a copy's days are at most so many after those of the notes
 # Few enough to come back: the people of the other workspaces, and these.
@@ -124,37 +139,57 @@ def gold(workspace: Workspace, question: dict[str, Any]) -> list[tuple[str, int,
     return [(path.replace("memory/", f"memory/{workspace.name}-0/", 1), line, text) for path, line, text in places]
 
 
-def measured(chosen: Sequence[Workspace], copies: int, embedder: str | None) -> dict[str, Any]:
-    """One row: all questions, among so many copies of the notes."""
+def measured(name: str, folder: Path, groups: dict[str, Sequence[Workspace]]) -> list[dict[str, Any]]:
+    """The figures of one recipe, a row for each group of workspaces, or the `error` for which there are none."""
+    try:
+        ask = prepared(name, folder)
+    except ImportError as error:
+        return [{"name": name, "error": f"{error}: pip install -r benchmarks/requirements.txt"}]
+    rows, times = [], list[float]()
+    for group, chosen in groups.items():
+        metrics = []
+        for workspace in chosen:
+            for question in workspace.questions:
+                model_named("static").embed_query(question["question"])
+                found, took = answered(ask, question["question"], gold(workspace, question))
+                metrics.append(found)
+                times.append(took)
+        rows.append({"name": f"{name}, {group}", "questions": len(metrics), **mean(metrics)})
+    spent = {"query_ms": statistics.median(times), "query_ms_p95": statistics.quantiles(times, n=20)[-1]}
+    return [row | spent for row in rows]
+
+
+def compared(names: Sequence[str], copies: int, groups: dict[str, Sequence[Workspace]]) -> dict[str, Any]:
+    """All recipes over the same notes."""
     with tempfile.TemporaryDirectory() as scratch:
+        folder = Path(scratch)
         for copy in range(copies):
-            copied(chosen, Path(scratch), copy)
-        with Memory.open(scratch, embedder=embedder) as memory:
-            memory.sync()
-            memory.search("warm up")
-            metrics, times = [], []
-            for workspace in chosen:
-                for question in workspace.questions:
-                    started = time.process_time()
-                    six = memory.search(question["question"])
-                    times.append((time.process_time() - started) * 1000)
-                    metrics.append(scored(memory, question["question"], six, gold(workspace, question)))
-            row = mean(metrics) | {"name": f"{memory.status().chunks:,} chunks", "questions": len(metrics)}
-    return row | {"query_ms": statistics.median(times), "query_ms_p95": statistics.quantiles(times, n=20)[-1]}
+            copied([workspace for chosen in groups.values() for workspace in chosen], folder, copy)
+        chunks = sum(len(chunk(text, "", ChunkingConfig(), note_date=None)) for _, text in notes(folder))
+        rows = []
+        for name in names:
+            of_recipe = in_fresh_process(measured, name, folder, groups)
+            print(f"{chunks:,} chunks, {name}: {of_recipe[0].get('error', 'done')}", file=sys.stderr, flush=True)
+            rows += [row for row in of_recipe if "error" not in row]
+    return {"copies": copies, "chunks": chunks, "rows": rows}
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folders", nargs="+", type=Path, metavar="DIR")
+    parser.add_argument("--held", nargs="+", type=Path, default=[], metavar="DIR", help="what has figures of its own")
     parser.add_argument("--copies", default="1,8,46", help="how many times the notes are there, with commas between")
-    parser.add_argument("--embedder", default="static", help="a provider's name; none: keywords only")
+    parser.add_argument("--recipe", action="append", choices=RECIPES, help="one of `rivals.py`; may be given again")
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     options = parser.parse_args(arguments)
-    chosen = chosen_workspaces(parser, options.folders)
-    embedder = None if options.embedder == "none" else options.embedder
-    rows = [measured(chosen, copies, embedder) for copies in map(int, options.copies.split(","))]
-    report = {**machine(), "embedder": options.embedder, "rows": rows}
-    print(json.dumps(report, indent=1) if options.json else table(rows))
+    groups = {"held": list(workspaces(options.held)), "the rest": chosen_workspaces(parser, options.folders)}
+    groups = {name: chosen for name, chosen in groups.items() if chosen}
+    sizes = [compared(options.recipe or BESIDE, copies, groups) for copies in map(int, options.copies.split(","))]
+    if options.json:
+        print(json.dumps({**machine(), "sizes": sizes}, indent=1))
+        return
+    for size in sizes:
+        print(f"{size['chunks']:,} chunks\n\n{table(size['rows'])}\n")
 
 
 if __name__ == "__main__":

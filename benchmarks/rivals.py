@@ -1,10 +1,11 @@
-"""The same questions put to this library and to what is usual with LangChain and LlamaIndex, in one run.
+"""The same questions put to this library and to what is usual with others, in one run.
 
     python benchmarks/rivals.py DIR... [--without WORD] [--json]
 
 Each DIR is a workspace with questions, or a folder of some, as for `retrieval.py`. Each recipe runs over all of them in
-a process of its own. The compositions split the notes into parts of at most 700 characters, which is as much as a
-snippet has here, and fuse BM25 and vectors by their ranks, half and half. What they find counts as it is: whole parts.
+a process of its own. The others get the notes in parts of at most 700 characters, which is as much as a snippet has
+here; those that are compositions fuse BM25 and vectors by their ranks, half and half, and the stores that search by both
+do it their own way. What they find counts as it is: whole parts.
 """
 
 from __future__ import annotations
@@ -12,43 +13,49 @@ from __future__ import annotations
 import argparse
 import json
 import logging
+import shutil
 import statistics
 import sys
 import tempfile
 import time
 import warnings
 from collections.abc import Callable, Sequence
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from embedders import loaded
-from retrieval import BUDGETS, SHOWN_AT, Workspace, chosen_workspaces, mean, opened, shown, workspaces
+from retrieval import BUDGETS, LEFT_OUT, SHOWN_AT, chosen_workspaces, mean, shown, workspaces
 from speed import in_fresh_process, machine
 
-from openclaw_memory import MemoryConfig
+from openclaw_memory import Memory, MemoryConfig
 
 RESULTS = 40  # enough to fill the larger budget with short parts
 CHUNK_CHARS = 700
+CHROMA_TAKES = 5000  # at once
 CHUNK_TOKENS = 175  # LlamaIndex counts tokens, of four characters or so
 
 # Returns the texts of six results for a question, or as many as fill a budget of characters.
 Ask: TypeAlias = Callable[[str, int | None], Sequence[str]]
 
 
-def ours(workspace: Workspace, scratch: Path, model: str, config: Callable[[], MemoryConfig] = MemoryConfig) -> Ask:
-    memory = opened(workspace, config(), model_named(model), scratch, "without")
+# Indexes the notes in a folder's `memory`, which may be written to.
+Recipe: TypeAlias = Callable[[Path], Ask]
+
+
+def ours(folder: Path, model: str, config: Callable[[], MemoryConfig] = MemoryConfig) -> Ask:
+    memory = Memory.open(folder, config=config(), embedder=model_named(model))
+    memory.sync()
     return lambda question, budget: [one.snippet for one in memory.search(question, max_chars=budget)]
 
 
-def langchain(workspace: Workspace, _scratch: Path, model: str, store: str) -> Ask:
+def langchain(folder: Path, model: str, store: str) -> Ask:
     """BM25 and a vector store in an ensemble."""
     from langchain_classic.retrievers import EnsembleRetriever
     from langchain_community.retrievers import BM25Retriever
     from langchain_community.vectorstores import FAISS, Chroma
     from langchain_core.documents import Document
     from langchain_core.embeddings import Embeddings
-    from langchain_text_splitters import RecursiveCharacterTextSplitter
 
     embedder = model_named(model)
 
@@ -59,23 +66,80 @@ def langchain(workspace: Workspace, _scratch: Path, model: str, store: str) -> A
         def embed_query(self, text: str) -> list[float]:
             return embedder.embed_query(text).tolist()  # type: ignore[no-any-return]
 
-    splitter = RecursiveCharacterTextSplitter(chunk_size=CHUNK_CHARS, chunk_overlap=0)
-    parts = splitter.split_documents([Document(text, metadata={"source": path}) for path, text in notes(workspace)])
-    words = BM25Retriever.from_documents(parts)
+    documents = [Document(text) for text in parts(folder)]
+    words = BM25Retriever.from_documents(documents)
     if store == "FAISS":
-        vectors = FAISS.from_documents(parts, Model()).as_retriever()
+        vectors = FAISS.from_documents(documents, Model()).as_retriever()
     else:
-        vectors = Chroma.from_documents(parts, Model(), collection_name=workspace.name).as_retriever()
+        vectors = Chroma.from_documents(documents, Model(), collection_name=folder.name).as_retriever()
     both = EnsembleRetriever(retrievers=[words, vectors], weights=[0.5, 0.5])
 
     def ask(question: str, k: int) -> list[str]:
         words.k, vectors.search_kwargs = k, {"k": k}
         return [found.page_content for found in both.invoke(question)[:k]]
 
-    return lambda question, budget: within(ask, question, budget)
+    return within_budgets(ask)
 
 
-def llama_index(workspace: Workspace, _scratch: Path, model: str) -> Ask:
+def lancedb(folder: Path, model: str) -> Ask:
+    """LanceDB's hybrid search: its full-text index and vectors, fused by their ranks."""
+    import lancedb
+    from lancedb.index import FTS
+    from lancedb.rerankers import RRFReranker
+
+    embedder, texts = model_named(model), parts(folder)
+    rows = [
+        {"text": text, "vector": vector} for text, vector in zip(texts, embedder.embed_documents(texts), strict=True)
+    ]
+    table = lancedb.connect(folder / "lance").create_table("notes", rows)
+    table.create_index("text", config=FTS())
+    ranks = RRFReranker()
+
+    def ask(question: str, k: int) -> list[str]:
+        both = table.search(query_type="hybrid").vector(embedder.embed_query(question)).text(question)
+        return [found["text"] for found in both.limit(k).rerank(ranks).to_list()]
+
+    return within_budgets(ask)
+
+
+def chroma(folder: Path, model: str) -> Ask:
+    """Chroma's vector search."""
+    import chromadb
+
+    embedder, texts = model_named(model), parts(folder)
+    client = chromadb.PersistentClient(str(folder / "chroma"))
+    notes = client.create_collection("notes", configuration={"hnsw": {"space": "cosine"}})
+    for at in range(0, len(texts), CHROMA_TAKES):
+        some = texts[at : at + CHROMA_TAKES]
+        ids = [str(number) for number in range(at, at + len(some))]
+        notes.add(ids=ids, documents=some, embeddings=embedder.embed_documents(some))
+
+    def ask(question: str, k: int) -> list[str]:
+        found = notes.query(query_embeddings=[embedder.embed_query(question)], n_results=k)
+        return found["documents"][0] if found["documents"] else []
+
+    return within_budgets(ask)
+
+
+def txtai(folder: Path, model: str) -> Ask:
+    """txtai's hybrid search: BM25 and vectors, its sum of their scores."""
+    from txtai import Embeddings
+
+    embedder = model_named(model)
+
+    def vectors(texts: Sequence[str]) -> Any:  # a question comes alone
+        return embedder.embed_documents(texts) if len(texts) > 1 else embedder.embed_query(texts[0])[None]
+
+    notes = Embeddings(method="external", transform=vectors, hybrid=True, content=True)
+    notes.index(parts(folder))
+
+    def ask(question: str, k: int) -> list[str]:
+        return [found["text"] for found in notes.search(question, k)]
+
+    return within_budgets(ask)
+
+
+def llama_index(folder: Path, model: str) -> Ask:
     """BM25 and a `VectorStoreIndex` in a `QueryFusionRetriever`."""
     from llama_index.core import Document, VectorStoreIndex
     from llama_index.core.llms import MockLLM
@@ -84,7 +148,7 @@ def llama_index(workspace: Workspace, _scratch: Path, model: str) -> Ask:
     from llama_index.retrievers.bm25 import BM25Retriever
     from llama_index_openclaw_memory import OpenClawEmbedding
 
-    documents = [Document(text=text, metadata={"source": path}) for path, text in notes(workspace)]
+    documents = [Document(text=text, metadata={"source": path}) for path, text in notes(folder)]
     for document in documents:
         document.excluded_embed_metadata_keys = ["source"]
     splitter = SentenceSplitter(chunk_size=CHUNK_TOKENS, chunk_overlap=0, include_metadata=False)
@@ -101,18 +165,23 @@ def llama_index(workspace: Workspace, _scratch: Path, model: str) -> Ask:
     def ask(question: str, k: int) -> list[str]:
         return [found.node.get_content() for found in retrievers[k].retrieve(question)]
 
-    return lambda question, budget: within(ask, question, budget)
+    return within_budgets(ask)
 
 
-def within(ask: Callable[[str, int], list[str]], question: str, budget: int | None) -> list[str]:
-    """The texts of six results, or the first `budget` characters of as many as it takes."""
-    if budget is None:
-        return ask(question, SHOWN_AT)
-    kept = []
-    for text in ask(question, RESULTS):
-        kept.append(text[:budget])
-        budget = max(0, budget - len(text))
-    return kept
+def within_budgets(ask: Callable[[str, int], list[str]]) -> Ask:
+    """Return what gives the texts of six results, or the first `budget` characters of as many as it takes."""
+    asked = lru_cache(1)(ask)  # each budget is filled from the same results
+
+    def filled(question: str, budget: int | None) -> list[str]:
+        if budget is None:
+            return ask(question, SHOWN_AT)
+        kept = []
+        for text in asked(question, RESULTS):
+            kept.append(text[:budget])
+            budget = max(0, budget - len(text))
+        return kept
+
+    return filled
 
 
 @cache
@@ -124,13 +193,21 @@ def model_named(name: str) -> Any:
     return model
 
 
-def notes(workspace: Workspace) -> list[tuple[str, str]]:
+def notes(folder: Path) -> list[tuple[str, str]]:
     """The paths and texts of a workspace's notes."""
-    paths = sorted(workspace.folder.glob("memory/**/*.md"))
-    return [(str(path.relative_to(workspace.folder)), path.read_text(encoding="utf-8")) for path in paths]
+    paths = sorted(folder.glob("memory/**/*.md"))
+    return [(str(path.relative_to(folder)), path.read_text(encoding="utf-8")) for path in paths]
 
 
-RECIPES: dict[str, Callable[[Workspace, Path], Ask]] = {
+def parts(folder: Path) -> list[str]:
+    """The notes in parts that are no longer than a snippet."""
+    from langchain_text_splitters import RecursiveCharacterTextSplitter
+
+    splitter = RecursiveCharacterTextSplitter(chunk_size=CHUNK_CHARS, chunk_overlap=0)
+    return [part for _, text in notes(folder) for part in splitter.split_text(text)]
+
+
+RECIPES: dict[str, Recipe] = {
     "ours": partial(ours, model="static"),
     "ours, keywords only": partial(ours, model="none"),
     "ours, MiniLM": partial(ours, model="local"),
@@ -138,6 +215,9 @@ RECIPES: dict[str, Callable[[Workspace, Path], Ask]] = {
     "LangChain: FAISS + BM25": partial(langchain, model="static", store="FAISS"),
     "LangChain: Chroma + BM25": partial(langchain, model="static", store="Chroma"),
     "LangChain: FAISS + BM25, MiniLM": partial(langchain, model="local", store="FAISS"),
+    "LanceDB: hybrid": partial(lancedb, model="static"),
+    "Chroma: vectors": partial(chroma, model="static"),
+    "txtai: hybrid": partial(txtai, model="static"),
     "LlamaIndex: vectors + BM25": partial(llama_index, model="static"),
     "LlamaIndex: vectors + BM25, MiniLM": partial(llama_index, model="local"),
 }
@@ -145,23 +225,37 @@ RECIPES: dict[str, Callable[[Workspace, Path], Ask]] = {
 
 def measured(name: str, folders: Sequence[Path]) -> dict[str, Any]:
     """The figures of one recipe, or the `error` for which there are none."""
-    warnings.simplefilter("ignore")
-    logging.disable(logging.CRITICAL)
     metrics, times = [], []
+    left_out = shutil.ignore_patterns("questions.json", ".memory", *LEFT_OUT["without"])
     for workspace in workspaces(folders):
         with tempfile.TemporaryDirectory() as scratch:
+            folder = Path(shutil.copytree(workspace.folder, Path(scratch) / workspace.name, ignore=left_out))
             try:
-                ask = RECIPES[name](workspace, Path(scratch))
+                ask = prepared(name, folder)
             except ImportError as error:
                 return {"name": name, "error": f"{error}: pip install -r benchmarks/requirements.txt"}
-            ask("warm up", None)
             for question in workspace.questions:
-                started = time.process_time()
-                six = ask(question["question"], None)
-                times.append((time.process_time() - started) * 1000)
-                filled = {budget: ask(question["question"], budget) for budget in BUDGETS}
-                metrics.append(figures(six, filled, workspace.gold(question)))
+                found, took = answered(ask, question["question"], workspace.gold(question))
+                metrics.append(found)
+                times.append(took)
     return {"name": name, "questions": len(metrics), **mean(metrics), "query_ms": statistics.median(times)}
+
+
+def prepared(name: str, folder: Path) -> Ask:
+    """A recipe with the notes in `folder`, which has been asked once."""
+    warnings.simplefilter("ignore")
+    logging.disable(logging.CRITICAL)
+    ask = RECIPES[name](folder)
+    ask("warm up", None)
+    return ask
+
+
+def answered(ask: Ask, question: str, gold: Sequence[tuple[str, int, str]]) -> tuple[dict[str, float], float]:
+    """The figures of one question, and the milliseconds of CPU time that six results took."""
+    started = time.process_time()
+    six = ask(question, None)
+    took = (time.process_time() - started) * 1000
+    return figures(six, {budget: ask(question, budget) for budget in BUDGETS}, gold), took
 
 
 def figures(

@@ -258,7 +258,7 @@ def rival_rows(scale: Scale, scratch: Path) -> Iterator[Row]:
 # --- running -----------------------------------------------------------------------------------------------------
 
 
-def in_fresh_process(work: Callable[..., dict[str, float]], *arguments: Any) -> dict[str, float]:
+def in_fresh_process(work: Callable[..., Any], *arguments: Any) -> Any:
     with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
         return pool.submit(work, *arguments).result()
 
