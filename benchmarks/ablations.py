@@ -16,7 +16,7 @@ from unittest.mock import patch
 import retrieval
 
 from openclaw_memory import MemoryConfig, SearchConfig
-from openclaw_memory.search import passages
+from openclaw_memory.search import candidates, passages
 
 FEATURES = ("keyword", "words", "meaning", "pairs", "exact", "date", "name", "question")
 
@@ -34,8 +34,11 @@ ABLATIONS: dict[str, tuple[dict[str, object], tuple[str, ...], dict[str, object]
     **{f"without {name}": (NO_THRESHOLD, (name,), {}) for name in FEATURES},
     "without name and question": (NO_THRESHOLD, NAMES, {}),
     "chunks without their neighbours' matches": (NO_THRESHOLD, (), {"NEIGHBOUR_SHARE": 0.0}),
+    "repeats count in full": (NO_THRESHOLD, (), {"REPEAT": 0.0}),
+    "no chunks next to the best": (NO_THRESHOLD, (), {"WITH_NEIGHBOURS": 0}),
     "12 candidates": (NO_THRESHOLD | {"candidates": 12}, (), {}),
-    "50 candidates": (NO_THRESHOLD | {"candidates": 50}, (), {}),
+    "25 candidates": (NO_THRESHOLD | {"candidates": 25}, (), {}),
+    "100 candidates": (NO_THRESHOLD | {"candidates": 100}, (), {}),
 }
 SHOWN = ("recall@1", "mrr", "shown@6", "coverage@1500", "coverage@4200", "snippet_chars", "query_ms", "auroc")
 
@@ -47,7 +50,8 @@ def measured(folders: Sequence[Path]) -> list[dict[str, object]]:
     for name, (settings, zero, constants) in ABLATIONS.items():
         config = replace(MemoryConfig(), search=SearchConfig(**settings))  # type: ignore[arg-type]
         weights = replace(passages.HYBRID, **dict.fromkeys(zero, 0.0))
-        with patch.multiple(passages, HYBRID=weights, **constants):
+        module = candidates if "WITH_NEIGHBOURS" in constants else passages
+        with patch.object(passages, "HYBRID", weights), patch.multiple(module, **constants):
             rows.append({"name": name} | retrieval.measured(chosen, config, "static")[-1] | {"name": name})
         print(f"{name}: done", file=sys.stderr)
     return [*rows, retrieval.measured(chosen, MemoryConfig(), None)[-1] | {"name": "keywords only"}]

@@ -1,6 +1,6 @@
 """How much of the evidence a search shows among look-alikes: the notes again and again, about other people and things.
 
-    python benchmarks/lookalikes.py DIR... [--held DIR...] [--copies 1,8,46] [--recipe NAME ...] [--json]
+    python benchmarks/lookalikes.py DIR... [--held DIR...] [--copies 1,16,94] [--recipe NAME ...] [--json]
 
 Each DIR is a workspace with questions, or a folder of some, as for `retrieval.py`; the notes of all of them make one
 workspace. Every further copy of the notes has other names in the place of its people's, other days and numbers, and
@@ -178,7 +178,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folders", nargs="+", type=Path, metavar="DIR")
     parser.add_argument("--held", nargs="+", type=Path, default=[], metavar="DIR", help="what has figures of its own")
-    parser.add_argument("--copies", default="1,8,46", help="how many times the notes are there, with commas between")
+    parser.add_argument("--copies", default="1,16,94", help="how many times the notes are there, with commas between")
     parser.add_argument("--recipe", action="append", choices=RECIPES, help="one of `rivals.py`; may be given again")
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     options = parser.parse_args(arguments)

@@ -1,6 +1,6 @@
 """The same questions put to this library and to what is usual with others, in one run.
 
-    python benchmarks/rivals.py DIR... [--without WORD] [--json]
+    python benchmarks/rivals.py DIR... [--recipe NAME ...] [--json]
 
 Each DIR is a workspace with questions, or a folder of some, as for `retrieval.py`. Each recipe runs over all of them in
 a process of its own. The others get the notes in parts of at most 700 characters, which is as much as a snippet has
@@ -280,16 +280,15 @@ def table(rows: Sequence[dict[str, Any]]) -> str:
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folders", nargs="+", type=Path, metavar="DIR")
-    parser.add_argument("--without", help="leave out the recipes whose names contain this word, such as MiniLM")
+    parser.add_argument("--recipe", action="append", choices=RECIPES, help="one of them; may be given again")
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     options = parser.parse_args(arguments)
     chosen_workspaces(parser, options.folders)
     rows = []
-    for name in RECIPES:
-        if not options.without or options.without not in name:
-            row = in_fresh_process(measured, name, options.folders)
-            print(f"{name}: {row.get('error', 'done')}", file=sys.stderr)
-            rows += [row] if "error" not in row else []
+    for name in options.recipe or RECIPES:
+        row = in_fresh_process(measured, name, options.folders)
+        print(f"{name}: {row.get('error', 'done')}", file=sys.stderr)
+        rows += [row] if "error" not in row else []
     if not rows:
         sys.exit("nothing could be measured")
     print(json.dumps({**machine(), "rows": rows}, indent=1) if options.json else table(rows))

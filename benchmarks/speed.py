@@ -36,6 +36,7 @@ from openclaw_memory.embeddings import load_embedder
 from openclaw_memory.types import Embedder, Store
 
 ROOT = Path(__file__).parent.parent
+SEARCHED = ("ours", "LangChain: FAISS + BM25", "txtai: hybrid")  # of `rivals.py`
 WARM_UP = 60  # other questions, asked before the clock runs: a process at work has met most words
 
 
@@ -51,10 +52,11 @@ class Scale:
     asked: int
     asked_of_openclaw: int
     rival_files: int
+    rival_chunks: tuple[int, ...]
 
 
-FULL = Scale(2000, 10_000, ((1_000, 6), (10_000, 12), (100_000, 80)), 11, 9, 60, 9, 200)
-QUICK = Scale(200, 1_000, ((1_000, 6),), 7, 5, 30, 9, 50)
+FULL = Scale(2000, 10_000, ((1_000, 6), (10_000, 12), (100_000, 80)), 11, 9, 60, 9, 200, (2_200, 17_600, 101_000))
+QUICK = Scale(200, 1_000, ((1_000, 6),), 7, 5, 30, 9, 50, (1_000,))
 
 
 @dataclass(frozen=True)
@@ -241,18 +243,26 @@ def warm_search(folder: Path, asked: int, asked_of_openclaw: int) -> dict[str, f
 
 def rival_rows(scale: Scale, scratch: Path) -> Iterator[Row]:
     """Each library in a process of its own: what one loads or leaves behind is not another's."""
-    for name in ("ours", "langchain", "memsearch"):
-        folder = write_files(scratch / f"rival-{name}", scale.rival_files)
-        script = str(Path(__file__).with_name("speed_rivals.py"))
-        done = subprocess.run(
-            [sys.executable, script, name, str(folder)],
-            capture_output=True, text=True, check=False, env={**os.environ, "PYTHONPATH": str(ROOT)},
-        )  # fmt: skip
-        if done.returncode:
-            print(f"{name} is left out: {(done.stderr.strip() or 'no word').splitlines()[-1]}", file=sys.stderr)
-            continue
-        for work, (figure, unit) in json.loads(done.stdout.splitlines()[-1]).items():
-            yield Row(f"{scale.rival_files} files, {name}: {work}", figure, unit)
+    files = f"{scale.rival_files} files"
+    for name in ("openclaw_memory", "langchain", "memsearch"):
+        yield from rival(name, files, write_files(scratch / f"rival-{name}", scale.rival_files))
+    for chunks in scale.rival_chunks:
+        notes = write_chunks(scratch / f"rival-{chunks}", chunks)
+        for name in SEARCHED:
+            yield from rival(name, f"{chunks:,} chunks", notes)
+
+
+def rival(name: str, size: str, folder: Path) -> Iterator[Row]:
+    """What a library or recipe costs with the notes in `folder`; nothing where it is not installed."""
+    done = subprocess.run(
+        [sys.executable, str(Path(__file__).with_name("speed_rivals.py")), name, str(folder)],
+        capture_output=True, text=True, check=False, env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+    if done.returncode:
+        print(f"{name} is left out: {(done.stderr.strip() or 'no word').splitlines()[-1]}", file=sys.stderr)
+        return
+    for work, (figure, unit) in json.loads(done.stdout.splitlines()[-1]).items():
+        yield Row(f"{size}, {name}: {work}", figure, unit)
 
 
 # --- running -----------------------------------------------------------------------------------------------------

@@ -1,5 +1,6 @@
 """The same work by whole libraries, each in a process of its own: `python speed_rivals.py NAME FOLDER` prints JSON.
 
+NAME is a library here, which indexes and stays in step as well, or a recipe of `rivals.py`, which is searched alone.
 All embed with the static model of this library, and what it costs is taken off: what is left is the library's own.
 Times are CPU times of the process and of those it starts.
 """
@@ -19,12 +20,14 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
+from rivals import RECIPES, model_named, prepared
 from speed_data import questions
 
 from openclaw_memory import Memory
 from openclaw_memory.embeddings import load_embedder
 
 ASKED = 20
+ASKED_WARM, ASKED_BEFORE = 60, 60
 REPEATS = 3
 RESULTS = 6
 CHUNK_CHARS = 700
@@ -173,6 +176,19 @@ def measured(open_library: Callable[[Path, Embedding], Library], folder: Path) -
     return figures
 
 
+def searched(name: str, folder: Path) -> dict[str, tuple[float, str]]:
+    """What a question costs a recipe at work, each asked once."""
+    ask, times = prepared(name, folder), []
+    for question in questions(ASKED_BEFORE + ASKED_WARM):
+        model_named("static").embed_query(question)
+        started = cpu_seconds()
+        ask(question, None)
+        times.append((cpu_seconds() - started) * 1000)
+    warm = times[ASKED_BEFORE:]
+    p95 = statistics.quantiles(warm, n=20)[-1]
+    return {"warm search p50": (statistics.median(warm), "ms"), "warm search p95": (p95, "ms")}
+
+
 def cpu_seconds() -> float:
     """CPU time of this process and of all that it has started and that still run, where the system tells (Linux)."""
     return time.process_time() + sum(map(_seconds_of, _descendants(os.getpid())))
@@ -191,14 +207,15 @@ def _seconds_of(process: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-LIBRARIES = {"ours": ours, "langchain": langchain, "memsearch": memsearch}
+LIBRARIES = {"openclaw_memory": ours, "langchain": langchain, "memsearch": memsearch}
 
 if __name__ == "__main__":
     warnings.simplefilter("ignore")
     logging.disable(logging.CRITICAL)
     name, place = sys.argv[1:]
     try:
-        print(json.dumps(measured(LIBRARIES[name], Path(place))))
+        folder = Path(place)
+        print(json.dumps(searched(name, folder) if name in RECIPES else measured(LIBRARIES[name], folder)))
     except ImportError as missing:
         sys.exit(f"{missing}: pip install -r benchmarks/requirements.txt")
     finally:
