@@ -1,11 +1,11 @@
 """How much of the evidence a search shows among look-alikes: the notes again and again, about other people and things.
 
-    python benchmarks/lookalikes.py DIR... [--held DIR...] [--copies 1,16,94] [--recipe NAME ...] [--json]
+    python benchmarks/lookalikes.py DIR... [--held DIR... [--only-held]] [--copies 1,16,94] [--recipe NAME ...] [--json]
 
 Each DIR is a workspace with questions, or a folder of some, as for `retrieval.py`; the notes of all of them make one
 workspace. Every further copy of the notes has other names in the place of its people's, other days and numbers, and
 one thing in two exchanged for another of its kind. The questions stay, and so do the lines that answer them. Those of
-the workspaces in `--held` have figures of their own.
+the workspaces in `--held` have figures of their own; with `--only-held` no others are asked.
 
 The recipes are those of `rivals.py`, each in a process of its own, all with the static model. It has embedded a question
 before the clock starts.
@@ -159,12 +159,14 @@ def measured(name: str, folder: Path, groups: dict[str, Sequence[Workspace]]) ->
     return [row | spent for row in rows]
 
 
-def compared(names: Sequence[str], copies: int, groups: dict[str, Sequence[Workspace]]) -> dict[str, Any]:
-    """All recipes over the same notes."""
+def compared(
+    names: Sequence[str], copies: int, every: Sequence[Workspace], groups: dict[str, Sequence[Workspace]]
+) -> dict[str, Any]:
+    """All recipes over the same notes, those of `every` workspace, and the questions of `groups`."""
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
         for copy in range(copies):
-            copied([workspace for chosen in groups.values() for workspace in chosen], folder, copy)
+            copied(every, folder, copy)
         chunks = sum(len(chunk(text, "", ChunkingConfig(), note_date=None)) for _, text in notes(folder))
         rows = []
         for name in names:
@@ -178,13 +180,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folders", nargs="+", type=Path, metavar="DIR")
     parser.add_argument("--held", nargs="+", type=Path, default=[], metavar="DIR", help="what has figures of its own")
+    parser.add_argument("--only-held", action="store_true", help="ask the questions of those alone")
     parser.add_argument("--copies", default="1,16,94", help="how many times the notes are there, with commas between")
     parser.add_argument("--recipe", action="append", choices=RECIPES, help="one of `rivals.py`; may be given again")
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     options = parser.parse_args(arguments)
-    groups = {"held": list(workspaces(options.held)), "the rest": chosen_workspaces(parser, options.folders)}
+    held, rest = list(workspaces(options.held)), chosen_workspaces(parser, options.folders)
+    groups = {"held": held, "the rest": [] if options.only_held else rest}
     groups = {name: chosen for name, chosen in groups.items() if chosen}
-    sizes = [compared(options.recipe or BESIDE, copies, groups) for copies in map(int, options.copies.split(","))]
+    names, numbers = options.recipe or BESIDE, map(int, options.copies.split(","))
+    sizes = [compared(names, copies, [*rest, *held], groups) for copies in numbers]
     if options.json:
         print(json.dumps({**machine(), "sizes": sizes}, indent=1))
         return
