@@ -162,7 +162,7 @@ def sync_rows(scale: Scale, scratch: Path) -> Iterator[Row]:
     yield Row("  embedding them", median(runs, "embedding"), "s")
     run = runs[-1]
     yield Row(f"  chunks of {files}", run["chunks"], "chunks")
-    yield Row("size on disk / (text + float32 vectors)", run["disk"] / (run["text"] + run["vectors"]), "x", 1.6)
+    yield Row("size on disk / (text + float32 vectors)", run["disk"] / (run["text"] + run["vectors"]), "x", 1.3)
     yield from resync_rows(scale, folder, files)
 
 

@@ -41,7 +41,7 @@ QUESTIONS = (
 class Vocabulary:
     """Content words, a frequent one first: those of the notes that ship, then these with English affixes."""
 
-    def __init__(self) -> None:
+    def __init__(self, words: int = CONTENT_WORDS) -> None:
         text = " ".join(path.read_text(encoding="utf-8") for path in sorted(DEMO.rglob("*.md")))
         stems = sorted({word for word in re.findall(r"\b[a-z]{3,7}\b", text.lower()) if word not in FUNCTION_WORDS})
         rng = random.Random(SEED)
@@ -51,7 +51,7 @@ class Vocabulary:
             more = sorted(made.difference(self.content))
             rng.shuffle(more)
             self.content += more
-        del self.content[CONTENT_WORDS:]
+        del self.content[words:]
         self._content_weights = list(accumulate(1 / rank for rank in range(10, len(self.content) + 10)))
         self._function_weights = list(accumulate(1 / rank for rank in range(1, len(FUNCTION_WORDS) + 1)))
 
@@ -76,9 +76,8 @@ class Vocabulary:
         return f"{words[0].capitalize()} {' '.join(words[1:])}."
 
 
-def notes(vocabulary: Vocabulary) -> Iterator[tuple[str, str]]:
-    """Paths and texts of notes of about 3 KB, without end: a title, headings, bullets, a few paragraphs."""
-    number = 0
+def notes(vocabulary: Vocabulary, number: int = 0) -> Iterator[tuple[str, str]]:
+    """Paths and texts of notes of about 3 KB, from one on and without end: a title, headings, bullets, paragraphs."""
     while True:
         rng = random.Random(f"{SEED}-{number}")
         day = FIRST_DAY + datetime.timedelta(days=number // NOTES_PER_DAY)

@@ -45,7 +45,8 @@ CREATE TABLE chunks (
 );
 CREATE INDEX chunks_by_file ON chunks (file_id);
 
--- Vectors are addressed by content and outlive their chunks: cache and index at once. Little-endian float32.
+-- Vectors are addressed by content and outlive their chunks: cache and index at once. Little-endian: int16 for the model
+-- of the chunks, whose vectors are of length 1; float32 for those of documents. The length of the row says which.
 CREATE TABLE IF NOT EXISTS models (id INTEGER PRIMARY KEY, identity TEXT NOT NULL UNIQUE, dims INTEGER);
 CREATE TABLE IF NOT EXISTS vectors (
   id INTEGER PRIMARY KEY,

@@ -301,8 +301,12 @@ class SqliteStore:
         with self._connections.write() as db:
             self._clear(db)
             rows.set_meta(db, replace(meta, building=name))
-            vector_cache.add_model(db, meta.identity, meta.dims)
+            model_id = vector_cache.add_model(db, meta.identity, meta.dims)
             vector_cache.say_dims(db)
+            if dims := _dims(db):
+                from openclaw_memory.store.vectors import halve
+
+                halve(db, model_id, dims)
             erasure.note(db, erase=True)
         return name
 
@@ -442,13 +446,14 @@ class SqliteStore:
         """
         if not keys:
             return
-        from openclaw_memory.store.vectors import checked_matrix
+        from openclaw_memory.store.vectors import checked_matrix, packed
 
         matrix = checked_matrix(vectors, len(keys))
         with self._connections.write() as db:
             model_id = vector_cache.current_model(db)[0] if identity is None else vector_cache.add_model(db, identity)
             vector_cache.hold_to(db, model_id, matrix.shape[1])
-            vector_cache.add_vectors(db, model_id, keys, (row.tobytes() for row in matrix))
+            of_chunks = (vector_cache.model(db) or (None,))[0] == model_id
+            vector_cache.add_vectors(db, model_id, keys, packed(matrix, exactly=not of_chunks))
             if token_codes is not None:
                 token_rows.add(db, model_id, keys, token_codes)
             erasure.note(db, erase=False)

@@ -48,7 +48,7 @@ RETIRE = """
 INSERT INTO last_used (vector_id, turn) SELECT value, ? FROM json_each(?) WHERE true
 ON CONFLICT DO UPDATE SET turn = excluded.turn
 """
-BYTES = "4 * coalesce(dims, 0)"
+BYTES = "2 * coalesce(dims, 0)"  # as vectors of chunks are stored; those of documents take twice as much
 IN_USE = "SELECT DISTINCT vector_id FROM chunks WHERE typeof(vector_id) = 'integer'"
 IN_USE_OF_DOCUMENTS = """
 SELECT vectors.id FROM document_vectors JOIN vectors

@@ -337,6 +337,8 @@ class Store(Protocol):
     def vectors(self, chunk_ids: Sequence[int]) -> Mapping[int, Vector]:
         """Return the vectors of chunks by id, each of shape (dims,); chunks without a vector are left out.
 
+        A store may round vectors of chunks, so that a cosine differs by 1e-5, but not those that came with documents.
+
         Args:
             chunk_ids: The ids.
         """

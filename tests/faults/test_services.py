@@ -12,6 +12,7 @@ import pytest
 from openclaw_memory import Memory, load_embedder
 from openclaw_memory.embeddings.remote.service import RetryPolicy
 from openclaw_memory.store.connection import fetch
+from openclaw_memory.store.vectors import page
 
 # It waits for an answer as long as a busy machine may take, and gives up at once what is wrong.
 PATIENT = RetryPolicy(
@@ -145,4 +146,5 @@ def test_one_bad_answer_among_good_ones_costs_nothing(opened, embedding_server):
 def stored_vectors(memory: Memory) -> list[Any]:
     store: Any = memory._service.store()
     with store._connections.read() as db:
-        return [np.frombuffer(row[0], "<f4") for row in fetch(db, "SELECT embedding FROM vectors ORDER BY id")]
+        rows = fetch(db, "SELECT id, embedding FROM vectors ORDER BY id")
+        return list(page(rows, store.meta().dims or 0)[1])

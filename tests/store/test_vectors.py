@@ -1,6 +1,7 @@
 from contextlib import closing
 from dataclasses import dataclass, replace
 
+import apsw
 import numpy as np
 import pytest
 
@@ -94,6 +95,43 @@ def test_holes_that_edits_leave_in_the_codes_do_not_pile_up(store, build):
         blocks = db.execute("SELECT count(*) FROM chunk_vectors_chunks").fetchall()[0][0]
     assert blocks < 16
     assert len(store.search_vector(build.units(1, dims=8)[0], 3000)) == store.describe().chunks
+
+
+def test_cosines_of_vectors_in_half_the_room_are_those_of_the_vectors(store, path, build):
+    vectors = build.units(300, dims=256)
+    vectors[1] = np.eye(1, 256, 3)
+    build.fill(store, vectors)
+    scores = {hit.chunk_id: hit.score for hit in store.search_vector(vectors[0], 300)}
+    assert [scores[at + 1] for at in range(300)] == pytest.approx((vectors @ vectors[0]).tolist(), abs=2e-5)
+    assert np.array_equal(store.vectors([2])[2], vectors[1])
+    with closing(apsw.Connection(str(path))) as db:
+        assert db.execute("SELECT DISTINCT length(embedding) FROM vectors").fetchall() == [(2 * 256,)]
+
+
+def test_vectors_of_another_model_than_that_of_the_chunks_are_stored_as_they_are(store, path, build):
+    build.fill(store, build.units(1))
+    given = build.units(3, dims=48)
+    store.add_vectors([build.key(number) for number in range(3)], given, "check/documents")
+    with closing(apsw.Connection(str(path))) as db:
+        rows = db.execute("SELECT embedding FROM vectors WHERE length(embedding) = 4 * 48 ORDER BY id").fetchall()
+    assert [np.frombuffer(row, "<f4").tolist() for (row,) in rows] == given.tolist()
+
+
+def test_vectors_gathered_before_a_build_take_half_the_room_once_it_begins(store, path, build):
+    given = build.units(3)
+    store.add_vectors([build.key(number) for number in range(3)], given, build.META.identity)
+    build.fill(store, given)
+    with closing(apsw.Connection(str(path))) as db:
+        assert db.execute("SELECT DISTINCT length(embedding) FROM vectors").fetchall() == [(2 * 32,)]
+    assert store.vectors([3])[3] == pytest.approx(given[2], abs=1e-5)
+
+
+@pytest.mark.parametrize("length", [1e-8, 1e17])
+def test_of_a_vector_that_is_no_unit_vector_the_direction_counts(store, build, length):
+    vectors = build.units(3) * np.float32([[1], [length], [1e-12]])
+    build.fill(store, vectors)
+    assert store.vectors([2])[2] == pytest.approx(build.units(3)[1], abs=1e-5)
+    assert {hit.chunk_id for hit in store.search_vector(build.units(3)[2], 3)} == {1, 2}
 
 
 @pytest.mark.parametrize("bad", [np.full(32, np.nan), np.ones(31), np.ones((1, 32))], ids=["nan", "short", "matrix"])
