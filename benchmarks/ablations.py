@@ -9,6 +9,7 @@ import argparse
 import json
 import sys
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from unittest.mock import patch
@@ -50,8 +51,10 @@ def measured(folders: Sequence[Path]) -> list[dict[str, object]]:
     for name, (settings, zero, constants) in ABLATIONS.items():
         config = replace(MemoryConfig(), search=SearchConfig(**settings))  # type: ignore[arg-type]
         weights = replace(passages.HYBRID, **dict.fromkeys(zero, 0.0))
-        module = candidates if "WITH_NEIGHBOURS" in constants else passages
-        with patch.object(passages, "HYBRID", weights), patch.multiple(module, **constants):
+        with ExitStack() as changed:
+            for constant, value in ({"HYBRID": weights} | constants).items():
+                module = candidates if hasattr(candidates, constant) else passages
+                changed.enter_context(patch.object(module, constant, value))
             rows.append({"name": name} | retrieval.measured(chosen, config, "static")[-1] | {"name": name})
         print(f"{name}: done", file=sys.stderr)
     return [*rows, retrieval.measured(chosen, MemoryConfig(), None)[-1] | {"name": "keywords only"}]

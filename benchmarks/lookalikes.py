@@ -5,7 +5,8 @@
 Each DIR is a workspace with questions, or a folder of some, as for `retrieval.py`; the notes of all of them make one
 workspace. Every further copy of the notes has other names in the place of its people's, other days and numbers, and
 one thing in two exchanged for another of its kind. The questions stay, and so do the lines that answer them. Those of
-the workspaces in `--held` have figures of their own; with `--only-held` no others are asked.
+the workspaces in `--held` have figures of their own; with `--only-held` no others are asked. At
+100,000 chunks some of the others take long: `--questions` asks so many of each workspace, spread over all of its.
 
 The recipes are those of `rivals.py`, each in a process of its own, all with the static model. It has embedded a question
 before the clock starts.
@@ -21,6 +22,7 @@ import statistics
 import sys
 import tempfile
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
@@ -176,18 +178,26 @@ def compared(
     return {"copies": copies, "chunks": chunks, "rows": rows}
 
 
+def spread(chosen: Sequence[Workspace], count: int | None) -> Sequence[Workspace]:
+    """The workspaces with so many of their questions, at equal distances; with all of them for None."""
+    if count is None:
+        return chosen
+    return [replace(one, questions=one.questions[:: max(1, len(one.questions) // count)][:count]) for one in chosen]
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folders", nargs="+", type=Path, metavar="DIR")
     parser.add_argument("--held", nargs="+", type=Path, default=[], metavar="DIR", help="what has figures of its own")
     parser.add_argument("--only-held", action="store_true", help="ask the questions of those alone")
+    parser.add_argument("--questions", type=int, metavar="N", help="of each workspace; else all")
     parser.add_argument("--copies", default="1,16,94", help="how many times the notes are there, with commas between")
     parser.add_argument("--recipe", action="append", choices=RECIPES, help="one of `rivals.py`; may be given again")
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     options = parser.parse_args(arguments)
     held, rest = list(workspaces(options.held)), chosen_workspaces(parser, options.folders)
     groups = {"held": held, "the rest": [] if options.only_held else rest}
-    groups = {name: chosen for name, chosen in groups.items() if chosen}
+    groups = {name: spread(chosen, options.questions) for name, chosen in groups.items() if chosen}
     names, numbers = options.recipe or BESIDE, map(int, options.copies.split(","))
     sizes = [compared(names, copies, [*rest, *held], groups) for copies in numbers]
     if options.json:
