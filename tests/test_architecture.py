@@ -39,7 +39,7 @@ PUBLIC_MODULES = {
 ENVIRONMENT = {"config", "embeddings"}
 FRAMEWORKS = {"langchain", "langchain_core", "langgraph", "llama_index", "mcp"}
 HEAVY = FRAMEWORKS | {
-    "numpy", "apsw", "sqlite_vec", "click", "asyncio", "filelock", "watchdog", "logging", "tenacity", "IPython",
+    "numpy", "apsw", "simsimd", "sqlite_vec", "click", "asyncio", "filelock", "watchdog", "logging", "tenacity", "IPython",
     "matplotlib", "pandas", "tqdm", "sentence_transformers", "openai", "httpx", "torch", "pydantic",
 }  # fmt: skip
 LONGEST_FILE = 800  # lines; a guide: what belongs together stays together

@@ -60,7 +60,8 @@ class SearchConfig:
     `fusion="standardised"` mixes z-scores of the keyword and the vector search, `"weighted"` mixes raw scores. `mmr`
     (lambda, 0..1) and `half_life_days` are off when None.
     From its fourth search on a process keeps up to `memory_mb` of its indexes in memory, which makes searches of large
-    ones several times as fast; an index that does not fit is read from the file, as are all with 0.
+    ones several times as fast; an index that does not fit is read from the file, as are all with 0. The status says
+    which does not.
     """
 
     max_results: int = 6

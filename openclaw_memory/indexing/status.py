@@ -89,7 +89,7 @@ def status(
         )
     words += [f"{path} could not be indexed: {reason}" for path, reason in failed.items()]
     words += [f"the flush of session {key!r} failed: {reason}" for key, reason in (flush or {}).items()]
-    words += filter(None, [workspace.advice(len(scan.files))])
+    words += filter(None, [workspace.advice(len(scan.files)), _too_large(stats, rules.search.memory_mb)])
     meta = wanted or stored
     matches = embedder is not None and (stored is None or stored.identity == embedder.identity)
     without = stats.without_tokens
@@ -141,6 +141,17 @@ def status(
         watcher=watcher,
         bytes=_bytes(scan.files, stats),
         flush=dict(flush or {}),
+    )
+
+
+def _too_large(stats: StoreInfo, memory_mb: int) -> str | None:
+    """Return why searches read the index from its file, where that is for want of memory."""
+    if not memory_mb or stats.memory_bytes <= memory_mb << 20:
+        return None
+    needed = -(-stats.memory_bytes >> 20)
+    return (
+        f"searches read the index from its file, which is slower: it would take up to {needed} MB of memory, and "
+        f"search.memory_mb is {memory_mb}"
     )
 
 

@@ -9,13 +9,14 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import count
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
 import apsw
 import numpy as np
+import simsimd
 
 from openclaw_memory import _forks
 from openclaw_memory.store import changes, fts, rows, vector_cache, vectors
@@ -31,13 +32,13 @@ if TYPE_CHECKING:
 K1, B, LEAST_IDF = 1.2, 0.75, 1e-6  # FTS5's own
 PAGE_ROWS = 4096
 WAIT_SECONDS = 0.5  # for another thread's search, or for what it reads; then the tables are walked
-EXACT_BYTES = 8 << 20  # of exact vectors and, about as much, of chunks that were asked for
-MAX_CHUNKS = 8192
-POSTING_BYTES = 1 << 20  # and BYTES_OF_CHUNK for each chunk
-BYTES_OF_CHUNK = 32  # but for its code: id, length, source and so on
+# What was asked for is kept up to these limits: exact vectors, chunks, and postings, these for each chunk of the index.
+EXACT_BYTES, MAX_CHUNKS, POSTING_BYTES = 8 << 20, 8192, 256
+BYTES_OF_TEXT = 1500  # of a chunk that was asked for, about
+BYTES_OF_CHUNK = 39  # of any chunk but for its code: id, length, source and so on
 
 ADDED = """
-SELECT chunks.id, files.source, sizes.sz, vectors.embedding FROM chunks
+SELECT chunks.id, files.source, sizes.sz, vectors.id, vectors.embedding FROM chunks
 CROSS JOIN files ON files.id = chunks.file_id CROSS JOIN chunk_terms_docsize AS sizes ON sizes.id = chunks.id
 LEFT JOIN vectors ON vectors.id = chunks.vector_id WHERE chunks.id > ? ORDER BY chunks.id LIMIT ?
 """
@@ -47,20 +48,29 @@ PLACES = "SELECT group_concat(doc), group_concat(col = 'terms', '') FROM temp.te
 LATER = "SELECT 1 FROM chunk_terms WHERE chunk_terms MATCH ? AND rowid > ? LIMIT 1"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Posting:
     """The places of the chunks that hold a term, ascending, and how often; a word of the context counts half.
 
-    `last` is the id of the last chunk that was there when it was read.
+    `last` is the id of the last chunk that was there when it was read, `gains` what the term adds to the scores of the
+    chunks in the state of the index that `state` counts.
     """
 
     slots: NDArray[np.int32]
     counts: NDArray[np.float32]
     last: int
+    gains: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
+    state: int = -1
 
     @property
     def size(self) -> int:
-        return self.slots.nbytes + self.counts.nbytes + 200
+        return 16 * len(self.slots) + 400
+
+
+def bytes_needed(chunks: int, dims: int) -> int:
+    """Return how much memory an index of so many chunks may come to take, with some room to grow."""
+    of_chunks = chunks * (dims + BYTES_OF_CHUNK + POSTING_BYTES) * 9 // 8
+    return of_chunks + min(EXACT_BYTES, chunks * 4 * dims) + min(chunks, MAX_CHUNKS) * BYTES_OF_TEXT
 
 
 _RESIDENTS: WeakSet[Resident] = WeakSet()  # of this process
@@ -72,7 +82,7 @@ class Resident:
 
     def __init__(self) -> None:
         self._lock = _forks.lock()
-        self._turn = 0
+        self._turn = self._state = 0
         self._clear()
 
     def _clear(self) -> None:
@@ -85,7 +95,7 @@ class Resident:
         self._norms = np.empty(0, np.float64)
         self._sources = np.empty(0, np.int8)
         self._codes: NDArray[np.int8] | None = None
-        self._coded = np.empty(0, bool)
+        self._vector_ids = np.empty(0, np.int64)  # of each slot, 0 for none
         self._exact: Matrix | None = None
         self._exact_rows = np.empty(0, np.int32)  # of each slot, -1 for none
         self._exact_used = 0
@@ -111,8 +121,9 @@ class Resident:
             self._clear()
 
     def _size(self) -> int:
-        codes = 0 if self._codes is None else self._codes.nbytes
-        return codes + BYTES_OF_CHUNK * len(self._ids) + self._posting_bytes
+        dims = 0 if self._codes is None else self._codes.shape[1]
+        of_chunks = len(self._ids) * (dims + BYTES_OF_CHUNK) + self._posting_bytes
+        return of_chunks + self._exact_used * 4 * dims + len(self._chunks) * BYTES_OF_TEXT
 
     def _follow(self, db: apsw.Connection, max_bytes: int) -> bool:
         written = changes.written(db)
@@ -140,7 +151,7 @@ class Resident:
     def _has_room(self, db: apsw.Connection, dims: int, max_bytes: int) -> bool:
         """Return whether this index fits; others of this process, those used longest ago first, make room for it."""
         ((chunks,),) = fetch(db, "SELECT count(*) FROM chunks")
-        wanted = int(chunks) * (dims + BYTES_OF_CHUNK) * 5 // 4  # some room to grow, and for postings
+        wanted = bytes_needed(int(chunks), dims)
         if wanted > max_bytes:
             return False
         _RESIDENTS.add(self)
@@ -192,10 +203,10 @@ class Resident:
             self._lengths[first:last] = [_length(row[2]) for row in added]
             self._alive[first:last] = True
             self._exact_rows[first:last] = -1
-            coded = np.array([row[3] is not None for row in added], bool)
-            self._coded[first:last] = coded
-            if self._codes is not None and coded.any():
-                _, matrix = vectors.page([(row[0], row[3]) for row in added if row[3] is not None], dims)
+            self._vector_ids[first:last] = [row[3] or 0 for row in added]
+            coded = np.flatnonzero(self._vector_ids[first:last])
+            if self._codes is not None and len(coded):
+                _, matrix = vectors.page([row[3:] for row in added if row[3]], dims)
                 self._codes[first:last][coded] = vectors.codes_of(matrix)
             self.count, self._last = last, added[-1][0]
         self._frequencies = {}
@@ -203,11 +214,12 @@ class Resident:
         self.chunk_count = int(alive.sum())
         mean = float(lengths[alive].sum()) / max(1, self.chunk_count)
         self._norms = K1 * (1 - B + B * lengths / max(mean, 1e-9))
+        self._state += 1
 
     def _grow(self, count: int, dims: int) -> None:
         if count > len(self._ids):
             room = count + max(count // 8, 64)
-            for name in ("_ids", "_alive", "_lengths", "_sources", "_coded", "_exact_rows"):
+            for name in ("_ids", "_alive", "_lengths", "_sources", "_vector_ids", "_exact_rows"):
                 old = getattr(self, name)
                 setattr(self, name, np.resize(old, room) if len(old) else np.empty(room, old.dtype))
             if self._codes is not None:
@@ -228,30 +240,33 @@ class Resident:
         scores = np.zeros(self.count, np.float64)
         for term in terms:
             posting = self._posting(db, term)
-            slots = posting.slots
-            held = int(np.count_nonzero(self._alive[slots]))
-            if held:
-                idf = max(math.log((self.chunk_count - held + 0.5) / (held + 0.5)), 0.0) or LEAST_IDF
-                counts = posting.counts.astype(np.float64)  # as FTS5 computes, to the last bit
-                scores[slots] += idf * (counts * (K1 + 1) / (counts + self._norms[slots]))
-        scores[~self._counted(source)] = 0.0
-        best = _largest(scores, k)
-        best = best[scores[best] > 0]
-        best = best[np.lexsort((best, -scores[best]))[:k]]
+            if posting.state != self._state:
+                posting.gains, posting.state = self._gains(posting), self._state
+            scores[posting.slots] += posting.gains
+        found = np.flatnonzero((scores > 0) & self._counted(source))
+        best = found[_largest(scores[found], k)]
+        best = best[np.argsort(-scores[best], kind="stable")[:k]]
         return list(map(Hit, self._ids[best].tolist(), scores[best].tolist()))
+
+    def _gains(self, posting: Posting) -> NDArray[np.float64]:
+        held = int(np.count_nonzero(self._alive[posting.slots]))
+        idf = max(math.log((self.chunk_count - held + 0.5) / (held + 0.5)), 0.0) or LEAST_IDF
+        counts = posting.counts.astype(np.float64)  # as FTS5 computes, to the last bit
+        gains: NDArray[np.float64] = idf * (counts * (K1 + 1) / (counts + self._norms[posting.slots]))
+        return gains
 
     def _posting(self, db: apsw.Connection, term: str) -> Posting:
         found = self._postings.pop(term, None)
         if found is not None and found.last < self._last:
-            is_old = bool(fetch(db, LATER, (fts.quoted(term), found.last)))
-            self._posting_bytes -= found.size
-            found = None if is_old else Posting(found.slots, found.counts, self._last)
-            self._posting_bytes += 0 if found is None else found.size
+            if fetch(db, LATER, (fts.quoted(term), found.last)):
+                self._posting_bytes -= found.size
+                found = None
+            else:
+                found.last = self._last
         if found is None:
             found = self._read_posting(db, term)
             self._posting_bytes += found.size
-            limit = POSTING_BYTES + self.count * BYTES_OF_CHUNK
-            while self._posting_bytes > limit and self._postings:
+            while self._posting_bytes > self.count * POSTING_BYTES and self._postings:
                 self._posting_bytes -= self._postings.pop(next(iter(self._postings))).size
         self._postings[term] = found
         return found
@@ -286,15 +301,10 @@ class Resident:
 
     def _near(self, query: Vector, k: int, source: Source | None) -> NDArray[np.intp]:
         assert self._codes is not None
-        products = np.empty(self.count, np.float32)
-        # Codes become floats a block at a time, which the caches hold: sooner than numpy multiplies integers.
-        step = max(1, vectors.PRODUCT_SIZE // len(query))
-        block = np.empty((step, len(query)), np.float32)
-        for at in range(0, self.count, step):
-            part = self._codes[at : min(at + step, self.count)]
-            block[: len(part)] = part
-            products[at : at + len(part)] = block[: len(part)] @ query
-        counted = self._counted(source) & self._coded[: self.count]
+        code = vectors.codes_of(query[np.newaxis, :])
+        found = simsimd.cdist(code, self._codes[: self.count], metric="dot", out_dtype="float32")
+        products = np.asarray(found, np.float32)[0]
+        counted = self._counted(source) & (self._vector_ids[: self.count] > 0)
         products[~counted] = -np.inf
         best = _largest(products, k)
         return best[counted[best]]
@@ -302,7 +312,7 @@ class Resident:
     def vectors(self, db: apsw.Connection, ids: Iterable[int]) -> dict[int, Vector]:
         """Return the vector of each of these chunks; chunks without a vector are left out."""
         slots = self._slots(ids)
-        slots = slots[self._coded[slots] & self._alive[slots]]
+        slots = slots[(self._vector_ids[slots] > 0) & self._alive[slots]]
         return dict(zip(self._ids[slots].tolist(), self._vectors(db, slots), strict=True))
 
     def _vectors(self, db: apsw.Connection, slots: NDArray[np.intp]) -> Matrix:
@@ -330,7 +340,7 @@ class Resident:
         return self._exact[self._exact_rows[slots]]
 
     def _read_vectors(self, db: apsw.Connection, slots: NDArray[np.intp], dims: int) -> Matrix:
-        found, matrix = vectors.chosen(db, self._ids[slots].tolist(), dims)
+        found, matrix = vectors.of_ids(db, self._vector_ids[slots].tolist(), dims)
         if len(found) < len(slots):
             raise apsw.CorruptError("a chunk has lost its vector")
         return matrix

@@ -7,6 +7,7 @@ codes do not match the chunks, every vector is scored, page by page.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import groupby
@@ -74,6 +75,9 @@ NEAREST = "SELECT rowid FROM chunk_vectors WHERE code MATCH vec_int8(?) AND k = 
 EMBEDDINGS = """
 SELECT chunks.id, vectors.embedding FROM json_each(?) AS wanted
 CROSS JOIN chunks ON chunks.id = wanted.value CROSS JOIN vectors ON vectors.id = chunks.vector_id
+"""
+OF_IDS = """
+SELECT vectors.id, vectors.embedding FROM json_each(?) AS wanted CROSS JOIN vectors ON vectors.id = wanted.value
 """
 EMBEDDINGS_WITH_SOURCE = """
 SELECT chunks.id, vectors.embedding, files.source FROM json_each(?) AS wanted
@@ -355,6 +359,11 @@ def _candidate_page(db: apsw.Connection, candidates: Sequence[int], dims: int) -
 def chosen(db: apsw.Connection, ids: Iterable[int], dims: int) -> Page:
     """Return those of these chunks that have a vector, by ascending id, and their vectors."""
     return page(fetch(db, EMBEDDINGS, (as_json(ids),)), dims)
+
+
+def of_ids(db: apsw.Connection, ids: Sequence[int], dims: int) -> Page:
+    """Return the vectors of these ids of vectors, in their order; unknown ones are left out."""
+    return page(fetch(db, OF_IDS, (json.dumps(ids),)), dims)
 
 
 def _pages_of(db: apsw.Connection, ids: Iterable[int], source: Source | None) -> Iterator[list[tuple[Any, ...]]]:

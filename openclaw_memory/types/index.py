@@ -171,6 +171,7 @@ class StoreInfo:
         size_bytes: Size on disk, `log_bytes` included.
         log_bytes: Size of the write-ahead log.
         engine: Versions and modes of the engine, by name.
+        memory_bytes: How much memory the store may use to keep of it what makes searches faster; 0 for none.
     """
 
     backend: str
@@ -191,6 +192,7 @@ class StoreInfo:
     engine: Mapping[str, str] = field(default_factory=dict)
     planted: str | None = None
     notices: tuple[str, ...] = ()
+    memory_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)

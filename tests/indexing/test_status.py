@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from openclaw_memory import Memory, MemoryConfig
-from openclaw_memory.config import EmbeddingConfig, FilesConfig
+from openclaw_memory.config import EmbeddingConfig, FilesConfig, SearchConfig
 from openclaw_memory.embeddings import openai
 from openclaw_memory.embeddings.batch import Job, Known, path_of, save
 from openclaw_memory.embeddings.hashing import HashingEmbedder
@@ -288,3 +288,18 @@ def test_a_status_is_json(indexed, embedder):
 
     state = plain(deep(indexed, embedder))
     assert json.loads(json.dumps(state))["bytes"]["notes"] > 0
+
+
+def test_an_index_that_its_share_of_memory_cannot_hold_is_named_and_answers_the_same(notes):
+    sections = (f"## Ship {number}\n\nThe cargo of ship {number} is tea.\n" for number in range(80))
+    (notes / "memory/ships.md").write_text("\n".join(sections), encoding="utf-8")
+    found = {}
+    for memory_mb in (256, 1, 0):
+        config = MemoryConfig(search=SearchConfig(memory_mb=memory_mb))
+        with Memory.open(notes, embedder=HashingEmbedder(4096), config=config) as memory:
+            memory.sync()
+            answers = [list(memory.search(f"the cargo of ship {number}")) for number in range(8)]
+            found[memory_mb] = answers, [notice for notice in memory.status().notices if "memory_mb" in notice]
+    assert found[256][0] == found[1][0] == found[0][0]
+    assert [len(notices) for _, notices in found.values()] == [0, 1, 0]
+    assert "search.memory_mb is 1" in found[1][1][0]

@@ -10,6 +10,7 @@ import pytest
 
 from openclaw_memory.store import SqliteStore, changes, resident, sqlite
 from openclaw_memory.types import CandidateRequest, Chunk, ChunkRow
+from tests.processes import python
 
 WORDS = [f"w{number}" for number in range(30)]
 MEMORY = 64 << 20
@@ -131,23 +132,47 @@ class Writer:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_answers_follow_what_another_store_appends_edits_deletes_and_rebuilds(path, build, seed):
+def test_answers_follow_what_this_store_and_another_append_edit_delete_and_rebuild(path, build, seed):
     rng = random.Random(seed)
     writer = Writer(path, build, rng)
     writer.begin()
-    with closing(SqliteStore.open(path)) as kept:
+    with closing(SqliteStore.open(path)) as kept, closing(writer.store) as other:
         for _ in range(40):
+            writer.store = rng.choice([kept, other])
             writer.step()
             if rng.random() < 0.7:
                 assert_answers_are_those_of_the_tables(kept, rng, 2)
                 assert is_kept(kept)
-    writer.store.close()
+
+
+IN_ANOTHER_PROCESS = """
+import sys
+from openclaw_memory.store import SqliteStore
+from openclaw_memory.types import Chunk, ChunkRow, FileRecord
+
+store = SqliteStore.open(sys.argv[1])
+rows = [ChunkRow(Chunk(line, line, 0, "text"), "all w1 n7", "", None) for line in (1, 2)]
+store.replace_files([(FileRecord("memory/0.md", "memory", "hash", 1, 2, 3, 4), rows)])
+store.remove_files(["memory/50.md"])
+store.close()
+"""
+
+
+def test_answers_follow_what_another_process_writes(filled):
+    rng = random.Random(1)
+    assert_answers_are_those_of_the_tables(filled, rng, 4)
+    with python(IN_ANOTHER_PROCESS, filled.path) as process:
+        assert process.wait() == 0
+    assert filled.candidates(request(("n7",))).chunk_count == 202
+    assert len(filled.candidates(request(("n7",))).hits[0].text) == 2
+    assert_answers_are_those_of_the_tables(filled, rng, 20)
+    assert is_kept(filled)
 
 
 def test_answers_are_the_same_where_little_is_kept_and_much_is_forgotten(path, build, monkeypatch):
     monkeypatch.setattr(resident, "EXACT_BYTES", 30 * 4 * 32)
     monkeypatch.setattr(resident, "MAX_CHUNKS", 10)
-    monkeypatch.setattr(resident, "POSTING_BYTES", 0)
+    monkeypatch.setattr(resident, "POSTING_BYTES", 1)
     monkeypatch.setattr(resident, "PAGE_ROWS", 7)
     writer = Writer(path, build, random.Random(5))
     writer.begin()
@@ -179,16 +204,47 @@ def test_the_first_searches_and_those_without_memory_read_the_file(filled, monke
             assert not is_kept(other)
 
 
-def test_an_index_that_does_not_fit_is_read_from_the_file(filled):
-    assert filled.candidates(request(vector=QUERIES[0], memory=300 * 32)).chunk_count == 300
-    assert not is_kept(filled)
+@pytest.mark.parametrize("source", [None, "memory"])
+def test_an_index_that_does_not_fit_is_read_from_the_file_with_the_same_answers(filled, source):
+    asked = request(vector=QUERIES[0], source=source)
+    needed = filled.describe().memory_bytes
+    for memory, fits in ((0, False), (1, False), (needed - 1, False), (needed, True)):
+        with closing(SqliteStore.open(filled.path)) as other:
+            assert_same(other.candidates(replace(asked, memory_bytes=memory)), filled.candidates(asked))
+            assert is_kept(other) is fits
+
+
+def test_an_index_that_outgrows_its_limit_is_read_from_the_file_until_it_fits_again(filled, build):
+    asked = request(("all", "n7"), QUERIES[0], memory=filled.describe().memory_bytes)
+    found = []
+    for number in range(4):
+        filled.candidates(asked)
+        found.append(is_kept(filled))
+        assert_same(filled.candidates(asked), filled.candidates(replace(asked, memory_bytes=MEMORY)))
+        filled.replace_files([(build.record(f"memory/new-{number}.md"), [build.row(7, "all n7"), build.row(8)])])
+    filled.remove_files([f"memory/new-{number}.md" for number in range(4)])
+    filled.candidates(asked)
+    assert [*found, is_kept(filled)] == [True, False, False, False, True]
+
+
+def test_what_is_kept_takes_no_more_than_was_reckoned(path, build, monkeypatch):
+    monkeypatch.setattr(resident, "MAX_CHUNKS", 100)
+    writer = Writer(path, build, random.Random(2))
+    writer.begin()
+    with closing(writer.store):
+        for step in range(60):
+            writer.add()
+            writer.store.candidates(request(tuple(writer.rng.sample(WORDS, 6)), QUERIES[step % 6]))
+            assert writer.store._kept._resident._size() <= writer.store.describe().memory_bytes
 
 
 def test_of_several_indexes_the_one_used_longest_ago_makes_room(tmp_path, build):
     stores = [SqliteStore.open(tmp_path / str(at) / "index.sqlite") for at in range(3)]
+    memory = 0
     for store in stores:
         build.fill(store, build.units(300))
-        store.candidates(request(memory=70_000))
+        store.candidates(request(memory=memory or store.describe().memory_bytes))
+        memory = memory or store.describe().memory_bytes + store._kept._resident._size() * 3 // 2
     assert [is_kept(store) for store in stores] == [False, True, True]
     for store in stores:
         store.close()
