@@ -16,6 +16,7 @@ import numpy as np
 
 from openclaw_memory.search.lines import Line
 from openclaw_memory.search.prepared import (
+    REACH_OF_MEANING,
     REACH_OF_TERMS,
     REACH_OF_WORDS,
     Lexicon,
@@ -33,10 +34,13 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Floats = NDArray[np.float32]
+    Integers = NDArray[np.int64]
 
 
 # OpenBLAS leaves products of so many multiplications to one thread: others would go on spinning, and cost more.
 ONE_THREAD = 1 << 17
+# Lines are compared in pieces of so many words: one long line among short ones costs little then.
+PIECE = 16
 # A label ("Anna:", "Status:") is taken for one when it heads at least so many of the lines.
 MIN_LABELLED_LINES = 3
 
@@ -105,23 +109,43 @@ class LineVocabulary:
         return places[self.lexicon.stems[self.numbers]]
 
     def best(self, scores: Floats) -> Floats:
-        """Return the largest score of any word in each line, shape (lines, rows of `scores`).
+        """Return the largest score of any word in each line, shape (lines, columns of `scores`), 0 without a word.
 
         Args:
-            scores: Scores by word, shape (rows, words).
+            scores: Scores by word, shape (words, columns).
         """
-        found = np.zeros((len(self.counts), len(scores)), np.float32)
+        found = np.zeros((len(self.counts), scores.shape[1]), np.float32)
         if len(self._filled):
-            found[self._filled] = np.maximum.reduceat(scores[:, self.rows], self._starts, axis=1).T
+            # The largest of all first words of pieces of lines, of all second ones, and so on; then of the pieces.
+            counts = self.counts[self._filled]
+            of_pieces = -(-counts // PIECE)
+            firsts = np.cumsum(of_pieces) - of_pieces
+            lines = np.repeat(np.arange(len(counts)), of_pieces)
+            starts = self._starts[lines] + PIECE * (np.arange(len(lines)) - firsts[lines])
+            words = np.minimum(starts + np.arange(PIECE)[:, None], (self._starts + counts - 1)[lines])
+            pieces = scores.take(self.rows[words], axis=0).max(axis=0)
+            places = firsts + np.minimum(np.arange(of_pieces.max())[:, None], of_pieces - 1)
+            found[self._filled] = pieces.take(places, axis=0).max(axis=0)
+        return found
+
+    def total(self, scores: Floats) -> Floats:
+        """Return the sum of the scores of each line's words, by word; shape (lines,)."""
+        found = np.zeros(len(self.counts), np.float32)
+        if len(self._filled):
+            found[self._filled] = np.add.reduceat(scores[self.rows], self._starts)
         return found
 
     def terms(self, query: Query) -> Floats:
         """Return 1 for each term of the query that a line holds in any form, else 0; shape (lines, stems)."""
-        held = (self.by_stem(query.stems) == np.arange(len(query.stems))[:, None]).astype(np.float32)
+        held = np.zeros((len(self.counts), len(query.stems)), np.float32)
+        stems = self.by_stem(query.stems)[self.rows]
+        known = np.flatnonzero(stems >= 0)
+        held[self.lines[known], stems[known]] = 1
         for at, term in enumerate(query.stems):
             if _is_sign(term):
-                held[at] = [term in self.lexicon.words[number] for number in self.numbers.tolist()]
-        return self.best(held)
+                has_it = np.array([term in self.lexicon.words[number] for number in self.numbers.tolist()], bool)
+                held[self.lines[has_it[self.rows]], at] = 1
+        return held
 
 
 def literal_share(terms: Floats, query: Query) -> float:
@@ -215,18 +239,20 @@ def likeness(
     lexicon = vocabulary.lexicon
     asked, whole = lexicon.numbered(query.words), lexicon.numbered(words(query.text))
     vectors = lexicon.vectors
-    cosines = _products_in_parts(unit(vectors[asked]), vectors.take(vocabulary.numbers, axis=0))
+    both = np.concatenate([vectors[asked], vectors[whole].sum(axis=0, keepdims=True)])
+    cosines = products(vectors, vocabulary.numbers, unit(both))
+    said = vocabulary.total(cosines[:, -1]) / lines.lengths[:, 0]
+    meaning = neighbourhood.blended(said, REACH_OF_MEANING) / lines.lengths[:, 1]
     np.maximum(cosines, 0, out=cosines)
-    cosines /= lexicon.lengths[vocabulary.numbers]
+    cosines /= lexicon.lengths[vocabulary.numbers, None]
     for at, word in enumerate(query.words):
         if any(sign.isdigit() for sign in word):  # numbers are the same or they are not
-            cosines[at] = vocabulary.numbers == asked[at]
-    best = vocabulary.best(cosines)
+            cosines[:, at] = vocabulary.numbers == asked[at]
+    best = vocabulary.best(cosines)[:, :-1]
     for at, word in enumerate(query.words):
         if fold(word) in query.date_words:
             best[:, at] = np.maximum(best[:, at], dated)
     met = _weighted_mean(neighbourhood.strongest(best, REACH_OF_WORDS), query.weights)
-    meaning = _products(unit(vectors[whole].sum(axis=0, keepdims=True)), lines.meanings)[0]
     return Likeness(met, meaning)
 
 
@@ -242,10 +268,14 @@ def _products(few: Floats, many: Floats) -> Floats:
     return products
 
 
-def _products_in_parts(few: Floats, many: Floats) -> Floats:
-    """Return all dot products, shape (few, many), in parts that are too small for BLAS to use several threads."""
+def products(table: Floats, numbers: Integers, few: Floats) -> Floats:
+    """Return the dot products of the rows of these numbers with a few vectors, shape (numbers, few).
+
+    They are taken in parts: of a size that caches hold, and too small for BLAS to use several threads.
+    """
     step = max(1, ONE_THREAD // max(1, few.size))
-    return np.concatenate([few @ many[at : at + step].T for at in range(0, len(many), step)], axis=1)
+    parts = [table.take(numbers[at : at + step], axis=0) @ few.T for at in range(0, len(numbers), step)]
+    return np.concatenate(parts)
 
 
 def date_matches(lines: Sequence[Line], query: Query) -> Floats:

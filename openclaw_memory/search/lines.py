@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from functools import lru_cache
-from itertools import groupby
-from operator import itemgetter
 from typing import NamedTuple
 
 from openclaw_memory.text.terms import fold
@@ -21,8 +19,7 @@ _LABEL = re.compile(r"\s*(?:[-*+]\s+)?(?:\*\*)?([^\W\d_][^\s:*]{0,40})(?:\*\*)?:
 class Line(NamedTuple):
     """A line of a file, or a piece of a very long one.
 
-    `block` changes with the section, and where lines are missing. `context` is that of the line's chunk, and `line_end`
-    the length of what ends the line in its file.
+    `context` is that of the line's chunk, and `line_end` the length of what ends the line in its file.
     """
 
     path: str
@@ -30,7 +27,6 @@ class Line(NamedTuple):
     number: int
     start_char: int
     text: str
-    block: int
     context: str = ""
     line_end: int = 1
 
@@ -55,20 +51,15 @@ class Line(NamedTuple):
 def lines_of(chunks: Sequence[StoredChunk]) -> list[Line]:
     """Return the lines of chunks, each once, by path and position, notes before transcripts."""
     lines: list[Line] = []
-    block, before, end, last = 0, ("", 0), -1, -1
+    path, end = "", -1
     for stored in sorted(chunks, key=lambda stored: (stored.source, stored.path, stored.chunk.start_char)):
         number, start = stored.chunk.start_line, stored.chunk.start_char
-        section = (stored.path, stored.chunk.section)
         for text in stored.chunk.text.split("\n"):
-            if stored.path != before[0] or start >= end:
-                # Between chunks that follow one another there are blank lines at most.
-                if section != before or (start > end + 1 and stored.ordinal != last + 1):
-                    block += 1
+            if stored.path != path or start >= end:
                 own = text.removesuffix("\r")
                 line_end = len(text) - len(own) + 1
-                place = stored.path, stored.source, number, start
-                lines.append(Line(*place, own, block, stored.chunk.context, line_end))
-                before, end, last = section, start + max(len(text), 1), stored.ordinal
+                lines.append(Line(stored.path, stored.source, number, start, own, stored.chunk.context, line_end))
+                path, end = stored.path, start + max(len(text), 1)
             number, start = number + 1, start + len(text) + 1
     return lines
 
@@ -89,21 +80,10 @@ _LIST_MARKER = re.compile(r"\s*(?:[-*+]|\d{1,3}[.)])\s+")
 _MARKS = "\"'“”„*_"
 
 
-def unrepeated(blocks: Sequence[Sequence[Line]]) -> list[Sequence[Line]]:
-    """Return the blocks without transcript lines that repeat a line of a note, whether a list item or with a label.
-
-    What is before and after a removed line are two blocks.
-    """
-    written = {form for lines in blocks if lines[0].source == "memory" for line in lines for form in _forms(line.text)}
-    kept: list[Sequence[Line]] = []
-    for lines in blocks:
-        told = [line.source == "sessions" and _plain(line.said) in written for line in lines]
-        if any(told):
-            parts = groupby(zip(told, lines, strict=True), key=itemgetter(0))
-            kept += [[line for _, line in part] for is_told, part in parts if not is_told]
-        else:
-            kept.append(lines)
-    return kept
+def repeated(lines: Sequence[Line]) -> list[bool]:
+    """Return for each line whether it is one of a transcript that repeats a line of a note, of any form there."""
+    written = {form for line in lines if line.source == "memory" for form in _forms(line.text)}
+    return [line.source == "sessions" and _plain(line.said) in written for line in lines]
 
 
 @lru_cache(maxsize=16384)

@@ -24,13 +24,14 @@ from openclaw_memory.search.line_features import (
     literal_share,
     name_matches,
     pair_matches,
+    products,
     spans_of,
     text_of,
     without_blank_lines,
     word_overlap,
 )
 from openclaw_memory.search.lines import Line, lines_of
-from openclaw_memory.search.prepared import Lexicon, Lines, Neighbourhood
+from openclaw_memory.search.prepared import Lexicon, Lines, Neighbourhood, ranges
 from openclaw_memory.search.query import Query
 from openclaw_memory.search.query_dates import ISO_DAY
 from openclaw_memory.search.ranking import TEXT_SCORE, VECTOR_SCORE, VECTOR_SHARE, share_of
@@ -169,12 +170,13 @@ def _repeats(arrays: Lines, values: Floats, lexicon: Lexicon) -> Floats:
     holds = np.zeros((len(best), len(numbers)), np.float32)
     holds[np.repeat(np.arange(len(best)), arrays.counts[best]), columns] = 1
     digits = holds[:, [lexicon.words[number].isdigit() for number in numbers.tolist()]]
-    both, sizes = np.einsum("ij,kj->ik", holds, holds), holds.sum(axis=1)
-    unlike = np.einsum("ij,kj->ik", digits, 1 - digits)
+    rows, sizes = np.arange(len(best)), holds.sum(axis=1)
+    both, unlike = products(holds, rows, holds), products(digits, rows, 1 - digits)
     same = (both >= SAME_SHARE * (sizes[:, None] + sizes - both)) & (unlike + unlike.T == 0) & (sizes > 0)
+    same &= rows < rows[:, None]
     found = np.zeros(len(values), np.float32)
-    for row, at in enumerate(best.tolist()):
-        found[at] = np.any(same[row, :row] & (found[best[:row]] == 0))
+    for row in np.flatnonzero(same.any(axis=1)).tolist():
+        found[best[row]] = np.any(found[best[same[row]]] == 0)
     return found
 
 
@@ -340,18 +342,17 @@ def _chunk_scores(chunks: Sequence[StoredChunk], lines: Lines, cosines: Mapping[
 
 def _best_by_line(chunks: Sequence[StoredChunk], lines: Lines, scores: Sequence[float]) -> Floats:
     """Return for each line the best score of a chunk that contains it."""
-    files = {line.path: at for line, at in zip(lines.lines, lines.files.tolist(), strict=True)}
     # Files are numbered in the order of the lines: with them as high digits, line numbers ascend in all files.
     base = int(lines.numbers.max()) + 1
     edges = [
-        files.get(stored.path, -1) * base + min(line, base)
+        lines.paths[stored.path] * base + min(line, base)
         for stored in chunks
         for line in (stored.chunk.start_line, stored.chunk.end_line + 1)
     ]
-    places = np.searchsorted(lines.files * base + lines.numbers, edges).tolist()
+    places = np.searchsorted(lines.files * base + lines.numbers, edges)
+    starts, sizes = places[::2], places[1::2] - places[::2]
     best = np.zeros(len(lines.lines), np.float32)
-    for start, end, score in zip(places[::2], places[1::2], scores, strict=True):
-        np.maximum(best[start:end], np.float32(score), out=best[start:end])
+    np.maximum.at(best, ranges(starts, sizes), np.repeat(np.array(scores, np.float32), sizes))
     return best
 
 

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from itertools import chain, repeat
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain, pairwise, repeat
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from openclaw_memory import _forks
-from openclaw_memory.search.lines import Line, asks, label_of, lines_of, unrepeated
+from openclaw_memory.search.lines import Line, asks, label_of, lines_of, repeated
 from openclaw_memory.text.terms import word_stem, words
 from openclaw_memory.types import StoredChunk
 
@@ -34,20 +36,31 @@ NEIGHBOURS = 4
 
 WordVectors = Callable[[Sequence[str]], "Floats"]
 
-# With the vectors of the model that ships, 20,000 words and 20,000 lines.
+# With the vectors of the model that ships, 20,000 words; 40,000 lines of two dozen words each.
 MAX_WORD_BYTES = 24 << 20
 MAX_LINE_BYTES = 32 << 20
+MAX_BLOCKS = 20_000  # of which the lengths are known: 8 MB
 GROWTH = 4096  # words
 LINE_END, NEW = -1, -2  # in place of the number of a word
 BYTES_OF_WORD = 200  # but for its vector: the text, its number in a dictionary
-BYTES_OF_LINE = 600  # but for its vector: the text, which its chunk holds too, and some numbers
+BYTES_OF_LINE = 600  # but for the numbers of its words: the text, which its chunk holds too, and some more numbers
+
+# What tells two chunks apart: the id of one may be that of another chunk in another index.
+_KEY = attrgetter(
+    "source", "path", "chunk.start_char", "chunk.start_line", "chunk.section", "chunk.context", "chunk.text"
+)
+_START = attrgetter("start_char")
+_PLACE = attrgetter("source", "path", "chunk.start_char")
 
 
 class Neighbourhood:
     """The distances between neighbouring lines, by the offsets of their middles and the numbers of their blocks."""
 
     def __init__(self, middles: Floats, blocks: NDArray[np.integer]) -> None:
-        self.middles, self.blocks = middles, blocks
+        self._distances = [
+            (step, np.where(blocks[step:] == blocks[:-step], middles[step:] - middles[:-step], np.float32(np.inf)))
+            for step in range(1, min(NEIGHBOURS, len(middles) - 1) + 1)
+        ]
 
     def steps(self, reach: tuple[float, float]) -> list[tuple[int, Floats, Floats]]:
         """Return for each step 1..NEIGHBOURS the step, and the shares that lines pass on to the lines below and above.
@@ -55,27 +68,23 @@ class Neighbourhood:
         Args:
             reach: The distances in characters, forward and back, over which a share fades to 1/e.
         """
-        found = []
-        for step in range(1, min(NEIGHBOURS, len(self.middles) - 1) + 1):
-            same = self.blocks[step:] == self.blocks[:-step]
-            distance = np.where(same, self.middles[step:] - self.middles[:-step], np.inf)
-            found.append((step, np.exp(-distance / reach[0]), np.exp(-distance / reach[1])))
-        return found
+        return [(step, np.exp(-far / reach[0]), np.exp(-far / reach[1])) for step, far in self._distances]
 
     def strongest(self, values: Floats, reach: tuple[float, float]) -> Floats:
         """Return each value, or the faded value of a neighbour if that is larger; shape (lines, columns)."""
-        best = values.copy()
+        best = values.T.copy()  # so that what is passed on lies side by side in memory
+        own = best.copy()
         for step, below, above in self.steps(reach):
-            np.maximum(best[step:], values[:-step] * below[:, None], out=best[step:])
-            np.maximum(best[:-step], values[step:] * above[:, None], out=best[:-step])
-        return best
+            np.maximum(best[:, step:], own[:, :-step] * below, out=best[:, step:])
+            np.maximum(best[:, :-step], own[:, step:] * above, out=best[:, :-step])
+        return best.T
 
     def blended(self, vectors: Floats, reach: tuple[float, float]) -> Floats:
-        """Return each vector plus the faded vectors of its neighbours."""
+        """Return each number or vector plus the faded ones of its neighbours."""
         total = vectors.copy()
         for step, below, above in self.steps(reach):
-            total[step:] += vectors[:-step] * below[:, None]
-            total[:-step] += vectors[step:] * above[:, None]
+            total[step:] += (vectors[:-step].T * below).T
+            total[:-step] += (vectors[step:].T * above).T
         return total
 
 
@@ -85,18 +94,23 @@ class Lines:
 
     Attributes:
         lines: The lines.
-        blocks: Ascending numbers of the blocks that they are in.
-        files: Ascending numbers of their files.
+        paths: The numbers of their files by path, ascending.
+        ids: Numbers that are each given once, to a line of a chunk.
+        blocks: Numbers of the blocks that they are in, from 0.
+        files: Numbers of their files.
         numbers: Their numbers in these files.
         middles: The offsets of their middles in the file, in characters.
         labels: The numbers of their labels, 0 for none.
         questions: 1 for a question, else 0.
         counts: How many words they have.
         words: The numbers of these words, line by line, shape (sum of `counts`,).
-        meanings: The unit vectors of what the lines and their neighbours say, shape (lines, dims).
+        lengths: The lengths of the sum of the vectors of these words, and of what a line of length 1 and its neighbours
+            say together, shape (lines, 2).
     """
 
     lines: Sequence[Line]
+    paths: Mapping[str, int]
+    ids: Integers
     blocks: Integers
     files: Integers
     numbers: Integers
@@ -105,7 +119,49 @@ class Lines:
     questions: Floats
     counts: Integers
     words: Integers
-    meanings: Floats
+    lengths: Floats
+
+    def those(self, at: NDArray[np.intp]) -> Lines:
+        """Return the lines of these indices, which ascend, without `lengths`."""
+        ends = np.cumsum(self.counts)[at]
+        return Lines(
+            [self.lines[one] for one in at.tolist()],
+            self.paths,
+            self.ids[at],
+            self.blocks[at],
+            self.files[at],
+            self.numbers[at],
+            self.middles[at],
+            self.labels[at],
+            self.questions[at],
+            self.counts[at],
+            self.words[ranges(ends - self.counts[at], self.counts[at])],
+            np.empty((0, 2), np.float32),
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Part:
+    """The lines of a chunk, or the last of them.
+
+    `facts` has a row for each: its id, its number, its offset and its length, its label, whether it asks, how many
+    words it has, and how many of the chunk are before them. `first` and `last` are the offsets of the chunk's first
+    line and of its last, `end` is where it ends, or 1 more if the last is blank.
+    """
+
+    lines: Sequence[Line]
+    facts: Integers
+    words: Integers
+    section: tuple[str, int]
+    first: int
+    last: int
+    end: int
+
+    def after(self, char: int) -> _Part:
+        """Return the lines that begin at an offset or after it."""
+        at = bisect_left(self.lines, char, key=_START)
+        words = self.words[self.facts.item(at, -1) :]
+        return _Part(self.lines[at:], self.facts[at:], words, self.section, self.first, self.last, self.end)
 
 
 class Lexicon:
@@ -128,8 +184,10 @@ class Lexicon:
         self.vectors: Floats = np.empty((0, 0), np.float32)
         self.lengths: Floats = np.empty(0, np.float32)
         self._numbers: dict[str, int] = {"\n": LINE_END}
-        self._blocks: dict[tuple[object, ...], Lines] = {}
+        self._parts: dict[tuple[object, ...], _Part] = {}
         self._line_bytes = 0
+        self._next_id = 0
+        self._lengths: dict[bytes, Floats] = {}  # of each block, by the ids of its lines
         self._lock = _forks.lock()
 
     def fresh(self) -> Lexicon:
@@ -144,64 +202,66 @@ class Lexicon:
 
     def lines(self, chunks: Iterable[StoredChunk]) -> Lines:
         """Return the lines of chunks, each once, notes before transcripts, without what transcripts repeat of notes."""
-        runs = list(_runs(chunks))
-        keys = [tuple(map(_key, run)) for run in runs]
+        ordered = sorted(chunks, key=_PLACE)
         with self._lock:
-            found = {key: block for key in keys if (block := self._blocks.get(key)) is not None}
-            missing = [(key, lines_of(run)) for key, run in zip(keys, runs, strict=True) if key not in found]
-            for (key, _), block in zip(missing, self._prepared([lines for _, lines in missing]), strict=True):
-                found[key] = block
-                self._keep(key, block)
-            blocks = [found[key] for key in keys]
-            if len({block.lines[0].source for block in blocks}) > 1:
-                blocks = self._unrepeated(blocks)
-        return _joined(blocks)
+            found = _joined(ordered, self._parts_of(ordered))
+            if found.lines[0].source != found.lines[-1].source:
+                found = _unrepeated(found)
+            return replace(found, lengths=self._lengths_of(found))
 
-    def _unrepeated(self, blocks: Sequence[Lines]) -> list[Lines]:
-        known = {id(block.lines): block for block in blocks}
-        left = unrepeated([block.lines for block in blocks])
-        parts = [lines for lines in left if id(lines) not in known]
-        known.update(zip(map(id, parts), self._prepared(parts), strict=True))
-        return [known[id(lines)] for lines in left]
+    def _parts_of(self, chunks: Sequence[StoredChunk]) -> list[_Part]:
+        keys = list(map(_KEY, chunks))
+        found = {key: part for key in keys if (part := self._parts.get(key)) is not None}
+        missing = {key: stored for key, stored in zip(keys, chunks, strict=True) if key not in found}
+        for key, part in zip(missing, self._prepared(list(missing.values())), strict=True):
+            self._parts[key] = found[key] = part
+            self._line_bytes += _bytes_of(part)
+        while self._line_bytes > MAX_LINE_BYTES and len(self._parts) > 1:
+            self._line_bytes -= _bytes_of(self._parts.pop(next(iter(self._parts))))
+        return [found[key] for key in keys]
 
-    def _keep(self, key: tuple[object, ...], block: Lines) -> None:
-        self._blocks[key] = block
-        self._line_bytes += _bytes_of(block)
-        while self._line_bytes > MAX_LINE_BYTES and len(self._blocks) > 1:
-            self._line_bytes -= _bytes_of(self._blocks.pop(next(iter(self._blocks))))
-
-    def _prepared(self, blocks: Sequence[Sequence[Line]]) -> list[Lines]:
-        """Return the lines of each block: all of them at once, which takes a fraction of the time."""
-        lines = list(chain.from_iterable(blocks))
+    def _prepared(self, chunks: Sequence[StoredChunk]) -> list[_Part]:
+        """Return the lines of each chunk: all of them at once, which takes a fraction of the time."""
+        of_chunks = [lines_of([stored]) for stored in chunks]
+        lines = list(chain.from_iterable(of_chunks))
         if not lines:
             return []
         numbers = self._numbered(_tokens([line.said for line in lines]))
         ends = np.flatnonzero(numbers == LINE_END)
         numbers, counts = numbers[numbers != LINE_END], np.diff(ends, prepend=-1) - 1
-        labels = self.label_numbers
-        middles = np.array([line.start_char + len(line.text) / 2 for line in lines], np.float32)
-        sizes = [len(block) for block in blocks]
-        of_blocks = np.repeat(np.arange(len(blocks)), sizes)
-        sums = _sums(self.vectors, numbers, counts)
-        meanings = unit(Neighbourhood(middles, of_blocks).blended(unit(sums), REACH_OF_MEANING))
-        whole = Lines(
-            lines=lines,
-            blocks=of_blocks,
-            files=of_blocks,
-            numbers=np.array([line.number for line in lines], np.int64),
-            middles=middles,
-            labels=np.array([labels.setdefault(label_of(line.said), len(labels)) for line in lines], np.int64),
-            questions=np.array([asks(line.said) for line in lines], np.float32),
-            counts=counts,
-            words=numbers,
-            meanings=meanings,
-        )
-        last = np.cumsum(sizes).tolist()
-        of_words = np.concatenate([[0], np.cumsum(counts)]).tolist()
-        return [
-            _part(whole, block, slice(end - len(block), end), slice(of_words[end - len(block)], of_words[end]))
-            for block, end in zip(blocks, last, strict=True)
-        ]
+        rows = [(line.number, line.start_char, len(line.text), self._label(line), asks(line.said)) for line in lines]
+        ids = np.arange(self._next_id, self._next_id + len(lines))
+        self._next_id += len(lines)
+        sizes = [len(own) for own in of_chunks]
+        last = np.cumsum(sizes)[:-1]
+        words_before = np.cumsum(counts) - counts
+        of_words = np.split(numbers, words_before[last])
+        in_chunk = words_before - np.repeat(words_before[[0, *last]], sizes)
+        facts = np.column_stack([ids, np.array(rows, np.int64), counts, in_chunk])
+        return list(map(_part, chunks, of_chunks, np.split(facts, last), of_words))
+
+    def _label(self, line: Line) -> int:
+        return self.label_numbers.setdefault(label_of(line.said), len(self.label_numbers))
+
+    def _lengths_of(self, found: Lines) -> Floats:
+        """Return `Lines.lengths`, which are worked out once for the lines of a block."""
+        starts = np.flatnonzero(np.diff(found.blocks, prepend=-1)).tolist()
+        keys = [found.ids[start:end].tobytes() for start, end in pairwise([*starts, len(found.ids)])]
+        known = {key: lengths for key in keys if (lengths := self._lengths.get(key)) is not None}
+        if len(known) < len(keys):
+            is_new = np.array([key not in known for key in keys])
+            new = found.those(np.flatnonzero(is_new[found.blocks]))
+            sums = _sums(self.vectors, new.words, new.counts)
+            own = lengths_of(sums)
+            blended = Neighbourhood(new.middles, new.blocks).blended(sums / own[:, None], REACH_OF_MEANING)
+            both = np.stack([own, lengths_of(blended)], axis=1)
+            sizes = np.bincount(found.blocks)[is_new]
+            new_keys = [key for key in keys if key not in known]
+            known |= zip(new_keys, np.split(both, np.cumsum(sizes)[:-1]), strict=True)
+            self._lengths |= known
+            while len(self._lengths) > MAX_BLOCKS:
+                del self._lengths[next(iter(self._lengths))]
+        return np.concatenate([known[key] for key in keys])
 
     def _numbered(self, some: Sequence[str]) -> Integers:
         found = np.fromiter(map(self._numbers.get, some, repeat(NEW)), np.int64, len(some))
@@ -222,6 +282,13 @@ class Lexicon:
         self._numbers.update(zip(new, range(first, last), strict=True))
 
 
+def ranges(starts: NDArray[np.integer], sizes: NDArray[np.integer]) -> Integers:
+    """Return the numbers from each start on, as many as its size, one after the other."""
+    before = np.cumsum(sizes) - sizes
+    found: Integers = np.repeat(starts - before, sizes) + np.arange(int(sizes.sum()))
+    return found
+
+
 def unit(rows: Floats) -> Floats:
     """Return rows of length 1."""
     return rows / lengths_of(rows)[:, None]
@@ -234,32 +301,6 @@ def lengths_of(rows: Floats) -> Floats:
     return lengths
 
 
-def _runs(chunks: Iterable[StoredChunk]) -> Iterator[list[StoredChunk]]:
-    """Yield the chunks whose lines make one block, as `lines_of` says; notes before transcripts."""
-    run: list[StoredChunk] = []
-    section, end, last = ("", 0), -1, -1
-    for stored in sorted(chunks, key=lambda stored: (stored.source, stored.path, stored.chunk.start_char)):
-        chunk = stored.chunk
-        size = len(chunk.text) - chunk.text.rfind("\n") - 1
-        last_line = chunk.start_char + len(chunk.text) - size
-        is_same_file = stored.path == section[0]
-        if not is_same_file or last_line >= end:  # else it has no line of its own
-            is_apart = chunk.start_char > end + 1 and stored.ordinal != last + 1
-            if run and (is_apart or (stored.path, chunk.section) != section):
-                yield run
-                run = []
-            section, end, last = (stored.path, chunk.section), last_line + max(size, 1), stored.ordinal
-            run.append(stored)
-    if run:
-        yield run
-
-
-def _key(stored: StoredChunk) -> tuple[object, ...]:
-    """Return what the lines of a chunk are made of: its id may be that of another chunk in another index."""
-    chunk = stored.chunk
-    return stored.source, stored.path, chunk.start_line, chunk.start_char, chunk.context, chunk.text
-
-
 def _tokens(texts: Sequence[str]) -> list[str]:
     """Return the words of each text, and a line end after them."""
     whole = "\n".join(texts)
@@ -268,42 +309,57 @@ def _tokens(texts: Sequence[str]) -> list[str]:
     return [token for text in texts for token in (*words(text), "\n")]
 
 
-def _bytes_of(block: Lines) -> int:
-    return BYTES_OF_LINE * len(block.lines) + block.meanings.nbytes
+def _bytes_of(part: _Part) -> int:
+    return BYTES_OF_LINE * len(part.lines) + part.words.nbytes
 
 
-def _part(whole: Lines, lines: Sequence[Line], part: slice, of_words: slice) -> Lines:
-    return Lines(
-        lines,
-        whole.blocks[part],
-        whole.files[part],
-        whole.numbers[part],
-        whole.middles[part],
-        whole.labels[part],
-        whole.questions[part],
-        whole.counts[part],
-        whole.words[of_words],
-        whole.meanings[part],
-    )
+def _part(stored: StoredChunk, lines: Sequence[Line], facts: Integers, words: Integers) -> _Part:
+    section, first, last = (stored.path, stored.chunk.section), lines[0].start_char, lines[-1].start_char
+    end = stored.chunk.start_char + len(stored.chunk.text)
+    return _Part(lines, facts, words, section, first, last, max(end, last + 1))
 
 
-def _joined(blocks: Sequence[Lines]) -> Lines:
-    """Return blocks, in their order, as one."""
-    sizes = [len(block.lines) for block in blocks]
+def _joined(chunks: Sequence[StoredChunk], parts: Sequence[_Part]) -> Lines:
+    """Return the lines of chunks, in the order of their places, each once; `parts` are those of each chunk."""
+    kept: list[_Part] = []
+    blocks: list[int] = []
+    block, before, end, ordinal = -1, ("", 0), -1, -1
+    for stored, part in zip(chunks, parts, strict=True):
+        if part.section[0] != before[0]:
+            end = -1
+        if part.last >= end:  # else it has no line of its own
+            # Between chunks that follow one another there are blank lines at most.
+            block += part.section != before or (part.first > end + 1 and stored.ordinal != ordinal + 1)
+            kept.append(part if part.first >= end else part.after(end))
+            blocks.append(block)
+            before, end, ordinal = part.section, part.end, stored.ordinal
+    sizes = [len(part.facts) for part in kept]
     paths: dict[str, int] = {}
-    files = [paths.setdefault(block.lines[0].path, len(paths)) for block in blocks]
+    files = [paths.setdefault(part.section[0], len(paths)) for part in kept]
+    facts = np.concatenate([part.facts for part in kept])
+    ids, numbers, starts, lengths, labels, questions, counts, _ = facts.T.copy()
     return Lines(
-        list(chain.from_iterable(block.lines for block in blocks)),
-        np.repeat(np.arange(len(blocks)), sizes),
-        np.repeat(files, sizes),
-        np.concatenate([block.numbers for block in blocks]),
-        np.concatenate([block.middles for block in blocks]),
-        np.concatenate([block.labels for block in blocks]),
-        np.concatenate([block.questions for block in blocks]),
-        np.concatenate([block.counts for block in blocks]),
-        np.concatenate([block.words for block in blocks]),
-        np.concatenate([block.meanings for block in blocks]),
+        lines=list(chain.from_iterable(part.lines for part in kept)),
+        paths=paths,
+        ids=ids,
+        blocks=np.repeat(blocks, sizes),
+        files=np.repeat(files, sizes),
+        numbers=numbers,
+        middles=(starts + lengths / 2).astype(np.float32),
+        labels=labels,
+        questions=questions.astype(np.float32),
+        counts=counts,
+        words=np.concatenate([part.words for part in kept]),
+        lengths=np.empty((0, 2), np.float32),
     )
+
+
+def _unrepeated(lines: Lines) -> Lines:
+    """Return lines without those of transcripts that repeat a note; what is before and after one are two blocks."""
+    own = np.flatnonzero(~np.array(repeated(lines.lines)))
+    found = lines.those(own)
+    steps = (np.diff(found.blocks) > 0) | (np.diff(own) > 1)
+    return replace(found, blocks=np.cumsum([0, *steps.tolist()]))
 
 
 def _grown(rows: _Rows, first: int, more: _Rows) -> _Rows:

@@ -13,18 +13,17 @@ from openclaw_memory.types import Chunk, StoredChunk
 from openclaw_memory.types.files import LEFT_OUT
 
 
-def lines(*texts, path="a.md", source="memory", context="", blocks=None, numbers=None):
+def lines(*texts, path="a.md", source="memory", context="", numbers=None):
     made, start = [], 0
     for at, text in enumerate(texts):
-        block, number = blocks[at] if blocks else 0, numbers[at] if numbers else at + 1
-        made.append(Line(path, source, number, start, text, block, context))
+        made.append(Line(path, source, numbers[at] if numbers else at + 1, start, text, context))
         start += len(text) + 1
     return made
 
 
-def passages(made, values, max_chars=700, count=6):
-    blocks = np.array([line.block for line in made], np.int64)
-    return best_passages(made, blocks, np.array(values, np.float32), max_chars, count)
+def passages(made, values, max_chars=700, count=6, blocks=None):
+    of_lines = np.array(blocks or [0] * len(made), np.int64)
+    return best_passages(made, of_lines, np.array(values, np.float32), max_chars, count)
 
 
 def picked(found):
@@ -75,8 +74,8 @@ def test_lines_that_are_worth_much_less_or_far_away_are_left_out():
 
 
 def test_a_heading_brings_what_is_below_it():
-    made = lines("before", "## Restart", "stop it", "start it", "other", blocks=[0, 1, 1, 1, 2])
-    assert picked(passages(made, [0, 20, 0, 0, 0], count=1)) == [(1, 2, 3)]
+    made = lines("before", "## Restart", "stop it", "start it", "other")
+    assert picked(passages(made, [0, 20, 0, 0, 0], count=1, blocks=[0, 1, 1, 1, 2])) == [(1, 2, 3)]
 
 
 def test_a_passage_holds_lines_of_one_file_and_of_one_day_of_a_transcript():
@@ -110,8 +109,8 @@ def test_a_line_that_is_longer_than_a_snippet_is_a_passage_of_its_own():
 )
 def test_passages_share_no_line_fit_and_come_best_first(rows, max_chars, count):
     blocks = np.cumsum([step for _, step, _ in rows]).tolist()
-    made = lines(*(text for text, _, _ in rows), blocks=blocks)
-    found = passages(made, [value for _, _, value in rows], max_chars, count)
+    made = lines(*(text for text, _, _ in rows))
+    found = passages(made, [value for _, _, value in rows], max_chars, count, blocks)
     assert len(found) <= count
     taken = [at for passage in found for at in passage.picked]
     assert len(taken) == len(set(taken))

@@ -67,13 +67,17 @@ def named(text, *texts):
 # --- lines
 def test_lines_that_two_chunks_hold_are_there_once():
     overlapping = [chunk(1, "a.md", 1, 0, "one\ntwo\nthree"), chunk(2, "a.md", 3, 8, "three\nfour")]
-    found = lines_of(overlapping)
-    assert [(line.number, line.text) for line in found] == [(1, "one"), (2, "two"), (3, "three"), (4, "four")]
-    assert len({line.block for line in found}) == 1
+    expected = [(1, "one"), (2, "two"), (3, "three"), (4, "four")]
+    assert [(line.number, line.text) for line in lines_of(overlapping)] == expected
+    found = Lexicon().lines(overlapping)
+    assert [(line.number, line.text) for line in found.lines] == expected
+    assert found.counts.tolist() == [1, 1, 1, 1]
+    assert found.words.tolist() == [0, 1, 2, 3]
+    assert set(found.blocks.tolist()) == {0}
 
 
 def test_a_gap_a_heading_and_another_file_begin_a_block():
-    found = lines_of(
+    found = Lexicon().lines(
         [
             chunk(3, "b.md", 1, 0, "other file"),
             chunk(2, "a.md", 9, 100, "after a gap"),
@@ -81,11 +85,9 @@ def test_a_gap_a_heading_and_another_file_begin_a_block():
             chunk(4, "a.md", 2, 4, "# Heading\ntwo", section=2),
         ]
     )
-    assert [line.text for line in found] == ["one", "# Heading", "two", "after a gap", "other file"]
-    blocks = [line.block for line in found]
-    assert blocks[1] == blocks[2]
-    assert len(set(blocks)) == 4
-    assert blocks == sorted(blocks)
+    assert [line.text for line in found.lines] == ["one", "# Heading", "two", "after a gap", "other file"]
+    assert found.blocks.tolist() == [0, 1, 1, 2, 3]
+    assert found.files.tolist() == [0, 0, 0, 0, 1]
 
 
 def test_pieces_of_one_long_line_share_its_number():
@@ -94,14 +96,14 @@ def test_pieces_of_one_long_line_share_its_number():
 
 
 def test_a_comment_in_code_begins_no_block():
-    found = lines_of([chunk(1, "a.md", 1, 0, "```bash\n# step one\nls\n```", section=1)])
-    assert len({line.block for line in found}) == 1
+    found = Lexicon().lines([chunk(1, "a.md", 1, 0, "```bash\n# step one\nls\n```", section=1)])
+    assert set(found.blocks.tolist()) == {0}
 
 
 def test_chunks_that_follow_one_another_in_a_section_are_one_block_and_keep_their_blank_lines():
-    found = lines_of([chunk(1, "a.md", 1, 0, "one", section=1), chunk(2, "a.md", 4, 6, "two", section=1)])
-    assert len({line.block for line in found}) == 1
-    assert text_of(found) == "one\n\n\ntwo"
+    found = Lexicon().lines([chunk(1, "a.md", 1, 0, "one", section=1), chunk(2, "a.md", 4, 6, "two", section=1)])
+    assert found.blocks.tolist() == [0, 0]
+    assert text_of(found.lines) == "one\n\n\ntwo"
 
 
 def test_carriage_returns_are_no_part_of_a_line():

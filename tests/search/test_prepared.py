@@ -36,7 +36,7 @@ def following(*texts, path="memory/a.md"):
 
 def shown(lines, lexicon):
     words = [lexicon.words[number] for number in lines.words.tolist()]
-    return list(lines.lines), lines.blocks.tolist(), lines.files.tolist(), words, lines.meanings.tolist()
+    return list(lines.lines), lines.blocks.tolist(), lines.files.tolist(), words, lines.lengths.tolist()
 
 
 def test_chunks_that_follow_one_another_lend_to_each_other_in_any_company():
@@ -49,7 +49,7 @@ def test_chunks_that_follow_one_another_lend_to_each_other_in_any_company():
     one, _, three, _ = chunks
     assert lexicon.lines([one, three]).blocks.tolist() == [0, 1]
     assert lexicon.lines(chunks).blocks.tolist() == [0, 0, 0, 0, 1]
-    assert lexicon.lines(chunks).meanings[0].tolist() != lexicon.lines([one]).meanings[0].tolist()
+    assert lexicon.lines(chunks).lengths[0].tolist() != lexicon.lines([one]).lengths[0].tolist()
 
 
 def test_a_chunk_of_the_same_id_and_place_with_another_text_is_another_one():
@@ -73,7 +73,7 @@ def test_lines_beyond_the_limit_are_forgotten_and_worked_out_again(monkeypatch):
     lexicon = Lexicon(word_vectors)
     chunks = [stored(0, f"number {at}\nof ten", f"memory/{at}.md") for at in range(10)]
     first = shown(lexicon.lines(chunks), lexicon)
-    assert len(lexicon._blocks) == 1
+    assert len(lexicon._parts) == 1
     assert shown(lexicon.lines(chunks), lexicon) == first
 
 

@@ -1,25 +1,25 @@
-"""What transcripts and notes both say, and the gap that it leaves."""
+"""What transcripts and notes both say."""
 
 import pytest
 
-from openclaw_memory.search.line_features import text_of
-from openclaw_memory.search.lines import Line, unrepeated
+from openclaw_memory.search.lines import Line, repeated
 
 
 def note(text, number=1):
-    return Line("memory/a.md", "memory", number, 0, text, 0)
+    return Line("memory/a.md", "memory", number, 0, text)
 
 
 def talk(*texts):
     start, lines = 0, []
     for number, text in enumerate(texts, 1):
-        lines.append(Line("sessions/a.jsonl", "sessions", number, start, text, 1))
+        lines.append(Line("sessions/a.jsonl", "sessions", number, start, text))
         start += len(text) + 1
     return lines
 
 
 def left(written, said):
-    return [line.text for block in unrepeated([[note(written)], talk(said)])[1:] for line in block]
+    lines = [note(written), *talk(said)]
+    return [line.text for line, is_told in zip(lines[1:], repeated(lines)[1:], strict=True) if not is_told]
 
 
 SAID = "User: The spare key is with Mrs. Groen."
@@ -58,17 +58,9 @@ def test_a_dash_in_the_middle_of_a_line_begins_no_list():
 
 
 def test_two_notes_and_two_transcripts_may_say_the_same():
-    blocks = [[note("the boiler", 1), note("the boiler", 2)]]
-    assert unrepeated(blocks) == blocks
-    talks = [talk("User: the boiler", "Assistant: the boiler")]
-    assert unrepeated(talks) == talks
+    assert not any(repeated([note("the boiler", 1), note("the boiler", 2)]))
+    assert not any(repeated(talk("User: the boiler", "Assistant: the boiler")))
 
 
 def test_blank_lines_are_no_repetition():
-    blank = talk("User: a", "", "Assistant: b")
-    assert unrepeated([[note("")], blank]) == [[note("")], blank]
-
-
-def test_lines_around_one_that_is_left_out_do_not_follow_one_another():
-    blocks = unrepeated([[note("b")], talk("User: a", "Assistant: b", "User: c", "Assistant: d")])
-    assert [text_of(block) for block in blocks] == ["b", "User: a", "User: c\nAssistant: d"]
+    assert not any(repeated([note(""), *talk("User: a", "", "Assistant: b")]))
