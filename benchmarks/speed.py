@@ -37,6 +37,8 @@ from openclaw_memory.types import Embedder, Store
 
 ROOT = Path(__file__).parent.parent
 SEARCHED = ("ours", "LangChain: FAISS + BM25", "txtai: hybrid")  # of `rivals.py`
+COMMAND = ["-m", "openclaw_memory"]
+SEARCH_BAR = 150  # ms: a command that answers before one has looked up
 WARM_UP = 60  # other questions, asked before the clock runs: a process at work has met most words
 
 
@@ -45,7 +47,7 @@ class Scale:
     """How much is measured. `warm` are (chunks, bar in ms)."""
 
     files: int
-    cli_chunks: int
+    commands: int
     warm: tuple[tuple[int, float], ...]
     processes: int
     repeats: int
@@ -55,8 +57,8 @@ class Scale:
     rival_chunks: tuple[int, ...]
 
 
-FULL = Scale(2000, 10_000, ((1_000, 6), (10_000, 12), (100_000, 80)), 11, 9, 60, 9, 200, (2_200, 17_600, 101_000))
-QUICK = Scale(200, 1_000, ((1_000, 6),), 7, 5, 30, 9, 50, (1_000,))
+FULL = Scale(2000, 15, ((1_000, 6), (10_000, 12), (100_000, 80)), 11, 9, 60, 9, 200, (2_200, 17_600, 101_000))
+QUICK = Scale(200, 5, ((1_000, 6),), 7, 5, 30, 9, 50, (1_000,))
 
 
 @dataclass(frozen=True)
@@ -140,15 +142,28 @@ def import_rows(scale: Scale, scratch: Path) -> Iterator[Row]:
 
 
 def command_rows(scale: Scale, scratch: Path) -> Iterator[Row]:
-    folder = write_chunks(scratch / "command", scale.cli_chunks)
+    """Commands in fresh processes, from start to end, in turns with what no command of a search can do without."""
+    folder = write_files(scratch / "command", scale.files)
     with Memory.open(folder) as memory:
         memory.sync()
-    command = ["-m", "openclaw_memory", "search", "--workspace", str(folder)]
-    process_milliseconds([*command, "When did Anna call?"], scratch)
-    times = [process_milliseconds([*command, question], scratch) for question in questions(scale.processes)]
-    yield Row(
-        f"openclaw-memory search, a fresh process, {scale.cli_chunks:,} chunks", statistics.median(times), "ms", 300
-    )
+    place, note = ["--workspace", str(folder)], min((folder / "memory").iterdir()).name
+    runs: dict[str, Callable[[str], list[str]]] = {
+        "bare Python": lambda _: ["-c", "pass"],
+        "import numpy": lambda _: ["-c", "import numpy"],
+        "openclaw-memory --help": lambda _: [*COMMAND, "--help"],
+        "openclaw-memory get": lambda _: [*COMMAND, "get", f"memory/{note}#L3-L6", *place],
+        "openclaw-memory status": lambda _: [*COMMAND, "status", *place],
+        "openclaw-memory search": lambda question: [*COMMAND, "search", question, *place],
+        "openclaw-memory search --no-sync": lambda question: [*COMMAND, "search", "--no-sync", question, *place],
+        "openclaw-memory append": lambda question: [*COMMAND, "append", question, *place],
+    }
+    times: dict[str, list[float]] = {name: [] for name in runs}
+    for question in questions(scale.commands + 1):
+        for name, arguments in runs.items():
+            times[name].append(process_milliseconds(arguments(question), scratch))
+    for name, found in times.items():
+        bar = SEARCH_BAR if name == "openclaw-memory search" else None
+        yield Row(f"{name}, a fresh process, {scale.files:,} notes", statistics.median(found[1:]), "ms", bar)
 
 
 def sync_rows(scale: Scale, scratch: Path) -> Iterator[Row]:

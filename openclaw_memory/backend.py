@@ -13,13 +13,14 @@ from openclaw_memory.embeddings.selection import EmbedderSelector, handed_in, se
 from openclaw_memory.errors import EmbedderError
 from openclaw_memory.indexing.service import IndexParts, IndexService
 from openclaw_memory.retriever import Retriever
-from openclaw_memory.types import Embedder, Excerpt, Progress, Source, Status, Store, SyncReport
+from openclaw_memory.types import Embedder, Excerpt, Progress, Source, Store, SyncReport
 
 if TYPE_CHECKING:
     import datetime
 
     from openclaw_memory.documents import Documents
     from openclaw_memory.search import SearchResults
+    from openclaw_memory.types import Status
     from openclaw_memory.types.where import Where
     from openclaw_memory.workspace import Workspace
 

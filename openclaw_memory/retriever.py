@@ -139,7 +139,7 @@ class Retriever:
     ) -> tuple[CircuitBreakerEmbedder | None, str | None, bool]:
         """Return the embedder that fits this index, why a wanted one is missing, and whether the index is behind."""
         from openclaw_memory.indexing import describe, outdated
-        from openclaw_memory.indexing.status import missing_in_words
+        from openclaw_memory.indexing.changes import missing_in_words
 
         if stored is None:
             return None, NOTHING_YET, True

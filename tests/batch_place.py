@@ -14,7 +14,8 @@ from openclaw_memory.embeddings.batch import Batch, Patience, batch_of
 from openclaw_memory.embeddings.hashing import HashingEmbedder
 from openclaw_memory.embeddings.remote.client import RemoteEmbedder
 from openclaw_memory.embeddings.remote.service import BatchApi, JobState, Limits, RetryPolicy, Service
-from openclaw_memory.indexing.plan import SyncParts, sync
+from openclaw_memory.indexing.parts import SyncParts
+from openclaw_memory.indexing.plan import sync
 from openclaw_memory.store import SqliteStore
 from openclaw_memory.types import Progress, Store, SyncReport
 from openclaw_memory.workspace import Workspace

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -81,6 +79,9 @@ def demo(as_json: bool) -> int:
 
     Example: openclaw-memory demo
     """
+    import tempfile
+    from pathlib import Path
+
     from openclaw_memory.memory import Memory
     from openclaw_memory.testing import sample_workspace
 

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Literal
 
 from openclaw_memory.errors import ConfigError, CorruptIndexError, EmbedderError, IndexLockedError, OpenClawMemoryError
 from openclaw_memory.types import MemoryFile
-from openclaw_memory.types.results import behind, failure, first_of, in_use, last_sync, size
+from openclaw_memory.types.results import first_of
+from openclaw_memory.types.status import behind, failure, in_use, last_sync, size
 
 if TYPE_CHECKING:
     from openclaw_memory.memory import Memory

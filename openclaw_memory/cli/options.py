@@ -110,7 +110,7 @@ def synced(memory: Memory, *, hidden: bool) -> Followed:
 
 def waiting(report: SyncReport) -> list[str]:
     """Return why files lack vectors, each reason on a line."""
-    from openclaw_memory.indexing.status import missing_in_words
+    from openclaw_memory.indexing.changes import missing_in_words
 
     return missing_in_words(Counter(file.reason for file in report.waiting))
 

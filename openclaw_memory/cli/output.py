@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
@@ -12,7 +11,6 @@ import click
 
 from openclaw_memory._safe import clean, clean_line
 from openclaw_memory.config.config import colours
-from openclaw_memory.types.results import behind, details, failure, first_of, overview
 
 if TYPE_CHECKING:
     from openclaw_memory.cli.doctor import Finding
@@ -67,6 +65,8 @@ def plain(value: Any) -> Any:
 
 def say_results(results: Iterable[SearchResult], *, explain: bool = False) -> None:
     """Print each result as its citation and score, and the lines below it, folded to the width of the terminal."""
+    import shutil
+
     columns = min(shutil.get_terminal_size().columns, _MAX_WIDTH) - 4
     for number, result in enumerate(results, 1):
         if number > 1:
@@ -95,6 +95,9 @@ def say_findings(findings: Iterable[Finding]) -> None:
 
 def say_status(state: Status, options: str) -> None:
     """Print the state of a memory as a table, and below it whatever works less well than it could."""
+    from openclaw_memory.types.results import first_of
+    from openclaw_memory.types.status import behind, details, failure, overview
+
     rows = [(name, str(value)) for name, value in (*overview(state), *details(state))]
     longest = max(len(name) for name, _ in rows)
     for name, value in rows:

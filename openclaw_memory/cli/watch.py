@@ -13,7 +13,6 @@ from openclaw_memory._safe import clean
 from openclaw_memory.cli.options import Place, placed, progress_bar, waiting
 from openclaw_memory.cli.output import note, paint, say, say_json
 from openclaw_memory.errors import OpenClawMemoryError
-from openclaw_memory.types.results import first_of
 
 if TYPE_CHECKING:
     from openclaw_memory.indexing.watcher import Watcher
@@ -88,6 +87,8 @@ def _follow(watcher: Watcher, seconds: float | None, show: Callable[[SyncReport]
 
 
 def _say_in_a_line(report: SyncReport) -> None:
+    from openclaw_memory.types.results import first_of
+
     paths = [*report.added, *report.changed, *report.removed]
     done = f"{len(report.added)} added, {len(report.changed)} changed, {len(report.removed)} removed"
     words = [

@@ -16,11 +16,8 @@ from openclaw_memory._links import link_to
 from openclaw_memory._safe import clean
 from openclaw_memory.cli.options import INTERRUPTED, Followed, Place, placed, synced
 from openclaw_memory.cli.output import note, paint, plain, say, say_json
-from openclaw_memory.config import MemoryConfig
 from openclaw_memory.errors import WorkspaceError, remedy
 from openclaw_memory.types.files import citation, cited
-from openclaw_memory.workspace import Workspace
-from openclaw_memory.workspace.settings import with_settings_inside
 
 if TYPE_CHECKING:
     from openclaw_memory.memory import Memory
@@ -262,6 +259,10 @@ def take_all_markdown(folder: Path) -> list[str]:
     Raises:
         WorkspaceError: The folder is missing or cannot be written, or it has settings of its own that say otherwise.
     """
+    from openclaw_memory.config import MemoryConfig
+    from openclaw_memory.workspace import Workspace
+    from openclaw_memory.workspace.settings import with_settings_inside
+
     Workspace.open(folder)  # a folder of notes is there: one that is not was misspelled
     settings = folder / SETTINGS
     if link := link_to(settings, folder, hard=False):

@@ -2,39 +2,40 @@
 
 from __future__ import annotations
 
-import math
 import re
 import unicodedata
-from bisect import bisect_left
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from openclaw_memory import _forks
 from openclaw_memory.embeddings.static_file import (
-    ModelFile,
     all_pieces,
     check_bytes,
     costs_of,
     open_model,
-    piece_at,
     rows_of,
     scales_of,
     unpacked,
+)
+from openclaw_memory.embeddings.static_pieces import (
+    MAX_CHARS_TOGETHER,
+    PieceTable,
+    cheapest_pieces,
+    mapped_finder,
 )
 from openclaw_memory.embeddings.vectors import named, normalised
 from openclaw_memory.errors import EmbedderError
 
 if TYPE_CHECKING:
     from array import array
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     import numpy as np
     from numpy.typing import NDArray
 
+    from openclaw_memory.embeddings.static_pieces import Finder
     from openclaw_memory.types import Matrix, Vector
-
-    # From a word and where to begin in it to each piece found there, the shortest first: its end, and its number.
-    Finder = Callable[[str, int], Iterable[tuple[int, int]]]
 
 T = TypeVar("T")
 
@@ -49,8 +50,8 @@ UNKNOWN_PENALTY = 10 * 1024
 # The cache takes about 20 MB when full. A word longer than this is a URL or a run of CJK and seldom comes twice.
 MAX_CACHED_WORDS = 100_000
 MAX_CACHED_CHARS = 40
-# A dictionary of all pieces takes about as long to make as it saves while so many characters are looked up.
-CHARS_BEFORE_DICTIONARY = 20_000
+# The table of all pieces takes about as long to make as it saves where so many characters are cut at once.
+CHARS_BEFORE_TABLE = 3000
 # Pieces that are summed at a time: 8 MB of float32 however long the text is.
 BLOCK_PIECES = 8192
 # Hardly any word has more.
@@ -67,8 +68,6 @@ WORD = re.compile(rf"[^\s{PUNCTUATION}]+")
 # Soft hyphens, joiners, marks of direction and order: nothing of a word that one can see.
 INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u2060-\u2064\ufe0f\ufeff]")
 WORD_START = "\u2581"
-# Above every byte of UTF-8: what begins with a prefix is less than the prefix and this.
-ABOVE = b"\xff"
 
 
 def create(model: str | None = None, *, path: str | Path | None = None) -> StaticEmbedder:
@@ -92,12 +91,12 @@ class StaticEmbedder:
 
     def __init__(self, path: str | Path | None = None) -> None:
         self._file = open_model(DATA / f"{MODEL}.oms" if path is None else Path(path))
-        self._is_checked = path is not None
+        self._is_ours = path is None
+        self._is_checked = not self._is_ours
         self.dims = self._file.layout.dims
         self.model = self._file.path.stem
         self.identity = f"{self.provider}:{self.model}:{self.dims}:{self._file.layout.digest}"
         self._pieces_by_word: dict[str, tuple[int, ...]] = {}
-        self._chars_asked = 0
 
     def embed_query(self, text: str) -> Vector:
         vector: Vector = self._embedded([text])[0]
@@ -133,25 +132,29 @@ class StaticEmbedder:
         return self._sums([next(cut) if pieces is None else pieces for pieces in found])
 
     def _pieces_of_each(self, texts: Sequence[str]) -> Iterator[list[int]]:
-        # Counted before the first is cut, so that many texts at once begin with the dictionary.
-        self._chars_asked += sum(map(len, texts))
-        return map(self._pieces_of, texts)
+        """Yield the numbers of each text's known pieces, in their order."""
+        words = [words_of(text) for text in texts]
+        pieces = self._pieces_of(dict.fromkeys(chain.from_iterable(words)))
+        return (list(chain.from_iterable(map(pieces.__getitem__, some))) for some in words)
 
-    def _pieces_of(self, text: str) -> list[int]:
-        """Return the numbers of a text's known pieces, in their order."""
-        pieces: list[int] = []
-        for word in words_of(text):
-            known = self._pieces_by_word.get(word)
-            if known is None:
-                known = self._segmented(word)
-                _remember(self._pieces_by_word, word, known, MAX_CACHED_WORDS)
-            pieces += known
-        return pieces
+    def _pieces_of(self, words: Iterable[str]) -> dict[str, tuple[int, ...]]:
+        known = {word: self._pieces_by_word.get(word) for word in words}
+        found = {word: pieces for word, pieces in known.items() if pieces is not None}
+        new = [word for word, pieces in known.items() if pieces is None]
+        for word, pieces in zip(new, self._cut(new), strict=True):
+            found[word] = () if pieces == [self._bare_start] else tuple(pieces)
+            _remember(self._pieces_by_word, word, found[word], MAX_CACHED_WORDS)
+        return found
 
-    def _segmented(self, word: str) -> tuple[int, ...]:
-        find = self._find_in_file if self._chars_asked <= CHARS_BEFORE_DICTIONARY else self._find_in_dictionary
-        pieces = cheapest_pieces(WORD_START + word, find, self._costs, self._unknown_cost)
-        return () if pieces == [self._bare_start] else tuple(pieces)
+    def _cut(self, words: Sequence[str]) -> Iterator[list[int]]:
+        marked = [WORD_START + word for word in words]
+        short = [word for word in marked if len(word) <= MAX_CHARS_TOGETHER]
+        together = iter(self._table.cut(short)) if sum(map(len, short)) > CHARS_BEFORE_TABLE else None
+        for word in marked:
+            if together is not None and len(word) <= MAX_CHARS_TOGETHER:
+                yield next(together)
+            else:
+                yield cheapest_pieces(word, self._find_in_file, self._costs, self._unknown_cost)
 
     def _sum(self, pieces: Sequence[int]) -> Vector:
         import numpy as np
@@ -210,8 +213,10 @@ class StaticEmbedder:
         return mapped_finder(self._file)
 
     @_forks.cached_property
-    def _find_in_dictionary(self) -> Finder:
-        return dictionary_finder(all_pieces(self._file))
+    def _table(self) -> PieceTable:
+        if not self._is_ours:
+            all_pieces(self._file)  # which finds what is damaged: ours is known by its SHA-256
+        return PieceTable(self._file, self._unknown_cost)
 
 
 def _remember(cache: dict[str, T], word: str, value: T, limit: int) -> None:
@@ -229,76 +234,3 @@ def words_of(text: str) -> list[str]:
     """The words of a text in NFKC and lower case, without the punctuation between them."""
     found: list[str] = WORD.findall(INVISIBLE.sub("", unicodedata.normalize("NFKC", text).lower()))
     return found
-
-
-def cheapest_pieces(word: str, find: Finder, costs: Sequence[int], unknown_cost: int) -> list[int]:
-    """The numbers of the pieces that `word` is written in at the lowest cost, unknown characters left out.
-
-    Viterbi over the unigram costs; of two equals the one found first wins, as in Hugging Face's Unigram.
-    """
-    size = len(word)
-    cheapest = [0.0, *[math.inf] * size]
-    came_by: list[tuple[int, int | None]] = [(0, None)] * (size + 1)
-    for start in range(size):
-        so_far = cheapest[start]
-        if so_far >= cheapest[size]:
-            continue
-        for end, piece in find(word, start):
-            cost = so_far + costs[piece]
-            if cost < cheapest[end]:
-                cheapest[end], came_by[end] = cost, (start, piece)
-        # Dearer than any piece: it stands only where no piece of one character does.
-        if so_far + unknown_cost < cheapest[start + 1]:
-            cheapest[start + 1], came_by[start + 1] = so_far + unknown_cost, (start, None)
-    backwards: list[int] = []
-    while size:
-        size, known = came_by[size]
-        if known is not None:
-            backwards.append(known)
-    return backwards[::-1]
-
-
-def mapped_finder(model: ModelFile) -> Finder:
-    """Find pieces in the mapped file itself: nothing is made ready first, and a character takes some 5 us.
-
-    The pieces are sorted, so those that begin with the characters read so far are a range of them, and every character
-    narrows it. Ranges are kept: most words begin as others do.
-    """
-    numbers = range(model.layout.pieces)
-    ranges: dict[str, tuple[int, int, bool]] = {}  # by the characters: first piece, end, and if they are a piece
-
-    def piece(number: int) -> bytes:
-        return piece_at(model, number)
-
-    def find(word: str, start: int) -> Iterator[tuple[int, int]]:
-        low, high = 0, len(numbers)
-        for end in range(start + 1, len(word) + 1):
-            known = ranges.get(characters := word[start:end])
-            if known is None:
-                prefix = characters.encode("utf-8", "surrogatepass")
-                low = bisect_left(numbers, prefix, low, high, key=piece)
-                first = piece(low) if low < high else b""
-                high = bisect_left(numbers, prefix + ABOVE, low, high, key=piece) if first.startswith(prefix) else low
-                known = ranges[characters] = low, high, first == prefix
-            low, high, is_piece = known
-            if low == high:
-                return
-            if is_piece:
-                yield end, low
-
-    return find
-
-
-def dictionary_finder(pieces: Sequence[str]) -> Finder:
-    """Find pieces in a dictionary of them all: a character takes some 2 us, making it 70 ms."""
-    number = dict(zip(pieces, range(len(pieces)), strict=True)).get
-    reach: dict[str, int] = {}  # how long the longest piece is that begins with a character
-    for piece in pieces:
-        if len(piece) > reach.get(piece[0], 0):
-            reach[piece[0]] = len(piece)
-
-    def find(word: str, start: int) -> Iterable[tuple[int, int]]:
-        last = min(start + reach.get(word[start], 0), len(word))
-        return [(end, at) for end in range(start + 1, last + 1) if (at := number(word[start:end])) is not None]
-
-    return find

@@ -130,6 +130,16 @@ def piece_at(model: ModelFile, number: int) -> bytes:
     return model.data[HEADER_BYTES + start : HEADER_BYTES + end]
 
 
+def offsets_of(model: ModelFile) -> NDArray[np.int64]:
+    """Return where each piece begins in their block, and where the last one ends; raise EmbedderError where damaged."""
+    import numpy as np
+
+    offsets = np.frombuffer(model.data, "<u4", model.layout.pieces + 1, model.layout.offsets_at).astype(np.int64)
+    if offsets[0] != 0 or offsets[-1] != model.layout.pieces_bytes or not (np.diff(offsets) > 0).all():
+        raise EmbedderError(f"{model.path} has pieces that do not follow each other; {REMEDY}")
+    return offsets
+
+
 def costs_of(model: ModelFile) -> array[int]:
     """Each piece's cost: -1024 times the natural logarithm of its probability."""
     return _unsigned("H", model.data[model.layout.costs_at : model.layout.scales_at])

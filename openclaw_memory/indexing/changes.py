@@ -21,6 +21,10 @@ TICK_NS = 20_000_000
 COARSE_TICK_NS = 2_000_000_000
 # In the record of a file that was not read to its end; no file has this size.
 UNREAD_SIZE = -1
+# How the reason begins for which a file that is indexed in part counts as skipped.
+IN_PART = "is indexed up to line"
+# Each request words the same failure in its own way (it names itself): so many reasons are reported.
+REASONS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +132,21 @@ def same_stamp(file: MemoryFile, record: FileRecord) -> bool:
 def missing_vectors(files: Mapping[str, FileRecord]) -> dict[str, int]:
     """Return how many files lack vectors, by the reason."""
     return dict(Counter(record.vectors_missing for record in files.values() if record.vectors_missing is not None))
+
+
+def missing_in_words(counts: Mapping[str, int]) -> list[str]:
+    """Return a line for each of the `REASONS` most frequent reasons why files lack vectors, and one for the rest.
+
+    `counts` says how many files each reason has.
+    """
+    ordered = sorted(counts.items(), key=lambda item: -item[1])
+    lines = [
+        f"{count} file{'' if count == 1 else 's'} without vectors, found by keywords alone: {why}"
+        for why, count in ordered[:REASONS]
+    ]
+    if rest := sum(count for _, count in ordered[REASONS:]):
+        lines.append(f"and {rest} more file{'' if rest == 1 else 's'} without vectors, for other reasons")
+    return lines
 
 
 def _in_doubt(record: FileRecord) -> bool:

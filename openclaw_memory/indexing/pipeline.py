@@ -17,7 +17,7 @@ from openclaw_memory.embeddings.stream import Embedded, add_vectors, asks_servic
 from openclaw_memory.embeddings.vectors import vector_key
 from openclaw_memory.errors import EmbedderError, NotFoundError, OpenClawMemoryError, UndecodableError
 from openclaw_memory.indexing.background import SearchPriority
-from openclaw_memory.indexing.changes import UNREAD_SIZE
+from openclaw_memory.indexing.changes import IN_PART, UNREAD_SIZE
 from openclaw_memory.text.fence import without_fenced
 from openclaw_memory.text.front_matter import (
     PART_OF,
@@ -60,7 +60,6 @@ CHUNKS_PER_WRITE = 512
 # With a service transactions are short: nothing is asked for while one lasts, and what it waits for may be lost.
 FILES_WITH_SERVICE = 8
 CHUNKS_WITH_SERVICE = 64
-IN_PART = "is indexed up to line"
 MAX_METADATA_CHARS = 256  # a longer text is not filtered by
 
 

@@ -3,66 +3,20 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
-from typing import TYPE_CHECKING
 
-from openclaw_memory.config import MemoryConfig
 from openclaw_memory.embeddings.selection import probed
-from openclaw_memory.embeddings.stream import Embedded, add_vectors, is_unheard, known_vectors, stream
-from openclaw_memory.errors import EmbedderError, OpenClawMemoryError
-from openclaw_memory.indexing.background import SearchPriority
+from openclaw_memory.errors import EmbedderError
 from openclaw_memory.indexing.changes import Difference, compared, missing_vectors
 from openclaw_memory.indexing.fingerprint import describe, outdated
-from openclaw_memory.indexing.pipeline import Run, document_in, read, rows, transcript_rows
-from openclaw_memory.types import (
-    ChunkRow,
-    Embedder,
-    FileRecord,
-    IndexMeta,
-    MemoryFile,
-    Progress,
-    Skipped,
-    Store,
-    SyncReport,
-)
-from openclaw_memory.workspace import Workspace
+from openclaw_memory.indexing.parts import SyncParts, batch_place
+from openclaw_memory.types import Embedder, FileRecord, IndexMeta, MemoryFile, Skipped, Store, SyncReport
 from openclaw_memory.workspace.scan import Scan
 
-if TYPE_CHECKING:
-    from openclaw_memory.embeddings.batch import Batch, Patience
-
+# What reads, cuts and embeds files is imported where there are any: most syncs find nothing to do.
 
 QUICK = {"static", "hashing"}  # providers that embed a text again sooner than its vector is read
-
-
-@dataclass(frozen=True, slots=True)
-class SyncParts:
-    """The parts of a sync.
-
-    With `embedder=None` the index is keyword-only; if `trouble` then says why the wanted embedder, of the provider
-    `requested`, is unavailable, an index keeps the vectors that it has. `progress` is called between transactions; an
-    exception from it ends the sync and reaches the caller. Before each small piece of work the sync yields to the
-    searches of `priority`. `patience` says how to wait for jobs of a batch API.
-    """
-
-    workspace: Workspace
-    store: Store
-    embedder: Embedder | None
-    config: MemoryConfig
-    trouble: str | None = None
-    requested: str | None = None
-    progress: Callable[[Progress], None] | None = None
-    priority: SearchPriority = field(default_factory=SearchPriority)
-    patience: Patience | None = None
-    batch: Batch | None = None
-
-
-def batch_place(store: Store) -> Path | None:
-    """Return the file next to which jobs of a batch API are kept, as they outlive the index; None without a file."""
-    location = store.describe(counts=False).location
-    return Path(location) if location and "://" not in location else None
 
 
 def _with_batch(parts: SyncParts) -> SyncParts:
@@ -169,7 +123,7 @@ def at_paths(parts: SyncParts, paths: Iterable[str]) -> SyncReport | None:
     """
     store, embedder, wanted = parts.store, parts.embedder, list(paths)
     stored = store.meta()
-    is_ready = parts.trouble is None and not is_unheard(embedder) and parts.config.embedding.batch == "off"
+    is_ready = parts.trouble is None and not _is_unheard(embedder) and parts.config.embedding.batch == "off"
     if stored is None or not stored.complete or not is_ready:
         return None
     plan = Plan(describe(embedder, parts.config.chunking))
@@ -187,28 +141,43 @@ def _written(parts: SyncParts, store: Store, found: Found, plan: Plan) -> SyncRe
     stored, before = found.stored, found.before
     rebuilding = stored is None or plan.rebuilt is not None
     made_for = plan.wanted if stored is None or rebuilding else stored
-    chunking, lacking = parts.config.chunking, dict(plan.held)
-    source = plan.error or parts.embedder
-    run = Run(parts.workspace, store, source, chunking, made_for, before, rebuilding, parts.priority, lacking=lacking)
-    run.unchanged = 0 if rebuilding else found.difference.unchanged
-    run.over(found.scan.files if rebuilding else found.difference.to_read, parts.progress)
-    gone = {*found.difference.vanished, *before.keys() & set(run.vanished)}
-    # What lies behind a folder that cannot be read just now may still be there.
-    removed = sorted(path for path in gone if not found.scan.is_unknown(path))
-    if removed and not rebuilding:
-        store.remove_files(removed)
-    return SyncReport(
-        added=tuple(sorted(run.added)),
-        changed=tuple(sorted(run.changed)),
-        removed=tuple(removed),
-        unchanged=run.unchanged,
-        failed=tuple(run.failed),
-        waiting=tuple(run.waiting if plan.put_off is None else _all(found.scan.files, plan.put_off)),
-        skipped=(*found.scan.skipped, *run.skipped),
-        embedded=plan.embedded + run.embedded,
-        tokens=plan.tokens + run.tokens,
+    files = found.scan.files if rebuilding else found.difference.to_read
+    vanished = set(found.difference.vanished)
+    report = SyncReport(
+        unchanged=0 if rebuilding else found.difference.unchanged,
+        skipped=found.scan.skipped,
+        embedded=plan.embedded,
+        tokens=plan.tokens,
         rebuilt=plan.rebuilt,
     )
+    if files:
+        from openclaw_memory.indexing.pipeline import Run
+
+        chunking, lacking = parts.config.chunking, dict(plan.held)
+        source = plan.error or parts.embedder
+        run = Run(
+            parts.workspace, store, source, chunking, made_for, before, rebuilding, parts.priority, lacking=lacking
+        )
+        run.unchanged = report.unchanged
+        run.over(files, parts.progress)
+        vanished |= before.keys() & set(run.vanished)
+        report = replace(
+            report,
+            added=tuple(sorted(run.added)),
+            changed=tuple(sorted(run.changed)),
+            unchanged=run.unchanged,
+            failed=tuple(run.failed),
+            waiting=tuple(run.waiting),
+            skipped=(*report.skipped, *run.skipped),
+            embedded=plan.embedded + run.embedded,
+            tokens=plan.tokens + run.tokens,
+        )
+    # What lies behind a folder that cannot be read just now may still be there.
+    removed = sorted(path for path in vanished if not found.scan.is_unknown(path))
+    if removed and not rebuilding:
+        store.remove_files(removed)
+    waiting = report.waiting if plan.put_off is None else tuple(_all(found.scan.files, plan.put_off))
+    return replace(report, removed=tuple(removed), waiting=waiting)
 
 
 def together(first: SyncReport, then: SyncReport) -> SyncReport:
@@ -234,7 +203,7 @@ def _planned(parts: SyncParts, found: Found, *, force: bool) -> Plan:
     error = None if parts.trouble is None else EmbedderError(parts.trouble)
     plan = Plan(describe(embedder, parts.config.chunking), error=error)
     idle = stored is not None and not (found.difference.to_read or force or outdated(stored, plan.wanted))
-    if embedder is not None and not idle and (missing_vectors(found.before) or is_unheard(embedder)):
+    if embedder is not None and not idle and (missing_vectors(found.before) or _is_unheard(embedder)):
         plan.error = error = _silent(embedder)
     if stored is None:
         if embedder is not None and error is None:
@@ -249,6 +218,8 @@ def _planned(parts: SyncParts, found: Found, *, force: bool) -> Plan:
         _ask_batch(parts, plan, found.difference.to_read, found.before)
     if embedder is None or not outdated(stored, plan.wanted):  # a model that stays has nearly all its vectors there
         return plan
+    from openclaw_memory.indexing.gathering import gather
+
     try:
         counts = gather(parts, embedder, found.scan.files, held=plan.held)
     except EmbedderError as failed:
@@ -283,10 +254,18 @@ def _ask_batch(
     """Collect finished jobs of the batch API, and submit missing texts where the settings call for it."""
     if parts.batch is None or parts.embedder is None:
         return
+    from openclaw_memory.indexing.gathering import missing_texts
+
     plan.embedded, plan.tokens = parts.batch.advance(
         parts.store, missing_texts(parts, parts.embedder.identity, files, known)
     )
     plan.held = parts.batch.held()
+
+
+def _is_unheard(embedder: Embedder | None) -> bool:
+    from openclaw_memory.embeddings.stream import is_unheard
+
+    return is_unheard(embedder)
 
 
 def _silent(embedder: Embedder) -> EmbedderError | None:
@@ -301,113 +280,3 @@ def _silent(embedder: Embedder) -> EmbedderError | None:
 def _all(files: Sequence[MemoryFile], why: str) -> list[Skipped]:
     """Return every file: the index has vectors, but none that fit the present embedder."""
     return [Skipped(file.path, why) for file in files]
-
-
-# So many texts may be refused for themselves: more speak of a service that refuses any.
-MOST_REFUSED = 10
-REFUSED_SHARE = 0.05
-# Progress is reported after each so many files, even if they lack no vectors.
-FILES_PER_STEP = 64
-
-
-def gather(
-    parts: SyncParts, embedder: Embedder, files: Sequence[MemoryFile], *, held: Container[str] = ()
-) -> tuple[int, int]:
-    """Store every vector that an index of these files will need under the embedder's identity, except those `held`.
-
-    Files that cannot be read, and a few texts that are refused for themselves, are left to the run that builds the
-    index.
-
-    Returns:
-        How many texts were embedded, and their tokens at most.
-
-    Raises:
-        EmbedderError: The embedder failed, or refuses many of the texts. What it returned before is stored.
-    """
-    gathering = _Gathering(parts.store, embedder.identity, parts.priority)
-    started = time.perf_counter()
-
-    def report(done: int, label: str) -> None:
-        if parts.progress:
-            seconds = time.perf_counter() - started
-            parts.progress(Progress(done, len(files), label, gathering.embedded, gathering.tokens, seconds))
-
-    texts = missing_texts(parts, embedder.identity, gathering.reading(files, report))
-    for some in stream(embedder, gathering.under_way_too((key, text) for key, text in texts if key not in held)):
-        gathering.keep(some)
-        report(gathering.done(), "files embedded")
-    return gathering.embedded, gathering.tokens
-
-
-@dataclass(slots=True)
-class _Gathering:
-    """What was gathered so far; `under_way` holds keys in their order, each with how many files were read before."""
-
-    store: Store
-    identity: str
-    priority: SearchPriority
-    embedded: int = 0
-    tokens: int = 0
-    refused: int = 0
-    read_files: int = 0
-    under_way: dict[str, int] = field(default_factory=dict)
-
-    def reading(self, files: Sequence[MemoryFile], report: Callable[[int, str], None]) -> Iterator[MemoryFile]:
-        for file in files:
-            self.priority.yield_to_searches()
-            yield file
-            self.read_files += 1
-            if self.read_files % FILES_PER_STEP == 0:
-                report(self.read_files, "files looked through")
-
-    def under_way_too(self, texts: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
-        for key, text in texts:
-            self.under_way[key] = self.read_files
-            yield key, text
-
-    def keep(self, some: Embedded) -> None:
-        for key in some.keys:
-            del self.under_way[key]
-        if some.vectors is not None:
-            add_vectors(self.store, some, self.identity)
-            self.embedded, self.tokens = self.embedded + len(some.keys), self.tokens + some.tokens
-        elif some.error is not None:
-            self.refused += len(some.keys)
-            if not some.isolated or self.refused > max(MOST_REFUSED, REFUSED_SHARE * self.embedded):
-                raise some.error
-
-    def done(self) -> int:
-        """Return how many files have all their vectors."""
-        return next(iter(self.under_way.values()), self.read_files)
-
-
-def missing_texts(
-    parts: SyncParts, identity: str, files: Iterable[MemoryFile], known: Mapping[str, FileRecord] | None = None
-) -> Iterator[tuple[str, str]]:
-    """Yield key and text of each vector that an index of these files needs and the store lacks, each once.
-
-    Of transcripts that are `known` and lack nothing, only the new part counts.
-    """
-    seen: set[str] = set()
-    for file in files:
-        for some in _prepared(parts, file, (known or {}).get(file.path)):
-            keyed = ((row.vector_key, row.chunk.embedding_text) for row in some)
-            texts = {key: text for key, text in keyed if key is not None and key not in seen}
-            seen |= texts.keys()
-            stored = known_vectors(parts.store, texts, identity, parts.embedder)
-            yield from ((key, text) for key, text in texts.items() if key not in stored)
-
-
-def _prepared(parts: SyncParts, file: MemoryFile, known: FileRecord | None) -> Iterator[list[ChunkRow]]:
-    """Yield the rows of a file, those of a transcript part by part."""
-    workspace, chunking = parts.workspace, parts.config.chunking
-    try:
-        if file.source == "sessions":
-            mark = known.hash if known is not None and known.vectors_missing is None else None
-            for part in workspace.transcript(file.path, mark):
-                yield transcript_rows(part, file.path, chunking, vectors=True)
-        else:
-            text = read(workspace, file)[1]
-            yield rows(text, file.path, chunking, document_in(file.path, text), vectors=True)
-    except (OpenClawMemoryError, OSError):  # the run that follows reports it
-        return

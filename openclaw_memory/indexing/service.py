@@ -32,7 +32,7 @@ from openclaw_memory.indexing.staleness import Staleness
 from openclaw_memory.types import FileRecord, IndexMeta, Progress, Store, StoreInfo, SyncReport
 
 if TYPE_CHECKING:
-    from openclaw_memory.indexing.plan import SyncParts
+    from openclaw_memory.indexing.parts import SyncParts
     from openclaw_memory.indexing.watcher import Watcher
     from openclaw_memory.workspace import Workspace
 
@@ -419,7 +419,7 @@ class IndexService:
         return report
 
     def _parts_of_sync(self, *, force: bool = False, progress: Callable[[Progress], None] | None = None) -> SyncParts:
-        from openclaw_memory.indexing.plan import SyncParts
+        from openclaw_memory.indexing.parts import SyncParts
 
         parts, store = self._parts, self.store()
         embedder, trouble = parts.embedders.for_sync(store.meta(), force=force)

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING
 from openclaw_memory.config import MemoryConfig
 from openclaw_memory.embeddings.selection import probed, unavailable_reason, unguarded
 from openclaw_memory.errors import EmbedderError, OpenClawMemoryError, StoreError
-from openclaw_memory.indexing.changes import compare, compared, missing_vectors
+from openclaw_memory.indexing.changes import IN_PART, compare, compared, missing_in_words, missing_vectors
 from openclaw_memory.indexing.fingerprint import outdated
 from openclaw_memory.indexing.history import LAST_ERROR, LAST_SYNC, MOST_FILES, sync_failure, sync_record
-from openclaw_memory.indexing.pipeline import IN_PART
 from openclaw_memory.indexing.staleness import NOTHING_YET
 from openclaw_memory.types import (
     Embedder,
@@ -26,22 +25,11 @@ from openclaw_memory.types import (
     SyncReport,
 )
 from openclaw_memory.types.protocols import TokenEmbedder
-from openclaw_memory.types.results import (
-    BatchStatus,
-    CacheStatus,
-    DiskUsage,
-    KeywordStatus,
-    SyncFailure,
-    SyncRecord,
-    VectorStatus,
-)
+from openclaw_memory.types.results import SyncFailure, SyncRecord
+from openclaw_memory.types.status import BatchStatus, CacheStatus, DiskUsage, KeywordStatus, VectorStatus
 
 if TYPE_CHECKING:
     from openclaw_memory.workspace import Scan, Workspace
-
-
-# Each request words the same failure in its own way (it names itself): so many reasons are reported.
-REASONS = 3
 
 
 def status(
@@ -168,21 +156,6 @@ def _state_in_words(
         yield "the index is not complete: its building goes on elsewhere or was cut short; sync the memory"
 
 
-def missing_in_words(counts: Mapping[str, int]) -> list[str]:
-    """Return a line for each of the `REASONS` most frequent reasons why files lack vectors, and one for the rest.
-
-    `counts` says how many files each reason has.
-    """
-    ordered = sorted(counts.items(), key=lambda item: -item[1])
-    lines = [
-        f"{count} file{'' if count == 1 else 's'} without vectors, found by keywords alone: {why}"
-        for why, count in ordered[:REASONS]
-    ]
-    if rest := sum(count for _, count in ordered[REASONS:]):
-        lines.append(f"and {rest} more file{'' if rest == 1 else 's'} without vectors, for other reasons")
-    return lines
-
-
 def _named(what: str, last: SyncReport | None, last_sync: SyncRecord | None) -> dict[str, str]:
     """Return the files that the latest sync left out as `failed` or `skipped`, with their reasons.
 
@@ -218,7 +191,7 @@ def _batch(rules: MemoryConfig, embedder: Embedder | None, store: Store) -> Batc
     if mode == "off":
         return BatchStatus(enabled=False, mode=mode)
     from openclaw_memory.embeddings.batch import FAILURE_LIMIT, Known, Patience, batch_api, load, path_of
-    from openclaw_memory.indexing.plan import batch_place
+    from openclaw_memory.indexing.parts import batch_place
 
     patience, offered, index_path = Patience(), batch_api(embedder) is not None, batch_place(store)
     known, error = Known(), None

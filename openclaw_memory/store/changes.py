@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import secrets
 from collections.abc import Iterable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
@@ -19,6 +18,8 @@ MAX_WRITES, MAX_IDS = 64, 2000
 
 def note(db: apsw.Connection, removed: Iterable[int], renewed: Iterable[int] = ()) -> None:
     """Note which chunks the write of this transaction removed, and of which it changed the terms."""
+    import secrets
+
     writes = [*log(written(db)), [secrets.randbits(53), list(removed), list(renewed)]][-MAX_WRITES:]
     while len(writes) > 1 and sum(len(gone) + len(others) for _, gone, others in writes) > MAX_IDS:
         del writes[0]

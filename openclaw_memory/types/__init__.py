@@ -1,6 +1,6 @@
 """The vocabulary: frozen value objects that pass between the stages, and the protocols of an embedder and a store.
 
-files -> index (chunks, rows) -> results (and reports, status); `exchange` is what agents and frameworks
+files -> index (chunks, rows) -> results (and reports) -> status; `exchange` is what agents and frameworks
 exchange with a memory; `protocols` are the parts that can be replaced.
 """
 
@@ -32,7 +32,8 @@ if TYPE_CHECKING:
         WordVectorEmbedder,
         gather_candidates,
     )
-    from openclaw_memory.types.results import Progress, SearchResult, Status, SyncReport
+    from openclaw_memory.types.results import Progress, SearchResult, SyncReport
+    from openclaw_memory.types.status import Status
     from openclaw_memory.types.where import Where
 
 __all__ = [
@@ -77,7 +78,8 @@ _MODULES = {
         *("SourceHits", "StoreInfo", "StoredChunk", "Vector"),
     ),
     "protocols": ("Build", "Embedder", "Store", "WordVectorEmbedder", "gather_candidates"),
-    "results": ("Progress", "SearchResult", "Status", "SyncReport"),
+    "results": ("Progress", "SearchResult", "SyncReport"),
+    "status": ("Status",),
     "where": ("Where",),
 }
 

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from openclaw_memory.cli.output import folded, plain
 from openclaw_memory.display import clean
 from openclaw_memory.types import Excerpt, SearchResult
-from openclaw_memory.types.results import SyncFailure, ago, failure, size
+from openclaw_memory.types.results import SyncFailure
+from openclaw_memory.types.status import ago, failure, size
 
 
 @given(st.text(st.characters(codec=None)))

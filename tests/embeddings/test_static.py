@@ -1,4 +1,5 @@
 import json
+import random
 import string
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -13,8 +14,15 @@ from static_models import small_model
 from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers
 
 from openclaw_memory.embeddings import load_embedder, static
-from openclaw_memory.embeddings.static import INVISIBLE, WORD, StaticEmbedder, cheapest_pieces, mapped_finder, words_of
+from openclaw_memory.embeddings.static import INVISIBLE, WORD, StaticEmbedder, words_of
 from openclaw_memory.embeddings.static_file import all_pieces
+from openclaw_memory.embeddings.static_pieces import (
+    BLOCK_CHARS,
+    MAX_CHARS_TOGETHER,
+    PieceTable,
+    cheapest_pieces,
+    mapped_finder,
+)
 from openclaw_memory.errors import EmbedderError
 from tools.static_model.model_file import read_model
 
@@ -125,26 +133,32 @@ TEXTS = st.one_of(
 
 
 @given(TEXTS)
-def test_the_file_and_a_dictionary_of_its_pieces_cut_a_word_alike(embedder, text):
-    ways = (embedder._find_in_file, embedder._find_in_dictionary)
-    one, other = (
-        [cheapest_pieces("▁" + word, find, embedder._costs, 30_000) for word in text.split()] for find in ways
-    )
-    assert one == other
+def test_the_file_and_the_table_of_its_pieces_cut_words_alike(embedder, text):
+    words = ["▁" + word for word in text.split()]
+    one_by_one = [cheapest_pieces(word, embedder._find_in_file, embedder._costs, 30_000) for word in words]
+    assert list(PieceTable(embedder._file, 30_000).cut(words)) == one_by_one
 
 
-def test_only_many_characters_are_worth_a_dictionary(monkeypatch):
-    def refuse(_file):
-        raise AssertionError("a dictionary is made")
+def test_words_of_several_blocks_and_of_any_length_are_cut_as_each_alone(embedder):
+    letters = random.Random(5)
+    words = ["".join(letters.choices("aebnst数据é🦄", k=letters.randrange(1, 40))) for _ in range(1200)]
+    words += ["x" * MAX_CHARS_TOGETHER, "数据" * MAX_CHARS_TOGETHER, "▁"]
+    assert sum(map(len, words)) > BLOCK_CHARS
+    together = StaticEmbedder().word_vectors(words)
+    assert np.array_equal(together, np.concatenate([embedder.word_vectors([word]) for word in words]))
 
-    monkeypatch.setattr(static, "all_pieces", refuse)
+
+def test_only_many_characters_are_worth_a_table(monkeypatch):
+    def refuse(*_parts):
+        raise AssertionError("a table is made")
+
+    monkeypatch.setattr(static, "PieceTable", refuse)
     few = StaticEmbedder()
     for text in SENTENCES:
         assert few.embed_query(text).any()
-    with pytest.raises(AssertionError, match="a dictionary"):
-        few.embed_documents(["a new word"] * 2000)
-    with pytest.raises(AssertionError, match="a dictionary"):
-        StaticEmbedder().embed_documents([" ".join(SENTENCES), "a" * 20_000])
+    assert few.embed_documents(["the same word"] * 2000).any()
+    with pytest.raises(AssertionError, match="a table"):
+        few.embed_documents([" ".join(f"word{number}" for number in range(2000))])
 
 
 # --- the vector of a question, without numpy
@@ -227,15 +241,16 @@ def cheapest(word: str) -> float:
     return min([*ways, UNKNOWN_CHARACTER + cheapest(word[1:])])
 
 
-@given(
-    st.text("abc", max_size=7),
-    st.sampled_from([lambda model: mapped_finder(model._file), lambda model: model._find_in_dictionary]),
-)
-@example("cab", lambda model: model._find_in_dictionary)
-def test_the_pieces_of_a_word_cost_the_least(tmp_path_factory, word, find):
+@pytest.mark.parametrize("way", ["file", "table"])
+@given(st.text("abc", max_size=7))
+@example("cab")
+def test_the_pieces_of_a_word_cost_the_least(tmp_path_factory, way, word):
     model = StaticEmbedder(small_model(tmp_path_factory.mktemp("model") / "small.oms", PIECES))
     names = all_pieces(model._file)
-    numbers = cheapest_pieces("▁" + word, find(model), model._costs, model._unknown_cost)
+    if way == "file":
+        numbers = cheapest_pieces("▁" + word, mapped_finder(model._file), model._costs, model._unknown_cost)
+    else:
+        numbers = next(PieceTable(model._file, model._unknown_cost).cut(["▁" + word]))
     found = [names[piece] for piece in numbers]
     unknown = len(word) + 1 - len("".join(found))
     assert "".join(found).replace("c", "") == "▁" + word.replace("c", "")

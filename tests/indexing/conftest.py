@@ -16,7 +16,8 @@ from watching import CONFIG, FakeIndex, eventually
 from openclaw_memory.config import MemoryConfig
 from openclaw_memory.embeddings.hashing import HashingEmbedder
 from openclaw_memory.errors import EmbedderError
-from openclaw_memory.indexing.plan import SyncParts, sync
+from openclaw_memory.indexing.parts import SyncParts
+from openclaw_memory.indexing.plan import sync
 from openclaw_memory.indexing.watcher import Watcher
 from openclaw_memory.store.lock import file_lock
 from openclaw_memory.types import Embedder, Matrix, Store, SyncReport, Vector

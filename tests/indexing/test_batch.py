@@ -15,7 +15,8 @@ from openclaw_memory.embeddings.batch import Patience
 from openclaw_memory.embeddings.hashing import HashingEmbedder
 from openclaw_memory.embeddings.remote.errors import FailureKind, ServiceError
 from openclaw_memory.errors import StoreError
-from openclaw_memory.indexing.plan import SyncParts, sync
+from openclaw_memory.indexing.parts import SyncParts
+from openclaw_memory.indexing.plan import sync
 from openclaw_memory.types import Progress
 from openclaw_memory.workspace import Workspace
 

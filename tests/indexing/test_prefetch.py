@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from openclaw_memory.indexing.plan import SyncParts, gather, missing_texts
+from openclaw_memory.indexing.gathering import gather, missing_texts
+from openclaw_memory.indexing.parts import SyncParts
 from openclaw_memory.types import Progress
 
 

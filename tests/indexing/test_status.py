@@ -17,8 +17,8 @@ from openclaw_memory.embeddings.batch import Job, Known, path_of, save
 from openclaw_memory.embeddings.hashing import HashingEmbedder
 from openclaw_memory.errors import EmbedderError
 from openclaw_memory.indexing import history, pipeline, status
+from openclaw_memory.indexing.changes import missing_in_words
 from openclaw_memory.indexing.history import LAST_ERROR, LAST_SYNC, record_of_error
-from openclaw_memory.indexing.status import missing_in_words
 from openclaw_memory.store import SqliteStore
 from openclaw_memory.types import Matrix, Status, Vector
 

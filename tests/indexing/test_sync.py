@@ -16,7 +16,8 @@ from openclaw_memory.config import ChunkingConfig, MemoryConfig
 from openclaw_memory.errors import WorkspaceError
 from openclaw_memory.indexing import describe
 from openclaw_memory.indexing.changes import TICK_NS
-from openclaw_memory.indexing.plan import SyncParts, sync
+from openclaw_memory.indexing.parts import SyncParts
+from openclaw_memory.indexing.plan import sync
 from openclaw_memory.types import Progress
 from openclaw_memory.workspace import Workspace
 

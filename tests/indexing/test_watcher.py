@@ -17,7 +17,8 @@ from watching import CONFIG, MESSAGE, append, eventually, replace_all_notes, rep
 
 from openclaw_memory.config import FilesConfig, SessionsConfig, SyncConfig
 from openclaw_memory.indexing import watcher
-from openclaw_memory.indexing.plan import SyncParts, sync
+from openclaw_memory.indexing.parts import SyncParts
+from openclaw_memory.indexing.plan import sync
 from openclaw_memory.indexing.watcher import PATIENCE, Debounce, Watcher, folders_of, kind_of
 from openclaw_memory.types import SyncReport
 from openclaw_memory.workspace import Workspace

@@ -1,0 +1,258 @@
+"""The state of a memory, and what a person reads of it: what is indexed, with what, and what works less well."""
+
+from __future__ import annotations
+
+import datetime
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from typing import TYPE_CHECKING, Any, Literal
+
+from openclaw_memory.types.files import Skipped
+from openclaw_memory.types.results import SyncFailure, SyncRecord, first_of
+
+if TYPE_CHECKING:
+    import pandas
+
+
+@dataclass(frozen=True, slots=True)
+class VectorStatus:
+    """The state of vector search: whether an embedder is in use, and whether its vectors can be searched.
+
+    `path` is how the store searches them, `dims` their dimensions. Only a deep status fills the last three: whether the
+    embedder `answers`, whether a search by vector is `verified`, and `fits`, which is False if its vectors cannot be
+    compared with those of the index.
+    """
+
+    enabled: bool
+    available: bool
+    path: str
+    error: str | None = None
+    dims: int | None = None
+    answers: bool | None = None
+    verified: bool | None = None
+    fits: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class KeywordStatus:
+    """The state of keyword search; a deep status tries it and fills `verified`, or `error`."""
+
+    available: bool
+    enabled: bool = True
+    error: str | None = None
+    verified: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CacheStatus:
+    """How many vectors the store keeps, and how many it may."""
+
+    enabled: bool
+    entries: int
+    max_entries: int
+
+
+@dataclass(frozen=True, slots=True)
+class BatchStatus:
+    """The state of the batch API of an embedding service: `jobs` in progress, with so many `texts`.
+
+    After `limit` `failures` in a row texts are embedded directly. The settings follow; times are in seconds.
+    """
+
+    enabled: bool
+    mode: str
+    provider: str | None = None
+    jobs: int = 0
+    texts: int = 0
+    failures: int = 0
+    limit: int | None = None
+    wait: bool = False
+    min_texts: int | None = None
+    poll_seconds: float | None = None
+    timeout_seconds: float | None = None
+    concurrency: int | None = None
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DiskUsage:
+    """Sizes in bytes: of the index, its write-ahead log, the notes, and the transcripts."""
+
+    index: int = 0
+    log: int = 0
+    notes: int = 0
+    sessions: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """The state of a memory: what is indexed, with what, and what works less well than it could.
+
+    `dirty` says for each file why a sync would read or remove it; those in `waiting` lack only vectors. `skipped` are
+    files that were found and left out. `unavailable` says why providers were not chosen; `fallback`, if a provider
+    replaces the requested one, has that one (`from`) and the `reason`. `problems` is what a deep status finds wrong
+    with the index; a forced sync fixes it.
+
+    `last_sync` is the latest completed sync, `last_error` what has ended one since. `watcher` describes the watcher of
+    this process. `flush` has, by session key, why the latest flush of a session failed.
+    """
+
+    workspace: str
+    index_path: str
+    provider: str
+    model: str
+    requested_provider: str
+    unavailable: Mapping[str, str]
+    mode: Literal["hybrid", "keyword"]
+    files: int
+    chunks: int
+    sources: Mapping[str, tuple[int, int]]
+    dirty: Mapping[str, str]
+    skipped: tuple[Skipped, ...]
+    vector: VectorStatus
+    fts: KeywordStatus
+    cache: CacheStatus
+    index_bytes: int
+    notices: tuple[str, ...]
+    engine: Mapping[str, str]
+    problems: tuple[str, ...] = ()
+    waiting: tuple[Skipped, ...] = ()
+    backend: str = "sqlite"
+    extra_paths: tuple[str, ...] = ()
+    fallback: Mapping[str, str] | None = None
+    batch: BatchStatus = BatchStatus(enabled=False, mode="off")
+    last_sync: SyncRecord | None = None
+    last_error: SyncFailure | None = None
+    watcher: str | None = None
+    bytes: DiskUsage = DiskUsage()
+    flush: Mapping[str, str] = field(default_factory=dict)
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """Return a table with one row for each field: its name and its value.
+
+        Raises:
+            MissingExtraError: pandas is not installed.
+        """
+        from openclaw_memory.display import frame
+
+        return frame(
+            "to_pandas()", ("field", "value"), ((item.name, getattr(self, item.name)) for item in fields(self))
+        )
+
+    def _repr_html_(self) -> str:
+        from openclaw_memory.display import table
+
+        return table("memory", ("", ""), [*overview(self, near=True), *shortcomings(self)])
+
+
+def overview(state: Status, *, near: bool = False) -> list[tuple[str, str]]:
+    """Return rows of name and value: where a memory is, how it is searched, what it holds.
+
+    With `near`, paths below the current folder are shown relative to it.
+    """
+    sources = ", ".join(f"{name} {files} files, {chunks} chunks" for name, (files, chunks) in state.sources.items())
+    return [
+        ("workspace", _near(state.workspace) if near else state.workspace),
+        ("index", _near(state.index_path) if near else state.index_path),
+        ("search", f"{state.mode}, {in_use(state)}"),
+        *((f"not {provider}", reason) for provider, reason in state.unavailable.items()),
+        ("holds", f"{state.files} files, {state.chunks} chunks" + (f" ({sources})" if sources else "")),
+        *((("extra paths", ", ".join(state.extra_paths)),) if state.extra_paths else ()),
+        ("last sync", last_sync(state)),
+        *((("watcher", state.watcher),) if state.watcher else ()),
+    ]
+
+
+def shortcomings(state: Status) -> list[tuple[str, str]]:
+    """Return rows of kind and text, one for each thing that works less well than it could."""
+    return [
+        *([("error", failure(state.last_error))] if state.last_error is not None else []),
+        *(("problem", text) for text in state.problems),
+        *(
+            ("dirty", f"{path}: {state.dirty[path]}" if path in state.dirty else path)
+            for path in first_of(behind(state))
+        ),
+        *(("waiting", f"{file.path}: {file.reason}") for file in state.waiting),
+        *(("skipped", f"{file.path}: {file.reason}") for file in state.skipped),
+        *(("flush", f"{session}: {error}") for session, error in state.flush.items()),
+        *(("note", notice) for notice in state.notices),
+    ]
+
+
+def details(state: Status) -> list[tuple[str, str]]:
+    """Return rows of name and value: sizes on disk, and the state of each part of the engine."""
+    on_disk = ", ".join(f"{name} {size(count)}" for name, count in asdict(state.bytes).items() if count)
+    return [
+        ("on disk", on_disk or "nothing"),
+        ("vector", _inline(asdict(state.vector))),
+        ("keyword", _inline(asdict(state.fts))),
+        ("cache", _inline(asdict(state.cache))),
+        *((("batch", _inline(asdict(state.batch))),) if state.batch.enabled or state.batch.jobs else ()),
+        ("engine", _inline(state.engine)),
+    ]
+
+
+def last_sync(state: Status) -> str:
+    """Return when the latest sync ran, why, and what it did, in one line."""
+    if (last := state.last_sync) is None:
+        return "none is known"
+    counts = {"added": last.added, "changed": last.changed, "removed": last.removed, "failed": len(last.failed)}
+    done = ", ".join(f"{count} {name}" for name, count in counts.items() if count) or "nothing to do"
+    rebuilt = f"; built again: {last.rebuilt}" if last.rebuilt else ""
+    return f"{ago(last.at)} ({last.reason}, {last.seconds} s): {done}{rebuilt}"
+
+
+def failure(error: SyncFailure) -> str:
+    """Say what ended a sync, and when, as far as that is known."""
+    when = f" {ago(error.at)}" if error.at else ""
+    return f"the last sync{when} ended with: {error.error}"
+
+
+def ago(moment: str) -> str:
+    """Return a time in ISO 8601 in words: `3 min ago`, or the time itself if it is over a day old or in the future."""
+    seconds = (datetime.datetime.now(datetime.UTC) - datetime.datetime.fromisoformat(moment)).total_seconds()
+    if seconds < -1 or seconds > 86_400:
+        return moment
+    if seconds < 60:
+        return f"{max(seconds, 0):.0f} s ago"
+    return f"{seconds / 60:.0f} min ago" if seconds < 3600 else f"{seconds / 3600:.0f} h ago"
+
+
+def size(count: int) -> str:
+    """Return a number of bytes in a suitable unit: `512 B`, `1.5 kB`, `20.0 MB`; a kB has 1,000 bytes."""
+    number, units = float(count), ["B", "kB", "MB", "GB", "TB"]
+    while number >= 1000 and len(units) > 1:
+        number, units = number / 1000, units[1:]
+    return f"{count} B" if units[0] == "B" else f"{number:.1f} {units[0]}"
+
+
+def behind(state: Status) -> list[str]:
+    """Return the files whose current words the index does not hold.
+
+    Files that only lack vectors, and files that are reported as skipped, are not included.
+    """
+    reported = {file.path for file in (*state.waiting, *state.skipped)}
+    return [path for path in state.dirty if path not in reported]
+
+
+def in_use(state: Status) -> str:
+    """Return provider and model, and the requested provider if it is another one."""
+    name = f"{state.provider} {state.model}".strip() or "nothing"
+    if state.requested_provider == state.provider:
+        return name
+    if state.requested_provider == "auto":
+        return f"{name}, chosen by auto"
+    return f"{name}, in place of {state.requested_provider}"
+
+
+def _inline(table: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name} {value}" for name, value in table.items() if value is not None)
+
+
+def _near(path: str) -> str:
+    try:
+        below = os.path.relpath(path)
+    except (OSError, ValueError):  # the current folder is gone, or on another drive
+        return path
+    return path if below.startswith(os.pardir) else below

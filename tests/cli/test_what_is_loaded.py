@@ -1,0 +1,82 @@
+"""A command loads what it needs: most of its time is that of imports."""
+
+import subprocess
+import sys
+import tomllib
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+from openclaw_memory import Memory
+from openclaw_memory.testing import sample_workspace
+
+ROOT = Path(__file__).parents[2]
+RUN = """
+import gc, sys
+from openclaw_memory.__main__ import main
+try:
+    main()
+except SystemExit as end:
+    assert not end.code, end.code
+print(*sys.modules, file=sys.stderr)
+print(gc.get_threshold()[0], gc.get_freeze_count(), file=sys.stderr)
+"""
+# What no command needs that works offline and on a terminal.
+NEVER = {
+    "asyncio", "httpx", "tenacity", "watchdog", "pandas", "matplotlib", "IPython", "sentence_transformers", "torch",
+    "numpy.random", "numpy.ma", "openclaw_memory.embeddings.batch",
+}  # fmt: skip
+# What reads, cuts and embeds files.
+WRITING = {
+    f"openclaw_memory.{name}" for name in ("indexing.pipeline", "indexing.gathering", "embeddings.stream", "documents")
+}
+STATE = {"openclaw_memory.types.status", "openclaw_memory.indexing.status"}
+INDEX = {"numpy", "apsw", "sqlite_vec", "filelock", "hashlib", "openclaw_memory.workspace", "openclaw_memory.memory"}
+
+
+@pytest.fixture(scope="module")
+def notes(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("notes") / "workspace"
+    sample_workspace(folder)
+    with Memory.open(folder) as memory:
+        memory.sync()
+    return folder
+
+
+def ended(*arguments):
+    """The modules that a command has loaded, and what it left of garbage collection."""
+    done = subprocess.run(
+        [sys.executable, "-c", RUN, *map(str, arguments)], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    modules, collection = done.stderr.splitlines()[-2:]
+    return {*modules.split()}, tuple(map(int, collection.split()))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "unneeded"),
+    [
+        (["--help"], INDEX | STATE | WRITING),
+        (["search", "--help"], INDEX | STATE | WRITING),
+        (["search", "Who has the spare key?"], STATE | WRITING),
+        (["index"], STATE | WRITING | {"numpy", "sqlite_vec"}),
+        (["get", "MEMORY.md#L3"], STATE | WRITING | {"numpy", "sqlite_vec", "filelock"}),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_a_command_loads_nothing_that_it_does_not_need(notes, arguments, unneeded):
+    place = () if "--help" in arguments else ("--workspace", notes)
+    loaded, _ = ended(*arguments, *place)
+    assert not loaded & (NEVER | unneeded)
+
+
+def test_a_command_looks_for_no_garbage_that_cannot_be_there():
+    _, (threshold, frozen) = ended("--help")
+    assert threshold > 10_000
+    assert frozen > 1_000
+
+
+def test_the_script_that_is_installed_is_the_command():
+    scripts = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["scripts"]
+    module, _, function = scripts["openclaw-memory"].partition(":")
+    assert callable(getattr(import_module(module), function))
