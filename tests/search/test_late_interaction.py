@@ -1,6 +1,7 @@
 """Lines compared with a question by the vectors of tokens: what is stored of them, and what a search makes of it."""
 
 import hashlib
+import os
 import re
 from dataclasses import replace
 
@@ -236,3 +237,81 @@ def test_one_that_fails_at_a_sync_leaves_the_files_waiting(remember):
 
     memory = remember(NOTES, embedder=Failing())
     assert all("out of memory" in file.reason for file in memory.status().waiting)
+
+
+# --- codes of one embedder and of another
+class Reversed(Tokens):
+    """Another model: its tokens point elsewhere."""
+
+    def embed_query_tokens(self, text):
+        vectors, spans = tokens_of(text)
+        return self.embed_query(text), (vectors[:, ::-1].copy(), spans)
+
+    def embed_document_tokens(self, texts):
+        return self.embed_documents(texts), [(tokens_of(text)[0][:, ::-1].copy(), tokens_of(text)[1]) for text in texts]
+
+
+def codes_in(memory):
+    """The codes of each chunk, and those that the memory's embedder makes of its text now."""
+    chunks = memory._service.store().chunks(range(1, 100), token_codes=True)
+    texts = [stored.chunk.embedding_text for stored in chunks]
+    _, tokens = memory.embedder.inner.embed_document_tokens(texts)
+    return [stored.token_codes for stored in chunks], [packed(*each) for each in zip(texts, tokens, strict=True)]
+
+
+def test_codes_of_one_embedder_are_never_compared_with_tokens_of_another(tmp_path):
+    (tmp_path / "memory").mkdir()
+    (tmp_path / "memory" / "house.md").write_text(NOTES["memory/house.md"])
+    (tmp_path / "memory" / "garden.md").write_text("# Garden\n\nThe roses are cut in March.\n")
+    for embedder, is_new in ((Tokens(), True), (Reversed(name="another"), True), (Tokens(), True), (Tokens(), False)):
+        with Memory.open(tmp_path, embedder=embedder) as memory:
+            before = memory.search("heater", explain=True) if memory.index_path.exists() else None
+            if before is not None and is_new:
+                assert before.mode == "keyword"
+                assert not any("tokens" in result.parts for result in before)
+                assert "until the next sync builds the index again" in before.reason
+            assert bool(memory.sync().rebuilt) == (before is not None and is_new)
+            stored, made = codes_in(memory)
+            assert stored == made
+            assert memory.search("heater", explain=True)[0].parts["tokens"] > 0.4
+
+
+def test_a_model_that_gives_tokens_no_longer_searches_by_words(tmp_path):
+    (tmp_path / "memory").mkdir()
+    (tmp_path / "memory" / "house.md").write_text(NOTES["memory/house.md"])
+    with Memory.open(tmp_path, embedder=Tokens()) as memory:
+        memory.sync()
+    with Memory.open(tmp_path, embedder=RecordingEmbedder()) as memory:
+        for _ in range(2):
+            found = memory.search("boiler", explain=True)
+            assert found.mode == "hybrid"
+            assert "tokens" not in found[0].parts
+            memory.sync()
+
+
+@pytest.mark.sqlite_only
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+def test_a_child_compares_tokens_as_its_parent_does_and_indexes_with_them(remember):
+    memory = remember(NOTES, embedder=Tokens())
+    question = "Who looks after the heater?"
+    expected = [(result.citation, dict(result.parts)) for result in memory.search(question, explain=True)]
+    read, write = os.pipe()
+    if (child := os.fork()) == 0:
+        try:
+            found = [(result.citation, dict(result.parts)) for result in memory.search(question, explain=True)]
+            memory.append("The heater was mended by Hugo.", date="2026-01-02")
+            memory.sync()
+            best = memory.search("Who mended the boiler?", explain=True)[0]
+            stored, made = codes_in(memory)
+            said = repr((found == expected, "Hugo" in best.snippet, "tokens" in best.parts, stored == made))
+        except BaseException as error:  # noqa: BLE001 - the parent says what it was
+            said = repr(error)
+        os.write(write, said.encode())
+        os._exit(0)
+    os.close(write)
+    with open(read) as pipe:
+        assert pipe.read() == "(True, True, True, True)"
+    os.waitpid(child, 0)
+    assert "Hugo" in memory.search("Who mended the boiler?")[0].snippet
+    stored, made = codes_in(memory)
+    assert stored == made

