@@ -44,7 +44,8 @@ LEFT JOIN vectors ON vectors.id = chunks.vector_id WHERE chunks.id > ? ORDER BY 
 """
 LENGTHS = "SELECT id, sz FROM chunk_terms_docsize WHERE id IN (SELECT value FROM json_each(?))"
 TERM_PLACES = "CREATE VIRTUAL TABLE IF NOT EXISTS temp.term_places USING fts5vocab (main, chunk_terms, instance)"
-PLACES = "SELECT group_concat(doc), group_concat(col = 'terms', '') FROM temp.term_places WHERE term = ?"
+# Of each place of a term the id of the chunk, negative for a word of the context.
+PLACES = "SELECT group_concat(iif(col = 'terms', doc, -doc)) FROM temp.term_places WHERE term = ? AND doc > ?"
 LATER = "SELECT 1 FROM chunk_terms WHERE chunk_terms MATCH ? AND rowid > ? LIMIT 1"
 
 
@@ -256,33 +257,35 @@ class Resident:
         return gains
 
     def _posting(self, db: apsw.Connection, term: str) -> Posting:
-        found = self._postings.pop(term, None)
-        if found is not None and found.last < self._last:
-            if fetch(db, LATER, (fts.quoted(term), found.last)):
-                self._posting_bytes -= found.size
-                found = None
-            else:
-                found.last = self._last
-        if found is None:
-            found = self._read_posting(db, term)
-            self._posting_bytes += found.size
+        known = self._postings.pop(term, None)
+        found = known or Posting(np.empty(0, np.int32), np.empty(0, np.float32), 0)
+        if known is None or (known.last < self._last and fetch(db, LATER, (fts.quoted(term), known.last))):
+            found = self._with_later(db, term, found)
+            self._posting_bytes += found.size - (known.size if known else 0)
             while self._posting_bytes > self.count * POSTING_BYTES and self._postings:
                 self._posting_bytes -= self._postings.pop(next(iter(self._postings))).size
+        found.last = self._last
         self._postings[term] = found
         return found
 
-    def _read_posting(self, db: apsw.Connection, term: str) -> Posting:
+    def _with_later(self, db: apsw.Connection, term: str, known: Posting) -> Posting:
+        """Return what is known of a term with the chunks that came since."""
         fetch(db, TERM_PLACES)
-        ((ids, in_text),) = fetch(db, PLACES, (term,))
-        if ids is None:
-            return Posting(np.empty(0, np.int32), np.empty(0, np.float32), self._last)
-        found = np.fromstring(ids, np.int64, sep=",")
-        weights = np.where(np.frombuffer(in_text.encode(), np.uint8) == ord("1"), 1.0, fts.CONTEXT_WEIGHT)
-        first = np.flatnonzero(np.diff(found, prepend=-1))
-        slots = np.searchsorted(self._ids[: self.count], found[first])
-        if slots.max() >= self.count or (self._ids[slots] != found[first]).any():
+        ((places,),) = fetch(db, PLACES, (term, known.last))
+        if places is None:
+            return known
+        found = np.fromstring(places, np.int64, sep=",")
+        weights = np.where(found > 0, np.float32(1), np.float32(fts.CONTEXT_WEIGHT))
+        found = np.abs(found)
+        first = np.flatnonzero(np.diff(found, prepend=0))
+        ids = found[first]
+        slots = np.searchsorted(self._ids[: self.count], ids)
+        if slots.max() >= self.count or (self._ids[slots] != ids).any():
             raise apsw.CorruptError(f"the term {term!r} is said to be in chunks that do not exist")
-        return Posting(slots.astype(np.int32), np.add.reduceat(weights, first).astype(np.float32), self._last)
+        counts = np.add.reduceat(weights, first)
+        return Posting(
+            np.concatenate([known.slots, slots.astype(np.int32)]), np.concatenate([known.counts, counts]), self._last
+        )
 
     # --- vectors -------------------------------------------------------------------------------------------------
 

@@ -193,6 +193,23 @@ def test_a_write_costs_what_it_wrote(filled, build, monkeypatch):
     assert len(read) == 2
 
 
+def test_of_a_word_that_was_asked_for_the_places_that_are_new_are_read(filled, build, monkeypatch):
+    filled.candidates(request(("all",)))
+    read = []
+    fromstring = np.fromstring
+    monkeypatch.setattr(
+        resident.np,
+        "fromstring",
+        lambda text, *more, **by_name: read.append(text) or fromstring(text, *more, **by_name),
+    )
+    filled.replace_files([(build.record("memory/new.md"), [build.row(7, "all"), build.row(8, "all all")])])
+    asked = request(("all",))
+    assert_same(filled.candidates(asked), filled.candidates(replace(asked, memory_bytes=0)))
+    filled.remove_files(["memory/new.md"])
+    assert_same(filled.candidates(asked), filled.candidates(replace(asked, memory_bytes=0)))
+    assert read == ["301,302,302"]
+
+
 def test_the_first_searches_and_those_without_memory_read_the_file(filled, monkeypatch):
     monkeypatch.setattr(sqlite, "SEARCHES_BEFORE", 2)
     for expected in (False, False, True):
