@@ -25,12 +25,12 @@ from typing import Any
 from speed import counting_embedder, in_fresh_process, machine, milliseconds, opened_store, quantile
 from speed_data import Vocabulary, notes, questions
 
-from openclaw_memory import Memory, MemoryConfig, SearchConfig
+from openclaw_memory import Memory, MemoryConfig, SearchConfig, SyncConfig
 
 CHUNKS_PER_NOTE = 7.25  # of the notes that `speed_data` writes
 WORDS = 100_000  # five times as many as in the smaller workspaces: text has new words as it grows
 FILES_PER_FOLDER = 1000
-WARM_UP, ASKED, SYNCS = 20, 40, 3
+WARM_UP, ASKED, SYNCS = 10, 20, 3
 
 
 def write_notes(folder: Path, count: int) -> dict[str, float]:
@@ -86,9 +86,8 @@ def walk(folder: Path) -> tuple[int, int]:
 
 def searched(folder: Path, memory_mb: int) -> dict[str, float]:
     """Milliseconds of a search with so much of `search.memory_mb`: the first three, and those of a process at work."""
-    config = MemoryConfig(search=SearchConfig(memory_mb=memory_mb))
+    config = MemoryConfig(search=SearchConfig(memory_mb=memory_mb), sync=SyncConfig(on_search=False, on_open=False))
     with Memory.open(folder, config=config) as memory:
-        memory.sync()
         before = peak_mb()
         times = [milliseconds(lambda: memory.search(question)) for question in questions(WARM_UP + ASKED)]  # noqa: B023
     warm = times[WARM_UP:]
