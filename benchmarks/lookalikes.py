@@ -173,7 +173,7 @@ def compared(
         rows = []
         for name in names:
             of_recipe = in_fresh_process(measured, name, folder, groups)
-            print(f"{chunks:,} chunks, {name}: {of_recipe[0].get('error', 'done')}", file=sys.stderr, flush=True)
+            print(f"{chunks:,} chunks: {json.dumps(of_recipe)}", file=sys.stderr, flush=True)
             rows += [row for row in of_recipe if "error" not in row]
     return {"copies": copies, "chunks": chunks, "rows": rows}
 

@@ -287,7 +287,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     rows = []
     for name in options.recipe or RECIPES:
         row = in_fresh_process(measured, name, options.folders)
-        print(f"{name}: {row.get('error', 'done')}", file=sys.stderr)
+        print(json.dumps(row), file=sys.stderr, flush=True)  # what is done is known, whatever comes next
         rows += [row] if "error" not in row else []
     if not rows:
         sys.exit("nothing could be measured")
