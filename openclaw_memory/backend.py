@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 from openclaw_memory import _forks
 from openclaw_memory.config import MemoryConfig
 from openclaw_memory.embeddings.selection import EmbedderSelector, handed_in, sent_to
-from openclaw_memory.errors import EmbedderError
+from openclaw_memory.errors import EmbedderError, NotFoundError
 from openclaw_memory.indexing.service import IndexParts, IndexService
+from openclaw_memory.records.expiry import Expiry
 from openclaw_memory.retriever import Retriever
 from openclaw_memory.types import Embedder, Excerpt, Progress, Source, Store, SyncReport
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     import datetime
 
     from openclaw_memory.documents import Documents
+    from openclaw_memory.records import Records
     from openclaw_memory.search import SearchResults
     from openclaw_memory.types import Status
     from openclaw_memory.types.where import Where
@@ -89,6 +91,7 @@ class BuiltinBackend:
         self._embedders = handed_in(embedder, config.embedding)
         self.service = IndexService(IndexParts(workspace, self._embedders, config, store))
         self._retriever = Retriever(workspace, self.service, self._embedders, config)
+        self._expiry = Expiry(workspace, config.records)
 
     @property
     def embedder(self) -> Embedder | None:
@@ -105,8 +108,16 @@ class BuiltinBackend:
         from openclaw_memory.documents import Documents
 
         # Not with methods of this object: it would only be freed, with what it keeps open, by a garbage collection.
-        search = partial(_search, self._retriever, self._config)
+        search = partial(_search, self._retriever, self._expiry, self._config)
         return Documents(self._workspace, self.service, search, partial(_embedder, self.service, self._embedders))
+
+    @_forks.cached_property
+    def records(self) -> Records:
+        """The facts of this memory."""
+        from openclaw_memory.records import Records
+
+        search = partial(_search, self._retriever, self._expiry, self._config)
+        return Records(self._workspace, self._config.records, search=search, wrote=self.service.record_write)
 
     def search(
         self,
@@ -122,6 +133,7 @@ class BuiltinBackend:
         """See `Memory.search`."""
         return _search(
             self._retriever,
+            self._expiry,
             self._config,
             query,
             max_results=max_results,
@@ -135,7 +147,10 @@ class BuiltinBackend:
     def get(self, path: str, *, start: int | None = None, lines: int | None = None) -> Excerpt:
         """See `Memory.get`."""
         self.service.check_open()
-        return self._workspace.excerpt(path, start=start, lines=lines)
+        excerpt = self._workspace.excerpt(path, start=start, lines=lines)
+        if self._expiry.among([excerpt.path]):
+            raise NotFoundError(f"{excerpt.path} held a record that has expired: remember it again")
+        return excerpt
 
     def sync(
         self,
@@ -195,6 +210,7 @@ def _embedder(service: IndexService, embedders: EmbedderSelector) -> Embedder | 
 
 def _search(
     retriever: Retriever,
+    expiry: Expiry,
     config: MemoryConfig,
     query: str,
     *,
@@ -212,7 +228,11 @@ def _search(
 
     rules = validate_request(config.search, query, max_results, min_score, source, max_chars)
     now = with_time_zone(now)
-    found = retriever.answer(query, rules, source, explain=explain, now=now, passes=passes, where=where)
+    answer = partial(retriever.answer, query, rules, source, explain=explain, now=now, where=where)
+    found = answer(passes=passes)
+    if expiry.among((result.path for result in found.results), now):
+        gone = expiry.everywhere(now)
+        found = answer(passes=lambda path: path not in gone and (passes is None or passes(path)))
     if max_chars is None:
         return found
     shown, omitted = within(found.results, max_chars)

@@ -6,7 +6,8 @@ The tree::
     ├── ConfigError             a setting has a wrong type or value
     ├── WorkspaceError          the workspace folder is missing or is not a folder
     │   ├── PathNotAllowedError a path leaves the workspace or is not a memory file
-    │   └── UndecodableError    a memory file does not hold text, or is another program's transcript
+    │   ├── UndecodableError    a memory file does not hold text, or is another program's transcript
+    │   └── RecordError         the file of a record is damaged: the message says where
     ├── NotFoundError           an allowed path names no file, or no line in it
     ├── InvalidInputError       a call got an argument of a wrong type or value; nothing was read or written
     │   └── QueryError          the call was a search, or the evaluation of searches
@@ -45,6 +46,7 @@ __all__ = [
     "OpenClawMemoryError",
     "PathNotAllowedError",
     "QueryError",
+    "RecordError",
     "StoreError",
     "SyncBusyError",
     "UndecodableError",
@@ -108,6 +110,10 @@ class PathNotAllowedError(WorkspaceError):
 
 class UndecodableError(WorkspaceError):
     """A memory file is neither UTF-8 nor UTF-16 with a byte order mark, or is another program's transcript."""
+
+
+class RecordError(WorkspaceError):
+    """The file of a record cannot be read: it was damaged by hand, or holds both sides of a merge."""
 
 
 class NotFoundError(OpenClawMemoryError, LookupError):

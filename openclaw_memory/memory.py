@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from openclaw_memory.flush.state import ChatType, FlushRegistry
     from openclaw_memory.indexing.service import IndexService
     from openclaw_memory.indexing.watcher import Watcher
+    from openclaw_memory.records import Records
     from openclaw_memory.search import SearchResults
     from openclaw_memory.store.registry import StoreChoice
     from openclaw_memory.types import Embedder, Excerpt, Progress, Source, Status, Store, SyncReport
@@ -419,6 +420,15 @@ class Memory:
             ConfigError: The memory has a backend of its own.
         """
         return self._engine.documents
+
+    @property
+    def records(self) -> Records:
+        """The facts of this memory: remembered, settled, confirmed and forgotten, each a Markdown file of its own.
+
+        Raises:
+            ConfigError: The memory has a backend of its own.
+        """
+        return self._engine.records
 
     @property
     def embedder(self) -> Embedder | None:

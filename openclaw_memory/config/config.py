@@ -23,6 +23,7 @@ from openclaw_memory.config.sections import (
     JournalConfig,
     PruningConfig,
     RecallConfig,
+    RecordsConfig,
     SearchConfig,
     SessionsConfig,
     SyncConfig,
@@ -49,6 +50,7 @@ class MemoryConfig:
     recall: RecallConfig = field(default_factory=RecallConfig)
     compaction: CompactionConfig = field(default_factory=CompactionConfig)
     pruning: PruningConfig = field(default_factory=PruningConfig)
+    records: RecordsConfig = field(default_factory=RecordsConfig)
     notices: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:

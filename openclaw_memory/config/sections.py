@@ -211,6 +211,27 @@ class PruningConfig:
     placeholder: str = "[Old tool result content cleared]"
 
 
+@dataclass(frozen=True, slots=True)
+class RecordsConfig:
+    """How facts are settled, and for how long they hold.
+
+    A value that was confirmed, or is older than `stable_days`, is replaced after `observations` of another one. Keys
+    that match a glob of `high_impact` (OpenClaw names billing and the scope of credentials) are replaced by a
+    confirmation alone. Observations below `least_confidence` are refused. The confidence in records of the types
+    `decaying` halves every `half_life_days` until somebody confirms them. `ttl_days` are days by type (`other=90`),
+    for ever where a type is not named. Of one type and user there are at most `most`: the least certain go first.
+    """
+
+    stable_days: float = 7.0
+    observations: int = 2
+    half_life_days: float = 30.0
+    decaying: tuple[str, ...] = ("preference",)
+    high_impact: tuple[str, ...] = ("billing.*", "credential.*", "*.scope")
+    least_confidence: float = 0.3
+    ttl_days: tuple[str, ...] = ("preference=365", "fact=365", "reminder=90", "other=90")
+    most: int = 10_000
+
+
 PARTS: Mapping[str, type[Any]] = {
     "chunking": ChunkingConfig,
     "files": FilesConfig,
@@ -222,6 +243,7 @@ PARTS: Mapping[str, type[Any]] = {
     "recall": RecallConfig,
     "compaction": CompactionConfig,
     "pruning": PruningConfig,
+    "records": RecordsConfig,
 }
 
 RANGES: Mapping[str, tuple[float, float]] = {
@@ -270,6 +292,11 @@ RANGES: Mapping[str, tuple[float, float]] = {
     "pruning.tail_chars": (0, 1 << 30),
     "pruning.hard_ratio": (0, 1),
     "pruning.min_chars": (0, 1 << 40),
+    "records.stable_days": (0, 1_000_000),
+    "records.observations": (1, 1000),
+    "records.half_life_days": (0.001, 1_000_000),
+    "records.least_confidence": (0, 1),
+    "records.most": (1, 10_000_000),
 }
 
 CHOICES: Mapping[str, tuple[str, ...]] = {

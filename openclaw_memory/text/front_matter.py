@@ -36,6 +36,7 @@ _NAME = re.compile(r"(?!openclaw_memory)[a-z_]+")
 _WRITTEN = re.compile(r"(?:[a-z_]+: (?:[\[{\"].*|-?\d[\d.eE+-]*|true|false|null)\r?(?:\n|\Z))*+")
 # YAML as people write it: a name, plain or in quotation marks, and what follows the colon.
 _FIELD = re.compile(r"""("[^"]*"|'[^']*'|[^\s"'#:\[{&*!|>%@`-][^:]*+)[ \t]*+:(?:[ \t]+(.*)|)""")
+_MERGE = re.compile(r"<{7}(?: |$)|={7}$|>{7}(?: |$)")
 _COMMENT = re.compile(r"(?:^|\s)#.*")
 _HEX, _OF_VECTOR = re.compile("[0-9a-f]{64}"), 40
 _CONSTANTS: Mapping[str, bool | None] = {"true": True, "false": False, "null": None, "~": None}
@@ -139,7 +140,10 @@ def parse(file: str) -> FrontMatter | None:
     closing = _CLOSING.search(above)
     lines = [line.rstrip("\r") for line in above[: closing.start() if closing else None].split("\n")]
     fields, unread = _table(lines)
-    damage = [f"line {number + 3} cannot be read" for number in unread]
+    damage = [
+        f"line {number + 3} {'is a mark of a merge' if _MERGE.match(lines[number]) else 'cannot be read'}"
+        for number in unread
+    ]
     if closing is None:
         damage.append("the line `---` between fields and text is missing")
     return FrontMatter(fields, file[end:].removesuffix("\n"), tuple(damage))

@@ -140,6 +140,27 @@ def write(root: Path, rules: FilesConfig, documents: Sequence[Fields]) -> list[s
         return _write(root, rules, documents)
 
 
+def update(
+    root: Path,
+    rules: FilesConfig,
+    path: str,
+    change: Callable[[FrontMatter | None, os.stat_result | None], Fields | None],
+) -> bool:
+    """Write the document at a path as `change` makes it from what is there; return whether the file has changed.
+
+    No other process of this library writes between the two. Where `change` returns None, nothing is written.
+
+    Raises:
+        InvalidInputError, PathNotAllowedError, WriteError: As `write`, or as `change`.
+    """
+    with writing(root, path):
+        file = _file(_own_place(root, rules, path), rules)
+        if file.info is not None and file.content is None:
+            raise _not_ours(path, "overwritten")
+        wanted = change(file.content, file.info)
+        return wanted is not None and bool(_write(root, rules, [wanted]))
+
+
 def upsert(
     root: Path,
     rules: FilesConfig,

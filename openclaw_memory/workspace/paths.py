@@ -23,6 +23,7 @@ ROOT_NOTES = ("MEMORY.md", "USER.md")
 LOWER_CASE_NOTE = "memory.md"  # counts only where there is no MEMORY.md
 NOTES_FOLDER = "memory"
 DOCUMENTS_FOLDER = f"{NOTES_FOLDER}/notes"  # what programs add
+RECORDS_FOLDER = f"{NOTES_FOLDER}/records"  # facts, by type and key
 TRANSCRIPTS = "sessions"  # what a transcript's path begins with, wherever its folder lies
 TRANSCRIPT_SUFFIX = ".jsonl"
 _BELOW_TRANSCRIPTS = f"{TRANSCRIPTS}/"

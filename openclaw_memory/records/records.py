@@ -1,0 +1,527 @@
+"""`Records`: the facts of a memory, each a Markdown file: remembered, found, confirmed and forgotten."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from fnmatch import fnmatchcase
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+
+from openclaw_memory.config import RecordsConfig
+from openclaw_memory.errors import ConfigError, ConflictError, InvalidInputError, NotFoundError, RecordError
+from openclaw_memory.records.expiry import is_expired
+from openclaw_memory.records.file_format import (
+    MOST_TOKENS,
+    MOST_VERSIONS,
+    SENSITIVITIES,
+    SOURCE_KINDS,
+    TYPES,
+    embedding_ref,
+    fields_of,
+    record_in,
+    sentence,
+    tokens_in,
+)
+from openclaw_memory.records.settling import Settled, same_value, settle
+from openclaw_memory.types.records import (
+    Observation,
+    Record,
+    RecordSource,
+    RecordType,
+    RecordVersion,
+    Remembered,
+    Sensitivity,
+)
+from openclaw_memory.workspace import Workspace, documents
+from openclaw_memory.workspace.document_cache import DocumentCache
+from openclaw_memory.workspace.documents import Fields, check_no_secret, file_name
+from openclaw_memory.workspace.paths import RECORDS_FOLDER
+from openclaw_memory.workspace.scan import notes_below
+
+if TYPE_CHECKING:
+    from openclaw_memory.text.front_matter import FrontMatter
+
+_LONGEST_NAME = 80  # characters of a key that is the name of its file as it is
+Seen: TypeAlias = int | Record | None  # the version that a caller has seen, or the record itself
+
+
+class _Call(NamedTuple):
+    """One call that changes a record: what it names, and the token that keeps it from being done twice."""
+
+    type: RecordType
+    key: str
+    user_id: str | None
+    expected: Seen
+    token: str | None
+
+
+class Records:
+    """The facts of a memory, by type, key and user. Safe to use from several threads and processes.
+
+    Each is a Markdown file in `memory/records/<type>/`, with its fields above one sentence, which `Memory.search` finds
+    and cites like any note. A person may edit the value, the sentence or another field: that counts as a version of its
+    own. Records that have expired are never returned.
+    """
+
+    def __init__(
+        self,
+        workspace: Workspace,
+        rules: RecordsConfig,
+        *,
+        search: Callable[..., Any],
+        wrote: Callable[[], None] = lambda: None,
+        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        """Keep records in a workspace.
+
+        Args:
+            workspace: The files.
+            rules: How values are settled, and for how long they hold.
+            search: Answers a question from the files of records, as `Memory.search`.
+            wrote: Called after each change of a file.
+            clock: Returns the moment, with a time zone.
+
+        Raises:
+            ConfigError: `rules.ttl_days` holds something else than days by type.
+        """
+        self._workspace, self._rules, self._search, self._wrote, self._clock = workspace, rules, search, wrote, clock
+        self._ttl = _seconds_by_type(rules)
+        self._cache = DocumentCache(workspace.root, workspace.rules)
+
+    def remember(
+        self,
+        type: RecordType,  # noqa: A002 - the field's name
+        key: str,
+        value: Any,
+        *,
+        confidence: float = 0.8,
+        source: RecordSource | None = None,
+        sensitivity: Sensitivity | None = None,
+        ttl: int | Literal["default"] | None = "default",
+        user_id: str | None = None,
+        expected_version: Seen = None,
+        token: str | None = None,
+    ) -> Remembered:
+        """Take in an observation: it becomes the value, supports it, or waits; see `settling.settle`.
+
+        Args:
+            type: preference, fact, decision, entity, reminder or other.
+            key: What it is about, such as `editor.theme`.
+            value: Any value of JSON.
+            confidence: How sure it is, 0..1. Below `records.least_confidence` it is refused.
+            source: Who says so. Without one, the user, just now.
+            sensitivity: low, medium or high; that of the record as it is where None, and low for a new one.
+            ttl: For how many seconds it holds, None for ever; by default what `records.ttl_days` says of the type.
+            user_id: Whose it is; None for everybody's.
+            expected_version: The version, or the record, that this is based on; not compared where None.
+            token: Names this call: the same token changes the record once, however often it is called with it.
+
+        Returns:
+            The record as it is now, and what came of the observation.
+
+        Raises:
+            InvalidInputError: An argument has a wrong type or value, or holds a secret. Nothing was written.
+            ConflictError: The record is not what `expected_version` says; the error has both sides.
+            RecordError: The file is damaged, and is as it was.
+            WriteError: It could not be written.
+        """
+        call = _checked_call(type, key, user_id, expected_version, token)
+        if sensitivity is not None and sensitivity not in SENSITIVITIES:
+            raise InvalidInputError(f"sensitivity is {sensitivity!r}, not one of {', '.join(SENSITIVITIES)}")
+        if ttl is not None and ttl != "default" and (isinstance(ttl, bool) or not isinstance(ttl, int) or ttl < 1):
+            raise InvalidInputError(f"ttl is {ttl!r}, not a whole number of seconds above zero, None or 'default'")
+        now = self._now()
+        seen = _checked_observation(value, confidence, source, now)
+        if seen.confidence < self._rules.least_confidence:
+            raise InvalidInputError(
+                f"a confidence of {confidence} is below records.least_confidence ({self._rules.least_confidence}): "
+                "observe it again, or ask"
+            )
+        seconds = self._ttl.get(type) if ttl == "default" else ttl
+
+        def apply(stored: Record | None) -> tuple[Record, Settled]:
+            wanted = sensitivity or (stored.sensitivity if stored else "low")
+            rated = stored and replace(stored, sensitivity=wanted)
+            settled = settle(rated, seen, self._rules, now)
+            if stored is None or rated is None:
+                return self._new(call, seen, wanted, seconds, now), settled
+            if settled.outcome in {"same", "late"} and wanted == stored.sensitivity:
+                return stored, settled
+            return self._settled(rated, seen, settled, seconds, now), settled
+
+        record, settled = self._change(call, json.dumps(value, ensure_ascii=False), apply)
+        if settled.outcome == "new":
+            self._keep_within_limit(type, user_id, record)
+        return Remembered(record, settled.outcome, settled.reason)
+
+    def get(self, type: RecordType, key: str, *, user_id: str | None = None) -> Record | None:  # noqa: A002
+        """Return a record; None if there is none, or it has expired.
+
+        Args:
+            type: Its type.
+            key: Its key.
+            user_id: Whose it is; None for everybody's.
+
+        Raises:
+            InvalidInputError: An argument has a wrong type or value.
+            RecordError: The file is damaged.
+        """
+        call = _checked_call(type, key, user_id)
+        return self.read(path_of(call.type, call.key, call.user_id))
+
+    def read(self, path: str) -> Record | None:
+        """Return the record that a file holds; None if there is no such file, or it has expired.
+
+        Args:
+            path: The file, below `memory/records/`.
+
+        Raises:
+            PathNotAllowedError: The path cannot be that of a memory file.
+            RecordError: The file is damaged, or is a person's own note.
+        """
+        record = self._at(path, self._now())
+        return None if record is None or is_expired(record, self._now()) else record
+
+    def find(
+        self,
+        text: str | None = None,
+        *,
+        type: RecordType | None = None,  # noqa: A002
+        key: str | None = None,
+        user_id: str | None = None,
+        min_confidence: float = 0.0,
+        sensitivity: Sensitivity | None = None,
+        limit: int | None = None,
+    ) -> list[Record]:
+        """Return records, by path, or best first where `text` is given. Damaged files are left out; see `problems`.
+
+        Args:
+            text: A question that their sentences answer.
+            type: Only this type.
+            key: Only keys that match this glob, such as `editor.*`.
+            user_id: Only this user's; None for all.
+            min_confidence: Only those that are at least so sure now, 0..1.
+            sensitivity: Only those of this sensitivity.
+            limit: At most so many; all where None, and 20 with `text`.
+
+        Raises:
+            InvalidInputError: `text` or `limit` is not valid.
+        """
+        if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 1):
+            raise InvalidInputError(f"limit is {limit!r}, not a whole number above zero")
+
+        def passes(record: Record) -> bool:
+            return (
+                type in {None, record.type}
+                and (key is None or fnmatchcase(record.key, key))
+                and user_id in {None, record.user_id}
+                and record.confidence >= min_confidence
+                and sensitivity in {None, record.sensitivity}
+            )
+
+        if text is None:
+            return [record for record in self if passes(record)][:limit]
+        there = {record.path: record for record in self if passes(record)}
+        found = self._search(text, max_results=limit or 20, min_score=0.0, passes=there.__contains__)
+        return [there[path] for path in dict.fromkeys(result.path for result in found)]
+
+    def confirm(
+        self,
+        type: RecordType,  # noqa: A002
+        key: str,
+        *,
+        value: Any = ...,
+        source: RecordSource | None = None,
+        user_id: str | None = None,
+        expected_version: Seen = None,
+        token: str | None = None,
+    ) -> Record:
+        """Confirm the value of a record, or another one, which then replaces it; what waited is dropped.
+
+        Args:
+            type: Its type.
+            key: Its key.
+            value: The value; without it, that of the record.
+            source: Who confirms. Without one, the user, just now.
+            user_id: Whose it is; None for everybody's.
+            expected_version: The version, or the record, that was seen; not compared where None.
+            token: Names this call, as for `remember`.
+
+        Returns:
+            The record as it is now: confirmed, and as sure as can be.
+
+        Raises:
+            NotFoundError: There is no such record.
+            ConflictError, InvalidInputError, RecordError, WriteError: As `remember`.
+        """
+        call = _checked_call(type, key, user_id, expected_version, token)
+        now = self._now()
+
+        def apply(stored: Record | None) -> tuple[Record, Settled]:
+            if stored is None:
+                raise NotFoundError(f"there is no record of type {type} with the key {key!r}: remember it first")
+            wanted = stored.value if value is ... else value
+            seen = _checked_observation(wanted, 1.0, source, now)
+            return replace(
+                self._settled(stored, seen, Settled("replaced", 1.0), stored.ttl, now), is_confirmed=True
+            ), Settled("confirmed", 1.0)
+
+        return self._change(call, "" if value is ... else json.dumps(value, ensure_ascii=False), apply)[0]
+
+    def forget(
+        self,
+        type: RecordType,  # noqa: A002
+        key: str,
+        *,
+        user_id: str | None = None,
+        expected_version: Seen = None,
+    ) -> bool:
+        """Delete a record; return whether there was one.
+
+        Args:
+            type: Its type.
+            key: Its key.
+            user_id: Whose it is; None for everybody's.
+            expected_version: The version, or the record, that was seen; not compared where None.
+
+        Raises:
+            ConflictError, InvalidInputError, WriteError: As `remember`.
+        """
+        call = _checked_call(type, key, user_id, expected_version)
+        path = path_of(call.type, call.key, call.user_id)
+        if expected_version is not None:
+            _check_expected(path, self._at(path, self._now()), expected_version, "")
+        gone = bool(documents.remove(self._workspace.root, self._workspace.rules, [path]))
+        if gone:
+            self._wrote()
+        return gone
+
+    def history(self, type: RecordType, key: str, *, user_id: str | None = None) -> tuple[RecordVersion, ...]:  # noqa: A002
+        """Return the latest values of a record, up to 20, the present one last; none if there is no record.
+
+        Args:
+            type: Its type.
+            key: Its key.
+            user_id: Whose it is; None for everybody's.
+
+        Raises:
+            InvalidInputError, RecordError: As `get`.
+        """
+        record = self.get(type, key, user_id=user_id)
+        return () if record is None else record.history
+
+    def problems(self) -> list[str]:
+        """Return a line for each file of a record that cannot be read, and for each record that has two files."""
+        lines, keys = [], dict[tuple[str | None, str, str], str]()
+        for path, read in self._all():
+            if isinstance(read, RecordError):
+                lines.append(str(read))
+            elif (other := keys.setdefault((read.user_id, read.type, read.key), path)) != path:
+                lines.append(f"{path} and {other} hold the same record, {read.type} {read.key!r}: delete one of them")
+        return lines
+
+    def __iter__(self) -> Iterator[Record]:
+        """Yield every record that holds now, by path; damaged files are left out."""
+        now = self._now()
+        for _, read in self._all():
+            if not isinstance(read, RecordError) and not is_expired(read, now):
+                yield read
+
+    # --- files ---------------------------------------------------------------------------------------------------
+
+    def _all(self) -> Iterator[tuple[str, Record | RecordError]]:
+        """Yield path and record, or what is wrong with it, of every file, expired ones too."""
+        now, seen = self._now(), set[str]()
+        for path, info in notes_below(self._workspace.root, RECORDS_FOLDER, self._workspace.rules):
+            seen.add(path)
+            try:
+                content = self._cache.load(path, info).content
+                yield path, _record_of(path, content, info.st_mtime_ns, now, self._rules)
+            except RecordError as error:
+                yield path, error
+        self._cache.forget_all_but(seen, RECORDS_FOLDER)
+
+    def _at(self, path: str, now: datetime) -> Record | None:
+        """Return the record in a file, also if it has expired; None where there is no file."""
+        seen = self._cache.load(path)
+        if not seen.is_text:
+            return None
+        changed = os.stat(self._workspace.root / path, follow_symlinks=False).st_mtime_ns
+        return _record_of(path, seen.content, changed, now, self._rules)
+
+    def _change(
+        self, call: _Call, proposed: str, apply: Callable[[Record | None], tuple[Record, Settled]]
+    ) -> tuple[Record, Settled]:
+        """Read a record, change it as `apply` says, and write it if it has, while no other process does."""
+        path, now = path_of(call.type, call.key, call.user_id), self._now()
+        token = None if call.token is None else sha256(call.token.encode()).hexdigest()[:16]
+        outcome: list[tuple[Record, Settled]] = []
+
+        def change(there: FrontMatter | None, info: os.stat_result | None) -> Fields | None:
+            stored = None if info is None else _record_of(path, there, info.st_mtime_ns, now, self._rules)
+            tokens = tokens_in(there)
+            if token is not None and stored is not None and token in tokens:
+                outcome.append((stored, Settled("same", stored.confidence, reason="this call was made before")))
+                return None
+            held = None if stored is None or is_expired(stored, now) else stored
+            if call.expected is not None:
+                _check_expected(path, held, call.expected, proposed)
+            new, settled = apply(held)
+            if new is held and token is None:
+                outcome.append((new, settled))
+                return None
+            tokens = (*tokens, token)[-MOST_TOKENS:] if token is not None else tokens
+            fields = fields_of(new, now, tokens)
+            outcome.append((replace(new, digest=fields["written"]), settled))
+            return Fields(path, fields, sentence(new.key, new.value))
+
+        if documents.update(self._workspace.root, self._workspace.rules, path, change):
+            self._wrote()
+        return outcome[-1]
+
+    def _new(self, call: _Call, seen: Observation, sensitivity: Sensitivity, ttl: int | None, now: datetime) -> Record:
+        return Record(
+            memory_id=f"mem_{secrets.token_hex(8)}",
+            user_id=call.user_id,
+            type=call.type,
+            key=call.key,
+            value=seen.value,
+            confidence=seen.confidence,
+            source=seen.source,
+            sensitivity=sensitivity,
+            ttl=ttl,
+            last_confirmed_at=seen.source.observed_at,
+            version=1,
+            embedding_ref=embedding_ref(call.key, seen.value),
+            created_at=now,
+            updated_at=now,
+            path=path_of(call.type, call.key, call.user_id),
+            digest="",
+            history=(RecordVersion(1, seen, now),),
+        )
+
+    def _settled(self, stored: Record, seen: Observation, settled: Settled, ttl: int | None, now: datetime) -> Record:
+        """Return the next version of a record."""
+        version = stored.version + 1
+        rated = replace(stored, version=version, confidence=settled.confidence, waiting=settled.waiting)
+        if settled.outcome not in {"supported", "replaced"}:
+            return rated
+        held = replace(rated, ttl=ttl, source=seen.source, last_confirmed_at=seen.source.observed_at, updated_at=now)
+        if same_value(seen.value, stored.value):
+            return held
+        return replace(
+            held,
+            value=seen.value,
+            embedding_ref=embedding_ref(stored.key, seen.value),
+            is_confirmed=False,
+            history=(*stored.history, RecordVersion(version, seen, now))[-MOST_VERSIONS:],
+        )
+
+    def _keep_within_limit(self, type: RecordType, user_id: str | None, latest: Record) -> None:  # noqa: A002
+        """Delete the least certain records of a type and user, beyond the limit: unconfirmed, oldest ones first."""
+        folder = self._workspace.root.joinpath(*latest.path.split("/")[:-1])
+        if sum(1 for _ in os.scandir(folder)) <= self._rules.most:
+            return
+        own = [one for one in self.find(type=type) if one.user_id == user_id and one.path != latest.path]
+        own.sort(key=lambda one: (one.is_confirmed, one.confidence, one.updated_at))
+        extra = own[: max(0, len(own) + 1 - self._rules.most)]
+        documents.remove(self._workspace.root, self._workspace.rules, [one.path for one in extra])
+
+    def _now(self) -> datetime:
+        return self._clock().astimezone(UTC).replace(microsecond=0)
+
+
+def path_of(type: RecordType, key: str, user_id: str | None) -> str:  # noqa: A002
+    """Return the file of a record, which follows from what names it.
+
+    Args:
+        type: Its type.
+        key: Its key.
+        user_id: Whose it is; None for everybody's.
+    """
+    parts = key.split(".")
+    readable = len(key) <= _LONGEST_NAME and all(part.strip() for part in parts)
+    name = ".".join(map(file_name, parts)) if readable else file_name(key)
+    folder = f"{RECORDS_FOLDER}/{type}" if user_id is None else f"{RECORDS_FOLDER}/{type}/{file_name(user_id)}"
+    return f"{folder}/{name}.md"
+
+
+def _record_of(path: str, content: FrontMatter | None, changed_ns: int, now: datetime, rules: RecordsConfig) -> Record:
+    if content is None or "memory_id" not in content.fields:
+        raise RecordError(f"{path} is no record, but a note: keep notes elsewhere in memory/")
+    changed = datetime.fromtimestamp(changed_ns // 1_000_000_000, UTC)
+    return record_in(path, content, changed, now, rules)
+
+
+def _checked_call(
+    type: RecordType,  # noqa: A002
+    key: str,
+    user_id: str | None,
+    expected: Seen = None,
+    token: str | None = None,
+) -> _Call:
+    if type not in TYPES:
+        raise InvalidInputError(f"type is {type!r}, not one of {', '.join(TYPES)}")
+    for name, value in (("key", key), *((("user_id", user_id),) if user_id is not None else ())):
+        if not isinstance(value, str) or not value.strip() or "\n" in value:
+            raise InvalidInputError(f"{name} is {value!r}, not a line of text such as 'editor.theme'")
+        check_no_secret(value, name)
+    if token is not None and (not isinstance(token, str) or not token):
+        raise InvalidInputError(f"token is {token!r}, not a text that names this call")
+    if expected is not None and (isinstance(expected, bool) or not isinstance(expected, int | Record)):
+        raise InvalidInputError(f"expected_version is {expected!r}, not a number or a Record")
+    return _Call(type, key, user_id, expected, token)
+
+
+def _checked_observation(value: Any, confidence: float, source: RecordSource | None, now: datetime) -> Observation:
+    if isinstance(confidence, bool) or not isinstance(confidence, int | float) or not 0 <= confidence <= 1:
+        raise InvalidInputError(f"confidence is {confidence!r}, not a number from 0 to 1")
+    try:
+        value = json.loads(json.dumps(value, allow_nan=False))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidInputError(f"the value cannot be written as JSON: {error}") from error
+    check_no_secret(value, "the value")
+    if source is None:
+        # Every call without a source is an observation of its own.
+        source = RecordSource("user", f"call_{secrets.token_hex(4)}", now)
+    if not isinstance(source, RecordSource) or source.kind not in SOURCE_KINDS:
+        raise InvalidInputError(f"source is {source!r}, not a RecordSource of kind {', '.join(SOURCE_KINDS)}")
+    if source.observed_at.tzinfo is None:
+        raise InvalidInputError(f"observed_at is {source.observed_at!r}, without a time zone: say which")
+    moment = source.observed_at.astimezone(UTC).replace(microsecond=0)
+    return Observation(value, float(confidence), replace(source, observed_at=moment))
+
+
+def _check_expected(path: str, stored: Record | None, expected: Seen, proposed: str) -> None:
+    seen = expected.version if isinstance(expected, Record) else expected
+    version = 0 if stored is None else stored.version
+    same = version == seen and (not isinstance(expected, Record) or stored is None or stored.digest == expected.digest)
+    if not same:
+        there = "missing" if stored is None else f"version {version}"
+        current = "" if stored is None else json.dumps(stored.to_dict(), ensure_ascii=False)
+        raise ConflictError(
+            f"{path} is {there}, not version {seen} as it was seen, and was not changed: look at it as it is now",
+            path=path,
+            start_line=1,
+            current=current,
+            proposed=proposed,
+            hash="" if stored is None else stored.digest,
+        )
+
+
+def _seconds_by_type(rules: RecordsConfig) -> dict[str, int]:
+    seconds: dict[str, int] = {}
+    for one in rules.ttl_days:
+        type_name, _, days = one.partition("=")
+        try:
+            seconds[TYPES[TYPES.index(type_name)]] = int(float(days) * timedelta(days=1).total_seconds())
+        except ValueError as error:
+            raise ConfigError(
+                f"records.ttl_days holds {one!r}, not days of a type, such as 'other=90'; types are {', '.join(TYPES)}"
+            ) from error
+    return seconds

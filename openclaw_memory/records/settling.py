@@ -1,0 +1,133 @@
+"""Decide what an observation does to a record: nothing, support it, replace it, or wait (pure)."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime, timedelta
+from fnmatch import fnmatchcase
+from typing import Any, NamedTuple
+
+from openclaw_memory.config import RecordsConfig
+from openclaw_memory.types.records import Observation, Outcome, Record, Sensitivity
+
+DAY = timedelta(days=1)
+# Independent observations never make a fact certain: they may share a mistake.
+MOST_CONFIDENCE = 0.99
+MOST_WAITING = 20  # the latest observations that wait
+
+
+class Settled(NamedTuple):
+    """What becomes of a record.
+
+    `confidence` is that of its value from now on, 0..1, `waiting` what has been observed besides, and `reason` says in
+    words why the observed value is not that of the record.
+    """
+
+    outcome: Outcome
+    confidence: float
+    waiting: tuple[Observation, ...] = ()
+    reason: str | None = None
+
+
+def settle(stored: Record | None, seen: Observation, rules: RecordsConfig, now: datetime) -> Settled:
+    """Decide what an observation does.
+
+    An observed value that is the record's supports it, and what waited is dropped. Another value replaces one that is
+    not yet stable and no more certain than it. A stable value, which was confirmed or is older than `stable_days`, is
+    replaced after `observations` observations of one other value from different sources, with none of its own between
+    them. One of high impact is only replaced by `confirm`.
+
+    Args:
+        stored: The record as it is, its confidence decayed up to `now`; None if there is none.
+        seen: What was observed.
+        rules: The numbers.
+        now: The moment, in UTC.
+    """
+    if stored is None:
+        return Settled("new", seen.confidence)
+    if seen.source.observed_at < stored.source.observed_at:
+        return Settled("late", stored.confidence, stored.waiting, "what is remembered was observed later")
+    if same_value(seen.value, stored.value):
+        if seen.source.ref == stored.source.ref:
+            return Settled("same", stored.confidence, stored.waiting)
+        return Settled("supported", together(stored.confidence, seen.confidence))
+    return _rival(stored, seen, rules, now)
+
+
+def _rival(stored: Record, seen: Observation, rules: RecordsConfig, now: datetime) -> Settled:
+    """Decide what an observation of another value does."""
+    rivals = [one for one in stored.waiting if same_value(one.value, seen.value)]
+    confidence = together(*(one.confidence for one in rivals), seen.confidence)
+    missing = rules.observations - len(rivals) - 1
+    if any(one.source.ref == seen.source.ref for one in rivals):
+        return Settled("same", stored.confidence, stored.waiting, "this observation waits already")
+    outcome: Outcome = "waiting"
+    if is_high_impact(stored.key, stored.sensitivity, rules):
+        outcome, reason = "asks", f"{stored.key} is of high impact: a person has to confirm the new value"
+    elif is_stable(stored, rules, now):
+        reason = f"{stored.key} is stable: {missing} more from another source, or a confirmation, replaces it"
+        outcome = "waiting" if missing > 0 else "replaced"
+    else:
+        reason = f"{stored.key} is more certain as it is ({stored.confidence:.2f}, not {confidence:.2f})"
+        outcome = "waiting" if confidence < stored.confidence else "replaced"
+    if outcome == "replaced":
+        return Settled(outcome, confidence)
+    return Settled(outcome, stored.confidence, (*stored.waiting, seen)[-MOST_WAITING:], reason)
+
+
+def is_stable(record: Record, rules: RecordsConfig, now: datetime) -> bool:
+    """Whether a value is confirmed, or older than `stable_days`.
+
+    Args:
+        record: The record.
+        rules: The numbers.
+        now: The moment, in UTC.
+    """
+    since = record.history[-1].since if record.history else record.created_at
+    return record.is_confirmed or now - since >= rules.stable_days * DAY
+
+
+def is_high_impact(key: str, sensitivity: Sensitivity, rules: RecordsConfig) -> bool:
+    """Whether a new value has to be confirmed.
+
+    Args:
+        key: The key of the record.
+        sensitivity: Its sensitivity.
+        rules: `high_impact` are globs of keys.
+    """
+    return sensitivity == "high" or any(fnmatchcase(key, glob) for glob in rules.high_impact)
+
+
+def decayed(confidence: float, since: datetime, now: datetime, half_life_days: float) -> float:
+    """Return `confidence * 2^(-days / half_life_days)`.
+
+    Args:
+        confidence: What it was, 0..1.
+        since: When it was that, in UTC.
+        now: The moment, in UTC.
+        half_life_days: After how many days it is half.
+    """
+    days = max(0.0, (now - since) / DAY)
+    return float(confidence * 2 ** (-days / half_life_days))
+
+
+def together(*confidences: float) -> float:
+    """Return the confidence in what independent observations say: one less the product of their doubts.
+
+    Args:
+        confidences: That of each, 0..1.
+    """
+    doubt = 1.0
+    for one in confidences:
+        doubt *= 1 - one
+    return max(min(1 - doubt, MOST_CONFIDENCE), *confidences)
+
+
+def same_value(one: Any, other: Any) -> bool:
+    """Whether two values are the same JSON: `True` is not 1, and the order of keys does not matter.
+
+    Args:
+        one: A value of JSON.
+        other: Another one.
+    """
+    return json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
