@@ -168,7 +168,7 @@ class BuiltinBackend:
         from openclaw_memory.indexing import describe
         from openclaw_memory.indexing.status import status
 
-        notices = [*self._notices, *self.documents.damaged(look=deep)]
+        notices = [*self._notices, *self.documents.damaged(look=deep), *self.records.problems(look=deep)]
         embedder = wanted = None
         store = self.service.store()
         try:

@@ -218,7 +218,7 @@ class RecordsConfig:
     A value that was confirmed, or is older than `stable_days`, is replaced after `observations` of another one. Keys
     that match a glob of `high_impact` (OpenClaw names billing and the scope of credentials) are replaced by a
     confirmation alone. Observations below `least_confidence` are refused. The confidence in records of the types
-    `decaying` halves every `half_life_days` until somebody confirms them. `ttl_days` are days by type (`other=90`),
+    `decaying` halves every `half_life_days` until they are confirmed. `ttl_days` are days by type (`other=90`),
     for ever where a type is not named. Of one type and user there are at most `most`: the least certain go first.
     """
 

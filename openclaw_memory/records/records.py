@@ -92,6 +92,7 @@ class Records:
         self._workspace, self._rules, self._search, self._wrote, self._clock = workspace, rules, search, wrote, clock
         self._ttl = _seconds_by_type(rules)
         self._cache = DocumentCache(workspace.root, workspace.rules)
+        self._unread: dict[str, str] = {}
 
     def remember(
         self,
@@ -315,15 +316,22 @@ class Records:
         record = self.get(type, key, user_id=user_id)
         return () if record is None else record.history
 
-    def problems(self) -> list[str]:
-        """Return a line for each file of a record that cannot be read, and for each record that has two files."""
-        lines, keys = [], dict[tuple[str | None, str, str], str]()
-        for path, read in self._all():
-            if isinstance(read, RecordError):
-                lines.append(str(read))
-            elif (other := keys.setdefault((read.user_id, read.type, read.key), path)) != path:
-                lines.append(f"{path} and {other} hold the same record, {read.type} {read.key!r}: delete one of them")
-        return lines
+    def problems(self, *, look: bool = True) -> list[str]:
+        """Return a line for each file of a record that cannot be read, and for each record that has two files.
+
+        Args:
+            look: Whether to read every record first; without it, only what was read before is reported.
+        """
+        if look:
+            keys = dict[tuple[str | None, str, str], str]()
+            for path, read in self._all():
+                if isinstance(read, RecordError):
+                    continue
+                if (other := keys.setdefault((read.user_id, read.type, read.key), path)) != path:
+                    self._unread[path] = (
+                        f"{path} holds the same record as {other}, {read.type} {read.key!r}: delete one"
+                    )
+        return [self._unread[path] for path in sorted(self._unread)]
 
     def __iter__(self) -> Iterator[Record]:
         """Yield every record that holds now, by path; damaged files are left out."""
@@ -337,12 +345,14 @@ class Records:
     def _all(self) -> Iterator[tuple[str, Record | RecordError]]:
         """Yield path and record, or what is wrong with it, of every file, expired ones too."""
         now, seen = self._now(), set[str]()
+        self._unread = {}
         for path, info in notes_below(self._workspace.root, RECORDS_FOLDER, self._workspace.rules):
             seen.add(path)
             try:
                 content = self._cache.load(path, info).content
                 yield path, _record_of(path, content, info.st_mtime_ns, now, self._rules)
             except RecordError as error:
+                self._unread[path] = str(error)
                 yield path, error
         self._cache.forget_all_but(seen, RECORDS_FOLDER)
 
@@ -411,12 +421,14 @@ class Records:
         rated = replace(stored, version=version, confidence=settled.confidence, waiting=settled.waiting)
         if settled.outcome not in {"supported", "replaced"}:
             return rated
-        held = replace(rated, ttl=ttl, source=seen.source, last_confirmed_at=seen.source.observed_at, updated_at=now)
+        latest = max(stored.source, seen.source, key=lambda one: one.observed_at)
+        held = replace(rated, ttl=ttl, source=latest, last_confirmed_at=latest.observed_at, updated_at=now)
         if same_value(seen.value, stored.value):
             return held
         return replace(
             held,
             value=seen.value,
+            source=seen.source,
             embedding_ref=embedding_ref(stored.key, seen.value),
             is_confirmed=False,
             history=(*stored.history, RecordVersion(version, seen, now))[-MOST_VERSIONS:],

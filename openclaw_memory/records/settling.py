@@ -45,12 +45,12 @@ def settle(stored: Record | None, seen: Observation, rules: RecordsConfig, now: 
     """
     if stored is None:
         return Settled("new", seen.confidence)
-    if seen.source.observed_at < stored.source.observed_at:
-        return Settled("late", stored.confidence, stored.waiting, "what is remembered was observed later")
     if same_value(seen.value, stored.value):
         if seen.source.ref == stored.source.ref:
             return Settled("same", stored.confidence, stored.waiting)
         return Settled("supported", together(stored.confidence, seen.confidence))
+    if seen.source.observed_at < stored.source.observed_at:
+        return Settled("late", stored.confidence, stored.waiting, "what is remembered was observed later")
     return _rival(stored, seen, rules, now)
 
 

@@ -45,12 +45,12 @@ class RecordVersion:
 class Record:
     """A fact that an agent can rely on, correct and forget. `user_id`, `type` and `key` together name it.
 
-    `value` is any JSON. `confidence`, 0..1, is what it is now: that of a preference falls until somebody confirms it.
+    `value` is any JSON. `confidence`, 0..1, is what it is now: that of a preference falls until it is confirmed.
     It holds for `ttl` seconds after `updated_at`, for ever where None. Times are UTC, in whole seconds. `version` rises
     by one with each change. `embedding_ref` names what its text is embedded as: equal texts have one vector.
 
-    Besides these fields: `path`, its file; `digest`, a hash of what the file says; `is_confirmed`, whether somebody has
-    confirmed this very value; `waiting`, what was observed and has not replaced it; `history`, the latest values, the
+    Besides these fields: `path`, its file; `digest`, a hash of what the file says; `is_confirmed`, whether this
+    very value was confirmed; `waiting`, what was observed and has not replaced it; `history`, the latest values, the
     present one last.
     """
 

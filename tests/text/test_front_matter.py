@@ -118,12 +118,18 @@ def test_plain_yaml_that_a_person_writes_is_read(written, fields):
         ("id: x\ntext: one\n  and two", {"id": "x"}, 4),
         ('metadata: "open\nid: x', {"id": "x"}, 3),
         ("  odd\nid: x", {"id": "x"}, 3),
-        ("<<<<<<< HEAD\nid: x", {"id": "x"}, 3),
     ],
 )
 def test_what_cannot_be_read_is_said_and_the_rest_is_read(written, fields, line):
     file = f"---\nopenclaw_memory: 1\n{written}\n---\ntext\n"
     assert parse(file) == (fields, "text", (f"line {line} cannot be read",))
+
+
+def test_the_marks_of_a_merge_are_named():
+    file = "---\nopenclaw_memory: 1\n<<<<<<< HEAD\nid: x\n=======\nid: y\n>>>>>>> other\n---\ntext\n"
+    read = parse(file)
+    assert read is not None
+    assert read.damage == tuple(f"line {line} is a mark of a merge" for line in (3, 5, 7))
 
 
 @pytest.mark.parametrize("text", ["The text.\nnote: call Anna", "", "- a\n- b"])

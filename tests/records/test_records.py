@@ -1,0 +1,403 @@
+"""Records in files: what is written, what a person may edit, and what happens when several write."""
+
+import json
+import multiprocessing
+import os
+import re
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from openclaw_memory import Memory, MemoryConfig
+from openclaw_memory.config import RecordsConfig
+from openclaw_memory.errors import (
+    ConfigError,
+    ConflictError,
+    InvalidInputError,
+    NotFoundError,
+    PathNotAllowedError,
+    RecordError,
+)
+from openclaw_memory.records import RecordSource
+from openclaw_memory.records.records import path_of
+
+START = datetime(2026, 11, 23, 12, tzinfo=UTC)
+THEME = "memory/records/preference/editor.theme.md"
+
+
+class Clock:
+    """A clock that a test moves."""
+
+    def __init__(self) -> None:
+        self.now = START
+
+    def __call__(self) -> datetime:
+        return self.now
+
+    def forward(self, **amount: float) -> None:
+        self.now += timedelta(**amount)
+
+
+@pytest.fixture
+def clock():
+    return Clock()
+
+
+@pytest.fixture
+def memory(tmp_path, clock):
+    with Memory.open(tmp_path, embedder=None) as memory:
+        memory.records._clock = clock
+        yield memory
+
+
+@pytest.fixture
+def records(memory):
+    return memory.records
+
+
+def turn(ref, moment=START):
+    return RecordSource("chat_turn", ref, moment)
+
+
+def test_a_record_has_the_fourteen_fields(records):
+    record = records.remember("preference", "editor.theme", "dark", confidence=0.91, source=turn("msg_9981")).record
+    assert record.to_dict() == {
+        "memory_id": record.memory_id,
+        "user_id": None,
+        "type": "preference",
+        "key": "editor.theme",
+        "value": "dark",
+        "confidence": 0.91,
+        "source": {"kind": "chat_turn", "ref": "msg_9981", "observed_at": "2026-11-23T12:00:00Z"},
+        "sensitivity": "low",
+        "ttl": 365 * 86_400,
+        "last_confirmed_at": "2026-11-23T12:00:00Z",
+        "version": 1,
+        "embedding_ref": record.embedding_ref,
+        "created_at": "2026-11-23T12:00:00Z",
+        "updated_at": "2026-11-23T12:00:00Z",
+    }
+    assert re.fullmatch("mem_[0-9a-f]{16}", record.memory_id)
+    assert re.fullmatch("vec_[0-9a-f]{16}", record.embedding_ref)
+
+
+def test_a_record_is_a_file_that_a_person_can_read_and_search_finds(memory, records, tmp_path):
+    records.remember("preference", "editor.theme", "dark")
+    assert (tmp_path / THEME).read_text().endswith("---\neditor.theme: dark\n")
+    memory.sync()
+    best = memory.search("Which theme for the editor?")[0]
+    assert (best.path, best.snippet) == (THEME, "editor.theme: dark")
+    assert memory.get(best.citation).text == "editor.theme: dark"
+
+
+@pytest.mark.parametrize("value", ["dark", "", "a\nb", 7, 0.5, True, None, ["a", 1], {"a": {"b": None}}, "  spaced  "])
+def test_any_value_of_json_is_kept(records, value):
+    records.remember("fact", "k", value)
+    record = records.get("fact", "k")
+    assert json.dumps(record.value) == json.dumps(value)
+    assert record.version == 1
+
+
+@pytest.mark.parametrize(
+    "key", ["a", "a.b", "Über.größe", "A", "con", "..", "a/b", "../../etc/passwd", "k" * 300, "a b", ".x"]
+)
+def test_every_key_has_a_file_of_its_own(records, tmp_path, key):
+    records.remember("fact", key, 1)
+    records.remember("fact", key + "2", 2)
+    assert (records.get("fact", key).key, records.get("fact", key).value) == (key, 1)
+    assert (tmp_path / path_of("fact", key, None)).resolve().is_relative_to(tmp_path / "memory" / "records" / "fact")
+    assert path_of("fact", key, None) != path_of("fact", key.upper() + "_", None)
+
+
+def test_users_have_records_of_their_own(records):
+    for user, value in ((None, "system"), ("usr_1", "dark"), ("usr_2", "light")):
+        records.remember("preference", "editor.theme", value, user_id=user)
+    assert records.get("preference", "editor.theme", user_id="usr_2").value == "light"
+    assert [record.value for record in records.find(user_id="usr_1")] == ["dark"]
+    assert len(records.find(key="editor.*")) == 3
+
+
+def test_find_by_what_a_record_says(memory, records):
+    records.remember("preference", "editor.theme", "dark")
+    records.remember("fact", "home.city", "Utrecht", confidence=0.4, sensitivity="medium")
+    records.remember("fact", "car.colour", "red")
+    memory.append("The city of Utrecht is in the notes too.", date="2026-11-20")
+    memory.sync()
+    assert [record.key for record in records.find("Which city?")][:1] == ["home.city"]
+    assert [record.key for record in records.find(type="fact", min_confidence=0.5)] == ["car.colour"]
+    assert [record.key for record in records.find(sensitivity="medium")] == ["home.city"]
+    assert len(records.find(limit=2)) == 2
+
+
+def test_a_stable_value_waits_for_a_second_source(records, clock):
+    records.remember("preference", "editor.theme", "dark", source=turn("m1"))
+    clock.forward(days=8)
+    first = records.remember("preference", "editor.theme", "light", source=turn("m2", clock.now))
+    assert (first.outcome, first.record.value, [one.value for one in first.record.waiting]) == (
+        "waiting",
+        "dark",
+        ["light"],
+    )
+    assert "another source" in first.reason
+    second = records.remember("preference", "editor.theme", "light", source=turn("m3", clock.now))
+    assert (second.outcome, second.record.value, second.record.waiting) == ("replaced", "light", ())
+    assert [(one.version, one.seen.value) for one in records.history("preference", "editor.theme")] == [
+        (1, "dark"),
+        (3, "light"),
+    ]
+
+
+def test_a_key_of_high_impact_asks_first(records):
+    records.remember("fact", "billing.plan", "free")
+    for number in range(3):
+        asked = records.remember("fact", "billing.plan", "team", source=turn(f"m{number}", START))
+        assert (asked.outcome, asked.record.value) == ("asks", "free")
+    confirmed = records.confirm("fact", "billing.plan", value="team")
+    assert (confirmed.value, confirmed.is_confirmed, confirmed.confidence, confirmed.waiting) == ("team", True, 1.0, ())
+
+
+def test_confirm_keeps_the_value_and_drops_what_waited(records):
+    records.remember("fact", "billing.plan", "free")
+    records.remember("fact", "billing.plan", "team")
+    confirmed = records.confirm("fact", "billing.plan")
+    assert (confirmed.value, confirmed.version, confirmed.waiting) == ("free", 3, ())
+    with pytest.raises(NotFoundError, match="remember it first"):
+        records.confirm("fact", "billing.other")
+
+
+def test_confidence_of_a_preference_falls_until_it_is_confirmed(records, clock):
+    records.remember("preference", "editor.theme", "dark", confidence=0.8)
+    records.remember("fact", "home.city", "Utrecht", confidence=0.8)
+    clock.forward(days=30)
+    assert records.get("preference", "editor.theme").confidence == pytest.approx(0.4)
+    assert records.get("fact", "home.city").confidence == 0.8
+    records.confirm("preference", "editor.theme")
+    assert records.get("preference", "editor.theme").confidence == 1.0
+
+
+def test_an_expired_record_is_never_returned(memory, records, clock):
+    records.remember("other", "parking", "level two of the garage", ttl=3600)
+    memory.sync()
+    assert records.get("other", "parking") is not None
+    clock.forward(seconds=3601)
+    assert records.get("other", "parking") is None
+    assert records.find() == []
+    assert records.history("other", "parking") == ()
+    assert list(memory.search("Where is parking in the garage?", now=clock.now)) == []
+    again = records.remember("other", "parking", "level one")
+    assert (again.outcome, again.record.version) == ("new", 1)
+
+
+def test_an_expired_record_is_not_read_by_its_path(memory, records, clock):
+    clock.now = datetime.now(UTC) - timedelta(days=1)
+    records.remember("other", "parking", "level two of the garage", ttl=3600)
+    memory.append("The garage has three levels.", date="2026-11-22")
+    memory.sync()
+    with pytest.raises(NotFoundError, match="expired"):
+        memory.get("memory/records/other/parking.md")
+    assert [result.path for result in memory.search("garage level")] == ["memory/2026-11-22.md"]
+
+
+def test_an_observation_renews_what_holds_for_a_time(records, clock):
+    records.remember("other", "parking", "two", ttl=100)
+    clock.forward(seconds=90)
+    records.remember("other", "parking", "two", ttl=100, source=turn("m2", clock.now))
+    clock.forward(seconds=90)
+    assert records.get("other", "parking").value == "two"
+
+
+def test_a_type_has_days_of_its_own(tmp_path):
+    config = MemoryConfig(records=RecordsConfig(ttl_days=("other=0.5",)))
+    with Memory.open(tmp_path, embedder=None, config=config) as memory:
+        assert memory.records.remember("other", "k", 1).record.ttl == 43_200
+        assert memory.records.remember("fact", "k", 1).record.ttl is None
+        assert memory.records.remember("other", "k2", 1, ttl=None).record.ttl is None
+    with (
+        Memory.open(tmp_path, embedder=None, config=MemoryConfig(records=RecordsConfig(ttl_days=("odd=1",)))) as memory,
+        pytest.raises(ConfigError, match="odd=1"),
+    ):
+        _ = memory.records
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "value"),
+    [
+        ("editor.theme: dark\n", "editor.theme: sepia\n", "sepia"),
+        ("editor.theme: dark\n", "sepia\n", "sepia"),
+        ('value: "dark"\n', 'value: "sepia"\n', "sepia"),
+        ('value: "dark"\n', "value: sepia\n", "sepia"),
+        ("confidence: 0.8\n", "confidence: 0.5\n", "dark"),
+    ],
+)
+def test_an_edit_by_hand_is_a_version_of_its_own(records, tmp_path, old, new, value):
+    records.remember("preference", "editor.theme", "dark")
+    file = tmp_path / THEME
+    file.write_text(file.read_text().replace(old, new))
+    record = records.get("preference", "editor.theme")
+    assert (record.value, record.version) == (value, 2)
+    assert record.is_confirmed == (value == "sepia")
+    assert records.get("preference", "editor.theme").version == 2
+    after = records.remember("preference", "editor.theme", value, source=turn("m2", datetime.now(UTC)))
+    assert (after.outcome, after.record.version, after.record.value) == ("supported", 3, value)
+    assert [one.seen.value for one in after.record.history] == list(dict.fromkeys(["dark", value]))
+
+
+def test_the_version_that_was_seen_must_still_be_there(records):
+    first = records.remember("fact", "k", 1).record
+    records.remember("fact", "k", 2)
+    with pytest.raises(ConflictError, match="version 2, not version 1") as raised:
+        records.remember("fact", "k", 3, expected_version=1)
+    assert json.loads(raised.value.current)["value"] == 2
+    assert raised.value.proposed == "3"
+    with pytest.raises(ConflictError):
+        records.confirm("fact", "k", expected_version=first)
+    with pytest.raises(ConflictError):
+        records.forget("fact", "k", expected_version=1)
+    with pytest.raises(ConflictError, match="missing"):
+        records.remember("fact", "other", 1, expected_version=4)
+    assert records.remember("fact", "other", 1, expected_version=0).outcome == "new"
+    assert records.get("fact", "k").value == 2
+
+
+def test_a_second_edit_by_hand_is_noticed_by_who_has_seen_the_first(records, tmp_path):
+    records.remember("preference", "editor.theme", "dark")
+    file = tmp_path / THEME
+    text = file.read_text()
+    file.write_text(text.replace("theme: dark\n", "theme: sepia\n"))
+    seen = records.get("preference", "editor.theme")
+    file.write_text(text.replace("theme: dark\n", "theme: green\n"))
+    with pytest.raises(ConflictError):
+        records.confirm("preference", "editor.theme", expected_version=seen)
+    assert records.get("preference", "editor.theme").value == "green"
+
+
+def test_a_token_makes_a_call_once(memory, records, tmp_path):
+    for _ in range(3):
+        records.remember("fact", "k", 1, token="call-1")
+    assert records.get("fact", "k").version == 1
+    memory.sync()
+    memory.close()
+    for file in (tmp_path / ".memory").glob("index.*"):
+        file.unlink()
+    with Memory.open(tmp_path, embedder=None) as again:
+        repeated = again.records.remember("fact", "k", 2, token="call-1")
+        assert (repeated.outcome, repeated.record.value) == ("same", 1)
+
+
+def test_forget_removes_the_file(records, tmp_path):
+    records.remember("preference", "editor.theme", "dark")
+    assert records.forget("preference", "editor.theme")
+    assert not (tmp_path / THEME).exists()
+    assert not records.forget("preference", "editor.theme")
+    assert records.get("preference", "editor.theme") is None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"type": "wish"}, "type is 'wish'"),
+        ({"key": ""}, "key is ''"),
+        ({"key": "a\nb"}, "key is"),
+        ({"value": {1, 2}}, "cannot be written as JSON"),
+        ({"value": float("nan")}, "cannot be written as JSON"),
+        ({"value": "sk-proj-" + "a1B2c3D4" * 6}, "holds a secret"),
+        ({"confidence": 1.5}, "confidence is 1.5"),
+        ({"confidence": True}, "confidence is True"),
+        ({"confidence": 0.1}, "least_confidence"),
+        ({"sensitivity": "secret"}, "sensitivity is 'secret'"),
+        ({"ttl": 0}, "ttl is 0"),
+        ({"ttl": "1h"}, "ttl is '1h'"),
+        ({"user_id": " "}, "user_id is ' '"),
+        ({"token": ""}, "token is ''"),
+        ({"expected_version": "1"}, "expected_version is '1'"),
+        ({"source": "me"}, "source is 'me'"),
+        ({"source": RecordSource("chat_turn", "m1", START.replace(tzinfo=None))}, "time zone"),
+    ],
+)
+def test_wrong_arguments_are_named_and_nothing_is_written(records, tmp_path, arguments, words):
+    given = {"type": "fact", "key": "k", "value": 1, **arguments}
+    with pytest.raises(InvalidInputError, match=re.escape(words)):
+        records.remember(given.pop("type"), given.pop("key"), given.pop("value"), **given)
+    assert not list((tmp_path / "memory").rglob("*.md"))
+
+
+def conflict(text: str) -> str:
+    return text.replace('value: "dark"\n', '<<<<<<< HEAD\nvalue: "dark"\n=======\nvalue: "light"\n>>>>>>> other\n')
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        conflict,
+        lambda text: text.replace("editor.theme: dark\n", "<<<<<<< HEAD\na\n=======\nb\n>>>>>>> other\n"),
+        lambda text: text.replace("confidence: 0.8", "confidence: 2"),
+        lambda text: text.replace("version: 1", "version: none"),
+        lambda text: re.sub("created_at: .*\n", "", text),
+        lambda text: text.replace('type: "preference"', 'type: "wish"'),
+        lambda text: text.replace("history: [{", "history: [{{"),
+        lambda _: "# A note of a person\n",
+    ],
+)
+def test_a_damaged_record_is_reported_and_never_overwritten(memory, records, tmp_path, damage):
+    records.remember("preference", "editor.theme", "dark")
+    records.remember("fact", "k", 1)
+    file = tmp_path / THEME
+    broken = damage(file.read_text())
+    file.write_text(broken)
+    with pytest.raises(RecordError, match=re.escape(THEME)):
+        records.get("preference", "editor.theme")
+    with pytest.raises((RecordError, PathNotAllowedError), match=re.escape(THEME)):
+        records.remember("preference", "editor.theme", "light")
+    assert file.read_text() == broken
+    assert [record.key for record in records.find()] == ["k"]
+    (line,) = records.problems()
+    assert THEME in line
+    assert line in memory.status().notices
+
+
+def test_a_merge_is_called_one(records, tmp_path):
+    records.remember("preference", "editor.theme", "dark")
+    file = tmp_path / THEME
+    file.write_text(conflict(file.read_text()))
+    with pytest.raises(RecordError, match="line 7 is a mark of a merge"):
+        records.get("preference", "editor.theme")
+
+
+def test_two_files_of_one_record_are_reported(records, tmp_path):
+    records.remember("preference", "editor.theme", "dark")
+    (tmp_path / "memory/records/preference/copy.md").write_bytes((tmp_path / THEME).read_bytes())
+    (line,) = records.problems()
+    assert "copy.md" in line
+    assert "same record" in line
+
+
+def test_the_least_certain_records_make_room(tmp_path):
+    config = MemoryConfig(records=RecordsConfig(most=5))
+    with Memory.open(tmp_path, embedder=None, config=config) as memory:
+        for number in range(9):
+            memory.records.remember("fact", f"k{number}", number, confidence=0.3 + 0.05 * number)
+        memory.records.remember("other", "k", 1, confidence=0.3)
+        assert [one.key for one in memory.records.find(type="fact")] == [f"k{number}" for number in range(4, 9)]
+        assert len(memory.records.find(type="other")) == 1
+
+
+def _remember(root: Path, keys: int, times: int) -> None:
+    with Memory.open(root, embedder=None) as memory:
+        for number in range(times):
+            source = RecordSource("tool", f"{os.getpid()}-{number}", datetime.now(UTC))
+            memory.records.remember("fact", f"k{number % keys}", "same", source=source)
+
+
+def test_eight_processes_lose_no_update(tmp_path):
+    """Each call is one version: as many versions as calls, and every file whole."""
+    context = multiprocessing.get_context("spawn")
+    workers = [context.Process(target=_remember, args=(tmp_path, 3, 15)) for _ in range(8)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert [worker.exitcode for worker in workers] == [0] * 8
+    with Memory.open(tmp_path, embedder=None) as memory:
+        assert memory.records.problems() == []
+        assert sum(record.version for record in memory.records) == 8 * 15

@@ -1,0 +1,150 @@
+"""What an observation does to a record: the table of cases, and how often answers change in noisy streams."""
+
+import itertools
+import random
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from openclaw_memory.config import RecordsConfig
+from openclaw_memory.records.settling import decayed, same_value, settle, together
+from openclaw_memory.types.records import Observation, Record, RecordSource, RecordVersion
+
+NOW = datetime(2026, 11, 23, 12, tzinfo=UTC)
+RULES = RecordsConfig()
+
+
+def seen(value, ref="m2", confidence=0.8, days_ago=0.0):
+    moment = NOW - timedelta(days=days_ago)
+    return Observation(value, confidence, RecordSource("chat_turn", ref, moment))
+
+
+def stored(value="dark", *, days_old=0.0, confidence=0.8, key="editor.theme", **changes):
+    first = seen(value, "m1", confidence, days_old)
+    moment = first.source.observed_at
+    return replace(
+        Record(
+            memory_id="mem_1",
+            user_id=None,
+            type="preference",
+            key=key,
+            value=value,
+            confidence=confidence,
+            source=first.source,
+            sensitivity="low",
+            ttl=None,
+            last_confirmed_at=moment,
+            version=1,
+            embedding_ref="vec_1",
+            created_at=moment,
+            updated_at=moment,
+            path="memory/records/preference/editor.theme.md",
+            digest="",
+            history=(RecordVersion(1, first, moment),),
+        ),
+        **changes,
+    )
+
+
+OLD = {"days_old": 8}
+CASES = {
+    "nothing there": (None, seen("light"), "new", 0.8),
+    "the same value from another source": (stored(), seen("dark"), "supported", 0.96),
+    "the same observation again": (stored(), seen("dark", "m1"), "same", 0.8),
+    "another value, as certain, of one that is not stable": (stored(), seen("light"), "replaced", 0.8),
+    "another value, less certain": (stored(), seen("light", confidence=0.5), "waiting", 0.8),
+    "another value of one that is a week old": (stored(**OLD), seen("light"), "waiting", 0.8),
+    "another value of one that is confirmed": (stored(is_confirmed=True), seen("light"), "waiting", 0.8),
+    "a second observation from another source": (
+        stored(**OLD, waiting=(seen("light", "m2"),)), seen("light", "m3"), "replaced", 0.96,
+    ),
+    "a second observation from the same source": (
+        stored(**OLD, waiting=(seen("light", "m2"),)), seen("light", "m2"), "same", 0.8,
+    ),
+    "a second observation of a third value": (
+        stored(**OLD, waiting=(seen("light", "m2"),)), seen("sepia", "m3"), "waiting", 0.8,
+    ),
+    "a key of high impact": (stored(key="billing.plan"), seen("light"), "asks", 0.8),
+    "a scope": (stored(key="github.scope"), seen("light"), "asks", 0.8),
+    "high sensitivity": (stored(sensitivity="high"), seen("light"), "asks", 0.8),
+    "the same value of high impact": (stored(key="billing.plan"), seen("dark"), "supported", 0.96),
+    "an observation that arrives late": (stored(), seen("light", days_ago=1), "late", 0.8),
+    "True is not 1": (stored(True), seen(1), "replaced", 0.8),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("record", "observation", "outcome", "confidence"), CASES.values(), ids=CASES)
+def test_what_an_observation_does(record, observation, outcome, confidence):
+    settled = settle(record, observation, RULES, NOW)
+    assert settled.outcome == outcome
+    assert settled.confidence == pytest.approx(confidence)
+    assert (settled.reason is None) == (outcome in {"new", "supported", "replaced"} or (record.source.ref == "m1" and observation.source.ref == "m1"))  # fmt: skip
+
+
+def test_what_waits_is_kept_until_the_value_is_observed_again():
+    record = stored(**OLD)
+    waiting = settle(record, seen("light"), RULES, NOW).waiting
+    assert [one.value for one in waiting] == ["light"]
+    held = replace(record, waiting=waiting)
+    assert settle(held, seen("dark", "m3"), RULES, NOW).waiting == ()
+
+
+def test_what_waits_has_a_limit():
+    record = stored(sensitivity="high")
+    for number in range(50):
+        record = replace(record, waiting=settle(record, seen(number, f"n{number}"), RULES, NOW).waiting)
+    assert [one.value for one in record.waiting] == [*range(30, 50)]
+
+
+def test_confidence_halves_with_each_half_life():
+    assert decayed(0.8, NOW - timedelta(days=30), NOW, 30) == pytest.approx(0.4)
+    assert decayed(0.8, NOW - timedelta(days=60), NOW, 30) == pytest.approx(0.2)
+    assert decayed(0.8, NOW + timedelta(days=1), NOW, 30) == 0.8
+
+
+def test_independent_observations_add_up_and_are_never_certain():
+    assert together(0.5, 0.5) == 0.75
+    assert together(*[0.9] * 50) == 0.99
+    assert together(1.0, 0.2) == 1.0
+
+
+def test_the_order_of_keys_makes_no_other_value():
+    assert same_value({"a": 1, "b": [2]}, {"b": [2], "a": 1})
+    assert not same_value([1, 2], [2, 1])
+
+
+def changes(rules: RecordsConfig, stream: list[tuple[str, datetime]]) -> int:
+    """How often the answer changes over a stream of observations."""
+    record, count = None, 0
+    for number, (value, moment) in enumerate(stream):
+        one = Observation(value, 0.8, RecordSource("chat_turn", f"m{number}", moment))
+        settled = settle(record, one, rules, moment)
+        if record is None or settled.outcome == "replaced":
+            count += record is not None
+            since = RecordVersion(number, one, moment)
+            record = stored(
+                value, source=one.source, confidence=settled.confidence, created_at=moment, history=(since,)
+            )
+        else:
+            record = replace(record, confidence=settled.confidence, waiting=settled.waiting)
+            if settled.outcome == "supported":
+                record = replace(record, source=one.source)
+    return count
+
+
+def test_noise_does_not_make_the_answer_flip():
+    """One observation a day for 60 days, one in ten wrong: settled answers change far less often than the latest one."""
+    random.seed(7)
+    naive = settled = 0
+    for _ in range(200):
+        values = ["light" if random.random() < 0.1 else "dark" for _ in range(60)]
+        stream = [(value, NOW + timedelta(days=day)) for day, value in enumerate(values)]
+        naive += sum(one != other for one, other in itertools.pairwise(values))
+        settled += changes(RULES, stream)
+    assert settled < naive / 5
+
+
+def test_a_real_change_is_followed_after_two_observations():
+    values = ["dark"] * 10 + ["light"] * 2
+    assert changes(RULES, [(value, NOW + timedelta(days=day)) for day, value in enumerate(values)]) == 1
