@@ -1,27 +1,6 @@
 """Records: facts with a type, a key and a value, each a Markdown file, that are settled, confirmed and forgotten."""
 
 from openclaw_memory.records.records import Records
-from openclaw_memory.types.records import (
-    Observation,
-    Outcome,
-    Record,
-    RecordSource,
-    RecordType,
-    RecordVersion,
-    Remembered,
-    Sensitivity,
-    SourceKind,
-)
+from openclaw_memory.types.records import Record, RecordSource, Remembered
 
-__all__ = [
-    "Observation",
-    "Outcome",
-    "Record",
-    "RecordSource",
-    "RecordType",
-    "RecordVersion",
-    "Records",
-    "Remembered",
-    "Sensitivity",
-    "SourceKind",
-]
+__all__ = ["Record", "RecordSource", "Records", "Remembered"]
