@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     import datetime
 
     from openclaw_memory.documents import Documents
+    from openclaw_memory.heartbeat import Heartbeat
     from openclaw_memory.records import Records
     from openclaw_memory.search import SearchResults
     from openclaw_memory.types import Status
@@ -118,6 +119,13 @@ class BuiltinBackend:
 
         search = partial(_search, self._retriever, self._expiry, self._config)
         return Records(self._workspace, self._config.records, search=search, wrote=self.service.record_write)
+
+    @_forks.cached_property
+    def heartbeat(self) -> Heartbeat:
+        """What looks after this memory."""
+        from openclaw_memory.heartbeat import Heartbeat
+
+        return Heartbeat(self._workspace, self.records, self.service, self._config)
 
     def search(
         self,

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from openclaw_memory.search import SearchResults
     from openclaw_memory.store.registry import StoreChoice
     from openclaw_memory.types import Embedder, Excerpt, Progress, Source, Status, Store, SyncReport
+    from openclaw_memory.types.heartbeat import HeartbeatReport
     from openclaw_memory.workspace import Workspace
     from openclaw_memory.workspace.journal import Bootstrap
     from openclaw_memory.workspace.session_log import SessionLog
@@ -439,6 +440,25 @@ class Memory:
             ConfigError: The memory has a backend of its own.
         """
         return self._engine.embedder
+
+    def heartbeat(self, *, budget_seconds: float = 5.0, ask: Callable[[str], str] | None = None) -> HeartbeatReport:
+        """Look after the memory: expiry, decay, overdue reminders, what to confirm again, duplicates, stale notes.
+
+        Where nothing has changed and nothing is due, it is over at once. It changes records alone; of notes it reports.
+        `openclaw_memory.heartbeat.every(minutes, memory.heartbeat)` does it in the background.
+
+        Args:
+            budget_seconds: After this time no more work is begun; the report says what is left for the next one.
+            ask: A model: takes a question, and returns its answer. It is asked about what needs a judgement alone.
+
+        Raises:
+            InvalidInputError: The budget is not a number above zero.
+            WorkspaceError: The workspace cannot be read.
+            WriteError: A record could not be written.
+            ConfigError: The memory has a backend of its own.
+        """
+        self._check_open()
+        return self._engine.heartbeat.beat(budget_seconds=budget_seconds, ask=ask)
 
     def watch(self) -> Watcher:
         """Follow the files from now on: what changes is indexed a moment later, in the background.

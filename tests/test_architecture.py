@@ -23,7 +23,7 @@ LAYERS = (
     {"embeddings", "store"},
     {"indexing", "search"},
     {"conversation", "flush"},
-    {"memory", "backend", "retriever", "documents", "records"},
+    {"memory", "backend", "retriever", "documents", "records", "heartbeat"},
     {"aio", "memories", "runs", "tools", "cli", "testing", "evaluation", "jupyter", "__main__"},
 )
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
@@ -33,7 +33,7 @@ PUBLIC_MODULES = {
     f"openclaw_memory{name}"
     for name in (
         "", ".aio", ".backend", ".config", ".embeddings", ".errors", ".evaluation", ".jupyter", ".conversation",
-        ".documents", ".flush", ".records", ".runs", ".search", ".store", ".testing", ".tools", ".types",
+        ".documents", ".flush", ".heartbeat", ".records", ".runs", ".search", ".store", ".testing", ".tools", ".types",
     )
 }  # fmt: skip
 ENVIRONMENT = {"config", "embeddings"}

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import os
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from fnmatch import fnmatchcase
+from functools import partial
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
@@ -294,13 +295,14 @@ class Records:
             ConflictError, InvalidInputError, WriteError: As `remember`.
         """
         call = _checked_call(type, key, user_id, expected_version)
-        path = path_of(call.type, call.key, call.user_id)
-        if expected_version is not None:
-            _check_expected(path, self._at(path, self._now()), expected_version, "")
-        gone = bool(documents.remove(self._workspace.root, self._workspace.rules, [path]))
-        if gone:
-            self._wrote()
-        return gone
+        path, now = path_of(call.type, call.key, call.user_id), self._now()
+
+        def as_seen(_: str, there: FrontMatter, info: os.stat_result) -> bool:
+            if expected_version is not None:
+                _check_expected(path, _record_of(path, there, info.st_mtime_ns, now, self._rules), expected_version, "")
+            return True
+
+        return bool(self._remove([path], as_seen))
 
     def history(self, type: RecordType, key: str, *, user_id: str | None = None) -> tuple[RecordVersion, ...]:  # noqa: A002
         """Return the latest values of a record, up to 20, the present one last; none if there is no record.
@@ -332,6 +334,56 @@ class Records:
                         f"{path} holds the same record as {other}, {read.type} {read.key!r}: delete one"
                     )
         return [self._unread[path] for path in sorted(self._unread)]
+
+    # --- upkeep --------------------------------------------------------------------------------------------------
+
+    def expire(self) -> list[str]:
+        """Delete the files of records that have expired; return their paths.
+
+        Raises:
+            WriteError: A file could not be deleted.
+        """
+        now = self._now()
+
+        def has_expired(path: str, there: FrontMatter, info: os.stat_result) -> bool:
+            return is_expired(_record_of(path, there, info.st_mtime_ns, now, self._rules), now)
+
+        gone = [path for path, read in self._all() if isinstance(read, Record) and is_expired(read, now)]
+        return self._remove(gone, has_expired) if gone else []
+
+    def decay(self, least: float = 0.05) -> list[str]:
+        """Write the confidence of records down as it is now, where it has fallen; return their paths.
+
+        Args:
+            least: By how much it must have fallen since it was last written, 0..1.
+
+        Raises:
+            WriteError: A file could not be written.
+        """
+        now, changed = self._now(), list[str]()
+        for path, read in self._all():
+            if isinstance(read, RecordError) or is_expired(read, now):
+                continue
+            if read.type not in self._rules.decaying or self._written_confidence(path) - read.confidence < least:
+                continue
+            if documents.update(self._workspace.root, self._workspace.rules, path, partial(self._decayed, path)):
+                changed.append(path)
+        if changed:
+            self._wrote()
+        return changed
+
+    def _written_confidence(self, path: str) -> float:
+        content = self._cache.load(path).content
+        return float(content.fields["confidence"]) if content is not None else 0.0
+
+    def _decayed(self, path: str, there: FrontMatter | None, info: os.stat_result | None) -> Fields | None:
+        """Return the file of a record with the confidence of this moment; None if it has gone meanwhile."""
+        if info is None:
+            return None
+        now = self._now()
+        record = _record_of(path, there, info.st_mtime_ns, now, self._rules)
+        record = replace(record, version=record.version + 1)
+        return Fields(path, fields_of(record, now, tokens_in(there)), sentence(record.key, record.value))
 
     def __iter__(self) -> Iterator[Record]:
         """Yield every record that holds now, by path; damaged files are left out."""
@@ -442,7 +494,13 @@ class Records:
         own = [one for one in self.find(type=type) if one.user_id == user_id and one.path != latest.path]
         own.sort(key=lambda one: (one.is_confirmed, one.confidence, one.updated_at))
         extra = own[: max(0, len(own) + 1 - self._rules.most)]
-        documents.remove(self._workspace.root, self._workspace.rules, [one.path for one in extra])
+        self._remove([one.path for one in extra])
+
+    def _remove(self, paths: Sequence[str], only: Callable[..., bool] = lambda *_: True) -> list[str]:
+        gone = documents.remove(self._workspace.root, self._workspace.rules, paths, only)
+        if gone:
+            self._wrote()
+        return gone
 
     def _now(self) -> datetime:
         return self._clock().astimezone(UTC).replace(microsecond=0)

@@ -195,8 +195,13 @@ def upsert(
         return Upserted(paths, _write(root, rules, placed, embeddings), embeddings, there.is_followed)
 
 
-def remove(root: Path, rules: FilesConfig, paths: Iterable[str]) -> list[str]:
-    """Remove documents; return the paths of those that existed.
+def remove(
+    root: Path,
+    rules: FilesConfig,
+    paths: Iterable[str],
+    only: Callable[[str, FrontMatter, os.stat_result], bool] = lambda *_: True,
+) -> list[str]:
+    """Remove documents; return the paths of those that existed, and of which `only`, asked with the lock held, is true.
 
     Raises:
         PathNotAllowedError: A path is that of a person's file: nothing was removed.
@@ -213,7 +218,8 @@ def remove(root: Path, rules: FilesConfig, paths: Iterable[str]) -> list[str]:
                 continue
             if file.content is None:
                 raise _not_ours(place.path, "removed")
-            planned.setdefault(place.parts[:-1], {})[place.parts[-1]] = file.info
+            if only(place.path, file.content, file.info):
+                planned.setdefault(place.parts[:-1], {})[place.parts[-1]] = file.info
         for folder, files in planned.items():
             remove_files(str(root), folder, list(files.items()))
     return ["/".join((*folder, name)) for folder, files in planned.items() for name in files]
