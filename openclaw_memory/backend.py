@@ -202,6 +202,7 @@ class BuiltinBackend:
             last_error=self.service.last_error,
             watcher=self.service.watcher_state(),
             flush=self._flush_failures(),
+            heartbeat=self.heartbeat.recorded(),
         )
 
     def close(self) -> None:

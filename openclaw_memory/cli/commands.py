@@ -19,6 +19,7 @@ from openclaw_memory.cli.output import (
     say_results,
     say_status,
 )
+from openclaw_memory.cli.upkeep_commands import heartbeat
 from openclaw_memory.cli.watch import watch
 from openclaw_memory.types.files import cited
 
@@ -255,6 +256,7 @@ for command in (
     write_commands.delete,
     write_commands.promote,
     write_commands.bootstrap,
+    heartbeat,
     watch,
 ):
     commands.add_command(command)

@@ -23,7 +23,7 @@ from openclaw_memory.indexing.service import IndexService
 from openclaw_memory.records import Record, Records
 from openclaw_memory.records.settling import is_high_impact
 from openclaw_memory.text.redaction import redact
-from openclaw_memory.types.heartbeat import Finding, HeartbeatReport, TaskReport
+from openclaw_memory.types.heartbeat import Finding, HeartbeatRecord, HeartbeatReport, TaskReport
 from openclaw_memory.types.records import timestamp
 from openclaw_memory.workspace import Workspace
 from openclaw_memory.workspace.journal import local_now
@@ -106,7 +106,7 @@ class Heartbeat:
         if isinstance(budget_seconds, bool) or not isinstance(budget_seconds, int | float) or not budget_seconds > 0:
             raise InvalidInputError(f"budget_seconds is {budget_seconds!r}, not a number of seconds above zero")
         began, now = time.monotonic(), self._clock()
-        last = self.last()
+        last = self._last()
         scan = self._workspace.scan()
         if last and last["seen"] == _fingerprint(scan) and timestamp(now) < last["due"] and not last["left"]:
             return HeartbeatReport(timestamp(now), time.monotonic() - began, is_quiet=True)
@@ -125,8 +125,12 @@ class Heartbeat:
         self._keep(report, now)
         return report
 
-    def last(self) -> dict[str, Any] | None:
-        """Return when the last heartbeat was, what it left, and how many findings it had; None if there was none."""
+    def recorded(self) -> HeartbeatRecord | None:
+        """Return the latest heartbeat of any process; None if there was none."""
+        said = self._last()
+        return None if said is None else HeartbeatRecord(said["at"], said["findings"], tuple(said["left"]))
+
+    def _last(self) -> dict[str, Any] | None:
         with suppress(OpenClawMemoryError, ValueError):
             said = json.loads(self._service.store().get_meta(LAST_HEARTBEAT) or "null")
             if isinstance(said, dict) and said.keys() >= {"at", "seen", "due", "left", "findings"}:

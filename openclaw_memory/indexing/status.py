@@ -24,6 +24,7 @@ from openclaw_memory.types import (
     StoreInfo,
     SyncReport,
 )
+from openclaw_memory.types.heartbeat import HeartbeatRecord
 from openclaw_memory.types.protocols import TokenEmbedder
 from openclaw_memory.types.results import SyncFailure, SyncRecord
 from openclaw_memory.types.status import BatchStatus, CacheStatus, DiskUsage, KeywordStatus, VectorStatus
@@ -47,13 +48,14 @@ def status(
     last_error: str | None = None,
     watcher: str | None = None,
     flush: Mapping[str, str] | None = None,
+    heartbeat: HeartbeatRecord | None = None,
 ) -> Status:
     """Compare the workspace with its index by stamps, and ask the store what works.
 
     `wanted` is None where the embedder is unavailable (`notices` then say why). `last` is the report of this process's
     latest sync; those of other processes are noted in the store. `last_error` is the record of its failure
     (`history.record_of_error`), or just the words; None where it succeeded. `config` says how many vectors are kept,
-    and whether batches are wanted; `watcher` and `flush` are repeated.
+    and whether batches are wanted; `watcher`, `flush` and `heartbeat` are repeated.
 
     With `deep`, the embedder is asked, both legs of the search are tried with a real query, failures are reported in
     `fts` and `vector`, and the whole index is checked. `vector.answers` concerns the embedder alone, `vector.verified`
@@ -129,6 +131,7 @@ def status(
         watcher=watcher,
         bytes=_bytes(scan.files, stats),
         flush=dict(flush or {}),
+        heartbeat=heartbeat,
     )
 
 

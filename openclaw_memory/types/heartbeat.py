@@ -31,6 +31,15 @@ class TaskReport:
 
 
 @dataclass(frozen=True, slots=True)
+class HeartbeatRecord:
+    """The latest heartbeat: when it was (UTC, ISO 8601), how much it found, and the tasks that it left."""
+
+    at: str
+    findings: int
+    left: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class HeartbeatReport:
     """What a heartbeat did at `at` (UTC, ISO 8601).
 

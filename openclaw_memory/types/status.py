@@ -12,6 +12,7 @@ from openclaw_memory.types.files import Skipped
 from openclaw_memory.types.results import SyncFailure, SyncRecord, first_of
 
 if TYPE_CHECKING:
+    from openclaw_memory.types.heartbeat import HeartbeatRecord
     import pandas
 
 
@@ -96,6 +97,7 @@ class Status:
 
     `last_sync` is the latest completed sync, `last_error` what has ended one since. `watcher` describes the watcher of
     this process. `flush` has, by session key, why the latest flush of a session failed.
+    `heartbeat` is the latest one, of any process.
     """
 
     workspace: str
@@ -127,6 +129,7 @@ class Status:
     watcher: str | None = None
     bytes: DiskUsage = DiskUsage()
     flush: Mapping[str, str] = field(default_factory=dict)
+    heartbeat: HeartbeatRecord | None = None
 
     def to_pandas(self) -> pandas.DataFrame:
         """Return a table with one row for each field: its name and its value.

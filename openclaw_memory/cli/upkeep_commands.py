@@ -1,0 +1,48 @@
+"""Define the command that looks after a memory."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from openclaw_memory._safe import clean_line
+from openclaw_memory.cli.options import Place, placed
+from openclaw_memory.cli.output import note, paint, say, say_json
+
+if TYPE_CHECKING:
+    from openclaw_memory.types.heartbeat import HeartbeatReport
+
+
+@click.command()
+@click.option("--budget", type=float, default=5.0, metavar="SECONDS", help="Begin no more work after. Default: 5.")
+@placed
+def heartbeat(place: Place, budget: float) -> int:
+    """Look after the memory: what has expired, is overdue, double, stale or to be confirmed.
+
+    It changes records alone (expired ones go, confidence falls); of notes it reports. Where nothing has changed, it is
+    over at once: run it from cron.
+
+    Example: openclaw-memory heartbeat --workspace notes --json
+    """
+    with place.open() as memory:
+        report = memory.heartbeat(budget_seconds=budget)
+    if place.as_json:
+        say_json(report)
+    else:
+        _say_heartbeat(report)
+    return 0
+
+
+def _say_heartbeat(report: HeartbeatReport) -> None:
+    if report.is_quiet:
+        say("quiet: nothing has changed, and nothing is due")
+        return
+    for task in report.tasks:
+        say(
+            f"{paint(task.name, bold=True)}  {len(task.findings)} found, {len(task.changed)} changed, {task.seconds:.2f} s"
+        )
+        for finding in task.findings:
+            say(f"    {clean_line(finding.where)}: {clean_line(finding.words)}")
+    if report.left:
+        note(f"no time was left for {', '.join(report.left)}: the next heartbeat begins with these")
