@@ -39,9 +39,8 @@ def _say_heartbeat(report: HeartbeatReport) -> None:
         say("quiet: nothing has changed, and nothing is due")
         return
     for task in report.tasks:
-        say(
-            f"{paint(task.name, bold=True)}  {len(task.findings)} found, {len(task.changed)} changed, {task.seconds:.2f} s"
-        )
+        counts = f"{len(task.findings)} found, {len(task.changed)} changed, {task.seconds:.2f} s"
+        say(f"{paint(task.name, bold=True)}  {counts}")
         for finding in task.findings:
             say(f"    {clean_line(finding.where)}: {clean_line(finding.words)}")
     if report.left:
