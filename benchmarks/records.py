@@ -1,0 +1,158 @@
+"""Measures records: how often settled answers change under noise, what a year of them costs, and CPU time.
+
+    python benchmarks/records.py [--json]
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import os
+import random
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from openclaw_memory import Memory, MemoryConfig
+from openclaw_memory.config import RecordsConfig
+from openclaw_memory.heartbeat import Heartbeat
+from openclaw_memory.records import Records, RecordSource
+from openclaw_memory.records.settling import DAY
+from openclaw_memory.types import Status
+
+START = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
+STREAMS, OBSERVATIONS, NOISE = 1_000, 60, 0.1
+YEAR_OBSERVATIONS, KEYS, DAYS = 10_000, 300, 364
+BARS = {"remember": 3.0, "get": 1.0, "quiet heartbeat": 5.0}  # ms of CPU time
+
+
+class Clock:
+    """A moment that the benchmark moves."""
+
+    now = START
+
+    def __call__(self) -> datetime.datetime:
+        return self.now
+
+
+def flips(settling: RecordsConfig) -> dict[str, float]:
+    """How often the answer changes in a stream of observations of one value, a tenth of them of another one.
+
+    "latest" takes each observation for the answer, as a note that is overwritten does.
+    """
+    rng, latest, settled, wrong = random.Random(11), 0, 0, 0
+    with tempfile.TemporaryDirectory() as folder, Memory.open(folder, embedder=None) as memory:
+        for stream in range(STREAMS):
+            clock = Clock()
+            clock.now = START
+            records = Records(memory.workspace, settling, search=memory.search, clock=clock)
+            before = answer = None
+            for number in range(OBSERVATIONS):
+                value = "light" if rng.random() < NOISE else "dark"
+                source = RecordSource("chat_turn", f"m{number}", clock.now)
+                record = records.remember("preference", f"k{stream}", value, source=source).record
+                latest += before is not None and value != before
+                settled += answer is not None and record.value != answer
+                wrong += record.value != "dark"
+                before, answer = value, record.value
+                clock.now += DAY
+            records.forget("preference", f"k{stream}")
+    return {
+        "latest": latest / STREAMS,
+        "settled": settled / STREAMS,
+        "wrong": wrong / STREAMS / OBSERVATIONS,
+        "wrong, latest": NOISE,
+    }
+
+
+def year() -> list[dict[str, Any]]:
+    """Files, index and prompt after each of 52 weeks of observations, with a heartbeat every day."""
+    rng, rows, clock = random.Random(11), [], Clock()
+    with tempfile.TemporaryDirectory() as folder, Memory.open(folder, embedder=None) as memory:
+        records = Records(memory.workspace, memory.config.records, search=memory.search, clock=clock)
+        beats = Heartbeat(memory.workspace, records, memory._engine.service, memory.config, clock)
+        per_day = YEAR_OBSERVATIONS / DAYS
+        for day in range(DAYS):
+            for number in range(int((day + 1) * per_day) - int(day * per_day)):
+                # Few keys come up often, as few things are talked about every day.
+                key = min(int(rng.expovariate(8 / KEYS)), KEYS - 1)
+                kind = ("preference", "fact", "other")[key % 3]
+                source = RecordSource("chat_turn", f"d{day}-{number}", clock.now)
+                records.remember(kind, f"topic.k{key}", f"value {rng.randrange(3)} of {key}", source=source)
+            beats.beat(budget_seconds=60)
+            clock.now += DAY
+            if day % 7 == 6:
+                rows.append({"week": day // 7 + 1, **_sizes(memory, memory.status(), Path(folder))})
+    return rows
+
+
+def _sizes(memory: Memory, status: Status, folder: Path) -> dict[str, int]:
+    notes = list((folder / "memory" / "records").rglob("*.md"))
+    found = memory.search("What is the value of topic k7?", max_chars=4_200)
+    return {
+        "files": len(notes),
+        "bytes": sum(file.stat().st_size for file in notes),
+        "index": status.index_bytes,
+        "prompt": sum(len(result.snippet) for result in found),
+    }
+
+
+def cpu(work: Callable[[int], object], repeats: int) -> float:
+    """The median of CPU milliseconds of a call."""
+    times = []
+    for number in range(repeats):
+        started = time.process_time()
+        work(number)
+        times.append((time.process_time() - started) * 1000)
+    return statistics.median(times)
+
+
+def speed() -> dict[str, float]:
+    """CPU milliseconds of the calls, among 1,000 records, 10,000 records, and 2,000 notes."""
+    measured = {}
+    with tempfile.TemporaryDirectory() as folder, Memory.open(folder, embedder=None) as memory:
+        for number in range(1_000):
+            memory.records.remember("fact", f"k.{number}", number)
+        measured["remember"] = cpu(lambda number: memory.records.remember("fact", f"new.{number}", number), 100)
+        for number in range(9_000):
+            memory.records.remember("other", f"k.{number}", number)
+        measured["get"] = cpu(lambda number: memory.records.get("other", f"k.{number}"), 1_000)
+        measured["find by glob, 10,000 records"] = cpu(lambda _: memory.records.find(key="k.1*"), 5)
+    with tempfile.TemporaryDirectory() as folder:
+        for number in range(2_000):
+            file = Path(folder) / "memory" / f"topic-{number}.md"
+            file.parent.mkdir(exist_ok=True)
+            file.write_text(f"# Topic {number}\n\nThe plan number {number} is in room {number % 7}.\n")
+            os.utime(file, (START.timestamp(), START.timestamp()))
+        with Memory.open(folder, embedder=None) as memory:
+            memory.sync()
+            memory.heartbeat(budget_seconds=60)
+            look = cpu(lambda _: memory.workspace.scan(), 15)
+            measured["quiet heartbeat"] = cpu(lambda _: memory.heartbeat(), 15) - look
+    return measured
+
+
+def main() -> None:
+    """Measure, and print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--json", action="store_true")
+    as_json = parser.parse_args().json
+    never = MemoryConfig().records
+    result = {"flips": flips(never), "year": year(), "speed": speed()}
+    if as_json:
+        print(json.dumps(result, indent=1))
+        return
+    print("answers that change in 60 observations, a tenth of them noise:", result["flips"])
+    for row in result["year"]:
+        if row["week"] in {1, 2, 4, 8, 13, 26, 39, 52}:
+            print(row)
+    for name, figure in result["speed"].items():
+        print(f"{name}: {figure:.2f} ms of CPU time" + (f" (bar {BARS[name]:g})" if name in BARS else ""))
+
+
+if __name__ == "__main__":
+    main()
