@@ -1,6 +1,6 @@
 """Measures records: how often settled answers change under noise, what a year of them costs, and CPU time.
 
-    python benchmarks/records.py [--json]
+python benchmarks/records.py [--json]
 """
 
 from __future__ import annotations

@@ -12,8 +12,9 @@ from openclaw_memory.types.files import Skipped
 from openclaw_memory.types.results import SyncFailure, SyncRecord, first_of
 
 if TYPE_CHECKING:
-    from openclaw_memory.types.heartbeat import HeartbeatRecord
     import pandas
+
+    from openclaw_memory.types.heartbeat import HeartbeatRecord
 
 
 @dataclass(frozen=True, slots=True)
