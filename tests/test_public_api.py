@@ -30,6 +30,7 @@ FRONT_DOOR = {
     "bootstrap": ["private", "max_chars", "now"],
     "session_log": ["session_id", "parent_session"],
     "flush": ["session_key", "window", "session_id", "chat_type"],
+    "heartbeat": ["budget_seconds", "ask"],
     "watch": [],
     "status": ["deep"],
     "close": [],
@@ -62,7 +63,7 @@ def test_the_reference_lists_every_public_name(module, names):
 
 
 def test_there_are_few_public_names_outside_the_top_level():
-    assert sum(len(names) for module, names in public_names().items() if module != "openclaw_memory") <= 140
+    assert sum(len(names) for module, names in public_names().items() if module != "openclaw_memory") <= 142
 
 
 @pytest.mark.parametrize("name", PUBLIC)

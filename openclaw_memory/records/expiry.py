@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 from contextlib import suppress
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
+from openclaw_memory import _forks
 from openclaw_memory.config import RecordsConfig
 from openclaw_memory.errors import NotFoundError, PathNotAllowedError, WorkspaceError
-from openclaw_memory.records.file_format import record_in
-from openclaw_memory.types.records import Record
 from openclaw_memory.workspace import Workspace
-from openclaw_memory.workspace.document_cache import DocumentCache
 from openclaw_memory.workspace.paths import RECORDS_FOLDER
-from openclaw_memory.workspace.scan import notes_below
+
+if TYPE_CHECKING:
+    from openclaw_memory.types.records import Record
+    from openclaw_memory.workspace.document_cache import DocumentCache
 
 _BELOW = f"{RECORDS_FOLDER}/"
 
@@ -23,7 +25,12 @@ class Expiry:
 
     def __init__(self, workspace: Workspace, rules: RecordsConfig) -> None:
         self._workspace, self._rules = workspace, rules
-        self._cache = DocumentCache(workspace.root, workspace.rules)
+
+    @_forks.cached_property
+    def _cache(self) -> DocumentCache:
+        from openclaw_memory.workspace.document_cache import DocumentCache  # most searches find no record
+
+        return DocumentCache(self._workspace.root, self._workspace.rules)
 
     def among(self, paths: Iterable[str], now: datetime | None = None) -> frozenset[str]:
         """Return those of the paths whose records have expired.
@@ -44,10 +51,14 @@ class Expiry:
         Raises:
             WorkspaceError: The folder of records cannot be read.
         """
+        from openclaw_memory.workspace.scan import notes_below
+
         files = notes_below(self._workspace.root, RECORDS_FOLDER, self._workspace.rules)
         return self.among((path for path, _ in files), now)
 
     def _has_expired(self, path: str, now: datetime) -> bool:
+        from openclaw_memory.records.file_format import record_in
+
         with suppress(NotFoundError, PathNotAllowedError, WorkspaceError):  # what is damaged is shown as the note it is
             content = self._cache.load(path).content
             if content is not None and "memory_id" in content.fields:
