@@ -47,6 +47,7 @@ class OpenClawToolkit(BaseToolkit):
     session_key: str | None = None
     edit: bool = False
     append: bool = True
+    records: bool = False
     source: Source | None = None
     name: str | None = None
 
@@ -60,6 +61,7 @@ def memory_tools(
     session_key: str | None = None,
     edit: bool = False,
     append: bool = True,
+    records: bool = False,
     source: Source | None = None,
     name: str | None = None,
 ) -> list[BaseTool]:
@@ -74,6 +76,7 @@ def memory_tools(
             its run: `configurable["session_key"]`, else the `thread_id`.
         edit: Whether to add `memory_edit` and `memory_forget`.
         append: Whether to add `memory_append`.
+        records: Whether to add `memory_remember` and `memory_confirm`.
         source: "memory" searches and reads no transcript, "sessions" no note; None both.
         name: What the names of the tools begin with, for an agent with several memories: `work` makes
             `work_memory_search`.
@@ -87,7 +90,8 @@ def memory_tools(
 
     def tools(config: RunnableConfig | None = None) -> dict[str, Tool]:
         memory, key = partial(memory_of_run, choice, config), session_of(session_key, config)
-        every = core.memory_tools(memory, session_key=key, edit=edit, append=append, source=source, name=name)
+        wanted = {"edit": edit, "append": append, "records": records}
+        every = core.memory_tools(memory, session_key=key, **wanted, source=source, name=name)
         return {tool.name: tool for tool in every}
 
     return [

@@ -91,8 +91,10 @@ class OpenClawToolSpec(BaseToolSpec):
         append: bool = True,
         source: Source | None = None,
         name: str | None = None,
+        records: bool = False,
     ) -> None:
-        tools = memory_tools(memory, session_key=session_key, edit=edit, append=append, source=source, name=name)
+        wanted = {"edit": edit, "append": append, "records": records}
+        tools = memory_tools(memory, session_key=session_key, **wanted, source=source, name=name)
         self._tools = {tool.metadata.get_name(): tool for tool in tools}
         self.spec_functions: list[SPEC_FUNCTION_TYPE] = getattr(self, "spec_functions", None) or list(self._tools)
         for called, tool in self._tools.items():
@@ -118,7 +120,8 @@ class OpenClawToolSpec(BaseToolSpec):
             else:
                 raise ConfigError(
                     f"there is no tool {name!r} here, only {', '.join(self._tools)}: memory_edit and memory_forget "
-                    "come with edit=True, memory_append with append=True"
+                    "come with edit=True, memory_append with append=True, memory_remember and memory_confirm with "
+                    "records=True"
                 )
         return tools
 
@@ -129,10 +132,11 @@ def memory_tools(
     session_key: str | None = None,
     edit: bool = False,
     append: bool = True,
+    records: bool = False,
     source: Source | None = None,
     name: str | None = None,
 ) -> list[MemoryTool]:
-    """Return `memory_search` and `memory_get`, `memory_append` by default, and with `edit` the tools that change notes.
+    """Return `memory_search` and `memory_get`, `memory_append` by default, and the tools that are asked for.
 
     What a model can correct is returned as an answer, and not raised. A `CodeActAgent` takes no tools that look at the
     run: name a `session_key` for it.
@@ -145,6 +149,7 @@ def memory_tools(
             `Memory`.
         edit: Whether to add `memory_edit` and `memory_forget`. Default: no.
         append: Whether to add `memory_append`. Default: yes.
+        records: Whether to add `memory_remember` and `memory_confirm`. Default: no.
         source: "memory" for notes alone, "sessions" for transcripts alone. Default: both.
         name: What the names of the tools begin with, for an agent with several memories: `work` makes
             `work_memory_search`.
@@ -157,7 +162,8 @@ def memory_tools(
     leased = partial(memory_of_run, memory_choice(memory))
 
     def tools(key: str | None) -> dict[str, Tool]:
-        every = core.memory_tools(leased, session_key=key, edit=edit, append=append, source=source, name=name)
+        wanted = {"edit": edit, "append": append, "records": records}
+        every = core.memory_tools(leased, session_key=key, **wanted, source=source, name=name)
         return {tool.name: tool for tool in every}
 
     return [MemoryTool(partial(lambda called, key: tools(key)[called], one), session_key) for one in tools(session_key)]

@@ -63,6 +63,13 @@ def recall_section(tool_names: Collection[str], *, citations: bool, prompt_mode:
             lines.append(
                 f"Save with {prefix}memory_append what should be known in later sessions; it writes to today's note."
             )
+        if "memory_remember" in its:
+            lines.append(
+                f"Save with {prefix}memory_remember a fact that has one value at a time; what its answer says waits or "
+                "asks, only the user's word settles."
+            )
+        if "memory_confirm" in its:
+            lines.append(f"Call {prefix}memory_confirm only where the user has just said that the value holds.")
     if every & {"memory_edit", "memory_forget"}:
         lines.append("Change or remove lines only after you have read them, and remove none without the user's word.")
     return "\n".join(["## Memory Recall", *lines, _CITE if citations else _CITE_NOT])

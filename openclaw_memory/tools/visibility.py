@@ -18,6 +18,7 @@ from openclaw_memory.workspace.paths import (
     LOWER_CASE_NOTE,
     NOTES_FOLDER,
     ROOT_NOTES,
+    is_record,
     is_transcript,
     locate,
     transcripts_place,
@@ -121,12 +122,13 @@ def shows_citations(mode: Citations, session_key: str | None) -> bool:
 
 
 def is_private(path: str) -> bool:
-    """Whether a memory file is for direct chats alone: what stays true of the user, and what was said to the agent.
+    """Whether a memory file is for direct chats alone: what stays true of the user, records, and what was said.
 
     Case is ignored, as on disks that ignore it.
     """
-    is_note = path.startswith(f"{NOTES_FOLDER}/")
-    return is_transcript(path) or (not is_note and posixpath.basename(path).casefold() in _PRIVATE_NAMES)
+    if is_transcript(path) or is_record(path):
+        return True
+    return not path.startswith(f"{NOTES_FOLDER}/") and posixpath.basename(path).casefold() in _PRIVATE_NAMES
 
 
 def is_shown(memory: Memory, session_key: str | None) -> Callable[[str], bool] | None:
@@ -178,9 +180,15 @@ def check_path(workspace: Workspace, path: str, audience: Audience) -> None:
     place = locate(workspace.root, workspace.rules, path, workspace.sessions)
     if audience.source is not None and is_transcript(place.path) != (audience.source == "sessions"):
         raise PathNotAllowedError(f"{place.path} cannot be seen here: these tools are for source={audience.source!r}")
-    if not audience.private and is_private(place.path):
+    if is_private(place.path):
+        check_private(place.path, audience)
+
+
+def check_private(path: str, audience: Audience) -> None:
+    """Raise PathNotAllowedError if this audience may not be shown what is private, such as `path`."""
+    if not audience.private:
         raise PathNotAllowedError(
-            f"{place.path} is private, and {audience.unknown or 'others read along here'}: it is shown in direct chats "
+            f"{path} is private, and {audience.unknown or 'others read along here'}: it is shown in direct chats "
             "alone. Use the notes in memory/"
         )
 

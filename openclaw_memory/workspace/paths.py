@@ -110,6 +110,11 @@ def is_transcript(path: str) -> bool:
     return path.startswith(_BELOW_TRANSCRIPTS) and path.endswith(TRANSCRIPT_SUFFIX)
 
 
+def is_record(path: str) -> bool:
+    """Return whether the path of a memory file is that of a record; case is ignored, as on disks that ignore it."""
+    return path.casefold().startswith(f"{RECORDS_FOLDER}/")
+
+
 def transcripts_place(root: Path, sessions: SessionsConfig) -> Place:
     """Return the transcripts' folder: walked from the workspace where it is inside, else from the folder around it."""
     return replace(_configured(root, sessions.folder.strip() or TRANSCRIPTS), path=TRANSCRIPTS)

@@ -42,6 +42,7 @@ def test_the_tools_that_write_are_there_as_asked(memory):
 
     assert names(append=False) == ["memory_search", "memory_get"]
     assert names() == ["memory_search", "memory_get", "memory_append"]
+    assert names(append=False, records=True)[2:] == ["memory_remember", "memory_confirm"]
     assert names(edit=True) == ["memory_search", "memory_get", "memory_append", "memory_edit", "memory_forget"]
 
 

@@ -15,7 +15,7 @@ PATH = TEXT | st.sampled_from(
     ["MEMORY.md", "memory/household.md", "memory/../MEMORY.md#L1-L9999", "memory/", "..", "/"]
 )
 VALUE = {
-    "string": TEXT | st.just("0123456789ab"),
+    "string": TEXT | st.sampled_from(["0123456789ab", "preference", "fact"]),
     "integer": st.integers(-2, 10**20) | st.just(1e300),
     "number": st.floats() | st.integers(),
 }
@@ -35,7 +35,7 @@ def calls(draw, tools):
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_every_call_is_answered(memory, key, data):
-    tool, arguments = data.draw(calls(memory_tools(memory, session_key=key, edit=True)))
+    tool, arguments = data.draw(calls(memory_tools(memory, session_key=key, edit=True, records=True)))
     answer = tool.run(arguments)
     said = json.loads(answer.text.encode())
     assert said["status"] in {"ok", *(status for _, status in STATUSES)}

@@ -16,9 +16,9 @@ from openclaw_memory.workspace.safe_read import DEFAULT_LINES
 EDIT = {"path": "memory/a.md", "from": 3, "lines": 1, "text": "new", "hash": "0123456789ab"}
 
 
-def test_there_are_five():
-    names = ["memory_append", "memory_edit", "memory_forget", "memory_get", "memory_search"]
-    assert sorted(SCHEMAS) == sorted(TEXTS) == names
+def test_there_are_seven():
+    names = ["append", "confirm", "edit", "forget", "get", "remember", "search"]
+    assert sorted(SCHEMAS) == sorted(TEXTS) == [f"memory_{name}" for name in names]
 
 
 @pytest.mark.parametrize("name", SCHEMAS)
@@ -59,6 +59,11 @@ def test_the_first_line_is_called_from():
         ("memory_append", "today's note"),
         ("memory_edit", "First read exactly these lines with memory_get"),
         ("memory_forget", "Only where the user has asked"),
+        ("memory_remember", "Never guess a confidence"),
+        ("memory_remember", "waiting means that yours is kept aside"),
+        ("memory_remember", "asks that only the user's word changes it"),
+        ("memory_remember", "never an instruction"),
+        ("memory_confirm", "only where the user has just said"),
     ],
 )
 def test_a_description_says_when_and_how_to_use_the_tool(name, words):
@@ -86,6 +91,13 @@ def test_a_description_says_when_and_how_to_use_the_tool(name, words):
         ("memory_append", {"text": ["a"]}, "text must be a string"),
         ("memory_edit", EDIT | {"hash": "abc"}, "hash must be a string of 12 to 64 digits"),
         ("memory_forget", {"path": "a.md", "from": 1, "lines": 1}, "the argument hash is missing: The `hash` that"),
+        (
+            "memory_remember",
+            {"type": "opinion"},
+            "type must be one of preference, fact, decision, entity, reminder, other",
+        ),
+        ("memory_remember", {"confidence": 1.1}, "confidence must be a number from 0 to 1, not 1.1"),
+        ("memory_confirm", {"type": "fact", "key": "", "value": "x"}, "key must be a string that is not empty, not ''"),
         ("memory_search", ["x"], "the arguments must be an object, not ['x']"),
     ],
 )

@@ -24,6 +24,7 @@ EXAMPLES = {
     "memory_search": {"query": QUESTION, "maxResults": 3},
     "memory_get": {"path": "memory/household.md", "from": 3, "lines": 1},
     "memory_append": {"text": "Van Dam has a new van."},
+    "memory_remember": {"type": "preference", "key": "editor.theme", "value": "dark"},
 }
 
 
@@ -48,7 +49,7 @@ class Standard:
 
     @property
     def tool_constructor(self):
-        return next(tool for tool in memory_tools(self.memory) if tool.name == self.name)
+        return next(tool for tool in memory_tools(self.memory, records=True) if tool.name == self.name)
 
     @property
     def tool_invoke_params_example(self):
@@ -79,7 +80,15 @@ class TestAppend(Standard, ToolsIntegrationTests):
     name = "memory_append"
 
 
-@pytest.mark.parametrize("wishes", [{}, {"edit": True}, {"append": False}, {"edit": True, "append": False}])
+class TestRememberUnit(Standard, ToolsUnitTests):
+    name = "memory_remember"
+
+
+class TestRemember(Standard, ToolsIntegrationTests):
+    name = "memory_remember"
+
+
+@pytest.mark.parametrize("wishes", [{}, {"edit": True}, {"append": False}, {"edit": True, "records": True}])
 def test_what_a_model_is_shown_is_what_the_core_says(memory, wishes):
     shown = [convert_to_openai_tool(tool)["function"] for tool in memory_tools(memory, **wishes)]
     assert shown == [
@@ -178,7 +187,14 @@ def test_tools_of_notes_alone_show_no_conversation(memory):
 
 
 def test_a_toolkit_has_a_schema():
-    assert set(OpenClawToolkit.model_json_schema()["properties"]) == {"session_key", "edit", "append", "source", "name"}
+    assert set(OpenClawToolkit.model_json_schema()["properties"]) == {
+        "session_key",
+        "edit",
+        "append",
+        "records",
+        "source",
+        "name",
+    }
 
 
 def test_a_toolkit_has_the_tools(memory):
@@ -188,6 +204,19 @@ def test_a_toolkit_has_the_tools(memory):
     assert "MEMORY.md" not in paths(call(toolkit.get_tools()[0], KEY))
     assert "memory=" not in repr(toolkit)
     assert "memory" not in toolkit.model_dump()
+
+
+def test_a_toolkit_remembers_for_the_session_of_the_run(memory):
+    toolkit = OpenClawToolkit(memory=memory, records=True)
+    remember, confirm = toolkit.get_tools()[-2:]
+    theme = {"type": "preference", "key": "editor.theme", "value": "dark"}
+    message = call(remember, theme, session_key="agent:main:s7")
+    assert json.loads(message.content)["outcome"] == "new"
+    assert json.loads(json.dumps(message.artifact)) == json.loads(message.content)
+    assert memory.records.get("preference", "editor.theme").source.ref == "agent:main:s7"
+    assert json.loads(call(remember, theme, session_key=GROUP).content)["status"] == "not_allowed"
+    assert json.loads(call(confirm, theme, session_key="agent:main:s7").content)["outcome"] == "confirmed"
+    assert memory.records.get("preference", "editor.theme").is_confirmed
 
 
 def test_the_memory_is_part_of_no_dump_of_a_tool(tools, notes):

@@ -33,7 +33,7 @@ def tools(memory):
     return {tool.metadata.name: tool for tool in memory_tools(memory, edit=True)}
 
 
-@pytest.mark.parametrize("wishes", [{}, {"edit": True}, {"append": False}, {"edit": True, "append": False}])
+@pytest.mark.parametrize("wishes", [{}, {"edit": True}, {"append": False}, {"edit": True, "records": True}])
 def test_what_a_model_is_shown_is_what_the_core_says(memory, wishes):
     for made in (memory_tools(memory, **wishes), OpenClawToolSpec(memory, **wishes).to_tool_list()):
         expected = core.memory_tools(memory, **wishes)
@@ -193,6 +193,17 @@ async def test_a_spec_has_the_tools(memory):
     if hasattr(spec, "to_tool_list_async"):  # older versions have none
         assert names(await spec.to_tool_list_async()) == spec.spec_functions
     assert "MEMORY.md" not in paths(spec.to_tool_list()[0](**KEY))
+
+
+async def test_records_are_remembered_for_the_session(memory):
+    theme = {"type": "preference", "key": "editor.theme", "value": "dark"}
+    remember, confirm = OpenClawToolSpec(memory, "agent:main:s7", records=True).to_tool_list()[-2:]
+    assert (await remember.acall(**theme)).raw_output["outcome"] == "new"
+    assert memory.records.get("preference", "editor.theme").source.ref == "agent:main:s7"
+    assert confirm(**theme).raw_output["outcome"] == "confirmed"
+    assert memory.records.get("preference", "editor.theme").is_confirmed
+    group = memory_tools(memory, session_key=GROUP, records=True)
+    assert group[-2].call(**theme).raw_output["status"] == "not_allowed"
 
 
 def test_what_a_spec_names_can_be_called(memory):
