@@ -47,14 +47,16 @@ SELECT count(*) FROM vectors WHERE model_id NOT IN (SELECT id FROM models)
 
 def with_counts(info: StoreInfo, db: apsw.Connection, path: Path, vector_error: str | None) -> StoreInfo:
     """Return `info` with counts, sizes and working engine paths; `vector_error` says why sqlite-vec is not loaded."""
-    from openclaw_memory.store.resident import bytes_needed
+    from openclaw_memory.store.resident import bytes_needed, multiplier
 
     error = vector_error or _codes_error(db)
     counts = {source: (files, chunks) for source, files, chunks in fetch(db, COUNTS)}
     log_bytes = _size(path.with_name(f"{path.name}-wal"))
     chunks = sum(count for _, count in counts.values())
+    _, slow = multiplier()
     return replace(
         info,
+        notices=(*info.notices, *([slow] if slow else [])),
         files=sum(files for files, _ in counts.values()),
         chunks=chunks,
         vectors=vector_cache.count(db),

@@ -1,6 +1,8 @@
 """What a process keeps of an index in memory answers as the index does, whatever is written meanwhile, and by whom."""
 
 import random
+import re
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
@@ -324,3 +326,46 @@ def test_without_sqlite_vec_what_is_kept_answers_too(path, build):
         asked = request(vector=QUERIES[0])
         assert_same(store.candidates(asked), store.candidates(replace(asked, memory_bytes=0)))
         assert is_kept(store)
+
+
+@pytest.fixture(params=["not installed", "no library"])
+def without_simsimd(request, monkeypatch):
+    if request.param == "not installed":
+        monkeypatch.setitem(sys.modules, "simsimd", None)
+    else:
+
+        class Broken:
+            def find_spec(self, name, *_):
+                if name == "simsimd":
+                    raise OSError("libm.so.6: version `GLIBC_2.99' not found")
+
+        monkeypatch.delitem(sys.modules, "simsimd", raising=False)
+        monkeypatch.setattr(sys, "meta_path", [Broken(), *sys.meta_path])
+    resident.multiplier.cache_clear()
+    yield
+    resident.multiplier.cache_clear()
+
+
+@pytest.mark.usefixtures("without_simsimd")
+@pytest.mark.parametrize("dims", [3, 32, 3072])
+def test_without_simsimd_what_is_kept_answers_too_and_the_status_says_so(path, build, dims):
+    with closing(SqliteStore.open(path)) as store:
+        vectors = build.units(300, dims=dims)
+        build.fill(store, vectors)
+        for vector in vectors[:5]:
+            asked = request(vector=vector)
+            assert_same(store.candidates(asked), store.candidates(replace(asked, memory_bytes=0)))
+        assert is_kept(store)
+        (notice,) = store.describe().notices
+        assert re.search("simsimd cannot be loaded .*pip install", notice)
+
+
+@pytest.mark.parametrize("dims", [3, 256, 3072])
+def test_products_of_codes_are_those_that_numpy_finds(monkeypatch, dims):
+    monkeypatch.setattr(resident, "PAGE_ROWS", 64)
+    rng = np.random.default_rng(dims)
+    codes = rng.integers(-127, 128, (200, dims)).astype(np.int8)
+    codes[7] = codes[8] = codes[0]
+    right = codes.astype(np.int64) @ codes[0].astype(np.int64)
+    for multiply in (resident.multiplier()[0], resident.products_of_codes):
+        assert multiply(codes[:1], codes) == pytest.approx(right, rel=1e-6)
