@@ -1,4 +1,4 @@
-"""Measures records: how often settled answers change under noise, what a year of them costs, and CPU time.
+"""Measures records: how often settled answers change under noise, what a year of them costs, CPU time, and forgetting.
 
 python benchmarks/records.py [--json]
 """
@@ -27,6 +27,8 @@ from openclaw_memory.types import Status
 START = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
 STREAMS, OBSERVATIONS, NOISE = 1_000, 60, 0.1
 YEAR_OBSERVATIONS, KEYS, DAYS = 10_000, 300, 364
+NOTES, FORGOTTEN_DAYS = 2_000, 30
+FORGET_SECONDS = 3.0  # the bar of forgetting, of CPU time
 BARS = {"remember": 3.0, "get": 1.0, "quiet heartbeat": 5.0}  # ms of CPU time
 
 
@@ -136,13 +138,47 @@ def speed() -> dict[str, float]:
     return measured
 
 
+def forgetting() -> dict[str, float]:
+    """CPU seconds of forgetting 30 of 365 days among 2,000 notes, and in how many files a trace is left."""
+    first = datetime.date(2026, 1, 1)
+    with tempfile.TemporaryDirectory() as folder:
+        notes = Path(folder) / "memory"
+        notes.mkdir()
+        days = [first + datetime.timedelta(days=number) for number in range(365)]
+        for number, day in enumerate(days):
+            word = "zanquill" if number >= len(days) - FORGOTTEN_DAYS else "plain"
+            said = "\n".join(f"- The {word} plan {number}, part {part}, is in room {part % 7}." for part in range(12))
+            (notes / f"{day}.md").write_text(f"# {day}\n\n{said}\n")
+        for number in range(NOTES - len(days)):
+            (notes / f"topic-{number}.md").write_text(f"# Topic {number}\n\nPlan {number} is in room {number % 7}.\n")
+        with Memory.open(folder) as memory:
+            memory.sync()
+            before = _traces(Path(folder))
+            started = time.process_time()
+            plan = memory.forget(since=days[-FORGOTTEN_DAYS]).plan
+            planned = time.process_time()
+            receipt = memory.forget(since=days[-FORGOTTEN_DAYS], dry_run=False, seen=plan)
+            done = time.process_time()
+            after = _traces(Path(folder))
+    assert len(receipt.forgotten) == FORGOTTEN_DAYS
+    assert receipt.is_erased
+    assert before > FORGOTTEN_DAYS  # the notes, and the index
+    return {"plan": planned - started, "forget": done - planned, "files with a trace": after}
+
+
+def _traces(folder: Path) -> int:
+    """In how many files of a folder the word of the forgotten days is left."""
+    files = (path for path in folder.rglob("*") if path.is_file())
+    return sum(b"zanquill" in path.read_bytes().lower() for path in files)
+
+
 def main() -> None:
     """Measure, and print."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--json", action="store_true")
     as_json = parser.parse_args().json
     never = MemoryConfig().records
-    result = {"flips": flips(never), "year": year(), "speed": speed()}
+    result = {"flips": flips(never), "year": year(), "speed": speed(), "forgetting": forgetting()}
     if as_json:
         print(json.dumps(result, indent=1))
         return
@@ -152,6 +188,7 @@ def main() -> None:
             print(row)
     for name, figure in result["speed"].items():
         print(f"{name}: {figure:.2f} ms of CPU time" + (f" (bar {BARS[name]:g})" if name in BARS else ""))
+    print(f"forgetting, seconds of CPU time (bar {FORGET_SECONDS:g}, 0 traces):", result["forgetting"])
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from openclaw_memory.backend import Backend, BuiltinBackend
     from openclaw_memory.config import MemoryConfig
+    from openclaw_memory.control.inspection import Order
     from openclaw_memory.documents import Documents
     from openclaw_memory.embeddings.selection import EmbedderChoice, EmbedderSelector
     from openclaw_memory.flush.flush import Flush
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from openclaw_memory.search import SearchResults
     from openclaw_memory.store.registry import StoreChoice
     from openclaw_memory.types import Embedder, Excerpt, Progress, Source, Status, Store, SyncReport
+    from openclaw_memory.types.control import ForgetPlan, ForgetReceipt, Item, Kind
     from openclaw_memory.types.heartbeat import HeartbeatReport
     from openclaw_memory.workspace import Workspace
     from openclaw_memory.workspace.journal import Bootstrap
@@ -459,6 +461,103 @@ class Memory:
         """
         self._check_open()
         return self._engine.heartbeat.beat(budget_seconds=budget_seconds, ask=ask)
+
+    def inspect(
+        self,
+        *,
+        kind: Kind | None = None,
+        since: datetime.date | str | None = None,
+        until: datetime.date | str | None = None,
+        type: str | None = None,  # noqa: A002 - the field's name
+        source: str | None = None,
+        sensitivity: str | None = None,
+        sort: Order = "path",
+    ) -> tuple[Item, ...]:
+        """Return everything that is remembered, as it is on disk: each file with what it is, without what it says.
+
+        Args:
+            kind: Only "day" (notes of days), "note", "record", "document" or "transcript".
+            since: Only what is of this day or later; what is of no day counts by when it was last changed.
+            until: Only what is of this day or earlier.
+            type: Only records of this type.
+            source: Only what comes from there: "user", "chat_turn", "tool" or "file". A record says so itself; a
+                person's notes are "file", documents "tool", transcripts "chat_turn".
+            sensitivity: Only records of this sensitivity.
+            sort: "path", "date" or "changed" (newest first), or "size" (largest first).
+
+        Raises:
+            InvalidInputError: An argument is not one of these.
+            WorkspaceError: The folder cannot be listed.
+        """
+        self._check_open()
+        from openclaw_memory.control.inspection import inspect
+
+        return inspect(
+            self.workspace,
+            kind=kind,
+            since=since,
+            until=until,
+            type=type,
+            source=source,
+            sensitivity=sensitivity,
+            sort=sort,
+        )
+
+    def forget(
+        self,
+        *,
+        last_days: int | None = None,
+        since: datetime.date | str | None = None,
+        query: str | None = None,
+        key: str | None = None,
+        session: str | None = None,
+        paths: Sequence[str] | None = None,
+        dry_run: bool = True,
+        seen: str | ForgetPlan | None = None,
+        now: datetime.datetime | None = None,
+    ) -> ForgetReceipt:
+        """Plan what is forgotten, and with `dry_run=False` forget it: in the files, and in every byte of the index.
+
+        One of `last_days`, `since`, `query`, `key` and `session` says what, or `paths` alone. Notes of days, records
+        and documents go as a whole; of notes, the lines that say `query`; of transcripts, messages, each of which
+        becomes a blank one with the same ids. A session goes with its transcript. Notes that are of no day, such as
+        MEMORY.md, are listed in `review`, and touched where `paths` names them.
+
+        Args:
+            last_days: What is of the last so many days; today is the first. Days are those of `journal.timezone`.
+            since: What is of this day or later.
+            query: What says these words, in this order, whatever their case: not what says it in other words.
+            key: The records whose keys match this glob, of all types and users.
+            session: The id of a session, or its key in `sessions.json`.
+            paths: Files, and citations of lines, such as `MEMORY.md#L3-L4`.
+            dry_run: Change nothing, and return what would be done.
+            seen: The plan that was looked at, or its hash. A plan is done as it is; of a hash, only the same plan is.
+            now: The moment that decides which day is today.
+
+        Returns:
+            The plan, and unless `dry_run`, what went and what could not.
+
+        Raises:
+            InvalidInputError: An argument has a wrong type or value.
+            NotFoundError: A file or line of `paths` is not there.
+            PathNotAllowedError: One of `paths` is not that of a memory file.
+            ConflictError: Something has changed since the plan was made. Nothing was changed.
+            ConfigError: The memory has a backend of its own.
+        """
+        self._check_open()
+        from openclaw_memory.control.forgetting import forget, wanted_of
+
+        wanted = wanted_of(
+            self.workspace,
+            last_days=last_days,
+            since=since,
+            query=query,
+            key=key,
+            session=session,
+            paths=paths,
+            now=now,
+        )
+        return forget(self.workspace, self._service, wanted, dry_run=dry_run, seen=seen)
 
     def watch(self) -> Watcher:
         """Follow the files from now on: what changes is indexed a moment later, in the background.

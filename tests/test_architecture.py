@@ -23,7 +23,7 @@ LAYERS = (
     {"embeddings", "store"},
     {"indexing", "search"},
     {"conversation", "flush"},
-    {"memory", "backend", "retriever", "documents", "records", "heartbeat"},
+    {"memory", "backend", "retriever", "documents", "records", "heartbeat", "control"},
     {"aio", "memories", "runs", "tools", "cli", "testing", "evaluation", "jupyter", "__main__"},
 )
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
@@ -32,8 +32,8 @@ SALT = "text/fence.py"  # a fence draws a random mark, its one use of the system
 PUBLIC_MODULES = {
     f"openclaw_memory{name}"
     for name in (
-        "", ".aio", ".backend", ".config", ".embeddings", ".errors", ".evaluation", ".jupyter", ".conversation",
-        ".documents", ".flush", ".heartbeat", ".records", ".runs", ".search", ".store", ".testing", ".tools", ".types",
+        "", ".aio", ".backend", ".config", ".embeddings", ".errors", ".evaluation", ".jupyter", ".control",
+        ".conversation", ".documents", ".flush", ".heartbeat", ".records", ".runs", ".search", ".store", ".testing", ".tools", ".types",
     )
 }  # fmt: skip
 ENVIRONMENT = {"config", "embeddings"}

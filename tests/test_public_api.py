@@ -31,6 +31,8 @@ FRONT_DOOR = {
     "session_log": ["session_id", "parent_session"],
     "flush": ["session_key", "window", "session_id", "chat_type"],
     "heartbeat": ["budget_seconds", "ask"],
+    "inspect": ["kind", "since", "until", "type", "source", "sensitivity", "sort"],
+    "forget": ["last_days", "since", "query", "key", "session", "paths", "dry_run", "seen", "now"],
     "watch": [],
     "status": ["deep"],
     "close": [],
@@ -63,7 +65,7 @@ def test_the_reference_lists_every_public_name(module, names):
 
 
 def test_there_are_few_public_names_outside_the_top_level():
-    assert sum(len(names) for module, names in public_names().items() if module != "openclaw_memory") <= 142
+    assert sum(len(names) for module, names in public_names().items() if module != "openclaw_memory") <= 145
 
 
 @pytest.mark.parametrize("name", PUBLIC)

@@ -7,7 +7,7 @@ import json
 import os
 import threading
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Literal, Protocol, TypeAlias
@@ -127,6 +127,30 @@ def change_state(folder: Place, key: str, changes: Callable[[SessionState], Mapp
                     raise
             else:
                 return _state(entries[key])
+    raise AssertionError("the last attempt returns or raises")
+
+
+def remove_states(folder: Place, keys: Iterable[str]) -> list[str]:
+    """Remove the entries of sessions, and return the keys of those that were there. No file is made.
+
+    Raises:
+        WorkspaceError, PathNotAllowedError, WriteError: As `change_state`.
+    """
+    path = _place(folder).path
+    with locked(Path(folder.base, *folder.parts, ".lock"), path):
+        for attempt in range(1, _ATTEMPTS + 1):
+            entries, seen = _read(folder)
+            gone = [key for key in keys if entries.pop(key, None) is not None]
+            if not gone:
+                return []
+            data = json.dumps(entries, indent=2).encode("ascii") + b"\n"
+            try:
+                replace_file(folder.base, (*folder.parts, FILE_NAME), data, seen)
+            except WriteError:
+                if attempt == _ATTEMPTS:
+                    raise
+            else:
+                return gone
     raise AssertionError("the last attempt returns or raises")
 
 

@@ -434,6 +434,29 @@ class IndexService:
             priority=self.priority,
         )
 
+    def forget(self, paths: Iterable[str], wait: float) -> str | None:
+        """Erase from the bytes of the index what files at these paths no longer say, and all vectors out of use.
+
+        Returns why that could not be done, wholly or at all; None where nothing of it is left.
+        """
+        try:
+            if not self.has_index():
+                return None
+            self._doubts |= {*paths}
+            if self._doubts or self.is_behind(may_sync=False):
+                report = self.sync(wait=wait)
+                if behind := [file.path for file in (*report.failed, *report.skipped) if file.path in {*paths}]:
+                    return f"these could not be read, and are in the index as they were: {', '.join(behind)}"
+            with self.store().lock("sync", wait) as alone:
+                if not alone:
+                    return "its folder knows no locks, so that nothing is erased there: delete the index"
+                self.store().prune(0)
+            if self.store().describe().unerased:
+                return "a program reads an old state of it: the first sync after that has ended erases the rest"
+        except (OpenClawMemoryError, OSError) as error:
+            return f"{error}; sync again"
+        return None
+
     def _index_written(self, prepare: Callable[[Store], None] | None) -> SyncReport | None:
         """Index what was written here; None where that takes a whole sync, or has not ended well."""
         from openclaw_memory.indexing.plan import at_paths, most_vectors

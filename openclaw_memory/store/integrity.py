@@ -13,7 +13,7 @@ from pathlib import Path
 import apsw
 
 from openclaw_memory.errors import StoreError
-from openclaw_memory.store import fts, rows, schema, token_rows, vector_cache
+from openclaw_memory.store import erasure, fts, rows, schema, token_rows, vector_cache
 from openclaw_memory.store.connection import APPLICATION_ID, COMPANIONS, OWN_FOLDER, fetch
 from openclaw_memory.store.shadow import files_in
 from openclaw_memory.types import StoreInfo
@@ -68,6 +68,7 @@ def with_counts(info: StoreInfo, db: apsw.Connection, path: Path, vector_error: 
         log_bytes=log_bytes,
         engine=_engine(db, with_vec=vector_error is None),
         memory_bytes=bytes_needed(chunks, _dims(db) or 0),
+        unerased=erasure.is_erasing(db),
     )
 
 

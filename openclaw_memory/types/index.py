@@ -172,6 +172,7 @@ class StoreInfo:
         log_bytes: Size of the write-ahead log.
         engine: Versions and modes of the engine, by name.
         memory_bytes: How much memory the store may use to keep of it what makes searches faster; 0 for none.
+        unerased: Whether texts that are gone have left bytes that are still to be erased; said with the counts.
     """
 
     backend: str
@@ -193,6 +194,7 @@ class StoreInfo:
     planted: str | None = None
     notices: tuple[str, ...] = ()
     memory_bytes: int = 0
+    unerased: bool = False
 
 
 @dataclass(frozen=True, slots=True)

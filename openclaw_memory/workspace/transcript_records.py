@@ -120,12 +120,18 @@ def collapsed(text: str) -> str:
 
 def day(record: Mapping[str, Any]) -> datetime.date | None:
     """Return the day a message was written, in the zone of its timestamp; None if unknown."""
+    when = moment(record)
+    return None if when is None else when.date()
+
+
+def moment(record: Mapping[str, Any]) -> datetime.datetime | None:
+    """Return when a message was written, in the zone of its timestamp, if it has one; None if unknown."""
     for value in (message_of(record).get("timestamp"), record.get("timestamp")):
         try:
             if isinstance(value, str):
-                return datetime.datetime.fromisoformat(value.strip()).date()
+                return datetime.datetime.fromisoformat(value.strip())
             if found := _milliseconds(value):
-                return datetime.datetime.fromtimestamp(found / 1000, datetime.UTC).date()
+                return datetime.datetime.fromtimestamp(found / 1000, datetime.UTC)
         except (ValueError, OverflowError, OSError):  # no date, or a year beyond 9999
             continue
     return None

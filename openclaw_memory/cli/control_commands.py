@@ -1,0 +1,104 @@
+"""Define the commands by which a person sees everything that is remembered, and has it forgotten."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, get_args
+
+import click
+
+from openclaw_memory._safe import clean_line
+from openclaw_memory.cli.options import Place, placed
+from openclaw_memory.cli.output import note, paint, say, say_json
+from openclaw_memory.types.control import Kind
+
+if TYPE_CHECKING:
+    from openclaw_memory.types.control import ForgetReceipt
+
+NOT_ALL = 1  # the exit code where something could not be forgotten
+_VERBS = {"remove": "the file goes", "lines": "these lines go", "messages": "these messages go"}
+
+
+@click.command()
+@click.option("--kind", type=click.Choice(get_args(Kind)), help="Only these.")
+@click.option("--since", metavar="YYYY-MM-DD", help="Only what is of this day or later.")
+@click.option("--until", metavar="YYYY-MM-DD", help="Only what is of this day or earlier.")
+@click.option("--type", metavar="TYPE", help="Only records of this type, such as preference.")
+@click.option("--source", metavar="SOURCE", help="Only what comes from user, chat_turn, tool or file.")
+@click.option("--sensitivity", metavar="LEVEL", help="Only records of low, medium or high sensitivity.")
+@click.option("--sort", type=click.Choice(["path", "date", "size", "changed"]), default="path", help="Default: path.")
+@placed
+def inspect(place: Place, **wanted: Any) -> int:
+    """List everything that is remembered: notes, records, documents, transcripts.
+
+    Of each: its day, what it is, its size in bytes and lines. What it says is not shown: `get` does that.
+
+    Example: openclaw-memory inspect --workspace notes --sort size
+    """
+    with place.open() as memory:
+        items = memory.inspect(**wanted)
+    if place.as_json:
+        say_json({"items": items})
+        return 0 if items else NOT_ALL
+    for item in items:
+        day = "no day    " if item.last_date is None else str(item.last_date)
+        about = ", ".join(filter(None, (item.type, item.source, item.sensitivity)))
+        numbers = f"{item.lines:,} lines, {item.size:,} bytes"
+        say(f"{day}  {item.kind:<10}  {paint(clean_line(item.path), fg='cyan')}  {numbers}  {clean_line(about)}")
+    say(f"{len(items):,} files, {sum(item.size for item in items):,} bytes")
+    return 0 if items else NOT_ALL
+
+
+@click.command()
+@click.argument("paths", nargs=-1, metavar="PATH")
+@click.option("--last-days", type=int, metavar="N", help="What is of the last N days; today is the first.")
+@click.option("--since", metavar="YYYY-MM-DD", help="What is of this day or later.")
+@click.option("--query", metavar="WORDS", help="What says these words, in this order.")
+@click.option("--key", metavar="GLOB", help="Records with such a key, as in 'editor.*'.")
+@click.option("--session", metavar="ID", help="A session: its transcript, and its entry in sessions.json.")
+@click.option("--yes", is_flag=True, help="Do it. Without this, only the plan is shown.")
+@click.option("--seen", metavar="HASH", help="Do it only if it is the plan of this hash; 12 digits do.")
+@placed
+def forget(place: Place, paths: tuple[str, ...], yes: bool, seen: str | None, **wanted: Any) -> int:
+    """Forget what is of some days, says some words, or is named: in the files and in every byte of the index.
+
+    Without --yes, it shows what would go, and changes nothing. Notes that are of no day, such as MEMORY.md, are listed
+    for you to look at; they are touched where you name them. PATH is such a file, or lines of it: MEMORY.md#L3-L4. The
+    exit code is 1 where something could not go.
+
+    Example: openclaw-memory forget --workspace notes --last-days 7
+    """
+    with place.open() as memory:
+        receipt = memory.forget(**wanted, paths=list(paths) or None, dry_run=not yes, seen=seen)
+    if place.as_json:
+        say_json(receipt)
+    elif receipt.is_dry_run:
+        _say_plan(receipt)
+    else:
+        _say_receipt(receipt)
+    return NOT_ALL if not (receipt.is_dry_run or receipt.is_erased) or receipt.remaining else 0
+
+
+def _say_plan(receipt: ForgetReceipt) -> None:
+    plan = receipt.plan
+    for step in plan.steps:
+        where = paint(clean_line(step.citation), fg="cyan", bold=True)
+        say(f"{where}  {_VERBS[step.action]}: {clean_line(step.reason)}")
+    for key in plan.sessions:
+        say(f"{paint('sessions/sessions.json', fg='cyan', bold=True)}  the entry {clean_line(repr(key))} goes")
+    for one in plan.review:
+        say(f"{click.style('look at', fg='yellow')}  {clean_line(one.where)}: {clean_line(one.reason)}")
+    if plan:
+        say(f"nothing was changed; to do it, add: --yes --seen {plan.hash[:12]}")
+    else:
+        say("there is nothing to forget")
+
+
+def _say_receipt(receipt: ForgetReceipt) -> None:
+    for where in receipt.forgotten:
+        say(f"forgotten {paint(clean_line(where), fg='cyan', bold=True)}")
+    if not receipt.forgotten:
+        say("there was nothing to forget")
+    for one in receipt.remaining:
+        note(f"{one.path}: {one.reason}")
+    for review in receipt.plan.review:
+        note(f"look at {review.where}: {review.reason}")

@@ -1,0 +1,147 @@
+"""Everything that is remembered: each file with what it is, and its bytes or lines where they are asked for."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any
+
+from openclaw_memory.errors import NotFoundError, OpenClawMemoryError
+from openclaw_memory.text.front_matter import parse
+from openclaw_memory.types import MemoryFile, Skipped
+from openclaw_memory.types.control import Item, Kind
+from openclaw_memory.workspace import Workspace, scan
+from openclaw_memory.workspace.paths import RECORDS_FOLDER, locate, note_date
+from openclaw_memory.workspace.safe_read import decode, is_utf16, opened, read_place
+from openclaw_memory.workspace.tombstones import Line, lines_of
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """One file: what it is, its bytes as they are now (none of a transcript), its text, and the fields above it.
+
+    `updated` is the latest day that the fields of a record or document name. `turns` yields the lines of a transcript
+    anew each time.
+    """
+
+    item: Item
+    data: bytes
+    text: str
+    fields: Mapping[str, Any]
+    updated: datetime.date | None
+    turns: Callable[[], Iterator[Line]]
+
+
+def contents(workspace: Workspace, zone: datetime.tzinfo | None) -> tuple[list[Content], list[Skipped]]:
+    """Read everything that is remembered, and return it in the order of a scan, and what could not be read and why.
+
+    Transcripts are there though `sessions.index` is off: they are on the disk.
+
+    Args:
+        workspace: The files.
+        zone: The zone of days; the machine's where None.
+
+    Raises:
+        WorkspaceError: The folder cannot be listed.
+    """
+    every = with_transcripts(workspace)
+    listed = scan.scan(every.root, every.rules, every.sessions)
+    found, skipped = list[Content](), list(listed.skipped)
+    for file in listed.files:
+        try:
+            read = _transcript if file.source == "sessions" else _note
+            found.append(read(every, file, zone))
+        except NotFoundError:  # gone since it was listed
+            continue
+        except (OpenClawMemoryError, OSError) as error:
+            skipped.append(Skipped(file.path, str(error)))
+    return found, skipped
+
+
+def with_transcripts(workspace: Workspace) -> Workspace:
+    """Return the workspace with the transcripts that are there, whether they are indexed or not.
+
+    Args:
+        workspace: The files.
+    """
+    return replace(workspace, sessions=replace(workspace.sessions, index=True))
+
+
+def _note(workspace: Workspace, file: MemoryFile, zone: datetime.tzinfo | None) -> Content:
+    data, info = read_place(locate(workspace.root, workspace.rules, file.path), workspace.rules)
+    text = decode(data, file.path)
+    read = None if is_utf16(data) else parse(text)
+    fields = {} if read is None else read.fields
+    day, kind, key = note_date(file.path), _kind(file.path, is_document=read is not None), None
+    if kind in {"record", "document"}:
+        key = fields.get("key" if kind == "record" else "id")
+        day = _day(_time(fields, "created_at"), zone) or (day if kind == "document" else None)
+    said = fields.get("source")
+    source = "tool" if kind == "document" else "file"
+    if kind == "record" and isinstance(said, dict):
+        source = str(said.get("kind"))
+    item = Item(
+        file.path,
+        kind,
+        day,
+        day,
+        datetime.datetime.fromtimestamp(info.st_mtime_ns / 1e9, datetime.UTC),
+        _text(fields.get("type")) if kind == "record" else None,
+        _text(key),
+        source,
+        _text(fields.get("sensitivity")) if kind == "record" else None,
+        len(data),
+        text.count("\n") + bool(text and not text.endswith("\n")),
+    )
+    updated = _day(_time(fields, "updated_at"), zone) or day if kind in {"record", "document"} else None
+    return Content(item, data, text, fields, updated, lambda: iter(()))
+
+
+def _transcript(workspace: Workspace, file: MemoryFile, zone: datetime.tzinfo | None) -> Content:
+    place = locate(workspace.root, workspace.rules, file.path, workspace.sessions)
+
+    def turns() -> Iterator[Line]:
+        with opened(place, workspace.rules) as descriptor, open(descriptor, "rb", closefd=False) as stream:
+            yield from lines_of(stream, zone)
+
+    first: datetime.date | None = None
+    last: datetime.date | None = None
+    count = size = 0
+    for line in turns():
+        count, size = line.number, size + len(line.data)
+        is_header = line.record is not None and line.record.get("type") == "session"
+        if line.day is not None and not is_header:
+            first = line.day if first is None else min(first, line.day)
+            last = line.day if last is None else max(last, line.day)
+    changed = datetime.datetime.fromtimestamp(file.mtime_ns / 1e9, datetime.UTC)
+    item = Item(file.path, "transcript", first, last, changed, None, None, "chat_turn", None, size, count)
+    return Content(item, b"", "", {}, None, turns)
+
+
+def _kind(path: str, *, is_document: bool) -> Kind:
+    if path.startswith(f"{RECORDS_FOLDER}/"):
+        return "record"
+    if is_document:
+        return "document"
+    return "note" if note_date(path) is None else "day"
+
+
+def _time(fields: Mapping[str, Any], name: str) -> object:
+    """Return a time that a file says of itself: a program puts it next to the metadata, or into them."""
+    metadata = fields.get("metadata")
+    return fields.get(name) or (metadata.get(name) if isinstance(metadata, dict) else None)
+
+
+def _day(value: object, zone: datetime.tzinfo | None) -> datetime.date | None:
+    """Return the day of a moment as JSON has it, in a zone; None for anything else."""
+    if isinstance(value, str):
+        with suppress(ValueError, OverflowError):
+            moment = datetime.datetime.fromisoformat(value)
+            return (moment.astimezone(zone) if moment.tzinfo else moment).date()
+    return None
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) else None

@@ -1,0 +1,89 @@
+"""List what is remembered: filtered by kind, time, type, source and sensitivity, and sorted."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable, Mapping
+from typing import Any, Literal, TypeAlias, get_args
+
+from openclaw_memory.control.contents import contents
+from openclaw_memory.errors import InvalidInputError
+from openclaw_memory.types.control import Item, Kind
+from openclaw_memory.workspace import Workspace
+from openclaw_memory.workspace.journal import local_now
+
+Order: TypeAlias = Literal["path", "date", "size", "changed"]
+
+# Newest and largest first; ties by path.
+_ORDERS: Mapping[str, Callable[[Item], Any]] = {
+    "path": lambda item: item.path,
+    "date": lambda item: -(item.last_date or item.changed.date()).toordinal(),
+    "size": lambda item: -item.size,
+    "changed": lambda item: -item.changed.timestamp(),
+}
+
+
+def inspect(
+    workspace: Workspace,
+    *,
+    kind: Kind | None = None,
+    since: datetime.date | str | None = None,
+    until: datetime.date | str | None = None,
+    type: str | None = None,  # noqa: A002 - the field's name
+    source: str | None = None,
+    sensitivity: str | None = None,
+    sort: Order = "path",
+) -> tuple[Item, ...]:
+    """Return what is remembered; see `Memory.inspect`."""
+    if kind is not None and kind not in get_args(Kind):
+        raise InvalidInputError(f"kind is {kind!r}, not one of {', '.join(get_args(Kind))}")
+    if sort not in _ORDERS:
+        raise InvalidInputError(f"sort is {sort!r}, not one of {', '.join(_ORDERS)}")
+    first, last = day_of(since, "since"), day_of(until, "until")
+    zone = zone_of(workspace)
+
+    def passes(item: Item) -> bool:
+        changed = item.changed.astimezone(zone).date()
+        return (
+            kind in {None, item.kind}
+            and (first is None or first <= (item.last_date or changed))
+            and (last is None or (item.date or changed) <= last)
+            and type in {None, item.type}
+            and source in {None, item.source}
+            and sensitivity in {None, item.sensitivity}
+        )
+
+    found = [one.item for one in contents(workspace, zone)[0] if passes(one.item)]
+    return tuple(sorted(sorted(found, key=_ORDERS["path"]), key=_ORDERS[sort]))
+
+
+def zone_of(workspace: Workspace) -> datetime.tzinfo | None:
+    """Return the zone of the journal's days; None for the machine's, which may change with the season.
+
+    Args:
+        workspace: The files, and the settings of the journal.
+
+    Raises:
+        ConfigError: The time zone is unknown.
+    """
+    return local_now(workspace.journal.timezone).tzinfo if workspace.journal.timezone else None
+
+
+def day_of(given: datetime.date | str | None, name: str) -> datetime.date | None:
+    """Return a day from itself or its ISO form.
+
+    Args:
+        given: The day.
+        name: The name of the argument, for the message.
+
+    Raises:
+        InvalidInputError: It is no day.
+    """
+    if isinstance(given, str):
+        try:
+            return datetime.date.fromisoformat(given)
+        except ValueError as error:
+            raise InvalidInputError(f"{name} must be a day such as '2026-11-21', not {given!r}") from error
+    if given is not None and (isinstance(given, datetime.datetime) or not isinstance(given, datetime.date)):
+        raise InvalidInputError(f"{name} must be a day such as '2026-11-21', not {given!r}")
+    return given

@@ -1,0 +1,120 @@
+"""What a person sees and forgets of a memory: its items, a plan of what goes, and the receipt of what went."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, TypeAlias
+
+from openclaw_memory.types.files import Skipped, Span, citation
+from openclaw_memory.types.records import SourceKind
+
+# A note of a day, another note, a fact, what a program added, a conversation.
+Kind: TypeAlias = Literal["day", "note", "record", "document", "transcript"]
+# A file goes as a whole, lines of a note go, or messages are replaced by what says nothing.
+Action: TypeAlias = Literal["remove", "lines", "messages"]
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One thing that is remembered: a file.
+
+    Attributes:
+        path: The path by which it is searched and read.
+        kind: What it is.
+        date: The day that it is of: in the name of a note, when a record or document was created, the first of a
+            transcript. None where it is of no day.
+        last_date: The latest day that it is of: that of the last message of a transcript, `date` of all others.
+        changed: When the file was last written (UTC).
+        type: The type of a record, None for all others.
+        key: The key of a record, the id of a document.
+        source: Who says so: of a record as it says; a person's file, a program's document, a conversation.
+        sensitivity: That of a record, None for all others.
+        size: In bytes.
+        lines: How many lines the file has.
+    """
+
+    path: str
+    kind: Kind
+    date: datetime.date | None
+    last_date: datetime.date | None
+    changed: datetime.datetime
+    type: str | None
+    key: str | None
+    source: SourceKind | str
+    sensitivity: str | None
+    size: int
+    lines: int
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One change of a plan: what happens to a file, or to the lines `spans` of it, and why.
+
+    `hash` is the SHA-256 of the first `size` bytes of the file: all of it when it was planned.
+    """
+
+    path: str
+    kind: Kind
+    action: Action
+    spans: tuple[Span, ...]
+    reason: str
+    hash: str
+    size: int
+
+    @property
+    def citation(self) -> str:
+        """The file, or the lines of it that go."""
+        return citation(self.path, *self.spans) if self.spans else self.path
+
+
+@dataclass(frozen=True, slots=True)
+class Review:
+    """What may hold more of it and is not touched: `where` is a path or a citation, as `paths` takes it."""
+
+    where: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class ForgetPlan:
+    """What would be forgotten: nothing was changed yet.
+
+    Attributes:
+        steps: The changes, by path.
+        review: What a person has to look at.
+        sessions: The keys of `sessions.json` that go with their transcripts.
+        hash: Names this very plan; another one has another hash.
+    """
+
+    steps: tuple[Step, ...]
+    review: tuple[Review, ...]
+    sessions: tuple[str, ...]
+    hash: str
+
+    def __bool__(self) -> bool:
+        return bool(self.steps or self.sessions)
+
+
+@dataclass(frozen=True, slots=True)
+class ForgetReceipt:
+    """What came of a plan.
+
+    Attributes:
+        plan: What was to go.
+        is_dry_run: Whether nothing was done, but planned.
+        forgotten: The paths and citations that are gone from the files.
+        remaining: What could not go, or what keeps copies that this library does not touch, and why.
+        is_erased: Whether the index, its keyword tables, vectors and log hold nothing of it any more.
+    """
+
+    plan: ForgetPlan
+    is_dry_run: bool = True
+    forgotten: tuple[str, ...] = ()
+    remaining: tuple[Skipped, ...] = ()
+    is_erased: bool = False
+
+    def to_dict(self) -> Mapping[str, Any]:
+        """Return the receipt as JSON values."""
+        return asdict(self)
