@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from openclaw_memory.search import SearchResults
     from openclaw_memory.store.registry import StoreChoice
     from openclaw_memory.types import Embedder, Excerpt, Progress, Source, Status, Store, SyncReport
-    from openclaw_memory.types.control import ForgetPlan, ForgetReceipt, Item, Kind
+    from openclaw_memory.types.control import ExportReport, ForgetPlan, ForgetReceipt, ImportReport, Item, Kind
     from openclaw_memory.types.heartbeat import HeartbeatReport
     from openclaw_memory.workspace import Workspace
     from openclaw_memory.workspace.journal import Bootstrap
@@ -558,6 +558,41 @@ class Memory:
             now=now,
         )
         return forget(self.workspace, self._service, wanted, dry_run=dry_run, seen=seen)
+
+    def export(self, file: str | os.PathLike[str]) -> ExportReport:
+        """Write everything that is remembered to one file of JSON lines: notes, records, documents, transcripts.
+
+        The file holds all texts as they are, with secrets unmasked; its owner alone may read it.
+
+        Args:
+            file: Where to; a file there is replaced once the new one is whole.
+
+        Raises:
+            WriteError: It could not be written.
+            WorkspaceError: The folder cannot be listed.
+        """
+        self._check_open()
+        from openclaw_memory.control.exchange import export
+
+        return export(self.workspace, file)
+
+    def import_(self, file: str | os.PathLike[str]) -> ImportReport:
+        """Add the files of an export that are missing here. What is there is never changed; the report names it.
+
+        Args:
+            file: What `export` has written.
+
+        Raises:
+            InvalidInputError: It is no export, or damaged. Nothing was written.
+            NotFoundError: It cannot be read.
+        """
+        self._check_open()
+        from openclaw_memory.control.exchange import import_
+
+        report = import_(self.workspace, file)
+        if report.added:
+            self._record_write()
+        return report
 
     def watch(self) -> Watcher:
         """Follow the files from now on: what changes is indexed a moment later, in the background.

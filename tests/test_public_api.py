@@ -33,6 +33,8 @@ FRONT_DOOR = {
     "heartbeat": ["budget_seconds", "ask"],
     "inspect": ["kind", "since", "until", "type", "source", "sensitivity", "sort"],
     "forget": ["last_days", "since", "query", "key", "session", "paths", "dry_run", "seen", "now"],
+    "export": ["file"],
+    "import_": ["file"],
     "watch": [],
     "status": ["deep"],
     "close": [],

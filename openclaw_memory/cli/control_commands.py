@@ -78,6 +78,48 @@ def forget(place: Place, paths: tuple[str, ...], yes: bool, seen: str | None, **
     return NOT_ALL if not (receipt.is_dry_run or receipt.is_erased) or receipt.remaining else 0
 
 
+@click.command()
+@click.argument("file")
+@placed
+def export(place: Place, file: str) -> int:
+    """Write everything that is remembered to one file of JSON lines.
+
+    FILE is where to; a file there is replaced. It holds all texts as they are, with secrets unmasked.
+
+    Example: openclaw-memory export --workspace notes everything.jsonl
+    """
+    with place.open() as memory:
+        report = memory.export(file)
+    if place.as_json:
+        say_json(report)
+    else:
+        say(f"{len(report.files):,} files exported")
+        for one in report.skipped:
+            note(f"{one.path}: {one.reason}")
+    return NOT_ALL if report.skipped else 0
+
+
+@click.command("import")
+@click.argument("file")
+@placed
+def import_(place: Place, file: str) -> int:
+    """Add what is missing here from a file that `export` has written.
+
+    FILE is that file. What is there is never changed: what differs is named, and the exit code is 1.
+
+    Example: openclaw-memory import --workspace notes everything.jsonl
+    """
+    with place.open() as memory:
+        report = memory.import_(file)
+    if place.as_json:
+        say_json(report)
+    else:
+        say(f"{len(report.added):,} files added, {len(report.unchanged):,} there already")
+        for one in report.refused:
+            note(f"{one.path}: {one.reason}")
+    return NOT_ALL if report.refused else 0
+
+
 def _say_plan(receipt: ForgetReceipt) -> None:
     plan = receipt.plan
     for step in plan.steps:

@@ -44,6 +44,8 @@ def test_help_explains_all_arguments_and_options_and_ends_with_an_example(name, 
 def test_the_example_in_the_help_works(name, as_json, run, notes, monkeypatch):
     monkeypatch.chdir(notes.parent)
     assert run("index", "--workspace", notes).code == 0
+    if name == "import":
+        assert run(*example("export")).code == 0
     outcome = run(*example(name), *(["--json"] if as_json else []))
     assert outcome.code == 0, outcome.err
     assert outcome.out

@@ -1,0 +1,132 @@
+"""Export everything that is remembered to one file of JSON lines, and import such a file, overwriting nothing."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from openclaw_memory.control.contents import contents, with_transcripts
+from openclaw_memory.control.inspection import zone_of
+from openclaw_memory.errors import InvalidInputError, NotFoundError, OpenClawMemoryError, WriteError, remedy
+from openclaw_memory.types import Skipped
+from openclaw_memory.types.control import ExportReport, ImportReport
+from openclaw_memory.workspace import Workspace
+from openclaw_memory.workspace.atomic import locked, make_folders, replace_file, writing
+from openclaw_memory.workspace.paths import Place, is_of_the_agent, is_transcript, locate
+from openclaw_memory.workspace.safe_read import opened
+
+FORMAT = "openclaw-memory-export"
+VERSION = 1
+
+
+class _File(NamedTuple):
+    path: str
+    data: bytes
+
+
+def export(workspace: Workspace, file: str | os.PathLike[str]) -> ExportReport:
+    """Write everything to one file; see `Memory.export`."""
+    there, skipped = contents(workspace, zone_of(workspace))
+    target = Path(file)
+    unfinished = target.with_name(f".{target.name}.part")
+    try:
+        descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(descriptor, "w", encoding="utf-8", newline="\n") as stream:
+            stream.write(json.dumps({"format": FORMAT, "version": VERSION}) + "\n")
+            for content in there:
+                is_talk = content.item.kind == "transcript"
+                data = b"".join(line.data for line in content.turns()) if is_talk else content.data
+                said = {"path": content.item.path, "kind": content.item.kind}
+                try:
+                    said["text"] = data.decode()
+                except UnicodeDecodeError:  # UTF-16, or a transcript that was damaged
+                    said["base64"] = base64.b64encode(data).decode("ascii")
+                stream.write(json.dumps(said) + "\n")
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.replace(unfinished, target)
+    except OSError as error:
+        with suppress(OSError):
+            unfinished.unlink()
+        raise WriteError(
+            f"{target} could not be written ({error.strerror}): {remedy(error)}, and export again"
+        ) from error
+    return ExportReport(tuple(content.item.path for content in there), tuple(skipped))
+
+
+def import_(workspace: Workspace, file: str | os.PathLike[str]) -> ImportReport:
+    """Add what is missing here from a file that `export` has written; see `Memory.import_`."""
+    for _ in _files(file):  # all of it is checked before anything is written
+        pass
+    every = with_transcripts(workspace)
+    added, unchanged, refused = list[str](), list[str](), list[Skipped]()
+    for one in _files(file):
+        try:
+            place = locate(every.root, every.rules, one.path, every.sessions)
+            (added if _added(every, place, one.data) else unchanged).append(place.path)
+        except (OpenClawMemoryError, OSError) as error:
+            refused.append(Skipped(one.path, str(error)))
+    return ImportReport(tuple(added), tuple(unchanged), tuple(refused))
+
+
+def _added(workspace: Workspace, place: Place, data: bytes) -> bool:
+    """Write a file that is missing; return False where it is there already.
+
+    Raises:
+        WriteError: Another file is there, or it must not be written.
+    """
+    is_talk = is_transcript(place.path)
+    if not is_talk and (place.base != str(workspace.root) or is_of_the_agent(workspace.root, place.path)):
+        raise WriteError(f"{place.path} is only read, and was not written: copy it by hand")
+    if not is_talk and len(data) > workspace.rules.max_bytes:
+        raise WriteError(f"{place.path} has more than files.max_bytes ({workspace.rules.max_bytes:,}): raise it")
+    make_folders(Path(place.base), place.parts[:-1], place.path)
+    folder = Path(place.base, *place.parts[:-1])
+    with locked(folder / ".lock", place.path) if is_talk else writing(workspace.root, place.path):
+        try:
+            with opened(place, workspace.rules) as descriptor, open(descriptor, "rb", closefd=False) as there:
+                if there.read() == data:
+                    return False
+            raise WriteError(f"{place.path} is there and says something else: it was left as it is")
+        except NotFoundError:
+            replace_file(place.base, place.parts, data, None)
+    return True
+
+
+def _files(file: str | os.PathLike[str]) -> Iterator[_File]:
+    try:
+        with open(file, encoding="utf-8") as stream:
+            head = _object(stream.readline(), 1, file)
+            if head.get("format") != FORMAT or head.get("version") != VERSION:
+                raise InvalidInputError(
+                    f"{file} is no export of version {VERSION}: `openclaw-memory export` writes one"
+                )
+            for number, line in enumerate(stream, 2):
+                said = _object(line, number, file)
+                path, text, packed = said.get("path"), said.get("text"), said.get("base64")
+                if not isinstance(path, str) or not isinstance(packed if text is None else text, str):
+                    raise InvalidInputError(f"line {number} of {file} has no path and text: export again")
+                data = base64.b64decode(str(packed), validate=True) if text is None else str(text).encode()
+                yield _File(path, data)
+    except (UnicodeError, binascii.Error) as error:
+        raise InvalidInputError(f"{file} is damaged ({error}): export again") from error
+    except OSError as error:
+        if isinstance(error, OpenClawMemoryError):
+            raise
+        raise NotFoundError(f"{file} cannot be read ({error.strerror}): name a file that was exported") from error
+
+
+def _object(line: str, number: int, file: object) -> dict[str, object]:
+    try:
+        said = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise InvalidInputError(f"line {number} of {file} is no JSON ({error}): export again") from error
+    if not isinstance(said, dict):
+        raise InvalidInputError(f"line {number} of {file} is no object: export again")
+    return said

@@ -1,0 +1,89 @@
+"""An export holds everything, and an import adds what is missing and overwrites nothing."""
+
+import json
+import stat
+
+import pytest
+
+from openclaw_memory import Memory
+from openclaw_memory.errors import InvalidInputError, NotFoundError, WriteError
+from openclaw_memory.types import Document
+
+
+def files_of(root):
+    return {
+        path.relative_to(root).as_posix(): path.read_bytes()
+        for path in root.rglob("*")
+        if path.suffix in {".md", ".jsonl"}
+    }
+
+
+@pytest.fixture
+def filled(tmp_path):
+    root = tmp_path / "here"
+    root.mkdir()
+    with Memory.open(root, embedder=None) as memory:
+        (root / "MEMORY.md").write_bytes("# Long\r\n\r\n- Trains, é.\r\n".encode("utf-16"))
+        memory.append("One.", date="2026-11-20")
+        memory.documents.add([Document("one", "A document.")])
+        memory.records.remember("fact", "tea", "green", user_id="anna")
+        memory.session_log("talk").append("user", "Hello.")
+        with (root / "sessions" / "talk.jsonl").open("ab") as file:
+            file.write(b"\xff half a line\n")
+        yield memory
+
+
+def test_what_was_exported_is_imported_byte_for_byte_and_once(filled, tmp_path):
+    file, there = tmp_path / "all.jsonl", tmp_path / "there"
+    assert len(filled.export(file).files) == 5
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    there.mkdir()
+    with Memory.open(there, embedder=None) as memory:
+        report = memory.import_(file)
+        assert (len(report.added), report.unchanged, report.refused) == (5, (), ())
+        assert files_of(there) == files_of(filled.workspace.root)
+        assert memory.records.get("fact", "tea", user_id="anna").value == "green"
+        again = memory.import_(file)
+        assert (again.added, len(again.unchanged), again.refused) == ((), 5, ())
+
+
+def test_what_differs_is_reported_and_stays(filled, tmp_path):
+    filled.export(tmp_path / "all.jsonl")
+    filled.append("Two.", date="2026-11-20")
+    before = files_of(filled.workspace.root)
+    report = filled.import_(tmp_path / "all.jsonl")
+    assert [one.path for one in report.refused] == ["memory/2026-11-20.md"]
+    assert "says something else" in report.refused[0].reason
+    assert files_of(filled.workspace.root) == before
+
+
+@pytest.mark.parametrize("path", ["../out.md", "/tmp/out.md", "memory/../../out.md", "SOUL.md", "memory/x.py"])
+def test_nothing_is_written_where_no_memory_is(filled, tmp_path, path):
+    file = tmp_path / "all.jsonl"
+    head = {"format": "openclaw-memory-export", "version": 1}
+    file.write_text("".join(json.dumps(line) + "\n" for line in (head, {"path": path, "text": "x"})))
+    before = files_of(tmp_path)
+    assert [one.path for one in filled.import_(file).refused] == [path]
+    assert files_of(tmp_path) == before
+
+
+@pytest.mark.parametrize(
+    "line", ["{", "[]", '{"path": "MEMORY.md"}', '{"path": 1, "text": "x"}', '{"path":"a","base64":"!"}']
+)
+def test_a_damaged_file_writes_nothing(filled, tmp_path, line):
+    file = tmp_path / "all.jsonl"
+    head = '{"format": "openclaw-memory-export", "version": 1}\n'
+    file.write_text(f'{head}{{"path": "memory/new.md", "text": "x"}}\n{line}\n')
+    with pytest.raises(InvalidInputError):
+        filled.import_(file)
+    assert not (filled.workspace.root / "memory" / "new.md").exists()
+    file.write_text("{}\n")
+    with pytest.raises(InvalidInputError, match="no export"):
+        filled.import_(file)
+
+
+def test_what_cannot_be_read_or_written_is_said(filled, tmp_path):
+    with pytest.raises(NotFoundError):
+        filled.import_(tmp_path / "missing.jsonl")
+    with pytest.raises(WriteError):
+        filled.export(tmp_path / "missing" / "all.jsonl")
