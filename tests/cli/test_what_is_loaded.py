@@ -84,3 +84,20 @@ def test_the_script_that_is_installed_is_the_command():
     scripts = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["scripts"]
     module, _, function = scripts["openclaw-memory"].partition(":")
     assert callable(getattr(import_module(module), function))
+
+
+INTERRUPTED = """
+import sys
+from openclaw_memory.__main__ import main
+class Interrupt:
+    def find_spec(self, name, *_):
+        if name == "openclaw_memory.cli":
+            raise KeyboardInterrupt
+sys.meta_path.insert(0, Interrupt())
+main()
+"""
+
+
+def test_a_command_that_is_interrupted_while_it_loads_says_so_as_it_does_later():
+    done = subprocess.run([sys.executable, "-c", INTERRUPTED], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (130, "error: interrupted\n")
