@@ -73,28 +73,30 @@ def flips(settling: RecordsConfig) -> dict[str, float]:
 
 def year() -> list[dict[str, Any]]:
     """Files, index and prompt after each of 52 weeks of observations, with a heartbeat every day."""
-    rng, rows, clock = random.Random(11), [], Clock()
+    rng, rows, clock, seen = random.Random(11), [], Clock(), set[int]()
     with tempfile.TemporaryDirectory() as folder, Memory.open(folder, embedder=None) as memory:
         records = Records(memory.workspace, memory.config.records, search=memory.search, clock=clock)
         beats = Heartbeat(memory.workspace, records, memory._engine.service, memory.config, clock)
         per_day = YEAR_OBSERVATIONS / DAYS
         for day in range(DAYS):
             for number in range(int((day + 1) * per_day) - int(day * per_day)):
-                # Few keys come up often, as few things are talked about every day.
-                key = min(int(rng.expovariate(8 / KEYS)), KEYS - 1)
+                key = rng.randrange(KEYS)
+                seen.add(key)
                 kind = ("preference", "fact", "other")[key % 3]
                 source = RecordSource("chat_turn", f"d{day}-{number}", clock.now)
                 records.remember(kind, f"topic.k{key}", f"value {rng.randrange(3)} of {key}", source=source)
             beats.beat(budget_seconds=60)
             clock.now += DAY
             if day % 7 == 6:
-                rows.append({"week": day // 7 + 1, **_sizes(memory, memory.status(), Path(folder))})
+                sizes = _sizes(memory, memory.status(), Path(folder), clock.now)
+                rows.append({"week": day // 7 + 1, "keys": len(seen), **sizes})
     return rows
 
 
-def _sizes(memory: Memory, status: Status, folder: Path) -> dict[str, int]:
+def _sizes(memory: Memory, status: Status, folder: Path, now: datetime.datetime) -> dict[str, int]:
+    """Files, bytes and index of the records, and the characters that a question puts into a prompt."""
     notes = list((folder / "memory" / "records").rglob("*.md"))
-    found = memory.search("What is the value of topic k7?", max_chars=4_200)
+    found = memory.search("What is the value of topic k7?", max_chars=4_200, now=now)
     return {
         "files": len(notes),
         "bytes": sum(file.stat().st_size for file in notes),

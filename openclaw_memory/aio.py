@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from openclaw_memory.memory import Memory
     from openclaw_memory.search import SearchResults
     from openclaw_memory.types import Excerpt, Progress, Source, Status, SyncReport
+    from openclaw_memory.types.heartbeat import HeartbeatReport
     from openclaw_memory.workspace.journal import Bootstrap
 
 __all__ = ["in_thread"]
@@ -50,8 +51,8 @@ async def _awaited(pool: Executor | None, call: Callable[[], T]) -> T:
 class AsyncMemory:
     """The calls of a `Memory`, awaited: each runs in a thread of a pool, and the event loop goes on meanwhile.
 
-    Arguments, results and errors are those of `Memory`. Everything else (`flush`, `documents`, `watch`) is reached
-    through `memory`.
+    Arguments, results and errors are those of `Memory`. Everything else (`flush`, `documents`, `records`,
+    `watch`) is reached through `memory`, in a thread: `await in_thread(memory.memory.records.get, "fact", "office")`.
 
     A call whose task is cancelled while it runs is finished in its thread: a note that was being appended is appended.
     A `sync` ends at its next step, and the index stays as it was.
@@ -187,6 +188,12 @@ class AsyncMemory:
         except asyncio.CancelledError:
             cancelled.set()
             raise
+
+    async def heartbeat(
+        self, *, budget_seconds: float = 5.0, ask: Callable[[str], str] | None = None
+    ) -> HeartbeatReport:
+        """Look after the memory within a budget of time; `ask` is called in a thread. See `Memory.heartbeat`."""
+        return await self._call(self.memory.heartbeat, budget_seconds=budget_seconds, ask=ask)
 
     async def status(self, *, deep: bool = False) -> Status:
         """Return what is indexed, with what, and what is degraded. See `Memory.status`."""

@@ -15,7 +15,7 @@ from openclaw_memory.aio import in_thread
 from openclaw_memory.embeddings.hashing import HashingEmbedder
 from openclaw_memory.errors import InvalidInputError, StoreError
 
-AWAITED = ["search", "get", "append", "edit", "delete", "promote", "bootstrap", "sync", "status", "close"]
+AWAITED = ["search", "get", "append", "edit", "delete", "promote", "bootstrap", "sync", "status", "heartbeat", "close"]
 
 
 class Gate(HashingEmbedder):
@@ -59,6 +59,7 @@ def test_every_call_does_what_it_does_without_await(notes):
             await memory.delete(added.path, edited.start_line, edited.end_line, seen=edited)
             assert "MEMORY.md" in [file.path for file in (await memory.bootstrap()).files]
             assert (await memory.status()).files == len(memory.memory.workspace.scan().files)
+            assert (await memory.heartbeat(budget_seconds=60)).left == ()
             with pytest.raises(InvalidInputError):
                 await memory.append("")
 

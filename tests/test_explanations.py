@@ -1,17 +1,27 @@
-"""What the explanations say of the ranking are the numbers of the code."""
+"""What the explanations say of the ranking and of records is what the code does."""
 
 import re
 from dataclasses import fields
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
-from openclaw_memory.config import SearchConfig, SessionsConfig
+from openclaw_memory import Memory
+from openclaw_memory.config import RecordsConfig, SearchConfig, SessionsConfig
+from openclaw_memory.heartbeat import heartbeat
+from openclaw_memory.records import settling
+from openclaw_memory.records.file_format import MOST_VERSIONS
 from openclaw_memory.search import candidates, passages, prepared, query_dates
 from openclaw_memory.search.passages import HYBRID, KEYWORD, LATE, Weights
 from openclaw_memory.search.query import MAX_QUESTION_CHARS
+from openclaw_memory.types.records import Outcome
 
-RANKING = (Path(__file__).parents[1] / "docs" / "explanation" / "ranking.md").read_text(encoding="utf-8")
+DOCS = Path(__file__).parents[1] / "docs"
+RANKING = (DOCS / "explanation" / "ranking.md").read_text(encoding="utf-8")
+RECORDS = (DOCS / "explanation" / "records.md").read_text(encoding="utf-8")
+HEARTBEAT = (DOCS / "how-to" / "heartbeat.md").read_text(encoding="utf-8")
+RULES = RecordsConfig()
 # What turns a value into a score, and is no weight of a line.
 OF_THE_SCORE = {"middle", "slope", "spread", "weak"}
 
@@ -55,3 +65,59 @@ def test_the_weights_of_lines_are_those_of_the_code():
 )
 def test_the_numbers_of_the_ranking_are_those_of_the_code(words):
     assert words in " ".join(RANKING.split())
+
+
+def cells(text: str, header: str, column: int) -> list[str]:
+    """The names in backticks in a column of the table with this header, from above."""
+    rows = text.split(f"\n| {header} |", 1)[1].split("\n\n", 1)[0].splitlines()[2:]
+    return [name for row in rows for name in re.findall("`([^`]+)`", row.split(" | ")[column])]
+
+
+def test_the_fields_of_a_record_are_those_of_the_code(tmp_path):
+    with Memory.open(tmp_path, embedder=None) as memory:
+        said = memory.records.remember("fact", "office", "the old mill")
+    assert cells(RECORDS, "Field", 0) == list(said.record.to_dict())
+
+
+def test_every_outcome_of_an_observation_is_in_the_table():
+    # Only `confirm` confirms.
+    assert set(cells(RECORDS, "What is observed", 1)) == {*get_args(Outcome)} - {"confirmed"}
+
+
+def test_the_tasks_of_a_heartbeat_are_those_of_the_code_in_their_order(tmp_path):
+    with Memory.open(tmp_path, embedder=None) as memory:
+        report = memory.heartbeat(budget_seconds=60)
+    assert cells(HEARTBEAT, "Task", 0) == [task.name for task in report.tasks]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        f"the last {MOST_VERSIONS} values in its `history`",
+        f"surer, up to {settling.MOST_CONFIDENCE}:",
+        f"has held for {RULES.stable_days:g} days (`records.stable_days`)",
+        "`{}`, `{}` and `{}` (`records.high_impact`)".format(*RULES.high_impact),
+        f"halves every {RULES.half_life_days:g} days (`records.half_life_days`",
+        f"there are at most {RULES.most:,} (`records.most`)",
+        f"less sure than {RULES.least_confidence} (`records.least_confidence`)",
+        "others for 90 days" if "other=90" in RULES.ttl_days and "reminder=90" in RULES.ttl_days else "other days",
+        "facts hold for a year" if {"preference=365", "fact=365"} <= {*RULES.ttl_days} else "another time",
+        "a second source" if RULES.observations == 2 else "another number",
+    ],
+)
+def test_the_numbers_of_records_are_those_of_the_code(words):
+    assert words in " ".join(RECORDS.split())
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        f"at most {heartbeat.MOST_FINDINGS} findings of each task",
+        f"at most {heartbeat.MOST_ASKED} in a heartbeat",
+        f"unconfirmed ones below {heartbeat.STALE_CONFIDENCE}",
+        f"not confirmed for {heartbeat.REVALIDATE.days} days",
+        "did not change for a year" if heartbeat.STALE_NOTE.days == 365 else "another time",
+    ],
+)
+def test_the_numbers_of_the_heartbeat_are_those_of_the_code(words):
+    assert words in " ".join(HEARTBEAT.split())

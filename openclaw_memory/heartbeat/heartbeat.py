@@ -66,7 +66,7 @@ class _Beat:
 
 
 class Heartbeat:
-    """Looks after a memory. Safe to use from several threads; one runs at a time over all processes."""
+    """Looks after a memory. Safe to use from several threads and processes: two at a time look twice."""
 
     def __init__(
         self,
