@@ -6,7 +6,7 @@ import asyncio
 import contextvars
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from openclaw_memory.search import SearchResults
     from openclaw_memory.types import Excerpt, Progress, Source, Status, SyncReport
     from openclaw_memory.types.heartbeat import HeartbeatReport
+    from openclaw_memory.types.records import RecordType
     from openclaw_memory.workspace.journal import Bootstrap
 
 __all__ = ["in_thread"]
@@ -113,6 +114,12 @@ class AsyncMemory:
         source: Source | None = None,
         explain: bool = False,
         now: datetime.datetime | None = None,
+        path: str | Sequence[str] | None = None,
+        since: datetime.date | str | None = None,
+        until: datetime.date | str | None = None,
+        type: RecordType | Sequence[RecordType] | None = None,  # noqa: A002 - the field's name
+        tags: str | Sequence[str] | None = None,
+        min_confidence: float | None = None,
     ) -> SearchResults:
         """Return the lines that answer `query`, best first. See `Memory.search`."""
         return await self._call(
@@ -124,6 +131,12 @@ class AsyncMemory:
             source=source,
             explain=explain,
             now=now,
+            path=path,
+            since=since,
+            until=until,
+            type=type,
+            tags=tags,
+            min_confidence=min_confidence,
         )
 
     async def get(self, path: str, *, start: int | None = None, lines: int | None = None) -> Excerpt:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from openclaw_memory.records import Records
     from openclaw_memory.search import SearchResults
     from openclaw_memory.types import Status
+    from openclaw_memory.types.search_filter import SearchFilter
     from openclaw_memory.types.where import Where
     from openclaw_memory.workspace import Workspace
 
@@ -47,8 +48,12 @@ class Backend(Protocol):
         source: Source | None = None,
         explain: bool = False,
         now: datetime.datetime | None = None,
+        only: SearchFilter | None = None,
     ) -> SearchResults:
-        """Return the lines that answer `query`, best first."""
+        """Return the lines that answer `query`, best first.
+
+        `only` holds the path, since, until, type, tags and min_confidence of `Memory.search`, checked; None for none.
+        """
         ...
 
     def get(self, path: str, *, start: int | None = None, lines: int | None = None) -> Excerpt:
@@ -137,6 +142,7 @@ class BuiltinBackend:
         source: Source | None = None,
         explain: bool = False,
         now: datetime.datetime | None = None,
+        only: SearchFilter | None = None,
     ) -> SearchResults:
         """See `Memory.search`."""
         return _search(
@@ -150,6 +156,7 @@ class BuiltinBackend:
             source=source,
             explain=explain,
             now=now,
+            only=only,
         )
 
     def get(self, path: str, *, start: int | None = None, lines: int | None = None) -> Excerpt:
@@ -229,6 +236,7 @@ def _search(
     source: Source | None = None,
     explain: bool = False,
     now: datetime.datetime | None = None,
+    only: SearchFilter | None = None,
     passes: Callable[[str], bool] | None = None,
     where: Where | None = None,
 ) -> SearchResults:
@@ -237,6 +245,10 @@ def _search(
 
     rules = validate_request(config.search, query, max_results, min_score, source, max_chars)
     now = with_time_zone(now)
+    if only is not None:
+        from openclaw_memory.search.filters import chunk_filter
+
+        where = chunk_filter(only, config.records.decaying, config.records.half_life_days, now)
     answer = partial(retriever.answer, query, rules, source, explain=explain, now=now, where=where)
     found = answer(passes=passes)
     if expiry.among((result.path for result in found.results), now):

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from openclaw_memory.types import Embedder, Excerpt, Progress, Source, Status, Store, SyncReport
     from openclaw_memory.types.control import ExportReport, ForgetPlan, ForgetReceipt, ImportReport, Item, Kind
     from openclaw_memory.types.heartbeat import HeartbeatReport
+    from openclaw_memory.types.records import RecordType
     from openclaw_memory.workspace import Workspace
     from openclaw_memory.workspace.journal import Bootstrap
     from openclaw_memory.workspace.session_log import SessionLog
@@ -216,6 +217,12 @@ class Memory:
         source: Source | None = None,
         explain: bool = False,
         now: datetime.datetime | None = None,
+        path: str | Sequence[str] | None = None,
+        since: datetime.date | str | None = None,
+        until: datetime.date | str | None = None,
+        type: RecordType | Sequence[RecordType] | None = None,  # noqa: A002 - the field's name
+        tags: str | Sequence[str] | None = None,
+        min_confidence: float | None = None,
     ) -> SearchResults:
         """Return the lines that answer `query`, best first; none for a blank query.
 
@@ -233,11 +240,28 @@ class Memory:
             min_score: Results below it are left out, in [0, 1]; `config.search.min_score` where None.
             source: "memory" for notes, "sessions" for transcripts, None for both.
             explain: Keep what `SearchResults.explain()` shows.
-            now: The moment that the age of notes is counted from, where it counts (`config.search.half_life_days`).
+            now: The moment that the age of notes is counted from, where it counts (`config.search.half_life_days`), and
+                to which the confidence of records has fallen.
+            path: Only files that match a glob, or one of several. Globs are those of a `.gitignore`: `memory/2026-*`,
+                `projects/`, `MEMORY.md`.
+            since: Only lines of this day or later: a date, or its text in ISO 8601. The day is the one in a note's
+                name, of a message in a transcript, of the field `date` above a text, when a record was last updated;
+                without any of these, that of the file's last change. A message without a time has no day.
+            until: Only lines of this day or earlier.
+            type: Only records of this type, or of one of several: preference, fact, decision, entity, reminder, other.
+            tags: Only files whose front matter has this tag, or all of several; `#` and case do not count.
+            min_confidence: Of records only those that are at least so sure now, 0..1, to the hour. Other lines have no
+                confidence, and count; `type` leaves them out.
 
         Raises:
             QueryError: An argument has a wrong type or value.
         """
+        only = None
+        given = (path, since, until, type, tags, min_confidence)
+        if given != (None,) * len(given):
+            from openclaw_memory.search.filters import filter_of
+
+            only = filter_of(path=path, since=since, until=until, type=type, tags=tags, min_confidence=min_confidence)
         return self._backend.search(
             query,
             max_results=max_results,
@@ -246,6 +270,7 @@ class Memory:
             source=source,
             explain=explain,
             now=now,
+            only=only,
         )
 
     def get(self, path: str, *, start: int | None = None, lines: int | None = None) -> Excerpt:

@@ -27,6 +27,7 @@ from openclaw_memory.types.files import cited
 if TYPE_CHECKING:
     from openclaw_memory.search import SearchResults
     from openclaw_memory.types import SyncReport
+    from openclaw_memory.types.records import RecordType
 
 # What to look at in each answer, and the question.
 QUESTIONS = (
@@ -128,6 +129,12 @@ def index(place: Place, force: bool) -> int:
 @click.option("--max-chars", type=int, metavar="N", help="As many shorter results as fit into N characters together.")
 @click.option("--min-score", type=float, metavar="X", help="Leave out results below this score, 0 to 1.")
 @click.option("--source", metavar="NAME", help="Search only `memory` (notes) or only `sessions` (transcripts).")
+@click.option("--path", multiple=True, metavar="GLOB", help="Only files that match a .gitignore pattern. Repeatable.")
+@click.option("--since", metavar="DAY", help="Only lines of this day or later: 2026-01-31.")
+@click.option("--until", metavar="DAY", help="Only lines of this day or earlier.")
+@click.option("--type", "types", multiple=True, metavar="NAME", help="Only records of this type. Repeatable: any.")
+@click.option("--tag", "tags", multiple=True, metavar="TAG", help="Only files with this tag. Repeatable: all of them.")
+@click.option("--min-confidence", type=float, metavar="X", help="Leave out records that are less sure, 0 to 1.")
 @click.option("--explain", is_flag=True, help="Show how each score came about.")
 @click.option("--no-sync", is_flag=True, help="Answer from the index as it is, though files may have changed.")
 @placed
@@ -138,6 +145,12 @@ def search(
     max_chars: int | None,
     min_score: float | None,
     source: str | None,
+    path: tuple[str, ...],
+    since: str | None,
+    until: str | None,
+    types: tuple[RecordType, ...],
+    tags: tuple[str, ...],
+    min_confidence: float | None,
     explain: bool,
     no_sync: bool,
 ) -> int:
@@ -160,6 +173,12 @@ def search(
             min_score=min_score,
             source=source,  # type: ignore[arg-type]  # checked by search, whose message names the choices
             explain=explain,
+            path=path,
+            since=since,
+            until=until,
+            type=types,
+            tags=tags,
+            min_confidence=min_confidence,
         )
         if error is not None and not results and memory.status().last_sync is None:
             raise error  # there is no index to answer from, and none can be built

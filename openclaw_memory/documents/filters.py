@@ -14,7 +14,7 @@ from typing import Any, Self, TypeAlias
 
 from openclaw_memory.errors import QueryError
 from openclaw_memory.types import Document
-from openclaw_memory.types.where import Metadata, kind_of
+from openclaw_memory.types.where import OWN, Metadata, kind_of
 from openclaw_memory.workspace.paths import DOCUMENTS_FOLDER
 
 _Test: TypeAlias = Callable[[Any], bool]
@@ -98,7 +98,7 @@ class UsedFilters:
 def _of_chunks(wanted: Mapping[str, Any], fits: Callable[[Mapping[str, Any]], bool]) -> OfChunks | None:
     """Return what a filter says of chunks; None if it cannot be written down, or has names that are not in an index."""
     names = list(_names(wanted))
-    if not all(kind_of(name) == "text" for name in names):
+    if not all(kind_of(name) == "text" and not name.startswith(OWN) for name in names):
         return None
     names += [name.partition(".")[0] for name in names]
     try:

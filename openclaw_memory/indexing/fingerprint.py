@@ -14,7 +14,7 @@ from openclaw_memory.types.protocols import TokenEmbedder
 
 # Raise it when chunking/, text.py, redaction.py or fence.py begin to give other rows for the same file: every index is
 # then built again.
-ROWS_VERSION = 7
+ROWS_VERSION = 8
 
 
 def describe(embedder: Embedder | None, chunking: ChunkingConfig, dims: int | None = None) -> IndexMeta:

@@ -18,6 +18,7 @@ from openclaw_memory.embeddings.vectors import vector_key
 from openclaw_memory.errors import EmbedderError, NotFoundError, OpenClawMemoryError, UndecodableError
 from openclaw_memory.indexing.background import SearchPriority
 from openclaw_memory.indexing.changes import IN_PART, UNREAD_SIZE
+from openclaw_memory.indexing.metadata import day_of_change, metadata_of
 from openclaw_memory.text.fence import without_fenced
 from openclaw_memory.text.front_matter import (
     PART_OF,
@@ -40,7 +41,7 @@ from openclaw_memory.types import (
     Skipped,
     Store,
 )
-from openclaw_memory.types.where import Scalar, kind_of
+from openclaw_memory.types.where import DAY
 from openclaw_memory.workspace import Workspace
 from openclaw_memory.workspace.document_cache import id_of
 from openclaw_memory.workspace.documents import name_of
@@ -60,7 +61,6 @@ CHUNKS_PER_WRITE = 512
 # With a service transactions are short: nothing is asked for while one lasts, and what it waits for may be lost.
 FILES_WITH_SERVICE = 8
 CHUNKS_WITH_SERVICE = 64
-MAX_METADATA_CHARS = 256  # a longer text is not filtered by
 
 
 @dataclass(slots=True)
@@ -169,15 +169,20 @@ class Run:
     def _note(self, file: MemoryFile) -> Iterator[Piece | FileRecord]:
         record, text = read(self.workspace, file)
         known = None if self.rebuilding else self.before.get(file.path)
-        if known is not None and (known.hash, known.source, known.vectors_missing) == (
-            record.hash,
-            record.source,
-            None,
+        if (
+            known is not None
+            and (known.hash, known.source, known.vectors_missing)
+            == (
+                record.hash,
+                record.source,
+                None,
+            )
+            and _is_of_same_day(known, record)
         ):
             yield record
         else:
             matter = document_in(file.path, text)
-            found = rows(text, file.path, self.chunking, matter, vectors=self.embedder is not None)
+            found = rows(text, file.path, self.chunking, matter, record.mtime_ns, vectors=self.embedder is not None)
             embedding = None if matter is None else embedding_of(text, matter.fields)
             if matter is not None:
                 whole = matter.fields.get(PART_OF)
@@ -331,13 +336,30 @@ def read(workspace: Workspace, file: MemoryFile) -> tuple[FileRecord, str]:
     return replace(record, hash=sha256(text.encode("utf-8", "surrogatepass")).hexdigest()), text
 
 
+def _is_of_same_day(known: FileRecord, record: FileRecord) -> bool:
+    """Return whether chunks of a note of the same text have the same day, which may be that of its last change."""
+    if known.mtime_ns == record.mtime_ns or note_date(record.path) is not None:
+        return True
+    return day_of_change(known.mtime_ns) == day_of_change(record.mtime_ns)
+
+
 def document_in(path: str, text: str) -> FrontMatter | None:
     """Return the document in a file; None for any other file."""
     return parse(text) if path.startswith(f"{DOCUMENTS_FOLDER}/") else None
 
 
-def rows(text: str, path: str, rules: ChunkingConfig, document: FrontMatter | None, *, vectors: bool) -> list[ChunkRow]:
+def rows(
+    text: str,
+    path: str,
+    rules: ChunkingConfig,
+    document: FrontMatter | None,
+    mtime_ns: int | None = None,
+    *,
+    vectors: bool,
+) -> list[ChunkRow]:
     """Return the chunks of a note, each with its terms and, where `vectors` are wanted, the key of its vector.
+
+    With `mtime_ns`, when the file was last changed, they have what searches can filter by.
 
     The words of the path count as context for the keyword index, so that a file is found by its name. They are not
     embedded: every rename would embed the file again. Text recalled from the memory is left out, and secrets are
@@ -346,26 +368,9 @@ def rows(text: str, path: str, rules: ChunkingConfig, document: FrontMatter | No
     day = note_date(path)
     above = front_matter_end(text)  # nothing in a document's fields may reach into its text
     pieces = chunk(text[:above] + redact(without_fenced(text[above:])), path, rules, note_date=day)
-    if metadata := {} if document is None else _metadata(document):
+    if metadata := {} if mtime_ns is None else metadata_of(path, text, document, mtime_ns):
         pieces = [replace(piece, metadata=metadata) for piece in pieces]
     return _rows(pieces, path, day, vectors=vectors)
-
-
-def _metadata(document: FrontMatter) -> dict[str, Scalar | None]:
-    """Return what the front matter of a document says under `metadata`, as far as searches can filter by it.
-
-    Nested values, long texts and secrets are None: each chunk of the file keeps a copy.
-    """
-    found = document.fields.get("metadata")
-    if not isinstance(found, dict):
-        return {}
-    return {
-        name: value if kind_of(value) and _is_short(value) else None for name, value in found.items() if kind_of(name)
-    }
-
-
-def _is_short(value: Scalar) -> bool:
-    return not isinstance(value, str) or (len(value) <= MAX_METADATA_CHARS and redact(value) == value)
 
 
 def _decoded(embedding: Embedding) -> Vector | None:
@@ -399,7 +404,8 @@ def cut_in_words(found: Sequence[ChunkRow], text: str) -> str:
 def transcript_rows(part: Part, path: str, rules: ChunkingConfig, *, vectors: bool) -> list[ChunkRow]:
     """Return the chunks of a part of a transcript, cut as a note of its day is, with lines and offsets in the whole."""
     pieces = chunk(part.text, path, rules, note_date=part.day)
-    placed = (moved_down(piece, part.first_line - 1, part.start_char) for piece in pieces)
+    day = {DAY: str(part.day)} if part.day else {}
+    placed = (replace(moved_down(one, part.first_line - 1, part.start_char), metadata=day) for one in pieces)
     return _rows(placed, path, part.day, vectors=vectors)
 
 

@@ -22,6 +22,7 @@ from openclaw_memory.types.records import (
     RecordVersion,
     Sensitivity,
     SourceKind,
+    sentence,
     source_dict,
     timestamp,
 )
@@ -33,11 +34,6 @@ MOST_VERSIONS = 20  # of a value in the history of a record
 MOST_TOKENS = 100  # of calls that are not done twice
 
 _MERGE_MARK = re.compile(r"^(?:<{7}|={7}|>{7})(?: .*)?$", re.MULTILINE)
-
-
-def sentence(key: str, value: Any) -> str:
-    """Return the line that searches find and people read."""
-    return f"{key}: {value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)}".strip()
 
 
 def fields_of(record: Record, now: datetime, tokens: tuple[str, ...]) -> dict[str, Any]:

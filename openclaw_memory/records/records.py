@@ -25,7 +25,6 @@ from openclaw_memory.records.file_format import (
     embedding_ref,
     fields_of,
     record_in,
-    sentence,
     tokens_in,
 )
 from openclaw_memory.records.settling import Settled, same_value, settle
@@ -37,6 +36,7 @@ from openclaw_memory.types.records import (
     RecordVersion,
     Remembered,
     Sensitivity,
+    sentence,
 )
 from openclaw_memory.workspace import Workspace, documents
 from openclaw_memory.workspace.document_cache import DocumentCache

@@ -50,8 +50,15 @@ class InMemory(Protocol):
         """Return in how many chunks each term occurs."""
         ...
 
-    def ranked(self, db: apsw.Connection, terms: Sequence[str], k: int, source: Source | None) -> list[Hit]:
-        """Return the k best chunks for any of the terms."""
+    def ranked(
+        self,
+        db: apsw.Connection,
+        terms: Sequence[str],
+        k: int,
+        source: Source | None,
+        passing: frozenset[int] | None = None,
+    ) -> list[Hit]:
+        """Return the k best chunks for any of the terms, of those `passing` if a set is given."""
         ...
 
 
@@ -66,7 +73,7 @@ def search(
 ) -> list[Hit]:
     """Return the k best chunks, of those `passing` a filter if there is one; best first, equal scores by id.
 
-    What is `resident` of the index answers where any of the terms is enough, and there is no filter.
+    What is `resident` of the index answers where any of the terms is enough.
     """
     asked = _usable(terms)[:MAX_TERMS]
     if not asked or k < 1:
@@ -77,8 +84,8 @@ def search(
         return _ranked(db, " AND ".join(map(quoted, asked)), k, source, passing)
 
     def ranked(some: Sequence[str]) -> list[Hit]:
-        if resident is not None and passing is None:
-            return resident.ranked(db, some, k, source)
+        if resident is not None:
+            return resident.ranked(db, some, k, source, passing)
         return _ranked(db, " OR ".join(map(quoted, some)), k, source, passing)
 
     telling = _telling(db, asked, resident)

@@ -5,6 +5,7 @@ An id never comes to name another chunk, so that what was found out about it sta
 
 from __future__ import annotations
 
+from functools import cache as cache_of
 from typing import TYPE_CHECKING, TypeAlias
 
 from openclaw_memory.store.connection import fetch
@@ -40,7 +41,8 @@ def ids_of(db: apsw.Connection, cache: Cache, where: Where) -> frozenset[int]:
         if len(ids) > 2 * count:  # most of them are gone
             known, ids = 0, frozenset()
         later = fetch(db, LATER, (known,))
-        ids |= {chunk_id for chunk_id, path, written in later if test(path, metadata_in(written))}
+        passes = cache_of(lambda path, written: test(path, metadata_in(written)))  # mostly the same in a whole file
+        ids |= {chunk_id for chunk_id, path, written in later if passes(path, written)}
     cache[key] = max(known, last), ids
     left = MOST_IDS
     for kept in reversed(list(cache)):

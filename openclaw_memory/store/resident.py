@@ -107,6 +107,7 @@ class Resident:
         self._posting_bytes = 0
         self._frequencies: dict[str, int] = {}
         self._chunks: dict[int, StoredChunk] = {}
+        self._last_mask: tuple[frozenset[int] | None, int, NDArray[np.bool_]] = None, 0, np.empty(0, bool)
 
     @contextmanager
     def following(self, db: apsw.Connection, max_bytes: int) -> Iterator[Resident | None]:
@@ -239,15 +240,22 @@ class Resident:
             self._frequencies |= fts.document_frequencies(db, new)
         return {term: self._frequencies[term] for term in terms}
 
-    def ranked(self, db: apsw.Connection, terms: Sequence[str], k: int, source: Source | None) -> list[Hit]:
-        """Return the k best chunks by BM25, best first; equal scores in order of id."""
+    def ranked(
+        self,
+        db: apsw.Connection,
+        terms: Sequence[str],
+        k: int,
+        source: Source | None,
+        passing: frozenset[int] | None = None,
+    ) -> list[Hit]:
+        """Return the k best chunks by BM25, of those `passing` if a set is given; equal scores in order of id."""
         scores = np.zeros(self.count, np.float64)
         for term in terms:
             posting = self._posting(db, term)
             if posting.state != self._state:
                 posting.gains, posting.state = self._gains(posting), self._state
             scores[posting.slots] += posting.gains
-        found = np.flatnonzero((scores > 0) & self._counted(source))
+        found = np.flatnonzero((scores > 0) & self._counted(source, passing))
         best = found[_largest(scores[found], k)]
         best = best[np.argsort(-scores[best], kind="stable")[:k]]
         return list(map(Hit, self._ids[best].tolist(), scores[best].tolist()))
@@ -292,25 +300,32 @@ class Resident:
 
     # --- vectors -------------------------------------------------------------------------------------------------
 
-    def nearest(self, db: apsw.Connection, vector: Vector, k: int, source: Source | None) -> list[Hit]:
-        """Return the k chunks of the highest cosine, best first; equal scores in order of id."""
+    def nearest(
+        self,
+        db: apsw.Connection,
+        vector: Vector,
+        k: int,
+        source: Source | None,
+        passing: frozenset[int] | None = None,
+    ) -> list[Hit]:
+        """Return the k chunks of the highest cosine, of those `passing` if a set is given; equal scores by id."""
         if self._codes is None:
             return []
         query = vectors.checked(vector, self._codes.shape[1])
         if k < 1 or not query.any():
             return []
         wanted = k + vectors.slack(self.chunk_count)
-        slots = self._near(query, wanted, source)
+        slots = self._near(query, wanted, self._counted(source, passing))
         scores = np.clip(vectors.products(self._vectors(db, slots), query), -1, 1)
         order = np.lexsort((slots, -scores))[:k]
         return list(map(Hit, self._ids[slots[order]].tolist(), scores[order].tolist()))
 
-    def _near(self, query: Vector, k: int, source: Source | None) -> NDArray[np.intp]:
+    def _near(self, query: Vector, k: int, counted: NDArray[np.bool_]) -> NDArray[np.intp]:
         assert self._codes is not None
         code = vectors.codes_of(query[np.newaxis, :])
         multiply, _ = multiplier()
         products = multiply(code, self._codes[: self.count])
-        counted = self._counted(source) & (self._vector_ids[: self.count] > 0)
+        counted = counted & (self._vector_ids[: self.count] > 0)
         products[~counted] = -np.inf
         best = _largest(products, k)
         return best[counted[best]]
@@ -365,9 +380,20 @@ class Resident:
             found |= new
         return [found[chunk_id] for chunk_id in wanted if chunk_id in found]
 
-    def _counted(self, source: Source | None) -> NDArray[np.bool_]:
-        alive = self._alive[: self.count]
-        return alive if source is None else alive & (self._sources[: self.count] == SOURCES.index(source))
+    def _counted(self, source: Source | None, passing: frozenset[int] | None = None) -> NDArray[np.bool_]:
+        counted = self._alive[: self.count]
+        if source is not None:
+            counted = counted & (self._sources[: self.count] == SOURCES.index(source))
+        return counted if passing is None else counted & self._mask(passing)
+
+    def _mask(self, passing: frozenset[int]) -> NDArray[np.bool_]:
+        """Return for each slot whether its chunk is among these; that of the last set is kept."""
+        ids, state, mask = self._last_mask
+        if ids is not passing or state != self._state:
+            mask = np.zeros(self.count, bool)
+            mask[self._slots(passing)] = True
+            self._last_mask = passing, self._state, mask
+        return mask
 
 
 @cache

@@ -543,9 +543,9 @@ class SqliteStore:
         from openclaw_memory.store import vectors
 
         with self._connections.read() as db:
-            if self._resident is not None and identity is None and not where:
-                return self._resident.nearest(db, vector, k, source)
             ids = self._passing(db, where)
+            if self._resident is not None and identity is None:
+                return self._resident.nearest(db, vector, k, source, ids)
             if identity is not None:
                 return document_rows.nearest(db, self._document_cache, vector, k, source, identity, ids)
             dims = _dims(db)

@@ -36,6 +36,8 @@ _NAME = re.compile(r"(?!openclaw_memory)[a-z_]+")
 _WRITTEN = re.compile(r"(?:[a-z_]+: (?:[\[{\"].*|-?\d[\d.eE+-]*|true|false|null)\r?(?:\n|\Z))*+")
 # YAML as people write it: a name, plain or in quotation marks, and what follows the colon.
 _FIELD = re.compile(r"""("[^"]*"|'[^']*'|[^\s"'#:\[{&*!|>%@`-][^:]*+)[ \t]*+:(?:[ \t]+(.*)|)""")
+_OWN_OPENING = re.compile(r"---[ \t]*\r?\n")
+_FLOW_LIST = re.compile(r"([A-Za-z_]+)[ \t]*:[ \t]*\[([^\[\]{}]*)\][ \t]*(?:#.*)?")  # [a, b], which is no JSON
 _MERGE = re.compile(r"<{7}(?: |$)|={7}$|>{7}(?: |$)")
 _COMMENT = re.compile(r"(?:^|\s)#.*")
 _HEX, _OF_VECTOR = re.compile("[0-9a-f]{64}"), 40
@@ -147,6 +149,25 @@ def parse(file: str) -> FrontMatter | None:
     if closing is None:
         damage.append("the line `---` between fields and text is missing")
     return FrontMatter(fields, file[end:].removesuffix("\n"), tuple(damage))
+
+
+def own_fields(file: str) -> dict[str, Any]:
+    """Return the fields above a note that a person wrote, by names in lower case, as far as they are simple YAML.
+
+    There are none without a line `---` at its beginning and another one below, or in a document.
+    """
+    if not _OWN_OPENING.match(file) or _OPENING.match(file):
+        return {}
+    head = file[:MAX_BLOCK]
+    closing = _CLOSING.search(head, head.index("\n") + 1)
+    if closing is None:
+        return {}
+    lines = [line.rstrip("\r") for line in head[head.index("\n") + 1 : closing.start()].split("\n")]
+    fields, unread = _table(lines)
+    for at in unread:
+        if (match := _FLOW_LIST.fullmatch(lines[at])) is not None:
+            fields[match[1]] = [one.strip().strip("\"'") for one in match[2].split(",")]
+    return {name.lower(): value for name, value in fields.items()}
 
 
 def hide_vector(file: str) -> str:

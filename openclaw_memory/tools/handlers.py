@@ -32,7 +32,7 @@ from openclaw_memory.tools.visibility import (
 )
 from openclaw_memory.types import Excerpt, SearchResult, Source, Tool, ToolAnswer
 from openclaw_memory.types.files import Span, cited
-from openclaw_memory.types.records import Record, RecordSource, RecordType
+from openclaw_memory.types.records import Record, RecordSource, RecordType, sentence
 from openclaw_memory.workspace.paths import RECORDS_FOLDER, is_record, is_transcript, locate
 from openclaw_memory.workspace.safe_read import DEFAULT_CHARS, DEFAULT_LINES
 
@@ -443,8 +443,6 @@ def _value(given: Mapping[str, Any]) -> str:
 
 
 def _record(record: Record) -> dict[str, Any]:
-    from openclaw_memory.records.file_format import sentence  # reads YAML, which most calls need not
-
     holds = fenced(sentence(record.key, record.value), record.path)
     data = {"path": record.path, "record": holds, "confidence": round(record.confidence, 2), "version": record.version}
     return data | _notable({"waiting": len(record.waiting)})

@@ -471,6 +471,8 @@ def gather_candidates(
     named = [file for file in files if all(test(stored.path, stored.chunk.metadata) for stored in file)]
     ids = request.choose(hits)
     chunks = store.chunks(ids, token_codes=True) if request.token_codes else store.chunks(ids)
+    if request.where:  # a chunk may be asked for because it is next to one that was found
+        chunks = [stored for stored in chunks if test(stored.path, stored.chunk.metadata)]
     return Candidates(hits, chunks, frequencies, chunk_count, named)
 
 

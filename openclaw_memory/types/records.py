@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -106,6 +107,16 @@ class Remembered:
     record: Record
     outcome: Outcome
     reason: str | None = None
+
+
+def sentence(key: str, value: Any) -> str:
+    """Return the line of a record's file that searches find and people read.
+
+    Args:
+        key: The key of the record.
+        value: Its value.
+    """
+    return f"{key}: {value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)}".strip()
 
 
 def source_dict(source: RecordSource) -> dict[str, str]:

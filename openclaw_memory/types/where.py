@@ -19,6 +19,9 @@ Where: TypeAlias = Mapping[str, Scalar | tuple[str, Scalar | Sequence[Scalar]]] 
 
 OPERATORS = ("=", "!=", "in", "not in", "<", "<=", ">", ">=")
 ORDERED = ("<", "<=", ">", ">=")
+# Names of metadata that are the library's own: a document's metadata of such a name are not filtered by in the index.
+OWN = ":"
+DAY, TAGS, TYPE, CONFIDENCE, SURE_AT = ":day", ":tags", ":type", ":confidence", ":sure_at"
 LARGEST = 2**63  # whole numbers beyond it are not the same in every store
 
 

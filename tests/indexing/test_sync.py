@@ -107,7 +107,10 @@ def test_searches_can_filter_by_the_scalars_in_the_metadata_of_a_document(place)
     place.write("memory/b.md", *above, "the memo")
     place.sync()
     (stored,) = place.store.file_chunks("memory/notes/a.md")
-    assert dict(stored.chunk.metadata) == {"year": 2026, "draft": False, "tags": None, "text": None, "key": None}
+    own = {name for name in stored.chunk.metadata if name.startswith(":")}
+    assert own == {":day", ":tags"}
+    said = {name: value for name, value in stored.chunk.metadata.items() if name not in own}
+    assert said == {"year": 2026, "draft": False, "tags": None, "text": None, "key": None}
     hits = place.store.search_text(["memo"], 5, where={"year": (">=", 2026)})
     assert [hit.chunk_id for hit in hits] == [stored.id]
 

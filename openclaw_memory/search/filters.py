@@ -1,0 +1,141 @@
+"""What a search is confined to: its arguments are checked, and become a test that the index asks of chunks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from typing import Any, get_args
+
+from openclaw_memory.config.globs import is_matched, read_globs
+from openclaw_memory.errors import ConfigError, QueryError
+from openclaw_memory.types.records import RecordType
+from openclaw_memory.types.search_filter import SearchFilter
+from openclaw_memory.types.where import CONFIDENCE, DAY, SURE_AT, TAGS, TYPE, Metadata
+from openclaw_memory.workspace.paths import note_date
+
+TYPES: tuple[str, ...] = get_args(RecordType)
+SECONDS_OF_DAY, SECONDS_OF_HOUR = 86_400, 3_600
+
+
+def filter_of(
+    *,
+    path: str | Sequence[str] | None = None,
+    since: date | str | None = None,
+    until: date | str | None = None,
+    type: str | Sequence[str] | None = None,  # noqa: A002 - the name of the argument of `Memory.search`
+    tags: str | Sequence[str] | None = None,
+    min_confidence: float | None = None,
+) -> SearchFilter | None:
+    """Return what the arguments of a search confine it to; None where they say nothing.
+
+    Raises:
+        QueryError: An argument is not valid; the message names it.
+    """
+    globs = _texts("path", path)
+    try:
+        if globs and not read_globs("path", globs):
+            raise QueryError(f"path is {path!r}, which names no file: give globs such as 'memory/2026-*'")
+    except ConfigError as error:
+        raise QueryError(f"path is {path!r}, which cannot be read as a glob of a .gitignore: correct it") from error
+    types = _texts("type", type)
+    if unknown := [one for one in types if one not in TYPES]:
+        raise QueryError(f"type is {unknown[0]!r}, not one of {', '.join(TYPES)}")
+    if min_confidence is not None and (
+        isinstance(min_confidence, bool) or not isinstance(min_confidence, int | float) or not 0 <= min_confidence <= 1
+    ):
+        raise QueryError(f"min_confidence must be a number from 0 to 1, not {min_confidence!r}")
+    first, last = _day("since", since), _day("until", until)
+    if first and last and first > last:
+        raise QueryError(f"since ({first}) is later than until ({last}): exchange them")
+    wanted = tuple(dict.fromkeys(filter(None, map(tag, _texts("tags", tags)))))
+    least = None if min_confidence is None else float(min_confidence)
+    found = SearchFilter(globs, first, last, types, wanted, least)  # type: ignore[arg-type]  # checked above
+    return None if found == SearchFilter() else found
+
+
+def tag(written: str) -> str:
+    """Return a tag as tags are compared: `#Work` is `work`."""
+    return written.strip().removeprefix("#").strip().lower()
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkFilter:
+    """A filter as a function of a chunk, equal for equal ones: the index finds out once which chunks pass.
+
+    `half_life_days` is that of the confidence of records of the `decaying` types, and `now` the moment to which it has
+    fallen, in seconds: the beginning of an hour, so that the answer holds for the searches of that hour.
+    """
+
+    only: SearchFilter
+    decaying: tuple[str, ...] = ()
+    half_life_days: float = 1.0
+    now: int = 0
+
+    def __call__(self, path: str, metadata: Metadata) -> bool:
+        only = self.only
+        if only.path and not is_matched(read_globs("path", only.path), path):
+            return False
+        kind = metadata.get(TYPE)
+        if only.type and kind not in only.type:
+            return False
+        if only.tags and not set(only.tags) <= set(str(metadata.get(TAGS) or "").split("\n")):
+            return False
+        return self._is_in_time(path, metadata) and (kind is None or self._is_sure(metadata))
+
+    def _is_in_time(self, path: str, metadata: Metadata) -> bool:
+        since, until = self.only.since, self.only.until
+        if since is None and until is None:
+            return True
+        day = metadata.get(DAY) or note_date(path)
+        if day is None:
+            return False
+        return (since is None or str(since) <= str(day)) and (until is None or str(day) <= str(until))
+
+    def _is_sure(self, metadata: Metadata) -> bool:
+        least, confidence, at = self.only.min_confidence, metadata.get(CONFIDENCE), metadata.get(SURE_AT)
+        if least is None or not isinstance(confidence, int | float):
+            return True
+        if metadata.get(TYPE) in self.decaying and isinstance(at, int | float):
+            days = max(0.0, (self.now - at) / SECONDS_OF_DAY)
+            confidence = confidence * 2 ** (-days / self.half_life_days)
+        return confidence >= least
+
+
+def chunk_filter(
+    only: SearchFilter, decaying: Iterable[str], half_life_days: float, now: datetime | None
+) -> ChunkFilter:
+    """Return a filter as a function of a chunk.
+
+    Args:
+        only: The filter.
+        decaying: The types of records whose confidence falls.
+        half_life_days: After how many days it is half.
+        now: The moment of the search, with a time zone; this one where None.
+    """
+    if only.min_confidence is None:  # the same at any time
+        return ChunkFilter(only)
+    moment = int((now or datetime.now(UTC)).timestamp())
+    return ChunkFilter(only, tuple(decaying), half_life_days, moment - moment % SECONDS_OF_HOUR)
+
+
+def _texts(name: str, value: Any) -> tuple[str, ...]:
+    several = (value,) if isinstance(value, str) else tuple(value) if isinstance(value, list | tuple | set) else value
+    if several is None:
+        return ()
+    if not isinstance(several, tuple) or not all(isinstance(one, str) and one.strip() for one in several):
+        raise QueryError(f"{name} is {value!r}: give a text, or a list of texts")
+    return several
+
+
+def _day(name: str, value: Any) -> date | None:
+    if value is None:
+        return None
+    if isinstance(value, datetime):
+        return value.date()
+    if isinstance(value, date):
+        return value
+    try:
+        return datetime.fromisoformat(value.strip()).date()
+    except (AttributeError, ValueError) as error:
+        raise QueryError(f"{name} is {value!r}: give a date, or its text such as '2026-01-31'") from error

@@ -1,0 +1,257 @@
+"""What a search is confined to: it finds what a plain scan of the files lets pass, and says what it cannot read."""
+
+import json
+import os
+from datetime import UTC, date, datetime, timedelta
+from typing import NamedTuple
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from openclaw_memory import AsyncMemory, Memory, MemoryConfig
+from openclaw_memory.documents import Documents
+from openclaw_memory.errors import QueryError
+from openclaw_memory.testing import InMemoryStore
+from openclaw_memory.types import Document
+
+QUERY = "Where is the spare key?"
+TODAY = datetime.now().astimezone().date()
+GLOBS = {
+    "memory/2026-*": lambda path: path.startswith("memory/2026-"),
+    "projects/": lambda path: "/projects/" in path,
+    "MEMORY.md": lambda path: path == "MEMORY.md",
+    "*.jsonl": lambda path: path.endswith(".jsonl"),
+    "memory/**": lambda path: path.startswith("memory/"),
+    "memory/records/*/k1.md": lambda path: path.startswith("memory/records/") and path.endswith("/k1.md"),
+    "elsewhere/*": lambda path: not path,
+}
+
+
+class Fact(NamedTuple):
+    """A line, with what it can be found by."""
+
+    path: str
+    words: str
+    day: date
+    tags: frozenset[str] = frozenset()
+    type: str | None = None
+    confidence: float = 1.0
+
+
+def write(root, path, text, day=None):
+    file = root / path
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text, encoding="utf-8")
+    if day is not None:
+        noon = datetime.fromisoformat(f"{day}T12:00").astimezone().timestamp()
+        os.utime(file, (noon, noon))
+
+
+def filled(root):
+    """Write files of every kind, and return their lines."""
+    facts = [Fact("MEMORY.md", "hangs in the hall", date(2025, 11, 3))]
+    write(root, "MEMORY.md", f"The spare key {facts[0].words}.\n", facts[0].day)
+    for at in range(8):
+        day = date(2026, 1, 1) + timedelta(days=9 * at)
+        facts.append(Fact(f"memory/{day}.md", f"was seen at number {at}", day))
+        write(root, facts[-1].path, f"The spare key {facts[-1].words}.\n")
+        tags = [tag for bit, tag in enumerate(("work", "sea", "deep thought")) if at >> bit & 1]
+        spelled = ("tags: [{}]", "tags: {}", "Tags:\n{}")[at % 3].format(
+            (", ".join(tags), json.dumps(tags), "\n".join(f"- '#{tag.title()}'" for tag in tags))[at % 3]
+        )
+        dated = f"date: {day}\n" if at % 2 else ""
+        changed = date(2025, 6, 1) + timedelta(days=30 * at)
+        facts.append(Fact(f"memory/projects/p{at}.md", f"opens shed {at}", day if dated else changed, frozenset(tags)))
+        write(root, facts[-1].path, f"---\n{dated}{spelled}\n---\nThe spare key {facts[-1].words}.\n", changed)
+    talk = []
+    for at in range(3):
+        day = date(2026, 2, 1) + timedelta(days=at)
+        facts.append(Fact("sessions/talk.jsonl", f"is said to be with person {at}", day))
+        message = {"role": "user", "content": f"The spare key {facts[-1].words}."}
+        talk.append(json.dumps({"type": "message", "timestamp": f"{day}T10:00:00Z", "message": message}))
+    write(root, "sessions/talk.jsonl", "\n".join(talk) + "\n")
+    return facts
+
+
+@pytest.fixture(scope="module", params=["SQLite", "in memory"])
+def place(request, tmp_path_factory):
+    root = tmp_path_factory.mktemp("agent")
+    facts = filled(root)
+    with Memory.open(
+        root, embedder="hashing", store=InMemoryStore() if request.param == "in memory" else "sqlite"
+    ) as memory:
+        for at, kind in enumerate(["preference", "fact", "decision", "preference"]):
+            record = memory.records.remember(
+                kind, f"k{at}", f"the spare key hides in place {at}", confidence=0.3 + 0.2 * at
+            )
+            found = record.record
+            facts.append(Fact(found.path, f"hides in place {at}", TODAY, frozenset(), kind, found.confidence))
+        memory.documents.add([Document("d", "The spare key is a document.", {"tags": ["Work"], "date": "2026-03-01"})])
+        (path,) = [one.path for one in memory.documents.iterate()]
+        facts.append(Fact(path, "is a document", date(2026, 3, 1), frozenset({"work"})))
+        memory.sync()
+        yield memory, facts
+
+
+def passes(fact, wanted, later):
+    confidence = fact.confidence * (
+        2 ** (-later / MemoryConfig().records.half_life_days) if fact.type == "preference" else 1
+    )
+    least = wanted.get("min_confidence")
+    assume(
+        fact.type is None or least is None or abs(confidence - least) > 0.002 or later == 0
+    )  # it is known to the hour
+    return (
+        any(GLOBS[glob](fact.path) for glob in wanted.get("path") or GLOBS.keys() - {"elsewhere/*"})
+        and (wanted.get("since") or date.min) <= fact.day <= (wanted.get("until") or date.max)
+        and fact.type in (wanted.get("type") or [fact.type])
+        and fact.tags >= set(wanted.get("tags", []))
+        and (fact.type is None or least is None or confidence >= least)
+    )
+
+
+def said(results, facts):
+    """The facts that results show."""
+    return {fact for fact in facts for one in results if one.path == fact.path and fact.words in one.snippet}
+
+
+days = st.dates(date(2025, 5, 1), date(2026, 4, 1)) | st.just(TODAY)
+filters = st.fixed_dictionaries(
+    {},
+    optional={
+        "path": st.lists(st.sampled_from(list(GLOBS)), min_size=1, max_size=2),
+        "since": days,
+        "until": days,
+        "type": st.lists(st.sampled_from(["preference", "fact", "decision", "entity"]), min_size=1, max_size=2),
+        "tags": st.lists(st.sampled_from(["work", "sea", "deep thought", "none"]), min_size=1, max_size=2),
+        "min_confidence": st.sampled_from([0.0, 0.25, 0.45, 0.6, 0.85, 1.0]),
+    },
+)
+
+
+@settings(max_examples=500)
+@given(filters, st.sampled_from([0, 20, 90]))
+def test_a_search_finds_what_a_plain_scan_lets_pass(place, wanted, later):
+    memory, facts = place
+    assume(wanted.get("since", date.min) <= wanted.get("until", date.max))
+    right = {fact for fact in facts if not wanted or passes(fact, wanted, later)}
+    now = datetime.now(UTC) + timedelta(days=later)
+    results = memory.search(QUERY, **wanted, now=now, max_results=1000, min_score=0)
+    assert said(results, facts) == right
+    assert {one.path for one in results} == {fact.path for fact in right}
+
+
+def test_one_text_may_stand_for_a_list_and_for_a_day(place):
+    memory, facts = place
+    one = memory.search(
+        QUERY, path="projects/", since="2026-01-10", until="2026-01-10T08:00", tags="#Work", min_score=0
+    )
+    assert said(one, facts) == {fact for fact in facts if fact.path == "memory/projects/p1.md"}
+    assert memory.search(QUERY, type="fact", min_score=0)[0].path == "memory/records/fact/k1.md"
+
+
+def test_filters_that_say_nothing_change_nothing(place):
+    memory, _ = place
+    assert memory.search(QUERY, path=[], tags=(), type=()) == memory.search(QUERY)
+
+
+async def _asked(root, **wanted):
+    async with AsyncMemory.open(root, embedder=None) as memory:
+        return await memory.search(QUERY, **wanted)
+
+
+def test_an_async_search_takes_the_same_filters(place):
+    import asyncio
+
+    memory, facts = place
+    wanted = {"path": "memory/2026-*", "since": "2026-02-01", "until": "2026-02-28", "min_score": 0}
+    found = asyncio.run(_asked(memory.workspace.root, **wanted))
+    assert said(found, facts) == {one for one in facts if one.path.startswith("memory/2026-02-")}
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"path": 3}, "path is 3"),
+        ({"path": ""}, "path is ''"),
+        ({"path": "[a"}, "cannot be read as a glob"),
+        ({"path": "# all"}, "names no file"),
+        ({"since": "yesterday"}, "since is 'yesterday': give a date"),
+        ({"until": 20260101}, "until is 20260101"),
+        ({"since": "2026-02-01", "until": "2026-01-01"}, "later than until"),
+        ({"type": "opinion"}, "type is 'opinion', not one of preference"),
+        ({"tags": [1]}, "tags is"),
+        ({"min_confidence": 1.5}, "min_confidence must be a number from 0 to 1"),
+        ({"min_confidence": True}, "min_confidence must be"),
+    ],
+)
+def test_what_cannot_be_filtered_by_is_named(place, wrong, words):
+    with pytest.raises(QueryError, match=words.replace("[", r"\[")):
+        place[0].search(QUERY, **wrong)
+
+
+@pytest.fixture
+def memory(tmp_path):
+    with Memory.open(tmp_path, embedder=None) as opened:
+        yield opened
+
+
+def paths(memory, **wanted):
+    return sorted({one.path for one in memory.search(QUERY, min_score=0, **wanted)})
+
+
+def test_what_a_person_changes_passes_as_it_is_after_the_next_sync(memory):
+    root = memory.workspace.root
+    write(root, "memory/a.md", "---\ntags: [work]\n---\nThe spare key is here.\n")
+    write(root, "memory/b.md", "The spare key is there.\n")
+    memory.sync()
+    assert paths(memory, tags="work") == ["memory/a.md"]
+    write(root, "memory/b.md", "---\ntags: [work]\n---\nThe spare key is there.\n")
+    (root / "memory/b.md").rename(root / "memory/c.md")
+    (root / "memory/a.md").unlink()
+    memory.sync()
+    assert paths(memory, tags="work") == ["memory/c.md"]
+
+
+def test_an_edit_by_hand_makes_a_record_as_sure_as_it_says(memory):
+    record = memory.records.remember("preference", "key", "the spare key is red", confidence=0.8).record
+    file = memory.workspace.root / record.path
+    long_ago = "2026-01-01T00:00:00Z"
+    text = file.read_text()
+    for name in ("decayed_at", "last_confirmed_at", "created_at", "updated_at"):
+        was = next(line for line in text.splitlines() if line.startswith(f"{name}:"))
+        text = text.replace(was, f'{name}: "{long_ago}"')
+    file.write_text(text)
+    memory.sync()
+    now = datetime.fromtimestamp(file.stat().st_mtime, UTC)
+    assert paths(memory, min_confidence=0.7, now=now) == []
+    file.write_text(text.replace("key: the spare key is red\n", "key: the spare key is blue\n"))
+    memory.sync()
+    assert paths(memory, min_confidence=0.7, now=now) == [record.path]
+
+
+def test_a_touched_note_without_a_day_is_of_the_day_of_the_touch(memory):
+    root = memory.workspace.root
+    write(root, "memory/a.md", "The spare key is here.\n", date(2026, 1, 1))
+    memory.sync()
+    assert paths(memory, until="2026-01-01") == ["memory/a.md"]
+    write(root, "memory/a.md", "The spare key is here.\n", date(2026, 3, 1))
+    memory.sync()
+    assert paths(memory, until="2026-01-01") == []
+    assert paths(memory, since="2026-03-01") == ["memory/a.md"]
+
+
+def test_metadata_of_a_document_that_is_named_like_the_librarys_own_is_still_filtered_by(memory):
+    memory.documents.add([Document("a", "the spare key", {":day": "x"}), Document("b", "the spare key", {":day": "y"})])
+    for _ in range(2):
+        found = memory.documents.search(QUERY, 5, where=Documents.Filter({":day": "y"}))
+        assert [one.id for one, _ in found] == ["b"]
+
+
+def test_answers_from_memory_are_those_from_the_tables(place):
+    memory, _ = place
+    several = [{"tags": "work"}, {"since": "2026-02-01"}, {"path": "projects/"}]
+    with Memory.open(memory.workspace.root, embedder="hashing") as other:
+        first = [other.search(QUERY, **wanted).results for wanted in several]
+        assert [[other.search(QUERY, **wanted).results for wanted in several] for _ in range(3)] == [first] * 3
