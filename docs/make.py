@@ -29,6 +29,7 @@ WORDS = {
     "bool": "true or false",
     "str": "string",
     "tuple[str, ...]": "list of strings",
+    "tuple[PolicyRule, ...]": "list of tables: [Policies](../how-to/policies.md)",
     "Mapping[str, Mapping[str, Any]]": "table for each provider",
 }
 

@@ -188,7 +188,7 @@ class BuiltinBackend:
         store = self.service.store()
         try:
             embedder = self._embedders.for_search(store.meta())
-            wanted = describe(embedder, self._config.chunking)
+            wanted = describe(embedder, self._config.chunking, policies=self._workspace.policies)
         except EmbedderError as error:
             notices.append(f"no embedder, search is by keywords: {error}")
         if embedder is not None and (receiver := sent_to(embedder)) is not None:

@@ -20,7 +20,8 @@ The tree::
     │   └── IndexLockedError    another process held the index longer than the busy timeout
     │       └── SyncBusyError   another sync of this index is running, and the wait for it is over
     └── WriteError              a memory file could not be written; nothing was changed
-        └── ConflictError       the lines to change are not what the caller saw; the error has both versions
+        ├── ConflictError       the lines to change are not what the caller saw; the error has both versions
+        └── PolicyError         a rule of the user's says never to store this; the error names the rule
 
 Each message names the value that was wrong and what to do next; `nearest` and `remedy` return words for the latter.
 """
@@ -45,6 +46,7 @@ __all__ = [
     "NotFoundError",
     "OpenClawMemoryError",
     "PathNotAllowedError",
+    "PolicyError",
     "QueryError",
     "RecordError",
     "StoreError",
@@ -167,6 +169,18 @@ class WriteError(OpenClawMemoryError, OSError):
 
 class SyncBusyError(IndexLockedError):
     """Another sync of this index is running, and the wait for it is over."""
+
+
+class PolicyError(WriteError):
+    """A rule of the user's says never to store what was to be written; nothing was.
+
+    Attributes:
+        rule: The name of the rule.
+    """
+
+    def __init__(self, message: str, *, rule: str) -> None:
+        super().__init__(message)
+        self.rule = rule
 
 
 class ConflictError(WriteError):

@@ -68,8 +68,14 @@ class Memory:
         from openclaw_memory.config.config import settings_of
         from openclaw_memory.flush.state import FlushRegistry
 
-        self.workspace = workspace
         self.config = settings_of(config)
+        if self.config.policies.rules:
+            from dataclasses import replace
+
+            from openclaw_memory.text.policies import Policies, guarded
+
+            workspace = replace(workspace, rules=guarded(workspace.rules, Policies(self.config.policies.rules)))
+        self.workspace = workspace
         self._flushes = FlushRegistry()
         self._builtin: BuiltinBackend | None = None
         if backend is None:

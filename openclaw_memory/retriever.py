@@ -150,7 +150,8 @@ class Retriever:
             stale = self._service.is_behind() or unfinished
             other = stored.provider != self._embedders.requested
             return None, f"keywords alone were searched: {error}", stale or other
-        difference = outdated(stored, describe(embedder, self._config.chunking))
+        wanted = describe(embedder, self._config.chunking, policies=self._workspace.policies)
+        difference = outdated(stored, wanted)
         # Building the whole index again is begun by a call of `sync` alone: it may cost time, or money.
         stale = self._service.is_behind(may_sync=difference is None) or unfinished
         if embedder is None or stored.identity == embedder.identity:

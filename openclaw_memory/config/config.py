@@ -21,6 +21,7 @@ from openclaw_memory.config.sections import (
     EmbeddingConfig,
     FilesConfig,
     JournalConfig,
+    PoliciesConfig,
     PruningConfig,
     RecallConfig,
     RecordsConfig,
@@ -51,6 +52,7 @@ class MemoryConfig:
     compaction: CompactionConfig = field(default_factory=CompactionConfig)
     pruning: PruningConfig = field(default_factory=PruningConfig)
     records: RecordsConfig = field(default_factory=RecordsConfig)
+    policies: PoliciesConfig = field(default_factory=PoliciesConfig)
     notices: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -133,8 +135,9 @@ class MemoryConfig:
                     f"known are {', '.join(sorted(known))}"
                 )
             values = {key: tuple(value) if isinstance(value, list) else value for key, value in table.items()}
-            parts[name] = replace(getattr(self, name), **values)
+            parts[name] = values
         try:
+            parts = {name: replace(getattr(self, name), **values) for name, values in parts.items()}
             return replace(self, **parts)
         except ConfigError as error:
             if origin == _GIVEN:

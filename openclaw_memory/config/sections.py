@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, TypeAlias, get_args
 
 from openclaw_memory.config.globs import read_globs
 from openclaw_memory.errors import ConfigError
+from openclaw_memory.types.records import RecordType, Sensitivity
 
 # The one place that names the choices; each is the key of a function in the table behind the arrow.
 Style: TypeAlias = Literal["headings", "tokens"]  # -> chunking.chunking.STYLES
@@ -16,6 +18,7 @@ Answer: TypeAlias = Literal["lines", "chunks"]  # -> search.passages.ANSWERS
 Match: TypeAlias = Literal["any", "all"]
 BatchUse: TypeAlias = Literal["off", "wait", "later"]
 Citations: TypeAlias = Literal["on", "off", "auto"]
+PolicyAction: TypeAlias = Literal["never-store", "masked", "allowed"]  # -> text.policies.ACTIONS
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,6 +235,85 @@ class RecordsConfig:
     most: int = 10_000
 
 
+@dataclass(frozen=True, slots=True)
+class PolicyRule:
+    """One rule: what it is called, what becomes of a text that it matches, and which it matches.
+
+    `pattern` is a regular expression, searched in the whole text; `type`, `key` (a glob) and `sensitivity` are those of
+    a record. A rule matches where all that it names do; it names one of the four at least.
+    """
+
+    name: str
+    action: PolicyAction
+    pattern: str | None = field(default=None, repr=False)  # it may hold what is never to be stored
+    type: str | None = None
+    key: str | None = None
+    sensitivity: str | None = None
+
+    def __post_init__(self) -> None:
+        """Check the rule.
+
+        Raises:
+            ConfigError: A value is wrong; the message names the rule, and never its pattern.
+        """
+        if not isinstance(self.name, str) or not self.name.strip():
+            raise ConfigError("a rule of policies.rules has no name: give each one, by which a refusal names it")
+        rule = f"the rule {self.name!r} of policies.rules"
+        if self.action not in get_args(PolicyAction):
+            raise ConfigError(f"{rule} has no action of {', '.join(get_args(PolicyAction))}")
+        named = [name for name in ("pattern", "type", "key", "sensitivity") if getattr(self, name) is not None]
+        if wrong := [name for name in named if not isinstance(getattr(self, name), str) or not getattr(self, name)]:
+            raise ConfigError(f"{wrong[0]} of {rule} must be a string that is not empty")
+        if not named:
+            raise ConfigError(f"{rule} matches everything: name a pattern, type, key or sensitivity")
+        for name, known in (("type", get_args(RecordType)), ("sensitivity", get_args(Sensitivity))):
+            if getattr(self, name) is not None and getattr(self, name) not in known:
+                raise ConfigError(f"{name} of {rule} is not one of {', '.join(known)}")
+        if self.pattern is not None:
+            try:
+                pattern = re.compile(self.pattern, re.MULTILINE)
+            except (re.error, OverflowError, RecursionError) as error:
+                words = error.msg if isinstance(error, re.error) else type(error).__name__
+                raise ConfigError(f"the pattern of {rule} is no regular expression: {words}") from None
+            if pattern.search(""):
+                raise ConfigError(f"the pattern of {rule} matches an empty text: have it match a character")
+
+
+@dataclass(frozen=True, slots=True)
+class PoliciesConfig:
+    """What may be stored and shown, by rules of the user's: `never-store`, `masked` or `allowed`.
+
+    Of the rules that match, the strictest counts, and of equally strict ones the first. Without rules all is allowed.
+    """
+
+    rules: tuple[PolicyRule, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Take rules as tables too, as TOML has them.
+
+        Raises:
+            ConfigError: A rule is wrong, or two have one name.
+        """
+        if not isinstance(self.rules, list | tuple):
+            raise ConfigError("policies.rules must be a list of rules, each a table with a name and an action")
+        rules = tuple(one if isinstance(one, PolicyRule) else _rule_of(one) for one in self.rules)
+        names = [rule.name for rule in rules]
+        if twice := [name for name in names if names.count(name) > 1]:
+            raise ConfigError(f"policies.rules has two rules {twice[0]!r}: give each a name of its own")
+        object.__setattr__(self, "rules", rules)
+
+
+def _rule_of(table: Any) -> PolicyRule:
+    if not isinstance(table, Mapping):
+        raise ConfigError("a rule of policies.rules must be a table with a name and an action")
+    known = {spec.name for spec in fields(PolicyRule)}
+    if unknown := sorted(str(key) for key in table.keys() - known):
+        raise ConfigError(
+            f"a rule of policies.rules has the unknown key {unknown[0]!r}: use {', '.join(sorted(known))}"
+        )
+    return PolicyRule(**{"name": "", "action": "", **table})
+
+
 PARTS: Mapping[str, type[Any]] = {
     "chunking": ChunkingConfig,
     "files": FilesConfig,
@@ -244,6 +326,7 @@ PARTS: Mapping[str, type[Any]] = {
     "compaction": CompactionConfig,
     "pruning": PruningConfig,
     "records": RecordsConfig,
+    "policies": PoliciesConfig,
 }
 
 RANGES: Mapping[str, tuple[float, float]] = {
@@ -367,6 +450,7 @@ def _check_type(name: str, value: Any, annotation: str) -> None:
             isinstance(value, tuple) and all(isinstance(item, str) for item in value),
             "a list of strings",
         ),
+        "tuple[PolicyRule, ...]": (isinstance(value, tuple), "a list of rules"),
         "Mapping[str, Mapping[str, Any]]": (
             isinstance(value, Mapping) and all(isinstance(table, Mapping) for table in value.values()),
             "a table of tables, such as {'openai': {'model': '...'}}",

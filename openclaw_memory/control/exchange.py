@@ -14,12 +14,14 @@ from typing import NamedTuple
 from openclaw_memory.control.contents import contents, with_transcripts
 from openclaw_memory.control.inspection import zone_of
 from openclaw_memory.errors import InvalidInputError, NotFoundError, OpenClawMemoryError, WriteError, remedy
+from openclaw_memory.text.policies import about_in
 from openclaw_memory.types import Skipped
 from openclaw_memory.types.control import ExportReport, ImportReport
 from openclaw_memory.workspace import Workspace
 from openclaw_memory.workspace.atomic import locked, make_folders, replace_file, writing
 from openclaw_memory.workspace.paths import Place, is_of_the_agent, is_transcript, locate
-from openclaw_memory.workspace.safe_read import opened
+from openclaw_memory.workspace.safe_read import is_utf16, opened
+from openclaw_memory.workspace.transcript_records import parse
 
 FORMAT = "openclaw-memory-export"
 VERSION = 1
@@ -80,12 +82,14 @@ def _added(workspace: Workspace, place: Place, data: bytes) -> bool:
 
     Raises:
         WriteError: Another file is there, or it must not be written.
+        PolicyError: A rule says never to store it.
     """
     is_talk = is_transcript(place.path)
     if not is_talk and (place.base != str(workspace.root) or is_of_the_agent(workspace.root, place.path)):
         raise WriteError(f"{place.path} is only read, and was not written: copy it by hand")
     if not is_talk and len(data) > workspace.rules.max_bytes:
         raise WriteError(f"{place.path} has more than files.max_bytes ({workspace.rules.max_bytes:,}): raise it")
+    _check_policies(workspace, data, is_talk=is_talk)
     make_folders(Path(place.base), place.parts[:-1], place.path)
     folder = Path(place.base, *place.parts[:-1])
     with locked(folder / ".lock", place.path) if is_talk else writing(workspace.root, place.path):
@@ -97,6 +101,20 @@ def _added(workspace: Workspace, place: Place, data: bytes) -> bool:
         except NotFoundError:
             replace_file(place.base, place.parts, data, None)
     return True
+
+
+def _check_policies(workspace: Workspace, data: bytes, *, is_talk: bool) -> None:
+    """Check that policies let a file be stored.
+
+    Raises:
+        PolicyError: A rule says never to.
+    """
+    if not (policies := workspace.policies):
+        return
+    text = data.decode("utf-16" if is_utf16(data) else "utf-8", "replace")
+    policies.check(about_in(text), text)
+    for line in data.split(b"\n") if is_talk else ():  # what JSON spells with escapes
+        policies.check_value(parse(line))
 
 
 def _files(file: str | os.PathLike[str]) -> Iterator[_File]:

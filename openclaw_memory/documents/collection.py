@@ -775,7 +775,7 @@ class Documents:
                 return None
             if (document := document_in(path, seen)) is not None:
                 return document
-        return document_of(path, spans, text, source)
+        return document_of(path, spans, self._workspace.policies.shown(text), source)
 
 
 def _is_of(store: Store, identity: str) -> bool:

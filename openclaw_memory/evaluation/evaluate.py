@@ -99,7 +99,7 @@ def compare(
             config = settings_of(given)
             if progress is not None:
                 progress(Progress(number, len(settings), f"trying {name}"))
-            content = (config.chunking, config.embedding, config.files, config.sessions)
+            content = (config.chunking, config.embedding, config.files, config.sessions, config.policies)
             if content not in built:
                 built.append(content)
             index = Path(folder) / str(built.index(content)) / "index.sqlite"

@@ -15,6 +15,7 @@ from openclaw_memory.errors import (
     NotFoundError,
     OpenClawMemoryError,
     PathNotAllowedError,
+    PolicyError,
     UndecodableError,
 )
 from openclaw_memory.text.fence import without_recalled
@@ -62,7 +63,7 @@ def append_new(
                 return ToolAnswer({"status": "ok", "path": path, "existed": True})
             written = workspace.append(new, date=day)
     except (OpenClawMemoryError, OSError) as error:
-        is_query, is_path = isinstance(error, InvalidInputError), isinstance(error, PathNotAllowedError)
+        is_query, is_path = isinstance(error, InvalidInputError), isinstance(error, PathNotAllowedError | PolicyError)
         return _refused("invalid" if is_query else "not_allowed" if is_path else "failed", str(error))
     lines = f"{written.start_line}-{written.end_line}"
     return ToolAnswer({"status": "ok", "path": path, "lines": lines, "existed": False}, written)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from openclaw_memory.conversation.messages import Message, in_short, text_of
-from openclaw_memory.errors import InvalidInputError
+from openclaw_memory.errors import InvalidInputError, PolicyError
 from openclaw_memory.text.redaction import redact_talk
 from openclaw_memory.workspace.session_log import SessionLog
 from openclaw_memory.workspace.transcript_records import message_of
@@ -63,7 +63,7 @@ def keep(messages: Iterable[Message], log: SessionLog) -> tuple[int, list[str]]:
                 there[_whole(entry["message"])] -= 1
                 continue
             ids.update(log.append_entries([entry]))
-        except (InvalidInputError, TypeError, ValueError, RecursionError) as error:
+        except (InvalidInputError, PolicyError, TypeError, ValueError, RecursionError) as error:
             refusals.append(error)
         else:
             added += 1

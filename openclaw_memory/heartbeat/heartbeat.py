@@ -253,7 +253,7 @@ class Heartbeat:
                 yield file.path, None
                 return
             with suppress(OpenClawMemoryError, OSError):  # gone meanwhile; a sync reports what cannot be read
-                yield file.path, self._workspace.read(file.path)
+                yield file.path, self._workspace.policies.shown(self._workspace.read(file.path))
 
     def _advice(self, beat: _Beat, record: Record, what: str) -> str | None:
         """Ask the model about one record; None where there is none, or no time."""

@@ -118,6 +118,7 @@ def _prepared(parts: SyncParts, file: MemoryFile, known: FileRecord | None) -> I
                 yield transcript_rows(part, file.path, chunking, vectors=True)
         else:
             text = read(workspace, file)[1]
-            yield rows(text, file.path, chunking, document_in(file.path, text), vectors=True)
+            matter = document_in(file.path, text)
+            yield rows(text, file.path, chunking, matter, vectors=True, policies=workspace.policies)
     except (OpenClawMemoryError, OSError):  # the run that follows reports it
         return

@@ -19,16 +19,14 @@ from openclaw_memory.errors import EmbedderError, NotFoundError, OpenClawMemoryE
 from openclaw_memory.indexing.background import SearchPriority
 from openclaw_memory.indexing.changes import IN_PART, UNREAD_SIZE
 from openclaw_memory.indexing.metadata import day_of_change, metadata_of
-from openclaw_memory.text.fence import without_fenced
 from openclaw_memory.text.front_matter import (
     PART_OF,
     Embedding,
     FrontMatter,
     embedding_of,
-    front_matter_end,
     parse,
 )
-from openclaw_memory.text.redaction import redact
+from openclaw_memory.text.policies import NONE, Policies, indexed_text
 from openclaw_memory.text.terms import segment
 from openclaw_memory.types import (
     Chunk,
@@ -182,12 +180,17 @@ class Run:
             yield record
         else:
             matter = document_in(file.path, text)
-            found = rows(text, file.path, self.chunking, matter, record.mtime_ns, vectors=self.embedder is not None)
+            policies, vectors = self.workspace.policies, self.embedder is not None
+            mtime_ns = record.mtime_ns
+            found = rows(text, file.path, self.chunking, matter, mtime_ns, vectors=vectors, policies=policies)
             embedding = None if matter is None else embedding_of(text, matter.fields)
             if matter is not None:
                 whole = matter.fields.get(PART_OF)
                 doc_id = id_of(matter) or name_of(file.path)
-                record = replace(record, doc_id=doc_id, part_of=whole if isinstance(whole, str) else None)
+                if policies.shown(doc_id) != doc_id:
+                    doc_id = name_of(file.path)
+                is_kept = isinstance(whole, str) and policies.shown(whole) == whole
+                record = replace(record, doc_id=doc_id, part_of=whole if is_kept else None)
             if cut := cut_in_words(found, text):
                 self.skipped.append(Skipped(file.path, cut))
             if embedding is not None:
@@ -356,18 +359,21 @@ def rows(
     mtime_ns: int | None = None,
     *,
     vectors: bool,
+    policies: Policies = NONE,
 ) -> list[ChunkRow]:
     """Return the chunks of a note, each with its terms and, where `vectors` are wanted, the key of its vector.
 
     With `mtime_ns`, when the file was last changed, they have what searches can filter by.
 
     The words of the path count as context for the keyword index, so that a file is found by its name. They are not
-    embedded: every rename would embed the file again. Text recalled from the memory is left out, and secrets are
-    masked; lines keep their numbers, and offsets are those of the remaining text.
+    embedded: every rename would embed the file again. Text recalled from the memory, and lines that policies leave out,
+    are left out, and secrets are masked; lines keep their numbers, and offsets are those of the remaining text.
     """
     day = note_date(path)
-    above = front_matter_end(text)  # nothing in a document's fields may reach into its text
-    pieces = chunk(text[:above] + redact(without_fenced(text[above:])), path, rules, note_date=day)
+    pieces = chunk(indexed_text(text, policies), path, rules, note_date=day)
+    if policies:
+        text = policies.shown(text)
+        document = document and document._replace(fields=policies.shown_value(document.fields))
     if metadata := {} if mtime_ns is None else metadata_of(path, text, document, mtime_ns):
         pieces = [replace(piece, metadata=metadata) for piece in pieces]
     return _rows(pieces, path, day, vectors=vectors)

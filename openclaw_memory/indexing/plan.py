@@ -126,7 +126,7 @@ def at_paths(parts: SyncParts, paths: Iterable[str]) -> SyncReport | None:
     is_ready = parts.trouble is None and not _is_unheard(embedder) and parts.config.embedding.batch == "off"
     if stored is None or not stored.complete or not is_ready:
         return None
-    plan = Plan(describe(embedder, parts.config.chunking))
+    plan = Plan(describe(embedder, parts.config.chunking, policies=parts.workspace.policies))
     files = parts.workspace.notes_at(wanted)
     if files is None or outdated(stored, plan.wanted):
         return None
@@ -201,7 +201,7 @@ def _planned(parts: SyncParts, found: Found, *, force: bool) -> Plan:
     """Decide; a working index is only given up when all the vectors of the next one exist."""
     embedder, stored = parts.embedder, found.stored
     error = None if parts.trouble is None else EmbedderError(parts.trouble)
-    plan = Plan(describe(embedder, parts.config.chunking), error=error)
+    plan = Plan(describe(embedder, parts.config.chunking, policies=parts.workspace.policies), error=error)
     idle = stored is not None and not (found.difference.to_read or force or outdated(stored, plan.wanted))
     if embedder is not None and not idle and (missing_vectors(found.before) or _is_unheard(embedder)):
         plan.error = error = _silent(embedder)
@@ -233,7 +233,7 @@ def _planned(parts: SyncParts, found: Found, *, force: bool) -> Plan:
 def _kept(parts: SyncParts, plan: Plan, stored: IndexMeta, error: EmbedderError) -> Plan:
     """Return the plan for unavailable vectors: the index keeps those that it has."""
     plan.error = error
-    wanted = describe(None, parts.config.chunking)
+    wanted = describe(None, parts.config.chunking, policies=parts.workspace.policies)
     plan.wanted = replace(
         wanted, provider=stored.provider, model=stored.model, identity=stored.identity, dims=stored.dims
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -114,6 +115,7 @@ def status(
                 for path, why in skipped.items()
                 if (path in dirty or why.startswith(IN_PART)) and path not in seen
             ),
+            *_left_out_of(workspace, scan.files),
         ),
         vector=vector,
         fts=_fts(store if stats.exists else None, try_it=deep),
@@ -133,6 +135,17 @@ def status(
         flush=dict(flush or {}),
         heartbeat=heartbeat,
     )
+
+
+def _left_out_of(workspace: Workspace, files: Sequence[MemoryFile]) -> Iterator[Skipped]:
+    """Yield the notes of which policies leave lines out, read for it: no lines of them are kept anywhere else."""
+    for file in files if workspace.policies else ():
+        if file.source != "memory":
+            continue
+        with suppress(OpenClawMemoryError, OSError):  # what cannot be read is named elsewhere
+            if rules := workspace.policies.left_out(workspace.read(file.path)):
+                names = ", ".join(map(repr, rules))
+                yield Skipped(file.path, f"is shown and indexed without what policies say never to store: {names}")
 
 
 def _too_large(stats: StoreInfo, memory_mb: int) -> str | None:

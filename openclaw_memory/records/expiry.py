@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from openclaw_memory import _forks
 from openclaw_memory.config import RecordsConfig
 from openclaw_memory.errors import NotFoundError, PathNotAllowedError, WorkspaceError
+from openclaw_memory.text.policies import unguarded
 from openclaw_memory.workspace import Workspace
 from openclaw_memory.workspace.paths import RECORDS_FOLDER
 
@@ -30,7 +31,7 @@ class Expiry:
     def _cache(self) -> DocumentCache:
         from openclaw_memory.workspace.document_cache import DocumentCache  # most searches find no record
 
-        return DocumentCache(self._workspace.root, self._workspace.rules)
+        return DocumentCache(self._workspace.root, unguarded(self._workspace.rules))
 
     def among(self, paths: Iterable[str], now: datetime | None = None) -> frozenset[str]:
         """Return those of the paths whose records have expired.

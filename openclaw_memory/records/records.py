@@ -14,7 +14,14 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from openclaw_memory.config import RecordsConfig
-from openclaw_memory.errors import ConfigError, ConflictError, InvalidInputError, NotFoundError, RecordError
+from openclaw_memory.errors import (
+    ConfigError,
+    ConflictError,
+    InvalidInputError,
+    NotFoundError,
+    PolicyError,
+    RecordError,
+)
 from openclaw_memory.records.expiry import is_expired
 from openclaw_memory.records.file_format import (
     MOST_TOKENS,
@@ -28,6 +35,7 @@ from openclaw_memory.records.file_format import (
     tokens_in,
 )
 from openclaw_memory.records.settling import Settled, same_value, settle
+from openclaw_memory.text.policies import About, unguarded
 from openclaw_memory.types.records import (
     Observation,
     Record,
@@ -92,7 +100,8 @@ class Records:
         """
         self._workspace, self._rules, self._search, self._wrote, self._clock = workspace, rules, search, wrote, clock
         self._ttl = _seconds_by_type(rules)
-        self._cache = DocumentCache(workspace.root, workspace.rules)
+        self._policies = workspace.policies
+        self._cache = DocumentCache(workspace.root, unguarded(workspace.rules))
         self._unread: dict[str, str] = {}
 
     def remember(
@@ -128,6 +137,7 @@ class Records:
 
         Raises:
             InvalidInputError: An argument has a wrong type or value, or holds a secret. Nothing was written.
+            PolicyError: A rule says never to store it. Nothing was written.
             ConflictError: The record is not what `expected_version` says; the error has both sides.
             RecordError: The file is damaged, and is as it was.
             WriteError: It could not be written.
@@ -149,6 +159,7 @@ class Records:
         def apply(stored: Record | None) -> tuple[Record, Settled]:
             wanted = sensitivity or (stored.sensitivity if stored else "low")
             rated = stored and replace(stored, sensitivity=wanted)
+            self._check_policies(call, value, wanted, source)
             settled = settle(rated, seen, self._rules, now)
             if stored is None or rated is None:
                 return self._new(call, seen, wanted, seconds, now), settled
@@ -159,7 +170,7 @@ class Records:
         record, settled = self._change(call, json.dumps(value, ensure_ascii=False), apply)
         if settled.outcome == "new":
             self._keep_within_limit(type, user_id, record)
-        return Remembered(record, settled.outcome, settled.reason)
+        return Remembered(self._shown(record) or record, settled.outcome, settled.reason)
 
     def get(self, type: RecordType, key: str, *, user_id: str | None = None) -> Record | None:  # noqa: A002
         """Return a record; None if there is none, or it has expired.
@@ -187,7 +198,7 @@ class Records:
             RecordError: The file is damaged, or is a person's own note.
         """
         record = self._at(path, self._now())
-        return None if record is None or is_expired(record, self._now()) else record
+        return None if record is None or is_expired(record, self._now()) else self._shown(record)
 
     def find(
         self,
@@ -269,11 +280,13 @@ class Records:
                 raise NotFoundError(f"there is no record of type {type} with the key {key!r}: remember it first")
             wanted = stored.value if value is ... else value
             seen = _checked_observation(wanted, 1.0, source, now)
+            self._check_policies(call, wanted, stored.sensitivity, source)
             return replace(
                 self._settled(stored, seen, Settled("replaced", 1.0), stored.ttl, now), is_confirmed=True
             ), Settled("confirmed", 1.0)
 
-        return self._change(call, "" if value is ... else json.dumps(value, ensure_ascii=False), apply)[0]
+        record = self._change(call, "" if value is ... else json.dumps(value, ensure_ascii=False), apply)[0]
+        return self._shown(record) or record
 
     def forget(
         self,
@@ -299,7 +312,8 @@ class Records:
 
         def as_seen(_: str, there: FrontMatter, info: os.stat_result) -> bool:
             if expected_version is not None:
-                _check_expected(path, _record_of(path, there, info.st_mtime_ns, now, self._rules), expected_version, "")
+                stored = _record_of(path, there, info.st_mtime_ns, now, self._rules)
+                _check_expected(path, stored, expected_version, "", self._shown(stored))
             return True
 
         return bool(self._remove([path], as_seen))
@@ -334,6 +348,40 @@ class Records:
                         f"{path} holds the same record as {other}, {read.type} {read.key!r}: delete one"
                     )
         return [self._unread[path] for path in sorted(self._unread)]
+
+    # --- policies ---------------------------------------------------------------------------------------------
+
+    def _check_policies(self, call: _Call, value: Any, sensitivity: Sensitivity, source: RecordSource | None) -> None:
+        """Check that policies let a value be stored.
+
+        Raises:
+            PolicyError: A rule says never to. Nothing was written.
+        """
+        if self._policies:
+            said = [call.key, call.user_id, value, sentence(call.key, value), source and source.ref]
+            self._policies.check_value(said, About(call.type, call.key, sensitivity))
+
+    def _shown(self, record: Record) -> Record | None:
+        """Return a record as policies let it be shown; None for one that is never to be stored."""
+        if not self._policies:
+            return record
+        about = About(record.type, record.key, record.sensitivity)
+        try:
+            self._policies.check_value([record.key, record.value, sentence(record.key, record.value)], about)
+        except PolicyError:
+            return None
+
+        def seen(one: Observation) -> Observation:
+            source = replace(one.source, ref=self._policies.shown(one.source.ref, about))
+            return replace(one, value=self._policies.shown_value(one.value, about), source=source)
+
+        return replace(
+            record,
+            value=self._policies.shown_value(record.value, about),
+            source=replace(record.source, ref=self._policies.shown(record.source.ref, about)),
+            waiting=tuple(map(seen, record.waiting)),
+            history=tuple(replace(one, seen=seen(one.seen)) for one in record.history),
+        )
 
     # --- upkeep --------------------------------------------------------------------------------------------------
 
@@ -389,8 +437,10 @@ class Records:
         """Yield every record that holds now, by path; damaged files are left out."""
         now = self._now()
         for _, read in self._all():
-            if not isinstance(read, RecordError) and not is_expired(read, now):
-                yield read
+            if isinstance(read, RecordError) or is_expired(read, now):
+                continue
+            if (record := self._shown(read)) is not None:
+                yield record
 
     # --- files ---------------------------------------------------------------------------------------------------
 
@@ -432,7 +482,7 @@ class Records:
                 return None
             held = None if stored is None or is_expired(stored, now) else stored
             if call.expected is not None:
-                _check_expected(path, held, call.expected, proposed)
+                _check_expected(path, held, call.expected, proposed, held and self._shown(held))
             new, settled = apply(held)
             if new is held and token is None:
                 outcome.append((new, settled))
@@ -567,13 +617,13 @@ def _checked_observation(value: Any, confidence: float, source: RecordSource | N
     return Observation(value, float(confidence), replace(source, observed_at=moment))
 
 
-def _check_expected(path: str, stored: Record | None, expected: Seen, proposed: str) -> None:
+def _check_expected(path: str, stored: Record | None, expected: Seen, proposed: str, shown: Record | None) -> None:
     seen = expected.version if isinstance(expected, Record) else expected
     version = 0 if stored is None else stored.version
     same = version == seen and (not isinstance(expected, Record) or stored is None or stored.digest == expected.digest)
     if not same:
         there = "missing" if stored is None else f"version {version}"
-        current = "" if stored is None else json.dumps(stored.to_dict(), ensure_ascii=False)
+        current = "" if shown is None else json.dumps(shown.to_dict(), ensure_ascii=False)
         raise ConflictError(
             f"{path} is {there}, not version {seen} as it was seen, and was not changed: look at it as it is now",
             path=path,

@@ -11,9 +11,7 @@ from typing import TYPE_CHECKING
 
 from openclaw_memory import _forks
 from openclaw_memory.errors import OpenClawMemoryError
-from openclaw_memory.text.fence import without_fenced
-from openclaw_memory.text.front_matter import front_matter_end
-from openclaw_memory.text.redaction import redact
+from openclaw_memory.text.policies import Policies, indexed_text
 from openclaw_memory.types import FileRecord, SearchResult
 from openclaw_memory.types.files import LEFT_OUT, Span
 
@@ -37,7 +35,7 @@ def checked(
     """
     # A large note, and a long line, bring several results.
     records = cache(known)
-    notes = cache(lambda path: _Note(workspace.read(path)))
+    notes = cache(lambda path: _Note(workspace.read(path), workspace.policies))
     talk = cache(lambda *place: _in_one_line(workspace.said(*place)))
 
     kept: list[SearchResult] = []
@@ -61,8 +59,9 @@ def checked(
 class _Note:
     """What a note says, read once for all results from it."""
 
-    def __init__(self, text: str) -> None:
-        self.text = text
+    def __init__(self, text: str, policies: Policies) -> None:
+        self._file, self._policies = text, policies
+        self.text = policies.shown(text)  # an index of other rules may say more
         self._said: dict[tuple[int, int, bool], str] = {}
 
     @_forks.cached_property
@@ -72,13 +71,12 @@ class _Note:
 
     @_forks.cached_property
     def hash(self) -> str:
-        return sha256(self.text.encode("utf-8", "surrogatepass")).hexdigest()
+        return sha256(self._file.encode("utf-8", "surrogatepass")).hexdigest()
 
     @_forks.cached_property
     def indexed(self) -> str:
         """The text without what the index leaves out: secrets, recalled text, comments."""
-        above = front_matter_end(self.text)
-        return self.text[:above] + redact(without_fenced(self.text[above:]))
+        return indexed_text(self._file, self._policies)
 
     def said(self, first: int, last: int, *, as_indexed: bool) -> str:
         """Return the lines from `first` to `last`, 1-based, as one."""

@@ -17,6 +17,7 @@ from openclaw_memory.errors import (
     NotFoundError,
     OpenClawMemoryError,
     PathNotAllowedError,
+    PolicyError,
     WriteError,
 )
 from openclaw_memory.text.fence import fenced, without_recalled
@@ -95,6 +96,7 @@ TOOL_DESCRIPTIONS: Mapping[str, str] = {
 # The first that fits names the status; the last one is the root of them all.
 STATUSES: tuple[tuple[type[OpenClawMemoryError], str], ...] = (
     (ConflictError, "stale"),
+    (PolicyError, "not_allowed"),
     (PathNotAllowedError, "not_allowed"),
     (NotFoundError, "not_found"),
     (InvalidInputError, "invalid"),

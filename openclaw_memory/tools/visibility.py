@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from openclaw_memory.conversation.messages import Message
     from openclaw_memory.memory import Memory
     from openclaw_memory.search import SearchResults
+    from openclaw_memory.text.policies import Policies
     from openclaw_memory.workspace import Workspace
 
 _PRIVATE_NAMES = frozenset(name.casefold() for name in (*ROOT_NOTES, LOWER_CASE_NOTE))
@@ -212,7 +213,8 @@ def found(
     from openclaw_memory.search.budget import within
     from openclaw_memory.search.query import validate_request
 
-    in_words = cache(lambda: _as_transcript(in_view))
+    policies = memory.workspace.policies
+    in_words = cache(lambda: _as_transcript(in_view, policies))
 
     def may_be_shown(hit: SearchResult) -> bool:
         if not audience.private and is_private(hit.path):
@@ -231,7 +233,7 @@ def found(
             min_score=min_score,
             source=source,
         )
-        visible = [replace(hit, snippet=redact(hit.snippet)) for hit in results if may_be_shown(hit)]
+        visible = [replace(hit, snippet=redact(policies.shown(hit.snippet))) for hit in results if may_be_shown(hit)]
         if len(visible) == len(results):
             break
     # Counts of a search would tell of what is private too.
@@ -242,9 +244,9 @@ def found(
     return replace(results, results=shown, filtered=filtered, omitted=omitted)
 
 
-def _as_transcript(messages: Iterable[Message]) -> str:
+def _as_transcript(messages: Iterable[Message], policies: Policies) -> str:
     """Return the messages as transcripts are searched and shown, each line between two newlines."""
-    lines = (said({"type": "message", "message": message}, muted=False)[0] for message in messages)
+    lines = (said({"type": "message", "message": message}, muted=False, policies=policies)[0] for message in messages)
     return "\n".join(("", *lines, ""))
 
 

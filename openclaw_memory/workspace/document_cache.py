@@ -28,6 +28,7 @@ from openclaw_memory.text.front_matter import (
     front_matter_end,
     parse,
 )
+from openclaw_memory.text.policies import about_fields, policies_of
 from openclaw_memory.text.redaction import redact
 from openclaw_memory.types import Document, Source
 from openclaw_memory.types.files import LEFT_OUT, Span, citation, cited
@@ -194,6 +195,9 @@ class DocumentCache:
                 damage.append("its `metadata` are no table")
             self._report(path, damage)
         own = matter._replace(fields=without_vector(matter.fields))
+        if policies := policies_of(self._rules):
+            about = about_fields(own.fields)
+            own = own._replace(fields=policies.shown_value(own.fields, about), text=policies.shown(own.text, about))
         content = own._replace(fields=masked(own.fields), text=redact(own.text))
         return CachedDocument(doc_id, content if masks else own, has_secrets=content != own)
 

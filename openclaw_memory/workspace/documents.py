@@ -22,6 +22,7 @@ from openclaw_memory.errors import (
     WriteError,
 )
 from openclaw_memory.text.front_matter import EMBEDDING, Embedding, FrontMatter, embedding_of, parse, render
+from openclaw_memory.text.policies import Policies, policies_of
 from openclaw_memory.text.redaction import masks_in, redact
 from openclaw_memory.workspace.atomic import (
     make_folders,
@@ -136,6 +137,7 @@ def write(root: Path, rules: FilesConfig, documents: Sequence[Fields]) -> list[s
             person's file: nothing was written.
         WriteError: A file would be too large (nothing was written), or could not be written (those before it are).
     """
+    _check_policies(rules, documents)
     with writing(root, documents[0].path if documents else NOTES_FOLDER):
         return _write(root, rules, documents)
 
@@ -178,6 +180,9 @@ def upsert(
         EmbedderError: Other documents came with vectors that cannot be compared with these. Nothing was written.
     """
     names = {key: path_of(key) for key in documents}
+    _check_policies(
+        rules, [Fields(names[key], {"id": parts_of(key), **one[0]}, one[1]) for key, one in documents.items()]
+    )
     with writing(root, DOCUMENTS_FOLDER):
         there = look(documents)
         if vectors:
@@ -298,7 +303,9 @@ def _write(
         fields, inner = document.fields, checked_text(document.text, f"the text of {place.path}")
         file = _file(place, rules)
         if file.content is not None:
-            fields, inner = _unmasked(fields, file.content.fields), _unmasked(inner, file.content.text)
+            policies = policies_of(rules)
+            fields = _unmasked(fields, file.content.fields, policies)
+            inner = _unmasked(inner, file.content.text, policies)
             fields = _with_embedding(fields, inner, file.content)
         text = render(fields, inner)
         if masks := [mask for mask in masks_in(text) if mask not in file.text and file.content is None]:
@@ -317,13 +324,25 @@ def _write(
         if file.text == text and file.info is not None:
             continue
         if file.info is not None:
-            _check_replaceable(file, text)
+            _check_replaceable(file, text, policies_of(rules))
         planned.setdefault(place.parts[:-1], []).append((place.parts[-1], data, file.info))
         written.append(place.path)
     for folder, files in planned.items():
         make_folders(root, folder, "/".join(folder))
         replace_files(base, folder, files)
     return written
+
+
+def _check_policies(rules: FilesConfig, documents: Iterable[Fields]) -> None:
+    """Check that policies let documents be stored. What a program wrote of a vector is not looked at: it is no text.
+
+    Raises:
+        PolicyError: A rule says never to store one. Nothing was written.
+    """
+    if policies := policies_of(rules):
+        for document in documents:
+            said = {name: value for name, value in document.fields.items() if name != EMBEDDING}
+            policies.check_value([said, document.text])
 
 
 def _with_embedding(fields: Mapping[str, Any], text: str, old: FrontMatter) -> Mapping[str, Any]:
@@ -351,30 +370,36 @@ def _check_comparable(vectors: Sequence[tuple[str, int]], there: AbstractSet[tup
     )
 
 
-def _check_replaceable(file: _File, text: str) -> None:
+def _check_replaceable(file: _File, text: str, policies: Policies) -> None:
     path, info = file.place.path, file.info
     if file.content is None or info is None:
         raise _not_ours(path, "overwritten")
     if info.st_nlink > 1:
         raise WriteError(f"{path} has {info.st_nlink} hard links, which a change would part: copy it first")
-    if masks := lost_secrets(file.text, text):
+    if policies:
+        pairs = zip(file.text.split("\n"), policies.shown(file.text).split("\n"), strict=True)
+        if any(line.strip() and not safe.strip() and line not in text for line, safe in pairs):
+            raise InvalidInputError(
+                f"{path} has lines that are not shown, which would be lost: change that file by hand"
+            )
+    if masks := lost_secrets(file.text, text, policies):
         raise InvalidInputError(f"{masks[0]!r} masks a secret in {path}, which would be lost: change that file by hand")
 
 
-def _unmasked(new: Any, old: Any) -> Any:
+def _unmasked(new: Any, old: Any, policies: Policies) -> Any:
     """Return a new value of JSON, in which each text that equals the old one masked is the old one again."""
     if isinstance(new, str) and isinstance(old, str):
-        return old if new == redact(old) else new
+        return old if new in {redact(old), shown := policies.shown(old), redact(shown)} else new
     if isinstance(new, Mapping) and isinstance(old, Mapping):
-        return {key: _unmasked(inner, old[key]) if key in old else inner for key, inner in new.items()}
+        return {key: _unmasked(inner, old[key], policies) if key in old else inner for key, inner in new.items()}
     if isinstance(new, list | tuple) and isinstance(old, list):
-        return [*map(_unmasked, new, old), *new[len(old) :]]
+        return [*(_unmasked(*pair, policies) for pair in zip(new, old, strict=False)), *new[len(old) :]]
     return new
 
 
-def lost_secrets(old: str, new: str) -> list[str]:
+def lost_secrets(old: str, new: str, policies: Policies) -> list[str]:
     """Return the masks in a new text that would replace secrets of the old text it was made from."""
-    shown = redact(old)
+    shown = redact(policies.shown(old))
     if shown == old:
         return []
     masks = [mask for mask in _MASK.findall(shown) if mask in new and mask not in old]

@@ -20,6 +20,7 @@ from openclaw_memory.errors import (
     WriteError,
 )
 from openclaw_memory.text.front_matter import front_matter_end, with_vector
+from openclaw_memory.text.policies import about_in, policies_of
 from openclaw_memory.types import Excerpt
 from openclaw_memory.workspace.atomic import replace_file, writing
 from openclaw_memory.workspace.journal import checked_text, find_block
@@ -82,6 +83,7 @@ def edit(root: Path, path: str, start: int, end: int, text: str, *, seen: str | 
 
     Raises:
         ConflictError: The lines have changed. Nothing was written.
+        PolicyError: A rule says never to store the text. Nothing was written.
         InvalidInputError: The range, the text or `seen` is invalid; or a secret, which is shown masked, would be lost
             or revealed.
         NotFoundError: There is no such file, or no such line.
@@ -123,6 +125,7 @@ def promote(
     Raises:
         InvalidInputError: The range, the section or `seen` is invalid, the lines hold a secret, which stays where it
             is, or they are front matter of a document.
+        PolicyError: A rule says never to store them. Nothing was written.
         ConflictError, NotFoundError, PathNotAllowedError, UndecodableError, WriteError: As `edit`.
     """
     source, target = locate(root, rules, path), locate(root, rules, long_term_path(root))
@@ -131,18 +134,22 @@ def promote(
     title = None if section is None else checked_text(" ".join(section.split()).lstrip("# "), "the section")
     if title == "":
         raise InvalidInputError("the section is empty: name a heading, or none")
+    policies = policies_of(rules)
     with writing(root, target.path):
-        kept = _lines_to_keep(_read(source, rules), start, end, seen)
+        kept = _lines_to_keep(_read(source, rules), start, end, seen, rules)
+        policies.check(None, "\n".join([*([title] if title else []), *kept]))
         try:
             note = _read(target, rules)
         except NotFoundError:
             note = _Note(target)
         if (first := find_block(note.lines, kept)) is not None:
-            return excerpt_of_lines(target.path, note.lines, first, len(kept), existed=True)
+            return excerpt_of_lines(
+                target.path, note.lines, first, len(kept), existed=True, policies=policies_of(rules)
+            )
         lines, first = _with_kept(note, kept, title)
         text = note.text(lines)
         _write(note, text, rules)
-    return excerpt_of_lines(target.path, split_lines(text), first, len(kept))
+    return excerpt_of_lines(target.path, split_lines(text), first, len(kept), policies=policies)
 
 
 def _changed(
@@ -151,13 +158,15 @@ def _changed(
     place = _writable(root, path, rules)
     with writing(root, place.path):
         note = _read(place, rules)
-        _check_seen(note, start, end, seen, text)
+        _check_seen(note, start, end, seen, text, rules)
         new = note.styled(split_lines(text))
         lines = with_vector([*note.lines[: start - 1], *new, *note.lines[end:]], note.lines)
-        _check_masks(note, start, end, text, lines)
+        _check_masks(note, start, end, text, lines, rules)
         changed = note.text(lines)
+        if text:
+            policies_of(rules).check(about_in(changed), text)
         _write(note, changed, rules)
-    return excerpt_of_lines(place.path, split_lines(changed), start - 1, len(new))
+    return excerpt_of_lines(place.path, split_lines(changed), start - 1, len(new), policies=policies_of(rules))
 
 
 def _writable(root: Path, path: str, rules: FilesConfig) -> Place:
@@ -194,7 +203,7 @@ def _write(note: _Note, text: str, rules: FilesConfig) -> None:
     replace_file(note.place.base, note.place.parts, data, info)
 
 
-def _check_seen(note: _Note, start: int, end: int, seen: str | Excerpt, proposed: str) -> None:
+def _check_seen(note: _Note, start: int, end: int, seen: str | Excerpt, proposed: str, rules: FilesConfig) -> None:
     path, count = note.place.path, len(note.lines)
     _check_range(start, end)
     first, last, digest = start, end, seen.hash if isinstance(seen, Excerpt) else seen
@@ -209,15 +218,16 @@ def _check_seen(note: _Note, start: int, end: int, seen: str | Excerpt, proposed
                 f"lines {start} to {end} of {path} are not in the excerpt {seen.citation}: read them"
             )
     if not hash_of("\n".join(note.lines[first - 1 : last])).startswith(digest.lower()):
-        raise _conflict(note, start, end, seen, proposed)
+        raise _conflict(note, start, end, seen, proposed, rules)
     if end > count:
         raise NotFoundError(f"{path} has {count} lines, none numbered {end}: read it again")
 
 
-def _check_masks(note: _Note, start: int, end: int, proposed: str, changed: Sequence[str]) -> None:
+def _check_masks(note: _Note, start: int, end: int, proposed: str, changed: Sequence[str], rules: FilesConfig) -> None:
     """Refuse to write a mask back, which would lose the secret, or to split a key, which would reveal the rest."""
     shown, after = masked_lines(note.lines), masked_lines(changed)
-    for line, safe in zip(note.lines[start - 1 : end], shown[start - 1 : end], strict=True):
+    seen = masked_lines(note.lines, policies_of(rules))[start - 1 : end]
+    for line, safe in zip(note.lines[start - 1 : end], seen, strict=True):
         masks = [word for word in safe.split() if word not in line and word in proposed]
         if masks:
             raise InvalidInputError(
@@ -240,8 +250,10 @@ def _check_range(start: int, end: int) -> None:
         )
 
 
-def _conflict(note: _Note, start: int, end: int, seen: str | Excerpt, proposed: str) -> ConflictError:
-    path, shown = note.place.path, shown_lines(note.lines)
+def _conflict(
+    note: _Note, start: int, end: int, seen: str | Excerpt, proposed: str, rules: FilesConfig
+) -> ConflictError:
+    path, shown = note.place.path, shown_lines(note.lines, policies_of(rules))
     current, digest = "\n".join(shown[start - 1 : end]), hash_of("\n".join(note.lines[start - 1 : end]))
     message = (
         f"lines {start} to {end} of {path} are not what you saw, and were not changed: "
@@ -256,9 +268,9 @@ def _conflict(note: _Note, start: int, end: int, seen: str | Excerpt, proposed: 
     return ConflictError(message, path=path, start_line=start, current=current, proposed=proposed, hash=digest)
 
 
-def _lines_to_keep(note: _Note, start: int, end: int, seen: str | Excerpt | None) -> list[str]:
+def _lines_to_keep(note: _Note, start: int, end: int, seen: str | Excerpt | None, rules: FilesConfig) -> list[str]:
     if seen is not None:
-        _check_seen(note, start, end, seen, "")
+        _check_seen(note, start, end, seen, "", rules)
     _check_range(start, end)
     if end > len(note.lines):
         raise NotFoundError(f"{note.place.path} has {len(note.lines)} lines, none numbered {end}: read it again")
@@ -268,7 +280,9 @@ def _lines_to_keep(note: _Note, start: int, end: int, seen: str | Excerpt | None
             f"the first {above} lines of {note.place.path} are front matter of a document, not memory: name "
             "lines below them"
         )
-    if masked_lines(note.lines)[start - 1 : end] != note.lines[start - 1 : end]:
+    lines, policies = note.lines[start - 1 : end], policies_of(rules)
+    policies.check(about_in(file), "\n".join(lines))
+    if masked_lines(note.lines, policies)[start - 1 : end] != lines:
         raise InvalidInputError(
             f"lines {start} to {end} of {note.place.path} hold a secret, which is shown masked: leave it where it is, "
             "and name lines without it"

@@ -19,6 +19,7 @@ from openclaw_memory.errors import (
     WriteError,
 )
 from openclaw_memory.text.fence import fenced, harmless
+from openclaw_memory.text.policies import policies_of
 from openclaw_memory.text.redaction import redact
 from openclaw_memory.types import Excerpt
 from openclaw_memory.workspace.atomic import append_whole, opened_to_append, read_whole, writing
@@ -80,9 +81,11 @@ def append(
     Raises:
         InvalidInputError: The text is empty, or cannot be written as UTF-8.
         PathNotAllowedError: The note or its folder is a symlink or not a regular file, or the globs exclude it.
+        PolicyError: A rule says never to store the text. Nothing was written.
         WriteError: It could not be written. The note is unchanged.
     """
     entry = _entry(text, title, now)
+    policies_of(rules).check(None, "\n".join(entry))
     path = day_path(date)
     if not counts(rules, path):
         raise PathNotAllowedError(
@@ -139,7 +142,7 @@ def _append_locked(
         before = _checked_content(descriptor, path, rules)
         lines = _lines(before)
         if skip_existing and (first := find_block(lines, entry)) is not None:
-            return excerpt_of_lines(path, lines, first, len(entry), existed=True)
+            return excerpt_of_lines(path, lines, first, len(entry), existed=True, policies=policies_of(rules))
         head, first_line = _joint(before, entry, date)
         data = (head + "\n".join(entry) + "\n").encode()
         if len(before) + len(data) > rules.max_bytes:
@@ -148,7 +151,8 @@ def _append_locked(
                 "append less, or to another date"
             )
         append_whole(descriptor, str(root), path.split("/"), before, data)
-    return excerpt_of_lines(path, _lines(before + data), first_line - 1, len(entry))
+    lines = _lines(before + data)
+    return excerpt_of_lines(path, lines, first_line - 1, len(entry), policies=policies_of(rules))
 
 
 def _lines(note: bytes) -> list[str]:
@@ -233,7 +237,7 @@ def bootstrap(root: Path, *, private: bool, max_chars: int, today: datetime.date
 def _file(root: Path, path: str, max_chars: int, rules: FilesConfig, *, keep_end: bool) -> BootstrapFile | None:
     try:
         data, _ = read_place(Place(path, str(root), tuple(path.split("/"))), rules)
-        text = redact(decode(data, path)).strip("\n")
+        text = redact(policies_of(rules).shown(decode(data, path))).strip("\n")
     except NotFoundError:
         return None
     except WorkspaceError as error:

@@ -21,6 +21,7 @@ from openclaw_memory.errors import (
     WorkspaceError,
 )
 from openclaw_memory.text.front_matter import hide_vector
+from openclaw_memory.text.policies import NONE, Policies
 from openclaw_memory.text.redaction import redact
 from openclaw_memory.text.utf16 import truncate_utf16, utf16_length
 from openclaw_memory.types import Excerpt
@@ -169,12 +170,12 @@ def check_range(start: int, lines: int) -> None:
             raise InvalidInputError(f"{name} must be a whole number of at least 1, not {value!r}: lines count from 1")
 
 
-def shown_excerpt(path: str, text: str, start: int, lines: int) -> Excerpt:
-    """Return an excerpt like `excerpt_of`, with secrets masked and without the vector of a document.
+def shown_excerpt(path: str, text: str, start: int, lines: int, policies: Policies = NONE) -> Excerpt:
+    """Return an excerpt like `excerpt_of`, with secrets masked, as policies say, and without the vector of a document.
 
     Its `hash` is that of the lines as they are in the file.
     """
-    safe = redact(hide_vector(text))
+    safe = redact(policies.shown(hide_vector(text)))
     excerpt = excerpt_of(path, safe, start, lines)
     if safe is text or safe == text:
         return excerpt
@@ -182,19 +183,21 @@ def shown_excerpt(path: str, text: str, start: int, lines: int) -> Excerpt:
     return replace(excerpt, hash=hash_of(whole))
 
 
-def masked_lines(lines: Sequence[str]) -> list[str]:
-    """Return the lines of a note with secrets masked, all together: a private key spans several lines."""
-    return redact("\n".join(lines)).split("\n") if lines else []
+def masked_lines(lines: Sequence[str], policies: Policies = NONE) -> list[str]:
+    """Return the lines of a note as policies say, secrets masked, all together: a private key spans several lines."""
+    return redact(policies.shown("\n".join(lines))).split("\n") if lines else []
 
 
-def shown_lines(lines: Sequence[str]) -> list[str]:
-    """Return the lines of a note as they are shown: secrets masked, and without the vector of a document."""
-    return masked_lines(hide_vector("\n".join(lines)).split("\n")) if lines else []
+def shown_lines(lines: Sequence[str], policies: Policies = NONE) -> list[str]:
+    """Return the lines of a note as they are shown: secrets masked, as policies say, without a document's vector."""
+    return masked_lines(hide_vector("\n".join(lines)).split("\n"), policies) if lines else []
 
 
-def excerpt_of_lines(path: str, lines: Sequence[str], first: int, count: int, *, existed: bool = False) -> Excerpt:
+def excerpt_of_lines(
+    path: str, lines: Sequence[str], first: int, count: int, *, existed: bool = False, policies: Policies = NONE
+) -> Excerpt:
     """Return `count` lines of a note from the 0-based `first` on, as shown; `hash` is that of the lines in the file."""
-    shown, text = shown_lines(lines)[first : first + count], "\n".join(lines[first : first + count])
+    shown, text = shown_lines(lines, policies)[first : first + count], "\n".join(lines[first : first + count])
     return Excerpt(path, "\n".join(shown), first + 1, first + count, hash=hash_of(text), existed=existed)
 
 

@@ -15,6 +15,7 @@ from typing import Any
 
 from openclaw_memory.config import FilesConfig
 from openclaw_memory.errors import InvalidInputError, NotFoundError, PathNotAllowedError
+from openclaw_memory.text.policies import policies_of
 from openclaw_memory.workspace.atomic import locked, make_folders, opened_to_append, write_whole
 from openclaw_memory.workspace.paths import TRANSCRIPT_SUFFIX, TRANSCRIPTS, Place, why_left_out
 from openclaw_memory.workspace.safe_read import opened
@@ -25,6 +26,7 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 _LINE_ENDS = re.compile("[\x7f-\x9f\u2028\u2029]")
 _NAME_CHARS = 80
 _TAIL_BYTES = 65_536
+_OF_THE_LOG = frozenset({"id", "parentId", "timestamp"})  # of an entry: they hold nothing that was said
 
 
 def log_name(session_id: str) -> str:
@@ -111,10 +113,13 @@ class SessionLog:
 
         Raises:
             InvalidInputError: An entry has no type, or as `append_entry`. None of them was written.
+            PolicyError: A rule says never to store a text in them. None of them was written.
             PathNotAllowedError, WriteError: As `append_entry`. None of them was written.
         """
         if not entries:
             return []
+        for entry in entries:
+            policies_of(self.rules).check_value({name: entry[name] for name in entry.keys() - _OF_THE_LOG})
         place = self._place()
         base = Path(place.base)
         make_folders(base, self.folder.parts, self.path)

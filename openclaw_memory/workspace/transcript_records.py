@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from openclaw_memory.text.fence import without_between, without_cut_off, without_fenced
+from openclaw_memory.text.policies import NONE, Policies
 from openclaw_memory.text.redaction import redact_session
 
 LABELS: Mapping[str, str] = {"user": "User", "assistant": "Assistant"}
@@ -53,7 +54,7 @@ def parse(line: bytes) -> dict[str, Any] | None:
     return record if isinstance(record, dict) else None
 
 
-def said(record: Mapping[str, Any], muted: bool) -> tuple[str, bool]:
+def said(record: Mapping[str, Any], muted: bool, policies: Policies = NONE) -> tuple[str, bool]:
     """Return the line that a record shows, "" for none, and whether the replies that follow it are muted.
 
     Shown are `User: …` and `Assistant: …`, on one line, without what was not said by either: prompts that a machine
@@ -70,7 +71,9 @@ def said(record: Mapping[str, Any], muted: bool) -> tuple[str, bool]:
         muted = origin.get("kind") == "internal_system" and (tool == _HEARTBEAT or str(tool).endswith(_RECALLING))
     if muted or _is_hidden(record) or _is_hidden(message) or (role == "user" and origin.get("kind") == "inter_session"):
         return "", muted
-    text = sanitised(role, content_text(message.get("content")) or "")
+    # Before lines are joined: of a message of several lines, those that a policy leaves out go alone.
+    content = policies.shown(content_text(message.get("content")) or "")
+    text = policies.shown(sanitised(role, content) or "")
     return (f"{LABELS[role]}: {redact_session(text)}" if text else ""), muted
 
 

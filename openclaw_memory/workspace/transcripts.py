@@ -13,6 +13,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, BinaryIO, Self
 from zlib import crc32
 
+from openclaw_memory.text.policies import NONE, Policies
 from openclaw_memory.types import Excerpt
 from openclaw_memory.workspace.safe_read import DEFAULT_CHARS, check_range, excerpt_of
 from openclaw_memory.workspace.transcript_records import day, is_openclaws, parse, said
@@ -119,7 +120,9 @@ class _Open:
         return Mark(self.begin.line + len(self.lines), end, self.begin.char + self.chars, muted, end, 0, "")
 
 
-def read_parts(file: BinaryIO, mark: str | None = None, part_bytes: int = PART_BYTES) -> Iterator[Part]:
+def read_parts(
+    file: BinaryIO, mark: str | None = None, part_bytes: int = PART_BYTES, policies: Policies = NONE
+) -> Iterator[Part]:
     """Yield the parts of an open file from the open part of `mark` on, or from the beginning if the mark does not fit.
 
     A part ends with the line that fills it up to `part_bytes`, or before the first words of another day. A last line
@@ -132,11 +135,11 @@ def read_parts(file: BinaryIO, mark: str | None = None, part_bytes: int = PART_B
     known = Mark.parse(mark) if mark is not None else None
     part: Part | None = None
     if known is not None and _fits(file, known):
-        for part in _added(file, known, part_bytes):
+        for part in _added(file, known, part_bytes, policies):
             yield part
         if part is not None or known.offset <= VERIFIED_BYTES or _crc(file, 0, known.offset) == known.crc:
             return
-    for part in _added(file, _START, part_bytes):
+    for part in _added(file, _START, part_bytes, policies):
         yield part
     if part is None and mark is not None:
         yield _Open(_START, []).part(replace(_START, check=_check(file, _START)))
@@ -175,12 +178,12 @@ def lines_added(file: BinaryIO, mark: str, within: int) -> int | None:
     return file.read(within).count(b"\n")
 
 
-def said_between(file: BinaryIO, start: int, end: int) -> list[str]:
+def said_between(file: BinaryIO, start: int, end: int, policies: Policies = NONE) -> list[str]:
     """Return what lines `start` to `end` of an open file say, whether they are muted or not."""
     file.seek(_offset_of(file, start - 1))
     lines = (file.readline(MAX_LINE_BYTES + 1) for _ in range(start, end + 1))
     records = (parse(line) for line in lines)
-    return ["" if record is None else said(record, muted=False)[0] for record in records]
+    return ["" if record is None else said(record, muted=False, policies=policies)[0] for record in records]
 
 
 def _offset_of(file: BinaryIO, lines: int) -> int:
@@ -202,10 +205,10 @@ def read_records(file: BinaryIO, start: int = 0) -> Iterator[dict[str, Any]]:
             yield record
 
 
-def _added(file: BinaryIO, begin: Mark, part_bytes: int) -> Iterator[Part]:
+def _added(file: BinaryIO, begin: Mark, part_bytes: int, policies: Policies) -> Iterator[Part]:
     """Yield the parts from `begin` on that hold more than was read before."""
     crc, crc_end, head = begin.crc, begin.offset, None
-    for part in _parts(file, begin, part_bytes):
+    for part in _parts(file, begin, part_bytes, policies):
         if part.mark.end > begin.end:
             if head is None and part.mark.end >= _CHECKED_BYTES:
                 head = sha256(b"".join(_bytes(file, 0, _CHECKED_BYTES)))
@@ -215,14 +218,14 @@ def _added(file: BinaryIO, begin: Mark, part_bytes: int) -> Iterator[Part]:
             yield part
 
 
-def _parts(file: BinaryIO, begin: Mark, part_bytes: int) -> Iterator[Part]:
+def _parts(file: BinaryIO, begin: Mark, part_bytes: int, policies: Policies) -> Iterator[Part]:
     """Yield the parts from `begin` on; their marks lack what the bytes are checked by."""
     part, muted, end = _Open(begin, []), begin.muted, begin.offset
     for line, size, is_ended in _lines(file, begin.offset):
         record = parse(line) if line and line.strip() else None
         if record is None and not is_ended:
             break  # half a line: the rest of it will come
-        text, muted_after = said(record, muted) if record is not None else ("", muted)
+        text, muted_after = said(record, muted, policies) if record is not None else ("", muted)
         when = day(record) if record is not None and (text or record.get("type") == "session") else None
         if text and part.has_text and when and part.day and when != part.day:
             yield part.part(following := part.following(end, muted))
@@ -295,7 +298,7 @@ def _bytes(file: BinaryIO, start: int, end: int) -> Iterator[bytes]:
     file.seek(place)
 
 
-def read_excerpt(file: BinaryIO, path: str, start: int, lines: int) -> tuple[Excerpt, int]:
+def read_excerpt(file: BinaryIO, path: str, start: int, lines: int, policies: Policies = NONE) -> tuple[Excerpt, int]:
     """Return lines of an open file like `safe_read.excerpt_of`, and the number of the last line that was looked at.
 
     Lines before `start` are counted, not read, and of the others no more than it takes to know whether there are more.
@@ -307,7 +310,7 @@ def read_excerpt(file: BinaryIO, path: str, start: int, lines: int) -> tuple[Exc
     begin = _skipped(file, start - 1)
     count = before = begin.line - 1
     text = ""
-    for part in _parts(file, begin, PART_BYTES):
+    for part in _parts(file, begin, PART_BYTES, policies):
         text += part.text
         count += part.text.count("\n")
         if count - before > lines or len(text) > DEFAULT_CHARS + 1:

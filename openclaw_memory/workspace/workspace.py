@@ -20,6 +20,7 @@ from openclaw_memory.errors import (
     WorkspaceError,
     nearest,
 )
+from openclaw_memory.text.policies import Policies, policies_of
 from openclaw_memory.types import Excerpt, MemoryFile
 from openclaw_memory.types.files import cited as lines_cited  # `cited` is a module of this package
 from openclaw_memory.workspace import safe_read, scan
@@ -89,6 +90,11 @@ class Workspace:
                 f"(as its owner: `chmod u+rx {quote(str(root))}`), or name a folder of your own"
             )
         return cls(root, rules or FilesConfig(), sessions or SessionsConfig())
+
+    @property
+    def policies(self) -> Policies:
+        """What may be stored and shown of the files, as its rules carry it."""
+        return policies_of(self.rules)
 
     def advice(self, files: int) -> str:
         """Return one sentence on what to do where there are few memory files; "" where nothing is needed.
@@ -172,7 +178,7 @@ class Workspace:
         with self._opened_transcript(path) as file:
             if reason := foreign(file):
                 raise UndecodableError(f"{path} {reason}")
-            yield from read_parts(file, mark)
+            yield from read_parts(file, mark, policies=self.policies)
 
     def said(self, path: str, start: int, end: int) -> list[str]:
         """Return what lines `start` to `end` of a transcript say, each as it is indexed; "" for one that says nothing.
@@ -188,7 +194,7 @@ class Workspace:
         from openclaw_memory.workspace.transcripts import said_between
 
         with self._opened_transcript(path) as file:
-            return said_between(file, start, end)
+            return said_between(file, start, end, self.policies)
 
     def lines_added(self, path: str, mark: str, within: int) -> int | None:
         """Return how many lines were added to a transcript since `mark`; None where that is unknown or the file shrank.
@@ -238,10 +244,11 @@ class Workspace:
             from openclaw_memory.workspace.transcripts import read_excerpt
 
             with self._opened_transcript(name) as file:
-                excerpt, count = read_excerpt(file, name, start, lines)
+                excerpt, count = read_excerpt(file, name, start, lines, self.policies)
         else:
             text = self.read(name)
-            excerpt, count = safe_read.shown_excerpt(name, text, start, lines), len(safe_read.split_lines(text))
+            excerpt = safe_read.shown_excerpt(name, text, start, lines, self.policies)
+            count = len(safe_read.split_lines(text))
         if excerpt.end_line < start and start > 1:
             raise NotFoundError(f"{name} has {count} lines, none numbered {start}: start at {max(count, 1)} or before")
         return excerpt

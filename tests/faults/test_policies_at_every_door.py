@@ -1,0 +1,353 @@
+"""What policies hide leaves by no door, and what they forbid enters by none: one table of all doors."""
+
+import json
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import pytest
+from click.testing import CliRunner
+
+from openclaw_memory import Memory, MemoryConfig
+from openclaw_memory.cli.commands import commands
+from openclaw_memory.config import PoliciesConfig, PolicyRule
+from openclaw_memory.documents import Documents
+from openclaw_memory.errors import OpenClawMemoryError, PolicyError
+from openclaw_memory.records import Records
+from openclaw_memory.tools import memory_tools
+from openclaw_memory.tools.handlers import TOOL_SCHEMAS
+from openclaw_memory.types import Document
+
+RULES = (
+    PolicyRule("codename", "never-store", pattern="(?i)falcon"),
+    PolicyRule("pay", "masked", pattern=r"\b\d{5} euros"),
+    PolicyRule("delicate", "masked", sensitivity="high"),
+    PolicyRule("health", "never-store", key="health.*"),
+)
+CONFIG = MemoryConfig(policies=PoliciesConfig(rules=RULES))
+FORBIDDEN = "Project Falcon lands in May at pier nine."
+MASKED = "The salary of Bo is 61234 euros."
+SECRETS = ("falcon", "51234", "61234", "bad knee", "dark cellar")
+TOML = """\
+[[defaults.policies.rules]]
+name = "codename"
+action = "never-store"
+pattern = "(?i)falcon"
+[[defaults.policies.rules]]
+name = "pay"
+action = "masked"
+pattern = '\\b\\d{5} euros'
+[[defaults.policies.rules]]
+name = "delicate"
+action = "masked"
+sensitivity = "high"
+[[defaults.policies.rules]]
+name = "health"
+action = "never-store"
+key = "health.*"
+"""
+
+
+class Place(NamedTuple):
+    memory: Memory
+    settings: str
+
+    def tool(self, name: str, **given: Any) -> Any:
+        tools = {tool.name: tool for tool in memory_tools(self.memory, edit=True)}
+        return tools[name].run({key.rstrip("_"): value for key, value in given.items()}).data
+
+    def command(self, *arguments: str) -> str:
+        place = ["--workspace", str(self.memory.workspace.root), "--config", self.settings]
+        done = CliRunner().invoke(commands, [arguments[0], *place, *arguments[1:]])
+        return f"{done.output}{done.exception or ''}"
+
+    def line(self) -> Any:
+        return self.memory.get("memory/plain.md", start=3, lines=1)
+
+
+@pytest.fixture
+def place(tmp_path):
+    """Notes, a document, a record and a transcript, each of which a person has given what policies hide."""
+    folder, settings = tmp_path / "notes", tmp_path / "settings.toml"
+    (folder / "memory").mkdir(parents=True)
+    (folder / "memory" / "plain.md").write_text("# Plain\n\nBo likes tea.\n", encoding="utf-8")
+    hidden = f"# Work\n\n{FORBIDDEN}\n\nThe salary of Anna is 51234 euros.\n\n- [ ] falcon by 2020-01-01\n\nAnna likes tea.\n"
+    (folder / "MEMORY.md").write_text(hidden, encoding="utf-8")
+    settings.write_text(TOML, encoding="utf-8")
+    with Memory.open(folder) as memory:
+        memory.documents.add([Document("d1", f"Tea at noon.\n{FORBIDDEN}\nIt costs 51234 euros.", {"about": "falcon"})])
+        memory.records.remember("fact", "health.knee", "a bad knee")
+        memory.records.remember("fact", "door.code", "in the dark cellar", sensitivity="high")
+        memory.records.remember("fact", "boat", f"{MASKED}")
+        log = memory.session_log("s1")
+        log.append("user", f"{FORBIDDEN}\nThe salary of Anna is 51234 euros, and tea is served.")
+    for file in (folder / ".memory").rglob("index*"):
+        file.unlink()
+    with Memory.open(folder, config=CONFIG) as memory:
+        memory.sync()
+        yield Place(memory, str(settings))
+
+
+Door = Callable[[Place], Any]
+ASKED = "falcon project salary tea euros"
+SHOWING: dict[str, Door] = {
+    "Memory.search": lambda at: [
+        str(hit) + hit.snippet for hit in at.memory.search(ASKED, max_results=50, min_score=0)
+    ],
+    "Memory.get": lambda at: [at.memory.get(path).text for path in ("MEMORY.md", "sessions/s1.jsonl")],
+    "Memory.bootstrap": lambda at: at.memory.bootstrap().text,
+    "Memory.status": lambda at: at.memory.status(),
+    "Memory.heartbeat": lambda at: at.memory.heartbeat(),
+    "Documents.get": lambda at: [at.memory.documents.get(["d1"], masked=how) for how in (True, False)],
+    "Documents.read": lambda at: at.memory.documents.read(document_path(at)),
+    "Documents.iterate": lambda at: [*at.memory.documents.iterate()],
+    "Documents.search": lambda at: at.memory.documents.search(ASKED, 20),
+    "Documents.keyword_search": lambda at: at.memory.documents.keyword_search("tea salary falcon", 20),
+    "Documents.vector_search": lambda at: at.memory.documents.vector_search(
+        at.memory.embedder.embed_query("salary of Anna"), 20
+    ),
+    "Records.get": lambda at: [at.memory.records.get("fact", key) for key in ("health.knee", "door.code", "boat")],
+    "Records.read": lambda at: [
+        at.memory.records.read(f"memory/records/fact/{key}.md") for key in ("door.code", "boat")
+    ],
+    "Records.find": lambda at: [at.memory.records.find(), at.memory.records.find("salary")],
+    "Records.history": lambda at: at.memory.records.history("fact", "boat"),
+    "Records.problems": lambda at: at.memory.records.problems(),
+    "tool memory_search": lambda at: at.tool("memory_search", query=ASKED),
+    "tool memory_get": lambda at: at.tool("memory_get", path="MEMORY.md"),
+    "Memory.inspect": lambda at: at.memory.inspect(),
+    "Memory.forget": lambda at: [
+        at.memory.forget(last_days=9),
+        at.memory.forget(query="lands"),
+        at.memory.forget(key="*"),
+    ],
+    "command inspect": lambda at: at.command("inspect", "--json"),
+    "command forget": lambda at: at.command("forget", "--query", "lands", "--json"),
+    "command search": lambda at: at.command("search", ASKED, "-n", "50", "--explain"),
+    "command get": lambda at: at.command("get", "MEMORY.md", "--json"),
+    "command bootstrap": lambda at: at.command("bootstrap"),
+    "command status": lambda at: at.command("status", "--json"),
+    "command heartbeat": lambda at: at.command("heartbeat", "--json"),
+    "LangChain retriever": lambda at: (
+        langchain().OpenClawRetriever(memory=at.memory, k=50).invoke("salary tea project")
+    ),
+    "LangChain store": lambda at: (
+        langchain().OpenClawVectorStore(at.memory).similarity_search("salary tea project", 50)
+    ),
+    "LangChain tools": lambda at: langchain_tool(at, "memory_search").invoke({"query": "salary project"}),
+    "LlamaIndex retriever": lambda at: texts(llama_index().OpenClawRetriever(at.memory, similarity_top_k=50)),
+    "LlamaIndex store": lambda at: texts(llama_index().OpenClawVectorStore(at.memory).as_index().as_retriever()),
+}
+WRITING: dict[str, Callable[[Place, str], Any]] = {
+    "Memory.append": lambda at, text: at.memory.append(text),
+    "Memory.append, title": lambda at, text: at.memory.append("tea", title=text),
+    "Memory.edit": lambda at, text: at.memory.edit("memory/plain.md", 3, 3, text, seen=at.line()),
+    "Memory.promote": lambda at, text: at.memory.promote("memory/plain.md", 3, 3, section=text),
+    "Memory.session_log": lambda at, text: at.memory.session_log("s2").append("user", text),
+    "Memory.flush": lambda at, text: refusal(
+        at.memory.flush("agent:main:main", session_id="s3").log.append("user", text)
+    ),
+    "Documents.add": lambda at, text: at.memory.documents.add([Document("new", text, {})]),
+    "Documents.add, metadata": lambda at, text: at.memory.documents.add([Document("new", "tea", {"of": [text]})]),
+    "Documents.files": lambda at, text: at.memory.documents.files.write("memory/notes/n.md", {"of": text}, "tea"),
+    "Records.remember": lambda at, text: at.memory.records.remember("fact", "boat.house", text),
+    "Records.confirm": lambda at, text: at.memory.records.confirm("fact", "boat", value=text),
+    "tool memory_remember": lambda at, text: refusal(
+        records_tool(at, "memory_remember", type="fact", key="boat.house", value=text)
+    ),
+    "tool memory_confirm": lambda at, text: refusal(
+        records_tool(at, "memory_confirm", type="fact", key="boat", value=text)
+    ),
+    "Memory.import_": lambda at, text: imported(at, text),  # noqa: PLW0108 - defined below
+    "command import": lambda at, text: refusal(at.command("import", exported(at, text), "--json")),
+    "tool memory_append": lambda at, text: refusal(at.tool("memory_append", text=text)),
+    "tool memory_edit": lambda at, text: refusal(
+        at.tool("memory_edit", path="memory/plain.md", from_=3, lines=1, text=text, hash=at.line().hash)
+    ),
+    "command append": lambda at, text: refusal(at.command("append", text)),
+    "command edit": lambda at, text: refusal(at.command("edit", "memory/plain.md#L3", text, "--seen", at.line().hash)),
+    "command promote": lambda at, text: refusal(at.command("promote", "memory/plain.md#L3", "--section", text)),
+    "LangChain tool": lambda at, text: refusal(langchain_tool(at, "memory_append").invoke({"text": text})),
+    "LangChain store, add": lambda at, text: langchain().OpenClawVectorStore(at.memory).add_texts([text]),
+    "LlamaIndex store, add": lambda at, text: added_by_llama_index(at, text),  # noqa: PLW0108 - defined below
+}
+# Doors by which no text goes in or out, and why.
+WITHOUT_TEXT = {
+    "Memory.open": "opens", "Memory.for_agent": "opens", "Memory.sync": "counts and paths", "Memory.sync_soon": "nothing",
+    "Memory.delete": "takes lines away", "Memory.watch": "syncs", "Memory.close": "closes", "Memory.index_path": "a path",
+    "Memory.documents": "has rows of its own", "Memory.records": "has rows of its own", "Memory.embedder": "a model",
+    "Documents.Filter": "a type", "Documents.collection": "the same documents", "Documents.delete": "ids",
+    "Documents.damaged": "paths and names of fields", "Documents.vectors": "numbers", "Documents.vector_identity": "a name",
+    "Documents.adopt": "true or false", "Documents.reembed": "a count", "Documents.missing_vectors": "a count",
+    "Records.forget": "true or false", "Records.expire": "paths", "Records.decay": "paths",
+    "tool memory_forget": "takes lines away", "command delete": "takes lines away", "command index": "counts and paths",
+    "command init": "makes a folder", "command demo": "a memory of its own", "command doctor": "counts and paths",
+    "command watch": "syncs", "Memory.export": "paths; the file is a copy of the notes, for whoever has them",
+    "command export": "counts and paths",
+}  # fmt: skip
+
+
+def records_tool(at: Place, name: str, **given: Any) -> Any:
+    return {tool.name: tool for tool in memory_tools(at.memory, records=True)}[name].run(given).data
+
+
+def exported(at: Place, text: str) -> str:
+    """A file of an export that holds one note with this text, and one transcript."""
+    file = at.memory.workspace.root.parent / "export.jsonl"
+    entry = json.dumps({"type": "message", "message": {"role": "user", "content": text}}) + "\n"
+    rows = [
+        {"format": "openclaw-memory-export", "version": 1},
+        {"path": "memory/new.md", "kind": "note", "text": f"# New\n\n{text}\n"},
+        {"path": "sessions/new.jsonl", "kind": "transcript", "text": entry},
+    ]
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return str(file)
+
+
+def imported(at: Place, text: str) -> Any:
+    return refusal(at.memory.import_(exported(at, text)))
+
+
+def document_path(at: Place) -> str:
+    return next(
+        file.relative_to(at.memory.workspace.root).as_posix()
+        for file in at.memory.workspace.root.glob("memory/notes/*.md")
+    )
+
+
+def langchain() -> Any:
+    return pytest.importorskip("langchain_openclaw_memory")
+
+
+def llama_index() -> Any:
+    return pytest.importorskip("llama_index_openclaw_memory")
+
+
+def langchain_tool(at: Place, name: str) -> Any:
+    return {tool.name: tool for tool in langchain().memory_tools(at.memory)}[name]
+
+
+def texts(retriever: Any) -> list[Any]:
+    return [node.model_dump_json() for node in retriever.retrieve("salary tea project")]
+
+
+def added_by_llama_index(at: Place, text: str) -> Any:
+    store = llama_index().OpenClawVectorStore(at.memory)
+    schema = pytest.importorskip("llama_index.core.schema")
+    node = schema.TextNode(text=text, embedding=[1.0, 0.0])
+    return store.add([node])
+
+
+def refusal(answer: Any) -> Any:
+    """Raise what an answer says in place of an error."""
+    if "codename" in str(answer):
+        raise PolicyError(str(answer), rule="codename")
+    return answer
+
+
+def told(value: Any) -> str:
+    return (json.dumps(value, default=repr, ensure_ascii=False) + repr(value)).casefold()
+
+
+def bytes_of(at: Place) -> bytes:
+    root = at.memory.workspace.root
+    return b"\n".join(file.read_bytes() for file in sorted(root.rglob("*")) if file.is_file()).lower()
+
+
+@pytest.mark.parametrize("door", SHOWING)
+def test_nothing_that_is_shown_says_what_policies_hide(place, door):
+    shown = told(SHOWING[door](place)).replace(ASKED, "").replace("tea salary falcon", "")
+    assert [secret for secret in SECRETS if secret in shown] == []
+
+
+@pytest.mark.parametrize("door", WRITING)
+def test_what_is_never_to_be_stored_is_refused_everywhere(place, door):
+    before = bytes_of(place).count(b"falcon")
+    with pytest.raises(PolicyError, match="codename") as caught:
+        WRITING[door](place, FORBIDDEN)
+    assert "pier nine" not in str(caught.value)
+    assert bytes_of(place).count(b"falcon") == before
+
+
+@pytest.mark.parametrize("door", WRITING)
+def test_what_is_masked_is_stored_and_not_shown(place, door):
+    shown = told(WRITING[door](place, MASKED))
+    assert "61234" not in shown
+    stored = b"".join(
+        file.read_bytes() for file in place.memory.workspace.root.rglob("*.*") if ".memory" not in file.parts
+    )
+    assert stored.count(b"61234 euros") > 1 or door == "Memory.promote"
+    place.memory.sync()
+    for other in ("Memory.search", "Records.find", "Documents.get"):
+        assert "61234" not in told(SHOWING[other](place)), other
+
+
+def test_no_byte_of_the_index_holds_what_policies_leave_out(place):
+    folder = place.memory.workspace.root / ".memory"
+    files = [file for file in folder.rglob("*") if file.is_file()]
+    assert any(b"tea" in file.read_bytes() for file in files)
+    for file in files:
+        held = file.read_bytes().lower()
+        assert [secret for secret in SECRETS if secret.encode() in held] == [], file.name
+    assert "Falcon" in (place.memory.workspace.root / "MEMORY.md").read_text(encoding="utf-8")
+
+
+def test_an_index_of_other_rules_shows_nothing_and_is_built_again(tmp_path):
+    (tmp_path / "MEMORY.md").write_text(f"{FORBIDDEN}\n\nThe salary of Anna is 51234 euros.\n", encoding="utf-8")
+    with Memory.open(tmp_path) as memory:
+        memory.sync()
+        assert memory.search("salary")
+    with Memory.open(tmp_path, config=CONFIG) as memory:
+        for query in ("salary", "project pier"):
+            assert not [hit for hit in memory.search(query) if "51234" in hit.snippet or "Falcon" in hit.snippet]
+        assert not [one for one, _ in memory.documents.keyword_search("salary pier", 5) if "51234" in one.text]
+        memory.sync()
+        assert "***" in memory.search("salary")[0].snippet
+    held = b"".join(file.read_bytes() for file in (tmp_path / ".memory").rglob("*") if file.is_file()).lower()
+    assert b"falcon" not in held
+    assert b"51234" not in held
+
+
+def test_rules_that_have_changed_are_why_an_index_is_built_again(tmp_path):
+    (tmp_path / "MEMORY.md").write_text("Anna likes tea.\n", encoding="utf-8")
+    for config, rebuilt in ((None, None), (CONFIG, "the policies have changed"), (CONFIG, None)):
+        with Memory.open(tmp_path, config=config) as memory:
+            assert memory.sync().rebuilt == rebuilt
+
+
+def test_status_names_the_note_and_the_rule(place):
+    reasons = {one.path: one.reason for one in place.memory.status().skipped}
+    assert "'codename'" in reasons["MEMORY.md"]
+    assert "memory/plain.md" not in reasons
+
+
+def test_a_line_that_is_not_shown_can_be_deleted(place):
+    seen = place.memory.get("MEMORY.md", start=3, lines=1)
+    assert seen.text == ""
+    place.memory.delete("MEMORY.md", 3, 3, seen=seen)
+    assert "pier nine" not in (place.memory.workspace.root / "MEMORY.md").read_text(encoding="utf-8")
+
+
+def test_rules_inside_a_workspace_count_for_nothing(tmp_path):
+    (tmp_path / ".memory").mkdir()
+    (tmp_path / ".memory" / "config.toml").write_text("[policies]\nrules = []\n", encoding="utf-8")
+    with Memory.open(tmp_path, config=CONFIG) as memory:
+        assert any("policies.rules" in notice for notice in memory.status().notices)
+        with pytest.raises(PolicyError):
+            memory.append(FORBIDDEN)
+
+
+def test_a_record_under_never_store_is_refused_by_its_key(place):
+    with pytest.raises(PolicyError, match="health"):
+        place.memory.records.remember("fact", "health.hip", "well")
+    assert place.memory.records.forget("fact", "health.knee")
+
+
+def doors_of(owner: type) -> set[str]:
+    return {f"{owner.__name__}.{name}" for name in dir(owner) if not name.startswith("_")}
+
+
+def test_every_door_has_a_row():
+    doors = doors_of(Memory) | doors_of(Documents) | doors_of(Records)
+    doors |= {f"tool {name}" for name in TOOL_SCHEMAS} | {f"command {name}" for name in commands.commands}
+    assert doors - SHOWING.keys() - WRITING.keys() - WITHOUT_TEXT.keys() == set()
+    assert issubclass(PolicyError, OpenClawMemoryError)

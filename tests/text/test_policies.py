@@ -1,0 +1,162 @@
+"""What rules leave out and mask: the strictest that matches counts, and is named."""
+
+import re
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from openclaw_memory.config import MemoryConfig, PoliciesConfig, PolicyRule
+from openclaw_memory.errors import ConfigError, PolicyError
+from openclaw_memory.text.policies import About, Policies, _needed
+
+RULES = (
+    PolicyRule("tea is fine", "allowed", pattern="tea"),
+    PolicyRule("pay", "masked", pattern=r"\d{5} euros"),
+    PolicyRule("also pay", "masked", pattern="euros"),
+    PolicyRule("codename", "never-store", pattern="(?i)falcon"),
+    PolicyRule("also codename", "never-store", pattern="Falcon"),
+    PolicyRule("delicate", "masked", sensitivity="high"),
+    PolicyRule("health", "never-store", type="fact", key="health.*"),
+    PolicyRule("pin", "never-store", pattern=r"\d{4}", key="pin.*"),
+)
+LOW, HIGH = About("fact", "editor.theme", "low"), About("fact", "editor.theme", "high")
+HEALTH, PIN = About("fact", "health.knee", "high"), About("other", "pin.door", "low")
+
+
+@pytest.mark.parametrize(
+    ("text", "about", "action", "rule"),
+    [
+        ("nothing of note", None, "allowed", None),
+        ("tea", None, "allowed", "tea is fine"),
+        ("tea for 12345 euros", None, "masked", "pay"),
+        ("a few euros", None, "masked", "also pay"),
+        ("FALCON costs 12345 euros", None, "never-store", "codename"),
+        ("Falcon", None, "never-store", "codename"),
+        ("dark", LOW, "allowed", None),
+        ("dark", HIGH, "masked", "delicate"),
+        ("dark", HEALTH, "never-store", "health"),
+        ("1234", PIN, "never-store", "pin"),
+        ("door", PIN, "allowed", None),
+        ("1234", None, "allowed", None),
+    ],
+)
+def test_the_strictest_rule_that_matches_is_named_the_first_of_equals(text, about, action, rule):
+    assert Policies(RULES).verdict(text, about) == (action, rule)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("one\ntwo\n", "one\ntwo\n"),
+        ("one\nFalcon flies\nthree", "one\n\nthree"),
+        ("she earns 12345 euros now", "she earns *** now"),
+        ("12345 euros and Falcon\n12345 euros", "\n***"),
+        ("Falcon", ""),
+    ],
+)
+def test_lines_keep_their_numbers(text, shown):
+    assert Policies(RULES).shown(text) == shown
+
+
+def test_a_pattern_over_several_lines_takes_all_of_them():
+    policies = Policies((PolicyRule("key", "never-store", pattern=r"BEGIN[^$]*END"),))
+    assert policies.shown("a\nx BEGIN\nmiddle\nEND y\nb") == "a\n\n\n\nb"
+
+
+def test_what_remains_is_looked_at_again():
+    rules = (PolicyRule("pair", "never-store", pattern=r"a\s+b"), PolicyRule("word", "never-store", pattern="word"))
+    assert Policies(rules).shown("a\nword\nb").strip() == ""
+
+
+@given(st.text(alphabet="aAbfFlLcCoOnN 01\nıſK", max_size=60))
+def test_what_never_store_matches_never_comes_out(text):
+    patterns = ("(?i)ac", "b0", r"^n\b", r"fa\s+l", "(?i)os")
+    policies = Policies(
+        (
+            *(PolicyRule(pattern, "never-store", pattern=pattern) for pattern in patterns),
+            PolicyRule("mask", "masked", pattern="a1+"),
+        )
+    )
+    shown = policies.shown(text)
+    assert shown.count("\n") == text.count("\n")
+    assert not [pattern for pattern in patterns if re.search(pattern, shown, re.MULTILINE)]
+    assert policies.shown(shown) == shown
+    if all(re.search(pattern, text, re.MULTILINE) is None for pattern in patterns):
+        assert policies.verdict(text).action != "never-store"
+
+
+@pytest.mark.parametrize(
+    ("pattern", "needed"),
+    [
+        (r"(?i)\bSalary\b", "salary"),
+        (r"\b\d{3}-\d{2}\b", "-"),
+        ("colou?r", "colo"),
+        ("ab+c", "ab"),
+        ("cat|dog", ""),
+        (r"a(?=b)c", ""),
+        (r"x\x41y", ""),
+        (r"[abc]def(g|h)*", "def"),
+        (r"\(at\)", "(at)"),
+        ("a{0,3}bc", "bc"),
+    ],
+)
+def test_the_word_that_a_pattern_needs(pattern, needed):
+    assert _needed(pattern, pattern.startswith("(?i)")) == needed
+
+
+def test_a_refusal_names_the_rule_and_not_the_text():
+    with pytest.raises(PolicyError, match="'codename'") as caught:
+        Policies(RULES).check(None, "the falcon lands at nine")
+    assert caught.value.rule == "codename"
+    assert "lands" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("rule", "message"),
+    [
+        ({"action": "masked", "pattern": "a"}, "no name"),
+        ({"name": "x", "action": "hidden", "pattern": "a"}, "'x' of policies.rules has no action"),
+        ({"name": "x", "action": "masked"}, "'x' of policies.rules matches everything"),
+        ({"name": "x", "action": "masked", "pattern": "(Falcon"}, "'x' of policies.rules is no regular expression"),
+        ({"name": "x", "action": "masked", "pattern": "a*"}, "'x' of policies.rules matches an empty text"),
+        ({"name": "x", "action": "masked", "type": "notes"}, "type of the rule 'x'"),
+        ({"name": "x", "action": "masked", "words": "a"}, "unknown key 'words'"),
+    ],
+)
+def test_a_wrong_rule_is_named(rule, message):
+    with pytest.raises(ConfigError, match=message) as caught:
+        PoliciesConfig(rules=(rule,))
+    assert "Falcon" not in str(caught.value)
+
+
+def test_rules_are_read_from_toml(tmp_path):
+    file = tmp_path / "settings.toml"
+    file.write_text(
+        '[[defaults.policies.rules]]\nname = "pay"\naction = "masked"\npattern = "euros"\n', encoding="utf-8"
+    )
+    assert MemoryConfig.from_toml(file).policies.rules == (PolicyRule("pay", "masked", pattern="euros"),)
+
+
+def test_fifty_rules_take_a_tenth_of_a_millisecond():
+    words = [f"(?i)\\bword{number}ish\\b" for number in range(42)]
+    forms = [r"\b\d{3}-\d{2}-\d{4}\b", r"[\w.]+@[\w.]+", r"\+\d{7,14}", r"kunde \d+", "秘密", r"pin is \d{4}"]
+    rules = tuple(
+        PolicyRule(pattern, "never-store" if at % 2 else "masked", pattern=pattern)
+        for at, pattern in enumerate([*words, *forms, r"\bPRJ-\d+\b", r"(?i)iban\s*\w+"])
+    )
+    policies, text = Policies(rules), ("Anna met Bo about the tea house and the boat. " * 20)[:700]
+    assert len(rules) == 50
+    times = []
+    for _ in range(20):
+        begun = time.process_time()
+        for _ in range(50):
+            assert policies.shown(text) is text
+        times.append((time.process_time() - begun) / 50)
+    assert min(times) <= 0.0001
+
+
+def test_rules_that_change_nothing_have_no_digest():
+    assert not Policies((RULES[0],))
+    assert Policies(RULES).digest == Policies(RULES[::-1]).digest != Policies(RULES[1:3]).digest
