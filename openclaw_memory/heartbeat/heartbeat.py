@@ -79,16 +79,6 @@ class Heartbeat:
         """Look after these records and notes; `service` keeps their index."""
         self._workspace, self._records, self._service, self._config = workspace, records, service, config
         self._clock = clock
-        # In the order of what they cost.
-        self._tasks: Mapping[str, Callable[[_Beat], TaskReport]] = {
-            "expire": self._expire,
-            "decay": self._decay,
-            "reminders": self._reminders,
-            "revalidate": self._revalidate,
-            "stale": self._stale,
-            "duplicates": self._duplicates,
-            "index": self._index,
-        }
 
     def beat(self, *, budget_seconds: float = 5.0, ask: Ask | None = None) -> HeartbeatReport:
         """Look whether anything has changed or is due, and do what is to be done within the budget.
@@ -114,13 +104,13 @@ class Heartbeat:
         beat = _Beat(scan, now, today, began + budget_seconds, ask, [])
         done: list[TaskReport] = []
         first = last["left"] if last else []
-        for name in sorted(self._tasks, key=lambda name: name not in first):
+        for name in sorted(TASKS, key=lambda name: name not in first):
             if beat.is_up():
                 break
             start = time.monotonic()
-            done.append(replace(self._tasks[name](beat), seconds=round(time.monotonic() - start, 4)))
+            done.append(replace(TASKS[name](self, beat), seconds=round(time.monotonic() - start, 4)))
         finished = {task.name for task in done if task.is_done}
-        left = tuple(name for name in self._tasks if name not in finished)
+        left = tuple(name for name in TASKS if name not in finished)
         report = HeartbeatReport(timestamp(now), time.monotonic() - began, False, tuple(done), left)
         self._keep(report, now)
         return report
@@ -266,6 +256,18 @@ class Heartbeat:
         except Exception as error:  # noqa: BLE001 - a model of another library: the heartbeat goes on without it
             return f"the model failed: {type(error).__name__}: {error}"
         return redact(" ".join(str(answer).split()))[:500]
+
+
+# In the order of what they cost. Not in a heartbeat itself: its own methods would keep it until a garbage collection.
+TASKS: Mapping[str, Callable[[Heartbeat, _Beat], TaskReport]] = {
+    "expire": Heartbeat._expire,
+    "decay": Heartbeat._decay,
+    "reminders": Heartbeat._reminders,
+    "revalidate": Heartbeat._revalidate,
+    "stale": Heartbeat._stale,
+    "duplicates": Heartbeat._duplicates,
+    "index": Heartbeat._index,
+}
 
 
 def _fingerprint(scan: Scan) -> str:
