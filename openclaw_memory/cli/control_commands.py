@@ -103,9 +103,9 @@ def export(place: Place, file: str) -> int:
 @click.argument("file")
 @placed
 def import_(place: Place, file: str) -> int:
-    """Add what is missing here from a file that `export` has written.
+    """Add what is missing here from an export.
 
-    FILE is that file. What is there is never changed: what differs is named, and the exit code is 1.
+    FILE is what `export` has written. What is there is never changed: what differs is named, and the exit code is 1.
 
     Example: openclaw-memory import --workspace notes everything.jsonl
     """

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 @click.option("--budget", type=float, default=5.0, metavar="SECONDS", help="Begin no more work after. Default: 5.")
 @placed
 def heartbeat(place: Place, budget: float) -> int:
-    """Look after the memory: what has expired, is overdue, double, stale or to be confirmed.
+    """Look for what has expired, is overdue, double or stale.
 
     It changes records alone (expired ones go, confidence falls); of notes it reports. Where nothing has changed, it is
     over at once: run it from cron.
