@@ -28,9 +28,10 @@ _VERBS = {"remove": "the file goes", "lines": "these lines go", "messages": "the
 @click.option("--sort", type=click.Choice(["path", "date", "size", "changed"]), default="path", help="Default: path.")
 @placed
 def inspect(place: Place, **wanted: Any) -> int:
-    """List everything that is remembered: notes, records, documents, transcripts.
+    """List everything that is remembered.
 
-    Of each: its day, what it is, its size in bytes and lines. What it says is not shown: `get` does that.
+    Notes, records, documents and transcripts. Of each: its day, what it is, its size in bytes and lines. What it
+    says is not shown: `get` does that.
 
     Example: openclaw-memory inspect --workspace notes --sort size
     """
@@ -59,11 +60,12 @@ def inspect(place: Place, **wanted: Any) -> int:
 @click.option("--seen", metavar="HASH", help="Do it only if it is the plan of this hash; 12 digits do.")
 @placed
 def forget(place: Place, paths: tuple[str, ...], yes: bool, seen: str | None, **wanted: Any) -> int:
-    """Forget what is of some days, says some words, or is named: in the files and in every byte of the index.
+    """Forget days, words or files, in every byte of the index.
 
-    Without --yes, it shows what would go, and changes nothing. Notes that are of no day, such as MEMORY.md, are listed
-    for you to look at; they are touched where you name them. PATH is such a file, or lines of it: MEMORY.md#L3-L4. The
-    exit code is 1 where something could not go.
+    What is of some days, says some words, or is named goes, in the files and in the index. Without --yes, it shows
+    what would go, and changes nothing. Notes that are of no day, such as MEMORY.md, are listed for you to look at;
+    they are touched where you name them. PATH is such a file, or lines of it: MEMORY.md#L3-L4. The exit code is 1
+    where something could not go.
 
     Example: openclaw-memory forget --workspace notes --last-days 7
     """
