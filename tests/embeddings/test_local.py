@@ -245,7 +245,7 @@ class TestRealWeights:
 
     def test_a_model_without_tokens_gives_vectors_alone(self, tmp_path):
         from sentence_transformers import SentenceTransformer
-        from sentence_transformers.models import StaticEmbedding
+        from sentence_transformers.sentence_transformer.modules import StaticEmbedding
         from tokenizers import Tokenizer
         from tokenizers.models import WordLevel
 
