@@ -55,6 +55,8 @@ nitpick_ignore = [
     ("py:class", "langchain_openclaw_memory._session.InSession"),
     ("py:class", "langchain_openclaw_memory._session._chosen"),
     ("py:class", "openclaw_memory.memory.Annotated"),  # how pydantic's fields are shown
+    ("py:class", "openclaw_memory.indexing.service.IndexService"),
+    ("py:class", "openclaw_memory.text.policies.Policies"),
     ("py:class", "openclaw_memory.flush.detector.M"),
     ("py:obj", "openclaw_memory.flush.detector.M"),
     ("py:class", "openclaw_memory.flush.driver.M"),
