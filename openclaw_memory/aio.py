@@ -118,6 +118,8 @@ class AsyncMemory:
         since: datetime.date | str | None = None,
         until: datetime.date | str | None = None,
         type: RecordType | Sequence[RecordType] | None = None,  # noqa: A002 - the field's name
+        key: str | Sequence[str] | None = None,
+        user_id: str | Sequence[str] | None = None,
         tags: str | Sequence[str] | None = None,
         min_confidence: float | None = None,
     ) -> SearchResults:
@@ -135,6 +137,8 @@ class AsyncMemory:
             since=since,
             until=until,
             type=type,
+            key=key,
+            user_id=user_id,
             tags=tags,
             min_confidence=min_confidence,
         )

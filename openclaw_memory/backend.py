@@ -52,7 +52,7 @@ class Backend(Protocol):
     ) -> SearchResults:
         """Return the lines that answer `query`, best first.
 
-        `only` holds the path, since, until, type, tags and min_confidence of `Memory.search`, checked; None for none.
+        `only` holds the filters of `Memory.search`, `path` to `min_confidence`, checked; None for none.
         """
         ...
 

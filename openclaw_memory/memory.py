@@ -227,6 +227,8 @@ class Memory:
         since: datetime.date | str | None = None,
         until: datetime.date | str | None = None,
         type: RecordType | Sequence[RecordType] | None = None,  # noqa: A002 - the field's name
+        key: str | Sequence[str] | None = None,
+        user_id: str | Sequence[str] | None = None,
         tags: str | Sequence[str] | None = None,
         min_confidence: float | None = None,
     ) -> SearchResults:
@@ -255,6 +257,8 @@ class Memory:
                 without any of these, that of the file's last change. A message without a time has no day.
             until: Only lines of this day or earlier.
             type: Only records of this type, or of one of several: preference, fact, decision, entity, reminder, other.
+            key: Only records whose key matches a glob, or one of several: `editor.*`. Case counts.
+            user_id: Only records of this user, or of one of several; not those of everybody.
             tags: Only files whose front matter has this tag, or all of several; `#` and case do not count.
             min_confidence: Of records only those that are at least so sure now, 0..1, to the hour. Other lines have no
                 confidence, and count; `type` leaves them out.
@@ -262,12 +266,18 @@ class Memory:
         Raises:
             QueryError: An argument has a wrong type or value.
         """
-        only = None
-        given = (path, since, until, type, tags, min_confidence)
-        if given != (None,) * len(given):
-            from openclaw_memory.search.filters import filter_of
+        from openclaw_memory.search.filters import filter_of
 
-            only = filter_of(path=path, since=since, until=until, type=type, tags=tags, min_confidence=min_confidence)
+        only = filter_of(
+            path=path,
+            since=since,
+            until=until,
+            type=type,
+            key=key,
+            user_id=user_id,
+            tags=tags,
+            min_confidence=min_confidence,
+        )
         return self._backend.search(
             query,
             max_results=max_results,

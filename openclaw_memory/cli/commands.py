@@ -133,6 +133,8 @@ def index(place: Place, force: bool) -> int:
 @click.option("--since", metavar="DAY", help="Only lines of this day or later: 2026-01-31.")
 @click.option("--until", metavar="DAY", help="Only lines of this day or earlier.")
 @click.option("--type", "types", multiple=True, metavar="NAME", help="Only records of this type. Repeatable: any.")
+@click.option("--key", multiple=True, metavar="GLOB", help="Only records whose key matches. Repeatable: any.")
+@click.option("--user", multiple=True, metavar="ID", help="Only records of this user. Repeatable: any.")
 @click.option("--tag", "tags", multiple=True, metavar="TAG", help="Only files with this tag. Repeatable: all of them.")
 @click.option("--min-confidence", type=float, metavar="X", help="Leave out records that are less sure, 0 to 1.")
 @click.option("--explain", is_flag=True, help="Show how each score came about.")
@@ -149,6 +151,8 @@ def search(
     since: str | None,
     until: str | None,
     types: tuple[RecordType, ...],
+    key: tuple[str, ...],
+    user: tuple[str, ...],
     tags: tuple[str, ...],
     min_confidence: float | None,
     explain: bool,
@@ -177,6 +181,8 @@ def search(
             since=since,
             until=until,
             type=types,
+            key=key,
+            user_id=user,
             tags=tags,
             min_confidence=min_confidence,
         )

@@ -10,7 +10,7 @@ from typing import Any
 from openclaw_memory.text.front_matter import FrontMatter, own_fields, parse
 from openclaw_memory.text.redaction import redact
 from openclaw_memory.types.records import sentence
-from openclaw_memory.types.where import CONFIDENCE, DAY, OWN, SURE_AT, TAGS, TYPE, Scalar, kind_of
+from openclaw_memory.types.where import CONFIDENCE, DAY, KEY, OWN, SURE_AT, TAGS, TYPE, USER, Scalar, kind_of
 from openclaw_memory.workspace.paths import RECORDS_FOLDER, note_date
 
 MAX_METADATA_CHARS = 256  # a longer text is not filtered by
@@ -61,7 +61,7 @@ def _of_document(said: Mapping[str, Any]) -> dict[str, Scalar | None]:
 
 
 def _of_record(record: FrontMatter, changed: datetime) -> dict[str, Scalar | None]:
-    """Return the type of a record, how sure it was and when, and the day of its value, which an edit by hand renews."""
+    """Return what names a record, how sure it was and when, and the day of its value, which an edit by hand renews."""
     said = record.fields
     key, value, history = str(said.get("key")), said.get("value"), said.get("history")
     last = history[-1].get("value") if isinstance(history, list) and history and isinstance(history[-1], dict) else None
@@ -69,8 +69,8 @@ def _of_record(record: FrontMatter, changed: datetime) -> dict[str, Scalar | Non
     updated = changed if is_edited else _moment(said.get("updated_at")) or changed
     written = (_moment(said.get("decayed_at") or said.get("created_at")), _moment(said.get("last_confirmed_at")))
     found: dict[str, Scalar | None] = {DAY: str(updated.astimezone().date())}
-    if isinstance(said.get("type"), str):
-        found[TYPE] = said["type"]
+    names = {TYPE: said.get("type"), KEY: said.get("key"), USER: said.get("user_id")}
+    found |= {name: value for name, value in names.items() if isinstance(value, str) and redact(value) == value}
     confidence = said.get("confidence")
     if kind_of(confidence) == "number":
         found[CONFIDENCE] = confidence

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
+from fnmatch import fnmatchcase
 from typing import Any, get_args
 
 from openclaw_memory.config.globs import is_matched, read_globs
 from openclaw_memory.errors import ConfigError, QueryError
 from openclaw_memory.types.records import RecordType
 from openclaw_memory.types.search_filter import SearchFilter
-from openclaw_memory.types.where import CONFIDENCE, DAY, SURE_AT, TAGS, TYPE, Metadata
+from openclaw_memory.types.where import CONFIDENCE, DAY, KEY, SURE_AT, TAGS, TYPE, USER, Metadata
 from openclaw_memory.workspace.paths import note_date
 
 TYPES: tuple[str, ...] = get_args(RecordType)
@@ -24,6 +25,8 @@ def filter_of(
     since: date | str | None = None,
     until: date | str | None = None,
     type: str | Sequence[str] | None = None,  # noqa: A002 - the name of the argument of `Memory.search`
+    key: str | Sequence[str] | None = None,
+    user_id: str | Sequence[str] | None = None,
     tags: str | Sequence[str] | None = None,
     min_confidence: float | None = None,
 ) -> SearchFilter | None:
@@ -49,8 +52,16 @@ def filter_of(
     if first and last and first > last:
         raise QueryError(f"since ({first}) is later than until ({last}): exchange them")
     wanted = tuple(dict.fromkeys(filter(None, map(tag, _texts("tags", tags)))))
-    least = None if min_confidence is None else float(min_confidence)
-    found = SearchFilter(globs, first, last, types, wanted, least)  # type: ignore[arg-type]  # checked above
+    found = SearchFilter(
+        path=globs,
+        since=first,
+        until=last,
+        type=types,  # type: ignore[arg-type]  # checked above
+        key=_texts("key", key),
+        user_id=_texts("user_id", user_id),
+        tags=wanted,
+        min_confidence=None if min_confidence is None else float(min_confidence),
+    )
     return None if found == SearchFilter() else found
 
 
@@ -78,6 +89,11 @@ class ChunkFilter:
             return False
         kind = metadata.get(TYPE)
         if only.type and kind not in only.type:
+            return False
+        key = metadata.get(KEY)
+        if only.key and (key is None or not any(fnmatchcase(str(key), glob) for glob in only.key)):
+            return False
+        if only.user_id and metadata.get(USER) not in only.user_id:
             return False
         if only.tags and not set(only.tags) <= set(str(metadata.get(TAGS) or "").split("\n")):
             return False

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         gather_candidates,
     )
     from openclaw_memory.types.results import Progress, SearchResult, SyncReport
+    from openclaw_memory.types.search_filter import SearchFilter
     from openclaw_memory.types.status import Status
     from openclaw_memory.types.where import Where
 
@@ -52,6 +53,7 @@ __all__ = [
     "Matrix",
     "MemoryFile",
     "Progress",
+    "SearchFilter",
     "SearchResult",
     "Skipped",
     "Source",
@@ -79,6 +81,7 @@ _MODULES = {
     ),
     "protocols": ("Build", "Embedder", "Store", "WordVectorEmbedder", "gather_candidates"),
     "results": ("Progress", "SearchResult", "SyncReport"),
+    "search_filter": ("SearchFilter",),
     "status": ("Status",),
     "where": ("Where",),
 }

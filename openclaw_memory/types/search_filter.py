@@ -17,6 +17,8 @@ class SearchFilter:
         since: The first day.
         until: The last day, included.
         type: Lines of a record, which is of one of these types.
+        key: Lines of a record, whose key matches one of these globs; `*` matches a `.` too.
+        user_id: Lines of a record, which is of one of these users.
         tags: The front matter of the file has each of these, in lower case.
         min_confidence: Records that are less sure at the time of the search, 0..1, do not count.
     """
@@ -25,5 +27,7 @@ class SearchFilter:
     since: datetime.date | None = None
     until: datetime.date | None = None
     type: tuple[RecordType, ...] = ()
+    key: tuple[str, ...] = ()
+    user_id: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
     min_confidence: float | None = None

@@ -21,7 +21,8 @@ OPERATORS = ("=", "!=", "in", "not in", "<", "<=", ">", ">=")
 ORDERED = ("<", "<=", ">", ">=")
 # Names of metadata that are the library's own: a document's metadata of such a name are not filtered by in the index.
 OWN = ":"
-DAY, TAGS, TYPE, CONFIDENCE, SURE_AT = ":day", ":tags", ":type", ":confidence", ":sure_at"
+DAY, TAGS = ":day", ":tags"
+TYPE, KEY, USER, CONFIDENCE, SURE_AT = ":type", ":key", ":user", ":confidence", ":sure_at"  # of records
 LARGEST = 2**63  # whole numbers beyond it are not the same in every store
 
 

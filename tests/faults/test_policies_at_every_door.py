@@ -93,6 +93,9 @@ SHOWING: dict[str, Door] = {
     "Memory.search": lambda at: [
         str(hit) + hit.snippet for hit in at.memory.search(ASKED, max_results=50, min_score=0)
     ],
+    "Memory.search, key": lambda at: [
+        hit.snippet for hit in at.memory.search(ASKED, key=["*"], max_results=50, min_score=0)
+    ],
     "Memory.get": lambda at: [at.memory.get(path).text for path in ("MEMORY.md", "sessions/s1.jsonl")],
     "Memory.bootstrap": lambda at: at.memory.bootstrap().text,
     "Memory.status": lambda at: at.memory.status(),

@@ -23,8 +23,16 @@ GLOBS = {
     "MEMORY.md": lambda path: path == "MEMORY.md",
     "*.jsonl": lambda path: path.endswith(".jsonl"),
     "memory/**": lambda path: path.startswith("memory/"),
-    "memory/records/*/k1.md": lambda path: path.startswith("memory/records/") and path.endswith("/k1.md"),
+    "memory/records/*/k0.md": lambda path: path.startswith("memory/records/") and path.endswith("/k0.md"),
     "elsewhere/*": lambda path: not path,
+}
+KEYS = {
+    "k?": lambda key: key.startswith("k"),
+    "door.*": lambda key: key.startswith("door."),
+    "*k": lambda key: key.endswith("k"),
+    "k[12]": lambda key: key in {"k1", "k2"},
+    "*": lambda key: key,
+    "any line": lambda key: key is not None,
 }
 
 
@@ -37,6 +45,8 @@ class Fact(NamedTuple):
     tags: frozenset[str] = frozenset()
     type: str | None = None
     confidence: float = 1.0
+    key: str = ""
+    user_id: str | None = None
 
 
 def write(root, path, text, day=None):
@@ -81,12 +91,17 @@ def place(request, tmp_path_factory):
     with Memory.open(
         root, embedder="hashing", store=InMemoryStore() if request.param == "in memory" else "sqlite"
     ) as memory:
-        for at, kind in enumerate(["preference", "fact", "decision", "preference"]):
-            record = memory.records.remember(
-                kind, f"k{at}", f"the spare key hides in place {at}", confidence=0.3 + 0.2 * at
-            )
-            found = record.record
-            facts.append(Fact(found.path, f"hides in place {at}", TODAY, frozenset(), kind, found.confidence))
+        kinds = ["preference", "fact", "decision", "preference", "preference", "fact"]
+        for at, (kind, key) in enumerate(zip(kinds, ["k0", "k1", "k2", "k3", "door.K", "door.lock"], strict=True)):
+            found = memory.records.remember(
+                kind,
+                key,
+                f"the spare key hides in place {at}",
+                confidence=0.3 + 0.2 * (at % 4),
+                user_id=[None, "ann", "bo"][at % 3],
+            ).record
+            words, said_of_it = f"hides in place {at}", (kind, found.confidence, key, found.user_id)
+            facts.append(Fact(found.path, words, TODAY, frozenset(), *said_of_it))
         memory.documents.add([Document("d", "The spare key is a document.", {"tags": ["Work"], "date": "2026-03-01"})])
         (path,) = [one.path for one in memory.documents.iterate()]
         facts.append(Fact(path, "is a document", date(2026, 3, 1), frozenset({"work"})))
@@ -106,6 +121,8 @@ def passes(fact, wanted, later):
         any(GLOBS[glob](fact.path) for glob in wanted.get("path") or GLOBS.keys() - {"elsewhere/*"})
         and (wanted.get("since") or date.min) <= fact.day <= (wanted.get("until") or date.max)
         and fact.type in (wanted.get("type") or [fact.type])
+        and any(KEYS[glob](fact.key) for glob in wanted.get("key") or ["any line"])
+        and ("user_id" not in wanted or fact.user_id in wanted["user_id"])
         and fact.tags >= set(wanted.get("tags", []))
         and (fact.type is None or least is None or confidence >= least)
     )
@@ -124,6 +141,8 @@ filters = st.fixed_dictionaries(
         "since": days,
         "until": days,
         "type": st.lists(st.sampled_from(["preference", "fact", "decision", "entity"]), min_size=1, max_size=2),
+        "key": st.lists(st.sampled_from(sorted(KEYS.keys() - {"any line"})), min_size=1, max_size=2),
+        "user_id": st.lists(st.sampled_from(["ann", "bo", "Ann"]), min_size=1, max_size=2),
         "tags": st.lists(st.sampled_from(["work", "sea", "deep thought", "none"]), min_size=1, max_size=2),
         "min_confidence": st.sampled_from([0.0, 0.25, 0.45, 0.6, 0.85, 1.0]),
     },
@@ -148,7 +167,8 @@ def test_one_text_may_stand_for_a_list_and_for_a_day(place):
         QUERY, path="projects/", since="2026-01-10", until="2026-01-10T08:00", tags="#Work", min_score=0
     )
     assert said(one, facts) == {fact for fact in facts if fact.path == "memory/projects/p1.md"}
-    assert memory.search(QUERY, type="fact", min_score=0)[0].path == "memory/records/fact/k1.md"
+    of_ann = memory.search(QUERY, type="fact", key="k*", user_id="ann", min_score=0)
+    assert [one.path for one in of_ann] == ["memory/records/fact/ann/k1.md"]
 
 
 def test_filters_that_say_nothing_change_nothing(place):
@@ -181,6 +201,8 @@ def test_an_async_search_takes_the_same_filters(place):
         ({"until": 20260101}, "until is 20260101"),
         ({"since": "2026-02-01", "until": "2026-01-01"}, "later than until"),
         ({"type": "opinion"}, "type is 'opinion', not one of preference"),
+        ({"key": ""}, "key is ''"),
+        ({"user_id": [None]}, "user_id is"),
         ({"tags": [1]}, "tags is"),
         ({"min_confidence": 1.5}, "min_confidence must be a number from 0 to 1"),
         ({"min_confidence": True}, "min_confidence must be"),
