@@ -49,6 +49,12 @@ def outdated(stored: IndexMeta, wanted: IndexMeta) -> str | None:
     return f"chunking: {', '.join(changes)}" if changes else None
 
 
+def is_of_rules(stored: IndexMeta, policies: Policies) -> bool:
+    """Return whether an index was built by this version, and what it says of its files by these policies."""
+    said = stored.schema_version, stored.chunking.get("rows"), stored.chunking.get("policies", "")
+    return said == (SCHEMA_VERSION, ROWS_VERSION, policies.digest)
+
+
 def _name(meta: IndexMeta) -> str:
     name = f"{meta.provider} {meta.model}".strip()
     return name if name != "none" else "none (keywords only)"

@@ -191,6 +191,8 @@ class Run:
                     doc_id = name_of(file.path)
                 is_kept = isinstance(whole, str) and policies.shown(whole) == whole
                 record = replace(record, doc_id=doc_id, part_of=whole if is_kept else None)
+            if policies:
+                record = replace(record, left_out=policies.left_out(text))
             if cut := cut_in_words(found, text):
                 self.skipped.append(Skipped(file.path, cut))
             if embedding is not None:

@@ -11,7 +11,7 @@ from openclaw_memory.config import MemoryConfig
 from openclaw_memory.embeddings.selection import probed, unavailable_reason, unguarded
 from openclaw_memory.errors import EmbedderError, OpenClawMemoryError, StoreError
 from openclaw_memory.indexing.changes import IN_PART, compare, compared, missing_in_words, missing_vectors
-from openclaw_memory.indexing.fingerprint import outdated
+from openclaw_memory.indexing.fingerprint import is_of_rules, outdated
 from openclaw_memory.indexing.history import LAST_ERROR, LAST_SYNC, MOST_FILES, sync_failure, sync_record
 from openclaw_memory.indexing.staleness import NOTHING_YET
 from openclaw_memory.types import (
@@ -95,6 +95,7 @@ def status(
     fails = vector.answers is False or vector.fits is not None
     dirty = why_behind(workspace, scan, known, {**failed, **skipped})
     seen = {file.path for file in scan.skipped}
+    lacks = waiting(scan.files, known)
     return Status(
         workspace=str(workspace.root),
         backend=stats.backend,
@@ -115,7 +116,7 @@ def status(
                 for path, why in skipped.items()
                 if (path in dirty or why.startswith(IN_PART)) and path not in seen
             ),
-            *_left_out_of(workspace, scan.files),
+            *_left_out_of(workspace, scan.files, _as_they_are(workspace, stored, known, dirty, lacks)),
         ),
         vector=vector,
         fts=_fts(store if stats.exists else None, try_it=deep),
@@ -124,7 +125,7 @@ def status(
         notices=tuple(dict.fromkeys(words)),
         engine=stats.engine,
         problems=store.verify() if deep else (),
-        waiting=waiting(scan.files, known),
+        waiting=lacks,
         extra_paths=workspace.rules.extra_paths,
         fallback=_fallback(embedder, requested_provider, unavailable),
         batch=_batch(rules, embedder, store),
@@ -137,15 +138,34 @@ def status(
     )
 
 
-def _left_out_of(workspace: Workspace, files: Sequence[MemoryFile]) -> Iterator[Skipped]:
-    """Yield the notes of which policies leave lines out, read for it: no lines of them are kept anywhere else."""
-    for file in files if workspace.policies else ():
+def _left_out_of(
+    workspace: Workspace, files: Sequence[MemoryFile], known: Mapping[str, FileRecord]
+) -> Iterator[Skipped]:
+    """Yield the notes of which policies leave lines out: as their records in `known` say, without one they are read."""
+    policies = workspace.policies
+    for file in files if policies else ():
         if file.source != "memory":
             continue
         with suppress(OpenClawMemoryError, OSError):  # what cannot be read is named elsewhere
-            if rules := workspace.policies.left_out(workspace.read(file.path)):
-                names = ", ".join(map(repr, rules))
-                yield Skipped(file.path, f"is shown and indexed without what policies say never to store: {names}")
+            record = known.get(file.path)
+            marks = record.left_out if record else policies.left_out(workspace.read(file.path))
+            if names := policies.named(marks):
+                said = ", ".join(map(repr, names))
+                yield Skipped(file.path, f"is shown and indexed without what policies say never to store: {said}")
+
+
+def _as_they_are(
+    workspace: Workspace,
+    stored: IndexMeta | None,
+    known: Mapping[str, FileRecord],
+    dirty: Mapping[str, str],
+    lacking: Sequence[Skipped],
+) -> Mapping[str, FileRecord]:
+    """Return what the index knows of the files whose text is the one that was indexed, by the rules of today."""
+    if stored is None or not is_of_rules(stored, workspace.policies):
+        return {}
+    changed = dirty.keys() - {file.path for file in lacking}
+    return {path: record for path, record in known.items() if path not in changed} if changed else known
 
 
 def _too_large(stats: StoreInfo, memory_mb: int) -> str | None:

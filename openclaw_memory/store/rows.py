@@ -46,6 +46,7 @@ CHECKSUM_BYTES = 8  # what an INTEGER of SQLite holds: a text that was altered p
 MOST_NAMED = 10  # as many as SQLite's own check is asked for
 FILE_COLUMNS = (
     "path", "source", "hash", "size", "mtime_ns", "inode", "checked_ns", "lacks", "ctime_ns", "doc_id", "part_of",
+    "left_out",
 )  # fmt: skip
 WANTED_FILES = {
     "paths": "WHERE path IN (SELECT value FROM json_each(?))",
@@ -57,7 +58,7 @@ SELECT {COLUMNS} FROM json_each(?) AS wanted
 CROSS JOIN chunks ON chunks.id = wanted.value
 LEFT JOIN files ON files.id = chunks.file_id ORDER BY chunks.id
 """
-ADD_FILE = f"INSERT INTO files ({', '.join(FILE_COLUMNS)}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+ADD_FILE = f"INSERT INTO files ({', '.join(FILE_COLUMNS)}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 STAMP = """
 UPDATE files SET hash = ?3, size = ?4, mtime_ns = ?5, inode = ?6, checked_ns = ?7, lacks = ?8, ctime_ns = ?9
 WHERE path = ?1
@@ -155,7 +156,7 @@ def files(db: apsw.Connection, by: str = "", wanted: str = "") -> dict[str, File
     is_older = fetch(db, "PRAGMA user_version") != [(SCHEMA_VERSION,)]
     if is_older and by in {"ids", "part_of"}:
         return {}
-    columns = ", ".join(FILE_COLUMNS[:-2] if is_older else FILE_COLUMNS)
+    columns = ", ".join(FILE_COLUMNS[:-3] if is_older else FILE_COLUMNS)
     found = fetch(db, f"SELECT {columns} FROM files {which} ORDER BY path", values)
     records = [_record(db, row) for row in found]
     return {record.path: record for record in records}
@@ -202,7 +203,7 @@ def add_files(
     _changed(db)
     keyed, first, added = hasher(), last_id(db) + 1, list[int]()
     for record, rows in files:
-        db.execute(ADD_FILE, (*_columns(record), record.doc_id, record.part_of))
+        db.execute(ADD_FILE, (*_columns(record), record.doc_id, record.part_of, record.left_out))
         own = list(enumerate(row for row in rows if row.identity is None))
         added += add_chunks(db, db.last_insert_rowid(), record, own, vector_ids, first + len(added), keyed)
     return added
@@ -350,7 +351,7 @@ def _record(db: apsw.Connection, row: tuple[Any, ...]) -> FileRecord:
     record = FileRecord(path, source, digest.hex() if isinstance(digest, bytes) else digest, *rest)
     numbers = (record.size, record.mtime_ns, record.inode, record.checked_ns, record.ctime_ns)
     sound = isinstance(path, str) and isinstance(record.hash, str) and set(map(type, numbers)) == {int}
-    texts = (record.vectors_missing, record.doc_id, record.part_of)
+    texts = (record.vectors_missing, record.doc_id, record.part_of, record.left_out)
     if source not in SOURCES or not sound or not all(isinstance(text, str | None) for text in texts):
         raise damaged(db.filename, f"the record of {record.path!r} is odd")
     return record

@@ -13,7 +13,7 @@ from openclaw_memory.store.connection import APPLICATION_ID, damaged, fetch, is_
 if TYPE_CHECKING:
     import apsw
 
-SCHEMA_VERSION = 8  # raise it whenever schema.sql changes; the file's `user_version` says which one its tables have
+SCHEMA_VERSION = 9  # raise it whenever schema.sql changes; the file's `user_version` says which one its tables have
 WRITE_VERSION = 18  # the byte that says which versions of SQLite may write: 1, or 2 with a write-ahead log
 DERIVED = ("term_counts", "chunk_terms", "chunks", "document_vectors", "files")  # all but meta and the cache of vectors
 META_VERSION = "SELECT value ->> '$.schema_version' FROM meta WHERE key = 'memory_index_meta_v1'"

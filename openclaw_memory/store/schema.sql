@@ -24,7 +24,8 @@ CREATE TABLE files (
   lacks TEXT, -- why some of its chunks have no vectors yet; NULL when they have all
   ctime_ns INTEGER NOT NULL,
   doc_id TEXT, -- of the document in it; NULL for any other file
-  part_of TEXT -- the id of what that document is a part of
+  part_of TEXT, -- the id of what that document is a part of
+  left_out TEXT -- the marks of the policies that leave lines of it out; NULL for none
 );
 
 -- AUTOINCREMENT: an id is never used twice, so that an old hit cannot come to name another chunk.

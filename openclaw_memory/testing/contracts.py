@@ -193,6 +193,10 @@ def _check_files(store: Store) -> None:
     assert [*store.files(ids=["d0", "none"])] == [documents[0].path, documents[2].path], "files must be found by id"
     assert store.files(part_of="whole") == named, "files must be found by what they are a part of"
     assert (dict(store.files([])), dict(store.files(ids=[]))) == ({}, {}), "none is named: none must be returned"
+    marked = replace(documents[0], left_out="0123abcd")
+    store.replace_files([(marked, []), (replace(documents[1], left_out=None), [])])
+    store.replace_files([(replace(marked, left_out=None), None)])
+    assert store.files(["memory/notes/0.md"]) == {marked.path: marked}, "marks must stay until rows are replaced"
     assert store.remove_files(named) == 3, "documents are removed as any other file"
     assert store.remove_files(["memory/without.md"]) == 1, "a file that lacks vectors is removed as any other"
     assert "memory/unknown.md" not in store.files(), "without rows, no file must be added"

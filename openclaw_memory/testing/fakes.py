@@ -249,7 +249,9 @@ class InMemoryStore:
                     state.files[record.path] = record
                     state.add(record, rows)
                 elif (old := state.files.get(record.path)) is not None:
-                    state.files[record.path] = replace(record, doc_id=old.doc_id, part_of=old.part_of)
+                    state.files[record.path] = replace(
+                        record, doc_id=old.doc_id, part_of=old.part_of, left_out=old.left_out
+                    )
 
     def extend_file(
         self, record: FileRecord, chunks: Sequence[ChunkRow], from_line: int, made_for: IndexMeta | None = None

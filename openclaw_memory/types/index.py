@@ -104,6 +104,7 @@ class FileRecord:
         ctime_ns: When anything about it was last changed, by the system's own stamp; 0 if unknown.
         doc_id: The id of the document in it, or None for any other file.
         part_of: The id of what that document is a part of, or None.
+        left_out: The marks of the policies that leave lines of it out, parted by spaces; None if there are none.
     """
 
     path: str
@@ -117,6 +118,7 @@ class FileRecord:
     ctime_ns: int = 0
     doc_id: str | None = None
     part_of: str | None = None
+    left_out: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from openclaw_memory.config import PoliciesConfig, PolicyRule
 from openclaw_memory.documents import Documents
 from openclaw_memory.errors import OpenClawMemoryError, PolicyError
 from openclaw_memory.records import Records
+from openclaw_memory.text.policies import Policies
 from openclaw_memory.tools import memory_tools
 from openclaw_memory.tools.handlers import TOOL_SCHEMAS
 from openclaw_memory.types import Document
@@ -321,6 +322,33 @@ def test_status_names_the_note_and_the_rule(place):
     reasons = {one.path: one.reason for one in place.memory.status().skipped}
     assert "'codename'" in reasons["MEMORY.md"]
     assert "memory/plain.md" not in reasons
+
+
+def with_rules(*rules: PolicyRule) -> MemoryConfig:
+    return MemoryConfig(policies=PoliciesConfig(rules=rules))
+
+
+def test_status_looks_at_no_note_that_is_indexed(tmp_path, monkeypatch):
+    (tmp_path / "memory").mkdir()
+    for name in ("a", "b", "c"):
+        (tmp_path / "memory" / f"{name}.md").write_text(f"{FORBIDDEN}\n" if name != "c" else "Tea.\n", encoding="utf-8")
+    with Memory.open(tmp_path, config=CONFIG) as memory:
+        memory.sync()
+        (tmp_path / "memory" / "b.md").write_text("It flies no more, and is a longer note.\n", encoding="utf-8")
+        looked, plain = [], Policies.left_out
+        monkeypatch.setattr(Policies, "left_out", lambda self, text: looked.append(text) or plain(self, text))
+        assert [one.path for one in memory.status().skipped] == ["memory/a.md"]
+        assert looked == ["It flies no more, and is a longer note.\n"]
+
+
+def test_status_names_a_rule_as_it_is_called_now(tmp_path):
+    (tmp_path / "MEMORY.md").write_text(f"{FORBIDDEN}\n", encoding="utf-8")
+    for name in ("first", "second"):
+        with Memory.open(tmp_path, config=with_rules(PolicyRule(name, "never-store", pattern="Falcon"))) as memory:
+            memory.sync()
+            assert f"{name!r}" in memory.status().skipped[0].reason
+    with Memory.open(tmp_path, config=with_rules(PolicyRule("third", "never-store", pattern="pier"))) as memory:
+        assert "'third'" in memory.status().skipped[0].reason  # the index is of other rules: the note is read
 
 
 def test_a_line_that_is_not_shown_can_be_deleted(place):

@@ -90,19 +90,21 @@ def test_what_never_store_matches_never_comes_out(text):
 @pytest.mark.parametrize(
     ("pattern", "needed"),
     [
-        (r"(?i)\bSalary\b", "salary"),
-        (r"\b\d{3}-\d{2}\b", "-"),
-        ("colou?r", "colo"),
-        ("ab+c", "ab"),
-        ("cat|dog", ""),
-        (r"a(?=b)c", ""),
-        (r"x\x41y", ""),
-        (r"[abc]def(g|h)*", "def"),
-        (r"\(at\)", "(at)"),
-        ("a{0,3}bc", "bc"),
+        (r"(?i)\bSalary\b", ("salary",)),
+        (r"\b\d{3}-\d{2}\b", ("-",)),
+        ("colou?r", ("colo",)),
+        ("ab+c", ("ab",)),
+        ("cat|dog", ("cat", "dog")),
+        (r"a(?=b)c", ()),
+        (r"x\x41y", ()),
+        (r"[abc]def(g|h)*", ("def",)),
+        (r"\(at\)", ("(at)",)),
+        ("a{0,3}bc", ("bc",)),
+        (r"(cat|dog)s|[ab]", ()),
+        ("(?i)Pay|Wage: ", ("pay", "wage: ")),
     ],
 )
-def test_the_word_that_a_pattern_needs(pattern, needed):
+def test_the_words_of_which_a_pattern_needs_one(pattern, needed):
     assert _needed(pattern, pattern.startswith("(?i)")) == needed
 
 
@@ -139,14 +141,37 @@ def test_rules_are_read_from_toml(tmp_path):
     assert MemoryConfig.from_toml(file).policies.rules == (PolicyRule("pay", "masked", pattern="euros"),)
 
 
-def test_fifty_rules_take_a_tenth_of_a_millisecond():
+ODD = ("(?i)sik", "ask|i?s", r"(?i)k\d|\bi", "[as]+k", "a{0,2}s\\.", "(?i)straße|iß", "(a|s)k", "^a?s$")
+
+
+@given(st.text(alphabet="asikASIK .\n1ßıİſK", max_size=40), st.lists(st.sampled_from(ODD), unique=True, max_size=5))
+def test_words_looked_for_first_change_no_verdict(text, patterns):
+    rules = [
+        PolicyRule(one, ("never-store", "masked")[at % 2], pattern=one)  # type: ignore[arg-type]
+        for at, one in enumerate(patterns)
+    ]
+    quick, plain = Policies(tuple(rules)), Policies(tuple(rules))
+    without = {
+        action: tuple(one._replace(needs=()) for one in compiled) for action, compiled in plain._by_action.items()
+    }
+    object.__setattr__(plain, "_by_action", without)
+    assert quick.verdict(text) == plain.verdict(text)
+    assert quick.shown(text) == plain.shown(text)
+    assert quick.left_out(text) == plain.left_out(text)
+
+
+@pytest.mark.parametrize("added", ["", " Straße", " Ölfass ſ"])
+def test_fifty_rules_take_a_twentieth_of_a_millisecond(added):
     words = [f"(?i)\\bword{number}ish\\b" for number in range(42)]
     forms = [r"\b\d{3}-\d{2}-\d{4}\b", r"[\w.]+@[\w.]+", r"\+\d{7,14}", r"kunde \d+", "秘密", r"pin is \d{4}"]
     rules = tuple(
         PolicyRule(pattern, "never-store" if at % 2 else "masked", pattern=pattern)
         for at, pattern in enumerate([*words, *forms, r"\bPRJ-\d+\b", r"(?i)iban\s*\w+"])
     )
-    policies, text = Policies(rules), ("Anna met Bo about the tea house and the boat. " * 20)[:700]
+    policies, text = (
+        Policies(rules),
+        ("Anna met Bo about the tea house and the boat. " * 20)[: 700 - len(added)] + added,
+    )
     assert len(rules) == 50
     times = []
     for _ in range(20):
@@ -154,7 +179,7 @@ def test_fifty_rules_take_a_tenth_of_a_millisecond():
         for _ in range(50):
             assert policies.shown(text) is text
         times.append((time.process_time() - begun) / 50)
-    assert min(times) <= 0.0001
+    assert min(times) <= 0.00005
 
 
 def test_rules_that_change_nothing_have_no_digest():
