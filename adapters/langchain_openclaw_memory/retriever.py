@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from langchain_core.documents import Document
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from langchain_openclaw_memory._session import (
     InSession,
@@ -17,13 +17,18 @@ from langchain_openclaw_memory._session import (
 )
 from openclaw_memory.aio import in_thread
 from openclaw_memory.errors import QueryError
-from openclaw_memory.tools import search_for
+from openclaw_memory.tools import check_filter, search_for
 from openclaw_memory.types import Source
 
 if TYPE_CHECKING:
     from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
 
     from openclaw_memory import SearchResults
+
+
+def _checked(wanted: dict[str, Any]) -> dict[str, Any]:
+    check_filter(wanted)
+    return wanted
 
 
 class OpenClawRetriever(InSession):
@@ -38,6 +43,7 @@ class OpenClawRetriever(InSession):
         max_chars: The most characters of all documents together, as for `Memory.search`.
         min_score: The lowest score, 0..1, by default that of the memory's configuration.
         source: "memory" for notes, "sessions" for transcripts, None for both.
+        filter: The filters of `Memory.search`, by their names: `{"path": "memory/2026-*", "since": "2026-01-31"}`.
         session_key: Where the answer is read: in groups and channels less is shown, see `memory_tools`. By default that
             of the run: `configurable["session_key"]`, else the `thread_id`.
 
@@ -51,6 +57,7 @@ class OpenClawRetriever(InSession):
     max_chars: int | None = Field(default=None, ge=1)
     min_score: float | None = Field(default=None, ge=0, le=1)
     source: Source | None = None
+    filter: Annotated[dict[str, Any], AfterValidator(_checked)] | None = None
     session_key: str | None = None
 
     def _get_relevant_documents(
@@ -62,10 +69,11 @@ class OpenClawRetriever(InSession):
         max_chars: int | None = None,
         min_score: float | None = None,
         source: Source | None = None,
+        filter: dict[str, Any] | None = None,  # noqa: A002 - LangChain's name
         **unknown: Any,
     ) -> list[Document]:
         if unknown:
-            raise QueryError(unknown_argument(unknown, ("k", "max_chars", "min_score", "source"), "a search"))
+            raise QueryError(unknown_argument(unknown, ("k", "max_chars", "min_score", "source", "filter"), "a search"))
         if k is not None and (not isinstance(k, int) or isinstance(k, bool) or k < 1):
             raise QueryError(f"k must be a whole number of at least 1, not {k!r}")
         config = run_config()
@@ -78,6 +86,7 @@ class OpenClawRetriever(InSession):
                 max_chars=self.max_chars if max_chars is None else max_chars,
                 min_score=self.min_score if min_score is None else min_score,
                 source=self.source if source is None else source,
+                only=self.filter if filter is None else filter,
             )
         return documents_of(found)
 

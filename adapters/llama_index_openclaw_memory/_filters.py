@@ -1,4 +1,4 @@
-"""Metadata filters of LlamaIndex as a function of a document."""
+"""Metadata filters of LlamaIndex as a function of a document, and as the filters of a search."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from llama_index.core.vector_stores.types import FilterCondition, FilterOperator
 from llama_index_openclaw_memory._nodes import ADDED, value_of
 from openclaw_memory import documents
 from openclaw_memory.errors import QueryError
+from openclaw_memory.tools import check_filter
 from openclaw_memory.types import Document
 
 Where: TypeAlias = Callable[[Document], bool]
@@ -46,6 +47,49 @@ def names_in(filters: MetadataFilters) -> Iterator[str]:
     """Yield what filters, and filters in filters, are about."""
     for one in filters.filters:
         yield from names_in(one) if isinstance(one, MetadataFilters) else (one.key,)
+
+
+def search_filter(filters: MetadataFilters | Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return filters of a search by their names; filters of LlamaIndex, and those within, must all hold.
+
+    Raises:
+        QueryError: They are joined in another way, or a search does not filter by a key, with an operator or a value.
+    """
+    found: dict[str, Any] = {}
+    if isinstance(filters, MetadataFilters):
+        for one in _all_of(filters):
+            several = _SEVERAL.get(one.key, FilterOperator.IN)
+            if one.operator not in {FilterOperator.EQ, several, *_ALIKE.get(one.key, ())}:
+                raise QueryError(
+                    f"a search does not filter by {one.key} {one.operator.value}: use == or {several.value}, or a "
+                    "filter of OpenClawVectorStore"
+                )
+            if one.key in found:
+                raise QueryError(f"two filters are about {one.key}: make one of them")
+            found[one.key] = one.value
+    elif filters is not None:
+        check_filter(filters)
+        return dict(filters)
+    check_filter(found)
+    return found
+
+
+# What says of a name that its value is a list, or a limit; for others it is `in`.
+_SEVERAL: Mapping[str, FilterOperator] = {
+    "tags": FilterOperator.ALL,
+    "since": FilterOperator.GTE,
+    "until": FilterOperator.LTE,
+    "min_confidence": FilterOperator.GTE,
+}
+_ALIKE: Mapping[str, tuple[FilterOperator, ...]] = {"tags": (FilterOperator.CONTAINS,)}
+
+
+def _all_of(filters: MetadataFilters) -> Iterator[MetadataFilter]:
+    is_only = len(filters.filters) == 1 and filters.condition is FilterCondition.OR
+    if filters.condition is not FilterCondition.AND and not is_only:
+        raise QueryError("the filters of a search must all hold: join them by AND, or use OpenClawVectorStore")
+    for one in filters.filters:
+        yield from _all_of(one) if isinstance(one, MetadataFilters) else (one,)
 
 
 def _conditions(given: MetadataFilter | MetadataFilters) -> _Conditions:

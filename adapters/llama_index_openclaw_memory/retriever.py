@@ -9,6 +9,7 @@ from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.schema import NodeWithScore
 from llama_index.core.settings import Settings
 
+from llama_index_openclaw_memory._filters import search_filter
 from llama_index_openclaw_memory._nodes import cited_node
 from llama_index_openclaw_memory._session import memory_of_run, session_of
 from openclaw_memory.aio import in_thread
@@ -18,8 +19,11 @@ from openclaw_memory.tools import search_for
 from openclaw_memory.types import SOURCES
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from llama_index.core.callbacks import CallbackManager
     from llama_index.core.schema import QueryBundle
+    from llama_index.core.vector_stores.types import MetadataFilters
 
     from openclaw_memory import Memory, SearchResults
     from openclaw_memory.runs import MemoryChoice
@@ -51,6 +55,7 @@ class OpenClawRetriever(BaseRetriever):
         callback_manager: CallbackManager | None = None,
         session_key: str | None = None,
         max_chars: int | None = None,
+        filters: MetadataFilters | Mapping[str, Any] | None = None,
         **options: Any,
     ) -> None:
         """Make a retriever over a memory.
@@ -65,11 +70,14 @@ class OpenClawRetriever(BaseRetriever):
             session_key: Where the answer is read, as for `memory_tools`; in groups less is shown. Default: the
                 `session_key` of LlamaIndex's `instrument_tags` around the call.
             max_chars: The most characters of all nodes together, as for `Memory.search`.
+            filters: The filters of `Memory.search` by their names, `{"path": "memory/2026-*", "since": "2026-01-31"}`,
+                or LlamaIndex's with these names as keys, all of which must hold.
             options: Those of LlamaIndex's `BaseRetriever`.
 
         Raises:
             TypeError: `memory` is not a memory.
             ConfigError: A setting has a wrong type or is out of range, or an option is unknown.
+            QueryError: A search does not filter so.
         """
         if unknown := options.keys() - _OPTIONS:
             raise ConfigError(f"OpenClawRetriever takes no {', '.join(sorted(unknown))}: leave it out")
@@ -84,6 +92,7 @@ class OpenClawRetriever(BaseRetriever):
             raise ConfigError(f"source {source!r} is unknown; use {', '.join(map(repr, SOURCES))}, or None for all")
         self.similarity_top_k, self.max_chars, self.min_score = similarity_top_k, max_chars, min_score
         self.source: Source | None = source
+        self.filters = search_filter(filters)
         self.session_key = session_key
         super().__init__(callback_manager=callback_manager or Settings.callback_manager, **options)
 
@@ -97,6 +106,7 @@ class OpenClawRetriever(BaseRetriever):
                 max_chars=self.max_chars,
                 min_score=self.min_score,
                 source=self.source,
+                only=self.filters,
             )
             return _nodes_of(found, memory)
 

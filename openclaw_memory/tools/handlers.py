@@ -136,6 +136,8 @@ _KEY = {
     "description": "What it is about, in small words with dots, from the general to the special: editor.theme.",
 }
 
+_FILTERS = ("path", "since", "until")  # of a search: each costs tokens in every request, and models use no others
+
 # The JSON schema of the arguments of each tool, by its name.
 TOOL_SCHEMAS: Mapping[str, Mapping[str, Any]] = {
     "memory_search": _object(
@@ -143,6 +145,9 @@ TOOL_SCHEMAS: Mapping[str, Mapping[str, Any]] = {
         query={"type": "string", "minLength": 1, "description": "What you want to know, as a question or in keywords."},
         maxResults={"type": "integer", "minimum": 1, "maximum": 100, "description": "The most results to return."},
         minScore={"type": "number", "minimum": 0, "maximum": 1, "description": "Leave out results that score less."},
+        path={"type": "string", "description": "Only files like memory/2026-*."},
+        since={"type": "string", "description": "Only from this day on: 2026-01-31."},
+        until={"type": "string", "description": "Only up to this day."},
     ),
     "memory_get": _object(
         ("path",),
@@ -353,7 +358,8 @@ def _refusal(error: OpenClawMemoryError) -> ToolAnswer:
 def _search(host: Host, given: Mapping[str, Any]) -> ToolAnswer:
     memory, audience = host.memory, host.audience
     most = memory.config.recall.max_chars
-    results = found(memory, given["query"], audience, given.get("maxResults"), given.get("minScore"), most)
+    only = {name: given[name] for name in _FILTERS if name in given}
+    results = found(memory, given["query"], audience, given.get("maxResults"), given.get("minScore"), most, only=only)
     rows = []
     for hit in results:
         row = {

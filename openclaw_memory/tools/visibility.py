@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, fields, replace
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from openclaw_memory.config.sections import Citations
-from openclaw_memory.errors import ConfigError, InvalidInputError, OpenClawMemoryError, PathNotAllowedError
+from openclaw_memory.errors import (
+    ConfigError,
+    InvalidInputError,
+    OpenClawMemoryError,
+    PathNotAllowedError,
+    QueryError,
+    nearest,
+)
 from openclaw_memory.flush.state import chat_type, names_one, names_several
 from openclaw_memory.text.redaction import redact
 from openclaw_memory.types import SOURCES, SearchResult, Source
@@ -142,6 +149,28 @@ def is_shown(memory: Memory, session_key: str | None) -> Callable[[str], bool] |
     return None if audience_of(memory, session_key).private else lambda path: not is_private(path)
 
 
+def check_filter(wanted: object) -> None:
+    """Check that `wanted` are arguments of `Memory.search` that confine it, such as `path` and `since`, by their names.
+
+    Args:
+        wanted: What was passed as the filter.
+
+    Raises:
+        QueryError: It is something else, has another name, or a value that does not fit.
+    """
+    from openclaw_memory.search.filters import filter_of
+    from openclaw_memory.types.search_filter import SearchFilter
+
+    names = [spec.name for spec in fields(SearchFilter)]
+    if not isinstance(wanted, Mapping):
+        raise QueryError(f"a filter of a search is a dict with some of {', '.join(names)}, not {wanted!r:.80}")
+    if unknown := [str(name) for name in wanted if name not in names]:
+        raise QueryError(
+            f"a search does not filter by {unknown[0]!r}: {nearest(unknown[0], names)}it takes {', '.join(names)}"
+        )
+    filter_of(**wanted)
+
+
 def search_for(
     memory: Memory,
     query: str,
@@ -151,6 +180,7 @@ def search_for(
     min_score: float | None = None,
     source: Source | None = None,
     max_chars: int | None = None,
+    only: Mapping[str, Any] | None = None,
 ) -> SearchResults:
     """Return what `Memory.search` finds, without what the readers of a session may not be shown.
 
@@ -162,14 +192,18 @@ def search_for(
         min_score: As for `Memory.search`.
         source: As for `Memory.search`.
         max_chars: As for `Memory.search`.
+        only: Filters of `Memory.search` by their names: `{"path": "memory/2026-*", "since": "2026-01-31"}`.
 
     Raises:
-        QueryError: As `Memory.search`.
+        QueryError: As `Memory.search`, and as `check_filter`.
     """
-    audience = audience_of(memory, session_key)
+    audience, only = audience_of(memory, session_key), only or {}
+    check_filter(only)
     if audience.private:
-        return memory.search(query, max_results=max_results, max_chars=max_chars, min_score=min_score, source=source)
-    return found(memory, query, replace(audience, source=source), max_results, min_score, max_chars)
+        return memory.search(
+            query, max_results=max_results, max_chars=max_chars, min_score=min_score, source=source, **only
+        )
+    return found(memory, query, replace(audience, source=source), max_results, min_score, max_chars, only=only)
 
 
 def check_path(workspace: Workspace, path: str, audience: Audience) -> None:
@@ -202,10 +236,11 @@ def found(
     min_score: float | None,
     max_chars: int | None,
     in_view: Iterable[Message] = (),
+    only: Mapping[str, Any] | None = None,
 ) -> SearchResults:
     """Return the results that this audience may see, without those from transcripts that are in the messages `in_view`.
 
-    Secrets are masked.
+    `only` are filters of `Memory.search`, by their names. Secrets are masked.
 
     Raises:
         QueryError: As `Memory.search`.
@@ -232,6 +267,7 @@ def found(
             max_chars=None if max_chars is None else max_chars + more * rules.snippet_chars,
             min_score=min_score,
             source=source,
+            **(only or {}),
         )
         visible = [replace(hit, snippet=redact(policies.shown(hit.snippet))) for hit in results if may_be_shown(hit)]
         if len(visible) == len(results):

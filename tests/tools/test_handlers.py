@@ -370,3 +370,20 @@ def test_tools_are_made_of_a_memory_and_a_known_source_alone(memory):
         memory_tools("notes")
     with pytest.raises(ConfigError, match="'sessions'"):
         memory_tools(memory, source="notes")
+
+
+def test_a_search_keeps_to_files_and_days(call, memory, notes):
+    (notes / "memory" / "2026-02-03.md").write_text("# Boiler\n\nThe boiler was loud.\n", encoding="utf-8")
+    (notes / "memory" / "2026-03-04.md").write_text("# Boiler\n\nThe boiler was quiet.\n", encoding="utf-8")
+
+    def paths(**only):
+        found = call("memory_search", query="boiler", minScore=0, maxResults=50, **only).data["results"]
+        return {row["path"] for row in found}
+
+    memory.sync()
+    assert {"memory/2026-02-03.md", "memory/2026-03-04.md"} < paths()
+    assert paths(path="memory/2026-0[23]*", until="2026-02-28") == {"memory/2026-02-03.md"}
+    assert paths(path="memory/2026-0[23]*", since="2026-03-04", until=None) == {"memory/2026-03-04.md"}
+    refused = call("memory_search", query="boiler", since="last week")
+    assert refused.data["status"] == "invalid"
+    assert "since is 'last week': give a date" in refused.data["error"]

@@ -77,7 +77,11 @@ def test_a_description_says_when_and_how_to_use_the_tool(name, words):
         ("memory_search", {"query": ""}, "query must be a string that is not empty, not ''"),
         ("memory_search", {"query": None}, "query must be a string that is not empty, not None"),
         ("memory_search", {"query": 3}, "query must be a string that is not empty, not 3"),
-        ("memory_search", {"query": "x", "k": 3}, "no argument 'k': the arguments are query, maxResults?, minScore?"),
+        (
+            "memory_search",
+            {"query": "x", "k": 3},
+            "no argument 'k': the arguments are query, maxResults?, minScore?, path?, since?, until?",
+        ),
         ("memory_search", {"query": "x", "maxResults": 0}, "maxResults must be a whole number from 1 to 100, not 0"),
         ("memory_search", {"query": "x", "maxResults": 101}, "maxResults must be a whole number from 1 to 100"),
         ("memory_search", {"query": "x", "maxResults": 2.5}, "maxResults must be a whole number"),

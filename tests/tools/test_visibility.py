@@ -4,7 +4,9 @@ import json
 
 import pytest
 
+from openclaw_memory.errors import QueryError
 from openclaw_memory.flush.state import chat_type
+from openclaw_memory.tools import search_for
 from openclaw_memory.tools.visibility import Audience, audience_of, is_private, shows_citations
 
 
@@ -108,3 +110,24 @@ def test_where_the_state_cannot_be_read_what_is_private_stays_hidden(notes, memo
 )
 def test_long_term_memory_and_transcripts_are_private(path, private):
     assert is_private(path) is private
+
+
+def test_a_filter_does_not_show_a_group_what_is_private(memory):
+    asked = {"session_key": "agent:main:telegram:group:1", "min_score": 0.0}
+    assert search_for(memory, "trains boiler", session_key=None, min_score=0.0, only={"path": "MEMORY.md"})
+    found = search_for(memory, "trains boiler", only={"path": ["MEMORY.md", "memory/household.md"]}, **asked)
+    assert {hit.path for hit in found} == {"memory/household.md"}
+    assert not search_for(memory, "trains boiler", only={"path": "MEMORY.md"}, **asked)
+
+
+@pytest.mark.parametrize(
+    ("only", "said"),
+    [
+        ({"paths": "x"}, "does not filter by 'paths': did you mean 'path'"),
+        ("memory/", "is a dict with some of path"),
+        ({"since": "soon"}, "since is 'soon'"),
+    ],
+)
+def test_a_filter_that_is_wrong_says_what_a_search_takes(memory, only, said):
+    with pytest.raises(QueryError, match=said):
+        search_for(memory, "boiler", session_key=None, only=only)

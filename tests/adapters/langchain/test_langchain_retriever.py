@@ -251,3 +251,50 @@ def test_an_argument_that_it_does_not_take_is_refused_with_the_one_that_was_mean
 def test_a_retriever_of_a_vector_store_says_where_k_belongs(memory):
     with pytest.raises(ValidationError, match=r"search_kwargs=\{'k': ...\}"):
         OpenClawVectorStore(memory).as_retriever(top_k=3)
+
+
+@pytest.fixture
+def dated(memory):
+    """The memory with notes of two days, one of them with a tag, and a record."""
+    for name, above in (("2019-02-03", "---\ntags: [heating]\n---\n"), ("2019-03-04", "")):
+        text = f"{above}The boiler of {name} was loud.\n"
+        (memory.workspace.root / "memory" / f"{name}.md").write_text(text, encoding="utf-8")
+    memory.records.remember("preference", "boiler.sound", "a quiet boiler", confidence=0.6)
+    memory.sync()
+    return memory
+
+
+@pytest.mark.parametrize(
+    ("only", "paths"),
+    [
+        ({"path": "memory/2019-*"}, {"memory/2019-02-03.md", "memory/2019-03-04.md"}),
+        ({"path": "memory/2019-*", "since": "2019-03-01"}, {"memory/2019-03-04.md"}),
+        ({"until": "2019-02-28", "path": ["memory/"]}, {"memory/2019-02-03.md"}),
+        ({"tags": "Heating"}, {"memory/2019-02-03.md"}),
+        ({"type": "preference"}, {"memory/records/preference/boiler.sound.md"}),
+        ({"type": "preference", "min_confidence": 0.9}, set()),
+    ],
+)
+def test_a_filter_is_that_of_the_search_set_once_for_one_call_or_by_the_run(dated, only, paths):
+    def found(retriever, **wishes):
+        return {document.metadata["path"] for document in retriever.invoke("boiler", **wishes)}
+
+    every = OpenClawRetriever(memory=dated, k=50, min_score=0)
+    configurable = every.configurable_fields(filter=ConfigurableField(id="only"))
+    assert len(found(every)) > len(paths)
+    assert found(OpenClawRetriever(memory=dated, k=50, min_score=0, filter=only)) == paths
+    assert found(every, filter=only) == paths
+    assert found(configurable.with_config(configurable={"only": only})) == paths
+    assert {one.metadata["path"] for one in asyncio.run(every.ainvoke("boiler", filter=only))} == paths
+    set_once = OpenClawRetriever(memory=dated, k=50, min_score=0, filter={"path": "nowhere/"})
+    assert found(set_once, filter=only) == paths  # in place of the field, as the other arguments
+
+
+def test_a_filter_that_no_search_takes_is_refused(retriever, memory):
+    for wrong, said in (({"kind": "x"}, "does not filter by 'kind'"), ({"since": "soon"}, "since is 'soon'")):
+        with pytest.raises(ValidationError, match=said):
+            OpenClawRetriever(memory=memory, filter=wrong)
+        with pytest.raises(QueryError, match=said):
+            retriever.invoke("boiler", filter=wrong)
+    with pytest.raises(QueryError, match="did you mean 'filter'"):
+        retriever.invoke("boiler", filters={})

@@ -9,6 +9,7 @@ from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.callbacks import CallbackManager, CBEventType, EventPayload, LlamaDebugHandler
 from llama_index.core.schema import IndexNode, MetadataMode, NodeWithScore, QueryBundle
 from llama_index.core.tools import RetrieverTool
+from llama_index.core.vector_stores import FilterCondition, FilterOperator, MetadataFilter, MetadataFilters
 from llama_index_openclaw_memory import OpenClawRetriever
 
 from openclaw_memory import Memory
@@ -187,3 +188,61 @@ def test_it_becomes_a_tool_that_shows_the_citations(retriever):
     assert "\n[memory/household.md#L1-L3 " in answer.content
     assert ids(answer.raw_output) == ids(retriever.retrieve(QUESTION))
     json.dumps(tool.metadata.to_openai_tool())
+
+
+@pytest.fixture
+def dated(household):
+    """The memory with notes of two days, one of them with tags, and a record."""
+    for name, above in (("2019-02-03", "---\ntags: [heating, noise]\n---\n"), ("2019-03-04", "")):
+        text = f"{above}The boiler of {name} was loud.\n"
+        (household.workspace.root / "memory" / f"{name}.md").write_text(text, encoding="utf-8")
+    household.records.remember("preference", "boiler.sound", "a quiet boiler", confidence=0.6)
+    household.sync()
+    return household
+
+
+def of(*filters, condition=FilterCondition.AND):
+    made = [MetadataFilter(key=key, operator=operator, value=value) for key, operator, value in filters]
+    return MetadataFilters(filters=made, condition=condition)
+
+
+IN, EQ, ALL, HAS = FilterOperator.IN, FilterOperator.EQ, FilterOperator.ALL, FilterOperator.CONTAINS
+SINCE, UNTIL = FilterOperator.GTE, FilterOperator.LTE
+
+
+@pytest.mark.parametrize(
+    ("filters", "paths"),
+    [
+        ({"path": "memory/2019-*"}, {"memory/2019-02-03.md", "memory/2019-03-04.md"}),
+        (of(("path", EQ, "memory/2019-*")), {"memory/2019-02-03.md", "memory/2019-03-04.md"}),
+        (of(("path", IN, ["memory/2019-02*"]), ("until", UNTIL, "2019-02-28")), {"memory/2019-02-03.md"}),
+        (of(("path", EQ, "memory/2019-*"), ("since", SINCE, "2019-03-01")), {"memory/2019-03-04.md"}),
+        (of(("tags", ALL, ["heating", "noise"])), {"memory/2019-02-03.md"}),
+        (of(("tags", HAS, "heating"), condition=FilterCondition.OR), {"memory/2019-02-03.md"}),
+        (of(("type", EQ, "preference")), {"memory/records/preference/boiler.sound.md"}),
+        (of(("type", IN, ["preference"]), ("min_confidence", SINCE, 0.9)), set()),
+        (MetadataFilters(filters=[of(("tags", EQ, "noise"))]), {"memory/2019-02-03.md"}),
+    ],
+)
+def test_filters_are_those_of_the_search_under_its_names(dated, filters, paths):
+    retriever = OpenClawRetriever(dated, similarity_top_k=50, min_score=0, filters=filters)
+    assert {node.metadata["path"] for node in retriever.retrieve("boiler")} == paths
+    assert {node.metadata["path"] for node in asyncio.run(retriever.aretrieve("boiler"))} == paths
+
+
+@pytest.mark.parametrize(
+    ("filters", "said"),
+    [
+        ({"kind": "x"}, "does not filter by 'kind'"),
+        (of(("kind", EQ, "x")), "does not filter by 'kind'"),
+        (of(("since", EQ, "soon")), "since is 'soon'"),
+        (of(("path", FilterOperator.TEXT_MATCH, "x")), "by path text_match: use == or in"),
+        (of(("tags", EQ, "x"), ("tags", EQ, "y")), "two filters are about tags"),
+        (of(("tags", EQ, "x"), ("type", EQ, "fact"), condition=FilterCondition.OR), "join them by AND"),
+        (of(("tags", EQ, "x"), condition=FilterCondition.NOT), "join them by AND"),
+        ("memory/", "is a dict"),
+    ],
+)
+def test_filters_that_no_search_takes_are_refused_at_once(household, filters, said):
+    with pytest.raises(QueryError, match=said):
+        OpenClawRetriever(household, filters=filters)
