@@ -17,9 +17,11 @@ from openclaw_memory.errors import StoreError
 if TYPE_CHECKING:
     import datetime
 
+    from openclaw_memory.control.inspection import Order
     from openclaw_memory.memory import Memory
     from openclaw_memory.search import SearchResults
     from openclaw_memory.types import Excerpt, Progress, Source, Status, SyncReport
+    from openclaw_memory.types.control import ExportReport, ForgetPlan, ForgetReceipt, ImportReport, Item, Kind
     from openclaw_memory.types.heartbeat import HeartbeatReport
     from openclaw_memory.types.records import RecordType
     from openclaw_memory.workspace.journal import Bootstrap
@@ -55,7 +57,8 @@ class AsyncMemory:
     Arguments, results and errors are those of `Memory`. Everything else (`flush`, `documents`, `records`,
     `watch`) is reached through `memory`, in a thread: `await in_thread(memory.memory.records.get, "fact", "office")`.
 
-    A call whose task is cancelled while it runs is finished in its thread: a note that was being appended is appended.
+    A call whose task is cancelled while it runs is finished in its thread: a note that was being appended is appended,
+    what was being forgotten is forgotten.
     A `sync` ends at its next step, and the index stays as it was.
 
     >>> import asyncio, tempfile
@@ -211,6 +214,67 @@ class AsyncMemory:
     ) -> HeartbeatReport:
         """Look after the memory within a budget of time; `ask` is called in a thread. See `Memory.heartbeat`."""
         return await self._call(self.memory.heartbeat, budget_seconds=budget_seconds, ask=ask)
+
+    async def inspect(
+        self,
+        *,
+        kind: Kind | None = None,
+        since: datetime.date | str | None = None,
+        until: datetime.date | str | None = None,
+        type: str | None = None,  # noqa: A002 - the field's name
+        source: str | None = None,
+        sensitivity: str | None = None,
+        sort: Order = "path",
+    ) -> tuple[Item, ...]:
+        """Return everything that is remembered, as it is on disk. See `Memory.inspect`."""
+        return await self._call(
+            self.memory.inspect,
+            kind=kind,
+            since=since,
+            until=until,
+            type=type,
+            source=source,
+            sensitivity=sensitivity,
+            sort=sort,
+        )
+
+    async def forget(
+        self,
+        *,
+        last_days: int | None = None,
+        since: datetime.date | str | None = None,
+        query: str | None = None,
+        key: str | None = None,
+        session: str | None = None,
+        paths: Sequence[str] | None = None,
+        dry_run: bool = True,
+        seen: str | ForgetPlan | None = None,
+        now: datetime.datetime | None = None,
+    ) -> ForgetReceipt:
+        """Plan what is forgotten, and with `dry_run=False` forget it. See `Memory.forget`.
+
+        A task that is cancelled drops the receipt: what had begun is forgotten all the same.
+        """
+        return await self._call(
+            self.memory.forget,
+            last_days=last_days,
+            since=since,
+            query=query,
+            key=key,
+            session=session,
+            paths=paths,
+            dry_run=dry_run,
+            seen=seen,
+            now=now,
+        )
+
+    async def export(self, file: str | os.PathLike[str]) -> ExportReport:
+        """Write everything that is remembered to one file of JSON lines. See `Memory.export`."""
+        return await self._call(self.memory.export, file)
+
+    async def import_(self, file: str | os.PathLike[str]) -> ImportReport:
+        """Add the files of an export that are missing here. See `Memory.import_`."""
+        return await self._call(self.memory.import_, file)
 
     async def status(self, *, deep: bool = False) -> Status:
         """Return what is indexed, with what, and what is degraded. See `Memory.status`."""

@@ -487,7 +487,8 @@ class Memory:
     def heartbeat(self, *, budget_seconds: float = 5.0, ask: Callable[[str], str] | None = None) -> HeartbeatReport:
         """Look after the memory: expiry, decay, overdue reminders, what to confirm again, duplicates, stale notes.
 
-        Where nothing has changed and nothing is due, it is over at once. It changes records alone; of notes it reports.
+        Where nothing has changed and nothing is due, it is over at once, and where another one is under way, in any
+        thread or process: `is_busy`. It changes records alone; of notes it reports.
         `openclaw_memory.heartbeat.every(minutes, memory.heartbeat)` does it in the background.
 
         Args:

@@ -15,7 +15,10 @@ from openclaw_memory.aio import in_thread
 from openclaw_memory.embeddings.hashing import HashingEmbedder
 from openclaw_memory.errors import InvalidInputError, StoreError
 
-AWAITED = ["search", "get", "append", "edit", "delete", "promote", "bootstrap", "sync", "status", "heartbeat", "close"]
+AWAITED = [
+    "search", "get", "append", "edit", "delete", "promote", "bootstrap", "sync", "status", "heartbeat", "inspect",
+    "forget", "export", "import_", "close",
+]  # fmt: skip
 
 
 class Gate(HashingEmbedder):
@@ -60,6 +63,11 @@ def test_every_call_does_what_it_does_without_await(notes):
             assert "MEMORY.md" in [file.path for file in (await memory.bootstrap()).files]
             assert (await memory.status()).files == len(memory.memory.workspace.scan().files)
             assert (await memory.heartbeat(budget_seconds=60)).left == ()
+            kept = (await memory.export(notes.parent / "everything.jsonl")).files
+            assert kept == tuple(item.path for item in await memory.inspect())
+            plan = (await memory.forget(paths=[added.path])).plan
+            assert (await memory.forget(paths=[added.path], dry_run=False, seen=plan)).forgotten == (added.path,)
+            assert (await memory.import_(notes.parent / "everything.jsonl")).added == (added.path,)
             with pytest.raises(InvalidInputError):
                 await memory.append("")
 
@@ -122,6 +130,31 @@ def test_a_call_that_waits_for_a_thread_is_not_made_once_its_task_is_cancelled(n
             gate.open.set()
             await syncing
         assert not (notes / "memory" / "2026-11-21.md").exists()
+
+    asyncio.run(use())
+
+
+def test_what_is_being_forgotten_is_forgotten_though_its_task_is_cancelled(notes, monkeypatch):
+    async def use() -> None:
+        reached, go_on = threading.Event(), threading.Event()
+        async with AsyncMemory.open(notes, embedder=None) as memory:
+            await memory.append("The ferry leaves at seven.", date="2026-11-21")
+            planned = memory.memory.forget
+
+            def forget(**wanted: Any) -> Any:
+                reached.set()
+                assert go_on.wait(60)
+                return planned(**wanted)
+
+            monkeypatch.setattr(memory.memory, "forget", forget)
+            forgetting = asyncio.create_task(memory.forget(paths=["memory/2026-11-21.md"], dry_run=False))
+            await until(reached.is_set)
+            forgetting.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await forgetting
+            assert (notes / "memory" / "2026-11-21.md").exists()
+            go_on.set()
+            await until(lambda: not (notes / "memory" / "2026-11-21.md").exists())
 
     asyncio.run(use())
 

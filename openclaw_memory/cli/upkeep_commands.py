@@ -35,6 +35,9 @@ def heartbeat(place: Place, budget: float) -> int:
 
 
 def _say_heartbeat(report: HeartbeatReport) -> None:
+    if report.is_busy:
+        note("another heartbeat is under way, and nothing was done: it does the work")
+        return
     if report.is_quiet:
         say("quiet: nothing has changed, and nothing is due")
         return

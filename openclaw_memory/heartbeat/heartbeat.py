@@ -8,14 +8,14 @@ from __future__ import annotations
 import datetime
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 from openclaw_memory.config import MemoryConfig
-from openclaw_memory.errors import InvalidInputError, OpenClawMemoryError
+from openclaw_memory.errors import ConflictError, InvalidInputError, OpenClawMemoryError, RecordError, SyncBusyError
 from openclaw_memory.heartbeat.duplicates import Line, merged_words, near_duplicates
 from openclaw_memory.heartbeat.reminders import due_of, overdue_tasks
 from openclaw_memory.indexing.background import Background
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 Ask: TypeAlias = Callable[[str], str]  # a model: takes a question, returns its answer
 
 LAST_HEARTBEAT = "last_heartbeat"  # the name under which a store keeps the latest report, and what it saw
+LOCK = "heartbeat"  # the store's lock that keeps two from doing the same work
 STALE_CONFIDENCE = 0.5
 REVALIDATE = datetime.timedelta(days=30)  # after which somebody is to look at what is of high impact again
 STALE_NOTE = datetime.timedelta(days=365)  # without a change, of a note that is of no day
@@ -55,6 +56,8 @@ class _Beat:
     """One heartbeat under way: what it looks at, until when, and what it may ask."""
 
     scan: Scan
+    there: list[Record]  # as their files had them at the start: records are read once
+    records: dict[str, Record]  # those that hold, by path, as they are now
     now: datetime.datetime
     today: datetime.date
     end: float  # by the monotonic clock
@@ -66,7 +69,7 @@ class _Beat:
 
 
 class Heartbeat:
-    """Looks after a memory. Safe to use from several threads and processes: two at a time look twice."""
+    """Looks after a memory. Safe to use from several threads and processes: one at a time does the work."""
 
     def __init__(
         self,
@@ -96,14 +99,34 @@ class Heartbeat:
         if isinstance(budget_seconds, bool) or not isinstance(budget_seconds, int | float) or not budget_seconds > 0:
             raise InvalidInputError(f"budget_seconds is {budget_seconds!r}, not a number of seconds above zero")
         began, now = time.monotonic(), self._clock()
+        with ExitStack() as held:
+            if (seen := self._seen(now)) is not None:  # another one may just have done it: it is looked at again
+                try:
+                    # Where the store knows no locks, two at a time do what one would have done.
+                    held.enter_context(self._service.store().lock(LOCK, 0))
+                except SyncBusyError:
+                    return HeartbeatReport(timestamp(now), time.monotonic() - began, is_quiet=False, is_busy=True)
+                seen = self._seen(now)
+            if seen is None:
+                return HeartbeatReport(timestamp(now), time.monotonic() - began, is_quiet=True)
+            return self._work(*seen, began, now, budget_seconds, ask)
+
+    def _seen(self, now: datetime.datetime) -> tuple[Scan, Sequence[str]] | None:
+        """Return the files, and the tasks that were left; None where nothing has changed and nothing is due."""
         last = self._last()
         scan = self._workspace.scan()
         if last and last["seen"] == _fingerprint(scan) and timestamp(now) < last["due"] and not last["left"]:
-            return HeartbeatReport(timestamp(now), time.monotonic() - began, is_quiet=True)
+            return None
+        return scan, last["left"] if last else ()
+
+    def _work(
+        self, scan: Scan, first: Sequence[str], began: float, now: datetime.datetime, budget: float, ask: Ask | None
+    ) -> HeartbeatReport:
         today = local_now(self._config.journal.timezone, now).date()
-        beat = _Beat(scan, now, today, began + budget_seconds, ask, [])
+        there = self._records.everything()
+        holding = {one.path: one for one in self._records.holding(there)}
+        beat = _Beat(scan, there, holding, now, today, began + budget, ask, [])
         done: list[TaskReport] = []
-        first = last["left"] if last else []
         for name in sorted(TASKS, key=lambda name: name not in first):
             if beat.is_up():
                 break
@@ -112,7 +135,7 @@ class Heartbeat:
         finished = {task.name for task in done if task.is_done}
         left = tuple(name for name in TASKS if name not in finished)
         report = HeartbeatReport(timestamp(now), time.monotonic() - began, False, tuple(done), left)
-        self._keep(report, now)
+        self._keep(report, beat)
         return report
 
     def recorded(self) -> HeartbeatRecord | None:
@@ -127,11 +150,12 @@ class Heartbeat:
                 return said
         return None
 
-    def _keep(self, report: HeartbeatReport, now: datetime.datetime) -> None:
+    def _keep(self, report: HeartbeatReport, beat: _Beat) -> None:
+        scan = self._workspace.scan()
         said = {
             "at": report.at,
-            "seen": _fingerprint(self._workspace.scan()),
-            "due": timestamp(self._next_due(now)),
+            "seen": _fingerprint(scan),
+            "due": timestamp(self._next_due(beat, scan)),
             "left": list(report.left),
             "findings": len(report.findings),
         }
@@ -139,35 +163,52 @@ class Heartbeat:
             if self._service.has_index():
                 self._service.store().set_meta(LAST_HEARTBEAT, json.dumps(said))
 
-    def _next_due(self, now: datetime.datetime) -> datetime.datetime:
-        """Return when something is due though no file changes: an expiry, or the next day."""
-        tomorrow = now + datetime.timedelta(days=1)
-        return min([tomorrow, *(one.expires_at for one in self._records if one.expires_at is not None)])
+    def _next_due(self, beat: _Beat, scan: Scan) -> datetime.datetime:
+        """Return when something is due though no file changes: an expiry, or the next day.
+
+        `scan` is what is there at the end. What others have written meanwhile counts: the next look finds no change.
+        """
+        before = {file.path: file for file in beat.scan.files}
+        for file in scan.files:
+            if file.path.startswith(f"{RECORDS_FOLDER}/") and before.get(file.path) != file:
+                self._read_again(beat, file.path)
+        tomorrow = beat.now + datetime.timedelta(days=1)
+        return min([tomorrow, *(one.expires_at for one in beat.records.values() if one.expires_at is not None)])
+
+    def _read_again(self, beat: _Beat, path: str) -> None:
+        beat.records.pop(path, None)
+        with suppress(RecordError):  # damaged: `records.problems` names it
+            if (record := self._records.read(path)) is not None:
+                beat.records[path] = record
 
     # --- tasks, in the order of what they cost -------------------------------------------------------------------
 
-    def _expire(self, _: _Beat) -> TaskReport:
-        return TaskReport("expire", 0.0, changed=tuple(self._records.expire()))
+    def _expire(self, beat: _Beat) -> TaskReport:
+        return TaskReport("expire", 0.0, changed=tuple(self._records.expire(beat.there)))
 
     def _decay(self, beat: _Beat) -> TaskReport:
-        changed = tuple(self._records.decay())
-        stale = [one for one in self._records if one.confidence < STALE_CONFIDENCE and not one.is_confirmed]
+        changed = tuple(self._records.decay(among=beat.there))
+        for path in changed:
+            self._read_again(beat, path)
+        stale = [one for one in beat.records.values() if one.confidence < STALE_CONFIDENCE and not one.is_confirmed]
         findings, forgotten = list[Finding](), list[str]()
         for record in stale[:MOST_FINDINGS]:
             what = f"its confidence has fallen to {record.confidence:.2f}"
             advice = self._advice(beat, record, what)
             is_outdated = advice is not None and advice.upper().startswith("FORGET")
             if is_outdated and not is_high_impact(record.key, record.sensitivity, self._config.records):
-                self._records.forget(record.type, record.key, user_id=record.user_id, expected_version=record)
-                forgotten.append(record.path)
+                with suppress(ConflictError):  # it was changed while the model thought: it was not asked about that
+                    self._records.forget(record.type, record.key, user_id=record.user_id, expected_version=record)
+                    forgotten.append(record.path)
+                    del beat.records[record.path]
             findings.append(Finding(record.path, f"{record.key}: {what}; confirm or forget it", advice))
         return TaskReport("decay", 0.0, tuple(findings), (*changed, *forgotten))
 
     def _reminders(self, beat: _Beat) -> TaskReport:
         findings = [
             Finding(record.path, f"overdue since {due}: {record.value}")
-            for record in self._records.find(type="reminder")
-            if (due := due_of(record.value)) is not None and due < beat.today
+            for record in beat.records.values()
+            if record.type == "reminder" and (due := due_of(record.value)) is not None and due < beat.today
         ]
         is_done = True
         for path, text in self._notes(beat):
@@ -184,7 +225,7 @@ class Heartbeat:
         rules = self._config.records
         old = [
             one
-            for one in self._records
+            for one in beat.records.values()
             if is_high_impact(one.key, one.sensitivity, rules) and beat.now - one.last_confirmed_at >= REVALIDATE
         ]
         findings = []
@@ -231,13 +272,19 @@ class Heartbeat:
     def _index(self, _: _Beat) -> TaskReport:
         if not self._service.has_index() or not self._service.is_behind(may_sync=False):
             return TaskReport("index", 0.0)
-        report = self._service.sync(False, None, 0)
+        try:
+            report = self._service.sync(False, None, 0)
+        except SyncBusyError:  # it is being done, but not yet
+            return TaskReport("index", 0.0, is_done=False)
         return TaskReport("index", 0.0, changed=(*report.added, *report.changed, *report.removed))
 
     def _notes(self, beat: _Beat) -> Iterator[tuple[str, str | None]]:
-        """Yield path and text of each note; a text of None, and no more, once the time is up."""
+        """Yield path and text of each note; a text of None, and no more, once the time is up.
+
+        Records are none: their fields are alike, and what they say is looked at by itself.
+        """
         for number, file in enumerate(beat.scan.files):
-            if file.source != "memory":
+            if file.source != "memory" or file.path.startswith(f"{RECORDS_FOLDER}/"):
                 continue
             if number % 16 == 0 and beat.is_up():
                 yield file.path, None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import secrets
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from fnmatch import fnmatchcase
@@ -385,8 +385,29 @@ class Records:
 
     # --- upkeep --------------------------------------------------------------------------------------------------
 
-    def expire(self) -> list[str]:
+    def everything(self) -> list[Record]:
+        """Return every record as its file has it, by path, expired ones too; damaged files are left out.
+
+        Policies do not touch it: it is for upkeep, and not to be shown. See `holding`.
+        """
+        return [read for _, read in self._all() if isinstance(read, Record)]
+
+    def holding(self, among: Iterable[Record]) -> Iterator[Record]:
+        """Yield those that hold now, as policies let them be shown.
+
+        Args:
+            among: Records, as `everything` returned them.
+        """
+        now = self._now()
+        for one in among:
+            if not is_expired(one, now) and (record := self._shown(one)) is not None:
+                yield record
+
+    def expire(self, among: Iterable[Record] | None = None) -> list[str]:
         """Delete the files of records that have expired; return their paths.
+
+        Args:
+            among: Look at these alone, which `everything` has just returned.
 
         Raises:
             WriteError: A file could not be deleted.
@@ -396,26 +417,30 @@ class Records:
         def has_expired(path: str, there: FrontMatter, info: os.stat_result) -> bool:
             return is_expired(_record_of(path, there, info.st_mtime_ns, now, self._rules), now)
 
-        gone = [path for path, read in self._all() if isinstance(read, Record) and is_expired(read, now)]
+        there = self.everything() if among is None else among
+        gone = [one.path for one in there if is_expired(one, now)]
         return self._remove(gone, has_expired) if gone else []
 
-    def decay(self, least: float = 0.05) -> list[str]:
+    def decay(self, least: float = 0.05, among: Iterable[Record] | None = None) -> list[str]:
         """Write the confidence of records down as it is now, where it has fallen; return their paths.
 
         Args:
             least: By how much it must have fallen since it was last written, 0..1.
+            among: Look at these alone, which `everything` has just returned.
 
         Raises:
             WriteError: A file could not be written.
         """
         now, changed = self._now(), list[str]()
-        for path, read in self._all():
-            if isinstance(read, RecordError) or is_expired(read, now):
+        for one in self.everything() if among is None else among:
+            if is_expired(one, now) or one.type not in self._rules.decaying:
                 continue
-            if read.type not in self._rules.decaying or self._written_confidence(path) - read.confidence < least:
+            if self._written_confidence(one.path) - one.confidence < least:
                 continue
-            if documents.update(self._workspace.root, self._workspace.rules, path, partial(self._decayed, path)):
-                changed.append(path)
+            if documents.update(
+                self._workspace.root, self._workspace.rules, one.path, partial(self._decayed, one.path)
+            ):
+                changed.append(one.path)
         if changed:
             self._wrote()
         return changed
@@ -435,12 +460,7 @@ class Records:
 
     def __iter__(self) -> Iterator[Record]:
         """Yield every record that holds now, by path; damaged files are left out."""
-        now = self._now()
-        for _, read in self._all():
-            if isinstance(read, RecordError) or is_expired(read, now):
-                continue
-            if (record := self._shown(read)) is not None:
-                yield record
+        yield from self.holding(self.everything())
 
     # --- files ---------------------------------------------------------------------------------------------------
 

@@ -44,7 +44,8 @@ class HeartbeatReport:
     """What a heartbeat did at `at` (UTC, ISO 8601).
 
     `is_quiet` says that nothing had changed since the last one and nothing was due, so that no task ran. `left` names
-    the tasks for which no time was left: the next heartbeat begins with them.
+    the tasks for which no time was left: the next heartbeat begins with them. `is_busy` says that another heartbeat of
+    this memory was under way, in any thread or process, and that nothing was done.
     """
 
     at: str
@@ -52,6 +53,7 @@ class HeartbeatReport:
     is_quiet: bool
     tasks: tuple[TaskReport, ...] = ()
     left: tuple[str, ...] = ()
+    is_busy: bool = False
 
     @property
     def findings(self) -> tuple[Finding, ...]:

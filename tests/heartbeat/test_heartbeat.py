@@ -1,14 +1,18 @@
 """What a heartbeat finds, what it changes, and that it is quiet where there is nothing to do."""
 
 import os
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, date, datetime, timedelta
 
 import pytest
+from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
 from openclaw_memory import Memory
+from openclaw_memory.cli.commands import commands
 from openclaw_memory.errors import InvalidInputError
 from openclaw_memory.heartbeat import every
 from openclaw_memory.heartbeat.duplicates import LIKENESS, Line, near_duplicates
@@ -125,6 +129,12 @@ def test_lines_that_say_nearly_the_same_are_proposed_for_merging(memory):
     assert line.endswith("needs blue paper today.")
 
 
+def test_the_fields_of_records_are_no_lines_to_be_merged(memory):
+    memory.records.remember("preference", "editor.theme", "dark")
+    memory.records.remember("preference", "terminal.theme", "light")
+    assert words(memory.heartbeat(), "duplicates") == []
+
+
 def test_the_index_follows(memory):
     memory.append("A new note.", date="2026-11-22")
     assert task(memory.heartbeat(), "index").changed == ("memory/2026-11-22.md",)
@@ -190,6 +200,68 @@ def test_a_record_cannot_close_its_fence(memory, moment):
     moment.now += timedelta(days=60)
     memory.heartbeat(ask=lambda question: questions.append(question) or "UNSURE")
     assert questions[0].count("</fact>") == 1
+
+
+def test_one_at_a_time_does_the_work_and_another_says_so(memory, moment, tmp_path):
+    asked, go_on = threading.Event(), threading.Event()
+
+    def ask(_):
+        asked.set()
+        assert go_on.wait(60)
+        return "UNSURE"
+
+    memory.records.remember("preference", "editor.theme", "dark", confidence=0.9)
+    moment.now += timedelta(days=60)
+    with ThreadPoolExecutor() as pool:
+        beating = pool.submit(memory.heartbeat, ask=ask)
+        assert asked.wait(60)
+        busy = memory.heartbeat()
+        said = CliRunner().invoke(commands, ["heartbeat", "--workspace", str(tmp_path)])
+        go_on.set()
+        first = beating.result()
+    assert (busy.is_busy, busy.is_quiet, busy.tasks, busy.left) == (True, False, (), ())
+    assert (said.exit_code, "another heartbeat is under way" in said.stderr) == (0, True)
+    assert (first.is_busy, first.left) == (False, ())
+    assert memory.heartbeat().is_quiet
+
+
+def test_it_waits_for_no_sync_and_leaves_the_index_to_the_next_one(memory):
+    memory.append("A new note.", date="2026-11-22")
+    with ThreadPoolExecutor() as pool, memory._engine.service.store().lock("sync"):
+        report = pool.submit(memory.heartbeat).result()
+    assert report.left == ("index",)
+    assert task(memory.heartbeat(), "index").changed == ("memory/2026-11-22.md",)
+
+
+def test_records_are_read_once(memory, moment, monkeypatch):
+    memory.records.remember("preference", "editor.theme", "dark", confidence=0.9)
+    memory.records.remember("other", "parking", "level two", ttl=600)
+    memory.records.remember("reminder", "passport", "renew it by 2026-11-01")
+    memory.records.remember("fact", "billing.plan", "team")
+    moment.now += timedelta(days=60)
+    read, walks = memory.records._all, []
+    monkeypatch.setattr(memory.records, "_all", lambda: walks.append(1) or read())
+    report = memory.heartbeat()
+    assert [len(task(report, name).findings) for name in ("decay", "reminders", "revalidate")] == [1, 1, 1]
+    assert len(task(report, "expire").changed) == 1
+    assert len(walks) == 1
+
+
+def test_it_is_not_quiet_once_a_record_expires_that_came_while_it_beat(memory, moment):
+    memory.records.remember("preference", "editor.theme", "dark", confidence=0.9)
+    moment.now += timedelta(days=60)
+    memory.heartbeat(ask=lambda _: str(memory.records.remember("other", "parking", "level two", ttl=600)))
+    assert memory.heartbeat().is_quiet
+    moment.now += timedelta(seconds=601)
+    assert len(task(memory.heartbeat(), "expire").changed) == 1
+
+
+def test_what_changes_while_the_model_thinks_is_not_forgotten(memory, moment):
+    memory.records.remember("preference", "editor.theme", "dark", confidence=0.9)
+    moment.now += timedelta(days=60)
+    report = memory.heartbeat(ask=lambda _: memory.records.confirm("preference", "editor.theme") and "FORGET it")
+    assert memory.records.get("preference", "editor.theme").is_confirmed
+    assert (len(task(report, "decay").findings), report.left) == (1, ())
 
 
 def test_it_beats_in_the_background_until_it_is_stopped(memory):
