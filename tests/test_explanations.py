@@ -11,7 +11,6 @@ from openclaw_memory import Memory
 from openclaw_memory.config import RecordsConfig, SearchConfig, SessionsConfig
 from openclaw_memory.heartbeat import heartbeat
 from openclaw_memory.records import settling
-from openclaw_memory.records.file_format import MOST_VERSIONS
 from openclaw_memory.search import candidates, passages, prepared, query_dates
 from openclaw_memory.search.passages import HYBRID, KEYWORD, LATE, Weights
 from openclaw_memory.search.query import MAX_QUESTION_CHARS
@@ -93,7 +92,8 @@ def test_the_tasks_of_a_heartbeat_are_those_of_the_code_in_their_order(tmp_path)
 @pytest.mark.parametrize(
     "words",
     [
-        f"the last {MOST_VERSIONS} values in its `history`",
+        f"the latest {RULES.versions} values (`records.versions`)",
+        f"the latest {RULES.waiting} observations, `records.waiting`",
         f"surer, up to {settling.MOST_CONFIDENCE}:",
         f"has held for {RULES.stable_days:g} days (`records.stable_days`)",
         "`{}`, `{}` and `{}` (`records.high_impact`)".format(*RULES.high_impact),
@@ -102,7 +102,7 @@ def test_the_tasks_of_a_heartbeat_are_those_of_the_code_in_their_order(tmp_path)
         f"less sure than {RULES.least_confidence} (`records.least_confidence`)",
         "others for 90 days" if "other=90" in RULES.ttl_days and "reminder=90" in RULES.ttl_days else "other days",
         "facts hold for a year" if {"preference=365", "fact=365"} <= {*RULES.ttl_days} else "another time",
-        "a second source" if RULES.observations == 2 else "another number",
+        "a second time, independently" if RULES.observations == 2 else "another number",
     ],
 )
 def test_the_numbers_of_records_are_those_of_the_code(words):

@@ -222,7 +222,9 @@ class RecordsConfig:
     that match a glob of `high_impact` (OpenClaw names billing and the scope of credentials) are replaced by a
     confirmation alone. Observations below `least_confidence` are refused. The confidence in records of the types
     `decaying` halves every `half_life_days` until they are confirmed. `ttl_days` are days by type (`other=90`),
-    for ever where a type is not named. Of one type and user there are at most `most`: the least certain go first.
+    for ever where a type is not named. Of one type and user there are at most `most`: the least certain go first. A
+    file keeps the latest `versions` values of a record, the present one and the one before, and the latest `waiting`
+    observations that wait: with more of them files still grow when a year is over.
     """
 
     stable_days: float = 7.0
@@ -233,6 +235,8 @@ class RecordsConfig:
     least_confidence: float = 0.3
     ttl_days: tuple[str, ...] = ("preference=365", "fact=365", "reminder=90", "other=90")
     most: int = 10_000
+    versions: int = 2
+    waiting: int = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -380,6 +384,8 @@ RANGES: Mapping[str, tuple[float, float]] = {
     "records.half_life_days": (0.001, 1_000_000),
     "records.least_confidence": (0, 1),
     "records.most": (1, 10_000_000),
+    "records.versions": (1, 1000),
+    "records.waiting": (1, 1000),
 }
 
 CHOICES: Mapping[str, tuple[str, ...]] = {

@@ -12,7 +12,7 @@ from typing import Any, get_args
 
 from openclaw_memory.config import RecordsConfig
 from openclaw_memory.errors import RecordError
-from openclaw_memory.records.settling import decayed
+from openclaw_memory.records.settling import decayed, with_value
 from openclaw_memory.text.front_matter import FrontMatter
 from openclaw_memory.types.records import (
     Observation,
@@ -30,7 +30,6 @@ from openclaw_memory.types.records import (
 TYPES: tuple[RecordType, ...] = get_args(RecordType)
 SENSITIVITIES: tuple[Sensitivity, ...] = get_args(Sensitivity)
 SOURCE_KINDS: tuple[SourceKind, ...] = get_args(SourceKind)
-MOST_VERSIONS = 20  # of a value in the history of a record
 MOST_TOKENS = 100  # of calls that are not done twice
 
 _MERGE_MARK = re.compile(r"^(?:<{7}|={7}|>{7})(?: .*)?$", re.MULTILINE)
@@ -43,9 +42,7 @@ def fields_of(record: Record, now: datetime, tokens: tuple[str, ...]) -> dict[st
     fields["confirmed"] = record.is_confirmed
     fields["decayed_at"] = timestamp(now)
     fields["waiting"] = [_observation(one) for one in record.waiting]
-    fields["history"] = [
-        {"version": one.version, "since": timestamp(one.since), **_observation(one.seen)} for one in record.history
-    ]
+    fields["history"] = list(map(_version, record.history))
     fields["tokens"] = list(tokens)
     fields["written"] = _digest(fields, sentence(record.key, record.value))
     return fields
@@ -75,7 +72,7 @@ def record_in(path: str, file: FrontMatter, changed_at: datetime, now: datetime,
         what = f"its field {error} is missing" if isinstance(error, KeyError) else str(error)
         raise RecordError(f"{path} cannot be read as a record: {what}; correct it by hand") from error
     if said.get("written") != record.digest or file.text.strip() != sentence(record.key, record.value):
-        record = _edited(record, file, changed_at)
+        record = _edited(record, file, changed_at, rules)
     since = max(record.last_confirmed_at, _moment(said["decayed_at"]) if said.get("decayed_at") else record.created_at)
     if record.type in rules.decaying:
         record = replace(record, confidence=decayed(record.confidence, since, now, rules.half_life_days))
@@ -96,9 +93,7 @@ def _record(path: str, said: Mapping[str, Any]) -> Record:
         raise ValueError(f"ttl is {ttl!r}, not a whole number of seconds or null")
     if not isinstance(said["version"], int) or said["version"] < 1:
         raise ValueError(f"version is {said['version']!r}, not a whole number from 1")
-    history = tuple(
-        RecordVersion(int(one["version"]), _seen(one), _moment(one["since"])) for one in said.get("history") or ()
-    )
+    history = tuple(map(_version_in, said.get("history") or ()))
     value = said["value"]
     return Record(
         memory_id=str(said["memory_id"]),
@@ -128,7 +123,7 @@ def embedding_ref(key: str, value: Any) -> str:
     return f"vec_{sha256(sentence(key, value).encode()).hexdigest()[:16]}"
 
 
-def _edited(record: Record, file: FrontMatter, changed_at: datetime) -> Record:
+def _edited(record: Record, file: FrontMatter, changed_at: datetime, rules: RecordsConfig) -> Record:
     """Return the record as a person has left it: the field `value` counts if it was changed, or else the sentence."""
     value, text = record.value, file.text.strip()
     last = record.history[-1].seen.value if record.history else None
@@ -150,7 +145,7 @@ def _edited(record: Record, file: FrontMatter, changed_at: datetime) -> Record:
         digest=digest,
         is_confirmed=True,
         waiting=(),
-        history=(*record.history, newest)[-MOST_VERSIONS:],
+        history=with_value(record.history, newest, rules),
     )
 
 
@@ -162,6 +157,16 @@ def _value_of(text: str, key: str, old: Any) -> Any:
         return json.loads(written)
     except ValueError:
         return written
+
+
+def _version(one: RecordVersion) -> dict[str, Any]:
+    again = {"times": one.times, "first": timestamp(one.first or one.since)} if one.times > 1 else {}
+    return {"version": one.version, "since": timestamp(one.since), **again, **_observation(one.seen)}
+
+
+def _version_in(said: Mapping[str, Any]) -> RecordVersion:
+    first = _moment(said["first"]) if said.get("first") else None
+    return RecordVersion(int(said["version"]), _seen(said), _moment(said["since"]), int(said.get("times", 1)), first)
 
 
 def _observation(seen: Observation) -> dict[str, Any]:

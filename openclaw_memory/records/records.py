@@ -25,7 +25,6 @@ from openclaw_memory.errors import (
 from openclaw_memory.records.expiry import is_expired
 from openclaw_memory.records.file_format import (
     MOST_TOKENS,
-    MOST_VERSIONS,
     SENSITIVITIES,
     SOURCE_KINDS,
     TYPES,
@@ -34,7 +33,7 @@ from openclaw_memory.records.file_format import (
     record_in,
     tokens_in,
 )
-from openclaw_memory.records.settling import Settled, same_value, settle
+from openclaw_memory.records.settling import Settled, same_value, settle, with_value
 from openclaw_memory.text.policies import About, unguarded
 from openclaw_memory.types.records import (
     Observation,
@@ -319,7 +318,7 @@ class Records:
         return bool(self._remove([path], as_seen))
 
     def history(self, type: RecordType, key: str, *, user_id: str | None = None) -> tuple[RecordVersion, ...]:  # noqa: A002
-        """Return the latest values of a record, up to 20, the present one last; none if there is no record.
+        """Return the latest values of a record, the present one last, up to `records.versions`; none without a record.
 
         Args:
             type: Its type.
@@ -553,7 +552,7 @@ class Records:
             source=seen.source,
             embedding_ref=embedding_ref(stored.key, seen.value),
             is_confirmed=False,
-            history=(*stored.history, RecordVersion(version, seen, now))[-MOST_VERSIONS:],
+            history=with_value(stored.history, RecordVersion(version, seen, now), self._rules),
         )
 
     def _keep_within_limit(self, type: RecordType, user_id: str | None, latest: Record) -> None:  # noqa: A002

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import datetime, timedelta
 from fnmatch import fnmatchcase
 from typing import Any, NamedTuple
 
 from openclaw_memory.config import RecordsConfig
-from openclaw_memory.types.records import Observation, Outcome, Record, Sensitivity
+from openclaw_memory.types.records import Observation, Outcome, Record, RecordSource, RecordVersion, Sensitivity
 
 DAY = timedelta(days=1)
 # Independent observations never make a fact certain: they may share a mistake.
 MOST_CONFIDENCE = 0.99
-MOST_WAITING = 20  # the latest observations that wait
 
 
 class Settled(NamedTuple):
@@ -34,8 +34,8 @@ def settle(stored: Record | None, seen: Observation, rules: RecordsConfig, now: 
 
     An observed value that is the record's supports it, and what waited is dropped. Another value replaces one that is
     not yet stable and no more certain than it. A stable value, which was confirmed or is older than `stable_days`, is
-    replaced after `observations` observations of one other value from different sources, with none of its own between
-    them. One of high impact is only replaced by `confirm`.
+    replaced after `observations` independent observations of one other value, with none of its own between them. One of
+    high impact is only replaced by `confirm`.
 
     Args:
         stored: The record as it is, its confidence decayed up to `now`; None if there is none.
@@ -46,7 +46,7 @@ def settle(stored: Record | None, seen: Observation, rules: RecordsConfig, now: 
     if stored is None:
         return Settled("new", seen.confidence)
     if same_value(seen.value, stored.value):
-        if seen.source.ref == stored.source.ref:
+        if not are_independent(seen.source, stored.source):
             return Settled("same", stored.confidence, stored.waiting)
         return Settled("supported", together(stored.confidence, seen.confidence))
     if seen.source.observed_at < stored.source.observed_at:
@@ -59,7 +59,7 @@ def _rival(stored: Record, seen: Observation, rules: RecordsConfig, now: datetim
     rivals = [one for one in stored.waiting if same_value(one.value, seen.value)]
     confidence = together(*(one.confidence for one in rivals), seen.confidence)
     missing = rules.observations - len(rivals) - 1
-    if any(one.source.ref == seen.source.ref for one in rivals):
+    if not all(are_independent(one.source, seen.source) for one in rivals):
         return Settled("same", stored.confidence, stored.waiting, "this observation waits already")
     outcome: Outcome = "waiting"
     if is_high_impact(stored.key, stored.sensitivity, rules):
@@ -72,7 +72,41 @@ def _rival(stored: Record, seen: Observation, rules: RecordsConfig, now: datetim
         outcome = "waiting" if confidence < stored.confidence else "replaced"
     if outcome == "replaced":
         return Settled(outcome, confidence)
-    return Settled(outcome, stored.confidence, (*stored.waiting, seen)[-MOST_WAITING:], reason)
+    most = max(rules.waiting, rules.observations)  # fewer could never replace a value
+    return Settled(outcome, stored.confidence, (*stored.waiting, seen)[-most:], reason)
+
+
+def are_independent(one: RecordSource, other: RecordSource) -> bool:
+    """Whether two observations are more than one person or model repeating itself.
+
+    They are where their sources differ. A message or a file says a thing once, however often it is read. A tool's
+    source is its session, which may live for months: what it observes a day or more apart is independent.
+
+    Args:
+        one: The source of one observation.
+        other: That of another.
+    """
+    if one.ref != other.ref:
+        return True
+    return one.kind == other.kind == "tool" and abs(one.observed_at - other.observed_at) >= DAY
+
+
+def with_value(
+    history: tuple[RecordVersion, ...], newest: RecordVersion, rules: RecordsConfig
+) -> tuple[RecordVersion, ...]:
+    """Return a history with one more value at its end: a value that comes back is counted, and not kept twice.
+
+    Args:
+        history: The values until now.
+        newest: The value from now on.
+        rules: `versions` is how many are kept.
+    """
+    same = [one for one in history if same_value(one.seen.value, newest.seen.value)]
+    if same:
+        first = min(one.first or one.since for one in same)
+        newest = replace(newest, times=newest.times + sum(one.times for one in same), first=first)
+    others = [one for one in history if one not in same]
+    return (*others, newest)[-rules.versions :]
 
 
 def is_stable(record: Record, rules: RecordsConfig, now: datetime) -> bool:

@@ -441,7 +441,7 @@ def _records_of(host: Host) -> Records:
 
 
 def _said_in(host: Host) -> RecordSource:
-    # A session is one source, however often a model repeats itself in it; so are all calls that name no session.
+    # A session is one source for a day, however often a model repeats itself in it; so are all calls without a session.
     return RecordSource("tool", host.session or "no session key", datetime.now(UTC))
 
 

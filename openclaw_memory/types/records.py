@@ -17,7 +17,7 @@ Outcome: TypeAlias = Literal["new", "same", "supported", "confirmed", "replaced"
 
 @dataclass(frozen=True, slots=True)
 class RecordSource:
-    """Who says so: `kind`, and `ref`, the message, file or call; `observed_at` in UTC."""
+    """Who says so: `kind`, and `ref`, the message, file, or session of a tool; `observed_at` in UTC."""
 
     kind: SourceKind
     ref: str
@@ -35,11 +35,17 @@ class Observation:
 
 @dataclass(frozen=True, slots=True)
 class RecordVersion:
-    """One version of a record's value: its number, what was seen, and when it became the value (UTC)."""
+    """One value of a record: the version with it, what was seen, and when it became the value (UTC).
+
+    A value that comes back is one of these still: `times` says how often it became the value, `first` when it first
+    did, where that is not `since`.
+    """
 
     version: int
     seen: Observation
     since: datetime
+    times: int = 1
+    first: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +57,8 @@ class Record:
     by one with each change. `embedding_ref` names what its text is embedded as: equal texts have one vector.
 
     Besides these fields: `path`, its file; `digest`, a hash of what the file says; `is_confirmed`, whether this
-    very value was confirmed; `waiting`, what was observed and has not replaced it; `history`, the latest values, the
-    present one last.
+    very value was confirmed; `waiting`, what was observed and has not replaced it; `history`, the latest values, each
+    once, the present one last.
     """
 
     memory_id: str

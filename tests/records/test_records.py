@@ -148,6 +148,39 @@ def test_a_stable_value_waits_for_a_second_source(records, clock):
     ]
 
 
+def test_a_value_that_comes_back_is_one_value_of_the_history_in_the_file_too(records, clock):
+    for number, value in enumerate(["dark", "light", "dark", "light"], 1):
+        records.remember("preference", "editor.theme", value, source=turn(f"m{number}", clock.now))
+        clock.forward(hours=1)
+    kept = records.history("preference", "editor.theme")
+    assert [(one.version, one.seen.value, one.times) for one in kept] == [(3, "dark", 2), (4, "light", 2)]
+    assert [one.first for one in kept] == [START, START + timedelta(hours=1)]
+
+
+def test_the_file_of_a_record_stops_growing(records, clock, tmp_path):
+    """Whatever is observed of it, and however often: one block of most disks, 4,096 bytes, holds it."""
+    sizes = []
+    for number in range(300):
+        value = f"value {number % 40} " + "x" * 60
+        source = turn(f"message-{number:04}", clock.now)
+        records.remember("preference", "editor.theme", value, source=source, confidence=0.8 - 0.3 * (number % 3 == 0))
+        clock.forward(hours=7)
+        sizes.append((tmp_path / THEME).stat().st_size)
+    assert max(sizes) < 4096
+    assert max(sizes[150:]) <= max(sizes[:150]) * 1.02
+
+
+def test_a_session_that_lives_for_days_settles_a_value_with_its_second_day(records, clock):
+    records.remember("preference", "editor.theme", "dark", source=turn("m1"))
+    clock.forward(days=8)
+    outcomes = []
+    for _ in range(4):
+        source = RecordSource("tool", "agent:main:main", clock.now)
+        outcomes.append(records.remember("preference", "editor.theme", "light", source=source).outcome)
+        clock.forward(hours=9)
+    assert outcomes == ["waiting", "same", "same", "replaced"]
+
+
 def test_a_key_of_high_impact_asks_first(records):
     records.remember("fact", "billing.plan", "free")
     for number in range(3):

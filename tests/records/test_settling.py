@@ -8,16 +8,16 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from openclaw_memory.config import RecordsConfig
-from openclaw_memory.records.settling import decayed, same_value, settle, together
+from openclaw_memory.records.settling import are_independent, decayed, same_value, settle, together, with_value
 from openclaw_memory.types.records import Observation, Record, RecordSource, RecordVersion
 
 NOW = datetime(2026, 11, 23, 12, tzinfo=UTC)
 RULES = RecordsConfig()
 
 
-def seen(value, ref="m2", confidence=0.8, days_ago=0.0):
+def seen(value, ref="m2", confidence=0.8, days_ago=0.0, kind="chat_turn"):
     moment = NOW - timedelta(days=days_ago)
-    return Observation(value, confidence, RecordSource("chat_turn", ref, moment))
+    return Observation(value, confidence, RecordSource(kind, ref, moment))
 
 
 def stored(value="dark", *, days_old=0.0, confidence=0.8, key="editor.theme", **changes):
@@ -62,6 +62,29 @@ CASES = {
     "a second observation from the same source": (
         stored(**OLD, waiting=(seen("light", "m2"),)), seen("light", "m2"), "same", 0.8,
     ),
+    "a second observation from a session, a day later": (
+        stored(**OLD, waiting=(seen("light", "s", days_ago=1, kind="tool"),)), seen("light", "s", kind="tool"),
+        "replaced", 0.96,
+    ),
+    "a second observation from a session, on the same day": (
+        stored(**OLD, waiting=(seen("light", "s", days_ago=0.9, kind="tool"),)), seen("light", "s", kind="tool"),
+        "same", 0.8,
+    ),
+    "a third observation from a session, within a day of the second": (
+        stored(**OLD, waiting=(seen("light", "s", days_ago=1.5, kind="tool"), seen("light", "s", days_ago=0.2, kind="tool"))),
+        seen("light", "s", kind="tool"), "same", 0.8,
+    ),
+    "a message that is read again a day later": (
+        stored(**OLD, waiting=(seen("light", "m2", days_ago=1),)), seen("light", "m2"), "same", 0.8,
+    ),
+    "a file that is read again a day later": (
+        stored(**OLD, waiting=(seen("light", "f", days_ago=1, kind="file"),)), seen("light", "f", kind="file"),
+        "same", 0.8,
+    ),
+    "the same value from the same session, a day later": (
+        stored(source=seen("dark", "s", days_ago=1, kind="tool").source), seen("dark", "s", kind="tool"),
+        "supported", 0.96,
+    ),
     "a second observation of a third value": (
         stored(**OLD, waiting=(seen("light", "m2"),)), seen("sepia", "m3"), "waiting", 0.8,
     ),
@@ -79,7 +102,8 @@ def test_what_an_observation_does(record, observation, outcome, confidence):
     settled = settle(record, observation, RULES, NOW)
     assert settled.outcome == outcome
     assert settled.confidence == pytest.approx(confidence)
-    assert (settled.reason is None) == (outcome in {"new", "supported", "replaced"} or (record.source.ref == "m1" and observation.source.ref == "m1"))  # fmt: skip
+    is_value = outcome in {"new", "supported", "replaced"} or observation.value == record.value
+    assert (settled.reason is None) == is_value
 
 
 def test_what_waits_is_kept_until_the_value_is_observed_again():
@@ -94,7 +118,40 @@ def test_what_waits_has_a_limit():
     record = stored(sensitivity="high")
     for number in range(50):
         record = replace(record, waiting=settle(record, seen(number, f"n{number}"), RULES, NOW).waiting)
-    assert [one.value for one in record.waiting] == [*range(30, 50)]
+    assert [one.value for one in record.waiting] == [*range(45, 50)]
+
+
+def test_as_many_observations_wait_as_replace_a_value():
+    rules, record = RecordsConfig(observations=8, waiting=2), stored(is_confirmed=True)
+    for number in range(7):
+        settled = settle(record, seen("light", f"n{number}"), rules, NOW)
+        assert settled.outcome == "waiting"
+        record = replace(record, waiting=settled.waiting)
+    assert settle(record, seen("light", "n7"), rules, NOW).outcome == "replaced"
+
+
+def test_independence_does_not_depend_on_the_order():
+    for one, other in itertools.product([seen(1, ref, 0.8, days, kind).source
+                                         for ref in "ab" for days in (0, 0.5, 1.5) for kind in ("tool", "file")], repeat=2):  # fmt: skip
+        assert are_independent(one, other) == are_independent(other, one)
+        assert not are_independent(one, one)
+
+
+def test_a_value_that_comes_back_is_counted_and_not_kept_twice():
+    history = ()
+    for number, value in enumerate(["dark", "light", "dark", "light", "dark"], 1):
+        one = seen(value, f"m{number}", days_ago=10 - number)
+        history = with_value(history, RecordVersion(number, one, one.source.observed_at), RULES)
+    assert [(one.version, one.seen.value, one.times) for one in history] == [(4, "light", 2), (5, "dark", 3)]
+    assert [one.first for one in history] == [NOW - timedelta(days=8), NOW - timedelta(days=9)]
+    assert history[-1].since == NOW - timedelta(days=5)
+
+
+def test_of_many_values_the_latest_are_kept():
+    history = ()
+    for number in range(50):
+        history = with_value(history, RecordVersion(number, seen(number), NOW), RecordsConfig(versions=4))
+    assert [one.seen.value for one in history] == [46, 47, 48, 49]
 
 
 def test_confidence_halves_with_each_half_life():
