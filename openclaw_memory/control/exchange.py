@@ -19,7 +19,7 @@ from openclaw_memory.types import Skipped
 from openclaw_memory.types.control import ExportReport, ImportReport
 from openclaw_memory.workspace import Workspace
 from openclaw_memory.workspace.atomic import locked, make_folders, replace_file, writing
-from openclaw_memory.workspace.paths import Place, is_of_the_agent, is_transcript, locate
+from openclaw_memory.workspace.paths import Place, check_name, is_of_the_agent, is_transcript, locate, shown_path
 from openclaw_memory.workspace.safe_read import is_utf16, opened
 from openclaw_memory.workspace.transcript_records import parse
 
@@ -70,10 +70,11 @@ def import_(workspace: Workspace, file: str | os.PathLike[str]) -> ImportReport:
     added, unchanged, refused = list[str](), list[str](), list[Skipped]()
     for one in _files(file):
         try:
+            check_name(every.rules, one.path)
             place = locate(every.root, every.rules, one.path, every.sessions)
             (added if _added(every, place, one.data) else unchanged).append(place.path)
         except (OpenClawMemoryError, OSError) as error:
-            refused.append(Skipped(one.path, str(error)))
+            refused.append(Skipped(shown_path(every.rules, one.path), str(error)))
     return ImportReport(tuple(added), tuple(unchanged), tuple(refused))
 
 

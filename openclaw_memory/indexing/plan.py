@@ -12,6 +12,7 @@ from openclaw_memory.indexing.changes import Difference, compared, missing_vecto
 from openclaw_memory.indexing.fingerprint import describe, outdated
 from openclaw_memory.indexing.parts import SyncParts, batch_place
 from openclaw_memory.types import Embedder, FileRecord, IndexMeta, MemoryFile, Skipped, Store, SyncReport
+from openclaw_memory.workspace.paths import shown_path
 from openclaw_memory.workspace.scan import Scan
 
 # What reads, cuts and embeds files is imported where there are any: most syncs find nothing to do.
@@ -177,7 +178,7 @@ def _written(parts: SyncParts, store: Store, found: Found, plan: Plan) -> SyncRe
     if removed and not rebuilding:
         store.remove_files(removed)
     waiting = report.waiting if plan.put_off is None else tuple(_all(found.scan.files, plan.put_off))
-    return replace(report, removed=tuple(removed), waiting=waiting)
+    return replace(report, removed=tuple(shown_path(parts.workspace.rules, path) for path in removed), waiting=waiting)
 
 
 def together(first: SyncReport, then: SyncReport) -> SyncReport:

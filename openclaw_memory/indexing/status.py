@@ -29,6 +29,7 @@ from openclaw_memory.types.heartbeat import HeartbeatRecord
 from openclaw_memory.types.protocols import TokenEmbedder
 from openclaw_memory.types.results import SyncFailure, SyncRecord
 from openclaw_memory.types.status import BatchStatus, CacheStatus, DiskUsage, KeywordStatus, VectorStatus
+from openclaw_memory.workspace.paths import shown_path
 
 if TYPE_CHECKING:
     from openclaw_memory.workspace import Scan, Workspace
@@ -108,7 +109,7 @@ def status(
         files=stats.files,
         chunks=stats.chunks,
         sources=stats.sources,
-        dirty=dirty,
+        dirty={shown_path(workspace.rules, path): why for path, why in dirty.items()},
         skipped=(
             *scan.skipped,
             *(

@@ -48,7 +48,7 @@ from openclaw_memory.types.records import (
 from openclaw_memory.workspace import Workspace, documents
 from openclaw_memory.workspace.document_cache import DocumentCache
 from openclaw_memory.workspace.documents import Fields, check_no_secret, file_name
-from openclaw_memory.workspace.paths import RECORDS_FOLDER
+from openclaw_memory.workspace.paths import RECORDS_FOLDER, check_name
 from openclaw_memory.workspace.scan import notes_below
 
 if TYPE_CHECKING:
@@ -343,9 +343,8 @@ class Records:
                 if isinstance(read, RecordError):
                     continue
                 if (other := keys.setdefault((read.user_id, read.type, read.key), path)) != path:
-                    self._unread[path] = (
-                        f"{path} holds the same record as {other}, {read.type} {read.key!r}: delete one"
-                    )
+                    key = self._policies.shown(read.key)
+                    self._unread[path] = f"{path} holds the same record as {other}, {read.type} {key!r}: delete one"
         return [self._unread[path] for path in sorted(self._unread)]
 
     # --- policies ---------------------------------------------------------------------------------------------
@@ -366,6 +365,7 @@ class Records:
             return record
         about = About(record.type, record.key, record.sensitivity)
         try:
+            check_name(self._workspace.rules, record.path)
             self._policies.check_value([record.key, record.value, sentence(record.key, record.value)], about)
         except PolicyError:
             return None

@@ -14,6 +14,7 @@ from fnmatch import fnmatchcase
 from hashlib import sha256
 from itertools import chain
 from typing import Any, NamedTuple
+from unicodedata import normalize
 
 from openclaw_memory.config.sections import FilesConfig, PolicyAction, PolicyRule
 from openclaw_memory.errors import PolicyError
@@ -29,6 +30,8 @@ _PLAIN = frozenset(
     {"openclaw_memory", "memory_id", "user_id", "type", "key", "confidence", "sensitivity", "ttl", "version"}
     | {"last_confirmed_at", "created_at", "updated_at", "confirmed"}
 )
+_APART = str.maketrans("-_./", "    ")  # what parts the words of a name
+_MOST_NAMES = 100_000  # whose rules are kept: a scan asks for each file again
 _FIELD = re.compile(r"([a-z_]+):")
 _ENDS = ("\x00", "\x1f")  # of a part of what is digested; no setting holds them
 # Letters besides their own capitals that `i`, `s` and `k` match where case is ignored. To replace each in turn takes a
@@ -73,6 +76,7 @@ class Policies:
     """Changes with what the rules leave out and mask; "" without such rules."""
     _by_action: Mapping[str, tuple[_Compiled, ...]] = field(init=False, compare=False, repr=False)
     _knows_records: bool = field(init=False, compare=False, repr=False)
+    _names: dict[str, str | None] = field(default_factory=dict, init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         """Compile the rules, whose patterns the settings have checked."""
@@ -119,6 +123,51 @@ class Policies:
                     "change policies.rules in the user's settings",
                     rule=rule.name,
                 )
+
+    def rule_of_name(self, name: str) -> str | None:
+        """Return the `never-store` rule by which a file of this name is left out; None for none.
+
+        A pattern is searched in the name as it is, and with blanks for the signs that part words in names. Rules for
+        records have no say.
+
+        Args:
+            name: What a person or a program chose of a path.
+        """
+        if name in self._names:
+            return self._names[name]
+        composed = normalize("NFC", name)  # some systems part accents from their letters
+        texts = composed, composed.translate(_APART)
+        found = next((rule.name for text in texts if (rule := self._first("never-store", text, None))), None)
+        if len(self._names) >= _MOST_NAMES:
+            self._names.clear()
+        self._names[name] = found
+        return found
+
+    def check_name(self, name: str) -> None:
+        """Check that a file of this name may be stored.
+
+        Args:
+            name: As `rule_of_name`.
+
+        Raises:
+            PolicyError: A rule says never to; the error names the rule, and never the name.
+        """
+        if (rule := self.rule_of_name(name)) is not None:
+            raise PolicyError(
+                f"the rule {rule!r} says never to store a file of this name, and nothing was written: choose another "
+                "name, or change policies.rules in the user's settings",
+                rule=rule,
+            )
+
+    def shown_name(self, name: str) -> str:
+        """Return the name of a file that is left out with `***` for what a `never-store` rule matches."""
+        rules = [one.pattern for one in self._by_action["never-store"] if one.pattern and not _is_of_records(one.rule)]
+        name = normalize("NFC", name)
+        spans = [
+            match.span() for text in (name, name.translate(_APART)) for one in rules for match in one.finditer(text)
+        ]
+        shown = _with_masks(name, spans)
+        return MASK if shown == name or self.rule_of_name(shown) else shown
 
     def check_value(self, value: Any, about: About | None = None) -> None:
         """Check every text, and every number as it is written, in a value of JSON; as `check`."""

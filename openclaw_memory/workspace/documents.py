@@ -22,7 +22,7 @@ from openclaw_memory.errors import (
     WriteError,
 )
 from openclaw_memory.text.front_matter import EMBEDDING, Embedding, FrontMatter, embedding_of, parse, render
-from openclaw_memory.text.policies import Policies, policies_of
+from openclaw_memory.text.policies import Policies, policies_of, unguarded
 from openclaw_memory.text.redaction import masks_in, redact
 from openclaw_memory.workspace.atomic import (
     make_folders,
@@ -32,7 +32,7 @@ from openclaw_memory.workspace.atomic import (
 )
 from openclaw_memory.workspace.document_cache import DocumentCache, key_of, parts_of, without_vector
 from openclaw_memory.workspace.journal import checked_text, day_path
-from openclaw_memory.workspace.paths import DOCUMENTS_FOLDER, NOTES_FOLDER, Place, locate, note_date
+from openclaw_memory.workspace.paths import DOCUMENTS_FOLDER, NOTES_FOLDER, Place, check_name, locate, note_date
 from openclaw_memory.workspace.safe_read import decode, read_place
 from openclaw_memory.workspace.scan import notes_below
 
@@ -155,6 +155,7 @@ def update(
     Raises:
         InvalidInputError, PathNotAllowedError, WriteError: As `write`, or as `change`.
     """
+    check_name(rules, path)
     with writing(root, path):
         file = _file(_own_place(root, rules, path), rules)
         if file.info is not None and file.content is None:
@@ -212,6 +213,7 @@ def remove(
         PathNotAllowedError: A path is that of a person's file: nothing was removed.
         WriteError: A file could not be removed.
     """
+    rules = unguarded(rules)  # a document may go whatever its name is
     places = [_own_place(root, rules, path) for path in paths]
     if not places:
         return []
@@ -341,6 +343,7 @@ def _check_policies(rules: FilesConfig, documents: Iterable[Fields]) -> None:
     """
     if policies := policies_of(rules):
         for document in documents:
+            check_name(rules, document.path)
             said = {name: value for name, value in document.fields.items() if name != EMBEDDING}
             policies.check_value([said, document.text])
 

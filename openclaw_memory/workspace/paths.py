@@ -18,6 +18,7 @@ from openclaw_memory.config import FilesConfig, SessionsConfig
 from openclaw_memory.config.config import OF_THE_AGENT, is_passed_over, may_be_of_the_agent
 from openclaw_memory.config.globs import is_matched, read_globs
 from openclaw_memory.errors import NotFoundError, PathNotAllowedError
+from openclaw_memory.text.policies import MASK, policies_of
 
 ROOT_NOTES = ("MEMORY.md", "USER.md")
 LOWER_CASE_NOTE = "memory.md"  # counts only where there is no MEMORY.md
@@ -38,6 +39,12 @@ NEVER_ENTERED = frozenset({".memory", ".openclaw-repair"})
 _DATED = re.compile(r"(?:^|/)memory/(?:[^/]+/)*([0-9]{4})-([0-9]{2})-([0-9]{2})(?:-[^/]+)?\.md")
 
 _DATE_TITLE = re.compile(r"\s*#{1,6}\s+\d{4}-\d{2}-\d{2}\s*")
+
+# What a path has of the library: its folders, its endings, the day of a note, the digest or UUID in a name.
+_OWN = re.compile(rf"(?:{RECORDS_FOLDER}/[a-z]+/|{DOCUMENTS_FOLDER}/|{NOTES_FOLDER}/|{TRANSCRIPTS}/)")
+_MADE = re.compile(
+    r"(?<![0-9a-z])(?:\d{4}-\d\d-\d\d|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|(?=\d*[a-f])[0-9a-f]{12})(?![0-9a-z])"
+)
 
 # OpenClaw reads years below 100 as 19xx and then finds that they do not fit: such names carry no date.
 _FIRST_YEAR = 100
@@ -94,6 +101,10 @@ def locate(root: Path, rules: FilesConfig, path: str, sessions: SessionsConfig |
         raise PathNotAllowedError(
             f"{path!r} is not a memory file: allowed are MEMORY.md (or memory.md where it is missing), USER.md, "
             f"memory/**/*.md{also} and what files.extra_paths names"
+        )
+    if (rule := hidden_by(rules, place.path)) is not None:
+        raise PathNotAllowedError(
+            f"the rule {rule!r} of policies.rules leaves files of this name out: rename it, or change the rule"
         )
     if not counts(rules, place.path):
         raise PathNotAllowedError(f"{path!r} is left out by files.include or files.exclude: change them to read it")
@@ -152,6 +163,15 @@ def holds_workspace(place: Place) -> bool:
 
 
 def counts(rules: FilesConfig, path: str) -> bool:
+    """Whether the globs and the policies let a path count.
+
+    Raises:
+        ConfigError: a glob cannot be read.
+    """
+    return matches_globs(rules, path) and hidden_by(rules, path) is None
+
+
+def matches_globs(rules: FilesConfig, path: str) -> bool:
     """Whether the globs let a path count: it matches `include`, where there is one, and not `exclude`.
 
     Globs are read as in a .gitignore file: `drafts/` is a folder anywhere, `/memory/old/**` starts at the workspace.
@@ -162,6 +182,42 @@ def counts(rules: FilesConfig, path: str) -> bool:
     if rules.include and not is_matched(read_globs("files.include", rules.include), path):
         return False
     return not (rules.exclude and is_matched(read_globs("files.exclude", rules.exclude), path))
+
+
+def hidden_by(rules: FilesConfig, path: str) -> str | None:
+    """Return the policy that says never to store a file of this name; None where none does."""
+    policies = policies_of(rules)
+    return policies.rule_of_name(_MADE.sub("", _chosen(path)[1])) if policies else None
+
+
+def check_name(rules: FilesConfig, path: str) -> None:
+    """Check that policies let a file of this name be written.
+
+    Raises:
+        PolicyError: A rule says never to store it.
+    """
+    if policies := policies_of(rules):
+        policies.check_name(_MADE.sub("", _chosen(path)[1]))
+
+
+def shown_path(rules: FilesConfig, path: str) -> str:
+    """Return a path with `***` for what policies hide of it; it then names no file."""
+    if hidden_by(rules, path) is None:
+        return path
+    above, name, ending = _chosen(path)
+    shown = f"{above}{policies_of(rules).shown_name(name)}{ending}"
+    return shown if hidden_by(rules, shown) is None else f"{above}{MASK}{ending}"
+
+
+def _chosen(path: str) -> tuple[str, str, str]:
+    """Return what a path has of the library, what a person or a program chose of it, and its ending."""
+    if path in {*ROOT_NOTES, LOWER_CASE_NOTE}:
+        return path, "", ""
+    above = found[0] if (found := _OWN.match(path)) else ""
+    stem, dot, ending = path[len(above) :].rpartition(".")
+    if dot and f".{ending}" in {".md", TRANSCRIPT_SUFFIX}:
+        return above, stem, dot + ending
+    return above, path[len(above) :], ""
 
 
 def why_left_out(info: os.stat_result | Stamp, rules: FilesConfig, path: str = "") -> str | None:

@@ -29,10 +29,13 @@ from openclaw_memory.workspace.paths import (
     Stamp,
     counts,
     extra_places,
+    hidden_by,
     holds_workspace,
     is_memory,
     is_set_apart,
     is_transcript,
+    matches_globs,
+    shown_path,
     transcripts_place,
     why_left_out,
     wrong_name,
@@ -119,15 +122,13 @@ def scanned(listed: Listing, rules: FilesConfig) -> Scan:
     first_names: dict[tuple[int, int] | str, str] = {}
     has_globs = bool(rules.include or rules.exclude)
     for path, what in chain.from_iterable(map(_by_path, listed)):
-        if what is None or (has_globs and not counts(rules, path)):
+        if what is None or (has_globs and not matches_globs(rules, path)):
             continue
         if isinstance(what, OSError):
             unreadable.append(path)
-            skipped.append(Skipped(_printable(path), f"cannot be looked at: {what.strerror}"))
-        elif isinstance(what, str):
-            skipped.append(Skipped(_printable(path), what))
-        elif reason := wrong_name(path) or why_left_out(info := Stamp(*what), rules, path):
-            skipped.append(Skipped(_printable(path), reason))
+        info = _looked_at(path, what, rules)
+        if isinstance(info, str):
+            skipped.append(Skipped(_printable(shown_path(rules, path)), info))
         elif (first := first_names.setdefault(_identity(path, info), path)) != path:
             skipped.append(Skipped(path, f"is the same file as {first}"))
         elif path in files:  # two extra paths can lead to it
@@ -138,6 +139,18 @@ def scanned(listed: Listing, rules: FilesConfig) -> Scan:
         else:
             files[path] = _memory_file(path, info)
     return Scan(tuple(files.values()), tuple(skipped), tuple(unreadable))
+
+
+def _looked_at(path: str, what: tuple[int, ...] | str | OSError, rules: FilesConfig) -> Stamp | str:
+    """Return the stamp of a file that counts, or why it does not, as a phrase that follows its name."""
+    if rule := hidden_by(rules, path):
+        return f"has a name that policies say never to store: {rule!r}"
+    if isinstance(what, OSError):
+        return f"cannot be looked at: {what.strerror}"
+    if isinstance(what, str):
+        return what
+    info = Stamp(*what)
+    return wrong_name(path) or why_left_out(info, rules, path) or info
 
 
 def _by_path(folders: Iterable[_Folder]) -> list[tuple[str, _What]]:

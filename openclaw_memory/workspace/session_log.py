@@ -17,7 +17,7 @@ from openclaw_memory.config import FilesConfig
 from openclaw_memory.errors import InvalidInputError, NotFoundError, PathNotAllowedError
 from openclaw_memory.text.policies import policies_of
 from openclaw_memory.workspace.atomic import locked, make_folders, opened_to_append, write_whole
-from openclaw_memory.workspace.paths import TRANSCRIPT_SUFFIX, TRANSCRIPTS, Place, why_left_out
+from openclaw_memory.workspace.paths import TRANSCRIPT_SUFFIX, TRANSCRIPTS, Place, check_name, why_left_out
 from openclaw_memory.workspace.safe_read import opened
 from openclaw_memory.workspace.transcript_records import message_of, parse
 from openclaw_memory.workspace.transcripts import MAX_LINE_BYTES, read_records
@@ -118,6 +118,8 @@ class SessionLog:
         """
         if not entries:
             return []
+        for session in filter(None, (self.session_id, self.parent_session)):  # the header names both
+            check_name(self.rules, f"{TRANSCRIPTS}/{log_name(session)}")
         for entry in entries:
             policies_of(self.rules).check_value({name: entry[name] for name in entry.keys() - _OF_THE_LOG})
         place = self._place()

@@ -11,7 +11,7 @@ from openclaw_memory import Memory, MemoryConfig
 from openclaw_memory.cli.commands import commands
 from openclaw_memory.config import PoliciesConfig, PolicyRule
 from openclaw_memory.documents import Documents
-from openclaw_memory.errors import OpenClawMemoryError, PolicyError
+from openclaw_memory.errors import OpenClawMemoryError, PathNotAllowedError, PolicyError
 from openclaw_memory.records import Records
 from openclaw_memory.text.policies import Policies
 from openclaw_memory.tools import memory_tools
@@ -349,6 +349,111 @@ def test_status_names_a_rule_as_it_is_called_now(tmp_path):
             assert f"{name!r}" in memory.status().skipped[0].reason
     with Memory.open(tmp_path, config=with_rules(PolicyRule("third", "never-store", pattern="pier"))) as memory:
         assert "'third'" in memory.status().skipped[0].reason  # the index is of other rules: the note is read
+
+
+NAMES = ("memory/project-falcon.md", "memory/Falcon/plan.md", "memory/2026-11-21-falcon.md", "sessions/falcon.jsonl")
+
+
+@pytest.fixture
+def named(tmp_path):
+    """Files that a person has given names which policies forbid, next to others; and a record of an earlier time."""
+    folder = tmp_path / "notes"
+    for name in NAMES:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        said = (
+            '{"type": "message", "message": {"role": "user", "content": "harbour"}}' if "jsonl" in name else "harbour"
+        )
+        (folder / name).write_text(f"{said}\n", encoding="utf-8")
+    (folder / "memory" / "2026-11-21.md").write_text("The harbour is deep.\n", encoding="utf-8")
+    with Memory.open(folder) as memory:
+        memory.records.remember("fact", "falcon.lands", "at the harbour")
+        memory.records.remember("fact", "harbour", "deep")
+        memory.documents.add([Document("falcon", "harbour"), Document("d1", "harbour")])
+        memory.sync()
+    with Memory.open(folder, config=CONFIG) as memory:
+        yield Place(memory, "")
+
+
+@pytest.mark.parametrize("is_synced", [False, True])
+def test_a_file_of_a_forbidden_name_is_left_out_and_named_masked(named, is_synced):
+    if is_synced:
+        named.memory.sync()
+        for file in (named.memory.workspace.root / ".memory").rglob("index*"):
+            assert b"falcon" not in file.read_bytes().lower(), file.name
+    said = named.memory.status()
+    doors = [
+        said, named.memory.inspect(), named.memory.heartbeat(), named.memory.forget(key="*"),
+        named.memory.forget(query="harbour"), named.memory.search("harbour falcon", max_results=50, min_score=0),
+        named.memory.documents.search("harbour", 20), [*named.memory.documents.iterate()],
+        named.memory.documents.get(["falcon", "d1"]), named.memory.records.find(), named.memory.records.find("harbour"),
+        named.memory.records.get("fact", "falcon.lands"), named.memory.bootstrap().text, named.memory.sync(),
+        named.memory.export(named.memory.workspace.root.parent / "export.jsonl"),
+    ]  # fmt: skip
+    asked = ("harbour falcon", "")
+    assert [door for door in doors if "falcon" in told(door).replace(*asked)] == []
+    assert {one.path for one in said.skipped if "'codename'" in one.reason} >= {
+        "memory/project-***.md", "memory/***/plan.md", "memory/2026-11-21-***.md", "sessions/***.jsonl"
+    }  # fmt: skip
+    assert {hit.path for hit in named.memory.search("harbour", max_results=50, min_score=0)} == {
+        "memory/2026-11-21.md", "memory/records/fact/harbour.md", "memory/notes/d1.md"
+    }  # fmt: skip
+    for name in NAMES:
+        with pytest.raises(PathNotAllowedError, match="codename") as caught:
+            named.memory.get(name)
+        assert "falcon" not in str(caught.value)
+        assert (named.memory.workspace.root / name).exists()
+
+
+NEW_NAMES: dict[str, Callable[[Memory], Any]] = {
+    "Records.remember": lambda memory: memory.records.remember("fact", "project.falcon", "tea"),
+    "Records.remember, user": lambda memory: memory.records.remember("fact", "tea", "hot", user_id="project/falcon"),
+    "Documents.add": lambda memory: memory.documents.add([Document("project-falcon", "tea")]),
+    "Documents.files": lambda memory: memory.documents.files.write("memory/notes/project falcon.md", {}, "tea"),
+    "Memory.session_log": lambda memory: memory.session_log("agent:project:falcon").append("user", "tea"),
+    "Memory.session_log, parent": lambda memory: memory.session_log("s", parent_session="project falcon").append(
+        "user", "tea"
+    ),
+    "Memory.import_": lambda memory: refusal(memory.import_(named_export(memory, "memory/project-falcon.md"))),
+}
+
+
+def named_export(memory: Memory, path: str) -> str:
+    file = memory.workspace.root.parent / "export.jsonl"
+    rows = [{"format": "openclaw-memory-export", "version": 1}, {"path": path, "kind": "note", "text": "tea"}]
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return str(file)
+
+
+@pytest.mark.parametrize("door", NEW_NAMES)
+def test_nothing_is_written_under_a_forbidden_name(tmp_path, door):
+    folder = tmp_path / "notes"
+    folder.mkdir()
+    rule = PolicyRule("codename", "never-store", pattern="(?i)project falcon")
+    with Memory.open(folder, config=with_rules(rule)) as memory:
+        with pytest.raises(PolicyError, match="codename") as caught:
+            NEW_NAMES[door](memory)
+        assert "falcon" not in str(caught.value).lower()
+    assert list(folder.rglob("*falcon*")) == []
+
+
+def test_what_the_library_itself_makes_of_a_name_is_forbidden_by_no_rule(tmp_path):
+    rules = (
+        PolicyRule("pin", "never-store", pattern=r"\d{4}"),
+        PolicyRule("word", "never-store", pattern="(?i)memory|session|record|notes|md"),
+        PolicyRule("phone", "masked", pattern="tea"),
+    )
+    with Memory.open(tmp_path, config=with_rules(*rules)) as memory:
+        memory.append("hot", date="2026-11-21")
+        memory.session_log("0a1b2c3d-1234-4321-8765-012345678901").append("user", "hot")
+        memory.records.remember("fact", "tea: green", "hot")
+        memory.sync()
+        assert memory.status().files == 3
+        assert [one for one in memory.status().skipped if "name" in one.reason] == []
+
+
+def test_a_record_of_a_forbidden_name_can_be_deleted(named):
+    assert named.memory.records.forget("fact", "falcon.lands")
+    named.memory.documents.delete(["falcon"])
 
 
 def test_a_line_that_is_not_shown_can_be_deleted(place):
