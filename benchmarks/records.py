@@ -27,6 +27,7 @@ from openclaw_memory.types import Status
 START = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
 STREAMS, OBSERVATIONS, NOISE = 1_000, 60, 0.1
 YEAR_OBSERVATIONS, KEYS, DAYS = 10_000, 300, 364
+WEEKS = 4  # after which a year of records is flat: files, index and prompt
 NOTES, FORGOTTEN_DAYS = 2_000, 30
 FORGET_SECONDS = 3.0  # the bar of forgetting, of CPU time
 BARS = {"remember": 3.0, "get": 1.0, "quiet heartbeat": 5.0}  # ms of CPU time
@@ -71,16 +72,29 @@ def flips(settling: RecordsConfig) -> dict[str, float]:
     }
 
 
-def year() -> list[dict[str, Any]]:
-    """Files, index and prompt after each of 52 weeks of observations, with a heartbeat every day."""
+def keys_of_year(rng: random.Random, first_days: int) -> list[int]:
+    """The key of each observation: at random, but each of them once at least within the first days, if there are any."""
+    keys = [rng.randrange(KEYS) for _ in range(YEAR_OBSERVATIONS)]
+    first = int(first_days * YEAR_OBSERVATIONS / DAYS)
+    for key, at in zip(range(KEYS), rng.sample(range(first), KEYS) if first else (), strict=False):
+        keys[at] = key
+    return keys
+
+
+def year(first_days: int = 0) -> list[dict[str, Any]]:
+    """Files, index and prompt after each of 52 weeks of observations, with a heartbeat every day.
+
+    All keys are seen within the first days; if there are none, a last one is as likely as not in the ninth week.
+    """
     rng, rows, clock, seen = random.Random(11), [], Clock(), set[int]()
+    keys = keys_of_year(rng, first_days)
     with tempfile.TemporaryDirectory() as folder, Memory.open(folder, embedder=None) as memory:
         records = Records(memory.workspace, memory.config.records, search=memory.search, clock=clock)
         beats = Heartbeat(memory.workspace, records, memory._engine.service, memory.config, clock)
         per_day = YEAR_OBSERVATIONS / DAYS
         for day in range(DAYS):
             for number in range(int((day + 1) * per_day) - int(day * per_day)):
-                key = rng.randrange(KEYS)
+                key = keys[int(day * per_day) + number]
                 seen.add(key)
                 kind = ("preference", "fact", "other")[key % 3]
                 source = RecordSource("chat_turn", f"d{day}-{number}", clock.now)
@@ -100,6 +114,7 @@ def _sizes(memory: Memory, status: Status, folder: Path, now: datetime.datetime)
     return {
         "files": len(notes),
         "bytes": sum(file.stat().st_size for file in notes),
+        "bytes on disk": sum(file.stat().st_blocks * 512 for file in notes),
         "index": status.index_bytes,
         "prompt": sum(len(result.snippet) for result in found),
     }
@@ -210,7 +225,8 @@ def main() -> None:
     never = MemoryConfig().records
     result = {
         "flips": flips(never),
-        "year": year(),
+        "year": year(WEEKS * 7),
+        "year, keys at random": year(),
         "speed": speed(),
         "forgetting": forgetting(),
         "filtered": filtered(),
@@ -219,9 +235,11 @@ def main() -> None:
         print(json.dumps(result, indent=1))
         return
     print("answers that change in 60 observations, a tenth of them noise:", result["flips"])
-    for row in result["year"]:
-        if row["week"] in {1, 2, 4, 8, 13, 26, 39, 52}:
-            print(row)
+    for name in ("year", "year, keys at random"):
+        print(name)
+        for row in result[name]:
+            if row["week"] in {1, 2, 4, 8, 13, 26, 39, 52}:
+                print(row)
     for name, figure in result["speed"].items():
         print(f"{name}: {figure:.2f} ms of CPU time" + (f" (bar {BARS[name]:g})" if name in BARS else ""))
     print("search among 10,000 chunks, ms of CPU time (bar: one <= 1.5 x all):", result["filtered"])

@@ -12,7 +12,7 @@ from openclaw_memory.config import MemoryConfig
 from openclaw_memory.embeddings.selection import EmbedderSelector, handed_in, sent_to
 from openclaw_memory.errors import EmbedderError, NotFoundError
 from openclaw_memory.indexing.service import IndexParts, IndexService
-from openclaw_memory.records.expiry import Expiry
+from openclaw_memory.records.files import RecordFiles
 from openclaw_memory.retriever import Retriever
 from openclaw_memory.types import Embedder, Excerpt, Progress, Source, Store, SyncReport
 
@@ -97,7 +97,7 @@ class BuiltinBackend:
         self._embedders = handed_in(embedder, config.embedding)
         self.service = IndexService(IndexParts(workspace, self._embedders, config, store))
         self._retriever = Retriever(workspace, self.service, self._embedders, config)
-        self._expiry = Expiry(workspace, config.records)
+        self._record_files = RecordFiles(workspace, config.records)
 
     @property
     def embedder(self) -> Embedder | None:
@@ -114,7 +114,7 @@ class BuiltinBackend:
         from openclaw_memory.documents import Documents
 
         # Not with methods of this object: it would only be freed, with what it keeps open, by a garbage collection.
-        search = partial(_search, self._retriever, self._expiry, self._config)
+        search = partial(_search, self._retriever, self._record_files, self._config)
         return Documents(self._workspace, self.service, search, partial(_embedder, self.service, self._embedders))
 
     @_forks.cached_property
@@ -122,8 +122,9 @@ class BuiltinBackend:
         """The facts of this memory."""
         from openclaw_memory.records import Records
 
-        search = partial(_search, self._retriever, self._expiry, self._config)
-        return Records(self._workspace, self._config.records, search=search, wrote=self.service.record_write)
+        search = partial(_search, self._retriever, self._record_files, self._config)
+        files, wrote = self._record_files, self.service.record_write
+        return Records(self._workspace, self._config.records, search=search, files=files, wrote=wrote)
 
     @_forks.cached_property
     def heartbeat(self) -> Heartbeat:
@@ -147,7 +148,7 @@ class BuiltinBackend:
         """See `Memory.search`."""
         return _search(
             self._retriever,
-            self._expiry,
+            self._record_files,
             self._config,
             query,
             max_results=max_results,
@@ -163,7 +164,7 @@ class BuiltinBackend:
         """See `Memory.get`."""
         self.service.check_open()
         excerpt = self._workspace.excerpt(path, start=start, lines=lines)
-        if self._expiry.among([excerpt.path]):
+        if self._record_files.expired([excerpt.path]):
             raise NotFoundError(f"{excerpt.path} held a record that has expired: remember it again")
         return excerpt
 
@@ -226,7 +227,7 @@ def _embedder(service: IndexService, embedders: EmbedderSelector) -> Embedder | 
 
 def _search(
     retriever: Retriever,
-    expiry: Expiry,
+    records: RecordFiles,
     config: MemoryConfig,
     query: str,
     *,
@@ -251,9 +252,8 @@ def _search(
         where = chunk_filter(only, config.records.decaying, config.records.half_life_days, now)
     answer = partial(retriever.answer, query, rules, source, explain=explain, now=now, where=where)
     found = answer(passes=passes)
-    if expiry.among((result.path for result in found.results), now):
-        gone = expiry.everywhere(now)
-        found = answer(passes=lambda path: path not in gone and (passes is None or passes(path)))
+    if records.expired((result.path for result in found.results), now):  # seldom: a heartbeat deletes them
+        found = answer(passes=lambda path: (passes is None or passes(path)) and not records.expired((path,), now))
     if max_chars is None:
         return found
     shown, omitted = within(found.results, max_chars)

@@ -48,15 +48,14 @@ def fields_of(record: Record, now: datetime, tokens: tuple[str, ...]) -> dict[st
     return fields
 
 
-def record_in(path: str, file: FrontMatter, changed_at: datetime, now: datetime, rules: RecordsConfig) -> Record:
-    """Return the record that a file holds at `now`; an edit by hand counts as one more version.
+def record_in(path: str, file: FrontMatter, changed_at: datetime, rules: RecordsConfig) -> tuple[Record, datetime]:
+    """Return the record that a file holds, and from when on its confidence falls; an edit by hand is one more version.
 
     Args:
         path: The file.
         file: What it holds.
         changed_at: When it was last written, for an edit by hand.
-        now: The moment, up to which the confidence of a preference decays.
-        rules: How fast it does.
+        rules: How much of its history is kept.
 
     Raises:
         RecordError: The file is damaged; the message says how.
@@ -74,9 +73,21 @@ def record_in(path: str, file: FrontMatter, changed_at: datetime, now: datetime,
     if said.get("written") != record.digest or file.text.strip() != sentence(record.key, record.value):
         record = _edited(record, file, changed_at, rules)
     since = max(record.last_confirmed_at, _moment(said["decayed_at"]) if said.get("decayed_at") else record.created_at)
-    if record.type in rules.decaying:
-        record = replace(record, confidence=decayed(record.confidence, since, now, rules.half_life_days))
-    return record
+    return record, since
+
+
+def at_moment(record: Record, since: datetime, now: datetime, rules: RecordsConfig) -> Record:
+    """Return a record with its confidence at a moment: that of a preference falls.
+
+    Args:
+        record: The record as its file has it.
+        since: From when on it falls.
+        now: The moment, in UTC.
+        rules: Which types fade, and how fast.
+    """
+    if record.type not in rules.decaying:
+        return record
+    return replace(record, confidence=decayed(record.confidence, since, now, rules.half_life_days))
 
 
 def tokens_in(file: FrontMatter | None) -> tuple[str, ...]:

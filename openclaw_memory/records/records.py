@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta
 from fnmatch import fnmatchcase
 from functools import partial
 from hashlib import sha256
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from openclaw_memory.config import RecordsConfig
@@ -22,7 +23,6 @@ from openclaw_memory.errors import (
     PolicyError,
     RecordError,
 )
-from openclaw_memory.records.expiry import is_expired
 from openclaw_memory.records.file_format import (
     MOST_TOKENS,
     SENSITIVITIES,
@@ -30,11 +30,11 @@ from openclaw_memory.records.file_format import (
     TYPES,
     embedding_ref,
     fields_of,
-    record_in,
     tokens_in,
 )
+from openclaw_memory.records.files import RecordFiles, is_expired, may_be_named, path_of, record_of
 from openclaw_memory.records.settling import Settled, same_value, settle, with_value
-from openclaw_memory.text.policies import About, unguarded
+from openclaw_memory.text.policies import About
 from openclaw_memory.types.records import (
     Observation,
     Record,
@@ -46,15 +46,12 @@ from openclaw_memory.types.records import (
     sentence,
 )
 from openclaw_memory.workspace import Workspace, documents
-from openclaw_memory.workspace.document_cache import DocumentCache
-from openclaw_memory.workspace.documents import Fields, check_no_secret, file_name
-from openclaw_memory.workspace.paths import RECORDS_FOLDER, check_name
-from openclaw_memory.workspace.scan import notes_below
+from openclaw_memory.workspace.documents import Fields, check_no_secret
+from openclaw_memory.workspace.paths import check_name
 
 if TYPE_CHECKING:
     from openclaw_memory.text.front_matter import FrontMatter
 
-_LONGEST_NAME = 80  # characters of a key that is the name of its file as it is
 Seen: TypeAlias = int | Record | None  # the version that a caller has seen, or the record itself
 
 
@@ -82,6 +79,7 @@ class Records:
         rules: RecordsConfig,
         *,
         search: Callable[..., Any],
+        files: RecordFiles | None = None,
         wrote: Callable[[], None] = lambda: None,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
@@ -91,6 +89,7 @@ class Records:
             workspace: The files.
             rules: How values are settled, and for how long they hold.
             search: Answers a question from the files of records, as `Memory.search`.
+            files: Reads their files; a reader of its own where None.
             wrote: Called after each change of a file.
             clock: Returns the moment, with a time zone.
 
@@ -100,8 +99,7 @@ class Records:
         self._workspace, self._rules, self._search, self._wrote, self._clock = workspace, rules, search, wrote, clock
         self._ttl = _seconds_by_type(rules)
         self._policies = workspace.policies
-        self._cache = DocumentCache(workspace.root, unguarded(workspace.rules))
-        self._unread: dict[str, str] = {}
+        self._files = files or RecordFiles(workspace, rules)
 
     def remember(
         self,
@@ -196,7 +194,7 @@ class Records:
             PathNotAllowedError: The path cannot be that of a memory file.
             RecordError: The file is damaged, or is a person's own note.
         """
-        record = self._at(path, self._now())
+        record = self._files.at(path, self._now())
         return None if record is None or is_expired(record, self._now()) else self._shown(record)
 
     def find(
@@ -215,7 +213,7 @@ class Records:
         Args:
             text: A question that their sentences answer.
             type: Only this type.
-            key: Only keys that match this glob, such as `editor.*`.
+            key: Only keys that match this glob, such as `editor.*`; as for `get`, in the files named after them.
             user_id: Only this user's; None for all.
             min_confidence: Only those that are at least so sure now, 0..1.
             sensitivity: Only those of this sensitivity.
@@ -237,8 +235,8 @@ class Records:
             )
 
         if text is None:
-            return [record for record in self if passes(record)][:limit]
-        there = {record.path: record for record in self if passes(record)}
+            return list(islice(filter(passes, self.holding(self.everything(key))), limit))
+        there = {record.path: record for record in self.holding(self.everything(key)) if passes(record)}
         found = self._search(text, max_results=limit or 20, min_score=0.0, passes=there.__contains__)
         return [there[path] for path in dict.fromkeys(result.path for result in found)]
 
@@ -311,7 +309,7 @@ class Records:
 
         def as_seen(_: str, there: FrontMatter, info: os.stat_result) -> bool:
             if expected_version is not None:
-                stored = _record_of(path, there, info.st_mtime_ns, now, self._rules)
+                stored = record_of(path, there, info.st_mtime_ns, now, self._rules)
                 _check_expected(path, stored, expected_version, "", self._shown(stored))
             return True
 
@@ -339,13 +337,14 @@ class Records:
         """
         if look:
             keys = dict[tuple[str | None, str, str], str]()
-            for path, read in self._all():
+            for path, read in self._files.walk(self._now()):
                 if isinstance(read, RecordError):
                     continue
                 if (other := keys.setdefault((read.user_id, read.type, read.key), path)) != path:
                     key = self._policies.shown(read.key)
-                    self._unread[path] = f"{path} holds the same record as {other}, {read.type} {key!r}: delete one"
-        return [self._unread[path] for path in sorted(self._unread)]
+                    words = f"{path} holds the same record as {other}, {read.type} {key!r}: delete one"
+                    self._files.damaged[path] = words
+        return [self._files.damaged[path] for path in sorted(self._files.damaged)]
 
     # --- policies ---------------------------------------------------------------------------------------------
 
@@ -384,12 +383,16 @@ class Records:
 
     # --- upkeep --------------------------------------------------------------------------------------------------
 
-    def everything(self) -> list[Record]:
+    def everything(self, key: str | None = None) -> list[Record]:
         """Return every record as its file has it, by path, expired ones too; damaged files are left out.
 
         Policies do not touch it: it is for upkeep, and not to be shown. See `holding`.
+
+        Args:
+            key: Look only at files whose names are those of keys that match this glob.
         """
-        return [read for _, read in self._all() if isinstance(read, Record)]
+        may_be = None if key is None else may_be_named(key)
+        return [read for _, read in self._files.walk(self._now(), may_be) if isinstance(read, Record)]
 
     def holding(self, among: Iterable[Record]) -> Iterator[Record]:
         """Yield those that hold now, as policies let them be shown.
@@ -414,7 +417,7 @@ class Records:
         now = self._now()
 
         def has_expired(path: str, there: FrontMatter, info: os.stat_result) -> bool:
-            return is_expired(_record_of(path, there, info.st_mtime_ns, now, self._rules), now)
+            return is_expired(record_of(path, there, info.st_mtime_ns, now, self._rules), now)
 
         there = self.everything() if among is None else among
         gone = [one.path for one in there if is_expired(one, now)]
@@ -434,7 +437,7 @@ class Records:
         for one in self.everything() if among is None else among:
             if is_expired(one, now) or one.type not in self._rules.decaying:
                 continue
-            if self._written_confidence(one.path) - one.confidence < least:
+            if self._files.written_confidence(one.path) - one.confidence < least:
                 continue
             if documents.update(
                 self._workspace.root, self._workspace.rules, one.path, partial(self._decayed, one.path)
@@ -444,16 +447,12 @@ class Records:
             self._wrote()
         return changed
 
-    def _written_confidence(self, path: str) -> float:
-        content = self._cache.load(path).content
-        return float(content.fields["confidence"]) if content is not None else 0.0
-
     def _decayed(self, path: str, there: FrontMatter | None, info: os.stat_result | None) -> Fields | None:
         """Return the file of a record with the confidence of this moment; None if it has gone meanwhile."""
         if info is None:
             return None
         now = self._now()
-        record = _record_of(path, there, info.st_mtime_ns, now, self._rules)
+        record = record_of(path, there, info.st_mtime_ns, now, self._rules)
         record = replace(record, version=record.version + 1)
         return Fields(path, fields_of(record, now, tokens_in(there)), sentence(record.key, record.value))
 
@@ -462,28 +461,6 @@ class Records:
         yield from self.holding(self.everything())
 
     # --- files ---------------------------------------------------------------------------------------------------
-
-    def _all(self) -> Iterator[tuple[str, Record | RecordError]]:
-        """Yield path and record, or what is wrong with it, of every file, expired ones too."""
-        now, seen = self._now(), set[str]()
-        self._unread = {}
-        for path, info in notes_below(self._workspace.root, RECORDS_FOLDER, self._workspace.rules):
-            seen.add(path)
-            try:
-                content = self._cache.load(path, info).content
-                yield path, _record_of(path, content, info.st_mtime_ns, now, self._rules)
-            except RecordError as error:
-                self._unread[path] = str(error)
-                yield path, error
-        self._cache.forget_all_but(seen, RECORDS_FOLDER)
-
-    def _at(self, path: str, now: datetime) -> Record | None:
-        """Return the record in a file, also if it has expired; None where there is no file."""
-        seen = self._cache.load(path)
-        if not seen.is_text:
-            return None
-        changed = os.stat(self._workspace.root / path, follow_symlinks=False).st_mtime_ns
-        return _record_of(path, seen.content, changed, now, self._rules)
 
     def _change(
         self, call: _Call, proposed: str, apply: Callable[[Record | None], tuple[Record, Settled]]
@@ -494,7 +471,7 @@ class Records:
         outcome: list[tuple[Record, Settled]] = []
 
         def change(there: FrontMatter | None, info: os.stat_result | None) -> Fields | None:
-            stored = None if info is None else _record_of(path, there, info.st_mtime_ns, now, self._rules)
+            stored = None if info is None else record_of(path, there, info.st_mtime_ns, now, self._rules)
             tokens = tokens_in(there)
             if token is not None and stored is not None and token in tokens:
                 outcome.append((stored, Settled("same", stored.confidence, reason="this call was made before")))
@@ -573,28 +550,6 @@ class Records:
 
     def _now(self) -> datetime:
         return self._clock().astimezone(UTC).replace(microsecond=0)
-
-
-def path_of(type: RecordType, key: str, user_id: str | None) -> str:  # noqa: A002
-    """Return the file of a record, which follows from what names it.
-
-    Args:
-        type: Its type.
-        key: Its key.
-        user_id: Whose it is; None for everybody's.
-    """
-    parts = key.split(".")
-    readable = len(key) <= _LONGEST_NAME and all(part.strip() for part in parts)
-    name = ".".join(map(file_name, parts)) if readable else file_name(key)
-    folder = f"{RECORDS_FOLDER}/{type}" if user_id is None else f"{RECORDS_FOLDER}/{type}/{file_name(user_id)}"
-    return f"{folder}/{name}.md"
-
-
-def _record_of(path: str, content: FrontMatter | None, changed_ns: int, now: datetime, rules: RecordsConfig) -> Record:
-    if content is None or "memory_id" not in content.fields:
-        raise RecordError(f"{path} is no record, but a note: keep notes elsewhere in memory/")
-    changed = datetime.fromtimestamp(changed_ns // 1_000_000_000, UTC)
-    return record_in(path, content, changed, now, rules)
 
 
 def _checked_call(

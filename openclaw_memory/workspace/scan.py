@@ -158,8 +158,12 @@ def _by_path(folders: Iterable[_Folder]) -> list[tuple[str, _What]]:
     return sorted(found, key=_path)
 
 
-def notes_below(root: Path, folder: str, rules: FilesConfig) -> Iterator[tuple[str, Stamp]]:
+def notes_below(
+    root: Path, folder: str, rules: FilesConfig, may_be: Callable[[str], bool] | None = None
+) -> Iterator[tuple[str, Stamp]]:
     """Yield the notes below a folder of the workspace that count, by path; nothing where the folder is missing.
+
+    Only files whose names `may_be` lets pass are looked at.
 
     Raises:
         WorkspaceError: A folder cannot be listed.
@@ -171,7 +175,7 @@ def notes_below(root: Path, folder: str, rules: FilesConfig) -> Iterator[tuple[s
         raise WorkspaceError(f"{folder} cannot be looked at: {info.strerror}; fix its permissions") from info
     if not _is_folder(info):
         return
-    for path, found in _by_path(_walk(os.path.join(place.base, *place.parts), folder)):
+    for path, found in _by_path(_walk(os.path.join(place.base, *place.parts), folder, may_be=may_be)):
         if isinstance(found, OSError):
             raise WorkspaceError(f"{_printable(path)} cannot be looked at: {found.strerror}; fix its permissions")
         if not isinstance(found, tuple) or wrong_name(path) or not counts(rules, path):
@@ -307,10 +311,15 @@ def _is_folder(found: os.stat_result | str | OSError) -> bool:
     return isinstance(found, os.stat_result) and stat.S_ISDIR(found.st_mode)
 
 
-def _walk(folder: str, path: str, is_left_out: Callable[[str], bool] = NEVER_ENTERED.__contains__) -> Iterator[_Folder]:
+def _walk(
+    folder: str,
+    path: str,
+    is_left_out: Callable[[str], bool] = NEVER_ENTERED.__contains__,
+    may_be: Callable[[str], bool] | None = None,
+) -> Iterator[_Folder]:
     """Yield the folders below one, with what counts in them or has to be mentioned: symlinks and special files are.
 
-    Folders whose name `is_left_out` are not entered.
+    Folders whose name `is_left_out` are not entered; of other names, those that `may_be` lets pass are yielded.
     """
     # A stack, not recursion: a chain of folders can be deeper than Python's stack.
     stack = [(folder, path)]
@@ -326,6 +335,8 @@ def _walk(folder: str, path: str, is_left_out: Callable[[str], bool] = NEVER_ENT
                     if entry.is_dir(follow_symlinks=False):
                         if not is_left_out(name):
                             stack.append((entry.path, prefix + name))
+                    elif may_be is not None and not may_be(name):
+                        continue
                     elif name.endswith(".md") or not entry.is_file(follow_symlinks=False):
                         names.append(name)
                         what.append(_look(entry))

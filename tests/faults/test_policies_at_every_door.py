@@ -183,6 +183,7 @@ WITHOUT_TEXT = {
     "Documents.damaged": "paths and names of fields", "Documents.vectors": "numbers", "Documents.vector_identity": "a name",
     "Documents.adopt": "true or false", "Documents.reembed": "a count", "Documents.missing_vectors": "a count",
     "Records.forget": "true or false", "Records.expire": "paths", "Records.decay": "paths",
+    "Records.everything": "for upkeep, which shows what `Records.holding` lets pass", "Records.holding": "as it iterates",
     "tool memory_forget": "takes lines away", "command delete": "takes lines away", "command index": "counts and paths",
     "command init": "makes a folder", "command demo": "a memory of its own", "command doctor": "counts and paths",
     "command watch": "syncs", "Memory.export": "paths; the file is a copy of the notes, for whoever has them",

@@ -239,8 +239,9 @@ def test_records_are_read_once(memory, moment, monkeypatch):
     memory.records.remember("reminder", "passport", "renew it by 2026-11-01")
     memory.records.remember("fact", "billing.plan", "team")
     moment.now += timedelta(days=60)
-    read, walks = memory.records._all, []
-    monkeypatch.setattr(memory.records, "_all", lambda: walks.append(1) or read())
+    files, walks = memory.records._files, []
+    read = files.walk
+    monkeypatch.setattr(files, "walk", lambda *given: walks.append(1) or read(*given))
     report = memory.heartbeat()
     assert [len(task(report, name).findings) for name in ("decay", "reminders", "revalidate")] == [1, 1, 1]
     assert len(task(report, "expire").changed) == 1

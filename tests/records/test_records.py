@@ -5,6 +5,7 @@ import multiprocessing
 import os
 import re
 from datetime import UTC, datetime, timedelta
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 import pytest
@@ -20,7 +21,7 @@ from openclaw_memory.errors import (
     RecordError,
 )
 from openclaw_memory.records import RecordSource
-from openclaw_memory.records.records import path_of
+from openclaw_memory.records.files import may_be_named, path_of
 
 START = datetime(2026, 11, 23, 12, tzinfo=UTC)
 THEME = "memory/records/preference/editor.theme.md"
@@ -128,6 +129,38 @@ def test_find_by_what_a_record_says(memory, records):
     assert [record.key for record in records.find(type="fact", min_confidence=0.5)] == ["car.colour"]
     assert [record.key for record in records.find(sensitivity="medium")] == ["home.city"]
     assert len(records.find(limit=2)) == 2
+
+
+@pytest.mark.parametrize(
+    "glob", ["k.*", "k.1*", "k.1", "*", "*1", "k.[12]*", "K.*", "a.b*", "é*", "con*", "k k*", "?.1"]
+)
+def test_find_by_a_glob_of_keys_finds_what_a_look_at_all_of_them_does(records, glob):
+    keys = ["k.1", "k.10", "k.2", "K.1", "k1", "a.b.c", "a", "été", "con.x", "k k", ".k", "k." + "1" * 90, "a..b"]
+    for number, key in enumerate(keys):
+        records.remember("fact", key, number, user_id="usr_1" if number % 3 else None)
+    found = {record.key for record in records.find(key=glob)}
+    assert found == {key for key in keys if fnmatchcase(key, glob)}
+    assert found == {record.key for record in records if fnmatchcase(record.key, glob)}
+
+
+def test_find_by_a_glob_of_keys_looks_at_no_other_file():
+    passing = may_be_named("k.1*")
+    assert [name for name in ("k.1.md", "k.12.md", "k.2.md", "a.1.md", "k1.md") if passing(name)] == [
+        "k.1.md",
+        "k.12.md",
+        "k1.md",
+    ]
+    assert [name for name in ("k.1.md", "k.12.md") if may_be_named("k.1")(name)] == ["k.1.md"]
+
+
+def test_a_search_that_meets_expired_records_shows_the_others(memory, records, clock):
+    for number in range(30):
+        records.remember("other", f"parking.{number}", "level two of the garage", ttl=3600 if number % 2 else None)
+    memory.sync()
+    clock.forward(seconds=3601)
+    shown = memory.search("Where is parking in the garage?", now=clock.now, max_results=10)
+    assert len(shown) == 10
+    assert all(int(result.path.split(".")[1]) % 2 == 0 for result in shown)
 
 
 def test_a_stable_value_waits_for_a_second_source(records, clock):
