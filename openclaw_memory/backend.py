@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
@@ -10,11 +11,13 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 from openclaw_memory import _forks
 from openclaw_memory.config import MemoryConfig
 from openclaw_memory.embeddings.selection import EmbedderSelector, handed_in, sent_to
-from openclaw_memory.errors import EmbedderError, NotFoundError
+from openclaw_memory.errors import EmbedderError, NotFoundError, OpenClawMemoryError
 from openclaw_memory.indexing.service import IndexParts, IndexService
 from openclaw_memory.records.files import RecordFiles
 from openclaw_memory.retriever import Retriever
-from openclaw_memory.types import Embedder, Excerpt, Progress, Source, Store, SyncReport
+from openclaw_memory.text.policies import about_in
+from openclaw_memory.types import Embedder, Excerpt, Progress, SearchResult, Source, Store, SyncReport
+from openclaw_memory.workspace.paths import is_record
 
 if TYPE_CHECKING:
     import datetime
@@ -258,3 +261,40 @@ def _search(
         return found
     shown, omitted = within(found.results, max_chars)
     return replace(found, results=shown, omitted=omitted)
+
+
+def results_as_shown(found: SearchResults, workspace: Workspace) -> SearchResults:
+    """Return the results of an engine that knows no policies, as these let them be shown; empty ones are left out.
+
+    Args:
+        found: What the engine found.
+        workspace: The files, with the policies.
+    """
+    if not workspace.policies:
+        return found
+
+    def shown(results: Sequence[SearchResult]) -> tuple[SearchResult, ...]:
+        seen = (replace(one, snippet=_as_shown(one.snippet, one.path, workspace)) for one in results)
+        return tuple(one for one in seen if one.snippet.strip())
+
+    return replace(found, results=shown(found.results), rejected=shown(found.rejected))
+
+
+def excerpt_as_shown(excerpt: Excerpt, workspace: Workspace) -> Excerpt:
+    """Return lines from an engine that knows no policies, as these let them be shown.
+
+    Args:
+        excerpt: What the engine read.
+        workspace: The files, with the policies.
+    """
+    if not workspace.policies:
+        return excerpt
+    return replace(excerpt, text=_as_shown(excerpt.text, excerpt.path, workspace))
+
+
+def _as_shown(text: str, path: str, workspace: Workspace) -> str:
+    about = None
+    if is_record(path):
+        with suppress(OpenClawMemoryError, OSError):  # only the engine has it: rules by the record cannot be asked
+            about = about_in(workspace.read(path))
+    return workspace.policies.shown(text, about)

@@ -278,7 +278,7 @@ class Memory:
             tags=tags,
             min_confidence=min_confidence,
         )
-        return self._backend.search(
+        found = self._backend.search(
             query,
             max_results=max_results,
             max_chars=max_chars,
@@ -288,6 +288,11 @@ class Memory:
             now=now,
             only=only,
         )
+        if self._builtin is not None:  # it has done so itself
+            return found
+        from openclaw_memory.backend import results_as_shown
+
+        return results_as_shown(found, self.workspace)
 
     def get(self, path: str, *, start: int | None = None, lines: int | None = None) -> Excerpt:
         """Return lines of a memory file from disk; `next_start` of the excerpt is where to read on.
@@ -303,7 +308,12 @@ class Memory:
             NotFoundError: There is no such file, or no such line.
             InvalidInputError: `start` or `lines` is not a whole number above zero.
         """
-        return self._backend.get(path, start=start, lines=lines)
+        excerpt = self._backend.get(path, start=start, lines=lines)
+        if self._builtin is not None:
+            return excerpt
+        from openclaw_memory.backend import excerpt_as_shown
+
+        return excerpt_as_shown(excerpt, self.workspace)
 
     def append(
         self,

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from openclaw_memory import Memory, SearchResults, SqliteStore, Workspace
+from openclaw_memory import Memory, MemoryConfig, SearchResults, SqliteStore, Workspace
 from openclaw_memory.backend import Backend, BuiltinBackend
+from openclaw_memory.config import PoliciesConfig, PolicyRule
 from openclaw_memory.errors import ConfigError
 from openclaw_memory.tools import memory_tools, recall
 from openclaw_memory.types import SearchResult, SyncReport
@@ -69,6 +70,35 @@ def test_tools_mask_the_secrets_of_another_backend_and_keep_to_their_budget(note
     first, *others = recall(memory, "key").split("[MEMORY.md#")[1:]
     assert KEY not in first
     assert len("".join(others)) < 4_400
+
+
+def test_policies_hold_for_what_another_backend_finds_and_reads(notes):
+    rules = (
+        PolicyRule("trips", "masked", pattern="planes"),
+        PolicyRule("keys", "never-store", pattern="spare key"),
+        PolicyRule("health", "never-store", key="health.*"),
+    )
+
+    class Careless(Fixed):
+        def search(self, query, **_options):
+            found = super().search(query)[0]
+            key = replace(found, start_line=4, end_line=4, snippet="- The spare key is with Mrs. Groen.")
+            knee = replace(found, path="memory/records/fact/health.knee.md", snippet="health.knee: a bad knee")
+            return SearchResults((found, key, knee), query, "keyword", "fixed", "", rejected=(key,))
+
+        def get(self, path, *, start=None, lines=None):
+            self.calls.append("get")
+            return Workspace.open(notes).excerpt(path, start=start, lines=lines)
+
+    with Memory.open(notes, embedder=None) as memory:
+        memory.records.remember("fact", "health.knee", "a bad knee")
+    config = MemoryConfig(policies=PoliciesConfig(rules=rules))
+    memory = Memory(Workspace.open(notes), backend=Careless(Workspace.open(notes)), config=config)
+    found = memory.search("trains")
+    assert [hit.snippet for hit in found] == ["- Ines prefers trains to ***."]
+    assert found.rejected == ()
+    assert memory.get("MEMORY.md").text == "# Long-term memory\n\n- Ines prefers trains to ***.\n"
+    assert not memory.get("memory/records/fact/health.knee.md").text.strip()
 
 
 @pytest.mark.parametrize("ask", [lambda memory: memory.watch(), lambda memory: memory.documents])

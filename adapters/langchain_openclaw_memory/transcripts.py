@@ -6,6 +6,7 @@ import logging
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Self
 from uuid import uuid4
@@ -19,7 +20,7 @@ from langchain_openclaw_memory._messages import is_summary, openclaw_message
 from langchain_openclaw_memory._session import WarnOnce, memory_of_run, remember, run_config, thread_of
 from openclaw_memory.aio import in_thread
 from openclaw_memory.conversation import conversation, estimated_tokens
-from openclaw_memory.errors import OpenClawMemoryError
+from openclaw_memory.errors import OpenClawMemoryError, PolicyError
 from openclaw_memory.flush import holdable
 from openclaw_memory.runs import MemoryChoice, memory_choice
 
@@ -107,7 +108,11 @@ class TranscriptMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
                 known.size = -1  # where writing fails, what was noted is not true
                 if entries := _new_entries(messages, log, known):
                     held = [holdable(entry) for entry in entries]
-                    log.append_entries([entry for entry, _ in held])
+                    refused = _append(log, [entry for entry, _ in held])
+                    if refused is not None:
+                        words = f"not all messages of session {session!r} are in its transcript: {refused}"
+                        self._warn_once("never stored", words)
+                        return  # what the transcript has of them is read from it
                     if why := next((why for _, why in held if why), ""):
                         words = f"not all of a message of session {session!r} is in its transcript: {why}"
                         self._warn_once("left out", words)
@@ -121,6 +126,18 @@ class TranscriptMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
             known = self._known.get(session) or _Known()
             remember(self._known, session, known, _SESSIONS)
             return known
+
+
+def _append(log: Any, entries: Sequence[dict[str, Any]]) -> PolicyError | None:
+    """Write entries, without those that are never to be stored; return why one was refused."""
+    try:
+        log.append_entries(entries)
+    except PolicyError as error:
+        for entry in entries:
+            with suppress(PolicyError):
+                log.append_entries([entry])
+        return error
+    return None
 
 
 def _new_entries(messages: Sequence[BaseMessage], log: Any, known: _Known) -> list[dict[str, Any]]:

@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Sequence
 from concurrent.futures import Future
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -16,6 +16,7 @@ from llama_index_openclaw_memory._background import Background
 from llama_index_openclaw_memory._flush_model import flush_of
 from llama_index_openclaw_memory._messages import as_text, estimated
 from openclaw_memory.conversation import Message, compaction_threshold, cut, estimated_tokens
+from openclaw_memory.errors import PolicyError
 from openclaw_memory.flush import Flush, messages_since, run_flush, transcribed
 
 if TYPE_CHECKING:
@@ -108,11 +109,12 @@ class Ejected:
         with self._writing:
             if not self._unwritten:
                 return
+            refused = ""
             try:
                 if flush.log.path not in self._starts:
                     self._starts[flush.log.path] = self._start(flush)
                 while batch := self._unwritten[:_BATCH]:
-                    transcribed(flush.log, batch)
+                    refused = _refusal(flush, batch) or refused
                     del self._unwritten[: len(batch)]
             except Exception as error:  # noqa: BLE001 - it is logged, and tried again with the next messages
                 count = len(self._unwritten)
@@ -120,9 +122,12 @@ class Ejected:
                 self._failed(why)
                 flush.save(flush_error=why)
                 return
-            if self._has_failed:
+            if refused:
+                self._failed(refused)
+                flush.save(flush_error=refused)
+            elif self._has_failed:
                 flush.save(flush_error=None)
-            self._has_failed, self._is_behind = False, True
+            self._has_failed, self._is_behind = bool(refused), True
         flush.wrote()
 
     def _start(self, flush: Flush) -> int:
@@ -198,6 +203,18 @@ class Ejected:
         self._retry_at = time.monotonic() + _PAUSE_SECONDS
         run_flush(flush.key, begin, drive)
         return not self._retry_at
+
+
+def _refusal(flush: Flush, batch: Sequence[Message]) -> str:
+    """Write messages to the transcript; return why some are never to be stored, or ""."""
+    try:
+        transcribed(flush.log, batch)
+    except PolicyError as error:
+        for message in batch:
+            with suppress(PolicyError):
+                transcribed(flush.log, [message])
+        return f"not all ejected messages are in the transcript: {error}"
+    return ""
 
 
 def _room(llm: LLM, flush: Flush) -> int | None:

@@ -269,7 +269,7 @@ def found(
             source=source,
             **(only or {}),
         )
-        visible = [replace(hit, snippet=redact(policies.shown(hit.snippet))) for hit in results if may_be_shown(hit)]
+        visible = [replace(hit, snippet=redact(hit.snippet)) for hit in results if may_be_shown(hit)]
         if len(visible) == len(results):
             break
     # Counts of a search would tell of what is private too.

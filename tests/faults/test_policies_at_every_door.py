@@ -1,5 +1,6 @@
 """What policies hide leaves by no door, and what they forbid enters by none: one table of all doors."""
 
+import asyncio
 import json
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -76,6 +77,10 @@ def place(tmp_path):
     settings.write_text(TOML, encoding="utf-8")
     with Memory.open(folder) as memory:
         memory.documents.add([Document("d1", f"Tea at noon.\n{FORBIDDEN}\nIt costs 51234 euros.", {"about": "falcon"})])
+        moment, said = "2026-01-01T00:00:00+00:00", f"{FORBIDDEN}\nIt costs 51234 euros."
+        item = {"namespace": ["a"], "key": "k", "value": {"text": None, "of": said}, "text_at": ["text"]}
+        item |= {"created_at": moment, "updated_at": moment}
+        memory.documents.files.write("memory/a/k.md", item, f"Tea for the salary.\n{said}")
         memory.records.remember("fact", "health.knee", "a bad knee")
         memory.records.remember("fact", "door.code", "in the dark cellar", sensitivity="high")
         memory.records.remember("fact", "boat", f"{MASKED}")
@@ -138,6 +143,9 @@ SHOWING: dict[str, Door] = {
         langchain().OpenClawVectorStore(at.memory).similarity_search("salary tea project", 50)
     ),
     "LangChain tools": lambda at: langchain_tool(at, "memory_search").invoke({"query": "salary project"}),
+    "LangChain recall": lambda at: agent_shown(langchain().RecallMiddleware(at.memory), ASKED),
+    "LangGraph store": lambda at: store_shown(at),  # noqa: PLW0108 - defined below
+    "LlamaIndex memory block": lambda at: asyncio.run(block(at).aget([chat_message(ASKED)])),
     "LlamaIndex retriever": lambda at: texts(llama_index().OpenClawRetriever(at.memory, similarity_top_k=50)),
     "LlamaIndex store": lambda at: texts(llama_index().OpenClawVectorStore(at.memory).as_index().as_retriever()),
 }
@@ -172,7 +180,25 @@ WRITING: dict[str, Callable[[Place, str], Any]] = {
     "command promote": lambda at, text: refusal(at.command("promote", "memory/plain.md#L3", "--section", text)),
     "LangChain tool": lambda at, text: refusal(langchain_tool(at, "memory_append").invoke({"text": text})),
     "LangChain store, add": lambda at, text: langchain().OpenClawVectorStore(at.memory).add_texts([text]),
+    "LangGraph store, put": lambda at, text: langchain().OpenClawStore(at.memory).put(("b",), "k", {"text": text}),
+    "LangGraph store, put two texts": lambda at, text: (
+        langchain().OpenClawStore(at.memory).put(("b",), "k", {"text": text, "more": "tea"})
+    ),
     "LlamaIndex store, add": lambda at, text: added_by_llama_index(at, text),  # noqa: PLW0108 - defined below
+}
+# Doors that keep conversations: they break no turn, and so raise nothing.
+KEEPING: dict[str, Callable[[Place, list[str]], Any]] = {
+    "LangChain transcripts": lambda at, said: agent_told(langchain().TranscriptMiddleware(at.memory), said),
+    "LangChain flush": lambda at, said: agent_told(
+        langchain().MemoryFlushMiddleware(at.memory, trigger=("messages", 1)), said
+    ),
+    "LangChain summarization": lambda at, said: agent_told(
+        langchain().OpenClawSummarizationMiddleware(
+            chat_model(), at.memory, trigger=("messages", 2), keep=("messages", 1)
+        ),
+        [*said, "tea?", "tea?"],
+    ),
+    "LlamaIndex memory block": lambda at, said: kept_by_block(at, said),  # noqa: PLW0108 - defined below
 }
 # Doors by which no text goes in or out, and why.
 WITHOUT_TEXT = {
@@ -231,6 +257,50 @@ def langchain_tool(at: Place, name: str) -> Any:
     return {tool.name: tool for tool in langchain().memory_tools(at.memory)}[name]
 
 
+def chat_model() -> Any:
+    testing = pytest.importorskip("langchain_openclaw_memory.testing")
+    return testing.ScriptedChatModel(script=testing.saying("Yes."))
+
+
+def agent_told(middleware: Any, said: list[str]) -> Any:
+    """Say texts to an agent, in one thread, and return what its model was shown."""
+    agents = pytest.importorskip("langchain.agents")
+    saver = pytest.importorskip("langgraph.checkpoint.memory").InMemorySaver()
+    model = chat_model()
+    agent = agents.create_agent(model, [], middleware=[middleware], checkpointer=saver)
+    for text in said:
+        agent.invoke({"messages": [("user", text)]}, {"configurable": {"thread_id": "agent:main:talk"}})
+    return [request.text for request in model.requests]
+
+
+def agent_shown(middleware: Any, text: str) -> Any:
+    (shown,) = agent_told(middleware, [text])
+    assert "<recalled-memory" in shown
+    return shown
+
+
+def store_shown(at: Place) -> Any:
+    store = langchain().OpenClawStore(at.memory)
+    shown = [store.get(("a",), "k"), *store.search((), limit=50), *store.search((), query=ASKED, limit=50)]
+    assert "Tea for the ***" in str(shown) or "Tea for the salary" in str(shown)
+    return [*shown, store.list_namespaces()]
+
+
+def block(at: Place) -> Any:
+    return llama_index().OpenClawMemoryBlock(at.memory, session_key="agent:main:talk")
+
+
+def chat_message(text: str) -> Any:
+    return pytest.importorskip("llama_index.core.base.llms.types").ChatMessage(text, role="user")
+
+
+def kept_by_block(at: Place, said: list[str]) -> Any:
+    keeps = block(at)
+    for text in said:
+        asyncio.run(keeps.aput([chat_message(text)]))
+        keeps.settle()
+
+
 def texts(retriever: Any) -> list[Any]:
     return [node.model_dump_json() for node in retriever.retrieve("salary tea project")]
 
@@ -284,6 +354,19 @@ def test_what_is_masked_is_stored_and_not_shown(place, door):
     place.memory.sync()
     for other in ("Memory.search", "Records.find", "Documents.get"):
         assert "61234" not in told(SHOWING[other](place)), other
+
+
+@pytest.mark.parametrize("door", KEEPING)
+def test_of_a_conversation_all_is_kept_but_what_is_never_to_be_stored(place, door):
+    before = bytes_of(place)
+    KEEPING[door](place, ["Anna rows to the pier.", FORBIDDEN, MASKED, "Anna rows back."])
+    after = bytes_of(place)
+    assert after.count(b"falcon") == before.count(b"falcon")
+    for said in (b"anna rows to the pier.", b"61234 euros", b"anna rows back."):
+        assert after.count(said) > before.count(said), said
+    place.memory.sync()
+    shown = told(SHOWING["Memory.search"](place))
+    assert "61234" not in shown
 
 
 def test_no_byte_of_the_index_holds_what_policies_leave_out(place):
