@@ -17,13 +17,13 @@ from langchain_openclaw_memory._session import (
 )
 from openclaw_memory.aio import in_thread
 from openclaw_memory.errors import QueryError
-from openclaw_memory.tools import check_filter, search_for
+from openclaw_memory.tools import check_filter, record_fields, search_for
 from openclaw_memory.types import Source
 
 if TYPE_CHECKING:
     from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
 
-    from openclaw_memory import SearchResults
+    from openclaw_memory import Memory, SearchResults
 
 
 def _checked(wanted: dict[str, Any]) -> dict[str, Any]:
@@ -35,7 +35,8 @@ class OpenClawRetriever(InSession):
     """Retrieve the lines of a memory that answer a question, each with its citation.
 
     The fields but `memory` may differ for one call: `retriever.invoke(question, k=1)`. The metadata of a document are
-    `path`, `start_line`, `end_line`, `score`, `source`, `citation`, `mode`, `stale` and, for keywords alone, `reason`.
+    `path`, `start_line`, `end_line`, `score`, `source`, `citation`, `mode`, `stale` and, for keywords alone, `reason`;
+    of lines of a record also its fields, as `record`.
 
     Args:
         memory: The memory to search, or what chooses that of each run: see `memory_tools`.
@@ -88,7 +89,7 @@ class OpenClawRetriever(InSession):
                 source=self.source if source is None else source,
                 only=self.filter if filter is None else filter,
             )
-        return documents_of(found)
+            return documents_of(found, memory)
 
     async def _aget_relevant_documents(
         self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun, **wishes: Any
@@ -96,15 +97,23 @@ class OpenClawRetriever(InSession):
         return await in_thread(self._get_relevant_documents, query, run_manager=run_manager.get_sync(), **wishes)
 
 
-def documents_of(found: SearchResults) -> list[Document]:
-    """Return one document per result, best first: its text is the snippet, its id the citation, the metadata JSON."""
+def documents_of(found: SearchResults, memory: Memory | None = None) -> list[Document]:
+    """Return one document per result, best first: its text is the snippet, its id the citation, the metadata JSON.
+
+    With the memory, those of records have their fields.
+    """
     names = ("path", "start_line", "end_line", "score", "confidence", "source", "citation")
     search = {"mode": found.mode, "stale": found.stale} | ({"reason": found.reason} if found.reason else {})
     return [
         Document(
             id=result.citation,
             page_content=result.snippet,
-            metadata={name: getattr(result, name) for name in names} | {"spans": [*map(list, result.spans)]} | search,
+            metadata={
+                **{name: getattr(result, name) for name in names},
+                "spans": [*map(list, result.spans)],
+                **search,
+                **({} if memory is None else record_fields(memory, result)),
+            },
         )
         for result in found
     ]

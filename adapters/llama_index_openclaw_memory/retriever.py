@@ -15,7 +15,7 @@ from llama_index_openclaw_memory._session import memory_of_run, session_of
 from openclaw_memory.aio import in_thread
 from openclaw_memory.errors import ConfigError
 from openclaw_memory.runs import memory_choice
-from openclaw_memory.tools import search_for
+from openclaw_memory.tools import record_fields, search_for
 from openclaw_memory.types import SOURCES
 
 if TYPE_CHECKING:
@@ -43,7 +43,8 @@ class OpenClawRetriever(BaseRetriever):
     What is searched for is the `query_str` of a query; a vector that comes with it is left alone. The text of a node is
     the snippet, its id the citation; a model is shown it in a fence, below its citation. The metadata are plain JSON:
     `path`, `start_line` and `end_line` (from 1), `source`, `citation`, the `mode` of the search, whether the index was
-    `stale`, and a `reason` if only keywords were searched; lines of what a framework added have its metadata too.
+    `stale`, and a `reason` if only keywords were searched; lines of what a framework added have its metadata too, and
+    those of a record its fields, as `record`.
     """
 
     def __init__(
@@ -132,6 +133,7 @@ def _nodes_of(found: SearchResults, memory: Memory) -> list[NodeWithScore]:
             "source": result.source,
             "citation": result.citation,
             **of_the_search,
+            **record_fields(memory, result),
             **(document.metadata if document else {}),
         }
         node_id = result.citation

@@ -7,7 +7,7 @@ is relevant before a model is asked; `recall_section` the text for its instructi
 from openclaw_memory.text.fence import fenced_results
 from openclaw_memory.tools.handlers import memory_tools
 from openclaw_memory.tools.prompt import question_in, recall, recall_section, with_fewer_results
-from openclaw_memory.tools.visibility import check_filter, checked_memory, is_shown, search_for
+from openclaw_memory.tools.visibility import check_filter, checked_memory, is_shown, record_fields, search_for
 
 __all__ = [
     "check_filter",
@@ -18,6 +18,7 @@ __all__ = [
     "question_in",
     "recall",
     "recall_section",
+    "record_fields",
     "search_for",
     "with_fewer_results",
 ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -15,12 +16,14 @@ from openclaw_memory.errors import (
     OpenClawMemoryError,
     PathNotAllowedError,
     QueryError,
+    WorkspaceError,
     nearest,
 )
 from openclaw_memory.flush.state import chat_type, names_one, names_several
 from openclaw_memory.text.redaction import redact
 from openclaw_memory.types import SOURCES, SearchResult, Source
 from openclaw_memory.types.files import LEFT_OUT
+from openclaw_memory.types.records import timestamp
 from openclaw_memory.workspace.paths import (
     LOWER_CASE_NOTE,
     NOTES_FOLDER,
@@ -204,6 +207,27 @@ def search_for(
             query, max_results=max_results, max_chars=max_chars, min_score=min_score, source=source, **only
         )
     return found(memory, query, replace(audience, source=source), max_results, min_score, max_chars, only=only)
+
+
+def record_fields(memory: Memory, hit: SearchResult) -> dict[str, Any]:
+    """Return `{"record": ...}` for lines of a record: its fields as `Record.to_dict` has them, and `expires_at`.
+
+    The confidence is in hundredths. Other lines, those of a damaged record, and those that an engine without records
+    has found, have none: {}.
+
+    Args:
+        memory: The memory.
+        hit: A result of its search.
+    """
+    if not is_record(hit.path):
+        return {}
+    record = None
+    with suppress(WorkspaceError, ConfigError):
+        record = memory.records.read(hit.path)
+    if record is None:
+        return {}
+    expires = None if record.expires_at is None else timestamp(record.expires_at)
+    return {"record": {**record.to_dict(), "confidence": round(record.confidence, 2), "expires_at": expires}}
 
 
 def check_path(workspace: Workspace, path: str, audience: Audience) -> None:

@@ -259,7 +259,7 @@ def dated(memory):
     for name, above in (("2019-02-03", "---\ntags: [heating]\n---\n"), ("2019-03-04", "")):
         text = f"{above}The boiler of {name} was loud.\n"
         (memory.workspace.root / "memory" / f"{name}.md").write_text(text, encoding="utf-8")
-    memory.records.remember("preference", "boiler.sound", "a quiet boiler", confidence=0.6)
+    memory.records.remember("preference", "boiler.sound", "a quiet boiler", confidence=0.6, ttl=None)
     memory.sync()
     return memory
 
@@ -298,3 +298,15 @@ def test_a_filter_that_no_search_takes_is_refused(retriever, memory):
             retriever.invoke("boiler", filter=wrong)
     with pytest.raises(QueryError, match="did you mean 'filter'"):
         retriever.invoke("boiler", filters={})
+
+
+def test_lines_of_a_record_have_its_fields(dated):
+    found = OpenClawRetriever(memory=dated, k=50, min_score=0).invoke("quiet boiler")
+    (of_record,) = (one for one in found if "record" in one.metadata)
+    fields = of_record.metadata["record"]
+    assert of_record.metadata["path"] == "memory/records/preference/boiler.sound.md"
+    assert (fields["type"], fields["key"], fields["value"]) == ("preference", "boiler.sound", "a quiet boiler")
+    assert (fields["confidence"], fields["version"], fields["expires_at"]) == (0.6, 1, None)
+    assert fields["source"]["kind"] == "user"
+    assert len(found) > 1
+    json.dumps(fields)

@@ -196,7 +196,7 @@ def dated(household):
     for name, above in (("2019-02-03", "---\ntags: [heating, noise]\n---\n"), ("2019-03-04", "")):
         text = f"{above}The boiler of {name} was loud.\n"
         (household.workspace.root / "memory" / f"{name}.md").write_text(text, encoding="utf-8")
-    household.records.remember("preference", "boiler.sound", "a quiet boiler", confidence=0.6)
+    household.records.remember("preference", "boiler.sound", "a quiet boiler", confidence=0.6, ttl=None)
     household.sync()
     return household
 
@@ -246,3 +246,15 @@ def test_filters_are_those_of_the_search_under_its_names(dated, filters, paths):
 def test_filters_that_no_search_takes_are_refused_at_once(household, filters, said):
     with pytest.raises(QueryError, match=said):
         OpenClawRetriever(household, filters=filters)
+
+
+def test_lines_of_a_record_have_its_fields_and_no_model_is_shown_them(dated):
+    found = OpenClawRetriever(dated, similarity_top_k=50, min_score=0).retrieve("quiet boiler")
+    (of_record,) = (one.node for one in found if "record" in one.metadata)
+    fields = of_record.metadata["record"]
+    assert of_record.metadata["path"] == "memory/records/preference/boiler.sound.md"
+    assert (fields["type"], fields["key"], fields["value"]) == ("preference", "boiler.sound", "a quiet boiler")
+    assert (fields["confidence"], fields["version"], fields["expires_at"]) == (0.6, 1, None)
+    for mode in (MetadataMode.LLM, MetadataMode.EMBED):
+        assert "sensitivity" not in of_record.get_content(mode)
+    assert len(found) > 1
