@@ -8,11 +8,11 @@ from copy import copy
 from dataclasses import replace
 from functools import cache, partial
 from heapq import merge
-from itertools import chain, islice, repeat
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypeVar
 
 from openclaw_memory._weak import weakly
-from openclaw_memory.documents.filters import DocumentFilter, UsedFilters
+from openclaw_memory.documents.filters import DocumentFilter, OfChunks
 from openclaw_memory.documents.places import DocumentPlaces
 from openclaw_memory.documents.validation import (
     OURS,
@@ -196,7 +196,6 @@ class Documents:
         self._vectors = DocumentVectors(workspace, self._cache, service, weakly(self._reading))
         self.files = DocumentFiles(workspace, self._cache, service)
         self._collection = ""
-        self._filters = UsedFilters()
 
     def collection(self, name: str | None) -> Self:
         """Return the documents of a collection, in `memory/notes/<name>/`: only these are found in it.
@@ -438,20 +437,14 @@ class Documents:
             all_of_them = self.iterate(where, masked=True) if min_score <= 0 and source != "sessions" else iter(())
             return [(document, 0.0) for document in islice(all_of_them, k)]
         wanted, counts, passes = min(MOST_RESULTS, k), self._counts(where), self._passing(where)
-        of_chunks, is_known = self._filters.of_chunks(where)
+        of_chunks = _of_chunks(where)
         while True:
-            by_index = of_chunks if is_known else None
             results = self._search(
-                query, max_results=wanted, min_score=min_score, source=source, passes=passes, where=by_index
+                query, max_results=wanted, min_score=min_score, source=source, passes=passes, where=of_chunks
             )
             hits = ((self._found(one.path, one.spans, one.snippet, one.source), one.score) for one in results)
             found = distinct(hits, k, counts)
-            if len(found) >= k:
-                break
-            if of_chunks is not None and not is_known:
-                is_known = True
-                continue
-            if len(results) < wanted or wanted == MOST_RESULTS:
+            if len(found) >= k or len(results) < wanted or wanted == MOST_RESULTS:
                 break
             wanted = min(MOST_RESULTS, WIDER * wanted)
         if min_score > 0 or source == "sessions" or len(found) >= k:
@@ -736,20 +729,10 @@ class Documents:
         return lambda one: one.collection == collection and (where is None or where(one))
 
     def _narrowing(self, where: Where | None, k: int) -> tuple[Callable[[_Search], _Search], int]:
-        """Return what lets a search find only what may pass a filter, and how many hits to fetch at first.
-
-        A filter that comes for the first time is left out of the first hits: as a rule enough of them pass.
-        """
-        of_chunks, is_known = self._filters.of_chunks(where)
-
-        def narrowed(search: _Search) -> _Search:
-            if of_chunks is None:
-                return search
-            by_index: _Search = partial(search, where=of_chunks)
-            searches: Iterator[_Search] = chain([] if is_known else [search], repeat(by_index))
-            return lambda wanted: next(searches)(wanted)  # noqa: PLW0108 - each call is another search
-
-        return narrowed, k if (where is None or is_known) and not self._collection else WIDER * k
+        """Return what lets a search find only what may pass a filter, and how many hits to fetch at first."""
+        of_chunks = _of_chunks(where)
+        is_exact = (where is None or of_chunks is not None) and not self._collection
+        return lambda search: partial(search, where=of_chunks), k if is_exact else WIDER * k
 
     def _cited(self, doc_id: str) -> Document | None:
         return None if self._collection else cited_lines(self._workspace, doc_id)
@@ -776,6 +759,11 @@ class Documents:
             if (document := document_in(path, seen)) is not None:
                 return document
         return document_of(path, spans, self._workspace.policies.shown(text), source)
+
+
+def _of_chunks(where: Where | None) -> OfChunks | None:
+    """Return what a filter says of chunks; None if the index cannot be asked that."""
+    return where.of_chunks if isinstance(where, DocumentFilter) else None
 
 
 def _is_of(store: Store, identity: str) -> bool:

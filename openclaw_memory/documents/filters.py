@@ -19,7 +19,8 @@ from openclaw_memory.workspace.paths import DOCUMENTS_FOLDER
 
 _Test: TypeAlias = Callable[[Any], bool]
 
-MOST_FILTERS = 1000  # that are remembered as used
+_BELOW = f"{DOCUMENTS_FOLDER}/"
+MOST_SEEN = 1000  # values of which a filter remembers whether they pass: mostly many documents have the same
 
 _JOINED: Mapping[str, Callable[[Iterable[bool]], bool]] = {"$and": all, "$or": any}
 
@@ -65,34 +66,23 @@ class OfChunks:
     """Whether a chunk can be of a document whose metadata pass a filter; equal for equal filters."""
 
     written: str
-    names: frozenset[str] = field(compare=False)
+    names: tuple[str, ...] = field(compare=False)
     fits: Callable[[Metadata], bool] = field(compare=False)
+    _seen: dict[tuple[object, ...], bool] = field(default_factory=dict, compare=False, repr=False)
 
     def __call__(self, path: str, metadata: Metadata) -> bool:
         # Elsewhere files are of people, and what they say above the text is not in the index.
-        if not path.startswith(f"{DOCUMENTS_FOLDER}/"):
+        if not path.startswith(_BELOW):
             return True
-        is_known = all(metadata.get(name, "") is not None for name in self.names)
-        return not is_known or self.fits(metadata)
-
-
-class UsedFilters:
-    """The filters that were used last: to find all that pass one takes long, and pays where it comes again."""
-
-    def __init__(self) -> None:
-        self._used: dict[OfChunks, None] = {}  # the latest last
-
-    def of_chunks(self, where: Callable[[Document], bool] | None) -> tuple[OfChunks | None, bool]:
-        """Return what a filter says of chunks, if the index can be asked that, and whether it was used before."""
-        of_chunks = where.of_chunks if isinstance(where, DocumentFilter) else None
-        if of_chunks is None:
-            return None, False
-        is_known = of_chunks in self._used
-        self._used.pop(of_chunks, None)
-        self._used[of_chunks] = None
-        if len(self._used) > MOST_FILTERS:
-            self._used.pop(next(iter(self._used)), None)
-        return of_chunks, is_known
+        values = tuple([metadata.get(name, ...) for name in self.names])
+        if None in values:  # it is not known what one of them is
+            return True
+        passes = self._seen.get(values)
+        if passes is None:
+            passes = self.fits(metadata)
+            if len(self._seen) < MOST_SEEN:
+                self._seen[values] = passes
+        return passes
 
 
 def _of_chunks(wanted: Mapping[str, Any], fits: Callable[[Mapping[str, Any]], bool]) -> OfChunks | None:
@@ -102,7 +92,7 @@ def _of_chunks(wanted: Mapping[str, Any], fits: Callable[[Mapping[str, Any]], bo
         return None
     names += [name.partition(".")[0] for name in names]
     try:
-        return OfChunks(json.dumps(wanted, default=_spelled), frozenset(names), fits)
+        return OfChunks(json.dumps(wanted, default=_spelled), tuple(dict.fromkeys(names)), fits)
     except (TypeError, ValueError):
         return None
 

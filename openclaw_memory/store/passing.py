@@ -1,28 +1,58 @@
-"""Which chunks pass a filter: read once for each filter, and afterwards only of chunks that are new.
+"""Which chunks pass a filter: looked up once for each filter, and afterwards only of chunks that are new.
 
-An id never comes to name another chunk, so that what was found out about it stays true.
+What filters ask of chunks, their files and metadata, is read once and kept, so that a new filter reads no table. An id
+never comes to name another chunk, so that what was found out about it stays true.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from functools import cache as cache_of
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple
 
 from openclaw_memory.store.connection import fetch
 from openclaw_memory.store.rows import metadata_in
-from openclaw_memory.types.where import ChunkTest, Where, chunk_test
+from openclaw_memory.types.where import ChunkTest, Metadata, Where, chunk_test
 
 if TYPE_CHECKING:
     import apsw
 
-# By the index file and the filter: up to which chunk all are known, and the ids of those that pass.
-Cache: TypeAlias = dict[tuple[object, ChunkTest], tuple[int, frozenset[int]]]
+
+class Run(NamedTuple):
+    """Chunks with successive ids, of one file and with equal metadata."""
+
+    first: int
+    last: int
+    path: str
+    metadata: Metadata
+
+
+@dataclass(slots=True)
+class Cache:
+    """What is known of an index: `runs` by its file, and `passing` by the file and the filter.
+
+    Each with the id up to which all chunks are known.
+    """
+
+    runs: dict[object, tuple[int, tuple[Run, ...]]] = field(default_factory=dict)
+    passing: dict[tuple[object, ChunkTest], tuple[int, frozenset[int]]] = field(default_factory=dict)
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self.runs.clear()
+        self.passing.clear()
+
 
 MOST_IDS = 250_000  # of all filters together, about 16 MB; the latest filter is always kept
+LEAST_IDS = 100  # that a filter counts as, however few pass: it takes memory itself
+MOST_RUNS = 50_000  # that are kept, 20 MB where each has metadata of its own
 OF_FILE = "SELECT value FROM meta WHERE key = 'signature'"
 # Where a chunk has no file, reading it finds the damage.
 LATER = """
 SELECT chunks.id, coalesce(path, ''), metadata FROM chunks LEFT JOIN files ON files.id = file_id WHERE chunks.id > ?
+ORDER BY chunks.id
 """
 
 
@@ -33,20 +63,48 @@ def ids_of(db: apsw.Connection, cache: Cache, where: Where) -> frozenset[int]:
         QueryError: The filter is not valid.
     """
     test = chunk_test(where)
-    key = tuple(fetch(db, OF_FILE)), test
-    known, ids = cache.pop(key, (0, frozenset[int]()))
+    file = tuple(fetch(db, OF_FILE))
+    known, ids = cache.passing.pop((file, test), (0, frozenset[int]()))
     ((last,),) = fetch(db, "SELECT coalesce(max(id), 0) FROM chunks")
     if last > known:
         ((count,),) = fetch(db, "SELECT count(*) FROM chunks")
         if len(ids) > 2 * count:  # most of them are gone
             known, ids = 0, frozenset()
-        later = fetch(db, LATER, (known,))
-        passes = cache_of(lambda path, written: test(path, metadata_in(written)))  # mostly the same in a whole file
-        ids |= {chunk_id for chunk_id, path, written in later if passes(path, written)}
-    cache[key] = max(known, last), ids
+        runs = _runs(db, cache, file, last, count)
+        later = runs[bisect_right(runs, known, key=lambda run: run.last) :]
+        ids |= {one for run in later if test(run.path, run.metadata) for one in range(run.first, run.last + 1)}
+    cache.passing[file, test] = max(known, last), ids
     left = MOST_IDS
-    for kept in reversed(list(cache)):
-        left -= len(cache[kept][1]) if kept in cache else 0
-        if left < 0 and kept != key:
-            cache.pop(kept, None)
+    for kept in reversed(list(cache.passing)):
+        left -= max(LEAST_IDS, len(cache.passing[kept][1])) if kept in cache.passing else 0
+        if left < 0 and kept != (file, test):
+            cache.passing.pop(kept, None)
     return ids
+
+
+def _runs(db: apsw.Connection, cache: Cache, file: object, last: int, count: int) -> tuple[Run, ...]:
+    """Return the runs of all chunks up to `last`, by ascending ids, of which `count` still exist."""
+    known, runs = cache.runs.get(file, (0, ()))
+    if last > known:
+        runs = (*runs, *_read(db, known))
+        if len(runs) > 2 * count:  # most of them are gone
+            runs = tuple(_read(db, 0))
+        cache.runs.clear()
+        if len(runs) <= MOST_RUNS:
+            cache.runs[file] = last, runs
+    return runs
+
+
+def _read(db: apsw.Connection, known: int) -> Iterator[Run]:
+    """Yield the runs of the chunks with an id above `known`."""
+    parsed = cache_of(metadata_in)  # one object for the many files that say the same
+    run = said = None
+    for chunk_id, path, written in fetch(db, LATER, (known,)):
+        if run is not None and (chunk_id, path, written) == (run.last + 1, run.path, said):
+            run = run._replace(last=chunk_id)
+            continue
+        if run is not None:
+            yield run
+        run, said = Run(chunk_id, chunk_id, path, parsed(written)), written
+    if run is not None:
+        yield run

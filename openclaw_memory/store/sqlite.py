@@ -129,7 +129,7 @@ class SqliteStore:
         self._has_replaced = False
         self._document_cache: document_rows.Cache = {}
         self._file_cache: rows.FileCache = {}
-        self._passing_cache: passing.Cache = {}
+        self._passing_cache = passing.Cache()
         self._kept = _Kept()
         self._resident: Resident | None = None  # in a snapshot of the state that it is in
 
@@ -288,7 +288,8 @@ class SqliteStore:
             raise damaged(self.path, "; ".join(problems))
         built = self._of(shadow.copied(self._connections, self._extension[0]))
         try:
-            built._document_cache, built._file_cache, built._passing_cache, built._kept = {}, {}, {}, _Kept()
+            built._document_cache, built._file_cache, built._kept = {}, {}, _Kept()
+            built._passing_cache = passing.Cache()
             name = None if keep_rows else built._reset(meta)
         except BaseException:
             shadow.remove(built._connections)

@@ -1,3 +1,5 @@
+import random
+from collections import Counter
 from contextlib import closing
 from dataclasses import dataclass, replace
 
@@ -6,7 +8,7 @@ import numpy as np
 import pytest
 
 from openclaw_memory.errors import EmbedderError
-from openclaw_memory.store import SqliteStore
+from openclaw_memory.store import SqliteStore, passing
 
 
 @pytest.mark.parametrize("count", [1, 50, 1000])
@@ -175,6 +177,38 @@ class _OneOf:
 
     def __call__(self, path, _metadata):
         return path in self.paths
+
+
+def test_filters_pass_the_chunks_that_are_there_while_files_come_grow_and_go(path, build, monkeypatch):
+    monkeypatch.setattr(passing, "MOST_RUNS", 9)  # so that runs are kept now and then
+    rng, there = random.Random(5), dict[str, int]()
+    with closing(SqliteStore.open(path)) as store:
+        build.fill(store, build.units(1))
+        there["memory/0.md"] = 1
+        for _ in range(60):
+            name, count = f"memory/{rng.randrange(9)}.md", rng.randrange(4)
+            if count:
+                store.replace_files([(build.record(name), [build.row(0, "all", with_vector=False)] * count)])
+                there[name] = count
+            else:
+                store.remove_files([name])
+                there.pop(name, None)
+            wanted = frozenset(rng.sample(sorted(there), rng.randrange(len(there) + 1)))
+            found = store.chunks(hit.chunk_id for hit in store.search_text(["all"], 99, where=_OneOf(wanted)))
+            assert Counter(stored.path for stored in found) == {one: there[one] for one in wanted}
+
+
+def test_what_a_new_filter_asks_of_chunks_is_read_once_for_all_filters(path, build, monkeypatch):
+    read = []
+    monkeypatch.setattr(passing, "metadata_in", lambda written: read.append(written) or {})
+    with closing(SqliteStore.open(path)) as store:
+        build.fill(store, build.units(4), per_file=1)
+        for name in ("memory/0.md", "memory/1.md"):
+            assert len(store.search_text(["all"], 9, where=_OneOf(frozenset({name})))) == 1
+        assert len(read) == 1  # all four say the same
+        store.replace_files([(build.record("memory/9.md"), [build.row(0, "all", with_vector=False)])])
+        assert len(store.search_text(["all"], 9, where=_OneOf(frozenset({"memory/9.md"})))) == 1
+        assert len(read) == 2
 
 
 def test_a_filter_reads_each_chunk_once_and_the_chunks_of_a_new_index_again(path, build):
