@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -58,11 +59,13 @@ def part(path: Path) -> str:
     return path.relative_to(CORE).parts[0].removesuffix(".py")
 
 
+@cache
 def tree(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"))
 
 
-def imported(path: Path) -> set[str]:
+@cache
+def imported(path: Path) -> frozenset[str]:
     """Every module, and every name out of a module, that a file imports, anywhere in it."""
     found: set[str] = set()
     for node in ast.walk(tree(path)):
@@ -73,10 +76,10 @@ def imported(path: Path) -> set[str]:
                 f"line {node.lineno}: imports are absolute, so that these rules can be read off them"
             )
             found |= {str(node.module), *(f"{node.module}.{alias.name}" for alias in node.names)}
-    return found
+    return frozenset(found)
 
 
-def stages(names: set[str]) -> set[str]:
+def stages(names: frozenset[str]) -> set[str]:
     return {name.split(".")[1] for name in names if name.startswith("openclaw_memory.")} & set(LEVEL)
 
 

@@ -149,9 +149,7 @@ filters = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=500)
-@given(filters, st.sampled_from([0, 20, 90]))
-def test_a_search_finds_what_a_plain_scan_lets_pass(place, wanted, later):
+def finds_what_a_plain_scan_lets_pass(place, wanted, later):
     memory, facts = place
     assume(wanted.get("since", date.min) <= wanted.get("until", date.max))
     right = {fact for fact in facts if not wanted or passes(fact, wanted, later)}
@@ -159,6 +157,19 @@ def test_a_search_finds_what_a_plain_scan_lets_pass(place, wanted, later):
     results = memory.search(QUERY, **wanted, now=now, max_results=1000, min_score=0)
     assert said(results, facts) == right
     assert {one.path for one in results} == {fact.path for fact in right}
+
+
+@settings(max_examples=100)
+@given(filters, st.sampled_from([0, 20, 90]))
+def test_a_search_finds_what_a_plain_scan_lets_pass(place, wanted, later):
+    finds_what_a_plain_scan_lets_pass(place, wanted, later)
+
+
+@pytest.mark.nightly
+@settings(max_examples=500)
+@given(filters, st.sampled_from([0, 20, 90]))
+def test_five_hundred_searches_find_what_a_plain_scan_lets_pass(place, wanted, later):
+    finds_what_a_plain_scan_lets_pass(place, wanted, later)
 
 
 def test_one_text_may_stand_for_a_list_and_for_a_day(place):
