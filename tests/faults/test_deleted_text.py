@@ -142,6 +142,27 @@ def test_a_document_that_was_deleted_is_gone_with_its_vector(notes):
         assert not held(notes, stored - vectors_in(notes))
 
 
+def test_of_a_record_that_was_forgotten_no_byte_is_left_in_notes_index_cache_or_temporary_folder(
+    notes, tmp_path, monkeypatch
+):
+    folders = [notes, tmp_path / "cache", tmp_path / "temporary"]
+    for name, folder in (("XDG_CACHE_HOME", folders[1]), ("TMPDIR", folders[2]), ("SQLITE_TMPDIR", folders[2])):
+        folder.mkdir(exist_ok=True)
+        monkeypatch.setenv(name, str(folder))
+    monkeypatch.setattr("tempfile.tempdir", None)
+    with Memory.open(notes, config=QUIET) as memory:
+        memory.records.remember("fact", "boat.marmalade", SENTENCE, token="quillfeather")
+        memory.records.remember("fact", "boat.marmalade", f"Not so: {SENTENCE}")
+        memory.records.confirm("fact", "boat.marmalade")
+        memory.sync()
+        assert memory.search("marmalade boathouse")
+        assert left(notes), "it is there while it is remembered"
+        assert memory.records.forget("fact", "boat.marmalade")
+        memory.sync()
+        assert [left(folder) for folder in folders] == [{}, {}, {}]  # the index, its free pages and its WAL among them
+    assert [left(folder) for folder in folders] == [{}, {}, {}]
+
+
 def test_a_reader_that_is_open_meanwhile_keeps_it_no_longer_than_to_the_sync_after_it(notes):
     delete = whole_note(notes)
     with Memory.open(notes, config=QUIET) as memory:
