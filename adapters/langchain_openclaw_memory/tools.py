@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, Literal
 
 from langchain_core.runnables import RunnableConfig  # noqa: TC002 - LangChain looks for it in `_run` at run time
@@ -26,13 +26,24 @@ class MemoryTool(BaseTool):
     answer itself. Both are plain data, so that they are the same before a checkpoint and after it.
     """
 
-    tool_for: Callable[[RunnableConfig | None], Tool] = Field(exclude=True, repr=False)
+    tool_for: Callable[[RunnableConfig | None, Callable[[], str | None]], Tool] = Field(exclude=True, repr=False)
     response_format: Literal["content", "content_and_artifact"] = "content_and_artifact"
 
     # The names of a call's arguments are the model's: `/` keeps them from meeting a parameter.
     def _run(self, /, *, config: RunnableConfig, **arguments: Any) -> tuple[str, Any]:
-        answer = self.tool_for(config).run(arguments)
+        # Only a program hands over what has a state: a model's arguments are plain data.
+        runtime = arguments.pop(_RUNTIME) if hasattr(arguments.get(_RUNTIME), "state") else None
+        answer = self.tool_for(config, partial(_user_said, runtime)).run(arguments)
         return answer.text, _artifact(answer)
+
+    @cached_property
+    def _injected_args_keys(self) -> frozenset[str]:
+        return frozenset({_RUNTIME})  # LangChain leaves it out of traces
+
+    @property
+    def func(self) -> Callable[..., None] | None:
+        """What LangGraph reads off which arguments a tool wants of a run; the schema is the model's alone."""
+        return _wants_runtime if self.name.endswith("memory_erase") else None
 
     async def _arun(self, /, *, config: RunnableConfig, **arguments: Any) -> tuple[str, Any]:
         return await in_thread(partial(self._run, config=config, **arguments))
@@ -50,6 +61,7 @@ class OpenClawToolkit(BaseToolkit):
     records: bool = False
     source: Source | None = None
     name: str | None = None
+    erase: bool = False
 
     def get_tools(self) -> list[BaseTool]:
         return memory_tools(**{field: getattr(self, field) for field in type(self).model_fields})
@@ -64,6 +76,7 @@ def memory_tools(
     records: bool = False,
     source: Source | None = None,
     name: str | None = None,
+    erase: bool = False,
 ) -> list[BaseTool]:
     """Return the memory's tools: `memory_search` and `memory_get`, and those that write.
 
@@ -80,18 +93,23 @@ def memory_tools(
         source: "memory" searches and reads no transcript, "sessions" no note; None both.
         name: What the names of the tools begin with, for an agent with several memories: `work` makes
             `work_memory_search`.
+        erase: Whether to add `memory_erase`, which forgets what the user has confirmed by the hash of a plan. In a run
+            of LangGraph, a hash that is not in the user's latest message is refused.
 
     Raises:
         TypeError: `memory` is not a memory.
-        ConfigError: `source` is unknown, or `name` cannot be part of a tool's name; or a run has no value for the
-            template.
+        ConfigError: `source` is unknown, or given with `erase`; or `name` cannot be part of a tool's name; or a run has
+            no value for the template.
     """
     choice = memory_choice(memory)
 
-    def tools(config: RunnableConfig | None = None) -> dict[str, Tool]:
+    def tools(
+        config: RunnableConfig | None = None, user_said: Callable[[], str | None] = lambda: None
+    ) -> dict[str, Tool]:
         memory, key = partial(memory_of_run, choice, config), session_of(session_key, config)
         wanted = {"edit": edit, "append": append, "records": records}
-        every = core.memory_tools(memory, session_key=key, **wanted, source=source, name=name)
+        said = erase and user_said
+        every = core.memory_tools(memory, session_key=key, **wanted, source=source, name=name, erase=said)
         return {tool.name: tool for tool in every}
 
     return [
@@ -99,10 +117,26 @@ def memory_tools(
             name=tool.name,
             description=tool.description,
             args_schema=dict(tool.parameters),
-            tool_for=partial(lambda called, config: tools(config)[called], tool.name),
+            tool_for=partial(lambda called, config, user_said: tools(config, user_said)[called], tool.name),
         )
         for tool in tools().values()
     ]
+
+
+_RUNTIME = "runtime"  # the name under which LangGraph hands over a run, its state among the rest
+
+
+def _wants_runtime(runtime: Any) -> None:
+    """Name the argument that LangGraph is to hand over."""
+
+
+def _user_said(runtime: Any) -> str | None:
+    """Return the user's latest message in a run; None outside of one."""
+    state = getattr(runtime, "state", None)
+    messages = state.get("messages") if isinstance(state, dict) else getattr(state, "messages", state)
+    if not isinstance(messages, list):
+        return None
+    return next((str(message.text) for message in reversed(messages) if message.type == "human"), "")
 
 
 def _artifact(answer: ToolAnswer) -> Any:

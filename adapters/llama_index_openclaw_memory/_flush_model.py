@@ -44,7 +44,7 @@ def flush(turn: FlushTurn, llm: LLM, conversation: Conversation, *, room: int | 
         )
         shown = said if is_plain else _text(said)
     can_call = llm.metadata.is_function_calling_model and hasattr(llm, "chat_with_tools")
-    tools = [MemoryTool(lambda _key: turn.tool, "")]
+    tools = [MemoryTool(lambda _key, _said: turn.tool, "")]
     model = FlushModel(
         partial(_with_tools, llm, tools) if can_call else partial(_without_tools, llm),
         system=lambda text: ChatMessage(text, role=MessageRole.SYSTEM),

@@ -28,21 +28,25 @@ if TYPE_CHECKING:
 
 # The name that LlamaIndex's own examples give to the parameter by which an agent hands over the context of a run.
 CONTEXT = "ctx"
+USER_SAID = "user_msg_str"  # where LlamaIndex's agents keep the user's message of a run
 
 
 class MemoryTool(FunctionTool):
     """One of the memory's tools: its content is the answer as compact JSON, its `raw_output` the same as plain data."""
 
     def __init__(
-        self, tool_for: Callable[[str | None], Tool], session_key: str | None, metadata: ToolMetadata | None = None
+        self,
+        tool_for: Callable[[str | None, str | None], Tool],
+        session_key: str | None,
+        metadata: ToolMetadata | None = None,
     ) -> None:
-        tool = tool_for(session_key)
+        tool = tool_for(session_key, None)
         shown = metadata or ToolMetadata(tool.description, tool.name, _arguments_model(tool))
         super().__init__(fn=_function(tool), metadata=shown)
         self.tool_for = tool_for
         self.session_key = session_key
         # Agents pass the context of their run, which other callers need not: FunctionTool would insist on it.
-        self.requires_context = session_key is None
+        self.requires_context = session_key is None or tool.name.endswith("memory_erase")
         self.ctx_param_name = CONTEXT if self.requires_context else None
 
     # The names of a call's arguments are the model's: `/` keeps them from meeting a parameter.
@@ -50,22 +54,27 @@ class MemoryTool(FunctionTool):
         return self.call(*args, **kwargs)
 
     def call(self, /, *args: Any, **kwargs: Any) -> ToolOutput:
-        if (context := self._taken_context(kwargs)) is None:
-            return self._output(self.session_key, args, kwargs)
-        return self._output(asyncio_run(_session_of(context)), args, kwargs)
+        context = self._taken_context(kwargs)
+        key, said = (self.session_key, None) if context is None else asyncio_run(self._run_of(context))
+        return self._output(key, said, args, kwargs)
 
     async def acall(self, /, *args: Any, **kwargs: Any) -> ToolOutput:
         context = self._taken_context(kwargs)
-        key = self.session_key if context is None else await _session_of(context)
-        return await in_thread(self._output, key, args, kwargs)
+        key, said = (self.session_key, None) if context is None else await self._run_of(context)
+        return await in_thread(self._output, key, said, args, kwargs)
 
     def _taken_context(self, kwargs: dict[str, Any]) -> Context[Any] | None:
-        """Take the context of the run out of what a tool is called with; None where it does not say the session."""
+        """Take the context of the run out of what a tool is called with; None where it is not needed."""
         context = kwargs.pop(CONTEXT) if isinstance(kwargs.get(CONTEXT), Context) else None
-        return context if self.session_key is None else None
+        return context if self.requires_context else None
 
-    def _output(self, key: str | None, args: Sequence[Any], kwargs: dict[str, Any]) -> ToolOutput:
-        tool = self.tool_for(session_of(key))
+    async def _run_of(self, context: Context[Any]) -> tuple[str | None, str | None]:
+        """Return the session of a run, and what the user has said at its start; None where it is no agent's."""
+        key = await _session_of(context) if self.session_key is None else self.session_key
+        return key, await context.store.get(USER_SAID, default=None)
+
+    def _output(self, key: str | None, said: str | None, args: Sequence[Any], kwargs: dict[str, Any]) -> ToolOutput:
+        tool = self.tool_for(session_of(key), said)
         answer = tool.run(_arguments(tool, args, kwargs))
         return ToolOutput(
             tool_name=self.metadata.get_name(),
@@ -92,8 +101,9 @@ class OpenClawToolSpec(BaseToolSpec):
         source: Source | None = None,
         name: str | None = None,
         records: bool = False,
+        erase: bool = False,
     ) -> None:
-        wanted = {"edit": edit, "append": append, "records": records}
+        wanted = {"edit": edit, "append": append, "records": records, "erase": erase}
         tools = memory_tools(memory, session_key=session_key, **wanted, source=source, name=name)
         self._tools = {tool.metadata.get_name(): tool for tool in tools}
         self.spec_functions: list[SPEC_FUNCTION_TYPE] = getattr(self, "spec_functions", None) or list(self._tools)
@@ -121,7 +131,7 @@ class OpenClawToolSpec(BaseToolSpec):
                 raise ConfigError(
                     f"there is no tool {name!r} here, only {', '.join(self._tools)}: memory_edit and memory_forget "
                     "come with edit=True, memory_append with append=True, memory_remember and memory_confirm with "
-                    "records=True"
+                    "records=True, memory_erase with erase=True"
                 )
         return tools
 
@@ -135,6 +145,7 @@ def memory_tools(
     records: bool = False,
     source: Source | None = None,
     name: str | None = None,
+    erase: bool = False,
 ) -> list[MemoryTool]:
     """Return `memory_search` and `memory_get`, `memory_append` by default, and the tools that are asked for.
 
@@ -153,20 +164,27 @@ def memory_tools(
         source: "memory" for notes alone, "sessions" for transcripts alone. Default: both.
         name: What the names of the tools begin with, for an agent with several memories: `work` makes
             `work_memory_search`.
+        erase: Whether to add `memory_erase`, which forgets what the user has confirmed by the hash of a plan. In the
+            run of an agent, a hash that is not in the user's message is refused. Default: no.
 
     Raises:
         TypeError: `memory` is not a memory.
-        ConfigError: `source` is unknown, or `name` cannot be part of a tool's name; or a run has no value for the
-            template.
+        ConfigError: `source` is unknown, or given with `erase`; or `name` cannot be part of a tool's name; or a run has
+            no value for the template.
     """
     leased = partial(memory_of_run, memory_choice(memory))
 
-    def tools(key: str | None) -> dict[str, Tool]:
+    def tools(key: str | None, said: str | None = None) -> dict[str, Tool]:
         wanted = {"edit": edit, "append": append, "records": records}
-        every = core.memory_tools(leased, session_key=key, **wanted, source=source, name=name)
+        every = core.memory_tools(
+            leased, session_key=key, **wanted, source=source, name=name, erase=erase and (lambda: said)
+        )
         return {tool.name: tool for tool in every}
 
-    return [MemoryTool(partial(lambda called, key: tools(key)[called], one), session_key) for one in tools(session_key)]
+    return [
+        MemoryTool(partial(lambda called, key, said: tools(key, said)[called], one), session_key)
+        for one in tools(session_key)
+    ]
 
 
 def _arguments_model(tool: Tool) -> type[BaseModel]:

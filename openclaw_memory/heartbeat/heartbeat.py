@@ -281,7 +281,7 @@ class Heartbeat:
     def _notes(self, beat: _Beat) -> Iterator[tuple[str, str | None]]:
         """Yield path and text of each note; a text of None, and no more, once the time is up.
 
-        Records are none: their fields are alike, and what they say is looked at by itself.
+        Records are left out: their fields are alike, and what they say is looked at by itself.
         """
         for number, file in enumerate(beat.scan.files):
             if file.source != "memory" or file.path.startswith(f"{RECORDS_FOLDER}/"):

@@ -210,7 +210,7 @@ WITHOUT_TEXT = {
     "Documents.adopt": "true or false", "Documents.reembed": "a count", "Documents.missing_vectors": "a count",
     "Records.forget": "true or false", "Records.expire": "paths", "Records.decay": "paths",
     "Records.everything": "for upkeep, which shows what `Records.holding` lets pass", "Records.holding": "as it iterates",
-    "tool memory_forget": "takes lines away", "command delete": "takes lines away", "command index": "counts and paths",
+    "tool memory_erase": "paths and citations", "tool memory_forget": "takes lines away", "command delete": "takes lines away", "command index": "counts and paths",
     "command init": "makes a folder", "command demo": "a memory of its own", "command doctor": "counts and paths",
     "command watch": "syncs", "Memory.export": "paths; the file is a copy of the notes, for whoever has them",
     "command export": "counts and paths",

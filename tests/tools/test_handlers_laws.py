@@ -35,7 +35,7 @@ def calls(draw, tools):
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_every_call_is_answered(memory, key, data):
-    tool, arguments = data.draw(calls(memory_tools(memory, session_key=key, edit=True, records=True)))
+    tool, arguments = data.draw(calls(memory_tools(memory, session_key=key, edit=True, records=True, erase=True)))
     answer = tool.run(arguments)
     said = json.loads(answer.text.encode())
     assert said["status"] in {"ok", *(status for _, status in STATUSES)}

@@ -16,8 +16,8 @@ from openclaw_memory.workspace.safe_read import DEFAULT_LINES
 EDIT = {"path": "memory/a.md", "from": 3, "lines": 1, "text": "new", "hash": "0123456789ab"}
 
 
-def test_there_are_seven():
-    names = ["append", "confirm", "edit", "forget", "get", "remember", "search"]
+def test_there_are_eight():
+    names = ["append", "confirm", "edit", "erase", "forget", "get", "remember", "search"]
     assert sorted(SCHEMAS) == sorted(TEXTS) == [f"memory_{name}" for name in names]
 
 

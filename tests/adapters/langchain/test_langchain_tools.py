@@ -194,6 +194,7 @@ def test_a_toolkit_has_a_schema():
         "records",
         "source",
         "name",
+        "erase",
     }
 
 
@@ -258,6 +259,39 @@ async def test_an_agent_searches_and_the_answer_is_the_same_after_a_checkpoint(m
     assert answered.artifact == before.artifact
     assert answered.artifact[0]["id"] == "MEMORY.md#L1-L4"
     assert not caplog.records
+
+
+@pytest.mark.parametrize("asynchronous", [False, True])
+async def test_a_hash_counts_once_the_user_has_typed_it(memory, asynchronous):
+    wanted, day = {"query": "ferry leaves"}, memory.append("The ferry leaves at seven.", date="2026-11-21").path
+    code = memory.forget(**wanted).plan.hash[:12]
+    script = [
+        calling("memory_erase", wanted), calling("memory_erase", {"hash": code}), AIMessage(f"Type {code}."),
+        calling("memory_erase", {"hash": code}), AIMessage("It is gone."),
+    ]  # fmt: skip
+    tools = memory_tools(memory, erase=True)
+    run = create_agent(Calls(messages=iter(script)), tools, checkpointer=InMemorySaver())
+    config = {"configurable": {"thread_id": "1"}}
+
+    async def say(text):
+        given = {"messages": [("user", text)]}
+        said = await run.ainvoke(given, config) if asynchronous else run.invoke(given, config)
+        return [json.loads(message.content) for message in said["messages"] if isinstance(message, ToolMessage)]
+
+    planned, refused = await say("Forget the ferry.")
+    assert (planned["outcome"], planned["hash"]) == ("planned", code)
+    assert (refused["status"], "has not typed" in refused["error"]) == ("not_allowed", True)
+    assert "ferry" in memory.get(day).text
+    assert (await say(f"{code}, please"))[-1]["outcome"] == "forgotten"
+    assert "ferry" not in memory.get(day).text
+
+
+def test_no_group_forgets_and_what_a_model_calls_runtime_is_an_argument_it_does_not_have(memory):
+    erase = OpenClawToolkit(memory=memory, erase=True).get_tools()[-1]
+    assert json.loads(call(erase, {"lastDays": 1}, session_key=GROUP).content)["status"] == "not_allowed"
+    said = json.loads(call(erase, {"lastDays": 1, "runtime": {"state": {"messages": []}}}).content)
+    assert (said["status"], "there is no argument 'runtime'" in said["error"]) == ("invalid", True)
+    assert "runtime" not in erase.tool_call_schema["properties"]
 
 
 def test_tools_of_two_memories_have_names_of_their_own(memory, tmp_path):
