@@ -75,14 +75,19 @@ def file_of(item: Item, paths: Sequence[str]) -> tuple[dict[str, Any], str]:
     return fields | {"index": list(paths)}, _shown_of(item.value, paths)
 
 
+def is_item(path: str, fields: Mapping[str, Any]) -> bool:
+    """Whether a file is that of an item, by the names in its front matter: not a note, a record or a copy."""
+    try:
+        return unicodedata.normalize("NFC", path) == path_of(tuple(fields["namespace"]), fields["key"])
+    except (KeyError, TypeError, AttributeError):
+        return False
+
+
 def item_in(path: str, fields: Mapping[str, Any], text: str) -> Item | None:
     """Return the item in a file; None if the file is something else, or its front matter is damaged."""
-    try:
-        namespace, key = tuple(fields["namespace"]), fields["key"]
-        if unicodedata.normalize("NFC", path) != path_of(namespace, key):
-            return None
-    except (KeyError, TypeError, AttributeError):  # a document of another kind
+    if not is_item(path, fields):
         return None
+    namespace, key = tuple(fields["namespace"]), fields["key"]
     try:
         value = {**fields["value"]}
         if keys := fields.get("text_at"):

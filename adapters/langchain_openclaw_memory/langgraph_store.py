@@ -28,7 +28,7 @@ from langgraph.store.base import (
 )
 
 from langchain_openclaw_memory._session import in_run, unknown_argument
-from langchain_openclaw_memory._store_items import FOLDER, WHOLE, file_of, folder_of, item_in, path_of
+from langchain_openclaw_memory._store_items import FOLDER, WHOLE, file_of, folder_of, is_item, item_in, path_of
 from openclaw_memory import Memory
 from openclaw_memory.aio import in_thread
 from openclaw_memory.documents import matching
@@ -127,7 +127,8 @@ class OpenClawStore(BaseStore):
         """Delete the items whose time to live has passed; return how many there were."""
         self._swept[self._memory.workspace.root] = time.monotonic()
         files = self._memory.documents.files
-        gone = [path for path, fields, _ in files.iterate(FOLDER) if self._is_expired(path, fields)]
+        below = files.iterate(FOLDER)
+        gone = [path for path, fields, _ in below if self._is_expired(path, fields) and is_item(path, fields)]
         files.delete(*gone)
         return len(gone)
 

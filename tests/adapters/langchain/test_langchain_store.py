@@ -268,6 +268,18 @@ def test_the_settings_of_the_store_count_where_a_call_says_nothing(memory, later
     assert files(memory) == ["memory/users/anna/b.md", "memory/users/anna/forever.md"], "a write sweeps"
 
 
+def test_a_sweep_leaves_records_and_notes_whatever_their_ttl_says(store, memory, monkeypatch):
+    memory.records.remember("reminder", "ferry", "at noon", ttl=86_400)
+    note = memory.workspace.root / "memory" / "plans" / "a.md"
+    note.parent.mkdir()
+    note.write_text("---\nttl: 1\n---\nAnna's own words.\n", encoding="utf-8")
+    store.put(USERS, "short", {"n": 1}, ttl=10)
+    monkeypatch.setattr(langgraph_store, "_now", lambda: time.time() + 100 * 86_400)
+    assert store.sweep_ttl() == 1
+    assert files(memory) == ["memory/plans/a.md", "memory/records/reminder/ferry.md"]
+    assert memory.records.get("reminder", "ferry").value == "at noon"
+
+
 @pytest.mark.parametrize("ttl", [0, -1, "ten"])
 def test_what_is_no_time_to_live_is_refused(store, memory, ttl):
     with pytest.raises(InvalidInputError, match="minutes"):
