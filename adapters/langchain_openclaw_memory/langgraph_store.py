@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,13 +28,23 @@ from langgraph.store.base import (
     validate_op_namespace,
 )
 
-from langchain_openclaw_memory._session import in_run, unknown_argument
+from langchain_openclaw_memory._session import in_run, run_config, session_of, unknown_argument
 from langchain_openclaw_memory._store_items import FOLDER, WHOLE, file_of, folder_of, is_item, item_in, path_of
+from langchain_openclaw_memory._store_records import RECORDS, check_put, item_of, name_of, namespace_of, observed
 from openclaw_memory import Memory
 from openclaw_memory.aio import in_thread
 from openclaw_memory.documents import matching
-from openclaw_memory.errors import ConfigError, InvalidInputError, QueryError, SyncBusyError
+from openclaw_memory.errors import (
+    ConfigError,
+    InvalidInputError,
+    PathNotAllowedError,
+    QueryError,
+    RecordError,
+    SyncBusyError,
+)
+from openclaw_memory.records import Record
 from openclaw_memory.runs import MemoryChoice, memory_choice
+from openclaw_memory.tools import is_shown
 
 # The notes of people and of other namespaces are found as well: so many times more are asked for with each look.
 _WIDER = 4
@@ -52,6 +63,10 @@ class OpenClawStore(BaseStore):
     find of it. If that is one string, the body is its only place, and correcting it there corrects the value; of
     several, an edit of the body is logged, and changes nothing. Notes that people wrote are not items, and are neither
     overwritten nor deleted. A value that holds a secret is refused.
+
+    The memory's records are the items of `("records", type)` and `("records", type, user)`. To put one is to observe a
+    value, which is settled as by `Records.remember`, and to delete one is to forget it. In the sessions of groups there
+    are none.
 
     It answers as LangGraph's `InMemoryStore` does; the README has a table of the differences, and says how times to
     live are kept. A search with a query first indexes what has changed, unless another process syncs for long. Items
@@ -98,13 +113,19 @@ class OpenClawStore(BaseStore):
     def batch(self, ops: Iterable[Op]) -> list[Result]:
         """Do several operations. Reads come before all writes; of two puts of an item the last counts.
 
-        Each file is replaced at once, the batch as a whole is not: if it fails midway, the items before stay written.
+        Each file is replaced at once, the batch as a whole is not: if it fails midway, what was written before stays.
+        Records come first, then items, then what is deleted.
 
         Raises:
             InvalidNamespaceError: A namespace or one of its labels is empty, or a label holds a period.
-            InvalidInputError: A value is not JSON, is nested too deeply or holds a secret, a name holds a secret, or a
-                filter has an unknown operator. Nothing was written.
-            PathNotAllowedError: A person's own file is in the place of an item.
+            InvalidInputError: A value is not JSON, is nested too deeply or holds a secret, a name holds a secret, a
+                filter has an unknown operator, or what is put below `records` is no record. Nothing was written, but
+                for the records before one whose value, confidence or sensitivity is refused.
+            PathNotAllowedError: A person's own file is in the place of an item; or a record is put or deleted where
+                others read along.
+            ConflictError: The `version` of a value is not that of the record.
+            PolicyError: A rule says never to store a value.
+            RecordError: The file of a record is damaged.
             WriteError: A file could not be written.
         """
         wanted = list(ops)
@@ -138,11 +159,11 @@ class OpenClawStore(BaseStore):
 
     def _read(self, op: Op) -> Result:
         if isinstance(op, GetOp):
-            return self._item(op.namespace, op.key, refresh=op.refresh_ttl)
+            return self._item(tuple(op.namespace), op.key, refresh=op.refresh_ttl)
         if isinstance(op, SearchOp):
             return list(self._search(op))
         if isinstance(op, ListNamespacesOp):
-            return _namespaces({item.namespace for item in self._below(FOLDER).values()}, op)
+            return _namespaces({item.namespace for item in self._under(()).values()}, op)
         if isinstance(op, PutOp):
             return None
         raise InvalidInputError(
@@ -150,6 +171,30 @@ class OpenClawStore(BaseStore):
         )
 
     def _item(self, namespace: tuple[str, ...], key: str, *, refresh: bool = False) -> Item | None:
+        if namespace[:1] != (RECORDS,):
+            return self._plain_item(namespace, key, refresh=refresh)
+        if not self._shows_records():
+            return None
+        try:
+            record = self._record(namespace, key)
+        except RecordError:
+            if (item := self._plain_item(namespace, key, refresh=refresh)) is None:
+                raise
+            return item
+        return _copy(item_of(record)) if record else self._plain_item(namespace, key, refresh=refresh)
+
+    def _record(self, namespace: tuple[str, ...], key: str) -> Record | None:
+        if (name := name_of(namespace)) is None:
+            return None
+        with suppress(InvalidInputError):  # there is no record of such a name
+            return self._memory.records.get(name.type, key, user_id=name.user_id)
+        return None
+
+    def _shows_records(self) -> bool:
+        """Whether the readers of the session may be shown records, which are private."""
+        return is_shown(self._memory, session_of(None, run_config())) is None
+
+    def _plain_item(self, namespace: tuple[str, ...], key: str, *, refresh: bool = False) -> Item | None:
         path = path_of(namespace, key)
         found = self._memory.documents.files.read(path)
         item = self._parsed(path, *found) if found else None
@@ -160,7 +205,7 @@ class OpenClawStore(BaseStore):
         return _copy(item)
 
     def _below(self, folder: str) -> dict[str, Item]:
-        """Return the items below a folder by their paths, the oldest first. They are shared: only read them."""
+        """Return the items below a folder by their paths, without records. They are shared: only read them."""
         below = self._memory.documents.files.iterate(folder)
         found = [(path, self._parsed(path, fields, text)) for path, fields, text in below]
         items = [(path, item) for path, item in found if item is not None]
@@ -168,7 +213,18 @@ class OpenClawStore(BaseStore):
             there = {path for path, _ in found}
             for path in self._read_before.keys() - there:
                 self._read_before.pop(path, None)
-        return dict(sorted(items, key=lambda entry: (entry[1].created_at, entry[1].namespace, entry[1].key)))
+        return dict(items)
+
+    def _under(self, prefix: tuple[str, ...]) -> dict[str, Item]:
+        """Return items and records whose namespace begins so, by their paths, the oldest first, only to be read."""
+        items = self._below(folder_of(prefix))
+        if prefix[:1] in {(), (RECORDS,)}:
+            if self._shows_records():
+                among = (one for one in self._memory.records if namespace_of(one)[: len(prefix)] == prefix)
+                items.update((record.path, item_of(record)) for record in among)
+            else:
+                items = {path: item for path, item in items.items() if item.namespace[0] != RECORDS}
+        return dict(sorted(items.items(), key=lambda entry: (entry[1].created_at, entry[1].namespace, entry[1].key)))
 
     def _age(self, path: str) -> float:
         """Return the seconds since a file was written or refreshed; its time says it, which no other write undoes."""
@@ -183,7 +239,7 @@ class OpenClawStore(BaseStore):
 
     def _refresh(self, path: str) -> None:
         found = self._read_before.get(path)
-        seconds = _seconds_to_live(found[0]) if found else None
+        seconds = _seconds_to_live(found[0]) if found and found[2] else None  # a record is no item of a file
         with suppress(OSError):  # it was deleted just now
             if seconds is not None and self._age(path) > _REFRESHED * seconds:
                 os.utime(self._memory.workspace.root / path, (_now(), _now()))
@@ -200,8 +256,7 @@ class OpenClawStore(BaseStore):
 
     def _search(self, op: SearchOp) -> Iterator[SearchItem]:
         fits = matching(op.filter)
-        below = self._below(folder_of(tuple(op.namespace_prefix)))
-        items = {path: item for path, item in below.items() if fits(item.value)}
+        items = {path: item for path, item in self._under(tuple(op.namespace_prefix)).items() if fits(item.value)}
         scores = self._scores(op.query, items, op.offset + op.limit) if op.query else {}
         ranked = [*scores, *(path for path in items if path not in scores)]
         for path in ranked[op.offset : op.offset + op.limit]:
@@ -230,7 +285,52 @@ class OpenClawStore(BaseStore):
             wanted, scores = _WIDER * wanted, {}
 
     def _write(self, puts: Iterable[PutOp]) -> None:
-        """Put all at once, and then delete."""
+        """Remember records, put all items at once, and then delete."""
+        wanted = list(puts)
+        below_records = [op for op in wanted if op.namespace[0] == RECORDS]
+        if below_records and not self._shows_records():
+            raise PathNotAllowedError(
+                f"{RECORDS!r} is private, and others read along here: remember and forget records in direct chats alone"
+            )
+        remember = [self._observation(op) for op in below_records if op.value is not None]
+        for one in remember:
+            one()
+        self._write_items(op for op in wanted if op.namespace[0] != RECORDS)
+        for op in below_records:
+            if op.value is None:
+                self._forget(op)
+
+    def _observation(self, op: PutOp) -> Callable[[], object]:
+        """Check the put of a record; return a function that remembers it."""
+        name = check_put(op)
+        if self._plain_item(op.namespace, op.key) is not None:
+            raise InvalidInputError(
+                f"{path_of(op.namespace, op.key)} holds an item that was put there before there were records: "
+                "read it if you need it, and delete it first"
+            )
+        stored = self._memory.records.get(name.type, op.key, user_id=name.user_id)
+        default_ttl = (self.ttl_config or {}).get("default_ttl")
+        given = observed(op, name, stored, session_of(None, run_config()), default_ttl)
+        value = (op.value or {})["value"]
+        if stored is not None and value == stored.value:
+            there = [one.value for one in self._memory.records.everything(op.key) if one.path == stored.path]
+            if there and there[0] != value:
+                raise InvalidInputError(
+                    f"the value of {op.key!r} is masked as it is shown, and would be lost: put the whole value"
+                )
+        return partial(self._memory.records.remember, name.type, op.key, value, **given)
+
+    def _forget(self, op: PutOp) -> None:
+        """Forget a record, and delete the item of an earlier time that has its names."""
+        path = path_of(op.namespace, op.key)
+        found = self._memory.documents.files.read(path)
+        if found and is_item(path, found[0]):
+            self._memory.documents.files.delete(path)
+        if name := name_of(op.namespace):
+            with suppress(InvalidInputError):  # there is no record of such a name
+                self._memory.records.forget(name.type, op.key, user_id=name.user_id)
+
+    def _write_items(self, puts: Iterable[PutOp]) -> None:
         began = datetime.now(UTC)
         written: list[tuple[str, Mapping[str, Any], str]] = []
         gone: list[str] = []
@@ -240,7 +340,7 @@ class OpenClawStore(BaseStore):
             if op.value is None:
                 gone.append(path)
                 continue
-            before = self._item(op.namespace, op.key)
+            before = self._plain_item(op.namespace, op.key)
             created_at = before.created_at if before else now
             item = Item(value=dict(op.value), key=op.key, namespace=op.namespace, created_at=created_at, updated_at=now)
             fields: Sequence[str] = self._fields if op.index is None else op.index or ()

@@ -23,7 +23,6 @@ from openclaw_memory.types.records import (
     Sensitivity,
     SourceKind,
     sentence,
-    source_dict,
     timestamp,
 )
 
@@ -41,7 +40,7 @@ def fields_of(record: Record, now: datetime, tokens: tuple[str, ...]) -> dict[st
     del fields["embedding_ref"]  # it follows from the text
     fields["confirmed"] = record.is_confirmed
     fields["decayed_at"] = timestamp(now)
-    fields["waiting"] = [_observation(one) for one in record.waiting]
+    fields["waiting"] = [one.to_dict() for one in record.waiting]
     fields["history"] = list(map(_version, record.history))
     fields["tokens"] = list(tokens)
     fields["written"] = _digest(fields, sentence(record.key, record.value))
@@ -172,16 +171,12 @@ def _value_of(text: str, key: str, old: Any) -> Any:
 
 def _version(one: RecordVersion) -> dict[str, Any]:
     again = {"times": one.times, "first": timestamp(one.first or one.since)} if one.times > 1 else {}
-    return {"version": one.version, "since": timestamp(one.since), **again, **_observation(one.seen)}
+    return {"version": one.version, "since": timestamp(one.since), **again, **one.seen.to_dict()}
 
 
 def _version_in(said: Mapping[str, Any]) -> RecordVersion:
     first = _moment(said["first"]) if said.get("first") else None
     return RecordVersion(int(said["version"]), _seen(said), _moment(said["since"]), int(said.get("times", 1)), first)
-
-
-def _observation(seen: Observation) -> dict[str, Any]:
-    return {"value": seen.value, "confidence": seen.confidence, "source": source_dict(seen.source)}
 
 
 def _seen(said: Mapping[str, Any]) -> Observation:

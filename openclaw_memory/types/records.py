@@ -32,6 +32,10 @@ class Observation:
     confidence: float
     source: RecordSource
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as JSON values: value, confidence, source."""
+        return {"value": self.value, "confidence": self.confidence, "source": source_dict(self.source)}
+
 
 @dataclass(frozen=True, slots=True)
 class RecordVersion:

@@ -184,6 +184,9 @@ WRITING: dict[str, Callable[[Place, str], Any]] = {
     "LangGraph store, put two texts": lambda at, text: (
         langchain().OpenClawStore(at.memory).put(("b",), "k", {"text": text, "more": "tea"})
     ),
+    "LangGraph store, put a record": lambda at, text: (
+        langchain().OpenClawStore(at.memory).put(("records", "fact"), "boat.house", {"value": text})
+    ),
     "LlamaIndex store, add": lambda at, text: added_by_llama_index(at, text),  # noqa: PLW0108 - defined below
 }
 # Doors that keep conversations: they break no turn, and so raise nothing.
@@ -283,7 +286,9 @@ def store_shown(at: Place) -> Any:
     store = langchain().OpenClawStore(at.memory)
     shown = [store.get(("a",), "k"), *store.search((), limit=50), *store.search((), query=ASKED, limit=50)]
     assert "Tea for the ***" in str(shown) or "Tea for the salary" in str(shown)
-    return [*shown, store.list_namespaces()]
+    records = [store.get(("records", "fact"), key) for key in ("health.knee", "door.code", "boat")]
+    assert [record is not None for record in records] == [False, True, True]
+    return [*shown, *records, store.list_namespaces()]
 
 
 def block(at: Place) -> Any:
