@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any, Literal, TypeAlias, get_args
 
 from openclaw_memory.control.contents import contents
@@ -53,8 +54,16 @@ def inspect(
             and sensitivity in {None, item.sensitivity}
         )
 
-    found = [one.item for one in contents(workspace, zone)[0] if passes(one.item)]
+    found = [_shown(workspace, one.item) for one in contents(workspace, zone)[0] if passes(one.item)]
     return tuple(sorted(sorted(found, key=_ORDERS["path"]), key=_ORDERS[sort]))
+
+
+def _shown(workspace: Workspace, item: Item) -> Item:
+    """Return an item with what a person may have written into its fields as policies let it be shown."""
+    if not (policies := workspace.policies):
+        return item
+    said = {name: policies.shown_value(getattr(item, name)) for name in ("type", "key", "source", "sensitivity")}
+    return replace(item, **said)
 
 
 def zone_of(workspace: Workspace) -> datetime.tzinfo | None:

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 from openclaw_memory import _forks
 from openclaw_memory.config import RecordsConfig
 from openclaw_memory.errors import NotFoundError, PathNotAllowedError, RecordError, WorkspaceError
-from openclaw_memory.text.policies import unguarded
+from openclaw_memory.text.policies import about_fields, policies_of, unguarded
 from openclaw_memory.workspace import Workspace
-from openclaw_memory.workspace.paths import RECORDS_FOLDER
+from openclaw_memory.workspace.paths import RECORDS_FOLDER, hidden_by
 
 if TYPE_CHECKING:
     from openclaw_memory.text.front_matter import FrontMatter
@@ -79,6 +79,23 @@ class RecordFiles:
             known = self._kept(path, seen.content, changed)
         return at_moment(known[2], known[3], now, self._rules)
 
+    def record_of(self, path: str, content: FrontMatter | None, changed_ns: int, now: datetime) -> Record:
+        """Return the record that the content of a file is, at a moment.
+
+        Args:
+            path: The file.
+            content: What it holds.
+            changed_ns: When it was last written, for an edit by hand, in ns since 1970.
+            now: The moment, in UTC.
+
+        Raises:
+            RecordError: The file is damaged, or is a person's own note.
+        """
+        from openclaw_memory.records.file_format import at_moment
+
+        _, record, since = self._parsed(path, content, changed_ns)
+        return at_moment(record, since, now, self._rules)
+
     def written_confidence(self, path: str) -> float:
         """Return the confidence that a file of a record has, before it has fallen to that of this moment.
 
@@ -91,7 +108,9 @@ class RecordFiles:
     def walk(
         self, now: datetime, may_be: Callable[[str], bool] | None = None
     ) -> Iterator[tuple[str, Record | RecordError]]:
-        """Yield path and record, or what is wrong with it, of files, by path, expired ones too.
+        """Yield path and record, or what is wrong with it, of files, by path.
+
+        Expired ones are there too, and those whose names policies hide; these are not among the `damaged`.
 
         Args:
             now: The moment, in UTC.
@@ -99,15 +118,16 @@ class RecordFiles:
         """
         from openclaw_memory.workspace.scan import notes_below
 
-        seen = set[str]()
+        seen, rules = set[str](), self._workspace.rules
         if may_be is None:
             self.damaged = {}
-        for path, info in notes_below(self._workspace.root, RECORDS_FOLDER, self._workspace.rules, may_be):
+        for path, info in notes_below(self._workspace.root, RECORDS_FOLDER, unguarded(rules), may_be):
             seen.add(path)
             try:
                 record = self.at(path, now, info)
             except RecordError as error:
-                self.damaged[path] = str(error)
+                if hidden_by(rules, path) is None:
+                    self.damaged[path] = str(error)
                 yield path, error
             else:
                 if record is not None:
@@ -135,30 +155,30 @@ class RecordFiles:
         return False
 
     def _kept(self, path: str, content: FrontMatter | None, changed: int) -> tuple[FrontMatter, int, Record, datetime]:
-        content, record, since = _parsed(path, content, changed, self._rules)
+        content, record, since = self._parsed(path, content, changed)
         while len(self._read) >= _MOST_READ:
             self._read.pop(next(iter(self._read)), None)
         self._read[path] = content, changed, record, since
         return self._read[path]
 
+    def _parsed(self, path: str, content: FrontMatter | None, changed_ns: int) -> tuple[FrontMatter, Record, datetime]:
+        from openclaw_memory.records.file_format import record_in
 
-def record_of(path: str, content: FrontMatter | None, changed_ns: int, now: datetime, rules: RecordsConfig) -> Record:
-    """Return the record that the content of a file is, at a moment.
-
-    Args:
-        path: The file.
-        content: What it holds.
-        changed_ns: When it was last written, for an edit by hand, in ns since 1970.
-        now: The moment, in UTC.
-        rules: How fast confidence falls.
-
-    Raises:
-        RecordError: The file is damaged, or is a person's own note.
-    """
-    from openclaw_memory.records.file_format import at_moment
-
-    _, record, since = _parsed(path, content, changed_ns, rules)
-    return at_moment(record, since, now, rules)
+        if content is None or "memory_id" not in content.fields:
+            raise RecordError(f"{path} is no record, but a note: keep notes elsewhere in memory/")
+        changed = datetime.fromtimestamp(changed_ns // 1_000_000_000, UTC)
+        try:
+            return content, *record_in(path, content, changed, self._rules)
+        except RecordError as error:  # quotes what is wrong, which policies may hide
+            policies = policies_of(self._workspace.rules)
+            words = str(error)
+            if (shown := policies.shown(words, about_fields(content.fields))) == words:
+                raise
+            if not shown.startswith(path):
+                shown = (
+                    f"{path} cannot be read as a record, and policies hide what is wrong with it: correct it by hand"
+                )
+        raise RecordError(shown)
 
 
 def is_expired(record: Record, now: datetime) -> bool:
@@ -222,14 +242,3 @@ def _name_of(key: str) -> str:
     parts = key.split(".")
     readable = len(key) <= _LONGEST_NAME and all(part.strip() for part in parts)
     return ".".join(map(file_name, parts)) if readable else file_name(key)
-
-
-def _parsed(
-    path: str, content: FrontMatter | None, changed_ns: int, rules: RecordsConfig
-) -> tuple[FrontMatter, Record, datetime]:
-    from openclaw_memory.records.file_format import record_in
-
-    if content is None or "memory_id" not in content.fields:
-        raise RecordError(f"{path} is no record, but a note: keep notes elsewhere in memory/")
-    changed = datetime.fromtimestamp(changed_ns // 1_000_000_000, UTC)
-    return content, *record_in(path, content, changed, rules)

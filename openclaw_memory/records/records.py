@@ -32,7 +32,7 @@ from openclaw_memory.records.file_format import (
     fields_of,
     tokens_in,
 )
-from openclaw_memory.records.files import RecordFiles, is_expired, may_be_named, path_of, record_of
+from openclaw_memory.records.files import RecordFiles, is_expired, may_be_named, path_of
 from openclaw_memory.records.settling import Settled, same_value, settle, with_value
 from openclaw_memory.text.policies import About
 from openclaw_memory.types.records import (
@@ -47,7 +47,7 @@ from openclaw_memory.types.records import (
 )
 from openclaw_memory.workspace import Workspace, documents
 from openclaw_memory.workspace.documents import Fields, check_no_secret
-from openclaw_memory.workspace.paths import check_name
+from openclaw_memory.workspace.paths import check_name, hidden_by, shown_path
 
 if TYPE_CHECKING:
     from openclaw_memory.text.front_matter import FrontMatter
@@ -309,7 +309,7 @@ class Records:
 
         def as_seen(_: str, there: FrontMatter, info: os.stat_result) -> bool:
             if expected_version is not None:
-                stored = record_of(path, there, info.st_mtime_ns, now, self._rules)
+                stored = self._files.record_of(path, there, info.st_mtime_ns, now)
                 _check_expected(path, stored, expected_version, "", self._shown(stored))
             return True
 
@@ -338,7 +338,7 @@ class Records:
         if look:
             keys = dict[tuple[str | None, str, str], str]()
             for path, read in self._files.walk(self._now()):
-                if isinstance(read, RecordError):
+                if isinstance(read, RecordError) or hidden_by(self._workspace.rules, path):
                     continue
                 if (other := keys.setdefault((read.user_id, read.type, read.key), path)) != path:
                     key = self._policies.shown(read.key)
@@ -406,7 +406,7 @@ class Records:
                 yield record
 
     def expire(self, among: Iterable[Record] | None = None) -> list[str]:
-        """Delete the files of records that have expired; return their paths.
+        """Delete the files of records that have expired; return their paths, with `***` for what policies hide of one.
 
         Args:
             among: Look at these alone, which `everything` has just returned.
@@ -417,11 +417,12 @@ class Records:
         now = self._now()
 
         def has_expired(path: str, there: FrontMatter, info: os.stat_result) -> bool:
-            return is_expired(record_of(path, there, info.st_mtime_ns, now, self._rules), now)
+            return is_expired(self._files.record_of(path, there, info.st_mtime_ns, now), now)
 
         there = self.everything() if among is None else among
         gone = [one.path for one in there if is_expired(one, now)]
-        return self._remove(gone, has_expired) if gone else []
+        removed = self._remove(gone, has_expired) if gone else []
+        return [shown_path(self._workspace.rules, path) for path in removed]
 
     def decay(self, least: float = 0.05, among: Iterable[Record] | None = None) -> list[str]:
         """Write the confidence of records down as it is now, where it has fallen; return their paths.
@@ -439,6 +440,8 @@ class Records:
                 continue
             if self._files.written_confidence(one.path) - one.confidence < least:
                 continue
+            if hidden_by(self._workspace.rules, one.path):  # nothing is written under such a name
+                continue
             if documents.update(
                 self._workspace.root, self._workspace.rules, one.path, partial(self._decayed, one.path)
             ):
@@ -452,7 +455,7 @@ class Records:
         if info is None:
             return None
         now = self._now()
-        record = record_of(path, there, info.st_mtime_ns, now, self._rules)
+        record = self._files.record_of(path, there, info.st_mtime_ns, now)
         record = replace(record, version=record.version + 1)
         return Fields(path, fields_of(record, now, tokens_in(there)), sentence(record.key, record.value))
 
@@ -471,7 +474,7 @@ class Records:
         outcome: list[tuple[Record, Settled]] = []
 
         def change(there: FrontMatter | None, info: os.stat_result | None) -> Fields | None:
-            stored = None if info is None else record_of(path, there, info.st_mtime_ns, now, self._rules)
+            stored = None if info is None else self._files.record_of(path, there, info.st_mtime_ns, now)
             tokens = tokens_in(there)
             if token is not None and stored is not None and token in tokens:
                 outcome.append((stored, Settled("same", stored.confidence, reason="this call was made before")))

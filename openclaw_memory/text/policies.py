@@ -2,7 +2,7 @@
 
 A rule matches by a pattern, by the type, key or sensitivity of a record, or by both. Of all that match, the strictest
 counts: `never-store`, then `masked`, then `allowed`, which is the default. A pattern is searched in a whole text, in
-which `^` and `$` are the ends of a line.
+which `^` and `$` are the ends of a line, and letters are one with their accents (NFC): some systems part them.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from fnmatch import fnmatchcase
 from hashlib import sha256
 from itertools import chain
 from typing import Any, NamedTuple
-from unicodedata import normalize
+from unicodedata import is_normalized, normalize
 
 from openclaw_memory.config.sections import FilesConfig, PolicyAction, PolicyRule
 from openclaw_memory.errors import PolicyError
@@ -135,7 +135,7 @@ class Policies:
         """
         if name in self._names:
             return self._names[name]
-        composed = normalize("NFC", name)  # some systems part accents from their letters
+        composed = _composed(name)
         texts = composed, composed.translate(_APART)
         found = next((rule.name for text in texts if (rule := self._first("never-store", text, None))), None)
         if len(self._names) >= _MOST_NAMES:
@@ -162,7 +162,7 @@ class Policies:
     def shown_name(self, name: str) -> str:
         """Return the name of a file that is left out with `***` for what a `never-store` rule matches."""
         rules = [one.pattern for one in self._by_action["never-store"] if one.pattern and not _is_of_records(one.rule)]
-        name = normalize("NFC", name)
+        name = _composed(name)
         spans = [
             match.span() for text in (name, name.translate(_APART)) for one in rules for match in one.finditer(text)
         ]
@@ -185,6 +185,14 @@ class Policies:
         """
         if not self.digest:
             return text
+        if (composed := _composed(text)) is text:
+            return self._shown(text, about)
+        if (shown := self._shown(composed, about)) == composed:
+            return text
+        lines = zip(text.split("\n"), composed.split("\n"), shown.split("\n"), strict=True)
+        return "\n".join(line if left == seen else left for line, seen, left in lines)
+
+    def _shown(self, text: str, about: About | None) -> str:
         if about is None and self._knows_records:
             about = about_in(text)
         masks = list(self._applying("masked", text, about))
@@ -213,6 +221,7 @@ class Policies:
 
         They are what an index keeps of a file: with `named` they become names, also of rules that were renamed since.
         """
+        text = _composed(text)
         about = about_in(text) if self._knows_records else None
         folded = _Folded(text)
         marks = [one.mark for one in self._by_action["never-store"] if _matches(one, text, folded, about)]
@@ -227,6 +236,7 @@ class Policies:
         return (rule for rule in self.rules if rule.action == action)
 
     def _first(self, action: str, text: str, about: About | None) -> PolicyRule | None:
+        text = _composed(text)
         folded = _Folded(text)
         found = (one.rule for one in self._by_action[action] if _matches(one, text, folded, about))
         return next(found, None)
@@ -249,6 +259,11 @@ class Policies:
             text = left
 
 
+def _composed(text: str) -> str:
+    """Return a text in NFC; the same object where it is."""
+    return text if is_normalized("NFC", text) else normalize("NFC", text)
+
+
 def about_in(text: str) -> About | None:
     """Return what the front matter of a file says of the record in it; None for any other file."""
     matter = parse(text) if text.startswith("---") else None
@@ -256,10 +271,14 @@ def about_in(text: str) -> About | None:
 
 
 def about_fields(said: Mapping[str, Any]) -> About | None:
-    """Return what the fields of a file say of the record in it; None if they are not those of a record."""
+    """Return what the fields of a file say of the record in it; None if they are not those of a record.
+
+    A sensitivity that was removed or misspelled counts as high.
+    """
     if not isinstance(said.get("type"), str) or "key" not in said or "memory_id" not in said:
         return None
-    return About(said["type"], str(said["key"]), str(said.get("sensitivity", "low")))
+    sensitivity = said.get("sensitivity")
+    return About(said["type"], str(said["key"]), sensitivity if sensitivity in {"low", "medium"} else "high")
 
 
 def indexed_text(note: str, policies: Policies) -> str:
@@ -291,7 +310,7 @@ def _matches(one: _Compiled, text: str, folded: _Folded, about: About | None) ->
     if _is_of_records(rule) and (
         about is None
         or (rule.type is not None and rule.type != about.type)
-        or (rule.key is not None and not fnmatchcase(about.key, rule.key))
+        or (rule.key is not None and not fnmatchcase(_composed(about.key), _composed(rule.key)))
         or (rule.sensitivity is not None and rule.sensitivity != about.sensitivity)
     ):
         return False
@@ -319,9 +338,10 @@ def _compiled(rule: PolicyRule) -> _Compiled:
     mark = sha256(repr(_conditions(rule)).encode("utf-8", "surrogatepass")).hexdigest()[:8]
     if rule.pattern is None:
         return _Compiled(rule, mark, None, (), ignores_case=False)
-    pattern = re.compile(rule.pattern, re.MULTILINE)
+    wanted = _composed(rule.pattern)
+    pattern = re.compile(wanted, re.MULTILINE)
     ignores_case = bool(pattern.flags & re.IGNORECASE)
-    return _Compiled(rule, mark, pattern, _needed(rule.pattern, ignores_case), ignores_case)
+    return _Compiled(rule, mark, pattern, _needed(wanted, ignores_case), ignores_case)
 
 
 _FLAGS = re.compile(r"\(\?[aims]+\)")

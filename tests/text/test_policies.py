@@ -182,6 +182,27 @@ def test_fifty_rules_take_a_twentieth_of_a_millisecond(added):
     assert min(times) <= 0.00005
 
 
+ACCENTED = ("Rene\u0301e's cafe\u0301", "Ren\u00e9e's caf\u00e9")
+
+
+@pytest.mark.parametrize("pattern", ACCENTED)
+@pytest.mark.parametrize("text", ACCENTED)
+def test_an_accent_that_is_parted_from_its_letter_hides_nothing(text, pattern):
+    policies = Policies((PolicyRule("place", "never-store", pattern=pattern),))
+    assert policies.shown(f"one\n{text} opens\nthree") == "one\n\nthree"
+    assert policies.named(policies.left_out(text)) == ["place"]
+    with pytest.raises(PolicyError, match="place"):
+        policies.check(None, text)
+    assert Policies((PolicyRule("place", "masked", pattern=pattern),)).shown(text) == "***"
+    assert Policies((PolicyRule("of", "masked", key=f"{pattern}*"),)).verdict("tea", About("fact", text, "low")).rule
+
+
+def test_lines_that_no_rule_matches_keep_their_accents_as_they_are():
+    text = "cafe\u0301\ncafe\u0301 Falcon\ncre\u0300me"
+    assert Policies(RULES).shown(text) == "cafe\u0301\n\ncre\u0300me"
+    assert Policies(RULES).shown(plain := "cafe\u0301\ncre\u0300me") is plain
+
+
 def test_rules_that_change_nothing_have_no_digest():
     assert not Policies((RULES[0],))
     assert Policies(RULES).digest == Policies(RULES[::-1]).digest != Policies(RULES[1:3]).digest
