@@ -276,6 +276,7 @@ def test_what_goes_wrong_with_a_job_is_told_with_its_status(load, server, work):
     assert failure(raised.value, "the service").kind is FailureKind.DENIED
 
 
+@pytest.mark.nightly
 def test_the_answer_to_the_largest_job_fits_what_is_read_of_an_answer(load, work):
     embedder = load(dimensions=512)
     items = embedder.service.batch.max_items

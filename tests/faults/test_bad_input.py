@@ -78,7 +78,10 @@ ALL_KINDS = {
 }
 
 
-@pytest.mark.parametrize("query", [(kind * 1999)[:1999] for kind in ONE_KIND] + list(ALL_KINDS.values()), ids=ascii)
+ONE_KIND_REPEATED = [pytest.param((kind * 1999)[:1999], id=ascii(kind), marks=pytest.mark.nightly) for kind in ONE_KIND]
+
+
+@pytest.mark.parametrize("query", [*ONE_KIND_REPEATED, *ALL_KINDS.values()], ids=ascii)
 def test_a_query_of_many_characters_of_one_kind_is_answered(memory, query):
     check(memory, query)
 
