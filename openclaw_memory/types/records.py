@@ -87,8 +87,13 @@ class Record:
 
     @property
     def expires_at(self) -> datetime | None:
-        """When it stops to hold; None for never."""
-        return None if self.ttl is None else self.updated_at + timedelta(seconds=self.ttl)
+        """When it stops to hold; None for never, and for what the calendar ends before, with the year 9999."""
+        if self.ttl is None:
+            return None
+        try:
+            return self.updated_at + timedelta(seconds=self.ttl)
+        except OverflowError:
+            return None
 
     def to_dict(self) -> Mapping[str, Any]:
         """Return the fourteen fields as JSON values, as OpenClaw's documents spell them."""

@@ -273,6 +273,13 @@ def test_an_observation_renews_what_holds_for_a_time(records, clock):
     assert records.get("other", "parking").value == "two"
 
 
+@pytest.mark.parametrize("ttl", [10**12, 10**30])
+def test_a_record_that_outlasts_the_calendar_never_expires(records, ttl):
+    records.remember("fact", "office", "Lisbon", ttl=ttl)
+    assert [(record.value, record.ttl, record.expires_at) for record in records] == [("Lisbon", ttl, None)]
+    assert records.expire() == []
+
+
 def test_a_type_has_days_of_its_own(tmp_path):
     config = MemoryConfig(records=RecordsConfig(ttl_days=("other=0.5",)))
     with Memory.open(tmp_path, embedder=None, config=config) as memory:
