@@ -7,7 +7,7 @@ import json
 import os
 import threading
 import weakref
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Literal, Protocol, TypeAlias
@@ -106,43 +106,39 @@ def change_state(folder: Place, key: str, changes: Callable[[SessionState], Mapp
         _make_folders(folder)
     except OSError as error:
         raise refused(error, path) from error
-    with locked(Path(folder.base, *folder.parts, ".lock"), path):
-        for attempt in range(1, _ATTEMPTS + 1):
-            entries, seen = _read(folder)
-            entry = entries.get(key, {})
-            if not isinstance(entry, dict):
-                raise WorkspaceError(f"{path} has no object for session {key!r}, but {entry!r}: fix or remove it")
-            changed = changes(_state(entry))
-            if changed is None:
-                return _state(entry)
-            others = [other.get("updatedAt") for other in entries.values() if isinstance(other, dict)]
-            # As OpenClaw itself does.
-            in_milliseconds = any(isinstance(time, int | float) for time in others)
-            entries[key] = _changed(entry, changed, in_milliseconds=in_milliseconds)
-            data = json.dumps(entries, indent=2).encode("ascii") + b"\n"
-            try:
-                replace_file(folder.base, (*folder.parts, FILE_NAME), data, seen)
-            except WriteError:
-                if attempt == _ATTEMPTS:
-                    raise
-            else:
-                return _state(entries[key])
-    raise AssertionError("the last attempt returns or raises")
+
+    def change(entries: dict[str, Any]) -> bool:
+        entry = entries.get(key, {})
+        if not isinstance(entry, dict):
+            raise WorkspaceError(f"{path} has no object for session {key!r}, but {entry!r}: fix or remove it")
+        changed = changes(_state(entry))
+        if changed is None:
+            return False
+        others = [other.get("updatedAt") for other in entries.values() if isinstance(other, dict)]
+        # As OpenClaw itself does.
+        in_milliseconds = any(isinstance(time, int | float) for time in others)
+        entries[key] = _changed(entry, changed, in_milliseconds=in_milliseconds)
+        return True
+
+    return _state(_rewritten(folder, change).get(key, {}))
 
 
-def remove_states(folder: Place, keys: Iterable[str]) -> list[str]:
-    """Remove the entries of sessions, and return the keys of those that were there. No file is made.
+def remove_states(folder: Place, keys: Collection[str]) -> None:
+    """Remove the entries of sessions, where they are there. No file is made.
 
     Raises:
         WorkspaceError, PathNotAllowedError, WriteError: As `change_state`.
     """
-    path = _place(folder).path
-    with locked(Path(folder.base, *folder.parts, ".lock"), path):
+    _rewritten(folder, lambda entries: bool([key for key in keys if entries.pop(key, None) is not None]))
+
+
+def _rewritten(folder: Place, change: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
+    """Return the entries of the file as `change` leaves them, once they are on disk; False from it writes nothing."""
+    with locked(Path(folder.base, *folder.parts, ".lock"), _place(folder).path):
         for attempt in range(1, _ATTEMPTS + 1):
             entries, seen = _read(folder)
-            gone = [key for key in keys if entries.pop(key, None) is not None]
-            if not gone:
-                return []
+            if not change(entries):
+                return entries
             data = json.dumps(entries, indent=2).encode("ascii") + b"\n"
             try:
                 replace_file(folder.base, (*folder.parts, FILE_NAME), data, seen)
@@ -150,7 +146,7 @@ def remove_states(folder: Place, keys: Iterable[str]) -> list[str]:
                 if attempt == _ATTEMPTS:
                     raise
             else:
-                return gone
+                return entries
     raise AssertionError("the last attempt returns or raises")
 
 
