@@ -14,6 +14,7 @@ from itertools import accumulate
 from typing import Any
 
 from openclaw_memory.control.contents import Content
+from openclaw_memory.text.json_walk import leaves
 from openclaw_memory.types import Skipped
 from openclaw_memory.types.control import Action, ForgetPlan, Kind, Review, Step
 from openclaw_memory.types.files import Span, citation
@@ -215,22 +216,10 @@ def plain_words(text: str) -> str:
 
 
 def _said(value: Any, otherwise: bytes = b"") -> str:
-    """Return all texts in a value of JSON, names too; the bytes as text where there is none."""
-    return otherwise.decode("utf-8", "replace") if value is None else "\n".join(_texts(value))
-
-
-def _texts(value: Any) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, Mapping):
-        for name, inner in value.items():
-            yield str(name)
-            yield from _texts(inner)
-    elif isinstance(value, list | tuple):
-        for inner in value:
-            yield from _texts(inner)
-    elif value is not None:
-        yield str(value)
+    """Return all that a value of JSON says, names too, a line each; the bytes as text where there is none."""
+    if value is None:
+        return otherwise.decode("utf-8", "replace")
+    return "\n".join(str(one) for one in leaves(value) if one is not None)
 
 
 def _numbers(spans: Sequence[Span]) -> Iterator[int]:

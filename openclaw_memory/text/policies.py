@@ -20,6 +20,7 @@ from openclaw_memory.config.sections import FilesConfig, PolicyAction, PolicyRul
 from openclaw_memory.errors import PolicyError
 from openclaw_memory.text.fence import without_fenced
 from openclaw_memory.text.front_matter import front_matter_end, parse
+from openclaw_memory.text.json_walk import leaves
 from openclaw_memory.text.redaction import redact
 
 MASK = "***"
@@ -172,7 +173,8 @@ class Policies:
     def check_value(self, value: Any, about: About | None = None) -> None:
         """Check every text, and every number as it is written, in a value of JSON; as `check`."""
         if self._by_action["never-store"]:
-            self.check(about, *_texts_in(value))
+            said = (one for one in leaves(value) if isinstance(one, str | int | float) and not isinstance(one, bool))
+            self.check(about, *map(str, said))
 
     def shown(self, text: str, about: About | None = None) -> str:
         """Return a text as it may be indexed and shown: its lines keep their numbers.
@@ -381,20 +383,6 @@ def _needed(pattern: str, ignores_case: bool) -> tuple[str, ...]:
     if not all(words):
         return ()
     return tuple(word.lower() if ignores_case else word for word in words)
-
-
-def _texts_in(value: Any) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, Mapping):
-        for key, inner in value.items():
-            yield str(key)
-            yield from _texts_in(inner)
-    elif isinstance(value, list | tuple):
-        for inner in value:
-            yield from _texts_in(inner)
-    elif isinstance(value, int | float) and not isinstance(value, bool):
-        yield str(value)
 
 
 def _blanked(text: str, spans: list[tuple[int, int]]) -> str:
