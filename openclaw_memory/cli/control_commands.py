@@ -12,6 +12,7 @@ from openclaw_memory.cli.output import note, paint, say, say_json
 from openclaw_memory.types.control import Kind
 
 if TYPE_CHECKING:
+    from openclaw_memory.types import Skipped
     from openclaw_memory.types.control import ForgetReceipt
 
 NOT_ALL = 1  # the exit code where something could not be forgotten
@@ -92,13 +93,7 @@ def export(place: Place, file: str) -> int:
     """
     with place.open() as memory:
         report = memory.export(file)
-    if place.as_json:
-        say_json(report)
-    else:
-        say(f"{len(report.files):,} files exported")
-        for one in report.skipped:
-            note(f"{one.path}: {one.reason}")
-    return NOT_ALL if report.skipped else 0
+    return _said(place, report, f"{len(report.files):,} files exported", report.skipped)
 
 
 @click.command("import")
@@ -113,13 +108,19 @@ def import_(place: Place, file: str) -> int:
     """
     with place.open() as memory:
         report = memory.import_(file)
+    counts = f"{len(report.added):,} files added, {len(report.unchanged):,} there already"
+    return _said(place, report, counts, report.refused)
+
+
+def _said(place: Place, report: object, counts: str, left: tuple[Skipped, ...]) -> int:
+    """Print a report, as JSON or its counts and what it left out; return the exit code."""
     if place.as_json:
         say_json(report)
     else:
-        say(f"{len(report.added):,} files added, {len(report.unchanged):,} there already")
-        for one in report.refused:
+        say(counts)
+        for one in left:
             note(f"{one.path}: {one.reason}")
-    return NOT_ALL if report.refused else 0
+    return NOT_ALL if left else 0
 
 
 def _say_plan(receipt: ForgetReceipt) -> None:

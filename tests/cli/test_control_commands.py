@@ -64,3 +64,14 @@ def test_forget_asks_what(run, folder):
     code, _, err = run("forget", "--workspace", str(folder))
     assert code == 2
     assert "name one of last_days, since, query, key, session" in err
+
+
+def test_export_and_import_count_files_and_name_those_they_left(run, folder, tmp_path_factory):
+    there, file = tmp_path_factory.mktemp("other"), tmp_path_factory.mktemp("exports") / "all.jsonl"
+    assert run("export", "--workspace", str(folder), str(file)) == (0, "3 files exported\n", "")
+    (there / "MEMORY.md").write_text("- Ben has the key.\n")
+    code, out, err = run("import", "--workspace", str(there), str(file))
+    assert (code, out) == (1, "2 files added, 0 there already\n")
+    assert err.startswith("note: MEMORY.md: MEMORY.md is there and says something else")
+    code, out, _ = run("import", "--workspace", str(there), str(file), "--json")
+    assert (code, [one["path"] for one in json.loads(out)["refused"]]) == (1, ["MEMORY.md"])
