@@ -128,7 +128,8 @@ def _found(wanted: Wanted, content: Content, zone: datetime.tzinfo | None) -> tu
         _by_day(found, wanted.since, content, zone)
     if wanted.query is not None:
         _by_words(found, wanted.query, content)
-    if wanted.key is not None and item.kind == "record" and item.key is not None and fnmatchcase(item.key, wanted.key):
+    key, glob = (one and unicodedata.normalize("NFC", one) for one in (item.key, wanted.key))
+    if glob is not None and item.kind == "record" and key is not None and fnmatchcase(key, glob):
         found.whole(f"its key matches {wanted.key!r}")
     return found, sha256(content.data).hexdigest() if found.action is not None else ""
 

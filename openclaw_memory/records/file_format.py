@@ -60,18 +60,22 @@ def record_in(path: str, file: FrontMatter, changed_at: datetime, rules: Records
         RecordError: The file is damaged; the message says how.
     """
     said = file.fields
-    if len(_MERGE_MARK.findall(file.text)) > 1:
+    if len(_MERGE_MARK.findall(file.text)) > 1 and file.text.strip() != sentence(
+        str(said.get("key")), said.get("value")
+    ):
         raise RecordError(f"{path} holds both sides of a merge: keep the lines of one side, and delete the marks")
     if file.damage:
         raise RecordError(f"{path} cannot be read as a record: {'; '.join(file.damage)}; correct it by hand")
     try:
         record = _record(path, said)
-    except (KeyError, TypeError, ValueError) as error:
+        since = max(record.last_confirmed_at, _moment(said.get("decayed_at") or record.created_at))
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
         what = f"its field {error} is missing" if isinstance(error, KeyError) else str(error)
         raise RecordError(f"{path} cannot be read as a record: {what}; correct it by hand") from error
+    if "\r\n" not in sentence(record.key, record.value):  # git and editors may have changed the ends of the lines
+        file = file._replace(text=file.text.replace("\r\n", "\n"))
     if said.get("written") != record.digest or file.text.strip() != sentence(record.key, record.value):
         record = _edited(record, file, changed_at, rules)
-    since = max(record.last_confirmed_at, _moment(said["decayed_at"]) if said.get("decayed_at") else record.created_at)
     return record, since
 
 

@@ -13,6 +13,7 @@ from functools import partial
 from hashlib import sha256
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+from unicodedata import normalize
 
 from openclaw_memory.config import RecordsConfig
 from openclaw_memory.errors import (
@@ -47,6 +48,7 @@ from openclaw_memory.types.records import (
 )
 from openclaw_memory.workspace import Workspace, documents
 from openclaw_memory.workspace.documents import Fields, check_no_secret
+from openclaw_memory.workspace.journal import checked_text
 from openclaw_memory.workspace.paths import check_name, hidden_by, shown_path
 
 if TYPE_CHECKING:
@@ -224,6 +226,8 @@ class Records:
         """
         if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 1):
             raise InvalidInputError(f"limit is {limit!r}, not a whole number above zero")
+
+        key, user_id = key and normalize("NFC", key), user_id and normalize("NFC", user_id)
 
         def passes(record: Record) -> bool:
             return (
@@ -570,9 +574,12 @@ def _checked_call(
         check_no_secret(value, name)
     if token is not None and (not isinstance(token, str) or not token):
         raise InvalidInputError(f"token is {token!r}, not a text that names this call")
+    if token is not None:
+        checked_text(token, "token")
     if expected is not None and (isinstance(expected, bool) or not isinstance(expected, int | Record)):
         raise InvalidInputError(f"expected_version is {expected!r}, not a number or a Record")
-    return _Call(type, key, user_id, expected, token)
+    # Some systems part letters from their accents: it is the same key, on whichever machine.
+    return _Call(type, normalize("NFC", key), user_id and normalize("NFC", user_id), expected, token)
 
 
 def _checked_observation(value: Any, confidence: float, source: RecordSource | None, now: datetime) -> Observation:
@@ -582,12 +589,14 @@ def _checked_observation(value: Any, confidence: float, source: RecordSource | N
         value = json.loads(json.dumps(value, allow_nan=False))
     except (TypeError, ValueError, RecursionError) as error:
         raise InvalidInputError(f"the value cannot be written as JSON: {error}") from error
+    checked_text(json.dumps(value, ensure_ascii=False), "the value")
     check_no_secret(value, "the value")
     if source is None:
         # Every call without a source is an observation of its own.
         source = RecordSource("user", f"call_{secrets.token_hex(4)}", now)
     if not isinstance(source, RecordSource) or source.kind not in SOURCE_KINDS:
         raise InvalidInputError(f"source is {source!r}, not a RecordSource of kind {', '.join(SOURCE_KINDS)}")
+    checked_text(source.ref, "source.ref")
     if source.observed_at.tzinfo is None:
         raise InvalidInputError(f"observed_at is {source.observed_at!r}, without a time zone: say which")
     moment = source.observed_at.astimezone(UTC).replace(microsecond=0)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from fnmatch import fnmatchcase
 from typing import Any, get_args
+from unicodedata import normalize
 
 from openclaw_memory.config.globs import is_matched, read_globs
 from openclaw_memory.errors import ConfigError, QueryError
@@ -57,8 +58,8 @@ def filter_of(
         since=first,
         until=last,
         type=types,  # type: ignore[arg-type]  # checked above
-        key=_texts("key", key),
-        user_id=_texts("user_id", user_id),
+        key=tuple(normalize("NFC", one) for one in _texts("key", key)),  # as records write them
+        user_id=tuple(normalize("NFC", one) for one in _texts("user_id", user_id)),
         tags=wanted,
         min_confidence=None if min_confidence is None else float(min_confidence),
     )

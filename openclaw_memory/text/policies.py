@@ -280,7 +280,7 @@ def about_fields(said: Mapping[str, Any]) -> About | None:
     if not isinstance(said.get("type"), str) or "key" not in said or "memory_id" not in said:
         return None
     sensitivity = said.get("sensitivity")
-    return About(said["type"], str(said["key"]), sensitivity if sensitivity in {"low", "medium"} else "high")
+    return About(said["type"], str(said["key"]), sensitivity if sensitivity in ("low", "medium") else "high")
 
 
 def indexed_text(note: str, policies: Policies) -> str:

@@ -131,7 +131,8 @@ def sentence(key: str, value: Any) -> str:
         key: The key of the record.
         value: Its value.
     """
-    return f"{key}: {value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)}".strip()
+    line = f"{key}: {value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)}"
+    return line.replace("\0", "\ufffd").strip()  # as a file with NUL is read
 
 
 def source_dict(source: RecordSource) -> dict[str, str]:

@@ -474,3 +474,71 @@ def test_eight_processes_lose_no_update(tmp_path):
     with Memory.open(tmp_path, embedder=None) as memory:
         assert memory.records.problems() == []
         assert sum(record.version for record in memory.records) == 8 * 15
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["a\0b", "<<<<<<< a\n=======\n>>>>>>> b", "one\r\ntwo", "", " blanks ", "\ufeffa\x85\u2028\x1e", {"a": "\0"}],
+)
+def test_a_value_is_read_as_it_was_remembered(records, value):
+    records.remember("fact", "k", value)
+    record = records.get("fact", "k")
+    assert (record.value, record.version, record.is_confirmed) == (value, 1, False)
+    assert records.problems() == []
+
+
+def test_ends_of_lines_that_git_has_changed_are_no_edit(records, tmp_path):
+    for key, value in (("one", "line"), ("two", "line\nline")):
+        file = tmp_path / records.remember("fact", key, value).record.path
+        file.write_bytes(file.read_bytes().replace(b"\n", b"\r\n"))
+        record = records.get("fact", key)
+        assert (record.value, record.version, record.is_confirmed) == (value, 1, False)
+        file.write_bytes(file.read_bytes().replace(b": line\r", b": boat\r"))
+        edited = records.get("fact", key)
+        assert (edited.value, edited.version, edited.is_confirmed) == (value.replace("line", "boat", 1), 2, True)
+
+
+LATE, EARLY = "9999-12-31T23:59:59-14:00", "0001-01-01T00:00:00+14:00"
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("ttl", "x"), ("confidence", "NaN"), ("confidence", "9" * 400), ("sensitivity", "[1]"), ("type", "[1]"),
+        ("history", "5"), ("waiting", '{"a": 1}'), ("source", "5"), ("source", "{}"), ("decayed_at", "[5]"),
+        ("decayed_at", LATE), ("created_at", EARLY), ("updated_at", EARLY), ("last_confirmed_at", LATE), ("version", "0"),
+    ],
+)  # fmt: skip
+def test_whatever_is_written_into_a_field_breaks_that_record_alone(memory, records, tmp_path, field, value):
+    records.remember("fact", "whole", "the mill")
+    file = tmp_path / records.remember("fact", "broken", "the mill").record.path
+    text = file.read_text(encoding="utf-8")
+    file.write_text(re.sub(rf"^{field}: .*", f"{field}: {value}", text, flags=re.MULTILINE), encoding="utf-8")
+    with pytest.raises(RecordError, match="correct it by hand"):
+        records.get("fact", "broken")
+    assert [one.key for one in records.find()] == ["whole"]
+    assert len(records.problems()) == 1
+    assert memory.heartbeat(budget_seconds=60).left == ()
+    assert len(memory.search("mill", type="fact", max_results=5, min_score=0)) >= 1
+
+
+def test_a_key_is_the_same_however_its_accents_are_written(memory, records):
+    composed, parted = "caf\u00e9.plan", "cafe\u0301.plan"
+    records.remember("fact", parted, "tea", user_id="Rene\u0301")
+    assert records.remember("fact", composed, "tea", user_id="Ren\u00e9").outcome == "supported"
+    memory.sync()
+    for key, user in ((composed, "Ren\u00e9"), (parted, "Rene\u0301")):
+        assert records.get("fact", key, user_id=user).key == composed
+        assert len(records.find(key=key, user_id=user)) == len(records.find(key=f"{key[:-4]}*")) == 1
+        assert len(memory.search("tea", key=key, user_id=user)) == 1
+        assert len(memory.forget(key=key).plan.steps) == 1
+    assert records.forget("fact", parted, user_id="Rene\u0301")
+
+
+@pytest.mark.parametrize("given", [{"value": "\ud800"}, {"value": {"a": ["\ud800"]}}, {"token": "\ud800"}])
+def test_text_that_is_not_unicode_is_refused(records, given):
+    with pytest.raises(InvalidInputError, match="lone surrogate"):
+        records.remember("fact", "k", **{"value": "v", **given})
+    with pytest.raises(InvalidInputError, match="lone surrogate"):
+        records.remember("fact", "k", "v", source=turn("\ud800"))
+    assert records.find() == []
