@@ -13,8 +13,9 @@ from pathlib import Path
 import apsw
 
 from openclaw_memory.errors import StoreError
-from openclaw_memory.store import erasure, fts, rows, schema, token_rows, vector_cache
+from openclaw_memory.store import code_table, erasure, fts, rows, schema, token_rows, vector_cache
 from openclaw_memory.store.connection import APPLICATION_ID, COMPANIONS, OWN_FOLDER, fetch
+from openclaw_memory.store.footprint import bytes_needed, load_simsimd
 from openclaw_memory.store.shadow import files_in
 from openclaw_memory.types import StoreInfo
 
@@ -47,13 +48,11 @@ SELECT count(*) FROM vectors WHERE model_id NOT IN (SELECT id FROM models)
 
 def with_counts(info: StoreInfo, db: apsw.Connection, path: Path, vector_error: str | None) -> StoreInfo:
     """Return `info` with counts, sizes and working engine paths; `vector_error` says why sqlite-vec is not loaded."""
-    from openclaw_memory.store.resident import bytes_needed, multiplier
-
     error = vector_error or _codes_error(db)
     counts = {source: (files, chunks) for source, files, chunks in fetch(db, COUNTS)}
     log_bytes = _size(path.with_name(f"{path.name}-wal"))
     chunks = sum(count for _, count in counts.values())
-    _, slow = multiplier()
+    _, slow = load_simsimd()
     return replace(
         info,
         notices=(*info.notices, *([slow] if slow else [])),
@@ -95,8 +94,8 @@ def problems(db: apsw.Connection, *, with_vec: bool) -> Iterator[str]:
         from openclaw_memory.store import vectors
 
         yield from vectors.problems(db)
-        matches = with_vec and dims is not None and vectors.codes_match(db, dims)
-        if matches and (error := vectors.error_of_codes(db, int(dims or 0))):
+        matches = with_vec and dims is not None and code_table.matches(db, dims)
+        if matches and (error := code_table.error(db, int(dims or 0))):
             yield f"sqlite-vec: {error}"
         elif matches:
             yield from vectors.problems_of_codes(db)
@@ -104,11 +103,7 @@ def problems(db: apsw.Connection, *, with_vec: bool) -> Iterator[str]:
 
 def _codes_error(db: apsw.Connection) -> str | None:
     dims = _dims(db)
-    if dims is None:
-        return None
-    from openclaw_memory.store import vectors
-
-    return vectors.error_of_codes(db, dims)
+    return None if dims is None else code_table.error(db, dims)
 
 
 def _dims(db: apsw.Connection) -> int | None:

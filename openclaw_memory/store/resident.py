@@ -10,7 +10,6 @@ import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cache
 from itertools import count
 from typing import TYPE_CHECKING, Any, TypeAlias
 from weakref import WeakSet
@@ -19,8 +18,16 @@ import apsw
 import numpy as np
 
 from openclaw_memory import _forks
-from openclaw_memory.store import changes, fts, rows, vector_cache, vectors
+from openclaw_memory.store import changes, footprint, fts, rows, vector_cache, vectors
 from openclaw_memory.store.connection import fetch
+from openclaw_memory.store.footprint import (
+    BYTES_OF_CHUNK,
+    BYTES_OF_TEXT,
+    EXACT_BYTES,
+    MAX_CHUNKS,
+    POSTING_BYTES,
+    bytes_needed,
+)
 from openclaw_memory.store.vector_cache import as_json
 from openclaw_memory.types import SOURCES, Hit, Source, StoredChunk
 
@@ -35,10 +42,6 @@ if TYPE_CHECKING:
 K1, B, LEAST_IDF = 1.2, 0.75, 1e-6  # FTS5's own
 PAGE_ROWS = 4096
 WAIT_SECONDS = 0.5  # for another thread's search, or for what it reads; then the tables are walked
-# What was asked for is kept up to these limits: exact vectors, chunks, and postings, these for each chunk of the index.
-EXACT_BYTES, MAX_CHUNKS, POSTING_BYTES = 8 << 20, 8192, 256
-BYTES_OF_TEXT = 1500  # of a chunk that was asked for, about
-BYTES_OF_CHUNK = 39  # of any chunk but for its code: id, length, source and so on
 
 ADDED = """
 SELECT chunks.id, files.source, sizes.sz, vectors.id, vectors.embedding FROM chunks
@@ -69,12 +72,6 @@ class Posting:
     @property
     def size(self) -> int:
         return 16 * len(self.slots) + 400
-
-
-def bytes_needed(chunks: int, dims: int) -> int:
-    """Return how much memory an index of so many chunks may come to take, with some room to grow."""
-    of_chunks = chunks * (dims + BYTES_OF_CHUNK + POSTING_BYTES) * 9 // 8
-    return of_chunks + min(EXACT_BYTES, chunks * 4 * dims) + min(chunks, MAX_CHUNKS) * BYTES_OF_TEXT
 
 
 _RESIDENTS: WeakSet[Resident] = WeakSet()  # of this process
@@ -323,7 +320,7 @@ class Resident:
     def _near(self, query: Vector, k: int, counted: NDArray[np.bool_]) -> NDArray[np.intp]:
         assert self._codes is not None
         code = vectors.codes_of(query[np.newaxis, :])
-        multiply, _ = multiplier()
+        multiply = multiplier()
         products = multiply(code, self._codes[: self.count])
         counted = counted & (self._vector_ids[: self.count] > 0)
         products[~counted] = -np.inf
@@ -396,23 +393,18 @@ class Resident:
         return mask
 
 
-@cache
-def multiplier() -> tuple[Multiply, str | None]:
-    """Return what multiplies codes, and what to say where it is not simsimd, which has no wheel for some machines."""
-    try:
-        import simsimd
-    except (ImportError, OSError) as error:
-        return products_of_codes, (
-            f"simsimd cannot be loaded ({error}): searches of large indexes take longer; "
-            "pip install --force-reinstall simsimd"
-        )
+def multiplier() -> Multiply:
+    """Return what multiplies codes: simsimd, or numpy where it cannot be loaded."""
+    simsimd, _ = footprint.load_simsimd()
+    if simsimd is None:
+        return products_of_codes
 
     def multiply(code: NDArray[np.int8], codes: NDArray[np.int8]) -> NDArray[np.float32]:
         found = simsimd.cdist(code, codes, metric="dot", out_dtype="float32")
         products: NDArray[np.float32] = np.asarray(found, np.float32)[0]
         return products
 
-    return multiply, None
+    return multiply
 
 
 def products_of_codes(code: NDArray[np.int8], codes: NDArray[np.int8]) -> NDArray[np.float32]:

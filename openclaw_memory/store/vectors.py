@@ -17,6 +17,7 @@ import apsw
 import numpy as np
 
 from openclaw_memory.errors import EmbedderError
+from openclaw_memory.store import code_table
 from openclaw_memory.store.connection import fetch
 from openclaw_memory.store.vector_cache import as_json
 from openclaw_memory.types import Hit, Source
@@ -28,13 +29,11 @@ if TYPE_CHECKING:
 
     Page: TypeAlias = tuple[list[int], Matrix]  # chunk ids, and their vectors in the same order
 
-CODES_DIMS = "chunk_vectors_dims"  # the row of meta that says that chunk_vectors matches chunks
 # OpenBLAS leaves a product of this many numbers to one thread: others would go on spinning, and double the CPU time.
 PRODUCT_SIZE = 1 << 17
 SCAN_ROWS = 4096  # bounds the memory of a scan: 4 MiB at 256 dimensions, 24 MiB at 1,536
 LARGEST = 1e18  # the product of two such components is beyond float32; those of a unit vector are within 1
 VEC0_MAX_K = 4096  # sqlite-vec's own limit
-VEC0_MAX_DIMS = 8192  # likewise
 # vec0 writes whole blocks, at least one for each source. With blocks of 1,024 a search among 400 chunks took 1.2 ms,
 # and 0.6 ms with these; among 60,000 16 ms and 17 ms.
 VEC0_CHUNK_ROWS = 256
@@ -63,15 +62,7 @@ CREATE VIRTUAL TABLE chunk_vectors USING vec0 (
   source TEXT PARTITION KEY, code INT8[{{dims}}], chunk_size={VEC0_CHUNK_ROWS}
 )
 """
-# What vec0 itself looks up in its tables: where that cannot even be prepared, vec0 ends the process instead of failing.
-LOOK_UPS = (
-    "SELECT id, chunk_id, chunk_offset FROM chunk_vectors_rowids LIMIT 0",
-    "SELECT chunk_id, size, sequence_id, partition00, validity, rowids FROM chunk_vectors_chunks LIMIT 0",
-    "SELECT rowid, vectors FROM chunk_vectors_vector_chunks00 LIMIT 0",
-)
 IDS_WITH_VECTOR = "SELECT id FROM chunks WHERE vector_id IS NOT NULL ORDER BY id"
-WITH_VECTOR = "SELECT 1 FROM chunks WHERE vector_id IS NOT NULL LIMIT 1"
-NEAREST = "SELECT rowid FROM chunk_vectors WHERE code MATCH vec_int8(?) AND k = ?"
 EMBEDDINGS = """
 SELECT chunks.id, vectors.embedding FROM json_each(?) AS wanted
 CROSS JOIN chunks ON chunks.id = wanted.value CROSS JOIN vectors ON vectors.id = chunks.vector_id
@@ -114,7 +105,7 @@ def nearest(
         wanted = int(EVEN * enough * max(1.0, count / max(1, len(passing))))
     reads_all = passing is not None and len(passing) <= count * (SHARE_READ + SHARE_READ_BY_CODE * wanted)
     pages: Iterable[Page] | None = None
-    if use_codes and not reads_all and wanted <= VEC0_MAX_K and codes_match(db, dims):
+    if use_codes and not reads_all and wanted <= VEC0_MAX_K and code_table.matches(db, dims):
         near = _candidates(db, query, wanted, source)
         ids = near if passing is None else [one for one in near if one in passing][:enough]
         if passing is None or len(ids) == enough or len(near) < wanted:
@@ -205,14 +196,9 @@ def halve(db: apsw.Connection, model_id: int, dims: int) -> None:
 # --- codes -------------------------------------------------------------------------------------------------------
 
 
-def codes_match(db: apsw.Connection, dims: int) -> bool:
-    """Return whether `chunk_vectors` holds the code of every chunk that has a vector."""
-    return fetch(db, "SELECT value FROM meta WHERE key = ?", (CODES_DIMS,)) == [(dims,)]
-
-
 def forget_codes(db: apsw.Connection) -> None:
     """Mark `chunk_vectors` as outdated; the next write with sqlite-vec fills it again."""
-    db.execute("DELETE FROM meta WHERE key = ?", (CODES_DIMS,))
+    db.execute("DELETE FROM meta WHERE key = ?", (code_table.CODES_DIMS,))
 
 
 def update_codes(db: apsw.Connection, dims: int, removed: Iterable[int], added: Iterable[int]) -> None:
@@ -220,32 +206,17 @@ def update_codes(db: apsw.Connection, dims: int, removed: Iterable[int], added: 
 
     It is filled again where it is missing or outdated, and when most of its places have become holes.
     """
-    if dims > VEC0_MAX_DIMS:
+    if dims > code_table.VEC0_MAX_DIMS:
         return
     with _damage_distinguished(db):
-        if not codes_match(db, dims):
+        if not code_table.matches(db, dims):
             _fill_codes(db, dims)
             return
-        _try_look_ups(db)
+        code_table.try_look_ups(db)
         db.executemany("DELETE FROM chunk_vectors WHERE rowid = ?", ((chunk_id,) for chunk_id in removed))
         _insert_codes(db, fetch(db, EMBEDDINGS_WITH_SOURCE, (as_json(added),)), dims)
         if _sparse(db):
             _fill_codes(db, dims)
-
-
-def error_of_codes(db: apsw.Connection, dims: int) -> str | None:
-    """Return why a search would not use `chunk_vectors`, after a real query; None when it would."""
-    if not fetch(db, WITH_VECTOR):
-        return None
-    if dims > VEC0_MAX_DIMS:
-        return f"sqlite-vec takes up to {VEC0_MAX_DIMS} dimensions, the vectors have {dims}"
-    if not codes_match(db, dims):
-        return "written without sqlite-vec: the next sync that changes a file fills its table again"
-    try:
-        _try_look_ups(db)
-        return None if fetch(db, NEAREST, (bytes(dims), 1)) else "sqlite-vec finds nothing"
-    except apsw.Error as error:
-        return str(error)
 
 
 def problems(db: apsw.Connection) -> Iterator[str]:
@@ -290,18 +261,12 @@ def _damage_distinguished(db: apsw.Connection) -> Iterator[None]:
         raise
 
 
-def _try_look_ups(db: apsw.Connection) -> None:
-    """Raise apsw.SQLError where the tables of `chunk_vectors` are not those that vec0 made."""
-    for statement in LOOK_UPS:
-        fetch(db, statement)
-
-
 def _fill_codes(db: apsw.Connection, dims: int) -> None:
     db.execute("DROP TABLE IF EXISTS chunk_vectors")
     db.execute(CREATE_CODES.format(dims=int(dims)))
     for rows in _row_pages(db, None):
         _insert_codes(db, rows, dims)
-    db.execute("INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)", (CODES_DIMS, dims))
+    db.execute("INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)", (code_table.CODES_DIMS, dims))
 
 
 def _insert_codes(db: apsw.Connection, rows: Sequence[tuple[Any, ...]], dims: int) -> None:
@@ -333,9 +298,9 @@ def _candidates(db: apsw.Connection, query: Vector, k: int, source: Source | Non
     (code,) = _codes(query[np.newaxis, :])
     try:
         if source is None:
-            rows = fetch(db, NEAREST, (code, k))
+            rows = fetch(db, code_table.NEAREST, (code, k))
         else:
-            rows = fetch(db, NEAREST + " AND source = ?", (code, k, source))
+            rows = fetch(db, code_table.NEAREST + " AND source = ?", (code, k, source))
     except apsw.SQLError as error:  # a reading that vec0 cannot do, of tables that it wrote
         raise apsw.CorruptError(f"sqlite-vec: {error}") from error
     return [chunk_id for (chunk_id,) in rows]

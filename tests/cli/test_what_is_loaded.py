@@ -64,6 +64,7 @@ def ended(*arguments):
         (["search", "--help"], INDEX | STATE | WRITING),
         (["search", "Who has the spare key?"], STATE | WRITING),
         (["index"], STATE | WRITING | {"numpy", "sqlite_vec"}),
+        (["status"], {"numpy"}),
         (["get", "MEMORY.md#L3"], STATE | WRITING | {"numpy", "sqlite_vec", "filelock"}),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",

@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from openclaw_memory.store import SqliteStore, changes, resident, sqlite
+from openclaw_memory.store import SqliteStore, changes, footprint, resident, sqlite
 from openclaw_memory.types import CandidateRequest, Chunk, ChunkRow
 from tests.processes import python
 
@@ -341,9 +341,9 @@ def without_simsimd(request, monkeypatch):
 
         monkeypatch.delitem(sys.modules, "simsimd", raising=False)
         monkeypatch.setattr(sys, "meta_path", [Broken(), *sys.meta_path])
-    resident.multiplier.cache_clear()
+    footprint.load_simsimd.cache_clear()
     yield
-    resident.multiplier.cache_clear()
+    footprint.load_simsimd.cache_clear()
 
 
 @pytest.mark.usefixtures("without_simsimd")
@@ -367,5 +367,5 @@ def test_products_of_codes_are_those_that_numpy_finds(monkeypatch, dims):
     codes = rng.integers(-127, 128, (200, dims)).astype(np.int8)
     codes[7] = codes[8] = codes[0]
     right = codes.astype(np.int64) @ codes[0].astype(np.int64)
-    for multiply in (resident.multiplier()[0], resident.products_of_codes):
+    for multiply in (resident.multiplier(), resident.products_of_codes):
         assert multiply(codes[:1], codes) == pytest.approx(right, rel=1e-6)

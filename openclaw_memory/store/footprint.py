@@ -1,0 +1,30 @@
+"""What searches keep of an index in memory at most, and whether its codes are compared by simsimd: without numpy."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+# What was asked for is kept up to these limits: exact vectors, chunks, and postings, these for each chunk of the index.
+EXACT_BYTES, MAX_CHUNKS, POSTING_BYTES = 8 << 20, 8192, 256
+BYTES_OF_TEXT = 1500  # of a chunk that was asked for, about
+BYTES_OF_CHUNK = 39  # of any chunk but for its code: id, length, source and so on
+
+
+def bytes_needed(chunks: int, dims: int) -> int:
+    """Return how much memory an index of so many chunks may come to take, with some room to grow."""
+    of_chunks = chunks * (dims + BYTES_OF_CHUNK + POSTING_BYTES) * 9 // 8
+    return of_chunks + min(EXACT_BYTES, chunks * 4 * dims) + min(chunks, MAX_CHUNKS) * BYTES_OF_TEXT
+
+
+@cache
+def load_simsimd() -> tuple[Any, str | None]:
+    """Return the module simsimd; or None and what to say of it: it has no wheel for some machines."""
+    try:
+        import simsimd
+    except (ImportError, OSError) as error:
+        return None, (
+            f"simsimd cannot be loaded ({error}): searches of large indexes take longer; "
+            "pip install --force-reinstall simsimd"
+        )
+    return simsimd, None
