@@ -6,7 +6,7 @@ import asyncio
 import contextvars
 import os
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from openclaw_memory.types.control import ExportReport, ForgetPlan, ForgetReceipt, ImportReport, Item, Kind
     from openclaw_memory.types.heartbeat import HeartbeatReport
     from openclaw_memory.types.records import RecordType
+    from openclaw_memory.types.snapshots import Snapshot
     from openclaw_memory.workspace.journal import Bootstrap
 
 __all__ = ["in_thread"]
@@ -180,6 +181,20 @@ class AsyncMemory:
     ) -> Bootstrap:
         """Return what an agent reads when a session starts. See `Memory.bootstrap`."""
         return await self._call(self.memory.bootstrap, private=private, max_chars=max_chars, now=now)
+
+    async def snapshot(
+        self, session_id: str, messages: Sequence[Mapping[str, Any]] | None = None, summary: str | None = None
+    ) -> Snapshot | None:
+        """Keep the end of a session, and name it in today's note. See `Memory.snapshot`."""
+        return await self._call(self.memory.snapshot, session_id, messages, summary)
+
+    async def snapshots(self, session_id: str | None = None) -> tuple[Snapshot, ...]:
+        """Return the snapshots that there are, the latest first. See `Memory.snapshots`."""
+        return await self._call(self.memory.snapshots, session_id)
+
+    async def resume(self, session_id: str) -> list[Mapping[str, Any]]:
+        """Return the messages by which a session goes on. See `Memory.resume`."""
+        return await self._call(self.memory.resume, session_id)
 
     async def sync(
         self,

@@ -10,8 +10,9 @@ from openclaw_memory.errors import ConfigError
 if TYPE_CHECKING:
     import datetime
     import os
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
+    from typing import Any
 
     from openclaw_memory.backend import Backend, BuiltinBackend
     from openclaw_memory.config import MemoryConfig
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from openclaw_memory.types.control import ExportReport, ForgetPlan, ForgetReceipt, ImportReport, Item, Kind
     from openclaw_memory.types.heartbeat import HeartbeatReport
     from openclaw_memory.types.records import RecordType
+    from openclaw_memory.types.snapshots import Snapshot
     from openclaw_memory.workspace import Workspace
     from openclaw_memory.workspace.journal import Bootstrap
     from openclaw_memory.workspace.session_log import SessionLog
@@ -458,6 +460,64 @@ class Memory:
             registry=self._flushes,
         )
 
+    def snapshot(
+        self, session_id: str, messages: Sequence[Mapping[str, Any]] | None = None, summary: str | None = None
+    ) -> Snapshot | None:
+        """Keep the end of a session that ends or may be killed, and name it in today's note.
+
+        Kept are the last messages with words (`config.snapshots`), 500 UTF-16 units of each, with secrets masked, and
+        none that policies never let be stored, in `.memory/snapshots/`. Nothing removes them but `forget`.
+
+        Args:
+            session_id: The session.
+            messages: The conversation, oldest first, each with `role` and `content`; None for the transcript's.
+            summary: What it was about, for the note too, which others may be shown.
+
+        Returns:
+            The snapshot; that of before if the session has not gone on since, unless with another summary. None where
+            nothing was said, or `config.snapshots.enabled` is off.
+
+        Raises:
+            InvalidInputError: The id is empty, or a message has no `role`.
+            PolicyError: A rule says never to store the summary, or a file of this name. Nothing was written.
+            WriteError, PathNotAllowedError: It could not be written.
+        """
+        self._check_open()
+        from openclaw_memory.conversation.snapshots import save
+
+        made = save(self.workspace, session_id, messages, summary, rules=self.config.snapshots)
+        self._record_write()
+        return made
+
+    def snapshots(self, session_id: str | None = None) -> tuple[Snapshot, ...]:
+        """Return the snapshots that there are, the latest first. A file that cannot be read is logged as a warning.
+
+        Args:
+            session_id: Only those of this session.
+        """
+        self._check_open()
+        from openclaw_memory.conversation.snapshots import saved
+
+        return saved(self.workspace, session_id)
+
+    def resume(self, session_id: str) -> list[Mapping[str, Any]]:
+        """Return the messages by which a session goes on: those of its transcript, else of its latest snapshot.
+
+        Secrets are masked, calls of tools that nothing has answered are left out. The adapters make messages of
+        LangChain and LlamaIndex of them.
+
+        Args:
+            session_id: The session.
+
+        Raises:
+            NotFoundError: Nothing was kept of it.
+            InvalidInputError: The id is empty.
+        """
+        self._check_open()
+        from openclaw_memory.conversation.snapshots import resume
+
+        return resume(self.workspace, session_id)
+
     @property
     def index_path(self) -> Path | None:
         """The file of the index; None where the index is not a file."""
@@ -528,12 +588,12 @@ class Memory:
         """Return everything that is remembered, as it is on disk: each file with what it is, without what it says.
 
         Args:
-            kind: Only "day" (notes of days), "note", "record", "document" or "transcript".
+            kind: Only "day" (notes of days), "note", "record", "document", "transcript" or "snapshot".
             since: Only what is of this day or later; what is of no day counts by when it was last changed.
             until: Only what is of this day or earlier.
             type: Only records of this type.
             source: Only what comes from there: "user", "chat_turn", "tool" or "file". A record says so itself; a
-                person's notes are "file", documents "tool", transcripts "chat_turn".
+                person's notes are "file", documents "tool", transcripts and snapshots "chat_turn".
             sensitivity: Only records of this sensitivity.
             sort: "path", "date" or "changed" (newest first), or "size" (largest first).
 
@@ -572,8 +632,9 @@ class Memory:
 
         One of `last_days`, `since`, `query`, `key` and `session` says what, or `paths` alone. Notes of days, records
         and documents go as a whole; of notes, the lines that say `query`; of transcripts, messages, each of which
-        becomes a blank one with the same ids. A session goes with its transcript. Notes that are of no day, such as
-        MEMORY.md, are listed in `review`, and touched where `paths` names them.
+        becomes a blank one with the same ids. A session goes with its transcript and snapshots, a snapshot as a whole,
+        with what the note of its day says of it. Notes that are of no day, such as MEMORY.md, are listed in `review`,
+        and touched where `paths` names them.
 
         Args:
             last_days: What is of the last so many days; today is the first. Days are those of `journal.timezone`.
@@ -612,7 +673,7 @@ class Memory:
         return forget(self.workspace, self._service, wanted, dry_run=dry_run, seen=seen)
 
     def export(self, file: str | os.PathLike[str]) -> ExportReport:
-        """Write everything that is remembered to one file of JSON lines: notes, records, documents, transcripts.
+        """Write everything that is remembered to one file of JSON lines: notes, records, transcripts, snapshots.
 
         The file holds all texts as they are, with secrets unmasked; its owner alone may read it.
 

@@ -24,6 +24,8 @@ __all__ = [
     "RecallMiddleware",
     "TranscriptMiddleware",
     "memory_tools",
+    "resume_messages",
+    "save_snapshot",
 ]
 
 if find_spec("langchain_core") is None:
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
     from langchain_openclaw_memory.langgraph_store import OpenClawStore
     from langchain_openclaw_memory.middleware import MemoryFlushMiddleware, OpenClawSummarizationMiddleware
     from langchain_openclaw_memory.recall import RecallMiddleware
+    from langchain_openclaw_memory.resuming import resume_messages, save_snapshot
     from langchain_openclaw_memory.retriever import OpenClawRetriever
     from langchain_openclaw_memory.self_query import OpenClawTranslator
     from langchain_openclaw_memory.tools import OpenClawToolkit, memory_tools
@@ -47,6 +50,7 @@ _MODULES = {
     "embeddings": ("LangChainEmbedder", "OpenClawEmbeddings"),
     "middleware": ("MemoryFlushMiddleware", "OpenClawSummarizationMiddleware"),
     "recall": ("RecallMiddleware",),
+    "resuming": ("resume_messages", "save_snapshot"),
     "retriever": ("OpenClawRetriever",),
     "langgraph_store": ("OpenClawStore",),
     "self_query": ("OpenClawTranslator",),

@@ -18,6 +18,8 @@ __all__ = [
     "OpenClawToolSpec",
     "OpenClawVectorStore",
     "memory_tools",
+    "resume_messages",
+    "save_snapshot",
 ]
 
 if find_spec("llama_index") is None or find_spec("llama_index.core") is None:
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from llama_index_openclaw_memory.embeddings import LlamaIndexEmbedder, OpenClawEmbedding
     from llama_index_openclaw_memory.event_handler import MemoryFlushEventHandler
     from llama_index_openclaw_memory.memory_block import OpenClawMemoryBlock
+    from llama_index_openclaw_memory.resuming import resume_messages, save_snapshot
     from llama_index_openclaw_memory.retriever import OpenClawRetriever
     from llama_index_openclaw_memory.tools import OpenClawToolSpec, memory_tools
     from llama_index_openclaw_memory.vectorstore import OpenClawVectorStore
@@ -38,6 +41,7 @@ _MODULES = {
     "memory_block": ("OpenClawMemoryBlock",),
     "embeddings": ("LlamaIndexEmbedder", "OpenClawEmbedding"),
     "event_handler": ("MemoryFlushEventHandler",),
+    "resuming": ("resume_messages", "save_snapshot"),
     "retriever": ("OpenClawRetriever",),
     "tools": ("OpenClawToolSpec", "memory_tools"),
     "vectorstore": ("OpenClawVectorStore",),

@@ -9,7 +9,7 @@ import click
 from openclaw_memory import __version__
 from openclaw_memory._safe import clean, clean_line
 from openclaw_memory.cli import write_commands
-from openclaw_memory.cli.control_commands import export, forget, import_, inspect
+from openclaw_memory.cli.control_commands import export, forget, import_, inspect, snapshots
 from openclaw_memory.cli.options import Followed, Place, placed, progress_bar, synced, waiting
 from openclaw_memory.cli.output import (
     note,
@@ -286,6 +286,7 @@ for command in (
     forget,
     export,
     import_,
+    snapshots,
     heartbeat,
     watch,
 ):

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
-from openclaw_memory._safe import clean_line
+from openclaw_memory._safe import clean, clean_line
 from openclaw_memory.cli.options import Place, placed
 from openclaw_memory.cli.output import note, paint, say, say_json
 from openclaw_memory.types.control import Kind
@@ -31,8 +31,8 @@ _VERBS = {"remove": "the file goes", "lines": "these lines go", "messages": "the
 def inspect(place: Place, **wanted: Any) -> int:
     """List everything that is remembered.
 
-    Notes, records, documents and transcripts. Of each: its day, what it is, its size in bytes and lines. What it
-    says is not shown: `get` does that.
+    Notes, records, documents, transcripts and snapshots. Of each: its day, what it is, its size in bytes and lines.
+    What it says is not shown: `get` does that, and `snapshots`.
 
     Example: openclaw-memory inspect --workspace notes --sort size
     """
@@ -121,6 +121,32 @@ def _said(place: Place, report: object, counts: str, left: tuple[Skipped, ...]) 
         for one in left:
             note(f"{one.path}: {one.reason}")
     return NOT_ALL if left else 0
+
+
+@click.command()
+@click.argument("session", required=False)
+@placed
+def snapshots(place: Place, session: str | None) -> int:
+    """List the ends of sessions that were kept, or show one.
+
+    SESSION is the id of a session: its latest snapshot is shown, with its messages. Secrets are masked. The exit code
+    is 1 where there is none.
+
+    Example: openclaw-memory snapshots --workspace notes
+    """
+    with place.open() as memory:
+        found = memory.snapshots(session)
+    if place.as_json:
+        say_json({"snapshots": [{"path": one.path, **one.to_dict()} for one in found]})
+        return 0 if found else NOT_ALL
+    for one in found:
+        number = f"{len(one.messages):,} messages"
+        say(f"{one.timestamp:%Y-%m-%d %H:%M}Z  {number}  {paint(clean_line(one.session_id), fg='cyan')}  {one.path}")
+    for latest in found[:1] if session is not None else ():
+        say(f"\n{clean_line(latest.summary or '')}".rstrip())
+        for message in latest.messages:
+            say(f"{paint(clean_line(message.role), bold=True)}: {clean(message.content)}")
+    return 0 if found else NOT_ALL
 
 
 def _say_plan(receipt: ForgetReceipt) -> None:

@@ -14,6 +14,7 @@ from openclaw_memory.config.sections import (
     RecordsConfig,
     SearchConfig,
     SessionsConfig,
+    SnapshotsConfig,
     SyncConfig,
 )
 
@@ -31,5 +32,6 @@ __all__ = [
     "RecordsConfig",
     "SearchConfig",
     "SessionsConfig",
+    "SnapshotsConfig",
     "SyncConfig",
 ]

@@ -27,6 +27,7 @@ from openclaw_memory.config.sections import (
     RecordsConfig,
     SearchConfig,
     SessionsConfig,
+    SnapshotsConfig,
     SyncConfig,
     checked,
     normalised_weights,
@@ -51,6 +52,7 @@ class MemoryConfig:
     recall: RecallConfig = field(default_factory=RecallConfig)
     compaction: CompactionConfig = field(default_factory=CompactionConfig)
     pruning: PruningConfig = field(default_factory=PruningConfig)
+    snapshots: SnapshotsConfig = field(default_factory=SnapshotsConfig)
     records: RecordsConfig = field(default_factory=RecordsConfig)
     policies: PoliciesConfig = field(default_factory=PoliciesConfig)
     notices: tuple[str, ...] = ()

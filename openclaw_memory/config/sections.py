@@ -215,6 +215,14 @@ class PruningConfig:
 
 
 @dataclass(frozen=True, slots=True)
+class SnapshotsConfig:
+    """Of a session that ends, the last `max_messages` are kept in a file of their own, where `enabled`."""
+
+    enabled: bool = True
+    max_messages: int = 15
+
+
+@dataclass(frozen=True, slots=True)
 class RecordsConfig:
     """How facts are settled, and for how long they hold.
 
@@ -329,6 +337,7 @@ PARTS: Mapping[str, type[Any]] = {
     "recall": RecallConfig,
     "compaction": CompactionConfig,
     "pruning": PruningConfig,
+    "snapshots": SnapshotsConfig,
     "records": RecordsConfig,
     "policies": PoliciesConfig,
 }
@@ -379,6 +388,7 @@ RANGES: Mapping[str, tuple[float, float]] = {
     "pruning.tail_chars": (0, 1 << 30),
     "pruning.hard_ratio": (0, 1),
     "pruning.min_chars": (0, 1 << 40),
+    "snapshots.max_messages": (1, 1000),
     "records.stable_days": (0, 1_000_000),
     "records.observations": (1, 1000),
     "records.half_life_days": (0.001, 1_000_000),

@@ -8,12 +8,13 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
-from openclaw_memory.errors import NotFoundError, OpenClawMemoryError
+from openclaw_memory.conversation import snapshots
+from openclaw_memory.errors import NotFoundError, OpenClawMemoryError, PathNotAllowedError
 from openclaw_memory.text.front_matter import parse
 from openclaw_memory.types import MemoryFile, Skipped
 from openclaw_memory.types.control import Item, Kind
 from openclaw_memory.workspace import Workspace, scan
-from openclaw_memory.workspace.paths import RECORDS_FOLDER, locate, note_date
+from openclaw_memory.workspace.paths import RECORDS_FOLDER, Place, locate, note_date, shown_path
 from openclaw_memory.workspace.safe_read import decode, is_utf16, opened, read_place
 from openclaw_memory.workspace.tombstones import Line, lines_of
 
@@ -57,6 +58,13 @@ def contents(workspace: Workspace, zone: datetime.tzinfo | None) -> tuple[list[C
             continue
         except (OpenClawMemoryError, OSError) as error:
             skipped.append(Skipped(file.path, str(error)))
+    for path in snapshots.paths(workspace.root):
+        try:
+            found.append(_snapshot(workspace, path, zone))
+        except NotFoundError:
+            continue
+        except (OpenClawMemoryError, OSError) as error:
+            skipped.append(Skipped(shown_path(workspace.rules, path), str(error)))
     return found, skipped
 
 
@@ -67,6 +75,21 @@ def with_transcripts(workspace: Workspace) -> Workspace:
         workspace: The files.
     """
     return replace(workspace, sessions=replace(workspace.sessions, index=True))
+
+
+def place_of(workspace: Workspace, path: str) -> Place:
+    """Return the place of anything that is remembered, as `locate` does of a memory file.
+
+    Args:
+        workspace: The files.
+        path: A path.
+
+    Raises:
+        PathNotAllowedError: It does not name what is remembered.
+    """
+    if snapshots.is_snapshot(path):
+        return snapshots.place_of(workspace.root, path)
+    return locate(workspace.root, workspace.rules, path, workspace.sessions)
 
 
 def _note(workspace: Workspace, file: MemoryFile, zone: datetime.tzinfo | None) -> Content:
@@ -118,6 +141,19 @@ def _transcript(workspace: Workspace, file: MemoryFile, zone: datetime.tzinfo | 
     changed = datetime.datetime.fromtimestamp(file.mtime_ns / 1e9, datetime.UTC)
     item = Item(file.path, "transcript", first, last, changed, None, None, "chat_turn", None, size, count)
     return Content(item, b"", "", {}, None, turns)
+
+
+def _snapshot(workspace: Workspace, path: str, zone: datetime.tzinfo | None) -> Content:
+    data, info = read_place(snapshots.place_of(workspace.root, path), workspace.rules)
+    said = snapshots.parsed(data, path)
+    if snapshots.is_hidden(workspace.rules, said):
+        raise PathNotAllowedError("a rule of policies.rules leaves sessions of this name out: change it, or delete it")
+    day = said.timestamp.astimezone(zone).date()
+    changed = datetime.datetime.fromtimestamp(info.st_mtime_ns / 1e9, datetime.UTC)
+    text = decode(data, path)
+    lines = text.count("\n") + bool(text and not text.endswith("\n"))
+    item = Item(path, "snapshot", day, day, changed, None, said.session_id, "chat_turn", None, len(data), lines)
+    return Content(item, data, text, said.to_dict(), None, lambda: iter(()))
 
 
 def _kind(path: str, *, is_document: bool) -> Kind:

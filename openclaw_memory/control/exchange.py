@@ -11,16 +11,18 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from openclaw_memory.control.contents import contents, with_transcripts
+from openclaw_memory.control.contents import contents, place_of, with_transcripts
 from openclaw_memory.control.inspection import zone_of
+from openclaw_memory.conversation.snapshots import file_name, is_snapshot, parsed, saving
 from openclaw_memory.errors import InvalidInputError, NotFoundError, OpenClawMemoryError, WriteError, remedy
 from openclaw_memory.text.policies import about_in
 from openclaw_memory.types import Skipped
 from openclaw_memory.types.control import ExportReport, ImportReport
 from openclaw_memory.workspace import Workspace
 from openclaw_memory.workspace.atomic import locked, make_folders, replace_file, writing
-from openclaw_memory.workspace.paths import Place, check_name, is_of_the_agent, is_transcript, locate, shown_path
+from openclaw_memory.workspace.paths import TRANSCRIPTS, Place, check_name, is_of_the_agent, is_transcript, shown_path
 from openclaw_memory.workspace.safe_read import is_utf16, opened
+from openclaw_memory.workspace.session_log import log_name
 from openclaw_memory.workspace.transcript_records import parse
 
 FORMAT = "openclaw-memory-export"
@@ -70,8 +72,9 @@ def import_(workspace: Workspace, file: str | os.PathLike[str]) -> ImportReport:
     added, unchanged, refused = list[str](), list[str](), list[Skipped]()
     for one in _files(file):
         try:
-            check_name(every.rules, one.path)
-            place = locate(every.root, every.rules, one.path, every.sessions)
+            if not is_snapshot(one.path):  # of which the session has a name
+                check_name(every.rules, one.path)
+            place = place_of(every, one.path)
             (added if _added(every, place, one.data) else unchanged).append(place.path)
         except (OpenClawMemoryError, OSError) as error:
             refused.append(Skipped(shown_path(every.rules, one.path), str(error)))
@@ -91,9 +94,12 @@ def _added(workspace: Workspace, place: Place, data: bytes) -> bool:
     if not is_talk and len(data) > workspace.rules.max_bytes:
         raise WriteError(f"{place.path} has more than files.max_bytes ({workspace.rules.max_bytes:,}): raise it")
     _check_policies(workspace, data, is_talk=is_talk)
+    if is_end := is_snapshot(place.path):
+        _check_snapshot(workspace, place.path, data)
     make_folders(Path(place.base), place.parts[:-1], place.path)
     folder = Path(place.base, *place.parts[:-1])
-    with locked(folder / ".lock", place.path) if is_talk else writing(workspace.root, place.path):
+    alone = saving(workspace.root, place.path) if is_end else writing(workspace.root, place.path)
+    with locked(folder / ".lock", place.path) if is_talk else alone:
         try:
             with opened(place, workspace.rules) as descriptor, open(descriptor, "rb", closefd=False) as there:
                 if there.read() == data:
@@ -116,6 +122,21 @@ def _check_policies(workspace: Workspace, data: bytes, *, is_talk: bool) -> None
     policies.check(about_in(text), text)
     for line in data.split(b"\n") if is_talk else ():  # what JSON spells with escapes
         policies.check_value(parse(line))
+
+
+def _check_snapshot(workspace: Workspace, path: str, data: bytes) -> None:
+    """Check that a snapshot can be read again, and that policies let it be stored.
+
+    Raises:
+        UndecodableError: It holds no snapshot.
+        WriteError: It is one of another session than its name says.
+        PolicyError: A rule says never to store what it holds, or a session of its name.
+    """
+    said = parsed(data, path)
+    if not path.endswith(f"-{file_name(said.session_id)}.json"):
+        raise WriteError(f"{path} is not the name of a snapshot of session {said.session_id!r}: export again")
+    workspace.policies.check_value(said.to_dict())
+    check_name(workspace.rules, f"{TRANSCRIPTS}/{log_name(said.session_id)}")
 
 
 def _files(file: str | os.PathLike[str]) -> Iterator[_File]:

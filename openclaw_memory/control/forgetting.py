@@ -11,9 +11,10 @@ from hashlib import sha256
 from itertools import chain
 from pathlib import Path
 
-from openclaw_memory.control.contents import contents, with_transcripts
+from openclaw_memory.control.contents import contents, place_of, with_transcripts
 from openclaw_memory.control.inspection import day_of, zone_of
 from openclaw_memory.control.planning import Wanted, plain_words, plan
+from openclaw_memory.conversation.snapshots import saving
 from openclaw_memory.errors import ConflictError, InvalidInputError, NotFoundError, OpenClawMemoryError, WriteError
 from openclaw_memory.flush.state import FILE_NAME, read_states, remove_states
 from openclaw_memory.indexing.service import IndexService
@@ -29,7 +30,6 @@ from openclaw_memory.workspace.paths import (
     TRANSCRIPTS,
     Place,
     is_of_the_agent,
-    locate,
     transcripts_place,
 )
 from openclaw_memory.workspace.safe_read import is_utf16, opened, read_place
@@ -79,14 +79,15 @@ def wanted_of(
     every = with_transcripts(workspace)
     for one in paths or ():
         path, spans = (cited(one) if isinstance(one, str) else None) or (one, ())
-        path = locate(every.root, every.rules, path, every.sessions).path
+        path = place_of(every, path).path
         before = named.setdefault(path, list(spans))
         named[path] = [*before, *spans] if before and spans else []
-    transcript = None
+    transcript, ids = None, frozenset[str]()
     if session is not None:
-        of_key = _transcripts_of(workspace)
-        transcript = of_key.get(session) or f"{TRANSCRIPTS}/{log_name(session)}"
-    return Wanted(first, query, key, transcript, named)
+        of_key = _sessions_of(workspace)
+        ids = frozenset({session, of_key.get(session, session)})
+        transcript = f"{TRANSCRIPTS}/{log_name(of_key.get(session, session))}"
+    return Wanted(first, query, key, transcript, ids, named)
 
 
 def forget(
@@ -124,7 +125,7 @@ def planned(workspace: Workspace, wanted: Wanted) -> ForgetPlan:
         wanted: What is to be forgotten.
 
     Raises:
-        InvalidInputError: Lines are named of a record or document, which goes as a whole.
+        InvalidInputError: Lines are named of a record, document or snapshot, which goes as a whole.
         NotFoundError: A file or line that was named is not there.
         WorkspaceError: The folder cannot be listed.
     """
@@ -134,11 +135,12 @@ def planned(workspace: Workspace, wanted: Wanted) -> ForgetPlan:
     for path, spans in wanted.named.items():
         if (item := items.get(path)) is None:
             raise NotFoundError(f"{path} does not exist or cannot be read: check its name")
-        if spans and item.kind in {"record", "document"}:
+        if spans and item.kind in {"record", "document", "snapshot"}:
             raise InvalidInputError(f"{path} is a {item.kind}, which goes as a whole: name the file without lines")
         if spans and (last := max(end for _, end in spans)) > item.lines:
             raise NotFoundError(f"{path} has {item.lines} lines, none numbered {last}: read it again")
-    return plan(wanted, there, skipped, _transcripts_of(workspace), zone)
+    of_key = {key: f"{TRANSCRIPTS}/{log_name(session)}" for key, session in _sessions_of(workspace).items()}
+    return plan(wanted, there, skipped, of_key, zone)
 
 
 def applied(workspace: Workspace, service: IndexService, chosen: ForgetPlan) -> ForgetReceipt:
@@ -164,7 +166,8 @@ def applied(workspace: Workspace, service: IndexService, chosen: ForgetPlan) -> 
             remove_states(folder, chosen.sessions)
     if chosen:
         service.record_write()
-    if (why := service.forget([step.path for step in chosen.steps], WAIT_SECONDS)) is not None:
+    indexed = [step.path for step in chosen.steps if step.kind != "snapshot"]
+    if (why := service.forget(indexed, WAIT_SECONDS)) is not None:
         remaining.append(Skipped("index", why))
     if chosen and (repository := _repository(workspace.root)) is not None:
         remaining.append(Skipped(str(repository), "git may keep the versions it has seen: see `git filter-repo`"))
@@ -174,12 +177,14 @@ def applied(workspace: Workspace, service: IndexService, chosen: ForgetPlan) -> 
 def _changed(workspace: Workspace, steps: Sequence[Step], folder: Place, remaining: list[Skipped]) -> list[str]:
     """Do the steps, once all of them were checked; return what is gone, and add to `remaining` what could not go."""
     forgotten = list[str]()
-    notes = [step for step in steps if step.kind != "transcript"]
+    notes = [step for step in steps if step.kind not in {"transcript", "snapshot"}]
+    ends = [step for step in steps if step.kind == "snapshot"]
     talks = [step for step in steps if step.kind == "transcript"]
     with ExitStack() as held:
         for some, lock in (
             (notes, partial(writing, workspace.root)),
             (talks, partial(locked, Path(folder.base, *folder.parts, ".lock"))),
+            (ends, partial(saving, workspace.root)),
         ):
             is_held = not some
             with _told(remaining, *(step.citation for step in some)):
@@ -189,7 +194,7 @@ def _changed(workspace: Workspace, steps: Sequence[Step], folder: Place, remaini
             if not is_held:
                 some.clear()
         there = list[tuple[Step, os.stat_result]]()
-        for step in (*notes, *talks):
+        for step in (*notes, *talks, *ends):
             with _told(remaining, step.citation):
                 try:
                     there.append((step, _checked(workspace, step)))
@@ -221,7 +226,7 @@ def _checked(workspace: Workspace, step: Step) -> os.stat_result:
         ConflictError: It is not.
         OpenClawMemoryError: It cannot be read, or must not be changed.
     """
-    place = locate(workspace.root, workspace.rules, step.path, workspace.sessions)
+    place = place_of(workspace, step.path)
     if step.kind == "transcript":
         with opened(place, workspace.rules) as descriptor, open(descriptor, "rb", closefd=False) as file:
             info = os.fstat(descriptor)
@@ -244,7 +249,7 @@ def _checked(workspace: Workspace, step: Step) -> os.stat_result:
 
 
 def _do(workspace: Workspace, step: Step, seen: os.stat_result) -> None:
-    place = locate(workspace.root, workspace.rules, step.path, workspace.sessions)
+    place = place_of(workspace, step.path)
     if step.action == "messages":
         if not bury(place, _lines(step), step.size, step.hash):
             raise _conflict(step)
@@ -285,11 +290,11 @@ def _remove_empty_folders(root: Path, paths: Sequence[str]) -> None:
             folder = folder.rpartition("/")[0]
 
 
-def _transcripts_of(workspace: Workspace) -> dict[str, str]:
-    """Return the path of the transcript of each key of `sessions.json`; of none where that cannot be read."""
+def _sessions_of(workspace: Workspace) -> dict[str, str]:
+    """Return the session of each key of `sessions.json`; of none where that cannot be read."""
     with suppress(OpenClawMemoryError):
         states = read_states(transcripts_place(workspace.root, workspace.sessions))
-        return {key: f"{TRANSCRIPTS}/{log_name(state.session_id or key)}" for key, state in states.items() if key}
+        return {key: state.session_id or key for key, state in states.items() if key}
     return {}
 
 

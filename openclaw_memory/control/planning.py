@@ -14,6 +14,7 @@ from itertools import accumulate
 from typing import Any
 
 from openclaw_memory.control.contents import Content
+from openclaw_memory.conversation.snapshots import TITLE
 from openclaw_memory.text.json_walk import leaves
 from openclaw_memory.types import Skipped
 from openclaw_memory.types.control import Action, ForgetPlan, Kind, Review, Step
@@ -29,7 +30,8 @@ _BLANKS = re.compile(r"\s+")
 class Wanted:
     """What is to be forgotten: what is of the days from `since` on, or says `query`, or is named.
 
-    `key` is a glob of the keys of records, `session` the path of a transcript. `named` are files, each with the lines
+    `key` is a glob of the keys of records, `session` the path of a transcript, whose snapshots have one of the ids
+    `session_ids`. `named` are files, each with the lines
     that go, or none for all of it.
     """
 
@@ -37,6 +39,7 @@ class Wanted:
     query: str | None = None
     key: str | None = None
     session: str | None = None
+    session_ids: frozenset[str] = frozenset()
     named: Mapping[str, Sequence[Span]] = field(default_factory=dict)
 
 
@@ -78,8 +81,13 @@ def plan(
         zone: The zone of days; the machine's where None.
     """
     steps, review = list[Step](), list[Review]()
-    for content in there:
-        found, digest = _found(wanted, content, zone)
+    every = [(content, *_found(wanted, content, zone)) for content in there]
+    lost = {one.item.path for one, found, _ in every if one.item.kind == "snapshot" and found.action is not None}
+    for content, found, seen in every:
+        digest = seen
+        if lost and content.item.kind == "day" and found.action != "remove":
+            found.part("day", mentions(lost, split_lines(content.text)), "they name a snapshot that goes")
+            digest = digest or sha256(content.data).hexdigest()
         review += found.review
         if found.action is not None:
             spans = () if found.action == "remove" else spans_of(found.lines)
@@ -124,6 +132,8 @@ def _found(wanted: Wanted, content: Content, zone: datetime.tzinfo | None) -> tu
         found.part(item.kind, _numbers(named), "these lines were named")
     if item.kind == "transcript":
         return found, _of_transcript(found, wanted, content, named or ())
+    if item.kind == "snapshot" and item.key in wanted.session_ids:
+        found.whole("it is a snapshot of the session")
     if wanted.since is not None:
         _by_day(found, wanted.since, content, zone)
     if wanted.query is not None:
@@ -132,6 +142,23 @@ def _found(wanted: Wanted, content: Content, zone: datetime.tzinfo | None) -> tu
     if glob is not None and item.kind == "record" and key is not None and fnmatchcase(key, glob):
         found.whole(f"its key matches {wanted.key!r}")
     return found, sha256(content.data).hexdigest() if found.action is not None else ""
+
+
+def mentions(snapshots: Iterable[str], lines: Sequence[str]) -> set[int]:
+    """Return the 1-based lines of a note that name snapshots, with the heading of each.
+
+    Args:
+        snapshots: Their paths.
+        lines: The lines of the note.
+    """
+    links = [f"](../{path})" for path in snapshots]
+    found = set[int]()
+    for number, line in enumerate(lines, 1):
+        if any(link in line for link in links):
+            found.add(number)
+            if number > 2 and not lines[number - 2].strip() and lines[number - 3].rstrip().endswith(f"- {TITLE}"):
+                found |= {number - 1, number - 2}
+    return found
 
 
 def _of_transcript(found: _Found, wanted: Wanted, content: Content, named: Sequence[Span]) -> str:
@@ -180,7 +207,7 @@ def _by_words(found: _Found, query: str, content: Content) -> None:
     item = content.item
     if found.action == "remove":
         return
-    if item.kind in {"record", "document"}:
+    if item.kind in {"record", "document", "snapshot"}:
         if plain_words(query) in plain_words(f"{content.text}\n{_said(content.fields)}"):
             found.whole("it says it")
         return

@@ -9,6 +9,7 @@ __all__ = [
     "Message",
     "SilentStream",
     "ask_with_compaction",
+    "call_parts",
     "calls_of",
     "compaction_threshold",
     "conversation",
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from openclaw_memory.conversation.compaction import ask_with_compaction, conversation, cut, logged, prune
     from openclaw_memory.conversation.messages import (
         Message,
+        call_parts,
         calls_of,
         estimated_tokens,
         for_model,
@@ -41,7 +43,7 @@ if TYPE_CHECKING:
 # The module of each public name, imported at its first use.
 _MODULES = {
     "compaction": ["ask_with_compaction", "conversation", "cut", "logged", "prune"],
-    "messages": ["Message", "calls_of", "estimated_tokens", "for_model", "own_words", "text_of"],
+    "messages": ["Message", "call_parts", "calls_of", "estimated_tokens", "for_model", "own_words", "text_of"],
     "silent_reply": ["SILENT", "SilentStream", "is_silent", "without_silent"],
     "window": ["compaction_threshold", "flush_due", "is_overflow"],
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, TypeAlias
 
 from openclaw_memory.text.fence import without_fenced
@@ -45,9 +45,38 @@ def calls_of(message: Message) -> tuple[str, ...]:
     Args:
         message: A message in OpenClaw's shape or in OpenAI's.
     """
-    blocks = [block for block in _blocks(message) if block.get("type") in _CALL_BLOCKS]
+    blocks = filter(_is_call, _blocks(message))
     calls = [*blocks, *_tool_calls(message)]
     return tuple(call["id"] for call in calls if isinstance(call.get("id"), str))
+
+
+def call_parts(message: Message) -> list[tuple[str, str, dict[str, Any]]]:
+    """Return the id, the tool's name and the arguments of each tool call in a message.
+
+    Arguments that are no object of JSON are kept as they are, under `text`.
+
+    Args:
+        message: A message in OpenClaw's shape or in OpenAI's.
+    """
+    found = []
+    for call in (*filter(_is_call, _blocks(message)), *_tool_calls(message)):
+        said = call.get("function")
+        of = {**call, **said} if isinstance(said, Mapping) else call
+        arguments: object = next((of[name] for name in ("arguments", "input", "args") if of.get(name) is not None), {})
+        found.append((str(call.get("id") or ""), str(of.get("name") or ""), _object(arguments)))
+    return found
+
+
+def without_calls(message: Message, kept: Collection[str]) -> Message:
+    """Return a copy of a message without its tool calls, but those whose ids are in `kept`."""
+    content, calls = message.get("content"), message.get("tool_calls")
+    changed = dict(message)
+    if isinstance(content, list):
+        changed["content"] = [block for block in content if not _is_call(block) or block.get("id") in kept]
+    if isinstance(calls, list | tuple):
+        left = [call for call in calls if isinstance(call, Mapping) and call.get("id") in kept]
+        changed = {**changed, "tool_calls": left} if left else {k: v for k, v in changed.items() if k != "tool_calls"}
+    return changed
 
 
 def is_result(message: Message) -> bool:
@@ -124,6 +153,21 @@ def with_text(message: Message, text: str) -> Message:
 def is_text_block(block: object) -> bool:
     """Whether a block of a message's content is text."""
     return isinstance(block, Mapping) and block.get("type") == "text" and isinstance(block.get("text"), str)
+
+
+def _object(arguments: object) -> dict[str, Any]:
+    import json
+
+    if isinstance(arguments, str):
+        try:
+            arguments = json.loads(arguments)
+        except (ValueError, RecursionError):
+            return {"text": arguments}
+    return dict(arguments) if isinstance(arguments, Mapping) else {"text": str(arguments)}
+
+
+def _is_call(block: object) -> bool:
+    return isinstance(block, Mapping) and block.get("type") in _CALL_BLOCKS
 
 
 def _blocks(message: Message) -> Iterator[Mapping[str, Any]]:

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     )
     from openclaw_memory.types.results import Progress, SearchResult, SyncReport
     from openclaw_memory.types.search_filter import SearchFilter
+    from openclaw_memory.types.snapshots import Snapshot, SnapshotMessage
     from openclaw_memory.types.status import Status
     from openclaw_memory.types.where import Where
 
@@ -56,6 +57,8 @@ __all__ = [
     "SearchFilter",
     "SearchResult",
     "Skipped",
+    "Snapshot",
+    "SnapshotMessage",
     "Source",
     "SourceHits",
     "Status",
@@ -82,6 +85,7 @@ _MODULES = {
     "protocols": ("Build", "Embedder", "Store", "WordVectorEmbedder", "gather_candidates"),
     "results": ("Progress", "SearchResult", "SyncReport"),
     "search_filter": ("SearchFilter",),
+    "snapshots": ("Snapshot", "SnapshotMessage"),
     "status": ("Status",),
     "where": ("Where",),
 }

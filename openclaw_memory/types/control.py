@@ -10,8 +10,8 @@ from typing import Any, Literal, TypeAlias
 from openclaw_memory.types.files import Skipped, Span, citation
 from openclaw_memory.types.records import SourceKind
 
-# A note of a day, another note, a fact, what a program added, a conversation.
-Kind: TypeAlias = Literal["day", "note", "record", "document", "transcript"]
+# A note of a day, another note, a fact, what a program added, a conversation, the end of one.
+Kind: TypeAlias = Literal["day", "note", "record", "document", "transcript", "snapshot"]
 # A file goes as a whole, lines of a note go, or messages are replaced by what says nothing.
 Action: TypeAlias = Literal["remove", "lines", "messages"]
 
@@ -23,12 +23,12 @@ class Item:
     Attributes:
         path: The path by which it is searched and read.
         kind: What it is.
-        date: The day that it is of: in the name of a note, when a record or document was created, the first of a
+        date: The day that it is of: in the name of a note, when a record, document or snapshot was made, the first of a
             transcript. None where it is of no day.
         last_date: The latest day that it is of: that of the last message of a transcript, `date` of all others.
         changed: When the file was last written (UTC).
         type: The type of a record, None for all others.
-        key: The key of a record, the id of a document.
+        key: The key of a record, the id of a document, the session of a snapshot.
         source: Who says so: of a record as it says; a person's file, a program's document, a conversation.
         sensitivity: That of a record, None for all others.
         size: In bytes.

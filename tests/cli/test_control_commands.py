@@ -75,3 +75,20 @@ def test_export_and_import_count_files_and_name_those_they_left(run, folder, tmp
     assert err.startswith("note: MEMORY.md: MEMORY.md is there and says something else")
     code, out, _ = run("import", "--workspace", str(there), str(file), "--json")
     assert (code, [one["path"] for one in json.loads(out)["refused"]]) == (1, ["MEMORY.md"])
+
+
+def test_snapshots_are_listed_and_the_latest_of_a_session_is_shown(run, folder):
+    place = ("--workspace", str(folder))
+    assert run("snapshots", *place)[:2] == (1, "")
+    with Memory.open(folder, embedder=None) as memory:
+        memory.snapshot("a", [{"role": "user", "content": "First."}])
+        made = memory.snapshot("a", [{"role": "user", "content": "Then\x1b[2J."}], "About it.")
+        memory.snapshot("b", [{"role": "user", "content": "Other."}])
+    code, out, _ = run("snapshots", *place)
+    assert (code, out.count(".json"), "First" in out) == (0, 3, False)
+    code, out, _ = run("snapshots", "a", *place)
+    assert (code, out.count(".json")) == (0, 2)
+    assert out.split("\n\n")[1].startswith("About it.\nuser: Then")
+    assert "\x1b[2J" not in out
+    code, out, _ = run("snapshots", "a", *place, "--json")
+    assert json.loads(out)["snapshots"][0] == {"path": made.path, **made.to_dict()}

@@ -87,3 +87,27 @@ def test_what_cannot_be_read_or_written_is_said(filled, tmp_path):
         filled.import_(tmp_path / "missing.jsonl")
     with pytest.raises(WriteError):
         filled.export(tmp_path / "missing" / "all.jsonl")
+
+
+def test_snapshots_are_exported_and_imported_and_others_are_refused(filled, tmp_path):
+    file, there = tmp_path / "all.jsonl", tmp_path / "there"
+    made = filled.snapshot("agent:talk", [{"role": "user", "content": "Tea?"}])
+    assert made.path in filled.export(file).files
+    lines = file.read_text().splitlines()
+    wrong = made.path.replace("Z-", "Z-7-other-")
+    forged = [
+        {"path": wrong, "text": json.dumps(made.to_dict() | {"id": "other"})},
+        {"path": made.path.replace("2026", "2025"), "text": "{}"},
+        {"path": ".memory/snapshots/../config.toml", "text": "x"},
+        {"path": ".memory/snapshots/index.sqlite", "text": "x"},
+    ]
+    file.write_text("\n".join([*lines, *map(json.dumps, forged), ""]))
+    there.mkdir()
+    with Memory.open(there, embedder=None) as memory:
+        report = memory.import_(file)
+        assert [one.path for one in report.refused] == [one["path"] for one in forged]
+        assert memory.snapshots() == (made,)
+        assert (there / made.path).read_bytes() == (filled.workspace.root / made.path).read_bytes()
+        assert stat.S_IMODE((there / made.path).stat().st_mode) == 0o600
+        assert (there / ".memory" / ".gitignore").exists()
+        assert made.path in memory.import_(file).unchanged

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from openclaw_memory import Memory, MemoryConfig
 from openclaw_memory.config import FilesConfig, JournalConfig
 from openclaw_memory.control import forgetting
+from openclaw_memory.conversation import snapshots
 from openclaw_memory.embeddings.hashing import HashingEmbedder
 from openclaw_memory.errors import ConflictError, InvalidInputError, NotFoundError
 from openclaw_memory.flush.state import change_state, read_states
@@ -469,3 +470,51 @@ def test_transcripts_are_inspected_and_forgotten_though_they_are_not_indexed(tmp
         assert [item.kind for item in memory.inspect()] == ["transcript"]
         memory.forget(query=WORD, dry_run=False)
         assert traces(tmp_path) == []
+
+
+def snapshot_of(memory, session, text, day, summary=None):
+    now = datetime.datetime.fromisoformat(f"{day}T09:00:00+00:00")
+    return snapshots.save(memory.workspace, session, [{"role": "user", "content": text}], summary, now=now)
+
+
+@pytest.mark.parametrize("wanted", [{"since": "2026-11-21"}, {"session": "vines"}, {"query": f"a {WORD}"}])
+def test_a_snapshot_goes_with_what_its_note_says_of_it(places, wanted):
+    root = places[0]
+    with Memory.open(root, embedder=HashingEmbedder(), config=UTC) as memory:
+        memory.append("The ferry leaves at seven.", date="2026-11-20")
+        kept = snapshot_of(memory, "ferries", "When does the ferry leave?", "2026-11-20", "About ferries.")
+        gone = snapshot_of(memory, "vines", f"I planted a {WORD}.", "2026-11-22", f"The {WORD} grows.")
+        memory.sync()
+        receipt = memory.forget(**wanted, dry_run=False)
+        assert (receipt.remaining, receipt.is_erased) == ((), True)
+        assert gone.path in receipt.forgotten
+        assert traces(*places) == []
+        assert memory.snapshots() == (kept,)
+        assert kept.path in memory.get("memory/2026-11-20.md").text
+
+
+def test_a_snapshot_is_inspected_named_and_goes_as_a_whole(places):
+    with Memory.open(places[0], embedder=None, config=UTC) as memory:
+        made = snapshot_of(memory, "talk", "Tea at noon.", "2026-11-22")
+        (item,) = memory.inspect(kind="snapshot")
+        assert (item.path, item.key, item.date) == (made.path, "talk", datetime.date(2026, 11, 22))
+        with pytest.raises(InvalidInputError, match="goes as a whole"):
+            memory.forget(paths=[f"{made.path}#L2"])
+        plan = memory.forget(paths=[made.path]).plan
+        assert [(step.citation, step.action) for step in plan.steps] == [
+            (made.path, "remove"),
+            ("memory/2026-11-22.md#L3-L5", "lines"),
+        ]
+        (places[0] / made.path).write_text((places[0] / made.path).read_text().replace("noon", "nine"))
+        with pytest.raises(ConflictError):
+            memory.forget(paths=[made.path], dry_run=False, seen=plan)
+
+
+def test_a_session_goes_with_the_snapshots_under_its_key_and_its_id(places):
+    with Memory.open(places[0], embedder=None, config=UTC) as memory:
+        folder = transcripts_place(memory.workspace.root, memory.workspace.sessions)
+        change_state(folder, "agent:main:main", lambda _state: {"session_id": "s-1"})
+        for session in ("agent:main:main", "s-1", "s-2"):
+            snapshot_of(memory, session, f"Tea with {session}.", "2026-11-22")
+        memory.forget(session="agent:main:main", dry_run=False)
+        assert [one.session_id for one in memory.snapshots()] == ["s-2"]

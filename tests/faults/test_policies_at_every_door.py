@@ -13,6 +13,7 @@ from click.testing import CliRunner
 from openclaw_memory import Memory, MemoryConfig
 from openclaw_memory.cli.commands import commands
 from openclaw_memory.config import PoliciesConfig, PolicyRule
+from openclaw_memory.conversation import snapshots
 from openclaw_memory.documents import Documents
 from openclaw_memory.errors import OpenClawMemoryError, PathNotAllowedError, PolicyError, RecordError
 from openclaw_memory.records import Records
@@ -28,6 +29,7 @@ RULES = (
     PolicyRule("health", "never-store", key="health.*"),
 )
 CONFIG = MemoryConfig(policies=PoliciesConfig(rules=RULES))
+NOON = datetime(2026, 11, 22, 12, tzinfo=UTC)
 FORBIDDEN = "Project Falcon lands in May at pier nine."
 MASKED = "The salary of Bo is 61234 euros."
 SECRETS = ("falcon", "51234", "61234", "bad knee", "dark cellar")
@@ -88,6 +90,8 @@ def place(tmp_path):
         memory.records.remember("fact", "boat", f"{MASKED}")
         log = memory.session_log("s1")
         log.append("user", f"{FORBIDDEN}\nThe salary of Anna is 51234 euros, and tea is served.")
+        memory.snapshot("s1")
+        memory.snapshot("ended", [user("It costs 51234 euros."), user(f"Tea at noon.\n{FORBIDDEN}")], f"{FORBIDDEN}")
     for file in (folder / ".memory").rglob("index*"):
         file.unlink()
     with Memory.open(folder, config=CONFIG) as memory:
@@ -107,6 +111,11 @@ SHOWING: dict[str, Door] = {
     "Memory.get": lambda at: [at.memory.get(path).text for path in ("MEMORY.md", "sessions/s1.jsonl")],
     "Memory.bootstrap": lambda at: at.memory.bootstrap().text,
     "Memory.status": lambda at: at.memory.status(),
+    "Memory.snapshots": lambda at: seen(at.memory.snapshots()),
+    "Memory.resume": lambda at: [seen(at.memory.resume(session)) for session in ("s1", "ended")],
+    "command snapshots": lambda at: [at.command("snapshots"), at.command("snapshots", "ended", "--json")],
+    "LangChain resume": lambda at: seen(langchain().resume_messages(at.memory, "ended")),
+    "LlamaIndex resume": lambda at: seen(llama_index().resume_messages(at.memory, "ended")),
     "Memory.heartbeat": lambda at: at.memory.heartbeat(),
     "Documents.get": lambda at: [at.memory.documents.get(["d1"], masked=how) for how in (True, False)],
     "Documents.read": lambda at: at.memory.documents.read(document_path(at)),
@@ -179,6 +188,9 @@ WRITING: dict[str, Callable[[Place, str], Any]] = {
     "Memory.append, title": lambda at, text: at.memory.append("tea", title=text),
     "Memory.edit": lambda at, text: at.memory.edit("memory/plain.md", 3, 3, text, seen=at.line()),
     "Memory.promote": lambda at, text: at.memory.promote("memory/plain.md", 3, 3, section=text),
+    "Memory.snapshot": lambda at, text: at.memory.snapshot("s4", [user("tea")], text),
+    "LangChain snapshot": lambda at, text: langchain().save_snapshot(at.memory, "s4", human("tea"), text),
+    "LlamaIndex snapshot": lambda at, text: llama_index().save_snapshot(at.memory, "s4", [chat_message("tea")], text),
     "Memory.session_log": lambda at, text: at.memory.session_log("s2").append("user", text),
     "Memory.flush": lambda at, text: refusal(
         at.memory.flush("agent:main:main", session_id="s3").log.append("user", text)
@@ -307,6 +319,19 @@ def broken(at: Place, name: str, field: str, value: str) -> Iterator[str]:
     file.write_text("\n".join(lines), encoding="utf-8")
     yield path
     file.write_text(text, encoding="utf-8")
+
+
+def user(text: str) -> dict[str, str]:
+    return {"role": "user", "content": text}
+
+
+def human(text: str) -> list[Any]:
+    return [pytest.importorskip("langchain_core.messages").HumanMessage(text)]
+
+
+def seen(shown: Any) -> Any:
+    assert "tea" in str(shown).lower()
+    return shown
 
 
 def records_tool(at: Place, name: str, **given: Any) -> Any:
@@ -467,7 +492,9 @@ def test_of_a_conversation_all_is_kept_but_what_is_never_to_be_stored(place, doo
 
 def test_no_byte_of_the_index_holds_what_policies_leave_out(place):
     folder = place.memory.workspace.root / ".memory"
-    files = [file for file in folder.rglob("*") if file.is_file()]
+    files = [
+        file for file in folder.glob("*") if file.is_file()
+    ]  # snapshots, below, are what was said before the rules
     assert any(b"tea" in file.read_bytes() for file in files)
     for file in files:
         held = file.read_bytes().lower()
@@ -496,6 +523,14 @@ def test_rules_that_have_changed_are_why_an_index_is_built_again(tmp_path):
     for config, rebuilt in ((None, None), (CONFIG, "the policies have changed"), (CONFIG, None)):
         with Memory.open(tmp_path, config=config) as memory:
             assert memory.sync().rebuilt == rebuilt
+
+
+def test_of_a_snapshot_all_is_kept_but_what_is_never_to_be_stored_and_nothing_masked(place):
+    made = place.memory.snapshot("kept", [user("Anna rows."), user(FORBIDDEN), user(MASKED), user("x" * 480 + MASKED)])
+    held = (place.memory.workspace.root / made.path).read_text(encoding="utf-8")
+    assert [message.content for message in made.messages][:2] == ["Anna rows.", "The salary of Bo is ***."]
+    assert len(made.messages) == 3
+    assert not [secret for secret in ("Falcon", "pier nine", "6123") if secret in held]
 
 
 def test_status_names_the_note_and_the_rule(place):
@@ -549,6 +584,9 @@ def named(tmp_path):
         memory.records.remember("fact", "falcon.lands", "at the harbour")
         memory.records.remember("fact", "harbour", "deep")
         memory.documents.add([Document("falcon", "harbour"), Document("d1", "harbour")])
+        made = snapshots.save(memory.workspace, "project falcon", [user("harbour")], now=NOON)
+        assert made is not None
+        (folder / "memory" / "2026-11-22.md").unlink()  # it names the file
         memory.sync()
     with Memory.open(folder, config=CONFIG) as memory:
         yield Place(memory, "")
@@ -567,6 +605,7 @@ def test_a_file_of_a_forbidden_name_is_left_out_and_named_masked(named, is_synce
         named.memory.documents.search("harbour", 20), [*named.memory.documents.iterate()],
         named.memory.documents.get(["falcon", "d1"]), named.memory.records.find(), named.memory.records.find("harbour"),
         named.memory.records.get("fact", "falcon.lands"), named.memory.bootstrap().text, named.memory.sync(),
+        named.memory.snapshots(),
         named.memory.export(named.memory.workspace.root.parent / "export.jsonl"),
     ]  # fmt: skip
     asked = ("harbour falcon", "")
@@ -594,6 +633,8 @@ NEW_NAMES: dict[str, Callable[[Memory], Any]] = {
         "user", "tea"
     ),
     "Memory.import_": lambda memory: refusal(memory.import_(named_export(memory, "memory/project-falcon.md"))),
+    "Memory.snapshot": lambda memory: memory.snapshot("agent:project:falcon", [user("tea")]),
+    "Memory.import_, snapshot": lambda memory: refusal(memory.import_(snapshot_export(memory, "project falcon"))),
 }
 
 
@@ -602,6 +643,17 @@ def named_export(memory: Memory, path: str) -> str:
     rows = [{"format": "openclaw-memory-export", "version": 1}, {"path": path, "kind": "note", "text": "tea"}]
     file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     return str(file)
+
+
+def snapshot_export(memory: Memory, session: str) -> str:
+    """An export that holds the snapshot of a session, made where no rule forbade its name."""
+    root = memory.workspace.root.parent
+    (root / "there").mkdir()
+    with Memory.open(root / "there", embedder=None) as other:
+        other.snapshot(session, [user("tea")])
+        next((root / "there" / "memory").glob("*.md")).unlink()  # it names the file
+        other.export(root / "export.jsonl")
+    return str(root / "export.jsonl")
 
 
 @pytest.mark.parametrize("door", NEW_NAMES)

@@ -1,0 +1,64 @@
+"""Keep the end of a LangChain conversation, and go on with it later, in another process."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
+
+from langchain_openclaw_memory._messages import SUMMARY_SOURCE, openclaw_messages
+from openclaw_memory.conversation import call_parts, text_of
+from openclaw_memory.tools import checked_memory
+
+if TYPE_CHECKING:
+    from openclaw_memory import Memory
+    from openclaw_memory.types import Snapshot
+
+__all__ = ["resume_messages", "save_snapshot"]
+
+
+def save_snapshot(
+    memory: Memory, session_id: str, messages: Iterable[BaseMessage], summary: str | None = None
+) -> Snapshot | None:
+    """Keep the last messages of a session, for `resume_messages`. See `Memory.snapshot`.
+
+    Args:
+        memory: Where to.
+        session_id: The session, such as the thread.
+        messages: The conversation, as in the state of the agent: `agent.get_state(config).values["messages"]`.
+        summary: What it was about.
+    """
+    return checked_memory(memory).snapshot(session_id, list(openclaw_messages(messages)), summary)
+
+
+def resume_messages(memory: Memory, session_id: str) -> list[BaseMessage]:
+    """Return the messages by which a session goes on: put the next question behind them. See `Memory.resume`.
+
+    Those of a transcript have the ids of their entries, so that `TranscriptMiddleware` does not write them again.
+
+    Args:
+        memory: Where from.
+        session_id: The session.
+
+    Raises:
+        NotFoundError: Nothing was kept of it.
+    """
+    return [_message(message) for message in checked_memory(memory).resume(session_id)]
+
+
+def _message(message: Mapping[str, Any]) -> BaseMessage:
+    text, role = text_of(message), message.get("role")
+    known = {"id": str(message["id"])} if message.get("id") else {}
+    if message.get("type") == "compaction":
+        return HumanMessage(text, additional_kwargs={"lc_source": SUMMARY_SOURCE}, **known)
+    if role == "system":
+        return SystemMessage(text, **known)
+    if role in {"toolResult", "tool"}:
+        call = message.get("toolCallId") or message.get("tool_call_id") or message.get("toolUseId")
+        status = "error" if message.get("isError") else "success"
+        return ToolMessage(text, tool_call_id=str(call), name=message.get("toolName") or None, status=status, **known)
+    if role == "assistant":
+        calls = [{"id": one_id, "name": name, "args": arguments} for one_id, name, arguments in call_parts(message)]
+        return AIMessage(text, tool_calls=calls, **known)
+    return HumanMessage(text, **known)

@@ -1,0 +1,68 @@
+"""Keep the end of a LlamaIndex conversation, and go on with it later, in another process."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from llama_index.core.base.llms import types as llm_types
+from llama_index.core.base.llms.types import ChatMessage, MessageRole, TextBlock
+
+from llama_index_openclaw_memory._messages import openclaw_messages
+from openclaw_memory.conversation import call_parts, text_of
+from openclaw_memory.tools import checked_memory
+
+if TYPE_CHECKING:
+    from openclaw_memory import Memory
+    from openclaw_memory.types import Snapshot
+
+__all__ = ["resume_messages", "save_snapshot"]
+
+_ROLES = {"assistant": MessageRole.ASSISTANT, "system": MessageRole.SYSTEM}
+
+
+def save_snapshot(
+    memory: Memory, session_id: str, messages: Iterable[ChatMessage], summary: str | None = None
+) -> Snapshot | None:
+    """Keep the last messages of a session, for `resume_messages`. See `Memory.snapshot`.
+
+    Args:
+        memory: Where to.
+        session_id: The session.
+        messages: The conversation, such as `await chat_memory.aget_all()`.
+        summary: What it was about.
+    """
+    return checked_memory(memory).snapshot(session_id, openclaw_messages(messages), summary)
+
+
+def resume_messages(memory: Memory, session_id: str) -> list[ChatMessage]:
+    """Return the messages by which a session goes on: the chat history of the next question. See `Memory.resume`.
+
+    Args:
+        memory: Where from.
+        session_id: The session.
+
+    Raises:
+        NotFoundError: Nothing was kept of it.
+    """
+    return [_message(message) for message in checked_memory(memory).resume(session_id)]
+
+
+def _message(message: Mapping[str, Any]) -> ChatMessage:
+    text, role = text_of(message), str(message.get("role"))
+    if role in {"toolResult", "tool"}:
+        call = message.get("toolCallId") or message.get("tool_call_id") or message.get("toolUseId")
+        known = {"tool_call_id": call, "name": message.get("toolName") or ""}
+        return ChatMessage(text, role=MessageRole.TOOL, additional_kwargs=known)
+    if role != "assistant" or not (calls := call_parts(message)):
+        return ChatMessage(text, role=_ROLES.get(role, MessageRole.USER))
+    # Older versions of LlamaIndex have no blocks for calls.
+    if (block_of := getattr(llm_types, "ToolCallBlock", None)) is None:
+        older = [
+            {"id": call_id, "type": "function", "function": {"name": name, "arguments": json.dumps(arguments)}}
+            for call_id, name, arguments in calls
+        ]
+        return ChatMessage(text, role=MessageRole.ASSISTANT, additional_kwargs={"tool_calls": older})
+    blocks = [block_of(tool_call_id=call_id, tool_name=name, tool_kwargs=given) for call_id, name, given in calls]
+    return ChatMessage(role=MessageRole.ASSISTANT, blocks=[*([TextBlock(text=text)] if text else []), *blocks])

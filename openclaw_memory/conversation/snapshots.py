@@ -1,0 +1,382 @@
+"""Keep the last messages of a session in a file of their own, and return messages by which a conversation goes on."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from openclaw_memory._log import warn
+from openclaw_memory.config import SnapshotsConfig
+from openclaw_memory.conversation.compaction import SUMMARY, conversation
+from openclaw_memory.conversation.messages import (
+    Message,
+    answers_to,
+    calls_of,
+    chars_of,
+    is_result,
+    own_words,
+    text_of,
+    without_calls,
+)
+from openclaw_memory.errors import InvalidInputError, NotFoundError, OpenClawMemoryError, PolicyError, UndecodableError
+from openclaw_memory.text.policies import policies_of
+from openclaw_memory.text.redaction import redact_session, redact_talk
+from openclaw_memory.text.utf16 import truncate_utf16
+from openclaw_memory.types.snapshots import Snapshot, SnapshotMessage
+from openclaw_memory.workspace.atomic import locked, make_folders, refused, replace_file
+from openclaw_memory.workspace.journal import append, checked_text, local_now
+from openclaw_memory.workspace.paths import (
+    TRANSCRIPT_SUFFIX,
+    TRANSCRIPTS,
+    Place,
+    check_name,
+    hidden_by,
+)
+from openclaw_memory.workspace.safe_read import read_place
+from openclaw_memory.workspace.session_log import log_name
+from openclaw_memory.workspace.tombstones import FORGOTTEN
+from openclaw_memory.workspace.transcript_records import moment, parse
+
+if TYPE_CHECKING:
+    from openclaw_memory.config import FilesConfig
+    from openclaw_memory.workspace import Workspace
+    from openclaw_memory.workspace.session_log import SessionLog
+
+FOLDER = (".memory", "snapshots")
+_PREFIX = "/".join((*FOLDER, ""))
+_NAME = re.compile(r"\d{8}T\d{6}Z-(?:\d+-)?([A-Za-z0-9._-]+)\.json")
+TITLE = "Session Snapshot"  # of the entry in the day's note
+_TICKS = datetime.timedelta(seconds=1)  # within which a later snapshot is not let look like an earlier one
+MAX_UNITS = 500  # of UTF-16 that are kept of each message
+
+# The first message of what is resumed from a snapshot that has no summary: some services want the user to begin.
+EARLIER = "The conversation began before this point. Its last messages follow; the end of long ones is cut off."
+
+# Of a message nothing is masked in these: they say who speaks, and which answer belongs to which call.
+_NOT_SAID = frozenset(
+    {"id", "parentId", "type", "role", "name", "timestamp", "toolName", "toolCallId", "toolUseId", "tool_call_id"}
+)
+
+
+def save(
+    workspace: Workspace,
+    session_id: str,
+    messages: Sequence[Message] | None = None,
+    summary: str | None = None,
+    *,
+    rules: SnapshotsConfig | None = None,
+    now: datetime.datetime | None = None,
+) -> Snapshot | None:
+    """Keep the end of a session, and name it in the note of the day; see `Memory.snapshot`.
+
+    Args:
+        workspace: The files.
+        session_id: The session.
+        messages: The conversation, oldest first; None for that of the session's transcript.
+        summary: What it was about.
+        rules: The settings, by default `SnapshotsConfig()`.
+        now: The moment, by default this one.
+    """
+    rules = rules or SnapshotsConfig()
+    check_name(workspace.rules, _transcript(session_id))
+    if not rules.enabled:
+        return None
+    said = workspace.session_log(session_id).messages() if messages is None else messages
+    kept = tuple(_kept(workspace.rules, said)[-rules.max_messages :])
+    if not kept:
+        return None
+    now = (now or datetime.datetime.now(datetime.UTC)).astimezone(datetime.UTC)
+    now = now.replace(microsecond=now.microsecond // 1000 * 1000)  # as JavaScript writes it, and as it is read again
+    about = None if summary is None else _line(summary)
+    policies_of(workspace.rules).check(None, *filter(None, (summary, about)))
+    # The note says what the user may have said there; a snapshot holds no more than what is shown.
+    made = Snapshot(session_id, now, kept, None if not about else workspace.policies.shown(about), "")
+    with saving(workspace.root, _PREFIX):
+        made = _written(workspace, made)
+    _mention(workspace, made, about)
+    return _shown(workspace.rules, made)
+
+
+def saved(workspace: Workspace, session_id: str | None = None) -> tuple[Snapshot, ...]:
+    """Return the snapshots that there are, the latest first; see `Memory.snapshots`.
+
+    Args:
+        workspace: The files.
+        session_id: Only those of this session.
+    """
+    there = (one for one in _read_all(workspace, session_id) if not is_hidden(workspace.rules, one))
+    return tuple(_shown(workspace.rules, one) for one in there)
+
+
+def resume(workspace: Workspace, session_id: str) -> list[Message]:
+    """Return the messages by which a session goes on; see `Memory.resume`.
+
+    Args:
+        workspace: The files.
+        session_id: The session.
+    """
+    log, rules = workspace.session_log(session_id), workspace.rules
+    if (rule := hidden_by(rules, log.path)) is not None:
+        raise NotFoundError(f"the rule {rule!r} of policies.rules leaves sessions of this name out: change the rule")
+    latest = next(iter(_read_all(workspace, session_id)), None)
+    messages = conversation(log) if latest is None or _goes_beyond(rules, log, latest) else _messages(latest)
+    left = [message for message in messages if text_of(message) != FORGOTTEN]
+    said = _whole([_masked(message, partial(_masked_text, rules)) for message in left])
+    if not said:
+        raise NotFoundError(
+            f"nothing was kept of session {session_id!r}: name one that memory.snapshots() lists, or that has a "
+            f"transcript, {log.path}"
+        )
+    return said
+
+
+# --- the files ----------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def saving(root: Path, path: str) -> Iterator[None]:
+    """Hold the lock under which the snapshots of a workspace are written and removed; their folder is made if missing.
+
+    Args:
+        root: The workspace.
+        path: What is written, for errors.
+
+    Raises:
+        PathNotAllowedError, WriteError: As `workspace.atomic.locked`.
+    """
+    make_folders(root, FOLDER, path)
+    with locked(root.joinpath(*FOLDER, ".lock"), path):
+        ignored = (FOLDER[0], ".gitignore")  # what was said in private is part of no repository
+        if not os.path.lexists(root.joinpath(*ignored)):
+            replace_file(str(root), ignored, b"*\n", None)
+        yield
+
+
+def is_snapshot(path: str) -> bool:
+    """Return whether a path, relative to the workspace, is that of a snapshot, by its letters."""
+    return path.startswith(_PREFIX) and _NAME.fullmatch(path.removeprefix(_PREFIX)) is not None
+
+
+def place_of(root: Path, path: str) -> Place:
+    """Return the place of a snapshot.
+
+    Args:
+        root: The workspace.
+        path: A path that `is_snapshot`.
+    """
+    return Place(path, str(root), tuple(path.split("/")))
+
+
+def paths(root: Path) -> list[str]:
+    """Return the paths of all snapshots, whatever they hold, the latest first.
+
+    Args:
+        root: The workspace.
+    """
+    try:
+        names = os.listdir(root.joinpath(*FOLDER))
+    except OSError:
+        return []
+    return sorted((f"{_PREFIX}{name}" for name in names if _NAME.fullmatch(name)), reverse=True)
+
+
+def parsed(data: bytes, path: str) -> Snapshot:
+    """Return the snapshot in the bytes of its file, as they are.
+
+    Args:
+        data: The bytes.
+        path: The file.
+
+    Raises:
+        UndecodableError: They hold none.
+    """
+    said = parse(data) or {}
+    try:
+        when = datetime.datetime.fromisoformat(said["timestamp"])
+        messages = tuple(SnapshotMessage(_text(one["role"]), _text(one["content"])) for one in said["messages"])
+        summary = None if said.get("summary") is None else _text(said["summary"])
+        if when.tzinfo is None or not messages:
+            raise ValueError
+        return Snapshot(_text(said["id"]), when.astimezone(datetime.UTC), messages, summary, path)
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
+        raise UndecodableError(
+            f"{path} holds no snapshot, {{'id': ..., 'timestamp': ..., 'messages': [...]}}: mend it, or delete it"
+        ) from error
+
+
+def is_hidden(rules: FilesConfig, snapshot: Snapshot) -> bool:
+    """Return whether a policy says never to store anything under the name of its session."""
+    return not snapshot.session_id.strip() or hidden_by(rules, _transcript(snapshot.session_id)) is not None
+
+
+def _read_all(workspace: Workspace, session_id: str | None) -> list[Snapshot]:
+    """Return the snapshots as they are in their files, the latest first; one that cannot be read is reported."""
+    name = None if session_id is None else file_name(session_id)
+    found = list[Snapshot]()
+    for path in paths(workspace.root):
+        if name is not None and not path.endswith(f"-{name}.json"):
+            continue
+        try:
+            data, _ = read_place(place_of(workspace.root, path), workspace.rules)
+            found.append(parsed(data, path))
+        except NotFoundError:  # forgotten since it was listed
+            continue
+        except OpenClawMemoryError as error:
+            warn(str(error))
+    found = [one for one in found if session_id in {None, one.session_id}]
+    return sorted(found, key=lambda one: (one.timestamp, one.path), reverse=True)
+
+
+def _written(workspace: Workspace, made: Snapshot) -> Snapshot:
+    """Write a snapshot; return the one that is there if the session has not gone on since. Call it in `saving`."""
+    before = next(iter(_read_all(workspace, made.session_id)), None)
+    if before is not None and before.messages == made.messages and made.summary in {None, before.summary}:
+        return before
+    if before is not None and datetime.timedelta(0) <= before.timestamp - made.timestamp < _TICKS:
+        made = replace(made, timestamp=before.timestamp + datetime.timedelta(milliseconds=1))
+    stamp, name = f"{made.timestamp:%Y%m%dT%H%M%SZ}", file_name(made.session_id)
+    names = (f"{stamp}-{name}.json", *(f"{stamp}-{number}-{name}.json" for number in range(2, 10_000)))
+    path = next(f"{_PREFIX}{one}" for one in names if not os.path.lexists(workspace.root.joinpath(*FOLDER, one)))
+    made = replace(made, path=path)
+    data = json.dumps(made.to_dict(), ensure_ascii=False, indent=2).encode() + b"\n"
+    place = place_of(workspace.root, path)
+    try:
+        replace_file(place.base, place.parts, data, None)
+    except OSError as error:
+        raise error if isinstance(error, OpenClawMemoryError) else refused(error, path) from error
+    return made
+
+
+def _mention(workspace: Workspace, made: Snapshot, about: str | None) -> None:
+    """Name a snapshot in the note of its day, once."""
+    at = local_now(workspace.journal.timezone, made.timestamp)
+    said = made.to_dict()
+    # Notes lie one folder below the workspace.
+    words = f"- [{said['timestamp']}](../{made.path}): the last {len(made.messages)} messages"
+    text = f"{words}. {about or made.summary}" if about or made.summary else words
+    append(workspace.root, text, date=at.date(), title=TITLE, now=at, rules=workspace.rules, skip_existing=True)
+
+
+def file_name(session_id: str) -> str:
+    """Return what the names of a session's files have of its id.
+
+    Raises:
+        InvalidInputError: The id is empty.
+    """
+    return log_name(session_id).removesuffix(TRANSCRIPT_SUFFIX)
+
+
+def _transcript(session_id: str) -> str:
+    return f"{TRANSCRIPTS}/{log_name(session_id)}"
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError
+    return value
+
+
+# --- the messages -------------------------------------------------------------------------------------------
+
+
+def _kept(rules: FilesConfig, messages: Iterable[Message]) -> list[SnapshotMessage]:
+    """Return of messages what a snapshot keeps; none of those without words, or that are never to be stored."""
+    policies, found = policies_of(rules), list[SnapshotMessage]()
+    for message in messages:
+        if not isinstance(message, Mapping) or not isinstance(message.get("role"), str):
+            raise InvalidInputError(
+                f"a message must be a mapping with `role` and `content`, not {message!r:.80}: "
+                "those of a framework are converted by its adapter"
+            )
+        text = _unicode(own_words(text_of(message)))
+        if not text.strip() or text in {EARLIER, FORGOTTEN}:
+            continue
+        # What is hidden is so before the cut: half a token looks like none.
+        cut = truncate_utf16(_masked_text(rules, text), MAX_UNITS)
+        try:
+            policies.check(None, message["role"], text, cut)
+        except PolicyError:
+            continue
+        found.append(SnapshotMessage(message["role"], cut))
+    return found
+
+
+def _messages(snapshot: Snapshot) -> list[Message]:
+    """Return the messages of a snapshot as a conversation: what it was before, and what the two have said.
+
+    An answer of a tool says nothing to a model without the call, which a snapshot does not keep; a system prompt is
+    brought along by the program.
+    """
+    before = SUMMARY.format(summary=snapshot.summary) if snapshot.summary else EARLIER
+    said = [
+        {"role": one.role, "content": one.content} for one in snapshot.messages if one.role in {"user", "assistant"}
+    ]
+    return [{"role": "user", "type": "compaction", "content": before}, *said]
+
+
+def _goes_beyond(rules: FilesConfig, log: SessionLog, snapshot: Snapshot) -> bool:
+    """Return whether a transcript has the end of a snapshot, or was written to after it."""
+    if snapshot.messages[-1] in _kept(rules, log.messages()):
+        return True
+    *_, last = (None, *(moment(entry) for entry in log.branch()))
+    return last is not None and last.tzinfo is not None and last > snapshot.timestamp
+
+
+def _shown(rules: FilesConfig, snapshot: Snapshot) -> Snapshot:
+    shown = partial(_masked_text, rules)
+    messages = tuple(SnapshotMessage(one.role, shown(one.content)) for one in snapshot.messages)
+    return replace(snapshot, messages=messages, summary=None if snapshot.summary is None else shown(snapshot.summary))
+
+
+def _masked_text(rules: FilesConfig, text: str) -> str:
+    return redact_talk(policies_of(rules).shown(text))
+
+
+def _masked(value: Any, shown: Callable[[str], str]) -> Any:
+    """Return a copy of a message, or of a part of it, with every text that was said as it may be shown."""
+    if isinstance(value, str):
+        return shown(value)
+    if isinstance(value, Mapping):
+        if "image" in str(value.get("type")):
+            return value
+        return {name: inner if name in _NOT_SAID else _masked(inner, shown) for name, inner in value.items()}
+    return [_masked(inner, shown) for inner in value] if isinstance(value, list | tuple) else value
+
+
+def _whole(messages: Sequence[Message]) -> list[Message]:
+    """Return messages without calls that nothing answers, and without answers to no call: services refuse both.
+
+    A program that was killed while a tool ran leaves one.
+    """
+    called, answered, answers = dict[str, int](), set[tuple[int, str]](), set[int]()
+    for at, message in enumerate(messages):
+        if (of := answers_to(message)) is not None and of in called:
+            answered.add((called.pop(of), of))
+            answers.add(at)
+        called |= dict.fromkeys(calls_of(message), at)
+    found = list[Message]()
+    for at, message in enumerate(messages):
+        if is_result(message):
+            found += [message] if at in answers else []
+            continue
+        left = without_calls(message, {one for place, one in answered if place == at})
+        if calls_of(left) or text_of(left).strip() or (left.get("role") == "user" and chars_of(left)):
+            found.append(left)
+    return found
+
+
+def _line(summary: str) -> str:
+    """Return a summary on one line, without secrets and what was recalled."""
+    return redact_session(" ".join(own_words(checked_text(summary, "the summary")).split()))
+
+
+def _unicode(text: str) -> str:
+    return text if text.isascii() else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
