@@ -25,7 +25,7 @@ LAYERS = (
     {"indexing", "search"},
     {"conversation", "flush"},
     {"memory", "backend", "retriever", "documents", "records", "heartbeat", "control"},
-    {"aio", "memories", "runs", "tools", "cli", "testing", "evaluation", "jupyter", "__main__"},
+    {"aio", "memories", "runs", "tools", "migration", "cli", "testing", "evaluation", "jupyter", "__main__"},
 )
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 PURE = {"text", "chunking"}
@@ -34,7 +34,7 @@ PUBLIC_MODULES = {
     f"openclaw_memory{name}"
     for name in (
         "", ".aio", ".backend", ".config", ".embeddings", ".errors", ".evaluation", ".jupyter", ".control",
-        ".conversation", ".documents", ".flush", ".heartbeat", ".records", ".runs", ".search", ".store", ".testing", ".tools", ".types",
+        ".conversation", ".documents", ".flush", ".heartbeat", ".migration", ".records", ".runs", ".search", ".store", ".testing", ".tools", ".types",
     )
 }  # fmt: skip
 ENVIRONMENT = {"config", "embeddings"}

@@ -205,6 +205,14 @@ class Policies:
         # What is left may read on: `a` and `b` are next to each other where the line between them went.
         return self._without_lines(_with_masks(shown, spans), about) if spans else shown
 
+    def storable(self, text: str) -> str:
+        """Return a text with the lines blank that a `never-store` rule matches; they keep their numbers.
+
+        Args:
+            text: The text, of no record.
+        """
+        return self._without_lines(text, None) if self.digest else text
+
     def shown_value(self, value: Any, about: About | None = None) -> Any:
         """Return a copy of a value of JSON with every text, and every name, as it may be shown."""
         if isinstance(value, str):

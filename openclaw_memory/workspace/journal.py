@@ -87,12 +87,60 @@ def append(
     entry = _entry(text, title, now)
     policies_of(rules).check(None, "\n".join(entry))
     path = day_path(date)
-    if not counts(rules, path):
-        raise PathNotAllowedError(
-            f"{path} is left out by files.include or files.exclude: it would never be found again"
-        )
+    _check_counts(rules, path)
     with writing(root, path):
         return _append_locked(root, path, entry, date, rules, skip_existing)
+
+
+def missing_blocks(root: Path, path: str, blocks: Sequence[Sequence[str]], rules: FilesConfig) -> list[bool]:
+    """Return of each block of lines whether the note at `path` lacks it, to the letter and one line after the other.
+
+    Raises:
+        PathNotAllowedError, UndecodableError, WorkspaceError: The note cannot be read.
+    """
+    try:
+        data, _ = read_place(Place(path, str(root), tuple(path.split("/"))), rules)
+    except NotFoundError:
+        return [True] * len(blocks)
+    return _missing(_lines(data), blocks)
+
+
+def append_missing(
+    root: Path, path: str, blocks: Sequence[Sequence[str]], *, head: str, rules: FilesConfig
+) -> list[bool]:
+    """Add those blocks of lines that the note at `path` lacks, all of them or none; return of each whether it did.
+
+    A new note begins with the line `head`, unless the first block does. It is added as by `append`.
+
+    Raises:
+        PathNotAllowedError: The note is a symlink or not a regular file, or the globs exclude it.
+        PolicyError: A rule says never to store a block. Nothing was written.
+        WriteError: It could not be written. The note is unchanged.
+    """
+    for block in blocks:
+        policies_of(rules).check(None, "\n".join(block))
+    _check_counts(rules, path)
+    with writing(root, path), opened_to_append(str(root), path.split("/"), path) as descriptor:
+        before = _checked_content(descriptor, path, rules)
+        missing = _missing(_lines(before), blocks)
+        added = [block for block, is_missing in zip(blocks, missing, strict=True) if is_missing]
+        if added:
+            headed = [[head], *added] if not before and added[0][0] != head else added
+            gap = "" if not before or before.endswith(b"\n\n") else "\n" if before.endswith(b"\n") else "\n\n"
+            data = (gap + "\n\n".join("\n".join(block) for block in headed) + "\n").encode()
+            _check_room(len(before) + len(data), path, rules)
+            append_whole(descriptor, str(root), path.split("/"), before, data)
+    return missing
+
+
+def _missing(lines: Sequence[str], blocks: Sequence[Sequence[str]]) -> list[bool]:
+    file = [line.rstrip("\r") for line in lines]
+    starts: dict[str, list[int]] = {}
+    for number, line in enumerate(file):
+        starts.setdefault(line, []).append(number)
+    return [
+        not any(file[first : first + len(block)] == [*block] for first in starts.get(block[0], ())) for block in blocks
+    ]
 
 
 def checked_text(text: str, what: str) -> str:
@@ -145,14 +193,25 @@ def _append_locked(
             return excerpt_of_lines(path, lines, first, len(entry), existed=True, policies=policies_of(rules))
         head, first_line = _joint(before, entry, date)
         data = (head + "\n".join(entry) + "\n").encode()
-        if len(before) + len(data) > rules.max_bytes:
-            raise WriteError(
-                f"{path} would grow beyond files.max_bytes ({rules.max_bytes:,}) and never be read again: "
-                "append less, or to another date"
-            )
+        _check_room(len(before) + len(data), path, rules)
         append_whole(descriptor, str(root), path.split("/"), before, data)
     lines = _lines(before + data)
     return excerpt_of_lines(path, lines, first_line - 1, len(entry), policies=policies_of(rules))
+
+
+def _check_counts(rules: FilesConfig, path: str) -> None:
+    if not counts(rules, path):
+        raise PathNotAllowedError(
+            f"{path} is left out by files.include or files.exclude: it would never be found again"
+        )
+
+
+def _check_room(size: int, path: str, rules: FilesConfig) -> None:
+    if size > rules.max_bytes:
+        raise WriteError(
+            f"{path} would grow beyond files.max_bytes ({rules.max_bytes:,}) and never be read again: "
+            "append less, or to another date"
+        )
 
 
 def _lines(note: bytes) -> list[str]:

@@ -1,0 +1,199 @@
+"""Read a file, recognise its format, and plan what of it goes where; nothing is written."""
+
+from __future__ import annotations
+
+import datetime
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast, get_args
+
+from openclaw_memory.errors import InvalidInputError, NotFoundError, nearest, remedy
+from openclaw_memory.migration import chatgpt, claude, langgraph, llama_index, markdown, mem0
+from openclaw_memory.types.migration import Format, MigrationPlan
+from openclaw_memory.workspace.safe_read import decode
+
+FORMATS: tuple[Format, ...] = get_args(Format)
+_DATABASE = b"SQLite format 3\0"
+_PACKED = (b"PK\x03\x04", b"\x1f\x8b")  # zip, gzip
+_MARKDOWN = frozenset({".md", ".markdown", ".txt"})
+# What a folder is asked for, in this order: what LlamaIndex persists, what ChatGPT and Claude export.
+_IN_A_FOLDER = ("docstore.json", "conversations.json")
+_DOCSTORE, _VECTOR_STORE = "docstore.json", "default__vector_store.json"
+_CONVERSATIONS: Mapping[Format, Any] = {"chatgpt": chatgpt.plan, "claude": claude.plan}
+_ITEMS: Mapping[Format, Any] = {"mem0": mem0.plan, "langgraph": langgraph.plan}
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A plan, and the files that it was read from."""
+
+    plan: MigrationPlan
+    files: tuple[Path, ...]
+
+
+def plan_migration(
+    file: Path,
+    file_format: str | None = None,
+    zone: datetime.tzinfo | None = None,
+    now: datetime.datetime | None = None,
+) -> Planned:
+    """Return the plan for a file. Nothing is written.
+
+    Args:
+        file: A file, or the folder of an export.
+        file_format: One of `markdown`, `mem0`, `langgraph`, `llama-index`, `chatgpt`, `claude`; by default, what the
+            file says.
+        zone: The zone of the days of conversations; the machine's where None.
+        now: Items that have expired by then are left out; this moment where None.
+
+    Raises:
+        NotFoundError: There is no such file, or it cannot be read.
+        InvalidInputError: It is damaged, of no known format, or not of that format. The error says where.
+        UndecodableError: It is neither UTF-8 nor UTF-16.
+    """
+    if file_format is not None and file_format not in FORMATS:
+        raise InvalidInputError(
+            f"{file_format!r} is no format: {nearest(file_format, FORMATS)}use one of {', '.join(FORMATS)}"
+        )
+    if file.is_dir():
+        file = _inside(file)
+    if (head := _read(file, len(_DATABASE))).startswith(_PACKED):
+        raise InvalidInputError(f"{file} is packed: unpack it, and name the file in it, such as conversations.json")
+    if head == _DATABASE:
+        if file_format not in {None, "langgraph"}:
+            raise InvalidInputError(f"{file} is a database: its format is langgraph, not {file_format}")
+        return _of_database(file, now or datetime.datetime.now(datetime.UTC))
+    content = _read(file)
+    if file_format == "markdown" or (file_format is None and _is_markdown(file, content)):
+        return Planned(markdown.plan(decode(content, str(file))), (file,))
+    data = _json(content, file)
+    chosen = _checked_format(file, data, file_format)
+    if not data:
+        return Planned(MigrationPlan(chosen), (file,))
+    if chosen == "llama-index":
+        return _of_llama_index(file, data)
+    if chosen in _CONVERSATIONS:
+        return Planned(_CONVERSATIONS[chosen](data, zone), (file,))
+    return Planned(_ITEMS[chosen](data), (file,))
+
+
+def _checked_format(file: Path, data: Any, wanted: str | None) -> Format:
+    """Return the format of what a file of JSON holds; the wanted one where it holds nothing.
+
+    Raises:
+        InvalidInputError: It is of no known format, or of another one.
+    """
+    found = _format_of(data)
+    if found is None and wanted is not None and data in ([], {}):
+        return cast("Format", wanted)
+    if found is None:
+        raise InvalidInputError(
+            f"{file} is of no known format ({_shape(data)}): give one of {', '.join(FORMATS[1:])}, as its program "
+            "exports it"
+        )
+    if wanted not in {None, found}:
+        raise InvalidInputError(f"{file} looks like {found}, not {wanted}: leave the format out")
+    return found
+
+
+def _inside(folder: Path) -> Path:
+    for name in _IN_A_FOLDER:
+        if (folder / name).is_file():
+            return folder / name
+    raise NotFoundError(f"{folder} has no {' and no '.join(_IN_A_FOLDER)}: name a file")
+
+
+def _read(file: Path, most: int = -1) -> bytes:
+    if file.exists() and not file.is_file():
+        raise NotFoundError(f"{file} is no ordinary file: name one")
+    try:
+        with file.open("rb") as stream:
+            return stream.read(most)
+    except OSError as error:
+        raise NotFoundError(
+            f"{file} cannot be read ({error.strerror}): {remedy(error)}, or name another file"
+        ) from error
+
+
+def _is_markdown(file: Path, content: bytes) -> bool:
+    """Whether a file is text by its name, or by what it begins with where its name says nothing."""
+    if file.suffix.lower() in _MARKDOWN or file.name.startswith(".memory"):
+        return True
+    return file.suffix.lower() != ".json" and not content.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(
+        (b"{", b"[")
+    )
+
+
+def _json(content: bytes, file: Path) -> Any:
+    try:
+        return json.loads(decode(content, str(file)))
+    except json.JSONDecodeError as error:
+        raise InvalidInputError(
+            f"{file} is damaged at line {error.lineno}, column {error.colno} ({error.msg}): export it again"
+        ) from error
+    except (ValueError, RecursionError) as error:
+        raise InvalidInputError(f"{file} cannot be read as JSON ({error}): export it again") from error
+
+
+def _format_of(data: Any) -> Format | None:
+    """Return the format of what JSON holds, by the names in it."""
+    every = [one for one in (data if isinstance(data, list) else [data]) if isinstance(one, Mapping)]
+    if any("mapping" in one for one in every):
+        return "chatgpt"
+    if any("chat_messages" in one for one in every):
+        return "claude"
+    if isinstance(data, Mapping) and {llama_index.NODES, llama_index.VECTORS} & data.keys():
+        return "llama-index"
+    if _has_item(data):
+        return "langgraph"
+    if isinstance(data, Mapping):
+        listed = [data[name] for name in mem0.LISTS if isinstance(data.get(name), list)]
+        return "mem0" if listed else None
+    return "mem0" if any(isinstance(one.get("memory"), str) for one in every) else None
+
+
+def _has_item(data: Any) -> bool:
+    waiting = [data]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, Mapping):
+            if one.keys() >= langgraph.NAMES:
+                return True
+            waiting += one.values()
+        elif isinstance(one, list):
+            waiting += one
+    return False
+
+
+def _shape(data: Any) -> str:
+    if isinstance(data, Mapping):
+        return f"an object with the names {', '.join(map(repr, [*data][:5]))}" if data else "an empty object"
+    if isinstance(data, list):
+        return f"a list of {len(data):,}, the first of which is {_shape(data[0])}" if data else "an empty list"
+    return f"a {type(data).__name__}"
+
+
+def _of_database(file: Path, now: datetime.datetime) -> Planned:
+    from openclaw_memory.store.langgraph_items import COMPANION, langgraph_items
+
+    rows = (langgraph.Row(*row) for row in langgraph_items(file))
+    plan = langgraph.plan_rows(rows, now)
+    beside = file.with_name(f"{file.name}{COMPANION}")
+    return Planned(plan, (file, beside) if beside.exists() and beside.stat().st_size else (file,))
+
+
+def _of_llama_index(file: Path, data: Mapping[str, Any]) -> Planned:
+    """Read the docstore and the vectors next to each other, whichever was named."""
+    is_docstore = llama_index.NODES in data
+    other = file.with_name(_VECTOR_STORE if is_docstore else _DOCSTORE)
+    if not other.is_file():
+        if is_docstore:
+            return Planned(llama_index.plan(data), (file,))
+        raise InvalidInputError(f"{file} holds vectors alone: put {_DOCSTORE}, which has the texts, next to it")
+    beside = _json(_read(other), other)
+    if not isinstance(beside, Mapping):
+        raise InvalidInputError(f"{other} is {_shape(beside)}, not what LlamaIndex persists: put it away, or repair it")
+    docstore, vectors = (data, beside) if is_docstore else (beside, data)
+    return Planned(llama_index.plan(docstore, vectors), (file, other))
