@@ -11,6 +11,8 @@ from openclaw_memory.flush import Reading
 
 SUMMARY_SOURCE = "summarization"  # what SummarizationMiddleware writes into `lc_source` of its summaries
 
+RESUMED = "openclaw_resumed"  # marks messages that were resumed: what is masked in them is no edit
+
 
 def is_summary(message: BaseMessage) -> bool:
     """Whether this is the summary of messages that the conversation no longer has."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 
-from langchain_openclaw_memory._messages import SUMMARY_SOURCE, openclaw_messages
+from langchain_openclaw_memory._messages import RESUMED, SUMMARY_SOURCE, openclaw_messages
 from openclaw_memory.conversation import call_parts, text_of
 from openclaw_memory.tools import checked_memory
 
@@ -49,9 +49,9 @@ def resume_messages(memory: Memory, session_id: str) -> list[BaseMessage]:
 
 def _message(message: Mapping[str, Any]) -> BaseMessage:
     text, role = text_of(message), message.get("role")
-    known = {"id": str(message["id"])} if message.get("id") else {}
-    if message.get("type") == "compaction":
-        return HumanMessage(text, additional_kwargs={"lc_source": SUMMARY_SOURCE}, **known)
+    is_summary = message.get("type") == "compaction"
+    marks = {"lc_source": SUMMARY_SOURCE} if is_summary else {RESUMED: True}
+    known: dict[str, Any] = {"additional_kwargs": marks} | ({"id": str(message["id"])} if message.get("id") else {})
     if role == "system":
         return SystemMessage(text, **known)
     if role in {"toolResult", "tool"}:

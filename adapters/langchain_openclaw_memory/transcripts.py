@@ -16,7 +16,7 @@ from langchain.agents.middleware.types import AgentMiddleware, AgentState
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langgraph.runtime import Runtime
 
-from langchain_openclaw_memory._messages import is_summary, openclaw_message
+from langchain_openclaw_memory._messages import RESUMED, is_summary, openclaw_message
 from langchain_openclaw_memory._session import WarnOnce, memory_of_run, remember, run_config, thread_of
 from openclaw_memory.aio import in_thread
 from openclaw_memory.conversation import conversation, estimated_tokens
@@ -193,6 +193,8 @@ def _can_be_edited(message: BaseMessage) -> bool:
 
 
 def _is_edited(message: BaseMessage, entry: _Entry) -> bool:
+    if message.additional_kwargs.get(RESUMED):
+        return False
     return entry.crc is not None and _crc(message.text) != entry.crc
 
 
@@ -207,5 +209,6 @@ def _read(log: Any, known: _Known) -> None:
             continue
         crc = entry.get("crc")
         of = entry.get("corrects", entry["id"])
-        known.entries[str(of)] = _Entry(known.count, entry["id"], crc if isinstance(crc, int) else None)
+        found = _Entry(known.count, entry["id"], crc if isinstance(crc, int) else None)
+        known.entries |= {str(of): found, entry["id"]: found}  # messages that are resumed have the ids of entries
         known.count += 1

@@ -157,6 +157,27 @@ def test_an_agent_whose_process_was_killed_in_the_middle_of_a_turn_answers_too(t
     check_answer(tmp_path, kind)
 
 
+def test_a_transcript_that_is_resumed_grows_by_what_is_new_alone(tmp_path):
+    human = pytest.importorskip("langchain_core.messages").HumanMessage
+    token = "ghp_" + "a1B2c3D4e5" * 4
+    with Memory.open(tmp_path, embedder=None) as memory:
+        first = LangChain(memory, lambda: None, transcript=True)
+        first.say("Hello.")
+        said = first.agent.get_state({"configurable": {"thread_id": SESSION}}).values["messages"]
+        first.say(f"The token is {token}", [human("Hello, captain.", id=said[0].id)])  # the first message was edited
+    with Memory.open(tmp_path, embedder=None) as memory:
+        before = [one["id"] for one in memory.session_log(SESSION).entries()]
+        again = LangChain(memory, lambda: None, transcript=True)
+        messages = again.resumed()
+        assert token not in str(messages)
+        again.say("And now?", messages)
+        again.say("And then?")
+        entries = list(memory.session_log(SESSION).entries())
+        assert [one["id"] for one in entries[: len(before)]] == before
+        assert [str(one["message"]["content"]) for one in entries[len(before) :: 2]] == ["And now?", "And then?"]
+        assert len(entries) == len(before) + 4
+
+
 @pytest.mark.parametrize("kind", ["langchain_openclaw_memory", "llama_index_openclaw_memory"])
 def test_calls_answers_and_roles_become_those_of_the_framework(tmp_path, kind):
     adapter = pytest.importorskip(kind)
