@@ -126,6 +126,7 @@ class AsyncMemory:
         user_id: str | Sequence[str] | None = None,
         tags: str | Sequence[str] | None = None,
         min_confidence: float | None = None,
+        task: str | None = None,
     ) -> SearchResults:
         """Return the lines that answer `query`, best first. See `Memory.search`."""
         return await self._call(
@@ -145,6 +146,7 @@ class AsyncMemory:
             user_id=user_id,
             tags=tags,
             min_confidence=min_confidence,
+            task=task,
         )
 
     async def get(self, path: str, *, start: int | None = None, lines: int | None = None) -> Excerpt:

@@ -52,10 +52,12 @@ class Backend(Protocol):
         explain: bool = False,
         now: datetime.datetime | None = None,
         only: SearchFilter | None = None,
+        task: str | None = None,
     ) -> SearchResults:
         """Return the lines that answer `query`, best first.
 
         `only` holds the filters of `Memory.search`, `path` to `min_confidence`, checked; None for none.
+        `task` is left out where none is given.
         """
         ...
 
@@ -147,6 +149,7 @@ class BuiltinBackend:
         explain: bool = False,
         now: datetime.datetime | None = None,
         only: SearchFilter | None = None,
+        task: str | None = None,
     ) -> SearchResults:
         """See `Memory.search`."""
         return _search(
@@ -161,6 +164,7 @@ class BuiltinBackend:
             explain=explain,
             now=now,
             only=only,
+            task=task,
         )
 
     def get(self, path: str, *, start: int | None = None, lines: int | None = None) -> Excerpt:
@@ -243,17 +247,19 @@ def _search(
     only: SearchFilter | None = None,
     passes: Callable[[str], bool] | None = None,
     where: Where | None = None,
+    task: str | None = None,
 ) -> SearchResults:
     from openclaw_memory.search.budget import within
-    from openclaw_memory.search.query import validate_request, with_time_zone
+    from openclaw_memory.search.query import check_task, validate_request, with_time_zone
 
     rules = validate_request(config.search, query, max_results, min_score, source, max_chars)
+    check_task(task)
     now = with_time_zone(now)
     if only is not None:
         from openclaw_memory.search.filters import chunk_filter
 
         where = chunk_filter(only, config.records.decaying, config.records.half_life_days, now)
-    answer = partial(retriever.answer, query, rules, source, explain=explain, now=now, where=where)
+    answer = partial(retriever.answer, query, rules, source, explain=explain, now=now, where=where, task=task)
     found = answer(passes=passes)
     if records.expired((result.path for result in found.results), now):  # seldom: a heartbeat deletes them
         found = answer(passes=lambda path: (passes is None or passes(path)) and not records.expired((path,), now))

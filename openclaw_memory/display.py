@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import pandas
 
 # Okabe and Ito chose them so that everybody can distinguish them; the plots have the same two.
-KEYWORD_COLOUR, VECTOR_COLOUR = "#0072b2", "#e69f00"
+KEYWORD_COLOUR, VECTOR_COLOUR, TASK_COLOUR = "#0072b2", "#e69f00", "#009e73"
 _CELL = "text-align:left;vertical-align:top;padding:4px 10px"
 _BAR = "height:4px"
 _BAR_WIDTH = 72  # pixels for a value of 1

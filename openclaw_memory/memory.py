@@ -233,6 +233,7 @@ class Memory:
         user_id: str | Sequence[str] | None = None,
         tags: str | Sequence[str] | None = None,
         min_confidence: float | None = None,
+        task: str | None = None,
     ) -> SearchResults:
         """Return the lines that answer `query`, best first; none for a blank query.
 
@@ -264,6 +265,8 @@ class Memory:
             tags: Only files whose front matter has this tag, or all of several; `#` and case do not count.
             min_confidence: Of records only those that are at least so sure now, 0..1, to the hour. Other lines have no
                 confidence, and count; `type` leaves them out.
+            task: What the asker is at work on, in a sentence or several: of results that answer about as well, those
+                that have more to do with it come first (`config.search.task_weight`). A blank one changes nothing.
 
         Raises:
             QueryError: An argument has a wrong type or value.
@@ -289,6 +292,7 @@ class Memory:
             explain=explain,
             now=now,
             only=only,
+            **({} if task is None else {"task": task}),  # a backend of before knows none
         )
         if self._builtin is not None:  # it has done so itself
             return found

@@ -47,6 +47,7 @@ class Retriever:
         now: datetime.datetime | None = None,
         passes: Callable[[str], bool] | None = None,
         where: Where | None = None,
+        task: str | None = None,
     ) -> SearchResults:
         """Return the results of a search; a damaged index is built again first."""
         from openclaw_memory.search import SearchResults
@@ -56,7 +57,7 @@ class Retriever:
 
         def found(store: Store, stored: IndexMeta | None) -> SearchResults:
             return self._results(
-                store, stored, query, rules, source, explain=explain, now=now, passes=passes, where=where
+                store, stored, query, rules, source, explain=explain, now=now, passes=passes, where=where, task=task
             )
 
         results, done = self._service.reading(found)
@@ -94,6 +95,7 @@ class Retriever:
         now: datetime.datetime | None,
         passes: Callable[[str], bool] | None,
         where: Where | None,
+        task: str | None,
     ) -> SearchResults:
         """Return the results from one state of the index, built with `stored`."""
         from openclaw_memory.search.search import search
@@ -112,6 +114,7 @@ class Retriever:
             now=now,
             passes=passes,
             where=where,
+            task=task,
         )
         if not (results or results.filtered or store.files()):
             reason = _joined(reason, self._workspace.advice(len(self._workspace.scan().files)))

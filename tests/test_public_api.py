@@ -37,6 +37,7 @@ FRONT_DOOR = {
         "user_id",
         "tags",
         "min_confidence",
+        "task",
     ],
     "get": ["path", "start", "lines"],
     "append": ["text", "date", "title", "skip_existing"],

@@ -65,8 +65,8 @@ class OpenClawStore(BaseStore):
     overwritten nor deleted. A value that holds a secret is refused.
 
     The memory's records are the items of `("records", type)` and `("records", type, user)`. To put one is to observe a
-    value, which is settled as by `Records.remember`, and to delete one is to forget it. In the sessions of groups there
-    are none.
+    value, which is settled as by `Records.remember`, and to delete one is to forget it. The sessions of groups have
+    none.
 
     It answers as LangGraph's `InMemoryStore` does; the README has a table of the differences, and says how times to
     live are kept. A search with a query first indexes what has changed, unless another process syncs for long. Items

@@ -45,6 +45,7 @@ class OpenClawRetriever(InSession):
         min_score: The lowest score, 0..1, by default that of the memory's configuration.
         source: "memory" for notes, "sessions" for transcripts, None for both.
         filter: The filters of `Memory.search`, by their names: `{"path": "memory/2026-*", "since": "2026-01-31"}`.
+        task: What the asker is at work on, which reranks the documents, as for `Memory.search`.
         session_key: Where the answer is read: in groups and channels less is shown, see `memory_tools`. By default that
             of the run: `configurable["session_key"]`, else the `thread_id`.
 
@@ -59,6 +60,7 @@ class OpenClawRetriever(InSession):
     min_score: float | None = Field(default=None, ge=0, le=1)
     source: Source | None = None
     filter: Annotated[dict[str, Any], AfterValidator(_checked)] | None = None
+    task: str | None = None
     session_key: str | None = None
 
     def _get_relevant_documents(
@@ -71,10 +73,12 @@ class OpenClawRetriever(InSession):
         min_score: float | None = None,
         source: Source | None = None,
         filter: dict[str, Any] | None = None,  # noqa: A002 - LangChain's name
+        task: str | None = None,
         **unknown: Any,
     ) -> list[Document]:
         if unknown:
-            raise QueryError(unknown_argument(unknown, ("k", "max_chars", "min_score", "source", "filter"), "a search"))
+            known = ("k", "max_chars", "min_score", "source", "filter", "task")
+            raise QueryError(unknown_argument(unknown, known, "a search"))
         if k is not None and (not isinstance(k, int) or isinstance(k, bool) or k < 1):
             raise QueryError(f"k must be a whole number of at least 1, not {k!r}")
         config = run_config()
@@ -88,6 +92,7 @@ class OpenClawRetriever(InSession):
                 min_score=self.min_score if min_score is None else min_score,
                 source=self.source if source is None else source,
                 only=self.filter if filter is None else filter,
+                task=self.task if task is None else task,
             )
             return documents_of(found, memory)
 

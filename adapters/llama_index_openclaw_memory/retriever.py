@@ -57,6 +57,7 @@ class OpenClawRetriever(BaseRetriever):
         session_key: str | None = None,
         max_chars: int | None = None,
         filters: MetadataFilters | Mapping[str, Any] | None = None,
+        task: str | None = None,
         **options: Any,
     ) -> None:
         """Make a retriever over a memory.
@@ -73,6 +74,7 @@ class OpenClawRetriever(BaseRetriever):
             max_chars: The most characters of all nodes together, as for `Memory.search`.
             filters: The filters of `Memory.search` by their names, `{"path": "memory/2026-*", "since": "2026-01-31"}`,
                 or LlamaIndex's with these names as keys, all of which must hold.
+            task: What the asker is at work on, which reranks the nodes, as for `Memory.search`.
             options: Those of LlamaIndex's `BaseRetriever`.
 
         Raises:
@@ -94,7 +96,7 @@ class OpenClawRetriever(BaseRetriever):
         self.similarity_top_k, self.max_chars, self.min_score = similarity_top_k, max_chars, min_score
         self.source: Source | None = source
         self.filters = search_filter(filters)
-        self.session_key = session_key
+        self.session_key, self.task = session_key, task
         super().__init__(callback_manager=callback_manager or Settings.callback_manager, **options)
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
@@ -108,6 +110,7 @@ class OpenClawRetriever(BaseRetriever):
                 min_score=self.min_score,
                 source=self.source,
                 only=self.filters,
+                task=self.task,
             )
             return _nodes_of(found, memory)
 

@@ -138,6 +138,7 @@ def index(place: Place, force: bool) -> int:
 @click.option("--user", multiple=True, metavar="ID", help="Only records of this user. Repeatable: any.")
 @click.option("--tag", "tags", multiple=True, metavar="TAG", help="Only files with this tag. Repeatable: all of them.")
 @click.option("--min-confidence", type=float, metavar="X", help="Leave out records that are less sure, 0 to 1.")
+@click.option("--task", metavar="TEXT", help="What you are at work on: what has to do with it comes first.")
 @click.option("--explain", is_flag=True, help="Show how each score came about.")
 @click.option("--no-sync", is_flag=True, help="Answer from the index as it is, though files may have changed.")
 @placed
@@ -156,6 +157,7 @@ def search(
     user: tuple[str, ...],
     tags: tuple[str, ...],
     min_confidence: float | None,
+    task: str | None,
     explain: bool,
     no_sync: bool,
 ) -> int:
@@ -186,6 +188,7 @@ def search(
             user_id=user,
             tags=tags,
             min_confidence=min_confidence,
+            task=task,
         )
         if error is not None and not results and memory.status().last_sync is None:
             raise error  # there is no index to answer from, and none can be built

@@ -61,7 +61,8 @@ class SearchConfig:
     `answer="chunks"` returns the beginnings of the best chunks. No snippet is longer than `snippet_chars`; lines are
     put together up to `passage_chars` (None: `snippet_chars`, or 300 where a search has a budget).
     `fusion="standardised"` mixes z-scores of the keyword and the vector search, `"weighted"` mixes raw scores. `mmr`
-    (lambda, 0..1) and `half_life_days` are off when None.
+    (lambda, 0..1) and `half_life_days` are off when None. Where a search is given a task, the likeness of a
+    result to it counts `task_weight` (0..1).
     From its fourth search on a process keeps up to `memory_mb` of its indexes in memory, which makes searches of large
     ones several times as fast; an index that does not fit is read from the file, as are all with 0. The status says
     which does not.
@@ -79,6 +80,7 @@ class SearchConfig:
     answer: Answer = "lines"
     mmr: float | None = None
     half_life_days: float | None = None
+    task_weight: float = 0.1
     memory_mb: int = 256
 
 
@@ -358,6 +360,7 @@ RANGES: Mapping[str, tuple[float, float]] = {
     "search.text_weight": (0, float("inf")),
     "search.mmr": (0, 1),
     "search.half_life_days": (0.001, 1_000_000),
+    "search.task_weight": (0, 1),
     "search.memory_mb": (0, 1_000_000),
     "embedding.query_seconds": (0.1, 3600),
     "embedding.request_seconds": (1, 3600),

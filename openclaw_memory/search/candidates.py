@@ -55,6 +55,7 @@ def request_for(
     where: Where | None = None,
     *,
     token_codes: bool = False,
+    counted: Sequence[str] = (),
 ) -> CandidateRequest:
     """Return what to ask of the store for a query; without its `vector`, keywords alone.
 
@@ -68,6 +69,7 @@ def request_for(
         passes: Returns whether the file of a path counts; None if all do.
         where: A filter on the metadata of chunks.
         token_codes: Whether the codes of the tokens of the chunks are wanted.
+        counted: Stems besides those of the query of which the document frequencies are wanted.
     """
     wanted = max(rules.candidates, 4 * rules.max_results)
     return CandidateRequest(
@@ -79,7 +81,7 @@ def request_for(
         enough=rules.max_results,
         source=source,
         all_cosines=rules.fusion != "weighted",
-        counted=query.stems,
+        counted=(*query.stems, *counted),
         choose=lambda hits: [chunk_id for one in hits for chunk_id in _wanted(one, rules, fusion)],
         named=named,
         passes=passes,

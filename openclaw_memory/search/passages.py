@@ -62,7 +62,7 @@ MAX_EXPONENT = 700.0  # exp(710) is beyond any float
 COMPARED, REPEAT, SAME_SHARE = 60, 2.0, 0.6
 # A longer question is not the name of a file.
 MAX_NAME_CHARS = 200
-# MMR and age choose among this many times the wanted answers.
+# MMR, age and a task choose among this many times the wanted answers.
 POOL = 4
 
 
@@ -114,7 +114,7 @@ BY_VECTORS = frozenset({"words", "meaning", "chunk", "tokens", "chunk_tokens"})
 
 @dataclass(frozen=True, slots=True)
 class RerankInput:
-    """Everything that results are made from; see `openclaw_memory.search.search`."""
+    """Everything that results are made from; see `openclaw_memory.search.search`. `reranked`: a task will do so."""
 
     query: Query
     candidates: Sequence[Candidate]
@@ -125,6 +125,7 @@ class RerankInput:
     explain: bool
     use_chunk_scores: bool = False
     tokens: QueryTokens | None = None
+    reranked: bool = False
 
 
 def best_lines(given: RerankInput) -> list[SearchResult]:
@@ -143,7 +144,7 @@ def best_lines(given: RerankInput) -> list[SearchResult]:
     for name, feature in features.items():
         values += getattr(weights, name) * feature
     unlike = np.subtract(values, REPEAT * _repeats(arrays, values, given.lexicon), dtype=np.float32)
-    passages = _passages(arrays, unlike, given.rules)
+    passages = _passages(arrays, unlike, given)
     confidence = _confidence(passages[0], values, features, weights) if passages else 0.0
     results = []
     for passage in passages:
@@ -189,10 +190,10 @@ def _vector_share(query: Query, terms: Floats, worth: Mapping[str, float]) -> fl
     return share_of(vector, sum(worth.values()) - vector)
 
 
-def _passages(arrays: Lines, values: Floats, rules: SearchConfig) -> list[Passage]:
+def _passages(arrays: Lines, values: Floats, given: RerankInput) -> list[Passage]:
     """Return the best passages of notes, and as many of transcripts."""
-    lines, blocks, most = arrays.lines, arrays.blocks, rules.snippet_chars
-    limits = min(rules.passage_chars or most, most), _pool(rules)
+    lines, blocks, most = arrays.lines, arrays.blocks, given.rules.snippet_chars
+    limits = min(given.rules.passage_chars or most, most), _pool(given)
     notes = sum(line.source == "memory" for line in lines)
     found = best_passages(lines[:notes], blocks[:notes], values[:notes], *limits)
     for one in best_passages(lines[notes:], blocks[notes:], values[notes:], *limits):
@@ -219,7 +220,7 @@ def _confidence(best: Passage, values: Floats, features: Mapping[str, Floats], w
 def best_chunks(given: RerankInput) -> list[SearchResult]:
     """Return the best chunks, each with its beginning as the snippet."""
     results = []
-    for candidate in _first_of_each(given.candidates, _pool(given.rules)):
+    for candidate in _first_of_each(given.candidates, _pool(given)):
         stored, chunk = candidate.stored, candidate.stored.chunk
         score = candidate.score if given.rules.fusion == "weighted" else 1 / (1 + math.exp(-candidate.score))
         first, last, text = chunk.start_line, chunk.end_line, chunk.text
@@ -288,9 +289,11 @@ def beginning(chunks: Sequence[StoredChunk], max_chars: int) -> SearchResult:
 ANSWERS: Mapping[str, Callable[[RerankInput], list[SearchResult]]] = {"lines": best_lines, "chunks": best_chunks}
 
 
-def _pool(rules: SearchConfig) -> int:
-    """Return how many results to make: more than are wanted if MMR or age will select among them."""
-    return rules.max_results * (1 if rules.mmr is None and rules.half_life_days is None else POOL)
+def _pool(given: RerankInput) -> int:
+    """Return how many results to make: more than are wanted if MMR, age or a task will select among them."""
+    rules = given.rules
+    is_final = rules.mmr is None and rules.half_life_days is None and not given.reranked
+    return rules.max_results * (1 if is_final else POOL)
 
 
 def _features(

@@ -209,6 +209,11 @@ class Lexicon:
                 found = _unrepeated(found)
             return replace(found, lengths=self._lengths_of(found))
 
+    def stems_of(self, chunks: Sequence[StoredChunk]) -> list[set[int]]:
+        """Return for each chunk the numbers of the stems of its words."""
+        with self._lock:
+            return [{*self.stems[part.words].tolist()} for part in self._parts_of(chunks)]
+
     def _parts_of(self, chunks: Sequence[StoredChunk]) -> list[_Part]:
         keys = list(map(_KEY, chunks))
         found = {key: part for key in keys if (part := self._parts.get(key)) is not None}

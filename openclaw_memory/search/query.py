@@ -138,6 +138,12 @@ def validate_request(
     return rules
 
 
+def check_task(task: object) -> None:
+    """Raise QueryError for a task that is neither a text nor None."""
+    if task is not None and not isinstance(task, str):
+        raise QueryError(f"task must be a string or None, not {type(task).__name__}")
+
+
 def with_time_zone(now: object) -> datetime | None:
     """Return a moment with a time zone: its own, or else that of the machine.
 

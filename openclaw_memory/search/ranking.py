@@ -31,6 +31,8 @@ UNRANKED_SCORE = 0.001
 TEXT_SCORE, VECTOR_SCORE = "text_score", "vector_score"
 # Names there of the share of a score, 0..1, that comes from vectors, and of the factor that age has left of it.
 VECTOR_SHARE, DECAY = "vector_share", "decay"
+# Name there of what the likeness to a task has brought to a score, before age.
+TASK = "task"
 
 SECONDS_A_DAY = 86_400
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, overload
 
 from openclaw_memory._safe import clean, clean_line
 from openclaw_memory.errors import MissingExtraError
-from openclaw_memory.search.ranking import DECAY, VECTOR_SHARE
+from openclaw_memory.search.ranking import DECAY, TASK, VECTOR_SHARE
 from openclaw_memory.types import SearchResult
 
 if TYPE_CHECKING:
@@ -138,9 +138,10 @@ _WIDTH, _MARGIN, _BAR = 8.0, 1.5, 0.4
 
 @dataclass(frozen=True, slots=True)
 class Explained:
-    """The score of one result: `score = (keyword + vector) * decay`, all in [0, 1].
+    """The score of one result: `score = (keyword + vector + task) * decay`, all in [0, 1].
 
-    `keyword` and `vector` are the parts of the score before decay, from words and from vectors. `decay` is 1 if age
+    `keyword` and `vector` are the parts of the score before decay, from words and from vectors, `task` what likeness to
+    the task has brought, 0 without one. `decay` is 1 if age
     does not count. `kept` is False if the threshold removed the result, whose `rank` is then None. `features` are all
     parts that the search reported, by name (`SearchResult.parts`).
     """
@@ -153,6 +154,7 @@ class Explained:
     decay: float
     kept: bool
     features: Mapping[str, float] = field(default_factory=dict)
+    task: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -170,22 +172,23 @@ class Explanation:
     def to_pandas(self) -> pandas.DataFrame:
         """Return a table with one row for each result.
 
-        Its columns are rank, citation, score, keyword, vector, decay, kept, and `feature_<name>` for each feature.
+        Its columns are rank, citation, score, keyword, vector, decay, kept, `task` where one was given, and
+        `feature_<name>` for each feature.
 
         Raises:
             MissingExtraError: pandas is not installed.
         """
         from openclaw_memory.display import frame
 
-        names = self._features()
+        names, columns = self._features(), (*_EXPLAINED_COLUMNS, *(["task"] if self._has_task else []))
         rows = (
-            [*(getattr(row, name) for name in _EXPLAINED_COLUMNS), *(row.features.get(name) for name in names)]
+            [*(getattr(row, name) for name in columns), *(row.features.get(name) for name in names)]
             for row in self.rows
         )
-        return frame("explain().to_pandas()", (*_EXPLAINED_COLUMNS, *(f"feature_{name}" for name in names)), rows)
+        return frame("explain().to_pandas()", (*columns, *(f"feature_{name}" for name in names)), rows)
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        """Plot the parts of each score from keywords and vectors, what age took, and the threshold as a line.
+        """Plot the parts of each score from keywords, vectors and the task, what age took, and the threshold as a line.
 
         Results that the threshold removed are pale.
 
@@ -199,7 +202,7 @@ class Explanation:
             from matplotlib import pyplot
         except ImportError as error:
             raise MissingExtraError("plot() needs matplotlib: pip install matplotlib") from error
-        from openclaw_memory.display import KEYWORD_COLOUR, VECTOR_COLOUR
+        from openclaw_memory.display import KEYWORD_COLOUR, TASK_COLOUR, VECTOR_COLOUR
 
         if ax is None:
             height = _MARGIN + _BAR * max(len(self.rows), 1)
@@ -209,10 +212,11 @@ class Explanation:
         drawn = (
             ("keywords", KEYWORD_COLOUR, [row.keyword * row.decay for row in self.rows]),
             ("vectors", VECTOR_COLOUR, [row.vector * row.decay for row in self.rows]),
-            ("taken by age", "none", [(row.keyword + row.vector) * (1 - row.decay) for row in self.rows]),
+            ("task", TASK_COLOUR, [row.task * row.decay for row in self.rows]),
+            ("taken by age", "none", [(row.keyword + row.vector + row.task) * (1 - row.decay) for row in self.rows]),
         )
         for label, colour, widths in drawn:
-            if label == "taken by age" and not any(widths):
+            if label in {"task", "taken by age"} and not any(widths):
                 continue
             edge, hatch = ("grey", "////") if colour == "none" else (colour, None)
             parts = ax.barh(places, widths, left=left, color=colour, label=label, hatch=hatch, edgecolor=edge)
@@ -231,36 +235,58 @@ class Explanation:
     def __repr__(self) -> str:
         """Return the query, and a line for each result."""
         rows = [
-            f"  {row.score:.2f} = ({row.keyword:.2f} keyword + {row.vector:.2f} vector) * {row.decay:.2f}  "
+            f"  {row.score:.2f} = ({row.keyword:.2f} keyword + {row.vector:.2f} vector"
+            f"{f' + {row.task:.2f} task' if self._has_task else ''}) * {row.decay:.2f}  "
             f"{clean_line(row.citation)}{'' if row.kept else '  (below the threshold)'}"
             for row in self.rows
         ]
         return "\n".join([f"Explanation({self.query!r}: threshold {self.min_score:g})", *rows])
 
     def _repr_html_(self) -> str:
-        from openclaw_memory.display import KEYWORD_COLOUR, VECTOR_COLOUR, Markup, bars, bold, code, faint, table
+        from openclaw_memory.display import (
+            KEYWORD_COLOUR,
+            TASK_COLOUR,
+            VECTOR_COLOUR,
+            Markup,
+            bars,
+            bold,
+            code,
+            faint,
+            table,
+        )
 
-        what = f"score = (keyword + vector) × decay; threshold {self.min_score:g}"
+        what = f"score = (keyword + vector{' + task' if self._has_task else ''}) × decay; threshold {self.min_score:g}"
         if any(row.kept and row.score < self.min_score for row in self.rows):
             what += ", below which some are shown for the words of the question that they hold"
         rows = (
             (
                 row.rank if row.kept else faint("below"),
-                bars(row.score, (row.keyword * row.decay, KEYWORD_COLOUR), (row.vector * row.decay, VECTOR_COLOUR)),
+                bars(
+                    row.score,
+                    (row.keyword * row.decay, KEYWORD_COLOUR),
+                    (row.vector * row.decay, VECTOR_COLOUR),
+                    *([(row.task * row.decay, TASK_COLOUR)] if self._has_task else []),
+                ),
                 code(row.citation),
                 f"{row.keyword:.2f}",
                 f"{row.vector:.2f}",
+                *([f"{row.task:.2f}"] if self._has_task else []),
                 f"{row.decay:.2f}",
             )
             for row in self.rows
         )
         caption = Markup(f"{bold(self.query)}<br>{what}")
-        return table(caption, ("", "score", "place", "keyword", "vector", "decay"), rows)
+        task = ["task"] if self._has_task else []
+        return table(caption, ("", "score", "place", "keyword", "vector", *task, "decay"), rows)
+
+    @property
+    def _has_task(self) -> bool:
+        return any(TASK in row.features for row in self.rows)
 
     def _features(self) -> list[str]:
         """Return the names of all features, in order of their first appearance."""
         return list(
-            dict.fromkeys(name for row in self.rows for name in row.features if name not in {VECTOR_SHARE, DECAY})
+            dict.fromkeys(name for row in self.rows for name in row.features if name not in {VECTOR_SHARE, DECAY, TASK})
         )
 
 
@@ -274,10 +300,10 @@ def explanation(results: SearchResults) -> Explanation:
 def _explained(result: SearchResult, rank: int | None) -> Explained:
     decay = result.parts.get(DECAY, 1.0)
     before = result.score / decay if decay > 0 else 0.0
-    vector = before * result.parts.get(VECTOR_SHARE, 0.0)
-    return Explained(
-        rank, result.citation, result.score, before - vector, vector, decay, rank is not None, result.parts
-    )
+    task = result.parts.get(TASK, 0.0)
+    vector = (before - task) * result.parts.get(VECTOR_SHARE, 0.0)
+    keyword = before - task - vector
+    return Explained(rank, result.citation, result.score, keyword, vector, decay, rank is not None, result.parts, task)
 
 
 def _short(query: str) -> str:

@@ -5,7 +5,7 @@ query -> candidates (keyword and vector search, fused) -> passages (lines or chu
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
@@ -20,7 +20,8 @@ from openclaw_memory.search.prepared import Lexicon
 from openclaw_memory.search.query import Query, parse_query, weighed
 from openclaw_memory.search.ranking import ranked, selected
 from openclaw_memory.search.results import SearchResults
-from openclaw_memory.types import Candidates, Embedder, SearchResult, Source, Store
+from openclaw_memory.search.task import Task, with_task
+from openclaw_memory.types import Candidates, Embedder, SearchResult, Source, Store, Vector
 from openclaw_memory.types.index import TokenVectors
 from openclaw_memory.types.where import Where
 
@@ -39,6 +40,7 @@ def search(
     explain: bool = False,
     passes: Callable[[str], bool] | None = None,
     where: Where | None = None,
+    task: str | None = None,
 ) -> SearchResults:
     """Return the results for `query`, best first; none for a blank query.
 
@@ -57,13 +59,17 @@ def search(
         explain: Whether the `parts` of a result hold every feature of its best line.
         passes: Returns whether the file of a path counts; None if all do.
         where: A filter on the metadata of chunks.
+        task: What the asker is at work on, which reranks the results by `rules.task_weight`; its first 2,000 characters
+            count. A blank one, like None, changes nothing.
 
     Returns:
         At most `rules.max_results` results.
     """
     parsed = parse_query(query)
     fusion = fusion_of(parsed, rules)
-    found, tokens, reason = _candidates(parsed, store, embedder, rules, source, fusion, passes, where)
+    at_work = parse_query(task) if task and task.strip() and rules.task_weight > 0 else None
+    counted = at_work.stems if at_work else ()
+    found, tokens, reason = _candidates(parsed, store, embedder, rules, source, fusion, passes, where, counted)
     parsed = weighed(parsed, found.frequencies, found.chunk_count)
     chunks = {stored.id: stored for stored in found.chunks}
     candidates = [candidate for hits in found.hits for candidate in fuse(hits, chunks, fusion)]
@@ -73,7 +79,17 @@ def search(
     if candidates:
         lexicon = lexicon or Lexicon()
         has_vectors = by_vector and lexicon.word_vectors is not None
-        given = RerankInput(parsed, candidates, hits, rules, lexicon, has_vectors, explain, use_chunk_scores)
+        given = RerankInput(
+            parsed,
+            candidates,
+            hits,
+            rules,
+            lexicon,
+            has_vectors,
+            explain,
+            use_chunk_scores,
+            reranked=at_work is not None,
+        )
         if by_vector and tokens is not None:
             # A chunk without a vector, such as one of a title alone, is not expected to have tokens.
             stored_chunks = [candidate.stored for candidate in candidates]
@@ -82,6 +98,12 @@ def search(
             else:
                 given = replace(given, tokens=query_tokens(parsed, tokens))
         answers = ANSWERS[rules.answer](given)
+        if at_work is not None:
+            at_work = weighed(at_work, found.frequencies, found.chunk_count)
+            near_to, failed = _task(at_work, embedder if by_vector else None)
+            reason = failed or reason
+            found_in = [one.stored for one in candidates]
+            answers = with_task(answers, near_to, rules.task_weight, found_in, store, lexicon)
     named = [
         beginning(file_chunks, rules.snippet_chars)
         for file_chunks in found.named
@@ -128,22 +150,46 @@ def _candidates(
     fusion: Fusion,
     passes: Callable[[str], bool] | None,
     where: Where | None,
+    counted: Sequence[str],
 ) -> tuple[Candidates, TokenVectors | None, str | None]:
     """Return what the store found, the tokens of the query, and why keywords alone were searched if they were."""
     named = file_matcher(query.text)
     request = partial(
-        request_for, query, rules=rules, source=source, fusion=fusion, named=named, passes=passes, where=where
+        request_for,
+        query,
+        rules=rules,
+        source=source,
+        fusion=fusion,
+        named=named,
+        passes=passes,
+        where=where,
+        counted=counted,
     )
     try:
         vector = tokens = None
         if query.terms and embedder is not None:
-            vector, tokens = embedded_query(embedder, query.text)
-            if vector is None:
-                name = f"{embedder.provider} {embedder.model}"
-                raise EmbedderError(f"{name} returned None instead of a vector for the query")
+            vector, tokens = _embedded(query, embedder)
         if rules.answer != "lines":
             tokens = None
         return store.candidates(request(vector=vector, token_codes=tokens is not None)), tokens, None
     except EmbedderError as error:
         found = store.candidates(request(vector=None))
         return found, None, f"the embedder failed, so keywords alone were searched: {error}"
+
+
+def _embedded(query: Query, embedder: Embedder) -> tuple[Vector, TokenVectors | None]:
+    vector, tokens = embedded_query(embedder, query.text)
+    if vector is None:
+        name = f"{embedder.provider} {embedder.model}"
+        raise EmbedderError(f"{name} returned None instead of a vector for the query")
+    return vector, tokens
+
+
+def _task(query: Query, embedder: Embedder | None) -> tuple[Task, str | None]:
+    """Return the task, and why it has no vector if the embedder failed."""
+    if embedder is None or not query.terms:
+        return Task(query, None), None
+    try:
+        return Task(query, _embedded(query, embedder)[0]), None
+    except EmbedderError as error:
+        return Task(query, None), f"the embedder failed, so the task was compared by keywords: {error}"

@@ -184,6 +184,7 @@ def search_for(
     source: Source | None = None,
     max_chars: int | None = None,
     only: Mapping[str, Any] | None = None,
+    task: str | None = None,
 ) -> SearchResults:
     """Return what `Memory.search` finds, without what the readers of a session may not be shown.
 
@@ -196,12 +197,14 @@ def search_for(
         source: As for `Memory.search`.
         max_chars: As for `Memory.search`.
         only: Filters of `Memory.search` by their names: `{"path": "memory/2026-*", "since": "2026-01-31"}`.
+        task: As for `Memory.search`.
 
     Raises:
         QueryError: As `Memory.search`, and as `check_filter`.
     """
     audience, only = audience_of(memory, session_key), only or {}
     check_filter(only)
+    only = only if task is None else {**only, "task": task}
     if audience.private:
         return memory.search(
             query, max_results=max_results, max_chars=max_chars, min_score=min_score, source=source, **only

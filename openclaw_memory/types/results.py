@@ -19,8 +19,8 @@ class SearchResult:
     answer best: `snippet` then has a line with `…` in place of those left out. `score` is in [0, 1]. `parts` says how
     it came about: the `confidence` that the notes answer the query at all times the `share` of this result, or
     `vector_score` and `text_score` if results are whole chunks. In both, `vector_share`, 0..1, is the part of the score
-    that comes from vectors, and `decay` what age has left of it. `SearchResults.explain()` shows them. A result
-    whose `confidence` is "weak" probably does not answer the query.
+    that comes from vectors, `task` what a task has added, and `decay` what age has left. `SearchResults.explain()`
+    shows them. A result whose `confidence` is "weak" probably does not answer the query.
     """
 
     path: str

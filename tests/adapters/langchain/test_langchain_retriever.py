@@ -264,6 +264,16 @@ def dated(memory):
     return memory
 
 
+def test_a_task_is_that_of_the_search_set_once_or_for_one_call(dated):
+    def scores(retriever, **wishes):
+        return [document.metadata["score"] for document in retriever.invoke("boiler", **wishes)]
+
+    every = OpenClawRetriever(memory=dated)
+    expected = [result.score for result in dated.search("boiler", task="a quiet night")]
+    assert scores(OpenClawRetriever(memory=dated, task="a quiet night")) == expected != scores(every)
+    assert scores(every, task="a quiet night") == expected
+
+
 @pytest.mark.parametrize(
     ("only", "paths"),
     [

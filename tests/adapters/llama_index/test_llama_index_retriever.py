@@ -206,6 +206,14 @@ def of(*filters, condition=FilterCondition.AND):
     return MetadataFilters(filters=made, condition=condition)
 
 
+def test_a_task_is_that_of_the_search(dated):
+    def scores(retriever):
+        return [node.score for node in retriever.retrieve("boiler")]
+
+    expected = [result.score for result in dated.search("boiler", task="a quiet night")]
+    assert scores(OpenClawRetriever(dated, task="a quiet night")) == expected != scores(OpenClawRetriever(dated))
+
+
 IN, EQ, ALL, HAS = FilterOperator.IN, FilterOperator.EQ, FilterOperator.ALL, FilterOperator.CONTAINS
 SINCE, UNTIL = FilterOperator.GTE, FilterOperator.LTE
 
