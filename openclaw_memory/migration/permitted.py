@@ -33,8 +33,16 @@ def permitted(plan: MigrationPlan, policies: Policies) -> MigrationPlan:
         sections=tuple(sections),
         documents=tuple(documents),
         conversations=tuple(one for one in conversations if one.entries),
-        left_out=(*plan.left_out, *left_out),
+        left_out=tuple(_shown(one, policies) for one in (*plan.left_out, *left_out)),
     )
+
+
+def _shown(one: LeftOut, policies: Policies) -> LeftOut:
+    """Return what was left out without the names in it that a rule forbids: a place may have a namespace or an id."""
+    place, reason = (
+        text if policies.rule_of_name(text) is None else policies.shown_name(text) for text in (one.place, one.reason)
+    )
+    return LeftOut(place, reason)
 
 
 def _section(section: Section, policies: Policies, left_out: list[LeftOut]) -> Section | None:

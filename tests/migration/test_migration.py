@@ -573,6 +573,18 @@ def test_what_policies_forbid_is_left_out_and_listed_without_its_words(tmp_path,
         assert migrate(memory, old("memory.en.md"), now=NOW).added == 0
 
 
+def test_a_place_that_is_listed_says_no_name_that_policies_forbid(tmp_path):
+    folder = tmp_path / "notes"
+    folder.mkdir()
+    item = {"namespace": ["a"], "key": "k", "value": {"text": "tea"}}
+    (tmp_path / "items.json").write_text(json.dumps({"falcon": [item, {**item, "value": {"text": "falcon"}}, 7]}))
+    rule = PolicyRule("town", "never-store", pattern="falcon")
+    with Memory.open(folder, config=MemoryConfig(policies=PoliciesConfig(rules=(rule,)))) as memory:
+        report = migrate(memory, tmp_path / "items.json", now=NOW)
+    assert report.added == 1
+    assert [one.place for one in report.left_out] == ["***[1]", "***[2]"]
+
+
 def run(*arguments):
     return CliRunner().invoke(commands, ["migrate", *map(str, arguments)], standalone_mode=False)
 
