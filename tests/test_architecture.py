@@ -23,7 +23,7 @@ LAYERS = (
     {"text", "chunking", "workspace"},
     {"embeddings", "store"},
     {"indexing", "search"},
-    {"conversation", "flush"},
+    {"conversation", "flush", "intent"},
     {"memory", "backend", "retriever", "documents", "records", "heartbeat", "control"},
     {"aio", "memories", "runs", "tools", "migration", "cli", "testing", "evaluation", "jupyter", "__main__"},
 )
@@ -34,14 +34,14 @@ PUBLIC_MODULES = {
     f"openclaw_memory{name}"
     for name in (
         "", ".aio", ".backend", ".config", ".embeddings", ".errors", ".evaluation", ".jupyter", ".control",
-        ".conversation", ".documents", ".flush", ".heartbeat", ".migration", ".records", ".runs", ".search", ".store", ".testing", ".tools", ".types",
+        ".conversation", ".documents", ".flush", ".heartbeat", ".intent", ".migration", ".records", ".runs", ".search", ".store", ".testing", ".tools", ".types",
     )
 }  # fmt: skip
 ENVIRONMENT = {"config", "embeddings"}
 FRAMEWORKS = {"langchain", "langchain_core", "langgraph", "llama_index", "mcp"}
 HEAVY = FRAMEWORKS | {
     "numpy", "apsw", "simsimd", "sqlite_vec", "click", "asyncio", "filelock", "watchdog", "logging", "tenacity", "IPython",
-    "matplotlib", "pandas", "tqdm", "sentence_transformers", "openai", "httpx", "torch", "pydantic",
+    "matplotlib", "pandas", "py3langid", "tqdm", "sentence_transformers", "openai", "httpx", "torch", "pydantic",
 }  # fmt: skip
 LONGEST_FILE = 800  # lines; a guide: what belongs together stays together
 

@@ -20,6 +20,7 @@ from openclaw_memory.config.sections import (
     CompactionConfig,
     EmbeddingConfig,
     FilesConfig,
+    IntentConfig,
     JournalConfig,
     PoliciesConfig,
     PruningConfig,
@@ -54,6 +55,7 @@ class MemoryConfig:
     pruning: PruningConfig = field(default_factory=PruningConfig)
     snapshots: SnapshotsConfig = field(default_factory=SnapshotsConfig)
     records: RecordsConfig = field(default_factory=RecordsConfig)
+    intent: IntentConfig = field(default_factory=IntentConfig)
     policies: PoliciesConfig = field(default_factory=PoliciesConfig)
     notices: tuple[str, ...] = ()
 

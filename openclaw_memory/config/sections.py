@@ -250,6 +250,21 @@ class RecordsConfig:
 
 
 @dataclass(frozen=True, slots=True)
+class IntentConfig:
+    """How it is found out what a message wants of the memory; see `openclaw_memory.intent`.
+
+    Something is suggested where a model is more confident than `confidence_threshold`. It has `deadline_seconds` for
+    its answer, a second try included; then rules decide, on which nothing is suggested. `languages` are the ISO 639-1
+    codes of those that users write in.
+    """
+
+    enabled: bool = True
+    languages: tuple[str, ...] = ("en", "nl", "de", "fr", "es")
+    confidence_threshold: float = 0.7
+    deadline_seconds: float = 4.0
+
+
+@dataclass(frozen=True, slots=True)
 class PolicyRule:
     """One rule: what it is called, what becomes of a text that it matches, and which it matches.
 
@@ -341,6 +356,7 @@ PARTS: Mapping[str, type[Any]] = {
     "pruning": PruningConfig,
     "snapshots": SnapshotsConfig,
     "records": RecordsConfig,
+    "intent": IntentConfig,
     "policies": PoliciesConfig,
 }
 
@@ -392,6 +408,8 @@ RANGES: Mapping[str, tuple[float, float]] = {
     "pruning.hard_ratio": (0, 1),
     "pruning.min_chars": (0, 1 << 40),
     "snapshots.max_messages": (1, 1000),
+    "intent.confidence_threshold": (0, 1),
+    "intent.deadline_seconds": (0.01, 600),
     "records.stable_days": (0, 1_000_000),
     "records.observations": (1, 1000),
     "records.half_life_days": (0.001, 1_000_000),

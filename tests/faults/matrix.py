@@ -45,6 +45,7 @@ PLANTED, FORGED = "faults/test_planted_index.py", "faults/test_forged_citations.
 FORKS, DELETED = "faults/test_forks.py", "faults/test_deleted_text.py"
 LARGE, NAMES, READERS = "faults/test_large_notes.py", "faults/test_unsafe_names.py", "faults/test_who_reads_along.py"
 LINKS, ADDRESSES = "faults/test_links.py", "faults/test_hostile_services.py"
+INTENT, GATE = "intent/test_detection.py", "intent/test_gate.py"
 REMOTE, SERVICES = "embeddings/test_remote.py", "faults/test_services.py"
 
 # fmt: off
@@ -261,9 +262,18 @@ FAULTS = (
     Fault(36, "forget the last N days", "gone from notes, index, vectors, caches and the write-ahead log", "0 traces", not_built="forgetting by time"),
     Fault(37, "an access log is edited, cut or reordered", "its verification fails", "4 of 4", not_built="an access log"),
     Fault(38, "no key, or a wrong one, for an encrypted index", "a typed error, no text on the disk", "each", not_built="an encrypted index"),
-    Fault(39, "which language a sentence is in", "identified", ">= 85 % by stop words", not_built="identification of languages"),
-    Fault(40, "a model that reads intents answers nonsense, late or with injected words", "rules decide, nothing is deleted unconfirmed", "within 4 s", not_built="intents"),
-    Fault(41, "`do not forget ...` in five languages", "means remember", "5 of 5", not_built="intents"),
+    Fault(39, "which language a sentence is in", "identified, in 97 of 100 by py3langid, in 85 by stop words", "100 sentences of five languages", (
+        f"{GATE}::test_stop_words_tell_the_language_of_85_of_100_sentences",
+        f"{GATE}::test_with_py3langid_it_is_97_of_100",
+    )),
+    Fault(40, "a model that reads intents answers nonsense, late or with injected words", "rules decide within 4 s, nothing is suggested on them, nothing is deleted", "40 malformed replies, 150 generated", (
+        f"{INTENT}::test_a_malformed_reply_is_tried_once_more_and_then_rules_decide",
+        f"{INTENT}::test_whatever_a_model_replies_the_answer_is_one_of_four_and_within_its_bounds",
+        f"{INTENT}::test_a_model_that_hangs_hangs_nobody",
+        f"{INTENT}::test_rules_alone_never_act_whatever_the_threshold",
+        f"{INTENT}::test_an_injected_message_deletes_nothing",
+    )),
+    Fault(41, "`do not forget ...` in five languages", "means remember", "5 of 5", (f"{GATE}::test_do_not_forget_means_remember",)),
     Fault(42, "any sequence of writing, renaming, deleting, crashing, losing and damaging the index", "the index equals a fresh one", "120 runs of up to 20 steps", (
         "indexing/test_sync_laws.py::test_any_sequence_of_edits_and_accidents_ends_equal_to_a_fresh_index",
         "indexing/test_sync_laws.py::test_any_sequence_of_talk_and_accidents_ends_equal_to_a_fresh_index",
