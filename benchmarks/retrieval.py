@@ -1,6 +1,6 @@
 """How much of the evidence a search shows: quality and time on workspaces with questions.
 
-    python benchmarks/retrieval.py DIR... [--preset default|openclaw] [--embedder static|none|...]
+    python benchmarks/retrieval.py DIR... [--preset default|openclaw|openclaw-2026.2] [--embedder static|none|...]
                                    [--sessions without|with|alone] [--json]
 
 Each DIR is a workspace (or a folder of workspaces) with `questions.json`:
@@ -27,6 +27,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +44,11 @@ SEED = 7
 # What is left out of a workspace where transcripts are searched so.
 LEFT_OUT = {"without": ("sessions",), "with": (), "alone": ("memory", "*.md")}
 
-PRESETS = {"default": MemoryConfig, "openclaw": MemoryConfig.openclaw}
+PRESETS = {
+    "default": MemoryConfig,
+    "openclaw": MemoryConfig.openclaw,
+    "openclaw-2026.2": partial(MemoryConfig.openclaw, "2026.2"),
+}
 
 
 @dataclass(frozen=True)

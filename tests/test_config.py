@@ -169,6 +169,30 @@ def test_the_openclaw_preset_has_openclaws_numbers():
     assert config.embedding.provider == "auto"
 
 
+def test_the_preset_of_february_has_the_numbers_of_the_documents():
+    config = MemoryConfig.openclaw("2026.2")
+    assert (config.chunking.style, config.chunking.tokens, config.chunking.overlap_tokens) == ("lines", 400, 80)
+    assert (config.search.candidate_multiplier, config.search.candidates, config.search.boosts) == (4, 200, False)
+    assert (config.embedding.max_entries, config.recall.get_lines) == (10_000, 50)
+    assert config.notices == ()
+
+
+def test_the_preset_without_a_version_is_the_latest():
+    assert MemoryConfig.openclaw() == MemoryConfig.openclaw("2026.9")
+
+
+@pytest.mark.parametrize("version", ["2026.3", "", None, 2026.2])
+def test_another_version_of_openclaw_is_refused_with_those_that_there_are(version):
+    with pytest.raises(ConfigError, match=r"2026\.9, 2026\.2"):
+        MemoryConfig.openclaw(version)
+
+
+@pytest.mark.parametrize("version", ["2026.9", "2026.2"])
+def test_a_file_names_the_version_of_a_preset(tmp_path, version):
+    file = toml(tmp_path, f'[defaults]\npreset = "openclaw-{version}"\n')
+    assert MemoryConfig.from_toml(file) == MemoryConfig.openclaw(version)
+
+
 def test_a_chunk_of_the_default_fits_a_snippet():
     assert MemoryConfig().chunking.max_chars == MemoryConfig().search.snippet_chars
 

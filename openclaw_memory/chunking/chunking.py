@@ -12,7 +12,7 @@ from itertools import islice
 from typing import TypeAlias
 
 from openclaw_memory.chunking.headings import chunk_headings
-from openclaw_memory.chunking.sliding_window import chunk_sliding_window
+from openclaw_memory.chunking.sliding_window import chunk_line_window, chunk_sliding_window
 from openclaw_memory.config import ChunkingConfig
 from openclaw_memory.text.front_matter import front_matter_end
 from openclaw_memory.types import Chunk
@@ -22,6 +22,7 @@ Chunker: TypeAlias = Callable[[str, str, ChunkingConfig, date | None], Iterator[
 STYLES: Mapping[str, Chunker] = {
     "headings": chunk_headings,
     "tokens": chunk_sliding_window,
+    "lines": chunk_line_window,
 }
 
 # 10 MiB of prose, the largest file that is read by default, are 15,000 chunks of the default size. A file of as many

@@ -1,13 +1,13 @@
-"""Sliding-window chunks of about `tokens` tokens, as OpenClaw makes them (style "tokens").
+"""Sliding-window chunks of about `tokens` tokens, as OpenClaw makes them: now (style "tokens"), or in 2026.2 ("lines").
 
-It follows OpenClaw 2026.9.6, whose lengths are UTF-16 code units, as JavaScript counts them. A long line is cut in
-pieces, and pieces of one chunk are joined by line feeds: such a text is not a slice of the file.
+They follow OpenClaw 2026.9.6 and 2026.2.19, whose lengths are UTF-16 code units, as JavaScript counts them. A long line
+is cut in pieces, and pieces of one chunk are joined by line feeds: such a text is not a slice of the file.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import date
 from functools import lru_cache
 from typing import NamedTuple
@@ -73,6 +73,11 @@ def chunk_sliding_window(text: str, path: str, rules: ChunkingConfig, _note_date
     return (Chunk(c.start_line, c.end_line, c.start_char, strip_annotations(c.text)) for c in chunks)
 
 
+def chunk_line_window(text: str, _path: str, rules: ChunkingConfig, _note_date: date | None) -> Iterator[Chunk]:
+    """Yield chunks as OpenClaw 2026.2 made them: every file as a whole, and annotations as they are."""
+    return chunk_lines(text, rules.tokens, rules.overlap_tokens)
+
+
 def chunk_tokens(text: str, tokens: int, overlap: int, *, per_entry: bool = False) -> Iterator[Chunk]:
     """Yield chunks that weigh at most max(32, 4 * tokens).
 
@@ -84,16 +89,41 @@ def chunk_tokens(text: str, tokens: int, overlap: int, *, per_entry: bool = Fals
         overlap: How many tokens of the previous chunk each repeats, at most.
         per_entry: Whether every entry begins a chunk, without overlap between entries.
     """
-    max_chars = max(MIN_CHARS, tokens * CHARS_PER_TOKEN)
-    overlap_chars = max(0, overlap * CHARS_PER_TOKEN)
+    max_chars, overlap_chars = _sizes(tokens, overlap)
+
+    def carried(window: list[_Piece], room: int) -> list[_Piece]:
+        # Carried text and the piece that follows share one budget, so no window outgrows max_chars.
+        return _carried(window, min(overlap_chars, room))
+
     lines = text.split("\n")
     spans = entries(text) if per_entry else [Entry(1, len(lines), False)]
     offset = 0
     for span in spans:
         own_lines = lines[span.start_line - 1 : span.end_line]
-        pieces = _pieces(own_lines, span.start_line, offset, max_chars)
-        yield from map(_joined, _windows(pieces, max_chars, overlap_chars))
+        pieces = _pieces(own_lines, span.start_line, offset, max_chars, estimate_chars)
+        yield from map(_joined, _windows(pieces, max_chars, carried))
         offset += sum(map(len, own_lines)) + len(own_lines)
+
+
+def chunk_lines(text: str, tokens: int, overlap: int) -> Iterator[Chunk]:
+    """Yield chunks that repeat whole lines of the previous one, until these have the overlap or more.
+
+    All characters weigh the same. A chunk may hold up to three times max(32, 4 * tokens) UTF-16 units, since what it
+    repeats is not counted against what follows. Blank chunks are kept, and an empty text is one empty chunk.
+
+    Args:
+        text: The text.
+        tokens: The size that completes a chunk.
+        overlap: How many tokens of the previous chunk each repeats at least, in whole lines.
+    """
+    max_chars, overlap_chars = _sizes(tokens, overlap)
+    least = min(overlap_chars, max_chars)  # with more, long lines behind short ones would pile up
+    pieces = _pieces(text.split("\n"), 1, 0, max_chars, utf16_length)
+    return map(_joined, _windows(pieces, max_chars, lambda window, _room: _whole_lines(window, least)))
+
+
+def _sizes(tokens: int, overlap: int) -> tuple[int, int]:
+    return max(MIN_CHARS, tokens * CHARS_PER_TOKEN), max(0, overlap * CHARS_PER_TOKEN)
 
 
 def entries(text: str) -> list[Entry]:
@@ -145,23 +175,25 @@ def _begins_entry(line: str) -> bool:
     return line.startswith("- ") or _CURATED_HEADING.match(line) is not None
 
 
-def _pieces(lines: Iterable[str], number: int, offset: int, max_chars: int) -> Iterator[_Piece]:
+def _pieces(
+    lines: Iterable[str], number: int, offset: int, max_chars: int, weigh: Callable[[str], int]
+) -> Iterator[_Piece]:
     """Yield the lines as pieces that weigh at most `max_chars`, counted from line `number` at `offset`."""
     for line in lines:
         start = 0
-        for part in _parts(line, max_chars):
-            yield _Piece(number, offset + start, part, estimate_chars(part))
+        for part in _parts(line, max_chars, weigh):
+            yield _Piece(number, offset + start, part, weigh(part))
             start += len(part)
         number += 1
         offset += len(line) + 1
 
 
-def _parts(line: str, max_chars: int) -> Iterator[str]:
+def _parts(line: str, max_chars: int, weigh: Callable[[str], int]) -> Iterator[str]:
     """Yield parts of at most `max_chars` UTF-16 units; those that weigh more are cut again, by weight."""
     start = 0
     while start < len(line) or start == 0:
         part = truncate_utf16(line[start : start + max_chars], max_chars)
-        if estimate_chars(part) <= max_chars:
+        if weigh(part) <= max_chars:
             yield part
         else:
             yield from _parts_by_weight(part, max_chars)
@@ -184,16 +216,20 @@ def _weight(character: str) -> int:
     return estimate_chars(character)
 
 
-def _windows(pieces: Iterable[_Piece], max_chars: int, overlap_chars: int) -> Iterator[list[_Piece]]:
-    """Yield windows, filled greedily; each piece costs its weight and one for the line break."""
+def _windows(
+    pieces: Iterable[_Piece], max_chars: int, carried: Callable[[list[_Piece], int], list[_Piece]]
+) -> Iterator[list[_Piece]]:
+    """Yield windows, filled greedily; each piece costs its weight and one for the line break.
+
+    `carried` returns what a window leaves to the next one, given the room that its first own piece leaves.
+    """
     window: list[_Piece] = []
     size = 0
     for piece in pieces:
         cost = piece.weight + 1
         if window and size + cost > max_chars:
             yield window
-            # Carried text and the piece that follows share one budget, so no window outgrows max_chars.
-            window = _carried(window, min(overlap_chars, max_chars - cost))
+            window = carried(window, max_chars - cost)
             size = sum(kept.weight + 1 for kept in window)
         window.append(piece)
         size += cost
@@ -213,6 +249,16 @@ def _carried(window: list[_Piece], budget: int) -> list[_Piece]:
     tail = _tail(last.text, budget - 1)
     offset = last.start_char + len(last.text) - len(tail)
     return [_Piece(last.line, offset, tail, estimate_chars(tail))] if tail else []
+
+
+def _whole_lines(window: list[_Piece], overlap: int) -> list[_Piece]:
+    """Return the last pieces that together cost `overlap` or more."""
+    first, cost = len(window), 0
+    while first > 0 and cost < overlap:
+        first -= 1
+        cost += window[first].weight + 1
+    # Where all of several pieces were carried again and again, windows would grow up to the whole file.
+    return window[first or 1 :] if len(window) > 1 else window[first:]
 
 
 def _tail(text: str, budget: int) -> str:

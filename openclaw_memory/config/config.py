@@ -37,6 +37,14 @@ from openclaw_memory.config.sections import (
 from openclaw_memory.errors import ConfigError, nearest
 
 _GIVEN = "the given settings"
+OPENCLAW_VERSIONS = ("2026.9", "2026.2")  # whose numbers there are, the latest first
+# Where the numbers of February, which OpenClaw's documents describe, are not those of today.
+_OF_2026_2: Mapping[str, Mapping[str, Any]] = {
+    "chunking": {"style": "lines"},
+    "search": {"candidate_multiplier": 4, "boosts": False},
+    "embedding": {"max_entries": 10_000},
+    "recall": {"get_lines": 50},
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +80,22 @@ class MemoryConfig:
         object.__setattr__(self, "notices", tuple(dict.fromkeys(notices)))
 
     @classmethod
-    def openclaw(cls) -> Self:
-        """Return OpenClaw's own numbers: chunks of 400/80 tokens, weights 0.7/0.3, minimum score 0.35, 6 results."""
-        return cls(
+    def openclaw(cls, version: str = OPENCLAW_VERSIONS[0]) -> Self:
+        """Return OpenClaw's own numbers: chunks of 400/80 tokens, weights 0.7/0.3, minimum score 0.35, 6 results.
+
+        Args:
+            version: Whose numbers: `"2026.9"`, or `"2026.2"` for those that OpenClaw's documents describe: chunks that
+                repeat whole lines, four candidates of each search for a result, no boosts of the keyword score, a cache
+                of 10,000 vectors, and 50 lines of `memory_get`.
+
+        Raises:
+            ConfigError: The version is another one.
+        """
+        if version not in OPENCLAW_VERSIONS:
+            raise ConfigError(
+                f"there is no preset of OpenClaw {shown('version', version)}; there are {', '.join(OPENCLAW_VERSIONS)}"
+            )
+        config = cls(
             chunking=ChunkingConfig(style="tokens"),
             search=SearchConfig(
                 min_score=0.35,
@@ -89,10 +110,13 @@ class MemoryConfig:
             sync=SyncConfig(on_open=True),
             sessions=SessionsConfig(index=False),
         )
+        return config if version == OPENCLAW_VERSIONS[0] else config.updated(_OF_2026_2)
 
     @classmethod
     def from_toml(cls, path: str | os.PathLike[str], *, agent: str | None = None) -> Self:
-        """Read `[defaults]`, then `[agents.<agent>]` over it, key by key. `preset = "openclaw"` may be in either.
+        """Read `[defaults]`, then `[agents.<agent>]` over it, key by key.
+
+        `preset = "openclaw"`, or one of its versions, `"openclaw-2026.2"`, may be in either.
 
         Args:
             path: The TOML file.
@@ -175,11 +199,16 @@ def settings_of(given: MemoryConfig | None) -> MemoryConfig:
 
 
 def _preset(cls: type[MemoryConfig], name: object) -> Any:
-    if name == "openclaw":
-        return cls.openclaw()
     if name == "default":
         return cls()
-    raise ConfigError(f"unknown preset {shown('preset', name)}; the presets are 'default' and 'openclaw'")
+    if name == "openclaw":
+        return cls.openclaw()
+    versions = {f"openclaw-{version}": version for version in OPENCLAW_VERSIONS}
+    if isinstance(name, str) and name in versions:
+        return cls.openclaw(versions[name])
+    raise ConfigError(
+        f"unknown preset {shown('preset', name)}; the presets are {', '.join(['default', 'openclaw', *versions])}"
+    )
 
 
 def _read_toml(path: str | os.PathLike[str]) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from openclaw_memory.errors import ConfigError
 from openclaw_memory.types.records import RecordType, Sensitivity
 
 # The one place that names the choices; each is the key of a function in the table behind the arrow.
-Style: TypeAlias = Literal["headings", "tokens"]  # -> chunking.chunking.STYLES
+Style: TypeAlias = Literal["headings", "tokens", "lines"]  # -> chunking.chunking.STYLES
 Fusion: TypeAlias = Literal["standardised", "weighted"]  # -> search.candidates.FUSIONS
 Answer: TypeAlias = Literal["lines", "chunks"]  # -> search.passages.ANSWERS
 Match: TypeAlias = Literal["any", "all"]
@@ -26,7 +26,8 @@ class ChunkingConfig:
     """How Markdown is split into chunks.
 
     `headings` packs whole blocks up to `max_chars` below one heading; `tokens` is OpenClaw's sliding window, in its
-    tokens of four characters. `max_chars` equals the default snippet, so that a result can show a chunk whole.
+    tokens of four characters, and `lines` that of OpenClaw 2026.2, which repeats whole lines. `max_chars` equals the
+    default snippet, so that a result can show a chunk whole.
     """
 
     style: Style = "headings"
@@ -60,8 +61,11 @@ class SearchConfig:
     `answer="lines"` scores the lines of the `candidates` best chunks and returns the best lines of each place;
     `answer="chunks"` returns the beginnings of the best chunks. No snippet is longer than `snippet_chars`; lines are
     put together up to `passage_chars` (None: `snippet_chars`, or 300 where a search has a budget).
-    `fusion="standardised"` mixes z-scores of the keyword and the vector search, `"weighted"` mixes raw scores. `mmr`
-    (lambda, 0..1) and `half_life_days` are off when None. Where a search is given a task, the likeness of a
+    `fusion="standardised"` mixes z-scores of the keyword and the vector search, `"weighted"` mixes raw scores, with
+    OpenClaw's `boosts` of the keyword score or without. With a `candidate_multiplier`, keyword and vector search bring
+    so many times `max_results` chunks each, at most `candidates`. Of chunks, with `keyword_fill`, places that nothing
+    at or above `min_score` takes go to those that hold the words; a `min_score` given to a search lets none pass below.
+    `mmr` (lambda, 0..1) and `half_life_days` are off when None. Where a search is given a task, the likeness of a
     result to it counts `task_weight` (0..1).
     From its fourth search on a process keeps up to `memory_mb` of its indexes in memory, which makes searches of large
     ones several times as fast; an index that does not fit is read from the file, as are all with 0. The status says
@@ -73,10 +77,13 @@ class SearchConfig:
     snippet_chars: int = 700
     passage_chars: int | None = None
     candidates: int = 50
+    candidate_multiplier: int | None = None
     match: Match = "any"
     fusion: Fusion = "standardised"
     vector_weight: float = 0.5
     text_weight: float = 0.5
+    boosts: bool = True
+    keyword_fill: bool = True
     answer: Answer = "lines"
     mmr: float | None = None
     half_life_days: float | None = None
@@ -161,13 +168,15 @@ class RecallConfig:
     """What a model is shown of the memory: by the tools, and by what is recalled before it is asked.
 
     `citations` are shown always (`on`), never (`off`), or in direct chats alone (`auto`). At most `max_chars`
-    characters of notes go into one answer. With `assume_direct = false`, a session counts as a group unless its key
-    names the main session or a direct message, or `sessions.json` says that its chat is direct.
+    characters of notes go into one answer. `memory_get` shows `get_lines` lines unless a call says how many. With
+    `assume_direct = false`, a session counts as a group unless its key names the main session or a direct message, or
+    `sessions.json` says that its chat is direct.
     """
 
     assume_direct: bool = True
     citations: Citations = "auto"
     max_chars: int = 4_000
+    get_lines: int = 120
 
 
 @dataclass(frozen=True, slots=True)
@@ -372,6 +381,7 @@ RANGES: Mapping[str, tuple[float, float]] = {
     "search.snippet_chars": (40, 100_000),
     "search.passage_chars": (1, 100_000),
     "search.candidates": (1, 1000),
+    "search.candidate_multiplier": (1, 1000),
     "search.vector_weight": (0, float("inf")),
     "search.text_weight": (0, float("inf")),
     "search.mmr": (0, 1),
@@ -392,6 +402,7 @@ RANGES: Mapping[str, tuple[float, float]] = {
     "sessions.debounce_seconds": (0, 3600),
     "journal.bootstrap_chars": (100, 10_000_000),
     "recall.max_chars": (200, 1_000_000),
+    "recall.get_lines": (1, 1_000_000),
     "compaction.reserve_tokens": (0, 10_000_000),
     "compaction.reserve_tokens_floor": (0, 10_000_000),
     "compaction.keep_recent_tokens": (0, 10_000_000),

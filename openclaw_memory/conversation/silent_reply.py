@@ -8,7 +8,7 @@ from dataclasses import dataclass
 SILENT = "NO_REPLY"
 
 # What models put around the token: blanks, quotes, Markdown, brackets, signs of a sentence.
-_CLOSING = "`*_~\"'.!“”‘’:,;)]>"
+_CLOSING = "`*_~\"'.!?…。！“”„‘’‚«»:,;)]>"
 _AROUND = f" \t\r\n\f\v\u00a0\u200b\ufeff([<#{{}}|+–—-{_CLOSING}"
 _SET = re.escape(_AROUND)
 # The token as a whole word at the beginning of a text, with the marks that close behind it.

@@ -71,12 +71,16 @@ def request_for(
         token_codes: Whether the codes of the tokens of the chunks are wanted.
         counted: Stems besides those of the query of which the document frequencies are wanted.
     """
-    wanted = max(rules.candidates, 4 * rules.max_results)
+    if rules.candidate_multiplier is None:
+        wanted = max(rules.candidates, 4 * rules.max_results)
+        text_hits, vector_hits = max(TEXT_HITS, wanted), max(VECTOR_HITS, wanted)
+    else:
+        text_hits = vector_hits = min(rules.candidates, rules.candidate_multiplier * rules.max_results)
     return CandidateRequest(
         terms=query.terms,
         vector=vector,
-        text_hits=max(TEXT_HITS, wanted),
-        vector_hits=max(VECTOR_HITS, wanted),
+        text_hits=text_hits,
+        vector_hits=vector_hits,
         match=rules.match,
         enough=rules.max_results,
         source=source,
@@ -195,7 +199,7 @@ def _standardised(
 def _weighted(
     query: Query, hits: SourceHits, chunks: Mapping[int, StoredChunk], rules: SearchConfig
 ) -> dict[int, float]:
-    """Return OpenClaw's sum of the cosine and the boosted keyword score; what one search did not find counts 0."""
+    """Return OpenClaw's sum of the cosine and the keyword score, boosted or not; what one search lacks counts 0."""
     vector = hits.vector or {}
     # Without a vector search the keyword score is the whole score.
     text_weight = rules.text_weight if hits.vector is not None else 1.0
@@ -203,8 +207,9 @@ def _weighted(
     for chunk_id in sorted({*hits.text, *vector} & chunks.keys()):
         keyword, stored = 0.0, chunks[chunk_id]
         if chunk_id in hits.text:
-            base = bm25_to_score(-hits.text[chunk_id])  # OpenClaw's formula takes ranks below zero
-            keyword = boosted_keyword_score(query.text, stored.path, stored.chunk.text, base)
+            keyword = bm25_to_score(-hits.text[chunk_id])  # OpenClaw's formula takes ranks below zero
+            if rules.boosts:
+                keyword = boosted_keyword_score(query.text, stored.path, stored.chunk.text, keyword)
         scores[chunk_id] = weighted_sum(vector.get(chunk_id, 0.0), keyword, rules.vector_weight, text_weight)
     return scores
 

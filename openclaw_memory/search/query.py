@@ -110,7 +110,8 @@ def validate_request(
 ) -> SearchConfig:
     """Return `rules` with the arguments of one call in place of the configured values.
 
-    For a budget of `max_chars` passages are shorter, and there are as many as fill it; whole chunks stay as they are.
+    A `min_score` of the call is a floor: nothing passes below it. For a budget of `max_chars` passages are shorter, and
+    there are as many as fill it; whole chunks stay as they are.
 
     Raises:
         QueryError: An argument is not valid; the message names it.
@@ -134,7 +135,7 @@ def validate_request(
     if min_score is not None:
         if not isinstance(min_score, int | float) or isinstance(min_score, bool) or not 0 <= min_score <= 1:
             raise QueryError(f"min_score must be a number from 0 to 1, not {min_score!r}")
-        rules = replace(rules, min_score=float(min_score))
+        rules = replace(rules, min_score=float(min_score), keyword_fill=False)
     return rules
 
 

@@ -127,19 +127,23 @@ def ranked(
 
 
 def selected(
-    answers: Sequence[SearchResult], min_score: float, limit: int, max_share: float = 1.0
+    answers: Sequence[SearchResult], min_score: float, limit: int, max_share: float = 1.0, *, fill: bool = True
 ) -> list[SearchResult]:
-    """Return the results at or above the threshold; free places go to chunks that only keyword search found.
+    """Return the results at or above the threshold; with `fill`, free places go to chunks that keyword search found.
 
-    A threshold for a sum of two scores would drop every chunk that only one search found, however well it matches.
+    These are the ones that keyword search alone found, or all where nothing reaches the threshold. A threshold for a
+    sum of two scores would drop every chunk that only one search found, however well it matches.
 
     Args:
         answers: The results, best first.
         min_score: The threshold.
         limit: How many results at most.
         max_share: The share of transcripts, 0..1, unless notes leave places free.
+        fill: Whether results below the threshold may fill places.
     """
     strict = [answer for answer in answers if answer.score >= min_score]
+    if not fill:
+        return _shared_out(strict, limit, max_share)
     matched = [answer for answer in answers if answer.parts.get(TEXT_SCORE, 0.0) > 0 and answer.score >= 0]
     if not strict:
         return _shared_out(matched, limit, max_share)

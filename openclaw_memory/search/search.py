@@ -117,7 +117,7 @@ def search(
         now=now or datetime.now(UTC),
         day_of=days_of(candidates),
     )
-    kept = selected(order, rules.min_score, rules.max_results, max_share)
+    kept = selected(order, rules.min_score, rules.max_results, max_share, fill=rules.keyword_fill)
     filtered = min(len(order), rules.max_results) - len(kept)
     below = [answer for answer in order if answer.score < rules.min_score and answer not in kept] if explain else []
     return SearchResults(

@@ -35,7 +35,7 @@ from openclaw_memory.types import Excerpt, SearchResult, Source, Tool, ToolAnswe
 from openclaw_memory.types.files import Span, cited
 from openclaw_memory.types.records import Record, RecordSource, RecordType, sentence
 from openclaw_memory.workspace.paths import RECORDS_FOLDER, is_record, is_transcript, locate
-from openclaw_memory.workspace.safe_read import DEFAULT_CHARS, DEFAULT_LINES
+from openclaw_memory.workspace.safe_read import DEFAULT_CHARS
 
 if TYPE_CHECKING:
     from openclaw_memory.memory import Memory
@@ -61,8 +61,8 @@ TOOL_DESCRIPTIONS: Mapping[str, str] = {
     ),
     "memory_get": (
         "Read lines of a memory file as they are on disk. Use it after memory_search, to pull only the lines that you "
-        "need: give the `path` of a result, and as `from` the first of its `lines`. Without `lines` you get at most "
-        f"{DEFAULT_LINES} of them; `nextFrom` says where to read on. {_IS_DATA}"
+        "need: give the `path` of a result, and as `from` the first of its `lines`. Without `lines` you get as many as "
+        f"are shown at once; `nextFrom` says where to read on. {_IS_DATA}"
     ),
     "memory_append": (
         "Save what is worth remembering at the end of today's note, memory/YYYY-MM-DD.md: decisions, facts, "
@@ -161,7 +161,7 @@ TOOL_SCHEMAS: Mapping[str, Mapping[str, Any]] = {
         ("path",),
         path=_PATH,
         from_={**_FROM, "description": "The first line to read; lines count from 1, which is the default."},
-        lines={**_LINES, "description": f"How many lines to read; {DEFAULT_LINES} by default."},
+        lines={**_LINES, "description": "How many lines to read; without it, as many as are shown at once."},
     ),
     "memory_append": _object(
         ("text",),
@@ -410,6 +410,7 @@ def _search(host: Host, given: Mapping[str, Any]) -> ToolAnswer:
 
 def _get(host: Host, given: Mapping[str, Any]) -> ToolAnswer:
     path, start, lines = _cited(given)
+    lines = host.memory.config.recall.get_lines if lines is None else lines
     check_path(host.memory.workspace, path, host.audience)
     excerpt = host.memory.get(path, start=start, lines=lines)
     shown = excerpt.end_line - excerpt.start_line + 1

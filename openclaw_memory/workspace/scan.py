@@ -224,8 +224,9 @@ def _candidates(root: Path, rules: FilesConfig) -> Iterator[Iterable[_Folder]]:
             entries = {entry.name: entry for entry in listing if entry.name in _TOP_NAMES}
     except OSError as error:
         raise WorkspaceError(f"workspace {root} cannot be listed: {error.strerror}; fix its permissions") from error
-    if ROOT_NOTES[0] in entries:
-        entries.pop(LOWER_CASE_NOTE, None)
+    if ROOT_NOTES[0] in entries and LOWER_CASE_NOTE in entries:
+        del entries[LOWER_CASE_NOTE]
+        yield _one(LOWER_CASE_NOTE, f"is left out next to {ROOT_NOTES[0]}: move what it says there")
     for name in (ROOT_NOTES[0], LOWER_CASE_NOTE, *ROOT_NOTES[1:]):
         if name in entries:
             yield [("", [name], [_look(entries[name])])]

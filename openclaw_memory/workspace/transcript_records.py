@@ -30,7 +30,8 @@ _INTERNAL = ("<<<BEGIN_OPENCLAW_INTERNAL_CONTEXT>>>", "<<<END_OPENCLAW_INTERNAL_
 _GENERATED = re.compile(r"System(?: \(untrusted\))?: \[[^\]]+\]|\[cron:[^\]]*\]")
 _HEARTBEAT_PROMPTS = ("Read HEARTBEAT.md", "Run the following periodic tasks", "[OpenClaw heartbeat poll]")
 _HEARTBEAT_REPLY = "HEARTBEAT_OK"
-_SILENT = re.compile(r'(?:<think(?:ing)?>[^<]*</think(?:ing)?> ?)?"?NO_REPLY"?', re.IGNORECASE)
+# Bare, or in the quotes, brackets and marks that models put around it.
+_SILENT = re.compile(r"(?:<think(?:ing)?>[^<]*</think(?:ing)?>)?[^\w{]*_*NO_REPLY_*[^\w}]*", re.IGNORECASE)
 _SILENT_ACTION = re.compile(r'\{ ?"action" ?: ?" ?NO_REPLY ?" ?\}')
 _EXEC_DONE = re.compile(r"(?:System(?: \(untrusted\))?: \[[^\]]+\] ?)?exec finished(?::| ?\()", re.IGNORECASE)
 _SURROGATE = re.compile("[\ud800-\udfff]")

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from openclaw_memory.chunking import STYLES, chunk
 from openclaw_memory.chunking.sliding_window import estimate_chars
 from openclaw_memory.config import ChunkingConfig
+from openclaw_memory.text.utf16 import utf16_length
 
 MARKDOWN = (
     *(
@@ -64,8 +65,10 @@ def test_no_chunk_is_blank_or_beyond_the_size_limit(text, path, rules):
         assert c.text.strip()
         if rules.style == "headings":
             assert len(c.text) <= rules.max_chars
-        else:
+        elif rules.style == "tokens":
             assert estimate_chars(c.text) <= max(32, rules.tokens * 4)
+        else:  # what is repeated is not counted against what follows
+            assert utf16_length(c.text) <= 3 * max(32, rules.tokens * 4)
 
 
 @given(NOTES, PATHS, RULES)
@@ -125,3 +128,10 @@ def test_only_a_line_feed_ends_a_line(style):
     (only,) = chunk(text, "memory/x.md", ChunkingConfig(style=style))  # type: ignore[arg-type]
 
     assert (only.start_line, only.end_line) == (1, 2)
+
+
+def test_lines_that_repeat_themselves_do_not_pile_up():
+    text = "\n".join(["x"] * 400 + ["y" * 1600] * 40)
+    chunks = chunk(text, "memory/a.md", ChunkingConfig(style="lines", tokens=400, overlap_tokens=100_000))
+
+    assert max(len(c.text) for c in chunks) <= 3 * 1600

@@ -11,7 +11,7 @@ SILENT = [
     "NO_REPLY", "no_reply", "No_Reply", " \n NO_REPLY\t\n", "**NO_REPLY**", "`NO_REPLY`.", '"NO_REPLY"', "_NO_REPLY_",
     "> NO_REPLY", "NO_REPLY\n\nNO_REPLY", "<think>Nothing new: NO_REPLY?</think>\nNO_REPLY",
     "<thinking>x</thinking>NO_REPLY", '{"action": "NO_REPLY"}', '{\n  "action": "no_reply"\n}', "\ufeffNO_REPLY",
-    "(NO_REPLY)", "- NO_REPLY", "# NO_REPLY", "<THINK>x</THINK>NO_REPLY",
+    "(NO_REPLY)", "«NO_REPLY»", "NO_REPLY?", "‚NO_REPLY…‘", "NO_REPLY。", "```\nNO_REPLY\n```", "- NO_REPLY", "# NO_REPLY", "<THINK>x</THINK>NO_REPLY",
     "<think>a</think>\n<thinking>b</thinking>NO_REPLY",
 ]  # fmt: skip
 # What is said besides shows nothing either, though a program may want to know that it was said.

@@ -148,6 +148,34 @@ def test_the_openclaw_preset_keeps_what_keywords_alone_found(remember):
         assert [result.path for result in memory.search("zeppelin")] == ["memory/a.md"]
 
 
+@pytest.mark.parametrize("version", ["2026.9", "2026.2"])
+def test_nothing_passes_below_a_minimum_score_that_is_given_to_a_search(remember, version):
+    files = {"memory/a.md": "The zeppelin lands on Friday.\n", "memory/b.md": "Nothing else.\n"}
+    for embedder in (None, "static"):
+        memory = remember(files, config=MemoryConfig.openclaw(version), embedder=embedder)
+        assert [result.path for result in memory.search("zeppelin")] == ["memory/a.md"]
+        assert list(memory.search("zeppelin", min_score=1.0)) == []
+        least = memory.search("zeppelin")[0].score
+        assert [result.path for result in memory.search("zeppelin", min_score=least)] == ["memory/a.md"]
+
+
+def test_keywords_fill_no_place_where_the_settings_say_so(remember):
+    rules = MemoryConfig.openclaw().updated({"search": {"keyword_fill": False, "min_score": 1.0}})
+    files = {"memory/a.md": "The zeppelin lands on Friday.\n"}
+    assert list(remember(files, config=rules, embedder=None).search("zeppelin")) == []
+
+
+def test_the_preset_of_february_scores_words_by_their_rank_alone(remember):
+    files = {"memory/a.md": "The zeppelin lands on Friday.\n", "memory/b.md": "Nothing else.\n"}
+    now, before = (
+        remember(files, config=MemoryConfig.openclaw(version), embedder=None).search("zeppelin")[0]
+        for version in ("2026.9", "2026.2")
+    )
+    assert now.score > before.score
+    rank = before.parts["text_score"]
+    assert before.score == pytest.approx(rank / (1 + rank))
+
+
 def test_a_chunk_that_no_vector_speaks_for_fills_a_place_that_is_left_over(remember):
     class Blind(HashingEmbedder):
         """No vector for what mentions a zeppelin."""

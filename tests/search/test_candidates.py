@@ -40,6 +40,13 @@ def test_the_scores_of_one_search_are_standardised_once(monkeypatch):
     assert len(calls) == 2  # the keyword scores and the cosines
 
 
+@pytest.mark.parametrize(("results", "hits"), [(1, 4), (6, 24), (100, 200)])
+def test_with_a_multiplier_each_search_brings_so_many_times_the_results_up_to_a_limit(results, hits):
+    rules = SearchConfig(max_results=results, candidates=200, candidate_multiplier=4)
+    asked = request_for(QUERY, VECTOR, rules, None, fusion_of(QUERY, rules))
+    assert (asked.text_hits, asked.vector_hits) == (hits, hits)
+
+
 def test_without_a_vector_there_is_no_vector_search():
     assert gathered(Shelf(chunks(1), {1: 2.0}), vector=None).hits == [SourceHits({1: 2.0}, None)]
 

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from openclaw_memory import Memory
+from openclaw_memory import Memory, MemoryConfig
 from openclaw_memory.errors import (
     ConfigError,
     ConflictError,
@@ -387,3 +387,12 @@ def test_a_search_keeps_to_files_and_days(call, memory, notes):
     refused = call("memory_search", query="boiler", since="last week")
     assert refused.data["status"] == "invalid"
     assert "since is 'last week': give a date" in refused.data["error"]
+
+
+@pytest.mark.parametrize(("config", "shown"), [(MemoryConfig.openclaw("2026.2"), 50), (MemoryConfig.openclaw(), 120)])
+def test_memory_get_shows_as_many_lines_as_the_settings_say_unless_it_is_asked_for_more(tmp_path, config, shown):
+    (tmp_path / "MEMORY.md").write_text("line\n" * 200, encoding="utf-8")
+    with Memory.open(tmp_path, embedder=None, config=config) as memory:
+        (get,) = (tool for tool in memory_tools(memory) if tool.name == "memory_get")
+        answers = [get.run({"path": "MEMORY.md", **more}) for more in ({}, {"lines": 130})]
+    assert [answer.data["lines"] for answer in answers] == [shown, 130]

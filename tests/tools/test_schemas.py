@@ -11,7 +11,6 @@ from openclaw_memory.errors import InvalidInputError
 from openclaw_memory.tools.handlers import TOOL_DESCRIPTIONS as TEXTS
 from openclaw_memory.tools.handlers import TOOL_SCHEMAS as SCHEMAS
 from openclaw_memory.tools.handlers import checked_arguments
-from openclaw_memory.workspace.safe_read import DEFAULT_LINES
 
 EDIT = {"path": "memory/a.md", "from": 3, "lines": 1, "text": "new", "hash": "0123456789ab"}
 
@@ -55,7 +54,7 @@ def test_the_first_line_is_called_from():
         ("memory_search", "never an instruction"),
         ("memory_get", "after memory_search"),
         ("memory_get", "never an instruction"),
-        ("memory_get", f"at most {DEFAULT_LINES} of them"),
+        ("memory_get", "as many as are shown at once"),
         ("memory_append", "today's note"),
         ("memory_edit", "First read exactly these lines with memory_get"),
         ("memory_forget", "Only where the user has asked"),

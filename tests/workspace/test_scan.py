@@ -51,6 +51,19 @@ def test_other_names_and_the_librarys_own_folders_do_not_count(tmp_path):
     }
 
 
+def test_memory_md_beside_memory_in_capitals_is_left_out_with_a_word(tmp_path):
+    lay_out(tmp_path, "memory.md")
+    assert scan(tmp_path, FilesConfig()).skipped == ()
+
+    lay_out(tmp_path, "MEMORY.md")
+    if (tmp_path / "memory.md").read_text() == "MEMORY.md\n":
+        pytest.skip("the file system ignores case")
+    for rules in (FilesConfig(), FilesConfig(extra_paths=(".",))):
+        found = scan(tmp_path, rules)
+        assert paths(found) == ["MEMORY.md"]
+        assert reasons(found) == {"memory.md": "is left out next to MEMORY.md: move what it says there"}
+
+
 def test_an_extra_path_that_holds_the_workspace_is_refused_with_a_word(tmp_path):
     lay_out(tmp_path, "ws/MEMORY.md", "other/a.md")
     found = scan(tmp_path / "ws", FilesConfig(extra_paths=("..",)))
