@@ -129,16 +129,19 @@ def _said(place: Place, report: object, counts: str, left: tuple[Skipped, ...]) 
 def snapshots(place: Place, session: str | None) -> int:
     """List the ends of sessions that were kept, or show one.
 
-    SESSION is the id of a session: its latest snapshot is shown, with its messages. Secrets are masked. The exit code
-    is 1 where there is none.
+    SESSION is the id of a session: its latest snapshot is shown, with its messages; exit code 1: it has none. Secrets
+    are masked.
 
     Example: openclaw-memory snapshots --workspace notes
     """
     with place.open() as memory:
         found = memory.snapshots(session)
+    code = NOT_ALL if session is not None and not found else 0
     if place.as_json:
         say_json({"snapshots": [{"path": one.path, **one.to_dict()} for one in found]})
-        return 0 if found else NOT_ALL
+        return code
+    if not found:
+        say("no snapshots" if session is None else f"no snapshots of {clean_line(session)}")
     for one in found:
         number = f"{len(one.messages):,} messages"
         say(f"{one.timestamp:%Y-%m-%d %H:%M}Z  {number}  {paint(clean_line(one.session_id), fg='cyan')}  {one.path}")
@@ -146,7 +149,7 @@ def snapshots(place: Place, session: str | None) -> int:
         say(f"\n{clean_line(latest.summary or '')}".rstrip())
         for message in latest.messages:
             say(f"{paint(clean_line(message.role), bold=True)}: {clean(message.content)}")
-    return 0 if found else NOT_ALL
+    return code
 
 
 def _say_plan(receipt: ForgetReceipt) -> None:

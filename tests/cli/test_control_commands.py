@@ -79,7 +79,7 @@ def test_export_and_import_count_files_and_name_those_they_left(run, folder, tmp
 
 def test_snapshots_are_listed_and_the_latest_of_a_session_is_shown(run, folder):
     place = ("--workspace", str(folder))
-    assert run("snapshots", *place)[:2] == (1, "")
+    assert run("snapshots", *place)[:2] == (0, "no snapshots\n")
     with Memory.open(folder, embedder=None) as memory:
         memory.snapshot("a", [{"role": "user", "content": "First."}])
         made = memory.snapshot("a", [{"role": "user", "content": "Then\x1b[2J."}], "About it.")
