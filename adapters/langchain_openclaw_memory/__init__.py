@@ -22,6 +22,7 @@ __all__ = [
     "OpenClawTranslator",
     "OpenClawVectorStore",
     "RecallMiddleware",
+    "SessionStartMiddleware",
     "TranscriptMiddleware",
     "memory_tools",
     "resume_messages",
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from langchain_openclaw_memory.resuming import resume_messages, save_snapshot
     from langchain_openclaw_memory.retriever import OpenClawRetriever
     from langchain_openclaw_memory.self_query import OpenClawTranslator
+    from langchain_openclaw_memory.session_start import SessionStartMiddleware
     from langchain_openclaw_memory.tools import OpenClawToolkit, memory_tools
     from langchain_openclaw_memory.transcripts import TranscriptMiddleware
     from langchain_openclaw_memory.vectorstore import OpenClawVectorStore
@@ -54,6 +56,7 @@ _MODULES = {
     "retriever": ("OpenClawRetriever",),
     "langgraph_store": ("OpenClawStore",),
     "self_query": ("OpenClawTranslator",),
+    "session_start": ("SessionStartMiddleware",),
     "tools": ("OpenClawToolkit", "memory_tools"),
     "transcripts": ("TranscriptMiddleware",),
     "vectorstore": ("OpenClawVectorStore",),

@@ -17,6 +17,7 @@ __all__ = [
     "OpenClawRetriever",
     "OpenClawToolSpec",
     "OpenClawVectorStore",
+    "SessionStartBlock",
     "memory_tools",
     "resume_messages",
     "save_snapshot",
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from llama_index_openclaw_memory.memory_block import OpenClawMemoryBlock
     from llama_index_openclaw_memory.resuming import resume_messages, save_snapshot
     from llama_index_openclaw_memory.retriever import OpenClawRetriever
+    from llama_index_openclaw_memory.session_start import SessionStartBlock
     from llama_index_openclaw_memory.tools import OpenClawToolSpec, memory_tools
     from llama_index_openclaw_memory.vectorstore import OpenClawVectorStore
 
@@ -43,6 +45,7 @@ _MODULES = {
     "event_handler": ("MemoryFlushEventHandler",),
     "resuming": ("resume_messages", "save_snapshot"),
     "retriever": ("OpenClawRetriever",),
+    "session_start": ("SessionStartBlock",),
     "tools": ("OpenClawToolSpec", "memory_tools"),
     "vectorstore": ("OpenClawVectorStore",),
 }

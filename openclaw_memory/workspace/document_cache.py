@@ -6,7 +6,7 @@ import os
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from openclaw_memory import _forks
 from openclaw_memory._log import warn
@@ -34,6 +34,7 @@ from openclaw_memory.types import Document, Source
 from openclaw_memory.types.files import LEFT_OUT, Span, citation, cited
 from openclaw_memory.workspace.paths import DOCUMENTS_FOLDER, Stamp, locate
 from openclaw_memory.workspace.safe_read import decode, read_place
+from openclaw_memory.workspace.stamps import FileStamp, is_settled, stamp_of
 
 if TYPE_CHECKING:
     from openclaw_memory.workspace import Workspace
@@ -43,15 +44,8 @@ if TYPE_CHECKING:
 MOST_BYTES = 32 << 20
 _BYTES_BESIDE = 1024  # of Python's objects, for each file
 
-# Two writes within one tick of the file system's clock leave the same stamp. Linux stamps with its scheduler's tick (at
-# most 10 ms, doubled here); a stamp of whole seconds comes from a coarse file system (FAT counts in 2 s).
-_TICK_NS = 20_000_000
-_COARSE_TICK_NS = 2_000_000_000
-
 # Stands around the name of a collection in the key of a document, and begins no id.
 _MARK = "\x1f"
-
-_Stamp: TypeAlias = tuple[int, int, int, int]
 
 
 class CachedDocument(NamedTuple):
@@ -94,8 +88,8 @@ class DocumentCache:
         self.unread: dict[str, str] = {}
         """What is wrong with files that a person has damaged, by path; each was logged once."""
         self._root, self._base, self._rules = root, str(root), rules
-        self._listed: dict[str, tuple[_Stamp, Listed]] = {}
-        self._kept: dict[str, tuple[_Stamp, int, CachedDocument]] = {}
+        self._listed: dict[str, tuple[FileStamp, Listed]] = {}
+        self._kept: dict[str, tuple[FileStamp, int, CachedDocument]] = {}
         self._bytes = 0
         self._lock = _forks.lock()
 
@@ -106,7 +100,7 @@ class DocumentCache:
             PathNotAllowedError: The path cannot be that of a memory file, or passes a symlink.
             WorkspaceError: The file cannot be read.
         """
-        stamp = _stamp(info) if info else self._stamp_at(path)
+        stamp = stamp_of(info) if info else self._stamp_at(path)
         kept = self._kept.get(path)
         if kept is not None and kept[0] == stamp:
             return kept[2]
@@ -141,7 +135,7 @@ class DocumentCache:
             PathNotAllowedError, WorkspaceError: As `load`.
         """
         known = self._listed.get(path)
-        return known[1] if known is not None and known[0] == _stamp(info) else _listed(self.load(path, info))
+        return known[1] if known is not None and known[0] == stamp_of(info) else _listed(self.load(path, info))
 
     def forget_all_but(self, there: set[str], folder: str) -> None:
         """Forget what was read below a folder, except the files that are still `there`."""
@@ -179,8 +173,8 @@ class DocumentCache:
             if matter is not None and (embedding := embedding_of(text, matter.fields)) is not None:
                 size -= len(embedding.vector or "")
                 seen = seen._replace(embedding=embedding._replace(vector=embedding.vector and SHOWN_VECTOR))
-        if masks and _is_settled(info, now):
-            self._keep(path, _stamp(info), size + _BYTES_BESIDE, seen)
+        if masks and is_settled(info, now):
+            self._keep(path, stamp_of(info), size + _BYTES_BESIDE, seen)
         return seen
 
     def _seen(self, path: str, matter: FrontMatter | None, *, masks: bool) -> CachedDocument:
@@ -213,7 +207,7 @@ class DocumentCache:
             self.unread[path] = words
             warn(words)
 
-    def _keep(self, path: str, stamp: _Stamp, size: int, seen: CachedDocument) -> None:
+    def _keep(self, path: str, stamp: FileStamp, size: int, seen: CachedDocument) -> None:
         with self._lock:
             self._listed[path] = (stamp, _listed(seen))
             self._bytes += size - (self._kept.pop(path)[1] if path in self._kept else 0)
@@ -222,9 +216,9 @@ class DocumentCache:
                 oldest = next(iter(self._kept))
                 self._bytes -= self._kept.pop(oldest)[1]
 
-    def _stamp_at(self, path: str) -> _Stamp | None:
+    def _stamp_at(self, path: str) -> FileStamp | None:
         try:
-            return _stamp(os.lstat(os.path.join(self._base, path)))
+            return stamp_of(os.lstat(os.path.join(self._base, path)))
         except (OSError, ValueError):
             return None
 
@@ -280,16 +274,6 @@ def copied(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: copied(inner) for key, inner in value.items()}
     return [copied(inner) for inner in value] if isinstance(value, list) else value
-
-
-def _stamp(info: os.stat_result | Stamp) -> _Stamp:
-    return info.st_ino, info.st_size, info.st_mtime_ns, info.st_ctime_ns
-
-
-def _is_settled(info: os.stat_result | Stamp, now: int) -> bool:
-    """Whether any later write will give the file another stamp than it has `now`, in ns since 1970."""
-    last = max(info.st_mtime_ns, info.st_ctime_ns)
-    return now - last > (_TICK_NS if last % 1_000_000_000 else _COARSE_TICK_NS)
 
 
 def document_of(path: str, spans: Sequence[Span], text: str, source: Source) -> Document:

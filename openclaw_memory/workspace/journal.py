@@ -5,9 +5,12 @@ from __future__ import annotations
 import datetime
 import os
 import re
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
+from typing import TypeAlias
 
 from openclaw_memory.config import FilesConfig
 from openclaw_memory.errors import (
@@ -25,6 +28,7 @@ from openclaw_memory.types import Excerpt
 from openclaw_memory.workspace.atomic import append_whole, opened_to_append, read_whole, writing
 from openclaw_memory.workspace.paths import NOTES_FOLDER, Place, counts, long_term_path, why_left_out
 from openclaw_memory.workspace.safe_read import decode, excerpt_of_lines, is_utf16, read_place, split_lines
+from openclaw_memory.workspace.stamps import is_settled, stamp_of
 
 # The time in the heading of an entry, as written here and as OpenClaw writes it: `9:05`, `09:05`, `9:05 AM`.
 _ENTRY = "## "
@@ -259,13 +263,13 @@ class BootstrapFile:
     note: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Bootstrap:
     """The files that a session starts with, in reading order."""
 
     files: tuple[BootstrapFile, ...]
 
-    @property
+    @cached_property
     def text(self) -> str:
         """All files for a system prompt, each followed by its note; "" for no files.
 
@@ -280,17 +284,43 @@ class Bootstrap:
         return "\n\n".join(shown)
 
 
-def bootstrap(root: Path, *, private: bool, max_chars: int, today: datetime.date, rules: FilesConfig) -> Bootstrap:
+# What was read, by the paths that were wanted and the most characters, with the stamps of the files then.
+Read: TypeAlias = dict[tuple[object, ...], tuple[tuple[tuple[int, ...] | None, ...], Bootstrap]]
+_MOST_READ = 4  # private or not, on two days
+
+
+def bootstrap(
+    root: Path, *, private: bool, max_chars: int, today: datetime.date, rules: FilesConfig, read: Read
+) -> Bootstrap:
     """SOUL.md, MEMORY.md if the session is `private`, and the notes of yesterday and today: those that there are.
 
     No file is shown beyond `max_chars` characters: of a day the last lines are, of the others the first. Secrets are
     masked. A file that cannot be read is named with the reason, and does not keep the others from being read.
+
+    What is in `read` is returned as long as none of the files has another stamp; what was read is added to it.
     """
     days = [day_path(today - datetime.timedelta(days=1)), day_path(today)]
     long_term = [long_term_path(root)] if private else []
     wanted = [SOUL, *(path for path in (*long_term, *days) if counts(rules, path))]
+    now, infos = time.time_ns(), [_info(root / path) for path in wanted]
+    asked, stamps = (*wanted, max_chars), tuple(None if info is None else stamp_of(info) for info in infos)
+    before, started = read.get(asked, ((), Bootstrap(())))
+    if before == stamps:
+        return started
     files = (_file(root, path, max_chars, rules, keep_end=path in days) for path in wanted)
-    return Bootstrap(tuple(file for file in files if file is not None))
+    started = Bootstrap(tuple(file for file in files if file is not None))
+    if all(info is None or is_settled(info, now) for info in infos):
+        if len(read) >= _MOST_READ:
+            read.clear()
+        read[asked] = stamps, started
+    return started
+
+
+def _info(path: Path) -> os.stat_result | None:
+    try:
+        return os.stat(path)
+    except (OSError, ValueError):  # it is read all the same, which says why it cannot be
+        return None
 
 
 def _file(root: Path, path: str, max_chars: int, rules: FilesConfig, *, keep_end: bool) -> BootstrapFile | None:

@@ -30,7 +30,7 @@ from openclaw_memory.workspace.scan import Scan
 if TYPE_CHECKING:
     import datetime
 
-    from openclaw_memory.workspace.journal import Bootstrap
+    from openclaw_memory.workspace.journal import Bootstrap, Read
     from openclaw_memory.workspace.session_log import SessionLog
     from openclaw_memory.workspace.transcripts import Part
 
@@ -39,8 +39,8 @@ if TYPE_CHECKING:
 class Workspace:
     """A folder of notes and the rules for which of its files count.
 
-    It keeps nothing open, and of its files no more than their latest listing: while nothing has changed, a scan returns
-    the same object.
+    It keeps nothing open, and of its files no more than their latest listing and what a session starts with: while
+    nothing has changed, `scan` and `bootstrap` return the same object.
     """
 
     root: Path
@@ -48,6 +48,7 @@ class Workspace:
     sessions: SessionsConfig = field(default_factory=SessionsConfig)
     journal: JournalConfig = field(default_factory=JournalConfig, kw_only=True)
     _latest: list[tuple[scan.Listing, Scan]] = field(default_factory=list, init=False, repr=False, compare=False)
+    _started: Read = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @classmethod
     def open(
@@ -378,7 +379,9 @@ class Workspace:
         if not isinstance(most, int) or most < 1:
             raise InvalidInputError(f"max_chars must be a whole number of at least 1, not {most!r}")
         today = journal.local_now(self.journal.timezone, now).date()
-        return journal.bootstrap(self.root, private=private, max_chars=most, today=today, rules=self.rules)
+        return journal.bootstrap(
+            self.root, private=private, max_chars=most, today=today, rules=self.rules, read=self._started
+        )
 
 
 def _correct(root: Path) -> str:

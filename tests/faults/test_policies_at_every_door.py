@@ -19,7 +19,7 @@ from openclaw_memory.documents import Documents
 from openclaw_memory.errors import OpenClawMemoryError, PathNotAllowedError, PolicyError, RecordError
 from openclaw_memory.records import Records
 from openclaw_memory.text.policies import Policies
-from openclaw_memory.tools import memory_tools
+from openclaw_memory.tools import memory_tools, session_start
 from openclaw_memory.tools.handlers import TOOL_SCHEMAS
 from openclaw_memory.types import Document
 
@@ -133,6 +133,7 @@ SHOWING: dict[str, Door] = {
     "Records.find": lambda at: [at.memory.records.find(), at.memory.records.find("salary")],
     "Records.history": lambda at: at.memory.records.history("fact", "boat"),
     "Records.problems": lambda at: at.memory.records.problems(),
+    "session start": lambda at: session_start(at.memory, ["memory_search"]),
     "tool memory_search": lambda at: at.tool("memory_search", query=ASKED),
     "tool memory_get": lambda at: at.tool("memory_get", path="MEMORY.md"),
     "Memory.inspect": lambda at: at.memory.inspect(),
@@ -179,8 +180,10 @@ SHOWING: dict[str, Door] = {
     ),
     "LangChain tools": lambda at: langchain_tool(at, "memory_search").invoke({"query": "salary project"}),
     "LangChain recall": lambda at: agent_shown(langchain().RecallMiddleware(at.memory), ASKED),
+    "LangChain session start": lambda at: agent_shown(langchain().SessionStartMiddleware(at.memory), ASKED),
     "LangGraph store": lambda at: store_shown(at),  # noqa: PLW0108 - defined below
     "LlamaIndex memory block": lambda at: asyncio.run(block(at).aget([chat_message(ASKED)])),
+    "LlamaIndex session start": lambda at: asyncio.run(llama_index().SessionStartBlock(at.memory).aget()),
     "LlamaIndex retriever": lambda at: texts(llama_index().OpenClawRetriever(at.memory, similarity_top_k=50)),
     "LlamaIndex store": lambda at: texts(llama_index().OpenClawVectorStore(at.memory).as_index().as_retriever()),
 }
