@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from openclaw_memory.migration.conversations import Node, Reading, entries_of, message, text_block, when
+from openclaw_memory.migration.conversations import Node, Reading, entries_of, message, plan_of, text_block, when
 from openclaw_memory.migration.items import id_of
 from openclaw_memory.types.migration import Conversation, LeftOut, MigrationPlan
 
@@ -33,16 +33,7 @@ def plan(data: Any, zone: datetime.tzinfo | None = None) -> MigrationPlan:
         data: A list of conversations, or one.
         zone: The zone of the days; the machine's where None.
     """
-    reading = Reading()
-    listed = data if isinstance(data, list) else [data]
-    conversations = [
-        conversation
-        for at, one in enumerate(listed)
-        if (conversation := _conversation(f"[{at}]", one, zone, reading)) is not None
-    ]
-    return MigrationPlan(
-        "chatgpt", conversations=tuple(conversations), left_out=tuple(reading.left_out), notices=reading.notices
-    )
+    return plan_of("chatgpt", data, lambda place, one, reading: _conversation(place, one, zone, reading))
 
 
 def _conversation(place: str, conversation: Any, zone: datetime.tzinfo | None, reading: Reading) -> Conversation | None:

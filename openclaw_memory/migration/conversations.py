@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from openclaw_memory.types.migration import LeftOut
+from openclaw_memory.types.migration import Conversation, Format, LeftOut, MigrationPlan
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +40,22 @@ class Reading:
         if not self.named_only:
             return ()
         return (f"{self.named_only:,} images, files or sounds are named in the transcripts, and not copied",)
+
+
+def plan_of(name: Format, data: Any, read: Callable[[str, Any, Reading], Conversation | None]) -> MigrationPlan:
+    """Plan for an export of conversations.
+
+    Args:
+        name: The format.
+        data: A list of conversations, or one.
+        read: From the place of a conversation in the export, what is there, and where to note what is left out, to the
+            conversation; None where it is left out.
+    """
+    reading = Reading()
+    listed = data if isinstance(data, list) else [data]
+    found = [read(f"[{at}]", one, reading) for at, one in enumerate(listed)]
+    conversations = tuple(one for one in found if one is not None)
+    return MigrationPlan(name, conversations=conversations, left_out=tuple(reading.left_out), notices=reading.notices)
 
 
 def text_block(text: str) -> dict[str, str]:
