@@ -13,13 +13,16 @@ def late_names(
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """The `__getattr__` and `__dir__` of a package (PEP 562); `modules` says in which module each name lives.
 
+    A module is named below the package, or in full where it lies in another package of the library.
+
     `public` are the names that an error lists, and `dir` besides those that are there already.
     """
 
     def get(name: str) -> Any:
         for module, names in modules.items():
             if name in names:
-                value = getattr(import_module(f"{package}.{module}"), name)
+                in_full = module if module.startswith("openclaw_memory.") else f"{package}.{module}"
+                value = getattr(import_module(in_full), name)
                 setattr(sys.modules[package], name, value)
                 return value
         raise AttributeError(f"module {package!r} has no attribute {name!r}; it has {', '.join(public)}")

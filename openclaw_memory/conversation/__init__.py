@@ -1,4 +1,4 @@
-"""Conversations: their messages, when they are full, and how they are compacted and pruned."""
+"""Conversations: their messages, what one wants of the memory, when they are full, and how they are compacted."""
 
 from typing import TYPE_CHECKING
 
@@ -8,12 +8,14 @@ __all__ = [
     "SILENT",
     "Message",
     "SilentStream",
+    "adetect_intent",
     "ask_with_compaction",
     "call_parts",
     "calls_of",
     "compaction_threshold",
     "conversation",
     "cut",
+    "detect_intent",
     "estimated_tokens",
     "flush_due",
     "for_model",
@@ -39,12 +41,14 @@ if TYPE_CHECKING:
     )
     from openclaw_memory.conversation.silent_reply import SILENT, SilentStream, is_silent, without_silent
     from openclaw_memory.conversation.window import compaction_threshold, flush_due, is_overflow
+    from openclaw_memory.intent import adetect_intent, detect_intent
 
 # The module of each public name, imported at its first use.
 _MODULES = {
     "compaction": ["ask_with_compaction", "conversation", "cut", "logged", "prune"],
     "messages": ["Message", "call_parts", "calls_of", "estimated_tokens", "for_model", "own_words", "text_of"],
     "silent_reply": ["SILENT", "SilentStream", "is_silent", "without_silent"],
+    "openclaw_memory.intent": ["adetect_intent", "detect_intent"],
     "window": ["compaction_threshold", "flush_due", "is_overflow"],
 }
 
