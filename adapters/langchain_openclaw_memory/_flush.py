@@ -159,7 +159,7 @@ def _ended(wanted: Wanted, memory: Memory, *, held: bool) -> None:
     """Note that the conversation begins a new cycle, and report what could not be saved before."""
     wanted.held(held)
     workspace, is_chat = memory.workspace, kind_of(run_config()) == "chat"
-    if not held and is_chat and memory.config.compaction.flush and not workspace.can_be_written:
+    if not held and is_chat and memory.config.compaction.flushes and not workspace.can_be_written:
         _log.warning(
             f"no memories of session {wanted.key!r} can be saved before a compaction: {workspace.root} is read-only; "
             "give this process the right to write to its folder memory/"

@@ -47,7 +47,8 @@ class OpenClawSummarizationMiddleware(SummarizationMiddleware[Any, Any]):
     The messages that are about to be cut are shown to a model, which writes what should last into today's note, before
     the state changes. The turn is silent: no stream sees it, and the conversation is not changed by it. A flush that
     fails never breaks the run; the messages are then kept verbatim in the transcript of the session, and
-    `memory.status()` reports it. A summary that fails changes nothing. Runs with `configurable={"run_kind":
+    `memory.status()` reports it. A summary that fails changes nothing. Where the memory's `compaction.enabled` is off,
+    neither happens. Runs with `configurable={"run_kind":
     "heartbeat"}` or `"cli"` are not flushed.
 
     Args:
@@ -86,6 +87,8 @@ class OpenClawSummarizationMiddleware(SummarizationMiddleware[Any, Any]):
     def before_model(self, state: AgentState[Any], runtime: Runtime[Any]) -> dict[str, Any] | None:
         """Summarise if that is due, and save what the summary takes."""
         leased = memory_of_run(self.memory, run_config())  # a run that chooses none is told before a summary is paid
+        if not leased.config.compaction.enabled:
+            return None
         update = super().before_model(state, runtime)
         if lost := _lost(state["messages"], update):
             save(self._wanted(leased, lost))
@@ -94,6 +97,8 @@ class OpenClawSummarizationMiddleware(SummarizationMiddleware[Any, Any]):
     async def abefore_model(self, state: AgentState[Any], runtime: Runtime[Any]) -> dict[str, Any] | None:
         """Summarise if that is due, and save what the summary takes. Files are read and written in a thread."""
         leased = memory_of_run(self.memory, run_config())
+        if not leased.config.compaction.enabled:
+            return None
         update = await super().abefore_model(state, runtime)
         if lost := _lost(state["messages"], update):
             await asave(self._wanted(leased, lost))

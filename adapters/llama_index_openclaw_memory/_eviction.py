@@ -143,7 +143,7 @@ class Ejected:
     # --- the flush ---
 
     def _llm(self, flush: Flush) -> LLM | None:
-        return self._given_llm if flush.rules.flush else None
+        return self._given_llm if flush.rules.flushes else None
 
     def _flush_tokens(self, flush: Flush) -> int:
         return self._given_tokens or flush.rules.soft_threshold_tokens

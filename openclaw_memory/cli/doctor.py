@@ -40,6 +40,9 @@ NETWORK_FILE_SYSTEMS = frozenset(
 MOUNTS = Path("/proc/mounts")
 MAX_WATCHES = Path("/proc/sys/fs/inotify/max_user_watches")
 
+# Kana and Chinese characters.
+_UNPARTED = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003134f]+")
+
 _DO_AS_IT_SAYS = "Do as the message says, and run the doctor again."
 
 
@@ -148,21 +151,31 @@ def _session_start(memory: Memory) -> Iterator[Finding]:
     """Check what is read at the start of a session against what may be shown of it."""
     try:
         shown = memory.bootstrap().files
+        whole = {file.path: file.text for file in memory.bootstrap(max_chars=memory.config.files.max_bytes).files}
     except ConfigError:  # of the time zone, whose days it takes: that is a finding of its own
         return
     for file in shown:
-        words = len(file.text.split())
+        is_cut, words = file.chars > file.max_chars, words_in(whole.get(file.path, ""))
+        is_long = words > LONG_TERM_WORDS and file.path.lower() == "memory.md"
         if file.note:
             detail = f"{file.path}, at the start of a session: {file.note}"
-            cut = file.chars > file.max_chars
-            remedy = f"Shorten it, or raise journal.bootstrap_chars ({file.max_chars:,})." if cut else "Fix the file."
+            remedy = (
+                f"Shorten it, or raise journal.bootstrap_chars ({file.max_chars:,})." if is_cut else "Fix the file."
+            )
             yield Finding("session start", "note", detail, remedy)
-        elif words > LONG_TERM_WORDS and file.path.lower() == "memory.md":
-            detail = f"{file.path} has {words:,} words, all of which are read at the start of every session"
+        if is_long:
+            read = "part of which is" if is_cut else "all of which are"
+            detail = f"{file.path} has {words:,} words, {read} read at the start of every session"
             remedy = f"Move what is not always needed to notes in memory/; {LONG_TERM_WORDS:,} words are a good size."
             yield Finding("session start", "note", detail, remedy)
-        else:
+        if not file.note and not is_long:
             yield Finding("session start", "ok", f"{file.path}: {file.chars:,} of {file.max_chars:,} characters")
+
+
+def words_in(text: str) -> int:
+    """Count the words of a text; of Chinese and Japanese, which part none by blanks, two characters are one."""
+    unparted = sum(map(len, _UNPARTED.findall(text)))
+    return len(_UNPARTED.sub(" ", text).split()) + (unparted + 1) // 2
 
 
 def _transcripts(memory: Memory, files: Sequence[MemoryFile]) -> Iterator[Finding]:

@@ -183,6 +183,9 @@ class RecallConfig:
 class CompactionConfig:
     """When a conversation is compacted, and its memories flushed before. Sizes are in tokens, unless named bytes.
 
+    Without `enabled` neither happens, and a conversation that is too long for its model stays so; without `flush` a
+    conversation is compacted, and nothing is saved before.
+
     `reserve_tokens` stay free for the answer, at least `reserve_tokens_floor`, at most a quarter of the window; the
     last `keep_recent_tokens` are kept as they are. The flush is due `soft_threshold_tokens` before that, or when a
     transcript has grown by `force_flush_bytes` (0: never). None for `prompt` and `system_prompt` means the built-in
@@ -192,6 +195,7 @@ class CompactionConfig:
     at most. Two calls are usual, the note and `NO_REPLY`; a conversation that is shown in parts takes two for each.
     """
 
+    enabled: bool = True
     reserve_tokens: int = 16_384
     reserve_tokens_floor: int = 20_000
     keep_recent_tokens: int = 20_000
@@ -202,6 +206,11 @@ class CompactionConfig:
     flush_max_calls: int = 8
     prompt: str | None = None
     system_prompt: str | None = None
+
+    @property
+    def flushes(self) -> bool:
+        """Whether memories are saved before a compaction."""
+        return self.enabled and self.flush
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,15 +59,16 @@ class Compacted:
 
 
 def should_compact(tokens: int, window: int | None, rules: CompactionConfig | None = None) -> bool:
-    """Return whether a conversation leaves less of the window free than the rules reserve.
+    """Return whether a conversation leaves less of the window free than the rules reserve; never with them off.
 
     Args:
         tokens: The size of the conversation.
         window: The model's context window in tokens; if None (unknown), the answer is False.
         rules: The compaction settings, by default `CompactionConfig()`.
     """
-    threshold = compaction_threshold(window, rules or CompactionConfig())
-    return threshold is not None and tokens > threshold
+    rules = rules or CompactionConfig()
+    threshold = compaction_threshold(window, rules)
+    return rules.enabled and threshold is not None and tokens > threshold
 
 
 def cut(messages: Sequence[Message], keep_tokens: int, count: Count = estimated_tokens) -> int:
@@ -124,7 +125,7 @@ def compact(
     type `compaction`, the user's last message if that is older than the kept part, and the last messages, as many as
     `rules.keep_recent_tokens` asks for. They take at most the free part of the `window`, if the last message does; of a
     user message that does not fit in as well, the beginning and the end stay. An earlier summary is summarised with the
-    rest. If the conversation would not get shorter, nothing is done.
+    rest. If the conversation would not get shorter, or `rules.enabled` is off, nothing is done.
 
     Args:
         messages: The conversation, oldest first.
@@ -146,6 +147,10 @@ def compact(
     """
     rules, held = rules or CompactionConfig(), list(messages)
     tokens, free = count(held), compaction_threshold(window, rules)
+    if not rules.enabled:
+        return Compacted(
+            held, tokens, tokens, kept=tuple(held), why="no conversation is compacted: compaction.enabled is off"
+        )
     at = _cut_to_fit(held, rules.keep_recent_tokens, free, count)
     older, kept = held[:at], held[at:]
     lost = tuple(message for message in older if message.get("role") != "system")

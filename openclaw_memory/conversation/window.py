@@ -108,7 +108,7 @@ def flush_due(
         kind: Only a `chat` is flushed: no heartbeat, no program that compacts by itself (`cli`), no turn of a flush.
         writable: Whether notes can be written.
     """
-    if not rules.flush or flushed or kind != "chat" or not writable:
+    if not rules.flushes or flushed or kind != "chat" or not writable:
         return None
     threshold = flush_threshold(window, rules)
     if threshold is not None and tokens and tokens >= threshold:

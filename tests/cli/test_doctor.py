@@ -147,6 +147,16 @@ def test_a_long_term_memory_beyond_its_budget_is_worth_a_note(notes, words, lett
     assert of(examined(notes), "session start", "MEMORY.md").level == level
 
 
+@pytest.mark.parametrize(
+    ("text", "counted"),
+    [("word\n" * 2500, "2,500"), ("longerword\n" * 4_500, "4,500"), ("我们明天下午去医院看望" * 400, "2,200")],
+    ids=["shown whole", "beyond bootstrap_chars", "Chinese"],
+)
+def test_the_words_of_a_long_term_memory_are_counted_whether_all_of_them_are_shown_or_not(notes, text, counted):
+    (notes / "MEMORY.md").write_text(text, encoding="utf-8")
+    assert of(examined(notes), "session start", f"MEMORY.md has {counted} words").level == "note"
+
+
 def test_transcripts_are_counted_where_they_lie(notes, tmp_path):
     assert of(examined(notes), "transcripts").detail.startswith("no transcripts yet")
     folder = tmp_path / "elsewhere"

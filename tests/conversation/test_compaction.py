@@ -8,7 +8,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from openclaw_memory.config import CompactionConfig
-from openclaw_memory.conversation.compaction import SUMMARY, compact, conversation, cut, logged, should_compact
+from openclaw_memory.conversation.compaction import (
+    SUMMARY,
+    ask_with_compaction,
+    compact,
+    conversation,
+    cut,
+    logged,
+    should_compact,
+)
 from openclaw_memory.conversation.messages import answers_to, calls_of, is_from_user, text_of
 from openclaw_memory.errors import InvalidInputError, NotFoundError
 from openclaw_memory.flush.flush import Flush
@@ -83,6 +91,27 @@ def log(tmp_path):
 )
 def test_a_conversation_is_due_when_it_leaves_less_than_the_larger_reserve(tokens, window, rules, due):
     assert should_compact(tokens, window, rules) is due
+
+
+def test_where_compactions_are_off_nothing_is_due_and_nothing_is_shortened(log):
+    off = CompactionConfig(enabled=False)
+    talk = [{"role": "user", "content": "word " * 50_000}, {"role": "assistant", "content": "Fine."}]
+    assert not should_compact(199_999, 200_000, off)
+    done = compact(talk, refuse, rules=off, window=10_000, log=log)
+    assert (done.messages, done.summary) == (talk, None)
+    assert "compaction.enabled" in done.why
+    assert log.size == 0
+
+
+def test_where_compactions_are_off_a_model_that_finds_it_too_long_is_heard_with_the_reason():
+    def ask(_messages):
+        raise ValueError("prompt is too long: 210000 tokens > 200000 maximum")
+
+    with pytest.raises(ValueError, match="too long") as raised:
+        ask_with_compaction(
+            ask, [{"role": "user", "content": "Hi"}], refuse, window=200_000, rules=CompactionConfig(enabled=False)
+        )
+    assert any("compaction.enabled" in note for note in raised.value.__notes__)
 
 
 # Where

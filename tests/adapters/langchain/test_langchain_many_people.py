@@ -319,10 +319,11 @@ def test_the_callback_saves_for_the_person_of_each_call(users):
 
 @pytest.mark.parametrize("way", ["callback", "middleware"])
 @pytest.mark.parametrize("lease", [True, False])
-def test_a_flush_is_due_by_the_settings_of_the_memory_that_is_chosen(tmp_path, way, lease):
+@pytest.mark.parametrize("off", ["flush", "enabled"])
+def test_a_flush_is_due_by_the_settings_of_the_memory_that_is_chosen(tmp_path, way, lease, off):
     rules = CompactionConfig(reserve_tokens=0, reserve_tokens_floor=0, soft_threshold_tokens=500)
     early = MemoryConfig(compaction=replace(rules, soft_threshold_tokens=6_000))
-    late, never = MemoryConfig(compaction=rules), MemoryConfig(compaction=replace(rules, flush=False))
+    late, never = MemoryConfig(compaction=rules), MemoryConfig(compaction=replace(rules, **{off: False}))
     with ExitStack() as stack:
         pools = {
             name: stack.enter_context(Memories(tmp_path / name, embedder=None, config=config))

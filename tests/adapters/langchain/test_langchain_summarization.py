@@ -20,7 +20,7 @@ from processes import python
 from scripted_chat import FACT, SUMMARY, notes, says, writes_facts
 
 from openclaw_memory import Memory, MemoryConfig
-from openclaw_memory.config import EmbeddingConfig
+from openclaw_memory.config import CompactionConfig, EmbeddingConfig
 from openclaw_memory.errors import ConfigError, InvalidInputError
 
 
@@ -123,6 +123,19 @@ def test_sub_agents_that_tools_run_in_parallel_are_flushed_each_for_itself(memor
     outer.invoke(says("Ask all three."), thread())
     assert all(f"{topic} {at}." in saved(memory) for topic in ("tea", "rye", "oat") for at in range(5))
     assert len(shown(flush_model)) == len(summary.requests) == 3
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+async def test_where_the_memory_wants_no_compaction_there_is_neither_summary_nor_flush(
+    tmp_path, scripted, summary, flush_model, is_async
+):
+    off = MemoryConfig(embedding=EmbeddingConfig(provider="none"), compaction=CompactionConfig(enabled=False))
+    with Memory.open(tmp_path, config=off) as memory:
+        agent = create_agent(scripted("Fine."), middleware=subclass(summary, memory, flush_model, **SMALL))
+        said = {"messages": [HumanMessage(f"{FACT} {number}") for number in range(9)]}
+        state = await agent.ainvoke(said) if is_async else agent.invoke(said)
+    assert len(state["messages"]) == 10
+    assert summary.requests == flush_model.requests == []
 
 
 @WAYS

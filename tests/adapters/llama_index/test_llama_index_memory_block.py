@@ -194,8 +194,9 @@ def test_without_a_model_the_transcript_is_all(memory, noted):
     assert noted() == ""
 
 
-def test_where_the_memory_wants_no_flush_none_is_held(tmp_path):
-    config = MemoryConfig(embedding=EmbeddingConfig(provider="none"), compaction=CompactionConfig(flush=False))
+@pytest.mark.parametrize("off", [{"flush": False}, {"enabled": False}], ids=["flush", "compaction"])
+def test_where_the_memory_wants_no_flush_none_is_held(tmp_path, off):
+    config = MemoryConfig(embedding=EmbeddingConfig(provider="none"), compaction=CompactionConfig(**off))
     llm = ScriptedLLM(script=writes_facts)
     with Memory.open(tmp_path, config=config) as memory:
         block = OpenClawMemoryBlock(memory, llm=llm, flush_tokens=1)
