@@ -54,6 +54,7 @@ nitpick_ignore_regex = [("py:.*", r"(?!openclaw_memory|langchain_openclaw|llama_
 nitpick_ignore = [
     ("py:class", "langchain_openclaw_memory._session.InSession"),
     ("py:class", "langchain_openclaw_memory._session._chosen"),
+    ("py:class", "langchain_openclaw_memory._showing.ShowingMiddleware"),
     ("py:class", "langchain_openclaw_memory.retriever._checked"),
     ("py:class", "openclaw_memory.memory.Annotated"),  # how pydantic's fields are shown
     ("py:class", "openclaw_memory.indexing.service.IndexService"),

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from openclaw_memory.errors import MissingExtraError
 
 __all__ = [
+    "IntentMiddleware",
     "LangChainEmbedder",
     "MemoryFlushCallback",
     "MemoryFlushMiddleware",
@@ -35,6 +36,7 @@ if find_spec("langchain_core") is None:
 if TYPE_CHECKING:
     from langchain_openclaw_memory.callback import MemoryFlushCallback
     from langchain_openclaw_memory.embeddings import LangChainEmbedder, OpenClawEmbeddings
+    from langchain_openclaw_memory.intent import IntentMiddleware
     from langchain_openclaw_memory.langgraph_store import OpenClawStore
     from langchain_openclaw_memory.middleware import MemoryFlushMiddleware, OpenClawSummarizationMiddleware
     from langchain_openclaw_memory.recall import RecallMiddleware
@@ -50,6 +52,7 @@ if TYPE_CHECKING:
 _MODULES = {
     "callback": ("MemoryFlushCallback",),
     "embeddings": ("LangChainEmbedder", "OpenClawEmbeddings"),
+    "intent": ("IntentMiddleware",),
     "middleware": ("MemoryFlushMiddleware", "OpenClawSummarizationMiddleware"),
     "recall": ("RecallMiddleware",),
     "resuming": ("resume_messages", "save_snapshot"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextvars import copy_context
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 Model = Runnable[Any, Any]
 Counter = Callable[[Sequence[BaseMessage]], int]
 
-SOURCE = "openclaw_flush"  # in `lc_source`, marks calls in traces that no user asked for
 _OF_TOOLS = frozenset({"tools", "tool_choice"})  # what binding tools to a model leaves in its arguments
 
 
@@ -46,7 +45,7 @@ def asking(
     single tokens, do not. What does not fit into `room` tokens (None: no known limit) is shown in parts.
     """
     bound, can_call = _with_tool(model, turn)
-    config = _config()
+    config = _config("flush")
 
     def ask(shown: list[BaseMessage]) -> ModelReply:
         context = copy_context()
@@ -69,6 +68,28 @@ def asking(
     )
 
 
+def intent_model(model: Model) -> tuple[Callable[[str], str], Callable[[str], Awaitable[str]]]:
+    """Return how `model` is asked for an intent: a function from a prompt to its answer, and its awaited twin.
+
+    Its calls are children of the current run as those of a flush are: no stream has them.
+    """
+    bound, config = _prepared(model, None), _config("intent")
+
+    def ask(prompt: str) -> str:
+        context = copy_context()
+        context.run(var_child_runnable_config.set, None)  # else the model would be a part of the run under way
+        return _read(context.run(bound.invoke, prompt, config)).text
+
+    async def aask(prompt: str) -> str:
+        token = var_child_runnable_config.set(None)
+        try:
+            return _read(await bound.ainvoke(prompt, config)).text
+        finally:
+            var_child_runnable_config.reset(token)
+
+    return ask, aask
+
+
 def _shown(messages: Iterable[BaseMessage]) -> list[BaseMessage] | str:
     """Return what a model is shown: a text where providers would refuse the messages, so that no answer is left out."""
     said = without_system(messages)
@@ -81,15 +102,16 @@ def _read(reply: Any) -> ModelReply:
     return ModelReply(message, message.text, [(call["id"] or "", call["name"], call["args"]) for call in calls])
 
 
-def _config() -> RunnableConfig:
-    """Return the configuration for the calls of a flush: children of the current run that its streams leave out."""
+def _config(kind: str) -> RunnableConfig:
+    """Return the configuration for calls that no user asked for: children of the run that its streams leave out."""
     config = run_config()
     thread = thread_of(config)
-    metadata = {"lc_source": SOURCE, **({"thread_id": thread} if thread else {})}
+    # `lc_source` marks calls in traces that no user asked for.
+    metadata = {"lc_source": f"openclaw_{kind}", **({"thread_id": thread} if thread else {})}
     # "nostream" is LangGraph's own word for a call whose tokens its streams leave out.
     tags = [FLUSH_TAG, "nostream"]
     callbacks = _without_listeners((config or {}).get("callbacks"))
-    return {"run_name": "memory_flush", "tags": tags, "metadata": metadata, "callbacks": callbacks}
+    return {"run_name": f"memory_{kind}", "tags": tags, "metadata": metadata, "callbacks": callbacks}
 
 
 def _without_listeners(callbacks: Callbacks) -> Callbacks:

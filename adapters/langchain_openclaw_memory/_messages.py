@@ -19,6 +19,11 @@ def is_summary(message: BaseMessage) -> bool:
     return message.additional_kwargs.get("lc_source") == SUMMARY_SOURCE
 
 
+def is_from_user(message: BaseMessage) -> bool:
+    """Whether the user said this, and not a summary in the user's place."""
+    return isinstance(message, HumanMessage) and not is_summary(message)
+
+
 def reported_tokens(messages: Sequence[BaseMessage]) -> int:
     """Return the tokens that the provider counted at the last reply; 0 if not reported, or if a summary came since."""
     for message in reversed(messages):

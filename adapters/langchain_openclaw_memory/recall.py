@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from langchain.agents.middleware import AgentMiddleware, AgentState
-from langchain_core.messages import HumanMessage
 from langchain_core.tools import BaseTool
 
-from langchain_openclaw_memory._messages import is_summary, openclaw_messages
-from langchain_openclaw_memory._session import WarnOnce, memory_of_run, remember, run_config, session_of, thread_of
-from openclaw_memory.aio import in_thread
-from openclaw_memory.errors import ConfigError, InvalidInputError
-from openclaw_memory.flush import FLUSH_TAG
-from openclaw_memory.runs import MemoryChoice, memory_choice
+from langchain_openclaw_memory._messages import is_from_user, openclaw_messages
+from langchain_openclaw_memory._session import remember, run_config, thread_of
+from langchain_openclaw_memory._showing import ShowingMiddleware
+from openclaw_memory.errors import ConfigError
+from openclaw_memory.runs import MemoryChoice
 from openclaw_memory.tools import question_in, recall
 
 if TYPE_CHECKING:
@@ -28,8 +24,6 @@ if TYPE_CHECKING:
 
     from openclaw_memory import Memory
     from openclaw_memory.types import Source
-
-_log = logging.getLogger(__name__)
 
 # Blocks that are kept, so that all model calls of one turn show the same: turns that may be at work at the same time,
 # or wait for a person's approval.
@@ -46,7 +40,7 @@ class _Turn(NamedTuple):
     question: str
 
 
-class RecallMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
+class RecallMiddleware(ShowingMiddleware):
     """Put one fenced, bounded block of relevant memory before the user's message, only in what the model is shown.
 
     The conversation in the agent's state is not changed, so that recalled text does not pile up in it. The block is
@@ -69,6 +63,8 @@ class RecallMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
             tools of the agent have one name.
     """
 
+    nothing = "nothing could be recalled"
+
     def __init__(
         self,
         memory: MemoryChoice,
@@ -80,69 +76,38 @@ class RecallMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         source: Source | None = None,
         memory_name: str | None = None,
     ) -> None:
-        super().__init__()
-        self.memory_name = memory_name
-        self.memory, self.session_key = memory_choice(memory), session_key
+        super().__init__(memory, session_key, memory_name)
         self._recall = partial(
             recall, max_chars=max_chars, max_results=max_results, min_score=min_score, source=source, name=memory_name
         )
         self._blocks: OrderedDict[_Turn, str] = OrderedDict()
         self._lock = threading.Lock()
-        self._warn_once = WarnOnce(_log)
 
-    @property
-    def name(self) -> str:
-        """The name of the class, with that of its memory: an agent takes no two middleware of one name."""
-        kind = super().name
-        return kind if self.memory_name is None else f"{kind}-{self.memory_name}"
-
-    def __deepcopy__(self, _memo: object) -> Self:
-        return self  # shared like its memory, by frameworks that copy their parts
-
-    def wrap_model_call(
-        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
-    ) -> ModelResponse[Any]:
-        turn, shown = self._with_memories(request)
-        return self._answered(turn, handler(shown))
-
-    async def awrap_model_call(
-        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
-    ) -> ModelResponse[Any]:
-        turn, shown = await in_thread(self._with_memories, request)
-        return self._answered(turn, await handler(shown))
-
-    def _with_memories(self, request: ModelRequest[Any]) -> tuple[_Turn | None, ModelRequest[Any]]:
-        config = run_config()
+    def _shown(self, request: ModelRequest[Any]) -> tuple[ModelRequest[Any], _Turn | None]:
         places = reversed(range(len(request.messages)))
-        place = next((at for at in places if _is_from_user(request.messages[at])), None)
+        place = next((at for at in places if is_from_user(request.messages[at])), None)
         names = [tool.name for tool in request.tools if isinstance(tool, BaseTool)]
         if twice := {name for name in names if names.count(name) > 1}:
             raise ConfigError(
                 f"two tools of the agent are called {min(twice)!r}: give each memory a name, "
                 "memory_tools(..., name='work')"
             )
-        if place is None or FLUSH_TAG in ((config or {}).get("tags") or ()):
-            return None, request
+        if place is None:
+            return request, None
         message = request.messages[place]
         if not (query := question_in(str(message.text))):
-            return None, request
-        try:
-            with memory_of_run(self.memory, config) as memory:
-                folder, session = memory.workspace.root, session_of(self.session_key, config)
-                turn = _Turn(folder, thread_of(config), session, message.id, query)
-                block = self._block(memory, turn, request.messages)
-        except (ConfigError, InvalidInputError):  # wrong from the first call on, whatever the memory holds
-            raise
-        except Exception as error:  # noqa: BLE001 - whatever is wrong with a memory, the user's turn goes on without it
-            why = f"{type(error).__name__}: {error}"
-            self._warn_once(type(error), f"nothing could be recalled, as the memory failed: {why}")
-            _log.debug("nothing could be recalled for this turn", exc_info=error)
-            return None, request
+            return request, None
+
+        def recalled(memory: Memory, session: str | None) -> tuple[_Turn, str]:
+            turn = _Turn(memory.workspace.root, thread_of(run_config()), session, message.id, query)
+            return turn, self._block(memory, turn, request.messages)
+
+        turn, block = self._of_memory(recalled) or (None, "")
         if not block:
-            return turn, request
+            return request, turn
         messages = [*request.messages]
         messages[place] = _below(block, message)
-        return turn, request.override(messages=messages)
+        return request.override(messages=messages), turn
 
     def _block(self, memory: Memory, turn: _Turn, messages: Sequence[AnyMessage]) -> str:
         with self._lock:
@@ -154,18 +119,13 @@ class RecallMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
             remember(self._blocks, turn, block, _TURNS)
         return block
 
-    def _answered(self, turn: _Turn | None, response: ModelResponse[Any]) -> ModelResponse[Any]:
-        """Return the response; if it ends the turn, the next one is shown what the memory holds then."""
+    def _answered(self, turn: _Turn | None, response: ModelResponse[Any]) -> None:
+        """Note that a response ends the turn, if it does: the next one is shown what the memory holds then."""
         said = getattr(response, "result", [response])
         goes_on = any(getattr(message, "tool_calls", None) for message in said)
         if turn is not None and (not goes_on or getattr(response, "structured_response", None) is not None):
             with self._lock:
                 self._blocks.pop(turn, None)
-        return response
-
-
-def _is_from_user(message: AnyMessage) -> bool:
-    return isinstance(message, HumanMessage) and not is_summary(message)
 
 
 def _below(block: str, message: AnyMessage) -> AnyMessage:

@@ -54,15 +54,18 @@ def suggestion(found: MemoryIntent, rules: IntentConfig | None = None) -> Sugges
     return Suggestion("memory_search", found.entities, query) if found.intent == "query" and query else None
 
 
-def suggestion_text(suggested: Suggestion) -> str:
+def suggestion_text(suggested: Suggestion, *, name: str | None = None) -> str:
     """Return a suggestion for the instructions of a model: what to do, and fenced what it is about.
 
     Args:
         suggested: What `suggestion` returned.
+        name: The name of the memory, for an agent with several: the one that its tools begin with.
     """
     about = [f"Words: {suggested.query}"] if suggested.query else []
     about += [f"Question: {suggested.message}"] if suggested.message else []
-    return f"{_FOR_THE_MODEL[suggested.kind]}\n{fenced(chr(10).join(about), 'suggestion')}"
+    said = _FOR_THE_MODEL[suggested.kind]
+    said = said if name is None else said.replace("memory_", f"{name}_memory_")
+    return f"{said}\n{fenced(chr(10).join(about), 'suggestion')}"
 
 
 def _question(catalogue: Mapping[str, tuple[str, str]], found: MemoryIntent) -> str:

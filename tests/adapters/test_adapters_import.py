@@ -10,8 +10,7 @@ from uninstalled import run_without
 PACKAGES = [langchain_openclaw_memory, llama_index_openclaw_memory]
 OF_AGENTS = {
     *("MemoryFlushMiddleware", "OpenClawStore", "OpenClawSummarizationMiddleware", "RecallMiddleware"),
-    "SessionStartMiddleware",
-    "TranscriptMiddleware",
+    *("IntentMiddleware", "SessionStartMiddleware", "TranscriptMiddleware"),
 }
 LOADED = 'print(sorted({name.partition(".")[0] for name in sys.modules} & set(%r.split())))'
 

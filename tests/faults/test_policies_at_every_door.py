@@ -181,6 +181,7 @@ SHOWING: dict[str, Door] = {
     "LangChain tools": lambda at: langchain_tool(at, "memory_search").invoke({"query": "salary project"}),
     "LangChain recall": lambda at: agent_shown(langchain().RecallMiddleware(at.memory), ASKED),
     "LangChain session start": lambda at: agent_shown(langchain().SessionStartMiddleware(at.memory), ASKED),
+    "LangChain intent": lambda at: asked_by_intent(at),  # noqa: PLW0108 - defined below
     "LangGraph store": lambda at: store_shown(at),  # noqa: PLW0108 - defined below
     "LlamaIndex memory block": lambda at: asyncio.run(block(at).aget([chat_message(ASKED)])),
     "LlamaIndex session start": lambda at: asyncio.run(llama_index().SessionStartBlock(at.memory).aget()),
@@ -421,6 +422,22 @@ def agent_shown(middleware: Any, text: str) -> Any:
     (shown,) = agent_told(middleware, [text])
     assert "<recalled-memory" in shown
     return shown
+
+
+def asked_by_intent(at: Place) -> Any:
+    """What a user is asked before something is forgotten, and what the model is told once they agree."""
+    agents = pytest.importorskip("langchain.agents")
+    saver = pytest.importorskip("langgraph.checkpoint.memory").InMemorySaver()
+    wanted = {"intent": "forget", "entities": ["salary", "tea"], "confidence": 1, "language": "en"}
+    model, small = chat_model(), chat_model()
+    small.script = lambda _request: json.dumps(wanted)
+    asks = langchain().IntentMiddleware(at.memory, small, mode="interrupt")
+    agent = agents.create_agent(model, langchain().memory_tools(at.memory), middleware=[asks], checkpointer=saver)
+    thread = {"configurable": {"thread_id": "1"}}
+    asked = agent.invoke({"messages": [("user", "Forget the salary and the tea.")]}, thread)["__interrupt__"][0].value
+    assert asked["lines"]
+    agent.invoke(pytest.importorskip("langgraph.types").Command(resume=True), thread)
+    return [asked, [request.text for request in model.requests]]
 
 
 def store_shown(at: Place) -> Any:

@@ -1,0 +1,179 @@
+"""`IntentMiddleware`: what a message wants of the memory is suggested to the model, or asked of the user."""
+
+# No `from __future__ import annotations`: LangGraph reads the annotations of the state and of hooks at run time.
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Annotated, Any, Literal, NotRequired, TypeAlias, get_args
+
+from langchain.agents.middleware import AgentState, ModelRequest
+from langchain.agents.middleware.types import PrivateStateAttr
+from langchain_core.tools import BaseTool
+from langgraph.runtime import Runtime
+from langgraph.types import interrupt
+
+from langchain_openclaw_memory._flush_model import Model, chat_model, intent_model
+from langchain_openclaw_memory._messages import is_from_user
+from langchain_openclaw_memory._session import kind_of, run_config
+from langchain_openclaw_memory._showing import ShowingMiddleware, ended
+from openclaw_memory import Memory
+from openclaw_memory.aio import in_thread
+from openclaw_memory.config import IntentConfig
+from openclaw_memory.conversation import own_words
+from openclaw_memory.errors import ConfigError
+from openclaw_memory.intent import Suggestion, adetect_intent, detect_intent, suggestion, suggestion_text, worth_asking
+from openclaw_memory.runs import MemoryChoice
+from openclaw_memory.tools import fenced_results, is_shown
+
+IntentMode: TypeAlias = Literal["note", "interrupt"]
+
+_QUESTION = "openclaw_memory_intent"  # the `type` of the value of an interrupt
+# What the model is told once the user has answered; for lines to forget, these follow.
+_ANSWERED = {
+    ("memory_write", True): "The user was asked, and agrees: save what their message says with {write}, nothing else.",
+    ("memory_write", False): "The user was asked, and wants nothing of their message saved: save nothing of it.",
+    ("forget", True): (
+        "The user has seen the lines below, and agrees to what their message asks. Remove of these lines what it is "
+        "about, if you have a tool for that, and nothing else; read them first."
+    ),
+    ("forget", False): "The user was shown what would be forgotten, and wants it kept: delete nothing.",
+}
+
+
+class IntentState(AgentState[Any]):
+    """The state of an agent, and what is suggested for the message that it is answering, by middleware; private."""
+
+    openclaw_intent: NotRequired[Annotated[dict[str, dict[str, Any] | None], PrivateStateAttr]]
+
+
+class IntentMiddleware(ShowingMiddleware):
+    """Find out what each message wants of the memory, and suggest it: to the model, or to the user first.
+
+    Once a turn, a model is asked what the user's message wants: to remember, to look up, to forget, or nothing; see
+    `detect_intent`. Messages that `worth_asking` passes over cost no call. What is suggested ends the system message of
+    the turn's calls, where the agent has the tool for it, and is no part of the conversation. Nothing is written or
+    deleted by it. It has its say where the user alone reads, in runs that are a chat. A model that fails, dawdles or
+    answers nonsense costs the suggestion, never the turn.
+
+    With `mode="interrupt"` the agent stops before something is remembered or forgotten, and asks the user by
+    LangGraph's `interrupt`, which needs a checkpointer. Its value has `type`, `"openclaw_memory_intent"`, what
+    `Suggestion.to_dict` returns, and to forget `lines`, the `citation` and `text` of each line that is meant. Resumed
+    with `Command(resume=True)`, the model is told that the user agrees, and with anything else that they do not. No
+    model is asked for an intent again.
+
+    Args:
+        memory: The memory, or what chooses that of each run: see `memory_tools`.
+        model: The chat model that is asked, or its name as `init_chat_model` takes it: a small, fast one does.
+        mode: "note" suggests to the model, "interrupt" asks the user first.
+        session_key: The session that says who reads along, by default that of the run; see `memory_tools`.
+        memory_name: The name of the memory, for an agent with several: the one that its tools begin with.
+
+    Raises:
+        TypeError: `memory` is not a memory.
+        ConfigError: `mode` is unknown, or the model does not exist or needs a package that is missing.
+    """
+
+    state_schema = IntentState
+    nothing = "nothing is suggested for a message"
+
+    def __init__(
+        self,
+        memory: MemoryChoice,
+        model: Model | str,
+        *,
+        mode: IntentMode = "note",
+        session_key: str | None = None,
+        memory_name: str | None = None,
+    ) -> None:
+        super().__init__(memory, session_key, memory_name)
+        if mode not in get_args(IntentMode):
+            raise ConfigError(f"mode must be 'note' or 'interrupt', not {mode!r}")
+        self.model, self.mode = chat_model(model), mode
+
+    def before_agent(self, state: AgentState[Any], runtime: Runtime[Any]) -> dict[str, Any] | None:  # noqa: ARG002
+        """Find out what the message wants."""
+        found = None
+        if asked := self._asked(state):
+            message, rules = asked
+            found = suggestion(detect_intent(message, intent_model(self.model)[0], rules), rules)
+        return self._held(state, found)
+
+    async def abefore_agent(self, state: AgentState[Any], runtime: Runtime[Any]) -> dict[str, Any] | None:  # noqa: ARG002
+        """Find out what the message wants, from an awaited model."""
+        found = None
+        if asked := await in_thread(self._asked, state):
+            message, rules = asked
+            found = suggestion(await adetect_intent(message, intent_model(self.model)[1], rules), rules)
+        return await in_thread(self._held, state, found)
+
+    def before_model(self, state: AgentState[Any], runtime: Runtime[Any]) -> dict[str, Any] | None:  # noqa: ARG002
+        """Ask the user, if that is due."""
+        held = self._of(state)
+        if self.mode == "note" or held is None or "agreed" in held or not _is_question(held):
+            return None
+        said = {"type": _QUESTION, **_suggestion(held).to_dict()}
+        answer = interrupt(said | ({"lines": held["lines"]} if held["kind"] == "forget" else {}))
+        return self._update(state, {**held, "agreed": answer is True})
+
+    async def abefore_model(self, state: AgentState[Any], runtime: Runtime[Any]) -> dict[str, Any] | None:
+        """Ask the user, if that is due."""
+        return self.before_model(state, runtime)
+
+    def _shown(self, request: ModelRequest[Any]) -> tuple[ModelRequest[Any], None]:
+        held = self._of(request.state)
+        if held is None:
+            return request, None
+        write, search = (self._tool(name) for name in ("memory_append", "memory_search"))
+        needed = write if held["kind"] == "memory_write" else search
+        if needed not in {tool.name for tool in request.tools if isinstance(tool, BaseTool)}:
+            return request, None
+        if "agreed" not in held:
+            return ended(request, suggestion_text(_suggestion(held), name=self.memory_name)), None
+        text = _ANSWERED[held["kind"], held["agreed"]].format(write=write)
+        if held["agreed"] and held["lines"]:
+            lines = [(line["citation"], line["text"]) for line in held["lines"]]
+            text = f"{text}\n{fenced_results(lines, self.memory_name or 'memory')}"
+        return ended(request, text), None
+
+    def _asked(self, state: AgentState[Any]) -> tuple[str, IntentConfig] | None:
+        """Return the message that a model is to be asked about, and the rules; None where none is worth it."""
+        said = state["messages"][-1] if state["messages"] else None
+        if said is None or not is_from_user(said) or kind_of(run_config()) != "chat":
+            return None
+        message = own_words(str(said.text))
+
+        def rules(memory: Memory, session: str | None) -> IntentConfig | None:
+            return memory.config.intent if is_shown(memory, session) is None else None
+
+        known = self._of_memory(rules)
+        return (message, known) if known is not None and known.enabled and worth_asking(message) else None
+
+    def _held(self, state: AgentState[Any], found: Suggestion | None) -> dict[str, Any] | None:
+        if found is None:
+            return self._update(state, None) if self._of(state) else None
+        wants_lines = self.mode == "interrupt" and found.kind == "forget" and found.query
+
+        def lines(memory: Memory, session: str | None) -> list[dict[str, str]]:  # noqa: ARG001
+            hits = memory.search(found.query, source="memory") if wants_lines else ()
+            return [{"citation": hit.citation, "text": hit.snippet} for hit in hits if hit.confidence == "strong"]
+
+        return self._update(state, {**asdict(found), "lines": self._of_memory(lines) or []})
+
+    def _of(self, state: Any) -> dict[str, Any] | None:
+        held: Mapping[str, dict[str, Any] | None] = state.get("openclaw_intent") or {}
+        return held.get(self.name)
+
+    def _update(self, state: Any, held: dict[str, Any] | None) -> dict[str, Any]:
+        return {"openclaw_intent": {**(state.get("openclaw_intent") or {}), self.name: held}}
+
+    def _tool(self, name: str) -> str:
+        return name if self.memory_name is None else f"{self.memory_name}_{name}"
+
+
+def _suggestion(held: Mapping[str, Any]) -> Suggestion:
+    return Suggestion(held["kind"], tuple(held["entities"]), held["query"], held["message"])
+
+
+def _is_question(held: Mapping[str, Any]) -> bool:
+    """Whether the user can answer it with yes or no: what is to be forgotten has been found."""
+    return held["kind"] == "memory_write" or (held["kind"] == "forget" and bool(held["lines"]))
