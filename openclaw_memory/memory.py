@@ -470,7 +470,8 @@ class Memory:
         """Keep the end of a session that ends or may be killed, and name it in today's note.
 
         Kept are the last messages with words (`config.snapshots`), 500 UTF-16 units of each, with secrets masked, and
-        none that policies never let be stored, in `.memory/snapshots/`. Nothing removes them but `forget`.
+        none that policies never let be stored, in `.memory/snapshots/`. Nothing removes them but `forget`. A note that
+        cannot be written is a warning in the log.
 
         Args:
             session_id: The session.

@@ -26,7 +26,15 @@ from openclaw_memory.conversation.messages import (
     text_of,
     without_calls,
 )
-from openclaw_memory.errors import InvalidInputError, NotFoundError, OpenClawMemoryError, PolicyError, UndecodableError
+from openclaw_memory.errors import (
+    InvalidInputError,
+    NotFoundError,
+    OpenClawMemoryError,
+    PolicyError,
+    UndecodableError,
+    WorkspaceError,
+    WriteError,
+)
 from openclaw_memory.text.policies import policies_of
 from openclaw_memory.text.redaction import redact_session, redact_talk
 from openclaw_memory.text.utf16 import truncate_utf16
@@ -55,6 +63,9 @@ _PREFIX = "/".join((*FOLDER, ""))
 _NAME = re.compile(r"\d{8}T\d{6}Z-(?:\d+-)?([A-Za-z0-9._-]+)\.json")
 TITLE = "Session Snapshot"  # of the entry in the day's note
 _TICKS = datetime.timedelta(seconds=1)  # within which a later snapshot is not let look like an earlier one
+_AHEAD = datetime.timedelta(days=1)  # by which another machine's clock, or its zone, may be wrong
+_SPEAKERS = frozenset({"user", "assistant"})
+_END = 3  # messages by which the end of a conversation is known: one alone, such as "Thanks!", comes again
 MAX_UNITS = 500  # of UTF-16 that are kept of each message
 
 # The first message of what is resumed from a snapshot that has no summary: some services want the user to begin.
@@ -87,6 +98,7 @@ def save(
     """
     rules = rules or SnapshotsConfig()
     check_name(workspace.rules, _transcript(session_id))
+    checked_text(session_id, "the id of the session")
     if not rules.enabled:
         return None
     said = workspace.session_log(session_id).messages() if messages is None else messages
@@ -101,7 +113,13 @@ def save(
     made = Snapshot(session_id, now, kept, None if not about else workspace.policies.shown(about), "")
     with saving(workspace.root, _PREFIX):
         made = _written(workspace, made)
-    _mention(workspace, made, about)
+    try:
+        _mention(workspace, made, about)
+    except (
+        WorkspaceError,
+        WriteError,
+    ) as error:  # what was said is kept, which matters more; the next call tries again
+        warn(f"{made.path} was kept, and the note of the day does not name it: {error}")
     return _shown(workspace.rules, made)
 
 
@@ -232,7 +250,9 @@ def _read_all(workspace: Workspace, session_id: str | None) -> list[Snapshot]:
         except OpenClawMemoryError as error:
             warn(str(error))
     found = [one for one in found if session_id in {None, one.session_id}]
-    return sorted(found, key=lambda one: (one.timestamp, one.path), reverse=True)
+    # One of a clock that was wrong does not hide those that were made since.
+    soon = datetime.datetime.now(datetime.UTC) + _AHEAD
+    return sorted(found, key=lambda one: (one.timestamp <= soon, one.timestamp, one.path), reverse=True)
 
 
 def _written(workspace: Workspace, made: Snapshot) -> Snapshot:
@@ -260,7 +280,8 @@ def _mention(workspace: Workspace, made: Snapshot, about: str | None) -> None:
     at = local_now(workspace.journal.timezone, made.timestamp)
     said = made.to_dict()
     # Notes lie one folder below the workspace.
-    words = f"- [{said['timestamp']}](../{made.path}): the last {len(made.messages)} messages"
+    many = "message" if len(made.messages) == 1 else f"{len(made.messages)} messages"
+    words = f"- [{said['timestamp']}](../{made.path}): the last {many}"
     text = f"{words}. {about or made.summary}" if about or made.summary else words
     append(workspace.root, text, date=at.date(), title=TITLE, now=at, rules=workspace.rules, skip_existing=True)
 
@@ -281,7 +302,7 @@ def _transcript(session_id: str) -> str:
 def _text(value: object) -> str:
     if not isinstance(value, str):
         raise TypeError
-    return value
+    return _unicode(value)
 
 
 # --- the messages -------------------------------------------------------------------------------------------
@@ -296,16 +317,16 @@ def _kept(rules: FilesConfig, messages: Iterable[Message]) -> list[SnapshotMessa
                 f"a message must be a mapping with `role` and `content`, not {message!r:.80}: "
                 "those of a framework are converted by its adapter"
             )
-        text = _unicode(own_words(text_of(message)))
+        role, text = _unicode(message["role"]), _unicode(own_words(text_of(message)))
         if not text.strip() or text in {EARLIER, FORGOTTEN}:
             continue
         # What is hidden is so before the cut: half a token looks like none.
         cut = truncate_utf16(_masked_text(rules, text), MAX_UNITS)
         try:
-            policies.check(None, message["role"], text, cut)
+            policies.check(None, role, text, cut)
         except PolicyError:
             continue
-        found.append(SnapshotMessage(message["role"], cut))
+        found.append(SnapshotMessage(role, cut))
     return found
 
 
@@ -316,15 +337,15 @@ def _messages(snapshot: Snapshot) -> list[Message]:
     brought along by the program.
     """
     before = SUMMARY.format(summary=snapshot.summary) if snapshot.summary else EARLIER
-    said = [
-        {"role": one.role, "content": one.content} for one in snapshot.messages if one.role in {"user", "assistant"}
-    ]
+    said = [{"role": one.role, "content": one.content} for one in snapshot.messages if one.role in _SPEAKERS]
     return [{"role": "user", "type": "compaction", "content": before}, *said]
 
 
 def _goes_beyond(rules: FilesConfig, log: SessionLog, snapshot: Snapshot) -> bool:
     """Return whether a transcript has the end of a snapshot, or was written to after it."""
-    if snapshot.messages[-1] in _kept(rules, log.messages()):
+    end = [one for one in snapshot.messages if one.role in _SPEAKERS][-_END:]
+    said = iter(_kept(rules, log.messages()))
+    if end and all(one in said for one in end):  # in this order, others between them
         return True
     *_, last = (None, *(moment(entry) for entry in log.branch()))
     return last is not None and last.tzinfo is not None and last > snapshot.timestamp

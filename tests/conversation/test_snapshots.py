@@ -102,7 +102,7 @@ def test_of_a_text_500_units_are_kept_and_no_half_character(memory, text):
 
 
 def test_lone_surrogates_and_controls_are_written_and_read_again(memory):
-    made = save(memory, messages=[user("half \ud83d and \0 nul")])
+    made = save(memory, messages=[user("half \ud83d and \0 nul"), {"role": "us\ud800er", "content": "x"}])
     assert made == memory.snapshots()[0]
     assert made.messages[0].content.startswith("half \ufffd and ")
 
@@ -173,7 +173,10 @@ def test_nothing_is_kept_of_nothing_or_where_it_is_switched_off(memory):
     assert not (memory.workspace.root / ".memory").exists()
 
 
-@pytest.mark.parametrize(("session", "messages"), [("", BOATS), ("a", ["Hello"]), ("a", [{"content": "Hello"}])])
+@pytest.mark.parametrize(
+    ("session", "messages"),
+    [("", BOATS), ("a\ud800", BOATS), ("a", ["Hello"]), ("a", [{"content": "Hello"}])],
+)
 def test_wrong_arguments_are_named(memory, session, messages):
     with pytest.raises(InvalidInputError):
         memory.snapshot(session, messages)
@@ -218,6 +221,22 @@ def test_a_snapshot_that_knows_more_than_an_older_transcript_is_taken(memory):
     entry = {"type": "message", "timestamp": "2026-11-01T09:00:00Z", "message": user("An early word.")}
     memory.session_log("boats").append_entries([entry])
     save(memory)
+    assert texts(memory.resume("boats")) == ["De boot heet Zeemeeuw.", "Genoteerd."]
+
+
+def test_a_transcript_that_ends_with_the_same_words_does_not_hide_what_was_said_since(memory):
+    thanks = [user("Thanks!"), assistant("You are welcome.")]
+    for message in (*BOATS, *thanks):
+        memory.session_log("boats").append(**message)
+    later = datetime.datetime.now(datetime.UTC) + datetime.timedelta(minutes=1)
+    save(memory, messages=[*BOATS, *thanks, user("Her code is 4711."), assistant("Noted."), *thanks], now=later)
+    assert "Her code is 4711." in texts(memory.resume("boats"))
+
+
+def test_a_snapshot_of_a_clock_that_was_wrong_does_not_hide_those_made_since(memory):
+    save(memory, messages=[user("From the year 9000.")], now=NOON.replace(year=9000))
+    made = memory.snapshot("boats", BOATS)
+    assert memory.snapshots("boats")[0] == made
     assert texts(memory.resume("boats")) == ["De boot heet Zeemeeuw.", "Genoteerd."]
 
 
@@ -268,6 +287,24 @@ def test_a_damaged_file_keeps_no_other_from_being_read(memory, data, caplog):
     assert texts(memory.resume("boats"))[0] == "De boot heet Zeemeeuw."
     with pytest.raises(UndecodableError):
         snapshots.parsed(data, "x")
+
+
+def test_half_a_character_in_a_file_is_sent_to_no_model(memory):
+    made = save(memory)
+    file_of(memory, made).write_text(file_of(memory, made).read_text().replace("Genoteerd.", "\\ud800 half"))
+    assert texts(memory.resume("boats"))[-1] == "\ufffd half"
+
+
+def test_where_the_note_cannot_be_written_the_end_is_kept_all_the_same(memory, caplog):
+    note = memory.workspace.root / "memory/2026-11-22.md"
+    note.parent.mkdir()
+    note.write_bytes("\ufeffA note".encode("utf-16"))
+    made = save(memory)
+    assert memory.snapshots() == (made,)
+    assert f"{made.path} was kept, and the note of the day does not name it" in caplog.text
+    note.write_text("A note\n")
+    assert save(memory) == made
+    assert made.path in note.read_text()
 
 
 def test_a_link_in_place_of_a_file_or_folder_leads_nowhere(memory, tmp_path):
