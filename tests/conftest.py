@@ -1,6 +1,8 @@
 """What every test may use: a workspace of notes, and the versions that a report of a failure needs."""
 
+import gc
 import sys
+from collections.abc import Generator
 from importlib.metadata import version
 from pathlib import Path
 from typing import NamedTuple
@@ -23,6 +25,17 @@ PARTS = ("apsw", "sqlite-vec", "numpy")
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--part", metavar="N/M", help="run the N-th of M parts of the selected tests")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Collect without looking for garbage; what is there then stays, and no later search for garbage goes through it."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 @pytest.hookimpl(trylast=True)  # after -m and -k
@@ -91,6 +104,12 @@ def embedding_server():
 
     with EmbeddingServer() as server:
         yield server
+
+
+@pytest.fixture
+def tries_again_at_once(monkeypatch):
+    """Have whoever asks a service in this process again do so without a pause."""
+    monkeypatch.setattr("openclaw_memory.embeddings.remote.pipeline.sleep", lambda _: None)
 
 
 class Outcome(NamedTuple):

@@ -4,7 +4,7 @@ import ast
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
@@ -79,16 +79,26 @@ def imported(path: Path) -> frozenset[str]:
     return frozenset(found)
 
 
+def broken(files: Iterable[Path], wrong: Callable[[Path], object]) -> dict[str, object]:
+    """The files that break a rule, each with what is wrong with it."""
+    found = {shown(path): wrong(path) for path in files}
+    assert found
+    return {name: said for name, said in found.items() if said}
+
+
 def stages(names: frozenset[str]) -> set[str]:
     return {name.split(".")[1] for name in names if name.startswith("openclaw_memory.")} & set(LEVEL)
 
 
-@pytest.mark.parametrize("path", [path for path in MODULES if path != CORE / "__init__.py"], ids=shown)
-def test_imports_point_down(path):
-    mine = part(path)
-    assert mine in LEVEL, f"{mine} has no layer: add it to LAYERS and to the layout in docs/contributing/index.md"
-    above = {name for name in stages(imported(path)) if LEVEL[name] > LEVEL[mine]}
-    assert not above, f"{mine} may not import {', '.join(sorted(above))}"
+def test_imports_point_down():
+    files = [path for path in MODULES if path != CORE / "__init__.py"]
+    for mine in map(part, files):
+        assert mine in LEVEL, f"{mine} has no layer: add it to LAYERS and to the layout in docs/contributing/index.md"
+
+    def above(path: Path) -> set[str]:
+        return {name for name in stages(imported(path)) if LEVEL[name] > LEVEL[part(path)]}
+
+    assert broken(files, above) == {}, "these may not import what is beside them"
 
 
 def module_name(path: Path) -> str:
@@ -110,34 +120,43 @@ def test_modules_of_the_core_import_each_other_in_no_circle():
         pytest.fail(f"these import each other: {' -> '.join(error.args[1])}")
 
 
-@pytest.mark.parametrize("path", [*MODULES, *EDGES, *TOOLS], ids=shown)
-def test_every_module_says_what_it_is_for(path):
-    first = (ast.get_docstring(tree(path)) or "").partition("\n")[0]
-    assert len(first) > 10, "the first line of the docstring names the module's one responsibility"
+def test_every_module_says_what_it_is_for():
+    def says_nothing(path: Path) -> bool:
+        return len((ast.get_docstring(tree(path)) or "").partition("\n")[0]) <= 10
+
+    files = [*MODULES, *EDGES, *TOOLS]
+    assert broken(files, says_nothing) == {}, "the first line of the docstring names the module's one responsibility"
 
 
-@pytest.mark.parametrize("path", [*MODULES, *EDGES, *TOOLS], ids=shown)
-def test_files_stay_short_enough_to_read(path):
-    assert len(path.read_text(encoding="utf-8").splitlines()) <= LONGEST_FILE
+def test_files_stay_short_enough_to_read():
+    def too_long(path: Path) -> int:
+        lines = len(path.read_text(encoding="utf-8").splitlines())
+        return lines if lines > LONGEST_FILE else 0
+
+    assert broken([*MODULES, *EDGES, *TOOLS], too_long) == {}
 
 
-@pytest.mark.parametrize("path", EDGES, ids=shown)
-def test_adapters_and_integrations_use_public_names_only(path):
-    own = path.relative_to(ROOT).parts[1]
-    modules = {node.module for node in ast.walk(tree(path)) if isinstance(node, ast.ImportFrom) and node.module}
-    modules |= {alias.name for node in ast.walk(tree(path)) if isinstance(node, ast.Import) for alias in node.names}
-    ours = {name for name in modules if "openclaw_memory" in name and not name.startswith(own)}
-    assert ours <= PUBLIC_MODULES, f"import these from openclaw_memory: {', '.join(sorted(ours - PUBLIC_MODULES))}"
+def test_adapters_and_integrations_use_public_names_only():
+    def private(path: Path) -> set[str]:
+        own = path.relative_to(ROOT).parts[1]
+        modules = {node.module for node in ast.walk(tree(path)) if isinstance(node, ast.ImportFrom) and node.module}
+        modules |= {alias.name for node in ast.walk(tree(path)) if isinstance(node, ast.Import) for alias in node.names}
+        return {name for name in modules if "openclaw_memory" in name and not name.startswith(own)} - PUBLIC_MODULES
+
+    assert broken(EDGES, private) == {}, "import these from openclaw_memory"
 
 
-@pytest.mark.parametrize("path", MODULES, ids=shown)
-def test_the_core_knows_no_framework(path):
-    assert not {name.partition(".")[0] for name in imported(path)} & FRAMEWORKS
+def packages(path: Path) -> set[str]:
+    """The packages that a file imports anything of."""
+    return {name.partition(".")[0] for name in imported(path)}
 
 
-@pytest.mark.parametrize("path", [*MODULES, *EDGES], ids=shown)
-def test_nothing_that_is_installed_imports_what_is_not(path):
-    assert not {name.partition(".")[0] for name in imported(path)} & {"tools", "tests", "benchmarks"}
+def test_the_core_knows_no_framework():
+    assert broken(MODULES, lambda path: packages(path) & FRAMEWORKS) == {}
+
+
+def test_nothing_that_is_installed_imports_what_is_not():
+    assert broken([*MODULES, *EDGES], lambda path: packages(path) & {"tools", "tests", "benchmarks"}) == {}
 
 
 SQL = re.compile(
@@ -164,46 +183,53 @@ def written(part: ast.expr) -> str:
     return name if name.isupper() else "?"
 
 
-@pytest.mark.parametrize("path", [path for path in MODULES if part(path) != "store"], ids=shown)
-def test_sql_is_written_in_the_store_alone(path):
-    found = [line for line, text in strings(tree(path)) if SQL.match(text)]
-    assert not found, f"SQL on lines {found}: move it to store/"
-    assert "apsw" not in imported(path), "only store/ talks to the database"
+def test_sql_is_written_in_the_store_alone():
+    def lines(path: Path) -> list[int]:
+        return [line for line, text in strings(tree(path)) if SQL.match(text)]
+
+    others = [path for path in MODULES if part(path) != "store"]
+    assert broken(others, lines) == {}, "there is SQL on these lines: move it to store/"
+    assert broken(others, lambda path: "apsw" in imported(path)) == {}, "only store/ talks to the database"
 
 
-@pytest.mark.parametrize("path", [path for path in MODULES if part(path) == "store"], ids=shown)
-def test_values_are_bound_and_never_written_into_sql(path):
+def test_values_are_bound_and_never_written_into_sql():
     """An f-string of SQL may hold table names and placeholders; a quote around an interpolation means a value."""
-    for line, text in strings(tree(path)):
-        assert not (SQL.match(text) and re.search(r"""['"]\?['"]""", text)), f"line {line}: bind the value instead"
+
+    def lines(path: Path) -> list[int]:
+        found = strings(tree(path))
+        return [line for line, text in found if SQL.match(text) and re.search(r"""['"]\?['"]""", text)]
+
+    assert broken([path for path in MODULES if part(path) == "store"], lines) == {}, "bind the values on these lines"
 
 
-@pytest.mark.parametrize("path", [path for path in MODULES if part(path) not in ENVIRONMENT], ids=shown)
-def test_the_environment_is_read_by_config_and_providers_alone(path):
-    touched = {
-        ast.unparse(node)
-        for node in ast.walk(tree(path))
-        if isinstance(node, ast.Attribute) and ast.unparse(node) in {"os.environ", "os.getenv", "os.environb"}
-    }
-    assert not touched
+def test_the_environment_is_read_by_config_and_providers_alone():
+    def touched(path: Path) -> set[str]:
+        names = {ast.unparse(node) for node in ast.walk(tree(path)) if isinstance(node, ast.Attribute)}
+        return names & {"os.environ", "os.getenv", "os.environb"}
+
+    assert broken([path for path in MODULES if part(path) not in ENVIRONMENT], touched) == {}
 
 
-@pytest.mark.parametrize("path", [path for path in MODULES if part(path) in PURE], ids=shown)
-def test_pure_stages_do_no_input_or_output(path):
-    calls = {ast.unparse(node.func) for node in ast.walk(tree(path)) if isinstance(node, ast.Call)}
-    assert not calls & {"open", "print", "input"}
-    allowed = {"os"} if path == CORE / SALT else set()
-    touched = {name.partition(".")[0] for name in imported(path)}
-    assert not touched & {"os", "pathlib", "io", "socket", "subprocess", "apsw"} - allowed
+def test_pure_stages_do_no_input_or_output():
+    def impure(path: Path) -> set[str]:
+        calls = {ast.unparse(node.func) for node in ast.walk(tree(path)) if isinstance(node, ast.Call)}
+        allowed = {"os"} if path == CORE / SALT else set()
+        touched = packages(path) & {"os", "pathlib", "io", "socket", "subprocess", "apsw"}
+        return calls & {"open", "print", "input"} | touched - allowed
+
+    assert broken([path for path in MODULES if part(path) in PURE], impure) == {}
 
 
 MUTABLE = (ast.List, ast.Dict, ast.Set, ast.ListComp, ast.DictComp, ast.SetComp)
 
 
-@pytest.mark.parametrize("path", MODULES, ids=shown)
-def test_no_module_keeps_state(path):
+def test_no_module_keeps_state():
     """A table of constants may be a dict or a list; nothing in the file may change it."""
-    module = tree(path)
+    assert broken(MODULES, lambda path: [*changes(tree(path))]) == {}
+
+
+def changes(module: ast.Module) -> Iterator[str]:
+    """Where the code of a module changes what the module holds."""
     names = {
         target.id
         for node in module.body
@@ -213,14 +239,16 @@ def test_no_module_keeps_state(path):
     }
     changing = {"append", "extend", "add", "update", "setdefault", "pop", "clear", "insert", "remove"}
     for node in ast.walk(module):
-        assert not isinstance(node, ast.Global), f"line {node.lineno}: a global statement"
+        if isinstance(node, ast.Global):
+            yield f"line {node.lineno}: a global statement"
         if (
             isinstance(node, ast.Subscript | ast.Attribute)
             and isinstance(node.value, ast.Name)
             and node.value.id in names
         ):
             stored = not isinstance(node.ctx, ast.Load) or (isinstance(node, ast.Attribute) and node.attr in changing)
-            assert not stored, f"line {node.lineno}: {node.value.id} is changed"
+            if stored:
+                yield f"line {node.lineno}: {node.value.id} is changed"
 
 
 def loaded_after(statement: str) -> set[str]:

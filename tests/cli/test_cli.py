@@ -167,6 +167,7 @@ def test_status_says_in_one_line_that_files_wait_for_vectors(run, thirty_notes, 
     assert re.search(r"search +keyword, static", out)
 
 
+@pytest.mark.usefixtures("tries_again_at_once")
 @pytest.mark.parametrize("provider", ["openai", "auto"])
 def test_status_says_what_was_wanted_where_something_else_is_in_use(run, notes, provider, monkeypatch):
     for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "GEMINI_API_KEY", "GOOGLE_API_KEY", "VOYAGE_API_KEY"):

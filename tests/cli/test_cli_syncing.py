@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+from openclaw_memory.cli import options
 from openclaw_memory.embeddings.static import StaticEmbedder
 from openclaw_memory.errors import EmbedderError, StoreError
 from openclaw_memory.store import SqliteStore
@@ -79,8 +80,9 @@ def test_a_search_without_an_index_that_cannot_build_one_is_an_error(run, notes,
 
 # --- while another process syncs
 @pytest.fixture
-def another_sync(notes):
+def another_sync(notes, monkeypatch):
     """Holds the turn to sync the index of the notes, as another process does, until it is told to end."""
+    monkeypatch.setattr(options, "WAIT_SECONDS", 0.1)
     index = notes / ".memory" / "index.sqlite"
     index.parent.mkdir(exist_ok=True)
     code = (

@@ -281,6 +281,7 @@ def test_an_embedder_that_does_not_load_is_a_problem(notes, monkeypatch):
     assert of(examined(notes, config), "embedder", "out of order").level == "problem"
 
 
+@pytest.mark.usefixtures("tries_again_at_once")
 def test_the_fallback_is_said_to_replace_the_provider_that_is_wanted(notes):
     providers = {"openai": {"base_url": "http://127.0.0.1:9/v1"}}
     config = MemoryConfig(embedding=EmbeddingConfig(provider="openai", fallback="static", providers=providers))
@@ -301,6 +302,7 @@ def opened(embedding_server):
     return opened
 
 
+@pytest.mark.usefixtures("tries_again_at_once")
 @pytest.mark.parametrize("model", ["any", "another"])
 @pytest.mark.parametrize("ill", ["down", "wrong key"])
 @pytest.mark.parametrize("indexed", [True, False])

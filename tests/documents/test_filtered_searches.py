@@ -70,7 +70,7 @@ def searches(memory):
     yield lambda k, where: documents.search("common mill", k, where=where)
 
 
-@settings(max_examples=60)
+@settings(max_examples=20)  # each is 160 searches
 @given(filters)
 def test_a_filter_finds_what_a_function_finds_however_often(memory, wanted):
     fits = matching(wanted)

@@ -292,6 +292,7 @@ FAULTS = (
     )),
     Fault(45, "a workspace that strangers prepared, on every surface: calls, commands, tools, both adapters", "our errors only; nothing shown from outside, written outside, forged, or left hanging",
           "85 attacks on 20 surfaces, <= 15 s and 500 MB each (nightly: ten times as large, and 100 mixtures)", (
+        "faults/test_hostile_workspace.py::test_a_few_attacks_come_to_nothing_on_every_surface",
         "faults/test_hostile_workspace.py::test_an_attack_comes_to_nothing_on_every_surface",
         "faults/test_hostile_workspace.py::test_a_larger_attack_comes_to_nothing_on_every_surface",
         "faults/test_hostile_workspace.py::test_attacks_that_are_planted_together_come_to_nothing",

@@ -6,6 +6,7 @@ import os
 import subprocess
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,7 +18,7 @@ from openclaw_memory.workspace import Workspace
 pytestmark = pytest.mark.skipif(why_not_traced() is not None, reason=str(why_not_traced()))
 
 
-POINTS = 8  # of each work, taken evenly: in the nightly run it is all of them
+POINTS = 4  # of each work, taken evenly: in the nightly run it is all of them
 some_or_all = pytest.mark.parametrize(
     "most", [POINTS, pytest.param(None, marks=pytest.mark.nightly)], ids=["some", "all"]
 )
@@ -109,14 +110,27 @@ def work(request):
     return WORKS[request.param]
 
 
+@pytest.fixture(scope="module")
+def calls(tmp_path_factory):
+    """The system calls of a work that could change a file, in their order."""
+
+    @cache
+    def calls(name: str) -> list[tuple[str, int]]:
+        folder, work = tmp_path_factory.mktemp("calls"), WORKS[name]
+        traced_work(folder / "warm", work, "-o", os.devnull)  # the first run may still write byte code
+        calm = traced_work(folder / "calm", work, "-o", folder / "log")
+        assert calm.returncode == 0, calm.stderr
+        found = list(points((folder / "log").read_text(encoding="utf-8")))
+        assert {"openat", "write", "fsync"} <= {call for call, _ in found}
+        return found
+
+    return calls
+
+
 @pytest.fixture
-def where(tmp_path, work, most):
+def where(calls, request, most):
     """The system calls of the work that could change a file: the first, the last, and some or all in between."""
-    traced_work(tmp_path / "warm", work, "-o", os.devnull)  # the first run may still write byte code
-    calm = traced_work(tmp_path / "calm", work, "-o", tmp_path / "log")
-    assert calm.returncode == 0, calm.stderr
-    found = list(points((tmp_path / "log").read_text(encoding="utf-8")))
-    assert {"openat", "write", "fsync"} <= {call for call, _ in found}
+    found = calls(request.node.callspec.params["work"])
     step = 1 if most is None else max(1, len(found) // most)
     return sorted({*found[::step], found[-1]}, key=found.index)
 

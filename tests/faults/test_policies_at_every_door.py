@@ -3,6 +3,7 @@
 import asyncio
 import json
 import re
+import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
@@ -71,15 +72,14 @@ class Place(NamedTuple):
         return self.memory.get("memory/plain.md", start=3, lines=1)
 
 
-@pytest.fixture
-def place(tmp_path):
+@pytest.fixture(scope="module")
+def begun(tmp_path_factory):
     """Notes, a document, a record and a transcript, each of which a person has given what policies hide."""
-    folder, settings = tmp_path / "notes", tmp_path / "settings.toml"
+    folder = tmp_path_factory.mktemp("begun") / "notes"
     (folder / "memory").mkdir(parents=True)
     (folder / "memory" / "plain.md").write_text("# Plain\n\nBo likes tea.\n", encoding="utf-8")
     hidden = f"# Work\n\n{FORBIDDEN}\n\nThe salary of Anna is 51234 euros.\n\n- [ ] falcon by 2020-01-01\n\nAnna likes tea.\n"
     (folder / "MEMORY.md").write_text(hidden, encoding="utf-8")
-    settings.write_text(TOML, encoding="utf-8")
     with Memory.open(folder) as memory:
         memory.documents.add([Document("d1", f"Tea at noon.\n{FORBIDDEN}\nIt costs 51234 euros.", {"about": "falcon"})])
         moment, said = "2026-01-01T00:00:00+00:00", f"{FORBIDDEN}\nIt costs 51234 euros."
@@ -95,6 +95,15 @@ def place(tmp_path):
         memory.snapshot("ended", [user("It costs 51234 euros."), user(f"Tea at noon.\n{FORBIDDEN}")], f"{FORBIDDEN}")
     for file in (folder / ".memory").rglob("index*"):
         file.unlink()
+    return folder
+
+
+@pytest.fixture
+def place(begun, tmp_path):
+    """A workspace of its own with all that, and an index that knows the policies."""
+    folder, settings = tmp_path / "notes", tmp_path / "settings.toml"
+    shutil.copytree(begun, folder)
+    settings.write_text(TOML, encoding="utf-8")
     with Memory.open(folder, config=CONFIG) as memory:
         memory.sync()
         yield Place(memory, str(settings))

@@ -14,7 +14,6 @@ import pytest
 from processes import fresh, python, synced
 from watching import eventually
 
-WRITERS, SEARCHERS = 4, 4
 WRITER = """
 import itertools, random, sys, time
 from openclaw_memory import Memory
@@ -90,10 +89,10 @@ class Worker:
         self.ended.append(self.process.wait())
 
 
-def soak(folder: Path, notes: Path, kills: int) -> list[Worker]:
+def soak(folder: Path, notes: Path, kills: int, pairs: int) -> list[Worker]:
     """Have them work, killing one after another; every second one has worked, the others may be starting still."""
-    crew = {f"{number}": WRITER for number in range(WRITERS)}
-    crew |= {f"searcher {number}": SEARCHER for number in range(SEARCHERS)} | {"watcher": WATCHER}
+    crew = {f"{number}": WRITER for number in range(pairs)}
+    crew |= {f"searcher {number}": SEARCHER for number in range(pairs)} | {"watcher": WATCHER}
     workers = [Worker(name, code, notes, folder / f"{name}.txt") for name, code in crew.items()]
     dice = random.Random(4)
     try:
@@ -125,16 +124,21 @@ def acknowledged(workers: list[Worker], kind: str) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    "kills", [10, pytest.param(60, marks=pytest.mark.nightly), pytest.param(900, marks=pytest.mark.endurance)]
+    ("kills", "pairs"),  # of writers and searchers
+    [
+        (6, 2),
+        pytest.param(60, 4, marks=pytest.mark.nightly),
+        pytest.param(900, 4, marks=pytest.mark.endurance),
+    ],
 )
-def test_whatever_is_killed_nothing_acknowledged_is_lost_and_the_index_equals_a_fresh_one(tmp_path, kills):
+def test_whatever_is_killed_nothing_acknowledged_is_lost_and_the_index_equals_a_fresh_one(tmp_path, kills, pairs):
     notes = tmp_path / "notes"
     (notes / "memory").mkdir(parents=True)
     (notes / "MEMORY.md").write_text("memo kept quince\n")
-    for writer in range(WRITERS):
+    for writer in range(pairs):
         (notes / f"memory/topic-{writer}.md").write_text("memo 0-0-0 plum\nmemo kept\n")
     synced(notes)
-    workers = soak(tmp_path, notes, kills)
+    workers = soak(tmp_path, notes, kills, pairs)
     assert {code for worker in workers for code in worker.ended} == {-9}, "one ended by itself"
     assert any(worker.runs > 1 for worker in workers)
 
@@ -149,7 +153,7 @@ def test_whatever_is_killed_nothing_acknowledged_is_lost_and_the_index_equals_a_
     entries = [json.loads(line) for line in (notes / "sessions/talk.jsonl").read_text().splitlines() if line]
     told = Counter(entry["message"]["content"].split(" ")[1] for entry in entries if entry["type"] == "message")
     assert [name for name in acknowledged(workers, "said") if told[name] != 1] == []
-    for writer in range(WRITERS):
+    for writer in range(pairs):
         topic = re.fullmatch(r"memo (\S+) plum\nmemo kept\n", (notes / f"memory/topic-{writer}.md").read_text())
         assert topic, "torn"
         newest = acknowledged([workers[writer]], "edit")[-1]

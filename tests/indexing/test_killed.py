@@ -75,7 +75,7 @@ def kill_first_index(folder, index, server, texts):
 
 
 @pytest.mark.sqlite_only
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.nightly) for seed in (2, 3))])
 def test_a_killed_first_index_is_finished_by_the_next_process(seed, opened, folder, tmp_path, embedding_server):
     share = random.Random(seed).uniform(0.4, 0.8)
     kill_first_index(folder, tmp_path / "index.sqlite", embedding_server, int(FILES * PARTS * share))

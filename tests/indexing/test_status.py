@@ -247,6 +247,7 @@ def test_the_status_of_openclaw_is_all_there(indexed, tmp_path):
     assert {"sqlite", "sqlite_vec"} <= set(state.engine)
 
 
+@pytest.mark.usefixtures("tries_again_at_once")
 def test_a_fallback_says_for_whom_it_stands_in_and_why(notes):
     pytest.importorskip("openai")
     rules = EmbeddingConfig(
@@ -265,6 +266,7 @@ def test_a_fallback_says_for_whom_it_stands_in_and_why(notes):
     assert "static" in elsewhere["reason"]
 
 
+@pytest.mark.usefixtures("tries_again_at_once")
 def test_jobs_under_way_at_a_batch_service_are_counted(notes):
     pytest.importorskip("openai")
     options = {"base_url": "http://127.0.0.1:9/v1", "model": "any", "api_key": "sk-any"}

@@ -16,23 +16,18 @@ FORMATS = [*KNOWN, *LISTED]
 TOKENS = {**secret_samples.KNOWN, **secret_samples.LISTED}
 
 
-def prefixes(formats):
-    return [one.literal for one in formats]
-
-
-@pytest.mark.parametrize("token", TOKENS.values(), ids=TOKENS)
 @pytest.mark.parametrize("around", ["{}", "use {} now", '"{}"', "({}).", "key={}\n"])
-def test_a_token_known_by_its_prefix_is_masked(token, around):
-    text = around.format(token)
+def test_a_token_known_by_its_prefix_is_masked(around):
+    for name, token in TOKENS.items():
+        text = around.format(token)
+        for safe in (redact(text), redact_session(text)):
+            assert token not in safe, name
+            assert token[8:-5] not in safe, name
 
-    for safe in (redact(text), redact_session(text)):
-        assert token not in safe
-        assert token[8:-5] not in safe
 
-
-@pytest.mark.parametrize("one", FORMATS, ids=prefixes(FORMATS))
-def test_every_pattern_has_a_token_that_only_it_masks(one):
-    assert any(one.literal in token and re.search(one.pattern, token) for token in TOKENS.values())
+def test_every_pattern_has_a_token_that_only_it_masks():
+    for one in FORMATS:
+        assert any(one.literal in token and re.search(one.pattern, token) for token in TOKENS.values()), one
 
 
 @pytest.mark.parametrize("text", secret_samples.NAMED.values(), ids=secret_samples.NAMED)
