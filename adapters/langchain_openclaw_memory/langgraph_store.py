@@ -29,11 +29,11 @@ from langgraph.store.base import (
 )
 
 from langchain_openclaw_memory._session import in_run, run_config, session_of, unknown_argument
-from langchain_openclaw_memory._store_items import FOLDER, WHOLE, file_of, folder_of, is_item, item_in, path_of
+from langchain_openclaw_memory._store_items import file_of, item_in
 from langchain_openclaw_memory._store_records import RECORDS, check_put, item_of, name_of, namespace_of, observed
 from openclaw_memory import Memory
 from openclaw_memory.aio import in_thread
-from openclaw_memory.documents import matching
+from openclaw_memory.documents import item_files, matching
 from openclaw_memory.errors import (
     ConfigError,
     InvalidInputError,
@@ -50,8 +50,6 @@ from openclaw_memory.tools import is_shown
 _WIDER = 4
 _SYNC_SECONDS = 5.0  # a search waits at most this long for the sync of another process
 _MOST_RESULTS = 1000  # of one search; see `Memory.search`
-_NESTED = (Mapping, list, tuple)
-_MAX_DEPTH = 64  # of values in values: what is nested deeper could not be read again everywhere
 # A read puts off the end of an item if so much of its time has passed: not each one touches the file.
 _REFRESHED = 0.1
 
@@ -77,7 +75,9 @@ class OpenClawStore(BaseStore):
 
     supports_ttl = True
 
-    def __init__(self, memory: MemoryChoice, *, fields: Sequence[str] = (WHOLE,), ttl: TTLConfig | None = None) -> None:
+    def __init__(
+        self, memory: MemoryChoice, *, fields: Sequence[str] = (item_files.WHOLE,), ttl: TTLConfig | None = None
+    ) -> None:
         """Make a store over an open memory.
 
         Args:
@@ -148,8 +148,10 @@ class OpenClawStore(BaseStore):
         """Delete the items whose time to live has passed; return how many there were."""
         self._swept[self._memory.workspace.root] = time.monotonic()
         files = self._memory.documents.files
-        below = files.iterate(FOLDER)
-        gone = [path for path, fields, _ in below if self._is_expired(path, fields) and is_item(path, fields)]
+        below = files.iterate(item_files.FOLDER)
+        gone = [
+            path for path, fields, _ in below if self._is_expired(path, fields) and item_files.is_item(path, fields)
+        ]
         files.delete(*gone)
         return len(gone)
 
@@ -195,7 +197,7 @@ class OpenClawStore(BaseStore):
         return is_shown(self._memory, session_of(None, run_config())) is None
 
     def _plain_item(self, namespace: tuple[str, ...], key: str, *, refresh: bool = False) -> Item | None:
-        path = path_of(namespace, key)
+        path = item_files.path_of(namespace, key)
         found = self._memory.documents.files.read(path)
         item = self._parsed(path, *found) if found else None
         if item is None:
@@ -209,7 +211,7 @@ class OpenClawStore(BaseStore):
         below = self._memory.documents.files.iterate(folder)
         found = [(path, self._parsed(path, fields, text)) for path, fields, text in below]
         items = [(path, item) for path, item in found if item is not None]
-        if folder == FOLDER:  # all that there is: forget what is gone
+        if folder == item_files.FOLDER:  # all that there is: forget what is gone
             there = {path for path, _ in found}
             for path in self._read_before.keys() - there:
                 self._read_before.pop(path, None)
@@ -217,7 +219,7 @@ class OpenClawStore(BaseStore):
 
     def _under(self, prefix: tuple[str, ...]) -> dict[str, Item]:
         """Return items and records whose namespace begins so, by their paths, the oldest first, only to be read."""
-        items = self._below(folder_of(prefix))
+        items = self._below(item_files.folder_of(prefix))
         if prefix[:1] in {(), (RECORDS,)}:
             if self._shows_records():
                 among = (one for one in self._memory.records if namespace_of(one)[: len(prefix)] == prefix)
@@ -305,8 +307,8 @@ class OpenClawStore(BaseStore):
         name = check_put(op)
         if self._plain_item(op.namespace, op.key) is not None:
             raise InvalidInputError(
-                f"{path_of(op.namespace, op.key)} holds an item that was put there before there were records: "
-                "read it if you need it, and delete it first"
+                f"{item_files.path_of(op.namespace, op.key)} holds an item that was put there before there were "
+                "records: read it if you need it, and delete it first"
             )
         stored = self._memory.records.get(name.type, op.key, user_id=name.user_id)
         default_ttl = (self.ttl_config or {}).get("default_ttl")
@@ -322,9 +324,9 @@ class OpenClawStore(BaseStore):
 
     def _forget(self, op: PutOp) -> None:
         """Forget a record, and delete the item of an earlier time that has its names."""
-        path = path_of(op.namespace, op.key)
+        path = item_files.path_of(op.namespace, op.key)
         found = self._memory.documents.files.read(path)
-        if found and is_item(path, found[0]):
+        if found and item_files.is_item(path, found[0]):
             self._memory.documents.files.delete(path)
         if name := name_of(op.namespace):
             with suppress(InvalidInputError):  # there is no record of such a name
@@ -336,7 +338,7 @@ class OpenClawStore(BaseStore):
         gone: list[str] = []
         for number, op in enumerate(puts):
             now = began + timedelta(microseconds=number)  # the order of a batch is that of its items
-            path = path_of(op.namespace, op.key)
+            path = item_files.path_of(op.namespace, op.key)
             if op.value is None:
                 gone.append(path)
                 continue
@@ -375,12 +377,8 @@ def _checked(op: PutOp) -> PutOp:
         raise InvalidInputError(f"index={op.index!r} is one text: give a list of paths, such as [{op.index!r}]")
     if op.ttl is not None and not (isinstance(op.ttl, int | float) and op.ttl > 0):
         raise InvalidInputError(f"a time to live is a number of minutes above 0, not {op.ttl!r}")
-    level, depth = [op.value], 0
-    while level and depth <= _MAX_DEPTH:  # what is deeper could not even be looked through
-        nested = (one.values() if isinstance(one, Mapping) else one for one in level if isinstance(one, _NESTED))
-        level, depth = [inner for values in nested for inner in values], depth + 1
-    if level:
-        raise InvalidInputError(f"the value is nested deeper than {_MAX_DEPTH} levels: make it flatter")
+    if item_files.is_too_deep(op.value):
+        raise InvalidInputError(f"the value is nested deeper than {item_files.MAX_DEPTH} levels: make it flatter")
     return op._replace(namespace=tuple(op.namespace))
 
 

@@ -26,9 +26,10 @@ _SHOWN = 20  # lines of what was left out; --json has all
 def migrate(place: Place, source: str | None, file_format: str | None, dry_run: bool) -> int:
     """Bring in .memory.md, mem0, LangGraph, LlamaIndex, chats.
 
-    Markdown goes to notes by the days in its headings, items of mem0, LangGraph and LlamaIndex become documents,
-    conversations of ChatGPT and Claude transcripts. The file is copied first, and never changed. What is
-    there already is left as it is: run it again after an interruption. The exit code is 1 where something was left out.
+    Markdown goes to notes by the days in its headings, items of mem0 and LlamaIndex become documents, those of a
+    LangGraph store items of OpenClawStore, conversations of ChatGPT and Claude transcripts. The file is copied first,
+    and never changed. What is there already is left as it is: run it again after an interruption. The exit code is 1
+    where something was left out.
 
     Example: openclaw-memory migrate --workspace notes --dry-run
     """

@@ -1,8 +1,9 @@
-"""The documents that a framework adds to a memory, filters of their metadata, and whose vectors they came with."""
+"""The documents that a framework adds to a memory, filters of their metadata, their vectors, and files of items."""
 
 from typing import TYPE_CHECKING
 
 from openclaw_memory._lazy import late_names
+from openclaw_memory.documents import item_files
 from openclaw_memory.text.front_matter import UNNAMED
 
 if TYPE_CHECKING:
@@ -10,7 +11,7 @@ if TYPE_CHECKING:
     from openclaw_memory.documents.filters import matching
     from openclaw_memory.documents.validation import is_same
 
-__all__ = ["UNNAMED", "Documents", "is_same", "matching"]
+__all__ = ["UNNAMED", "Documents", "is_same", "item_files", "matching"]
 
 _MODULES = {"collection": ("Documents",), "filters": ("matching",), "validation": ("is_same",)}
 

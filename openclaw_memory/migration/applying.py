@@ -20,6 +20,7 @@ from openclaw_memory.errors import (
 )
 from openclaw_memory.migration.permitted import permitted
 from openclaw_memory.migration.planning import plan_migration
+from openclaw_memory.migration.store_items import write_items
 from openclaw_memory.types.migration import (
     Conversation,
     LeftOut,
@@ -51,8 +52,9 @@ def migrate(
     """Bring what another memory holds into this one. The source is copied first, and never changed.
 
     Markdown goes to notes: sections with a day in their heading to that day's, all others to `memory/legacy.md`, and
-    nothing to `MEMORY.md`. Items of mem0, LangGraph and LlamaIndex become documents with their ids. Conversations of
-    ChatGPT and Claude become transcripts with all their branches. What is there already is left as it is, so that it
+    nothing to `MEMORY.md`. Items of mem0 and LlamaIndex become documents with their ids; those of a LangGraph store
+    become what `OpenClawStore` of the LangChain package has under the same namespace and key. Conversations of ChatGPT
+    and Claude become transcripts with all their branches. What is there already is left as it is, so that it
     may be run again, also after it was interrupted. The next sync indexes what was written.
 
     Args:
@@ -84,6 +86,7 @@ def migrate(
         files = [
             *_notes(memory, plan.sections, left_out, dry_run=dry_run),
             *_documents(memory, plan.documents, left_out, dry_run=dry_run),
+            *write_items(memory, plan.items, left_out, moment, dry_run=dry_run),
             *(_conversation(memory, one, left_out, dry_run=dry_run) for one in plan.conversations),
         ]
     finally:

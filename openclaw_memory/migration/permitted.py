@@ -7,9 +7,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from openclaw_memory.errors import PolicyError
+from openclaw_memory.errors import InvalidInputError, PolicyError
 from openclaw_memory.text.policies import Policies
-from openclaw_memory.types.migration import Conversation, LeftOut, MigrationPlan, PlacedDocument, Section
+from openclaw_memory.types.migration import Conversation, LeftOut, MigrationPlan, PlacedDocument, PlacedItem, Section
+from openclaw_memory.workspace.documents import check_no_secret
 from openclaw_memory.workspace.transcripts import MAX_LINE_BYTES
 
 _OF_THE_LOG = frozenset({"id", "parentId", "timestamp"})  # of an entry: they hold nothing that was said
@@ -27,11 +28,13 @@ def permitted(plan: MigrationPlan, policies: Policies) -> MigrationPlan:
     left_out: list[LeftOut] = []
     sections = [kept for one in plan.sections if (kept := _section(one, policies, left_out)) is not None]
     documents = [one for one in plan.documents if _is_document_stored(one, policies, left_out)]
+    items = [one for one in plan.items if _is_item_stored(one, policies, left_out)]
     conversations = [replace(one, entries=tuple(_entries(one, policies, left_out))) for one in plan.conversations]
     return replace(
         plan,
         sections=tuple(sections),
         documents=tuple(documents),
+        items=tuple(items),
         conversations=tuple(one for one in conversations if one.entries),
         left_out=tuple(_shown(one, policies) for one in (*plan.left_out, *left_out)),
     )
@@ -66,6 +69,23 @@ def _is_document_stored(one: PlacedDocument, policies: Policies, left_out: list[
         policies.check_name(document.id)
     except PolicyError as error:
         left_out.append(LeftOut(one.place, _refusal(error)))
+        return False
+    return True
+
+
+def _is_item_stored(one: PlacedItem, policies: Policies, left_out: list[LeftOut]) -> bool:
+    """Whether an item may be stored: a value with a secret would be read masked, and lost when it is put again."""
+    try:
+        policies.check_value({"key": one.key, "namespace": one.namespace, "value": one.value})
+        for name in (*one.namespace, one.key):
+            policies.check_name(name)
+        check_no_secret({one.key: one.value}, "the value")
+        check_no_secret(one.namespace, "the namespace")
+    except PolicyError as error:
+        left_out.append(LeftOut(one.place, _refusal(error)))
+        return False
+    except InvalidInputError as error:
+        left_out.append(LeftOut(one.place, str(error)))
         return False
     return True
 

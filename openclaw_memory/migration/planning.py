@@ -22,7 +22,6 @@ _MARKDOWN = frozenset({".md", ".markdown", ".txt"})
 _IN_A_FOLDER = ("docstore.json", "conversations.json")
 _DOCSTORE, _VECTOR_STORE = "docstore.json", "default__vector_store.json"
 _CONVERSATIONS: Mapping[Format, Any] = {"chatgpt": chatgpt.plan, "claude": claude.plan}
-_ITEMS: Mapping[Format, Any] = {"mem0": mem0.plan, "langgraph": langgraph.plan}
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +45,7 @@ def plan_migration(
         file_format: One of `markdown`, `mem0`, `langgraph`, `llama-index`, `chatgpt`, `claude`; by default, what the
             file says.
         zone: The zone of the days of conversations; the machine's where None.
-        now: Items that have expired by then are left out; this moment where None.
+        now: Items that have expired by then are left out; the time of those that have none. This moment where None.
 
     Raises:
         NotFoundError: There is no such file, or it cannot be read.
@@ -57,6 +56,7 @@ def plan_migration(
         raise InvalidInputError(
             f"{file_format!r} is no format: {nearest(file_format, FORMATS)}use one of {', '.join(FORMATS)}"
         )
+    moment = now or datetime.datetime.now(datetime.UTC)
     if file.is_dir():
         file = _inside(file)
     if (head := _read(file, len(_DATABASE))).startswith(_PACKED):
@@ -64,7 +64,7 @@ def plan_migration(
     if head == _DATABASE:
         if file_format not in {None, "langgraph"}:
             raise InvalidInputError(f"{file} is a database: its format is langgraph, not {file_format}")
-        return _of_database(file, now or datetime.datetime.now(datetime.UTC))
+        return _of_database(file, moment)
     content = _read(file)
     if file_format == "markdown" or (file_format is None and _is_markdown(file, content)):
         return Planned(markdown.plan(decode(content, str(file))), (file,))
@@ -76,7 +76,8 @@ def plan_migration(
         return _of_llama_index(file, data)
     if chosen in _CONVERSATIONS:
         return Planned(_CONVERSATIONS[chosen](data, zone), (file,))
-    return Planned(_ITEMS[chosen](data), (file,))
+    plan = mem0.plan(data) if chosen == "mem0" else langgraph.plan(data, moment)
+    return Planned(plan, (file,))
 
 
 def _checked_format(file: Path, data: Any, wanted: str | None) -> Format:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Literal, TypeAlias
 
 from openclaw_memory.types.exchange import Document
@@ -26,6 +27,19 @@ class PlacedDocument:
 
     place: str
     document: Document
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedItem:
+    """An item of a LangGraph store, and its place in the old file; `expires_at` is when it ceases to be, if it does."""
+
+    place: str
+    namespace: tuple[str, ...]
+    key: str
+    value: Mapping[str, Any]
+    created_at: datetime
+    updated_at: datetime
+    expires_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +71,7 @@ class MigrationPlan:
         format: The format that was read.
         sections: Lines for notes.
         documents: Documents to add.
+        items: Items of a LangGraph store.
         conversations: Conversations for transcripts.
         left_out: What goes nowhere, and why.
         notices: What a person should know besides.
@@ -65,6 +80,7 @@ class MigrationPlan:
     format: Format
     sections: tuple[Section, ...] = ()
     documents: tuple[PlacedDocument, ...] = ()
+    items: tuple[PlacedItem, ...] = ()
     conversations: tuple[Conversation, ...] = ()
     left_out: tuple[LeftOut, ...] = ()
     notices: tuple[str, ...] = ()
@@ -72,7 +88,7 @@ class MigrationPlan:
 
 @dataclass(frozen=True, slots=True)
 class MigratedFile:
-    """What a file or folder got: sections, documents or messages that were added, and those that were there."""
+    """What a file or folder got: sections, documents, items or messages that were added, and those that were there."""
 
     path: str
     added: int
@@ -103,10 +119,10 @@ class MigrationReport:
 
     @property
     def added(self) -> int:
-        """How many sections, documents and messages were added."""
+        """How many sections, documents, items and messages were added."""
         return sum(one.added for one in self.files)
 
     @property
     def existed(self) -> int:
-        """How many sections, documents and messages were there already."""
+        """How many sections, documents, items and messages were there already."""
         return sum(one.existed for one in self.files)

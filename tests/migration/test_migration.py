@@ -1,5 +1,6 @@
 """Migration: what each format becomes, that nothing is lost or doubled, and that the old file is never changed."""
 
+import contextlib
 import json
 import os
 import runpy
@@ -373,28 +374,143 @@ def test_a_document_that_a_person_changed_is_left_and_listed(memory, old):
     assert any(one.place == "[2]" and "was left" in one.reason for one in report.left_out)
 
 
-def test_items_of_a_langgraph_store_become_documents(memory, old):
+def test_items_of_a_langgraph_store_become_files_that_people_can_read(memory, old):
     report = migrate(memory, old("langgraph-items.json"), now=NOW)
-    (seat,) = memory.documents.get(["langgraph:users:zoe:seat"])
-    assert (seat.text, seat.metadata["namespace"], "value" in seat.metadata) == (
-        "Prefers aisle seats",
-        ["users", "zoe"],
-        False,
-    )
-    (profile,) = memory.documents.get(["langgraph:users:bram:profile"])
-    assert profile.text == '- naam: Bram\n- dieet: vegetarisch\n- tags: ["café", "thé"]'
-    assert profile.metadata["value"]["tags"] == ["café", "thé"]
-    assert memory.documents.get(["langgraph:memories:m1"])[0].text == "Jörg wohnt in Köln"
-    assert [one.place for one in report.left_out] == ["[3]", "[4]", "[5]"]
+    assert {one.path: one.added for one in report.files} == {"memory/users": 2, "memory/memories": 1, "memory/empty": 1}
+    fields, text = memory.documents.files.read("memory/users/zoe/seat.md")
+    assert (text, fields["namespace"], fields["value"]) == ("Prefers aisle seats", ["users", "zoe"], {"text": None})
+    fields, text = memory.documents.files.read("memory/users/bram/profile.md")
+    assert text == "- naam: Bram\n- dieet: vegetarisch\n- tags: café\n- tags: thé"
+    assert fields["value"]["tags"] == ["café", "thé"]
+    assert [one.place for one in report.left_out] == ["[4]", "[5]"]
+    memory.sync()
+    assert memory.search("Wo wohnt Jörg?")[0].path == "memory/memories/m1.md"
 
 
-def test_a_real_in_memory_store_that_was_dumped(memory, tmp_path):
-    memory_store = pytest.importorskip("langgraph.store.memory")
-    store = memory_store.InMemoryStore()
-    store.put(("users", "zoe"), "seat", {"text": "Prefers aisle seats"})
-    (tmp_path / "items.json").write_text(json.dumps({"items": [item.dict() for item in store.search(())]}, default=str))
+def test_an_item_that_was_changed_since_and_a_note_in_its_place_are_left_and_listed(memory, old):
+    file = old("langgraph-items.json")
+    migrate(memory, file, now=NOW)
+    folder = memory.workspace.root / "memory" / "users"
+    (folder / "zoe" / "seat.md").write_text((folder / "zoe/seat.md").read_text().replace("aisle", "window"))
+    (folder / "bram" / "profile.md").write_text("A note of mine.\n")
+    before = files_of(memory)
+    for is_dry in (True, False):
+        report = migrate(memory, file, now=NOW, dry_run=is_dry)
+        reasons = {one.place: one.reason for one in report.left_out}
+        assert "says something else" in reasons["[0]"]
+        assert "holds no item" in reasons["[1]"]
+    assert files_of(memory) == before
+
+
+@pytest.mark.parametrize(
+    ("item", "reason"),
+    [
+        ({"namespace": ["a", ""], "value": {}}, "at least one label"),
+        ({"namespace": [], "value": {}}, "at least one label"),
+        ({"namespace": ["a.b"], "value": {}}, "period"),
+        ({"namespace": ["a"], "value": json.loads('{"a":' * 70 + "1" + "}" * 70)}, "deeper than 64"),
+        ({"namespace": ["a"], "value": {"text": KNOWN["anthropic"]}}, "holds a secret"),
+        ({"namespace": ["a"], "value": {"text": "\ud800"}}, "nicode"),
+        ({"namespace": ["records", "zoe"], "value": {"text": "no record"}}, "records alone"),
+        ({"namespace": ["records", "song"], "value": {"value": 1}}, "song"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_an_item_that_the_store_could_not_hold_is_listed_and_the_others_are_written(memory, tmp_path, item, reason):
+    good = {"namespace": ["a"], "key": "good", "value": {"text": "tea"}}
+    (tmp_path / "items.json").write_text(json.dumps([{"key": "k", **item}, good]))
     report = migrate(memory, tmp_path / "items.json", now=NOW)
-    assert (report.format, report.added) == ("langgraph", 1)
+    assert [one.place for one in report.left_out] == ["[0]"]
+    assert reason in report.left_out[0].reason
+    assert (report.added, sorted(files_of(memory))) == (1, ["memory/a/good.md"])
+
+
+def test_items_below_records_become_records(memory, tmp_path):
+    said = {"value": "dark", "confidence": 0.9, "ttl": 86400 * 60, "expires_at": "2026-12-23T12:00:00Z"}
+    source = {"kind": "chat_turn", "ref": "m7", "observed_at": "2026-11-01T00:00:00Z"}
+    items = [
+        {"namespace": ["records", "preference", "zoe"], "key": "theme", "value": {**said, "source": source}},
+        {"namespace": ["records", "fact"], "key": "city", "value": {"value": "Ghent"}},
+        {"namespace": ["records", "fact"], "key": "gone", "value": {**said, "expires_at": "2026-11-02T00:00:00Z"}},
+    ]
+    (tmp_path / "items.json").write_text(json.dumps(items))
+    report = migrate(memory, tmp_path / "items.json", now=NOW)
+    assert [(one.place, one.reason) for one in report.left_out] == [("[2]", "it expired at 2026-11-02T00:00:00+00:00")]
+    theme = memory.records.get("preference", "theme", user_id="zoe")
+    assert (theme.value, theme.source.ref, theme.ttl) == ("dark", "m7", 86400 * 30)
+    assert memory.records.get("fact", "city").value == "Ghent"
+    assert migrate(memory, tmp_path / "items.json", now=NOW).added == 0
+    memory.records.confirm("fact", "city", value="Bruges")
+    again = migrate(memory, tmp_path / "items.json", now=NOW)
+    assert "says something else" in again.left_out[0].reason
+    assert memory.records.get("fact", "city").value == "Bruges"
+
+
+words = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
+item_values = st.dictionaries(
+    st.sampled_from(["text", "content", "a", "a.b", ""]),
+    st.recursive(
+        st.none()
+        | st.booleans()
+        | st.integers(-(2**53), 2**53)
+        | st.floats(allow_nan=False, allow_infinity=False)
+        | words,
+        lambda inner: st.lists(inner, max_size=2) | st.dictionaries(words, inner, max_size=2),
+        max_leaves=4,
+    ),
+    max_size=3,
+)
+labels = st.sampled_from(["a", "A", "notes", "con", "één", "two words", "../up"]) | words.filter(
+    lambda name: name and "." not in name and name not in {"langgraph", "records"}
+)
+# The names of SQLite's texts end at a NUL.
+namespaces = st.lists(labels.filter(lambda name: "." not in name and "\0" not in name), min_size=1, max_size=3).map(
+    tuple
+)
+item_keys = (st.sampled_from(["k", "K", "a/b", "2026-11-23"]) | words).filter(lambda key: "\0" not in key)
+
+
+@pytest.mark.parametrize("kind", ["memory", "sqlite"])
+@settings(max_examples=25, deadline=None)
+@given(puts=st.dictionaries(st.tuples(namespaces, item_keys), item_values, min_size=1, max_size=4))
+def test_every_item_of_langgraphs_stores_is_in_openclaw_store(tmp_path_factory, kind, puts):
+    pytest.importorskip("langgraph.store.sqlite")
+    from langchain_openclaw_memory.langgraph_store import OpenClawStore
+    from langgraph.store.memory import InMemoryStore
+    from langgraph.store.sqlite import SqliteStore
+
+    folder = tmp_path_factory.mktemp("store")
+    (folder / "notes").mkdir()
+    file = folder / ("store.sqlite" if kind == "sqlite" else "items.json")
+    with contextlib.ExitStack() as stack:
+        if kind == "sqlite":
+            old = stack.enter_context(SqliteStore.from_conn_string(str(file)))
+            old.setup()
+        else:
+            old = InMemoryStore()
+        for (namespace, key), value in puts.items():
+            old.put(namespace, key, value)
+        there = old.search((), limit=100)
+        if kind == "memory":
+            file.write_text(json.dumps([item.dict() for item in there]))
+        memory = stack.enter_context(Memory.open(folder / "notes", embedder=None))
+        report = migrate(memory, file, now=NOW)
+        assert (report.added, report.left_out) == (len(puts), ())
+        new = OpenClawStore(memory)
+        assert {plain(item) for item in new.search((), limit=100)} == {plain(item) for item in there}
+        assert {plain(new.get(*name)) for name in puts} == {plain(old.get(*name)) for name in puts}
+        assert set(new.list_namespaces()) == set(old.list_namespaces())
+        before = files_of(memory)
+        again = migrate(memory, file, now=NOW)
+        assert (again.added, again.existed, again.left_out) == (0, len(puts), ())
+        assert files_of(memory) == before
+
+
+def plain(item):
+    """An item as it can be compared; SqliteStore gives times as text, in UTC."""
+    times = [datetime.fromisoformat(str(one)) for one in (item.created_at, item.updated_at)]
+    moments = [one if one.tzinfo else one.replace(tzinfo=UTC) for one in times]
+    return item.namespace, item.key, json.dumps(item.value), *moments
 
 
 @pytest.mark.parametrize("is_open", [True, False])
@@ -403,9 +519,10 @@ def test_a_real_database_of_langgraph(memory, tmp_path, is_open):
     file = tmp_path / "store.sqlite"
     with sqlite.SqliteStore.from_conn_string(str(file)) as store:
         store.setup()
-        store.put(("users", "zoe"), "seat", {"text": "Préfère le couloir"})
+        store.put(("users", "zoe"), "seat", {"text": "Préfère le couloir"}, ttl=1)
         store.put(("users", "zoe"), "old", {"text": "has expired"}, ttl=1)
         store.conn.execute("UPDATE store SET expires_at = '2026-01-01 00:00:00' WHERE key = 'old'")
+        store.conn.execute("UPDATE store SET expires_at = '2026-11-23 14:00:00' WHERE key = 'seat'")
         store.conn.execute("INSERT INTO store (prefix, key, value) VALUES ('a', 'b', '{damaged')")
         store.conn.commit()
         if is_open:
@@ -418,7 +535,8 @@ def check_langgraph(memory, file):
     before = file.read_bytes()
     report = migrate(memory, file, now=NOW)
     assert report.added == 1
-    assert memory.documents.get(["langgraph:users:zoe:seat"])[0].text == "Préfère le couloir"
+    fields, text = memory.documents.files.read("memory/users/zoe/seat.md")
+    assert (text, fields["ttl"]) == ("Préfère le couloir", 120)
     reasons = [one.reason for one in report.left_out]
     assert any("no JSON" in reason for reason in reasons)
     assert any("expired at 2026-01-01" in reason for reason in reasons)
