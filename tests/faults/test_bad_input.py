@@ -48,15 +48,19 @@ def memory(request, tmp_path_factory):
 
 
 def check(memory: Memory, query: str) -> None:
-    results = memory.search(query)
+    try:
+        results = memory.search(query)
+    except Exception as error:
+        error.add_note(f"the query was {query[:30]!a}")
+        raise
     assert results.query == query
-    assert all(0 <= result.score <= 1 and result.snippet for result in results)
+    assert all(0 <= result.score <= 1 and result.snippet for result in results), ascii(query[:30])
 
 
-@pytest.mark.parametrize("query", HOSTILE, ids=lambda query: ascii(query[:30]))
-def test_a_hostile_query_is_answered_and_harms_nothing(memory, query):
-    check(memory, query)
-    assert memory.search("boiler")[0].path == "MEMORY.md"
+def test_a_hostile_query_is_answered_and_harms_nothing(memory):
+    for query in HOSTILE:
+        check(memory, query)
+        assert memory.search("boiler")[0].path == "MEMORY.md", ascii(query[:30])
 
 
 @given(query=st.text(max_size=60) | st.text(alphabet='ab"()*:^-+{} \0ANDORT北\u0301', max_size=40))

@@ -162,7 +162,7 @@ def test_it_rests_while_it_can_do_nothing(watched, root, monkeypatch, kind):
         monkeypatch.setattr(Workspace, "scan", lambda _: 1 // 0)
     one, _ = watched(root, ready=False)
     eventually(lambda: one.last_error or one.syncs or one.state.startswith("standing by"))
-    time.sleep(0.5)
+    time.sleep(0.2)
     assert sum(1 for stepped in steps if stepped is one) <= 6
 
 

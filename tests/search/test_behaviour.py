@@ -347,20 +347,17 @@ DAILY = {
 
 
 @pytest.mark.parametrize("shape", DAILY)
-@pytest.mark.parametrize(
-    "question",
-    [
+def test_a_date_finds_the_note_of_that_day_among_many_that_are_alike(remember, shape):
+    days = [date(2025, 11, 1) + timedelta(days=at) for at in range(120)]
+    memory = remember({f"memory/{day}.md": DAILY[shape].format(day=day) for day in days})
+    for question in (
         "What happened on 6 January 2026?",
         "January 6th",
         "2026-01-06?",
         "¿Qué pasó el 6 de enero de 2026?",
         "2026年1月6日",
-    ],
-)
-def test_a_date_finds_the_note_of_that_day_among_many_that_are_alike(remember, shape, question):
-    days = [date(2025, 11, 1) + timedelta(days=at) for at in range(120)]
-    memory = remember({f"memory/{day}.md": DAILY[shape].format(day=day) for day in days})
-    assert memory.search(question)[0].path == "memory/2026-01-06.md"
+    ):
+        assert memory.search(question)[0].path == "memory/2026-01-06.md", question
 
 
 def test_a_file_name_inside_a_question_finds_the_file(remember):

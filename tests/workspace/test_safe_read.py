@@ -126,12 +126,18 @@ def way(request, monkeypatch):
     monkeypatch.setattr(safe_read, "CAN_WALK", request.param == "step by step")
 
 
-@pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: ascii(attack[:60]))
 @pytest.mark.usefixtures("way")
-def test_an_attack_reads_nothing(root, attack):
-    path = attack.replace("{root}", str(root)).replace("{outside}", str(root.parent / "outside"))
-    with pytest.raises((PathNotAllowedError, NotFoundError)):
-        read_bytes(root, path, FilesConfig())
+def test_an_attack_reads_nothing(root):
+    for attack in ATTACKS:
+        path = attack.replace("{root}", str(root)).replace("{outside}", str(root.parent / "outside"))
+        try:
+            read_bytes(root, path, FilesConfig())
+        except (PathNotAllowedError, NotFoundError):
+            continue
+        except Exception as error:
+            error.add_note(f"the attack was {attack[:60]!a}")
+            raise
+        pytest.fail(f"{attack[:60]!a} was read")
 
 
 @pytest.mark.usefixtures("way")

@@ -95,7 +95,7 @@ async def test_a_flush_is_held_for_many_ejections_and_shown_each_message_once(me
     llm = ScriptedLLM(script=saying("NO_REPLY"))
     block = OpenClawMemoryBlock(memory, llm=llm, flush_tokens=FLUSH_TOKENS)
     chat = conversation(block)
-    for message in turns(TURNS):
+    for message in turns(TURNS // 2):
         await chat.aput(message)
     await block.aflush()
     shown = "\n".join(asked[0].content for asked in llm.seen)
