@@ -55,7 +55,9 @@ nitpick_ignore = [
     ("py:class", "langchain_openclaw_memory._session.InSession"),
     ("py:class", "langchain_openclaw_memory._session._chosen"),
     ("py:class", "langchain_openclaw_memory._showing.ShowingMiddleware"),
+    ("py:class", "langchain_openclaw_memory.intent.IntentState"),
     ("py:class", "langchain_openclaw_memory.retriever._checked"),
+    ("py:class", "llama_index_openclaw_memory._showing.ShownBlock"),
     ("py:class", "openclaw_memory.memory.Annotated"),  # how pydantic's fields are shown
     ("py:class", "openclaw_memory.indexing.service.IndexService"),
     ("py:class", "openclaw_memory.text.policies.Policies"),

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from openclaw_memory.errors import MissingExtraError
 
 __all__ = [
+    "IntentBlock",
     "LlamaIndexEmbedder",
     "MemoryFlushEventHandler",
     "OpenClawEmbedding",
@@ -31,6 +32,7 @@ if find_spec("llama_index") is None or find_spec("llama_index.core") is None:
 if TYPE_CHECKING:
     from llama_index_openclaw_memory.embeddings import LlamaIndexEmbedder, OpenClawEmbedding
     from llama_index_openclaw_memory.event_handler import MemoryFlushEventHandler
+    from llama_index_openclaw_memory.intent import IntentBlock
     from llama_index_openclaw_memory.memory_block import OpenClawMemoryBlock
     from llama_index_openclaw_memory.resuming import resume_messages, save_snapshot
     from llama_index_openclaw_memory.retriever import OpenClawRetriever
@@ -43,6 +45,7 @@ _MODULES = {
     "memory_block": ("OpenClawMemoryBlock",),
     "embeddings": ("LlamaIndexEmbedder", "OpenClawEmbedding"),
     "event_handler": ("MemoryFlushEventHandler",),
+    "intent": ("IntentBlock",),
     "resuming": ("resume_messages", "save_snapshot"),
     "retriever": ("OpenClawRetriever",),
     "session_start": ("SessionStartBlock",),

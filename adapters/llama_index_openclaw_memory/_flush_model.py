@@ -59,6 +59,12 @@ def flush(turn: FlushTurn, llm: LLM, conversation: Conversation, *, room: int | 
         drive_flush(turn, shown, model)
 
 
+def reply_to(llm: LLM, prompt: str) -> str:
+    """Ask `llm` something that no user asked for, which event handlers know by the tag `FLUSH_TAG`; return its text."""
+    with instrument_tags({**active_instrument_tags.get(), FLUSH_TAG: True}):
+        return _asked(llm, "chat", [ChatMessage(prompt)]).message.content or ""
+
+
 def flush_of(memory: Memory, key: str, window: int | None = None) -> Flush:
     """Return the flush of a session, also of a memory that was closed meanwhile, whose folder is still there."""
     try:

@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
-from llama_index.core.memory.memory import BaseMemoryBlock
-from pydantic import Field, PrivateAttr
-
-from llama_index_openclaw_memory._session import memory_of_run, session_of
-from openclaw_memory.aio import in_thread
-from openclaw_memory.errors import ConfigError, InvalidInputError
+from llama_index_openclaw_memory._showing import ShownBlock
 from openclaw_memory.runs import MemoryChoice, memory_choice
 from openclaw_memory.tools import session_start
 
@@ -19,10 +13,10 @@ if TYPE_CHECKING:
     from llama_index.core.base.llms.types import ChatMessage
     from llama_index.core.tools import BaseTool
 
-_log = logging.getLogger(__name__)
+    from openclaw_memory import Memory
 
 
-class SessionStartBlock(BaseMemoryBlock[str]):
+class SessionStartBlock(ShownBlock):
     """What a session starts with, as a block of LlamaIndex's `Memory`; see `session_start`.
 
     That is how to use the memory's tools, `SOUL.md`, `MEMORY.md` where the user alone reads, and the notes of yesterday
@@ -33,12 +27,10 @@ class SessionStartBlock(BaseMemoryBlock[str]):
     An open memory is not pickled, nor is its block: to a `Context` that was restored, hand the `Memory` over again.
     """
 
-    memory: Any = Field(exclude=True, repr=False)
     tool_names: tuple[str, ...] = ()
-    session_key: str | None = None
     max_chars: int | None = None
 
-    _reported: set[type[Exception]] = PrivateAttr(default_factory=set)
+    nothing = "nothing of the memory is shown at the start"
 
     def __init__(
         self,
@@ -70,25 +62,8 @@ class SessionStartBlock(BaseMemoryBlock[str]):
         options |= {"tool_names": tuple(tool.metadata.get_name() for tool in tools)}
         super().__init__(name=name, **options)
 
-    def __deepcopy__(self, _memo: object = None) -> Self:
-        return self  # like the memory, by frameworks that copy their parts
+    def _text(self, _messages: Sequence[ChatMessage], session_id: str | None) -> str:
+        def start(memory: Memory, session: str | None) -> str:
+            return session_start(memory, self.tool_names, session_key=session, max_chars=self.max_chars)
 
-    async def _aput(self, messages: list[ChatMessage]) -> None:
-        """Keep nothing: the files change by other ways."""
-
-    async def _aget(self, messages: list[ChatMessage] | None = None, **block_kwargs: Any) -> str:  # noqa: ARG002
-        return await in_thread(self._text, block_kwargs.get("session_id"))
-
-    def _text(self, session_id: str | None) -> str:
-        key = next((key for key in (self.session_key, session_id) if key and key.strip()), None)
-        try:
-            with memory_of_run(self.memory) as memory:
-                return session_start(memory, self.tool_names, session_key=session_of(key), max_chars=self.max_chars)
-        except (ConfigError, InvalidInputError):  # wrong from the first message on, whatever the memory holds
-            raise
-        except Exception as error:  # noqa: BLE001 - whatever is wrong with a memory, the user's turn goes on without it
-            if type(error) not in self._reported:
-                self._reported.add(type(error))
-                why = f"{type(error).__name__}: {error}"
-                _log.warning(f"nothing of the memory is shown at the start, as it failed: {why}")
-            return ""
+        return self._of_memory(session_id, start) or ""

@@ -193,6 +193,7 @@ SHOWING: dict[str, Door] = {
     "LangChain intent": lambda at: asked_by_intent(at),  # noqa: PLW0108 - defined below
     "LangGraph store": lambda at: store_shown(at),  # noqa: PLW0108 - defined below
     "LlamaIndex memory block": lambda at: asyncio.run(block(at).aget([chat_message(ASKED)])),
+    "LlamaIndex intent": lambda at: hinted_by_block(at),  # noqa: PLW0108 - defined below
     "LlamaIndex session start": lambda at: asyncio.run(llama_index().SessionStartBlock(at.memory).aget()),
     "LlamaIndex retriever": lambda at: texts(llama_index().OpenClawRetriever(at.memory, similarity_top_k=50)),
     "LlamaIndex store": lambda at: texts(llama_index().OpenClawVectorStore(at.memory).as_index().as_retriever()),
@@ -464,6 +465,15 @@ def block(at: Place) -> Any:
 
 def chat_message(text: str) -> Any:
     return pytest.importorskip("llama_index.core.base.llms.types").ChatMessage(text, role="user")
+
+
+def hinted_by_block(at: Place) -> Any:
+    wanted = {"intent": "forget", "entities": ["tea"], "confidence": 1, "language": "en"}
+    testing = pytest.importorskip("llama_index_openclaw_memory.testing")
+    hints = llama_index().IntentBlock(at.memory, testing.TextOnlyLLM(script=testing.saying(json.dumps(wanted))))
+    text = asyncio.run(hints.aget([chat_message("Forget the tea.")]))
+    assert "Words: tea" in text
+    return text
 
 
 def kept_by_block(at: Place, said: list[str]) -> Any:

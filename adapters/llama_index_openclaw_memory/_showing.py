@@ -1,0 +1,61 @@
+"""What memory blocks have in common that show something of a memory, and keep nothing of what `Memory` ejects."""
+
+from __future__ import annotations
+
+import logging
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
+
+from llama_index.core.memory.memory import BaseMemoryBlock
+from pydantic import Field, PrivateAttr
+
+from llama_index_openclaw_memory._session import memory_of_run, session_of
+from openclaw_memory.aio import in_thread
+from openclaw_memory.errors import ConfigError, InvalidInputError
+
+if TYPE_CHECKING:
+    from llama_index.core.base.llms.types import ChatMessage
+
+    from openclaw_memory import Memory
+
+T = TypeVar("T")
+
+
+class ShownBlock(BaseMemoryBlock[str]):
+    """Shows what `_text` returns, which runs in a thread; a memory that fails costs the text, never the turn."""
+
+    memory: Any = Field(exclude=True, repr=False)
+    session_key: str | None = None
+
+    nothing: ClassVar[str] = "nothing of the memory is shown"  # what a failure costs
+
+    _reported: set[type[Exception]] = PrivateAttr(default_factory=set)
+
+    def __deepcopy__(self, _memo: object = None) -> Self:
+        return self  # like the memory, by frameworks that copy their parts
+
+    async def _aput(self, messages: list[ChatMessage]) -> None:
+        """Keep nothing: that is for `OpenClawMemoryBlock`."""
+
+    async def _aget(self, messages: list[ChatMessage] | None = None, **block_kwargs: Any) -> str:
+        return await in_thread(self._text, messages or [], block_kwargs.get("session_id"))
+
+    @abstractmethod
+    def _text(self, messages: Sequence[ChatMessage], session_id: str | None) -> str:
+        """Return what is shown next to the messages."""
+
+    def _of_memory(self, session_id: str | None, read: Callable[[Memory, str | None], T]) -> T | None:
+        """Return what `read` makes of the memory of this run and its session; None where the memory fails."""
+        key = next((key for key in (self.session_key, session_id) if key and key.strip()), None)
+        try:
+            with memory_of_run(self.memory) as memory:
+                return read(memory, session_of(key))
+        except (ConfigError, InvalidInputError):  # wrong from the first message on, whatever the memory holds
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever is wrong with a memory, the user's turn goes on without it
+            if type(error) not in self._reported:
+                self._reported.add(type(error))
+                words = "%s, as the memory failed: %s: %s"
+                logging.getLogger(type(self).__module__).warning(words, self.nothing, type(error).__name__, error)
+            return None

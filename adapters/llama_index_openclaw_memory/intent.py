@@ -1,0 +1,109 @@
+"""`IntentBlock`: what a message wants of the memory is suggested to the model, by a block of LlamaIndex's `Memory`."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from llama_index.core.base.llms.types import MessageRole
+from llama_index.core.llms import LLM
+from pydantic import Field, PrivateAttr
+
+from llama_index_openclaw_memory._flush_model import reply_to
+from llama_index_openclaw_memory._showing import ShownBlock
+from openclaw_memory.conversation import own_words
+from openclaw_memory.errors import ConfigError
+from openclaw_memory.runs import MemoryChoice, memory_choice
+from openclaw_memory.tools import is_shown
+
+if TYPE_CHECKING:
+    from llama_index.core.base.llms.types import ChatMessage
+
+    from openclaw_memory import Memory
+    from openclaw_memory.config import IntentConfig
+
+_TURNS = 64  # whose text is kept, so that all calls of one turn show the same: those that may be at work at a time
+
+
+class IntentBlock(ShownBlock):
+    """Find out what each message wants of the memory, and suggest it to the model; see `detect_intent`.
+
+    Once a turn, `llm` is asked what the user's message wants: to remember, to look up, to forget, or nothing. Messages
+    that `worth_asking` passes over cost no call. What is suggested is shown for the turn, and is no part of the
+    conversation. Nothing is written or deleted by it. It has its say where the user alone reads. A model that fails,
+    dawdles or answers nonsense costs the suggestion, never the turn; so does a memory that fails.
+
+    An open memory is not pickled, nor is its block: to a `Context` that was restored, hand the `Memory` over again.
+    """
+
+    llm: LLM = Field(exclude=True, repr=False)
+    memory_name: str | None = None
+
+    nothing = "nothing is suggested for a message"
+
+    _texts: OrderedDict[tuple[Path, str | None, str], str] = PrivateAttr(default_factory=OrderedDict)
+    _lock: Any = PrivateAttr(default_factory=threading.Lock)
+
+    def __init__(
+        self,
+        memory: MemoryChoice,
+        llm: LLM,
+        *,
+        session_key: str | None = None,
+        memory_name: str | None = None,
+        name: str = "intent",
+        **options: Any,
+    ) -> None:
+        """Make a block over a memory.
+
+        Args:
+            memory: The memory, or what chooses that of each run; see `memory_tools`.
+            llm: The model that is asked: a small, fast one does.
+            session_key: The session. Default: the `session_id` of the `Memory`; where it names a group or a channel,
+                no model is asked.
+            memory_name: The name of the memory, for an agent with several: the one that its tools begin with.
+            name: The name of the block.
+            options: `description`, `priority` and `accept_short_term_memory`.
+
+        Raises:
+            TypeError: `memory` is not a memory.
+            ConfigError: `llm` is no model; and at the first message, in a run that has no value for the template of its
+                memory.
+        """
+        choice = memory_choice(memory)
+        if not isinstance(llm, LLM):
+            raise ConfigError(f"llm must be an LLM of LlamaIndex, not {llm!r:.80}: give the model itself")
+        options |= {"memory": choice, "llm": llm, "session_key": session_key, "memory_name": memory_name}
+        super().__init__(name=name, **options)
+
+    def _text(self, messages: Sequence[ChatMessage], session_id: str | None) -> str:
+        # Loads a stemmer, which no import of this package does.
+        from openclaw_memory.intent import detect_intent, suggestion, suggestion_text, worth_asking
+
+        said = next((each for each in reversed(messages) if each.role == MessageRole.USER), None)
+        message = own_words(said.content or "") if said is not None else ""
+
+        def asked_of(memory: Memory, session: str | None) -> tuple[IntentConfig, Path] | None:
+            wanted = memory.config.intent.enabled and is_shown(memory, session) is None
+            return (memory.config.intent, memory.workspace.root) if wanted else None
+
+        known = self._of_memory(session_id, asked_of)
+        if known is None or not worth_asking(message):
+            return ""
+        rules, folder = known
+        turn = folder, session_id, message
+        with self._lock:
+            if (text := self._texts.get(turn)) is not None:
+                return text
+        found = suggestion(detect_intent(message, partial(reply_to, self.llm), rules), rules)
+        text = "" if found is None else suggestion_text(found, name=self.memory_name)
+        with self._lock:
+            self._texts[turn] = text
+            self._texts.move_to_end(turn)
+            while len(self._texts) > _TURNS:
+                self._texts.popitem(last=False)
+        return text
