@@ -201,6 +201,8 @@ class BuiltinBackend:
             notices.append(f"no embedder, search is by keywords: {error}")
         if embedder is not None and (receiver := sent_to(embedder)) is not None:
             notices.append(receiver)
+        if embedder is not None and embedder.failure and not deep:  # a deep status asks again
+            notices.append(f"the latest question was answered by keywords: {embedder.failure}")
         if self.service.is_locked():
             notices.append("a sync is under way")
         return status(

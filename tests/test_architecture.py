@@ -18,7 +18,7 @@ CORE = ROOT / "openclaw_memory"
 
 # Lower may not import higher. Names on one line may import each other.
 LAYERS = (
-    {"types", "errors", "_forks", "_lazy", "_links", "_log", "_safe", "_weak", "display"},
+    {"types", "errors", "_forks", "_lazy", "_limited", "_links", "_log", "_safe", "_weak", "display"},
     {"config"},
     {"text", "chunking", "workspace"},
     {"embeddings", "store"},

@@ -12,6 +12,7 @@ from openclaw_memory.config import PoliciesConfig, PolicyRule
 from openclaw_memory.errors import ConfigError
 from openclaw_memory.tools import memory_tools, recall
 from openclaw_memory.types import SearchResult, SyncReport
+from openclaw_memory.types.status import details
 
 KEY = "ghp_" + "a1B2" * 9
 
@@ -108,6 +109,18 @@ def test_what_only_the_built_in_engine_can_is_refused_with_a_word(notes, ask):
         ask(memory)
 
 
+def test_what_another_backend_says_of_itself_is_in_the_status_and_shown(notes):
+    class Telling(Fixed):
+        def status(self, *, deep=False):
+            with Memory.open(self.workspace.root, embedder=None) as builtin:
+                return replace(builtin.status(deep=deep), backend="qmd", custom={"collections": 3})
+
+    state = Memory(Workspace.open(notes), backend=Telling(Workspace.open(notes))).status()
+    shown = dict(details(state))
+    assert (state.backend, shown["custom"]) == ("qmd", "collections 3")
+    assert shown["engine"].startswith("backend qmd, store sqlite")
+
+
 def test_the_built_in_engine_is_a_backend(notes):
     with Memory.open(notes) as memory:
         assert isinstance(memory._backend, Backend)
@@ -133,7 +146,7 @@ def test_a_store_is_chosen_by_name_url_or_function(notes, tmp_path, monkeypatch,
     with Memory.open(notes, store=store, embedder=None) as memory:
         assert memory.search("gauges")
         assert memory.index_path == (notes / where if where else Path("made.sqlite"))
-        assert memory.status().backend == "sqlite"
+        assert (memory.status().backend, memory.status().store) == ("builtin", "sqlite")
 
 
 def test_a_store_of_another_package_is_found_by_its_scheme(notes, monkeypatch):

@@ -10,12 +10,14 @@ import shlex
 import subprocess
 import sys
 from pathlib import Path
+from threading import Event
 
 import apsw
 import pytest
 from uninstalled import run_without
 
 from openclaw_memory import Memory, MemoryConfig, load_embedder
+from openclaw_memory._limited import Limited
 from openclaw_memory.cli.commands import commands
 from openclaw_memory.config import FilesConfig
 from openclaw_memory.errors import (
@@ -345,14 +347,22 @@ def test_notes_that_cannot_be_looked_at_keep_the_doctor_from_nothing_else(run, n
 
 
 # --- no extension of SQLite
-@pytest.mark.parametrize("ill", ["not installed", "no library", "apsw loads none"])
-def test_without_sqlite_vec_vectors_are_compared_one_by_one_and_it_is_told(run, notes, tmp_path, monkeypatch, ill):
+@pytest.mark.parametrize("ill", ["not installed", "no library", "apsw loads none", "hangs"])
+def test_without_sqlite_vec_vectors_are_compared_one_by_one_and_it_is_told(
+    run, notes, tmp_path, monkeypatch, request, ill
+):
     if ill == "apsw loads none":
 
         def refuse(*_):
             raise AttributeError("'Connection' object has no attribute 'enable_load_extension'")
 
         monkeypatch.setattr(connection, "load_extension", refuse)
+    elif ill == "hangs":
+        go_on = Event()
+        request.addfinalizer(go_on.set)
+        monkeypatch.setattr(connection, "load_extension", lambda *_: go_on.wait())
+        monkeypatch.setattr(connection, "LOAD_SECONDS", 0.01)
+        monkeypatch.setattr(connection, "_loading", Limited("sqlite-vec-of-a-test"))
     else:
         (tmp_path / "vec0.so").write_bytes(b"no library")
 

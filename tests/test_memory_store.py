@@ -33,7 +33,7 @@ def test_a_store_that_is_handed_in_names_itself_and_locks_the_syncs(notes, tmp_p
     store = Renamed(index) if is_ready else lambda: Renamed(index)
     with Memory(Workspace.open(notes), store, None) as memory, ThreadPoolExecutor(1) as thread:
         assert memory.sync().ok
-        assert memory.status().backend == "renamed"
+        assert memory.status().store == "renamed"
         other = SqliteStore(index)
         with other.lock("sync"), pytest.raises(SyncBusyError):
             thread.submit(memory.sync, wait=0).result(SECONDS)
@@ -50,7 +50,7 @@ def test_a_store_in_memory_does_all_that_a_memory_does_and_no_file_is_made_next_
         assert memory.sync().ok
         assert memory.search("Who services the boiler?")[0].path == "memory/household.md"
         state = memory.status(deep=True)
-        assert (state.backend, state.files, memory.index_path) == ("memory", 4, None)
+        assert (state.store, state.files, memory.index_path) == ("memory", 4, None)
         with memory.watch():
             memory.append("The zeppelin lands on Friday.", date="2026-03-01")
             eventually(lambda: memory.search("zeppelin")[:1])

@@ -10,11 +10,12 @@ from __future__ import annotations
 import os
 import re
 from contextlib import contextmanager
+from functools import partial
 from hashlib import blake2b
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from openclaw_memory import _forks
+from openclaw_memory._limited import Limited
 from openclaw_memory.embeddings.vectors import checked_vectors, joined, package
 from openclaw_memory.errors import EmbedderError
 
@@ -38,6 +39,10 @@ DOCUMENT_PROMPTS = ("document", "passage", "corpus")
 UNLIMITED = 1_000_000_000
 # Asking whether the hub answers; its own client tries for more than a minute before it gives up.
 HUB_SECONDS = 10.0
+# OpenClaw's limits for a local model: of a question, and of a batch of texts.
+QUERY_SECONDS = 300.0
+BATCH_SECONDS = 600.0
+MOST_SECONDS = 86_400  # a day; a wait cannot be of any length
 # Values taken of each weight tensor, evenly spread: training moves them all.
 WEIGHT_SAMPLES = 64
 # Whose tokens make the centre of all tokens: everyday sentences, in several languages.
@@ -53,7 +58,16 @@ SAMPLE = (
     "我们明天下午去医院看望王老师，然后一起吃晚饭。",
     "来週の会議は東京で開かれ、新しい計画について話し合います。",
 )
+T = TypeVar("T")
 NOISY_LOGGERS = ("huggingface_hub", "sentence_transformers", "transformers")
+
+
+class Run(Protocol):
+    """Runs what uses the model, within a limit of time."""
+
+    def __call__(self, work: Callable[[], T], /) -> T:
+        """Return what `work` returns."""
+        ...
 
 
 def create(
@@ -67,13 +81,17 @@ def create(
     revision: str | None = None,
     cache_folder: str | None = None,
     trust_remote_code: bool = False,
+    query_seconds: float = QUERY_SECONDS,
+    batch_seconds: float = BATCH_SECONDS,
 ) -> LocalEmbedder:
     """Load a model, downloading it from the Hugging Face hub where it is not on this machine yet.
 
     `model` is a name on the hub or the folder of a saved model. `device` (`"cpu"`, `"cuda"`, `"mps"`) is the fastest
     there is when None. `dims` keeps the first dimensions of a Matryoshka model. A prompt of None is the model's own,
     or else its family's (E5, Nomic), or else none; `""` is none. `revision`, `cache_folder` and `trust_remote_code` are
-    those of `SentenceTransformer`: the last runs code that comes with the model.
+    those of `SentenceTransformer`: the last runs code that comes with the model. A question is given up after
+    `query_seconds`, a batch of `batch_size` texts after `batch_seconds`; until the model has ended with what was given
+    up, it is asked nothing more.
 
     Raises:
         MissingExtraError: sentence-transformers is not installed.
@@ -81,6 +99,9 @@ def create(
     """
     if batch_size < 1:
         raise EmbedderError(f"batch_size must be 1 or more, not {batch_size}")
+    for option, seconds in (("query_seconds", query_seconds), ("batch_seconds", batch_seconds)):
+        if not 0 < seconds <= MOST_SECONDS:
+            raise EmbedderError(f"{option} must be more than 0 and at most {MOST_SECONDS:,}, not {seconds}")
     name = os.fspath(DEFAULT_MODEL if model is None else model)
     options = {
         "device": device,
@@ -91,7 +112,8 @@ def create(
     loaded = _loaded(name, options)
     prompts = _prompts(_short_name(name), loaded.prompts, query_prompt, document_prompt)
     kind = LocalTokenEmbedder if _gives_tokens(loaded) else LocalEmbedder
-    return kind(loaded, _short_name(name), prompts=prompts, batch_size=batch_size, dims=dims)
+    limits = {"query_seconds": query_seconds, "batch_seconds": batch_seconds}
+    return kind(loaded, _short_name(name), prompts=prompts, batch_size=batch_size, dims=dims, **limits)
 
 
 class LocalEmbedder:
@@ -113,14 +135,17 @@ class LocalEmbedder:
         prompts: tuple[str, str] = ("", ""),
         batch_size: int = 32,
         dims: int | None = None,
+        query_seconds: float = QUERY_SECONDS,
+        batch_seconds: float = BATCH_SECONDS,
     ) -> None:
         """Take a loaded `SentenceTransformer`; `prompts` go before a question and before a document."""
         self.model = name
         self._transformer = model
         self._query_prompt, self._document_prompt = prompts
         self._batch_size = batch_size
-        # Neither a model nor its tokenizer may be used by two threads at once.
-        self._lock = _forks.lock()
+        self._query_seconds, self._batch_seconds = query_seconds, batch_seconds
+        # Neither a model nor its tokenizer may be used by two threads at once, and either may hang.
+        self._limited = Limited("openclaw-memory-local")
         # A tokenizer without a limit says 1e30, or infinity, or None.
         self._limit = int(min(model.max_seq_length or UNLIMITED, UNLIMITED))
         for prompt in prompts:
@@ -133,28 +158,43 @@ class LocalEmbedder:
         self.identity = f"{self.provider}:{self.dims}:{_fingerprint(model, self._limit, prompts)}"
 
     def embed_query(self, text: str) -> Vector:
-        vector: Vector = self._vectors(self._transformer.encode_query, [text], self._query_prompt)[0]
+        vector: Vector = self._of_query(text)[0][0]
         return vector
 
     def embed_documents(self, texts: Sequence[str]) -> Matrix:
-        return self._vectors(self._transformer.encode_document, texts, self._document_prompt)
+        return self._of_documents(texts)[0]
 
     def close(self) -> None:
         """Do nothing: the model is freed with this object."""
 
-    def _vectors(self, encode: Callable[..., Any], texts: Sequence[str], prompt: str) -> Matrix:
-        return self._with_tokens(encode, texts, prompt)[0]
+    def _of_query(self, text: str) -> tuple[Matrix, list[TokenVectors | None]]:
+        run = partial(self._run, "query_seconds", self._query_seconds)
+        return self._with_tokens(self._transformer.encode_query, [text], self._query_prompt, run)
+
+    def _of_documents(self, texts: Sequence[str]) -> tuple[Matrix, list[TokenVectors | None]]:
+        run = partial(self._run, "batch_seconds", self._batch_seconds)
+        return self._with_tokens(self._transformer.encode_document, texts, self._document_prompt, run)
+
+    def _run(self, option: str, seconds: float, work: Callable[[], T]) -> T:
+        """Run what uses the model alone, and no longer than the option says."""
+        try:
+            return self._limited.run(work, seconds)
+        except TimeoutError as error:
+            raise EmbedderError(
+                f"the local model {self.model} gives no answer: {error}; set a longer {option} in "
+                "embedding.providers.local, or restart the program where it never ends"
+            ) from error
 
     def _with_tokens(
-        self, encode: Callable[..., Any], texts: Sequence[str], prompt: str
+        self, encode: Callable[..., Any], texts: Sequence[str], prompt: str, run: Run
     ) -> tuple[Matrix, list[TokenVectors | None]]:
         """Return the vectors of texts, and of the tokens of each where `_encoded` gives them."""
         import numpy as np
 
         # Surrogate pairs as one character, and U+FFFD for lone ones: tokenizers take neither.
         valid = [text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace") for text in texts]
-        parts = self._parted(valid, prompt)
-        rows, found = self._rows(encode, [piece for pieces in parts for piece, _ in pieces], prompt)
+        parts = run(partial(self._parted, valid, prompt))
+        rows, found = self._rows(encode, [piece for pieces in parts for piece, _ in pieces], prompt, run)
         vectors: Matrix = np.zeros((len(texts), self.dims), dtype=np.float32)
         tokens: list[TokenVectors | None] = []
         start = 0
@@ -166,7 +206,7 @@ class LocalEmbedder:
         return vectors, tokens
 
     def _rows(
-        self, encode: Callable[..., Any], pieces: list[str], prompt: str
+        self, encode: Callable[..., Any], pieces: list[str], prompt: str, run: Run
     ) -> tuple[Matrix, list[TokenVectors | None]]:
         """Return the unit vectors of texts that the model can read whole; a question may come between two batches."""
         import numpy as np
@@ -177,8 +217,7 @@ class LocalEmbedder:
         order = sorted(range(len(pieces)), key=lambda at: len(pieces[at]))
         for start in range(0, len(order), self._batch_size):
             batch = order[start : start + self._batch_size]
-            with self._lock:
-                raw, found = self._encoded(encode, [pieces[at] for at in batch], prompt)
+            raw, found = run(partial(self._encoded, encode, [pieces[at] for at in batch], prompt))
             for at, own in zip(batch, found, strict=True):
                 tokens[at] = own
             rows[batch] = checked_vectors(raw[:, : self.dims], len(batch), f"the model {self.model}")
@@ -192,12 +231,11 @@ class LocalEmbedder:
         return raw, [None] * len(texts)
 
     def _parted(self, texts: list[str], prompt: str) -> list[list[tuple[str, int]]]:
-        with self._lock:
-            counts = self._tokens(texts, prompt)
-            return [
-                pieces_by_tokens(text, tokens, self._limit, lambda part: self._tokens([part], prompt)[0])
-                for text, tokens in zip(texts, counts, strict=True)
-            ]
+        counts = self._tokens(texts, prompt)
+        return [
+            pieces_by_tokens(text, tokens, self._limit, lambda part: self._tokens([part], prompt)[0])
+            for text, tokens in zip(texts, counts, strict=True)
+        ]
 
     def _tokens(self, texts: list[str], prompt: str) -> list[int]:
         """Return how many tokens an unlimited model would read: the text's, the prompt's and the special ones."""
@@ -225,12 +263,12 @@ class LocalTokenEmbedder(LocalEmbedder):
     def embed_query_tokens(self, text: str) -> tuple[Vector, TokenVectors]:
         import numpy as np
 
-        vectors, tokens = self._with_tokens(self._transformer.encode_query, [text], self._query_prompt)
+        vectors, tokens = self._of_query(text)
         none = np.zeros((0, vectors.shape[1]), np.float32), np.zeros((0, 2), np.int64)
         return vectors[0], tokens[0] or none
 
     def embed_document_tokens(self, texts: Sequence[str]) -> tuple[Matrix, Sequence[TokenVectors | None]]:
-        return self._with_tokens(self._transformer.encode_document, texts, self._document_prompt)
+        return self._of_documents(texts)
 
     def _encoded(
         self, encode: Callable[..., Any], texts: list[str], prompt: str

@@ -45,6 +45,7 @@ class CircuitBreakerEmbedder:
         self._failed = f"the embedder {inner.provider} {inner.model} failed"
         self._clock = clock
         self._open_until: tuple[float, str] | None = None
+        self.failure: str | None = None  # why the latest question has no vector
 
     def embed_query(self, text: str) -> Vector:
         return self.asked(self.inner.embed_query, text)
@@ -67,10 +68,11 @@ class CircuitBreakerEmbedder:
         except EmbedderError as error:
             from openclaw_memory.embeddings.remote.errors import ServiceError
 
+            self.failure = str(error)
             if self.endpoint and not (isinstance(error, ServiceError) and error.isolated):
                 self._open_until = (self._clock() + SILENT_SECONDS, str(error))
             raise
-        self._open_until = None
+        self._open_until = self.failure = None
         return answer
 
     def embed_documents(self, texts: Sequence[str]) -> Matrix:
@@ -83,7 +85,7 @@ class CircuitBreakerEmbedder:
 
     def record_success(self) -> None:
         """It has answered by some other way: questions need not wait any longer."""
-        self._open_until = None
+        self._open_until = self.failure = None
 
 
 @dataclass(slots=True)

@@ -99,7 +99,7 @@ def status(
     lacks = waiting(scan.files, known)
     return Status(
         workspace=str(workspace.root),
-        backend=stats.backend,
+        store=stats.backend,
         index_path=stats.location,
         provider=meta.provider if meta else "",
         model=meta.model if meta else "",
@@ -269,6 +269,7 @@ def _vector(embedder: Embedder | None, stats: StoreInfo, stored: IndexMeta | Non
         available=embedder is not None and stats.vector_path != "none",
         path=stats.vector_path,
         error=stats.vector_error,
+        extension_path=stats.extension_path,
         dims=stored.dims if stored else None,
     )
 

@@ -7,12 +7,14 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import apsw
 
 from openclaw_memory import _forks
+from openclaw_memory._limited import Limited
 from openclaw_memory._links import link_to
 from openclaw_memory.errors import CorruptIndexError, IndexLockedError, IndexReplacedError, StoreError, remedy
 
@@ -21,6 +23,10 @@ Identity: TypeAlias = tuple[int, int]
 OWN_TABLES = {"meta", "files", "chunks", "vectors", "chunk_terms"}
 APPLICATION_ID = 0x4F434D31  # "OCM1" in the file's header marks an index
 BUSY_TIMEOUT_MS = 10_000
+# OpenClaw's: a library on a file server that is gone would hang for ever.
+LOAD_SECONDS = 30.0
+# Of the whole process: what hangs in loading a library holds up every other thread that loads it.
+_loading = Limited("openclaw-memory-sqlite-vec")
 PAGE_SIZE = 16_384  # a vector of 256 to 1,536 dims fits a page; measured faster than 4,096 for vector rows
 CACHE_KIB = 16_384
 # No mmap: it won 5 % at 100,000 chunks, and a file cut short beneath a mapping kills the process.
@@ -111,19 +117,28 @@ def own_errors(path: Path) -> Iterator[None]:
 def find_extension() -> tuple[str | None, str | None]:
     """Return the path of sqlite-vec's library, tried out, or None and the reason why it does not work.
 
-    Does not import the package `sqlite_vec`, which imports numpy.
+    After `LOAD_SECONDS` it counts as one that does not. Does not import the package `sqlite_vec`, which imports numpy.
     """
     spec = importlib.util.find_spec("sqlite_vec")
     if spec is None or not spec.submodule_search_locations:
         return None, "the package sqlite-vec is not installed"
     library = os.path.join(spec.submodule_search_locations[0], "vec0")
     try:
-        with _forks.no_fork(), closing(apsw.Connection(":memory:")) as db:
-            load_extension(db, library)
-            fetch(db, "SELECT vec_distance_l2(vec_int8(x'00'), vec_int8(x'01'))")
-    except (apsw.Error, AttributeError) as error:  # AttributeError: an apsw built without extension loading
+        with _forks.no_fork():
+            _loading.run(partial(_try_out, library), LOAD_SECONDS)
+    except (
+        apsw.Error,
+        AttributeError,
+        TimeoutError,
+    ) as error:  # AttributeError: an apsw built without extension loading
         return None, f"sqlite-vec does not load: {error}"
     return library, None
+
+
+def _try_out(library: str) -> None:
+    with closing(apsw.Connection(":memory:")) as db:
+        load_extension(db, library)
+        fetch(db, "SELECT vec_distance_l2(vec_int8(x'00'), vec_int8(x'01'))")
 
 
 def load_extension(db: apsw.Connection, library: str) -> None:

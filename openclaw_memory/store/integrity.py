@@ -46,8 +46,14 @@ SELECT count(*) FROM vectors WHERE model_id NOT IN (SELECT id FROM models)
 }
 
 
-def with_counts(info: StoreInfo, db: apsw.Connection, path: Path, vector_error: str | None) -> StoreInfo:
-    """Return `info` with counts, sizes and working engine paths; `vector_error` says why sqlite-vec is not loaded."""
+def with_counts(
+    info: StoreInfo, db: apsw.Connection, path: Path, extension: tuple[str | None, str | None]
+) -> StoreInfo:
+    """Return `info` with counts, sizes and working engine paths.
+
+    `extension` is the path of sqlite-vec's library, or None and the reason why it is not loaded.
+    """
+    library, vector_error = extension
     error = vector_error or _codes_error(db)
     counts = {source: (files, chunks) for source, files, chunks in fetch(db, COUNTS)}
     log_bytes = _size(path.with_name(f"{path.name}-wal"))
@@ -63,6 +69,7 @@ def with_counts(info: StoreInfo, db: apsw.Connection, path: Path, vector_error: 
         sources=counts,
         vector_path="scan" if error else "sqlite-vec",
         vector_error=error,
+        extension_path=library,
         size_bytes=_size(path) + log_bytes,
         log_bytes=log_bytes,
         engine=_engine(db, with_vec=vector_error is None),

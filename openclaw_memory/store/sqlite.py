@@ -646,7 +646,7 @@ class SqliteStore:
         if not (counts and info.exists):
             return info
         with self._connections.read() as db:
-            return integrity.with_counts(info, db, self.path, self._vector_error)
+            return integrity.with_counts(info, db, self.path, self._extension)
 
     def verify(self) -> tuple[str, ...]:
         """Return what is wrong with tables, terms and vectors, and which chunks are not what was written.

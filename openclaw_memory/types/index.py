@@ -170,6 +170,7 @@ class StoreInfo:
         sources: Numbers of files and of chunks, by source.
         vector_path: How vectors are searched.
         vector_error: Why they are not searched the fast way, or None.
+        extension_path: The library by which they are searched the fast way, or None.
         size_bytes: Size on disk, `log_bytes` included.
         log_bytes: Size of the write-ahead log.
         engine: Versions and modes of the engine, by name.
@@ -197,6 +198,7 @@ class StoreInfo:
     notices: tuple[str, ...] = ()
     memory_bytes: int = 0
     unerased: bool = False
+    extension_path: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 class VectorStatus:
     """The state of vector search: whether an embedder is in use, and whether its vectors can be searched.
 
-    `path` is how the store searches them, `dims` their dimensions. Only a deep status fills the last three: whether the
-    embedder `answers`, whether a search by vector is `verified`, and `fits`, which is False if its vectors cannot be
-    compared with those of the index.
+    `path` is how the store searches them, `dims` their dimensions, `extension_path` the library of sqlite-vec where it
+    is loaded. Only a deep status fills `answers` (the embedder does), `verified` (a search by vector does), and `fits`,
+    which is False if its vectors cannot be compared with those of the index.
     """
 
     enabled: bool
@@ -34,6 +34,7 @@ class VectorStatus:
     answers: bool | None = None
     verified: bool | None = None
     fits: bool | None = None
+    extension_path: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +99,8 @@ class Status:
 
     `last_sync` is the latest completed sync, `last_error` what has ended one since. `watcher` describes the watcher of
     this process. `flush` has, by session key, why the latest flush of a session failed.
-    `heartbeat` is the latest one, of any process.
+    `heartbeat` is the latest one, of any process. `backend` is the engine, `builtin` unless the memory has another,
+    `store` the kind of its store, and `custom` what an engine of your own has to say besides.
     """
 
     workspace: str
@@ -121,7 +123,8 @@ class Status:
     engine: Mapping[str, str]
     problems: tuple[str, ...] = ()
     waiting: tuple[Skipped, ...] = ()
-    backend: str = "sqlite"
+    backend: str = "builtin"
+    store: str = "sqlite"
     extra_paths: tuple[str, ...] = ()
     fallback: Mapping[str, str] | None = None
     batch: BatchStatus = BatchStatus(enabled=False, mode="off")
@@ -131,6 +134,7 @@ class Status:
     bytes: DiskUsage = DiskUsage()
     flush: Mapping[str, str] = field(default_factory=dict)
     heartbeat: HeartbeatRecord | None = None
+    custom: Mapping[str, Any] = field(default_factory=dict)
 
     def to_pandas(self) -> pandas.DataFrame:
         """Return a table with one row for each field: its name and its value.
@@ -193,7 +197,8 @@ def details(state: Status) -> list[tuple[str, str]]:
         ("keyword", _inline(asdict(state.fts))),
         ("cache", _inline(asdict(state.cache))),
         *((("batch", _inline(asdict(state.batch))),) if state.batch.enabled or state.batch.jobs else ()),
-        ("engine", _inline(state.engine)),
+        ("engine", _inline({"backend": state.backend, "store": state.store, **state.engine})),
+        *((("custom", _inline(state.custom)),) if state.custom else ()),
     ]
 
 

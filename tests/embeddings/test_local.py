@@ -2,13 +2,14 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
-from threading import Event, Thread
+from threading import Event, Thread, active_count
 
 import numpy as np
 import pytest
@@ -138,6 +139,75 @@ def test_a_question_does_not_wait_until_all_documents_are_embedded():
     at = words.log.index(("query", "b"))
     indexing.join()
     assert at < 150 < len(words.log)
+
+
+class Hanging(Words):
+    """A transformer that, once it `hangs`, reads nothing until it may `go_on`."""
+
+    def __init__(self, **options):
+        super().__init__(**options)
+        self.hangs, self.go_on = Event(), Event()
+
+    def _encoded(self, *args, **options):
+        if self.hangs.is_set():
+            self.go_on.wait()
+        return super()._encoded(*args, **options)
+
+
+@pytest.fixture
+def hanging():
+    model = Hanging()
+    yield model
+    model.go_on.set()
+
+
+def test_a_model_that_hangs_is_given_up_and_asked_again_once_it_has_ended(hanging):
+    embedder = LocalEmbedder(hanging, "words", query_seconds=0.01, batch_seconds=0.02)
+    hanging.hangs.set()
+    with pytest.raises(EmbedderError, match=r"local model words gives no answer.*0\.01 s.*query_seconds"):
+        embedder.embed_query("a")
+    before = active_count()
+    for _ in range(10):
+        with pytest.raises(EmbedderError, match=r"still at work on what took too long.*batch_seconds"):
+            embedder.embed_documents(["a", "b"])
+    assert active_count() == before
+    late = embedder._limited._thread
+    hanging.hangs.clear()
+    hanging.go_on.set()
+    late.join(60)
+    assert embedder.embed_query("a").shape == (3,)
+
+
+def test_a_batch_that_hangs_is_given_up(hanging):
+    embedder = LocalEmbedder(hanging, "words", query_seconds=60, batch_seconds=0.01)
+    hanging.hangs.set()
+    with pytest.raises(EmbedderError, match=r"more than 0\.01 s.*batch_seconds"):
+        embedder.embed_documents(["a"])
+
+
+def test_while_the_model_hangs_a_memory_searches_by_keywords_and_says_so(hanging, notes):
+    embedder = LocalEmbedder(hanging, "words", query_seconds=0.01, batch_seconds=0.01)
+    with Memory.open(notes, embedder=embedder) as memory:
+        memory.sync()
+        assert not memory.status().notices
+        hanging.hangs.set()
+        for said in (r"more than 0\.01 s", "still at work"):
+            found = memory.search("Who services the boiler?")
+            assert (found.mode, found[0].path) == ("keyword", "memory/household.md")
+            assert re.search(said, found.reason)
+            (notice,) = memory.status().notices
+            assert re.search(f"answered by keywords: .*{said}", notice)
+        (notes / "memory/new.md").write_text("# Ferries\n\nThe zeppelin lands on Friday.\n")
+        assert "gives no answer" in {file.path: file.reason for file in memory.sync().waiting}["memory/new.md"]
+        assert memory.status().waiting
+        assert memory.search("zeppelin")[0].path == "memory/new.md"
+
+
+@pytest.mark.parametrize("seconds", [0, -1, 1e9, float("nan")])
+@pytest.mark.parametrize("option", ["query_seconds", "batch_seconds"])
+def test_a_limit_of_no_time_is_refused(option, seconds):
+    with pytest.raises(EmbedderError, match=f"{option} must be more than 0"):
+        create("anything", **{option: seconds})
 
 
 @pytest.mark.parametrize(

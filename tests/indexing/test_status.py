@@ -239,7 +239,9 @@ def test_the_status_of_openclaw_is_all_there(indexed, tmp_path):
     )
     with Memory.open(indexed, config=config) as memory:
         state = memory.status()
-    assert (state.backend, state.extra_paths) == ("sqlite", (str(tmp_path / "extra"),))
+    assert (state.backend, state.store, state.custom) == ("builtin", "sqlite", {})
+    assert state.extra_paths == (str(tmp_path / "extra"),)
+    assert Path(f"{state.vector.extension_path}.so").exists()
     assert (state.cache.enabled, state.cache.max_entries) == (True, 77)
     assert state.cache.entries >= state.chunks
     assert (state.batch.enabled, state.batch.mode) == (False, "off")

@@ -1,0 +1,70 @@
+"""Run what may hang: one thing at a time, in a thread of its own that is waited for no longer than a limit."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+from openclaw_memory import _forks
+
+T = TypeVar("T")
+
+
+class Limited:
+    """Runs one thing at a time, and nothing while one that was given up goes on: of threads there is one at most.
+
+    What hangs in a library cannot be stopped from outside.
+    """
+
+    def __init__(self, name: str) -> None:
+        """Take the name of the threads."""
+        self._name = name
+        self._turn = _forks.lock()
+        self._thread: threading.Thread | None = None  # the last one, unless it has ended in time
+
+    def run(self, work: Callable[[], T], seconds: float) -> T:
+        """Return what `work` returns, or raise what it raises.
+
+        Args:
+            work: What to run; others wait for it.
+            seconds: How long to wait for it, the wait for others included.
+
+        Raises:
+            TimeoutError: It takes longer, or what took longer before has not ended yet.
+        """
+        until = time.monotonic() + seconds
+        if not self._turn.acquire(timeout=seconds):
+            raise TimeoutError(f"what it is at work on has taken more than {seconds:g} s")
+        try:
+            if self._thread is not None and self._thread.is_alive():
+                raise TimeoutError("it is still at work on what took too long before")
+            return self._run(work, until, seconds)
+        finally:
+            self._turn.release()
+
+    def _run(self, work: Callable[[], T], until: float, seconds: float) -> T:
+        returned: list[T] = []
+        raised: list[BaseException] = []
+        ended = threading.Event()
+
+        def run() -> None:
+            try:
+                returned.append(work())
+            except BaseException as error:  # noqa: BLE001 - raised where it is waited for
+                raised.append(error)
+            finally:
+                ended.set()
+
+        self._thread = threading.Thread(target=run, name=self._name, daemon=True)
+        try:
+            self._thread.start()
+        except RuntimeError:  # at the end of a program there are no more threads
+            run()
+        if not ended.wait(max(0.0, until - time.monotonic())):
+            raise TimeoutError(f"it has taken more than {seconds:g} s")
+        self._thread = None
+        if raised:
+            raise raised[0]
+        return returned[0]
