@@ -51,8 +51,9 @@ class TranscriptMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
     """Write all messages of an agent to `memory.session_log(...)`, each once.
 
     Place it before the middleware that compacts: what that removes is then in the log, and its summary becomes a
-    compaction entry. A conversation that goes on from an earlier point of its thread is a branch of the log. The
-    entries are found once the memory is synced.
+    compaction entry. What the provider says that each reply has read and said is added to `inputTokens` and
+    `outputTokens` of the session in `sessions.json`. A conversation that goes on from an earlier point of its thread is
+    a branch of the log. The entries are found once the memory is synced.
 
     A log is never changed. If the text of a message has changed since it was written, the new text is a further entry,
     whose `corrects` names the message: on a branch in place of the old one if that was the last entry, else at the end.
@@ -109,6 +110,9 @@ class TranscriptMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
                 if entries := _new_entries(messages, log, known):
                     held = [holdable(entry) for entry in entries]
                     refused = _append(log, [entry for entry, _ in held])
+                    written = entries if refused is None else _written(entries, log)
+                    if any(usage := _usage(messages, written)):
+                        memory.flush(session).counted(*usage)
                     if refused is not None:
                         words = f"not all messages of session {session!r} are in its transcript: {refused}"
                         self._warn_once("never stored", words)
@@ -138,6 +142,19 @@ def _append(log: Any, entries: Sequence[dict[str, Any]]) -> PolicyError | None:
                 log.append_entries([entry])
         return error
     return None
+
+
+def _written(entries: Sequence[dict[str, Any]], log: Any) -> list[dict[str, Any]]:
+    there = {entry.get("id") for entry in log.entries()}
+    return [entry for entry in entries if entry["id"] in there]
+
+
+def _usage(messages: Sequence[BaseMessage], entries: Sequence[dict[str, Any]]) -> tuple[int, int]:
+    """Return how many tokens the model has read and said for the messages of new entries, as its provider reports."""
+    new = {entry["id"] for entry in entries if "corrects" not in entry}
+    told = (message.usage_metadata for message in messages if message.id in new and isinstance(message, AIMessage))
+    used = [usage for usage in told if usage]
+    return sum(usage["input_tokens"] for usage in used), sum(usage["output_tokens"] for usage in used)
 
 
 def _new_entries(messages: Sequence[BaseMessage], log: Any, known: _Known) -> list[dict[str, Any]]:

@@ -52,15 +52,15 @@ _READING: Reading[ChatMessage] = Reading(
 
 # In a response's `raw`, `additional_kwargs` or message, as the services of the integrations call it.
 _PLACES = ("usage", "usage_metadata", "token_usage", "usageMetadata")
-# What adds up to the tokens of a call: a total, or what was read and said (OpenAI, Gemini, Ollama, Anthropic, Bedrock);
-# of the last two, what was read out of a cache, and into it, is counted apart.
-_COUNTS = (
-    *(("total_tokens",), ("total_token_count",), ("totalTokens",), ("totalTokenCount",)),
-    ("prompt_tokens", "completion_tokens"),
-    ("prompt_token_count", "candidates_token_count"),
-    ("prompt_eval_count", "eval_count"),
-    ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"),
-    ("inputTokens", "outputTokens", "cacheReadInputTokens", "cacheWriteInputTokens"),
+# The tokens of a call: a total, or what was read and what was said (OpenAI, Gemini, Ollama, Anthropic, Bedrock); of the
+# last two, what was read out of a cache, and into it, is counted apart.
+_TOTALS = ("total_tokens", "total_token_count", "totalTokens", "totalTokenCount")
+_READ_AND_SAID = (
+    (("prompt_tokens",), "completion_tokens"),
+    (("prompt_token_count",), "candidates_token_count"),
+    (("prompt_eval_count",), "eval_count"),
+    (("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"), "output_tokens"),
+    (("inputTokens", "cacheReadInputTokens", "cacheWriteInputTokens"), "outputTokens"),
 )
 
 
@@ -77,7 +77,8 @@ class MemoryFlushEventHandler(BaseEventHandler):
 
     Messages that a buffer drops before the conversation reaches the threshold are lost to it: for a buffer of N tokens,
     pass `window=N`; the default fits `ChatMemoryBuffer.from_defaults(llm=llm)`. For agents with a `Memory`, take
-    `OpenClawMemoryBlock`.
+    `OpenClawMemoryBlock`. What a reply says that it has read and said is added to `inputTokens` and `outputTokens` of
+    its session in `sessions.json`.
 
     A call belongs to the session that its tag names: `with instrument_tags({"session_key": "alice"}): ...`. A handler
     with a `session_key` ignores calls of other sessions. One that is added later for the same memory and `session_key`
@@ -183,9 +184,11 @@ class MemoryFlushEventHandler(BaseEventHandler):
                 detector.counted(call, reported_tokens(event.response))
             case LLMChatEndEvent():
                 reply = event.response.message if event.response else None
+                self._count(call, event.response)
                 detector.ended(call, reply, reported_tokens(event.response))
             case LLMCompletionEndEvent():
                 said = ChatMessage(event.response.text, role=MessageRole.ASSISTANT)
+                self._count(call, event.response)
                 detector.ended(call, said, reported_tokens(event.response))
             case ExceptionEvent():
                 detector.failed(call, event.exception)
@@ -210,6 +213,22 @@ class MemoryFlushEventHandler(BaseEventHandler):
             while len(self._leased) > _SESSIONS:
                 self._leased.popitem(last=False)
             self._detector.began(event.span_id, key, conversation)
+
+    def _count(self, call: Any, response: Any) -> None:
+        """Add what a call that is watched has read and said to the counts of its session."""
+        usage = reported_usage(response)
+        if (run := self._detector.runs.get(call)) is None or not any(usage):
+            return
+        session, leased = run.key.partition("\n")[0], self._memory_of(run.key)
+
+        def work() -> None:
+            try:
+                with leased as memory:
+                    flush_of(memory, session).counted(*usage)
+            except Exception as error:  # noqa: BLE001 - no count ever breaks the turn of the user
+                self._background.report("the tokens of a session could not be counted", error)
+
+        self._hold(work)
 
     def _is_replaced(self) -> bool:
         """Whether one for the same memory and session was added after this one: two would have all written twice."""
@@ -265,12 +284,27 @@ def _places(choice: Any) -> object:
 
 def reported_tokens(response: Any) -> int:
     """Return the tokens that a call took, read and written; 0 if there is no response, or it does not say."""
+    totals = (_number(place, name) for place in _usages(response) for name in _TOTALS)
+    return max(sum(reported_usage(response)), *totals, 0)
+
+
+def reported_usage(response: Any) -> tuple[int, int]:
+    """Return the tokens that a call has read and said; (0, 0) if there is no response, or it does not say."""
+    counts = (
+        (sum(_number(place, name) for name in read), _number(place, said))
+        for place in _usages(response)
+        for read, said in _READ_AND_SAID
+    )
+    return max(counts, key=sum, default=(0, 0))
+
+
+def _usages(response: Any) -> list[Any]:
+    """Return where a response may say what it took."""
     if response is None:
-        return 0
+        return []
     message = getattr(response, "message", None)
     holders = (response.raw, response.additional_kwargs, getattr(message, "additional_kwargs", {}))
-    places = [*holders, *(_of(holder, name) for holder in holders for name in _PLACES)]
-    return max(sum(_number(place, name) for name in names) for place in places for names in _COUNTS)
+    return [*holders, *(_of(holder, name) for holder in holders for name in _PLACES)]
 
 
 def _number(usage: Any, name: str) -> int:

@@ -29,8 +29,9 @@ from openclaw_memory.config.sections import CompactionConfig
 from openclaw_memory.conversation.messages import Message
 from openclaw_memory.conversation.silent_reply import SILENT, declines
 from openclaw_memory.conversation.window import Kind, Reason, flush_due
+from openclaw_memory.errors import OpenClawMemoryError
 from openclaw_memory.flush.note_writer import DESCRIPTION, NOTHING_TO_SAVE, SCHEMA, TOOL_NAME, append_new
-from openclaw_memory.flush.state import ChatType, FlushRegistry, SessionState, iso
+from openclaw_memory.flush.state import ChatType, FlushRegistry, SessionState, change_state, iso
 from openclaw_memory.flush.verbatim import keep
 from openclaw_memory.types import Tool, ToolAnswer
 from openclaw_memory.workspace import Workspace
@@ -176,6 +177,27 @@ class Flush:
             done = {"compaction_count": self.state.compaction_count + 1, "compacted_bytes": at}
             # A flush that began before and never ended is not part of the new cycle.
             self.save(**done, memory_flush_started_at=None, **_context(_whole(tokens)))
+
+    def counted(self, input_tokens: int, output_tokens: int) -> None:
+        """Add what a call of the model has read and said to the counts of the session in `sessions.json`.
+
+        Threads and programs may count at once. A session that does not have the key any more is not counted.
+
+        Args:
+            input_tokens: How many tokens the model has read, at least 0.
+            output_tokens: How many it has said, at least 0.
+        """
+
+        def add(state: SessionState) -> Mapping[str, Any] | None:
+            if state.session_id not in {None, self.session_id}:
+                return None
+            read, said = (state.input_tokens or 0) + input_tokens, (state.output_tokens or 0) + output_tokens
+            return {"input_tokens": read, "output_tokens": said}
+
+        try:
+            change_state(self._cycle.folder, self.key, add)
+        except OpenClawMemoryError as error:
+            self._cycle.warn_once(error)
 
     def save(self, **changes: Any) -> None:
         """Write fields of the state; what cannot be written is kept in memory and tried again with the next.

@@ -45,7 +45,8 @@ class SessionState:
 
     `memory_flush_compaction_count` is what `compaction_count` was at the latest flush, None (not 0) if there was none
     yet. `memory_flush_started_at` is when a flush began that has not ended yet. `flush_error` is the error of the
-    latest flush, `compacted_bytes` the size of the transcript at the latest compaction.
+    latest flush, `compacted_bytes` the size of the transcript at the latest compaction. `input_tokens` and
+    `output_tokens` are what the model has read and said in all calls of the session that were counted.
     """
 
     session_id: str | None = None

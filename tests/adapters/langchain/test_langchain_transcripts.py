@@ -1,9 +1,14 @@
 """The turns of an agent as an OpenClaw session."""
 
+import asyncio
+import json
+from functools import partial
+
 import pytest
 from langchain.agents import create_agent
 from langchain.agents.middleware import SummarizationMiddleware
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
+from langchain_core.messages.utils import count_tokens_approximately
 from langchain_openclaw_memory import MemoryFlushMiddleware, TranscriptMiddleware
 from langchain_openclaw_memory.testing import calling, saying
 from langgraph.checkpoint.memory import InMemorySaver
@@ -262,3 +267,27 @@ def test_a_transcript_that_cannot_be_written_is_reported_once_and_breaks_no_run(
     for text in ("One.", "Two."):
         assert agent.invoke(says(text), THREAD)["messages"][-1].text == "ok"
     assert len(caplog.records) == 1
+
+
+@pytest.mark.parametrize("in_threads", [False, True])
+async def test_what_replies_have_read_and_said_is_counted_once_for_each_session(memory, scripted, in_threads):
+    saver, sessions = InMemorySaver(), ("monday", "tuesday", "wednesday")
+
+    for number in range(2):  # the second time as after a restart
+        model = scripted("It is cold.", usage=lambda _: 100)
+        agent = create_agent(model, [], middleware=[TranscriptMiddleware(memory)], checkpointer=saver)
+        said, threads = says(f"Number {number}."), [{"configurable": {"thread_id": name}} for name in sessions]
+        invoke = partial(asyncio.to_thread, agent.invoke) if in_threads else agent.ainvoke
+        await asyncio.gather(*(invoke(said, thread) for thread in threads))
+    said = count_tokens_approximately([AIMessage("It is cold.")])
+    states = [memory.flush(name).state for name in sessions]
+    assert [(state.input_tokens, state.output_tokens) for state in states] == [(200, 2 * said)] * 3
+    written = json.loads((memory.workspace.root / "sessions/sessions.json").read_text())
+    assert {name: entry["inputTokens"] for name, entry in written.items()} == dict.fromkeys(sessions, 200)
+
+
+def test_without_a_report_nothing_is_counted(memory, scripted):
+    agent = create_agent(scripted("ok", usage=None), [], middleware=[TranscriptMiddleware(memory)])
+    agent.invoke(says("Hello."), THREAD)
+    assert spoken(memory)[-1] == ("assistant", "ok")
+    assert not (memory.workspace.root / "sessions/sessions.json").exists()

@@ -474,3 +474,33 @@ def test_what_is_no_llm_or_no_memory_is_an_error(memory, wrong, named, flush_llm
 def test_a_dump_of_the_handler_holds_no_open_parts(memory, flush_llm):
     dumped = MemoryFlushEventHandler(memory, flush_llm, window=WINDOW, session_key="one").model_dump()
     assert dumped == {"window": WINDOW, "session_key": "one"}
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        {"usage": {"prompt_tokens": 100, "completion_tokens": 7, "total_tokens": 107}},
+        {"usage": {"input_tokens": 60, "cache_read_input_tokens": 40, "output_tokens": 7}},
+        {"usage_metadata": {"prompt_token_count": 100, "candidates_token_count": 7}},
+        {"prompt_eval_count": 100, "eval_count": 7},
+        {"usage": {"inputTokens": 90, "cacheWriteInputTokens": 10, "outputTokens": 7}},
+    ],
+    ids=["OpenAI", "Anthropic", "Gemini", "Ollama", "Bedrock"],
+)
+@pytest.mark.parametrize("how", ["chat", "chat in a loop", "achat"])
+async def test_what_replies_have_read_and_said_is_counted_for_each_session(watching, memory, flush_llm, raw, how):
+    class Reports(ScriptedLLM):
+        def _reply(self, messages, tools=()):
+            return super()._reply(messages, tools).model_copy(update={"raw": raw})
+
+    handler, llm = watching(flush_llm, window=100_000), Reports(script=saying("ok"))
+
+    async def talk(session, turns):
+        with instrument_tags({"session_key": session}):
+            for number in range(turns):
+                await ask(llm, [ChatMessage(f"{session} {number}")], how)
+
+    await asyncio.gather(talk("alice", 3), talk("bob", 2), talk("carol", 1))
+    await handler.asettle()
+    states = [memory.flush(name).state for name in ("alice", "bob", "carol")]
+    assert [(state.input_tokens, state.output_tokens) for state in states] == [(300, 21), (200, 14), (100, 7)]
