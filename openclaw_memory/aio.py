@@ -127,6 +127,7 @@ class AsyncMemory:
         tags: str | Sequence[str] | None = None,
         min_confidence: float | None = None,
         task: str | None = None,
+        rules: Mapping[str, Any] | None = None,
     ) -> SearchResults:
         """Return the lines that answer `query`, best first. See `Memory.search`."""
         return await self._call(
@@ -147,6 +148,7 @@ class AsyncMemory:
             tags=tags,
             min_confidence=min_confidence,
             task=task,
+            rules=rules,
         )
 
     async def get(self, path: str, *, start: int | None = None, lines: int | None = None) -> Excerpt:

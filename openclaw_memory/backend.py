@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from openclaw_memory import _forks
 from openclaw_memory.config import MemoryConfig
@@ -53,11 +53,12 @@ class Backend(Protocol):
         now: datetime.datetime | None = None,
         only: SearchFilter | None = None,
         task: str | None = None,
+        rules: Mapping[str, Any] | None = None,
     ) -> SearchResults:
         """Return the lines that answer `query`, best first.
 
         `only` holds the filters of `Memory.search`, `path` to `min_confidence`, checked; None for none.
-        `task` is left out where none is given.
+        `task` and `rules` are left out where none are given.
         """
         ...
 
@@ -150,6 +151,7 @@ class BuiltinBackend:
         now: datetime.datetime | None = None,
         only: SearchFilter | None = None,
         task: str | None = None,
+        rules: Mapping[str, Any] | None = None,
     ) -> SearchResults:
         """See `Memory.search`."""
         return _search(
@@ -165,6 +167,7 @@ class BuiltinBackend:
             now=now,
             only=only,
             task=task,
+            rules=rules,
         )
 
     def get(self, path: str, *, start: int | None = None, lines: int | None = None) -> Excerpt:
@@ -250,18 +253,19 @@ def _search(
     passes: Callable[[str], bool] | None = None,
     where: Where | None = None,
     task: str | None = None,
+    rules: Mapping[str, Any] | None = None,
 ) -> SearchResults:
     from openclaw_memory.search.budget import within
     from openclaw_memory.search.query import check_task, validate_request, with_time_zone
 
-    rules = validate_request(config.search, query, max_results, min_score, source, max_chars)
+    used = validate_request(config.search, query, max_results, min_score, source, max_chars, rules)
     check_task(task)
     now = with_time_zone(now)
     if only is not None:
         from openclaw_memory.search.filters import chunk_filter
 
         where = chunk_filter(only, config.records.decaying, config.records.half_life_days, now)
-    answer = partial(retriever.answer, query, rules, source, explain=explain, now=now, where=where, task=task)
+    answer = partial(retriever.answer, query, used, source, explain=explain, now=now, where=where, task=task)
     found = answer(passes=passes)
     if records.expired((result.path for result in found.results), now):  # seldom: a heartbeat deletes them
         found = answer(passes=lambda path: (passes is None or passes(path)) and not records.expired((path,), now))

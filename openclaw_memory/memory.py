@@ -234,6 +234,7 @@ class Memory:
         tags: str | Sequence[str] | None = None,
         min_confidence: float | None = None,
         task: str | None = None,
+        rules: Mapping[str, Any] | None = None,
     ) -> SearchResults:
         """Return the lines that answer `query`, best first; none for a blank query.
 
@@ -267,6 +268,8 @@ class Memory:
                 confidence, and count; `type` leaves them out.
             task: What the asker is at work on, in a sentence or several: of results that answer about as well, those
                 that have more to do with it come first (`config.search.task_weight`). A blank one changes nothing.
+            rules: Settings of `config.search` that this search has instead, as `{"mmr": 0.7, "half_life_days": 30}`;
+                None turns either off. Not `max_results`, `min_score`, which are arguments, and `memory_mb`.
 
         Raises:
             QueryError: An argument has a wrong type or value.
@@ -283,6 +286,8 @@ class Memory:
             tags=tags,
             min_confidence=min_confidence,
         )
+        # A backend of before knows neither.
+        ranking: dict[str, Any] = {"task": task, "rules": rules}
         found = self._backend.search(
             query,
             max_results=max_results,
@@ -292,7 +297,7 @@ class Memory:
             explain=explain,
             now=now,
             only=only,
-            **({} if task is None else {"task": task}),  # a backend of before knows none
+            **{name: value for name, value in ranking.items() if value is not None},
         )
         if self._builtin is not None:  # it has done so itself
             return found

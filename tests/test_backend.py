@@ -55,6 +55,19 @@ def test_a_memory_hands_its_calls_to_the_backend_it_was_given(notes):
     assert not (notes / ".memory").exists()
 
 
+def test_a_backend_is_handed_a_task_and_rules_only_where_they_are_given(notes):
+    class Curious(Fixed):
+        def search(self, query, **options):
+            self.calls.append({name: options[name] for name in ("task", "rules") if name in options})
+            return super().search(query)
+
+    backend = Curious(Workspace.open(notes))
+    memory = Memory(backend.workspace, backend=backend)
+    memory.search("trains")
+    memory.search("trains", task="a journey", rules={"mmr": 0.7})
+    assert backend.calls[::2] == [{}, {"task": "a journey", "rules": {"mmr": 0.7}}]
+
+
 def test_a_tool_that_writes_says_so_where_the_memory_has_another_backend(notes):
     memory = Memory(Workspace.open(notes), backend=Fixed(Workspace.open(notes)))
     tools = {tool.name: tool for tool in memory_tools(memory)}

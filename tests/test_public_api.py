@@ -38,6 +38,7 @@ FRONT_DOOR = {
         "tags",
         "min_confidence",
         "task",
+        "rules",
     ],
     "get": ["path", "start", "lines"],
     "append": ["text", "date", "title", "skip_existing"],

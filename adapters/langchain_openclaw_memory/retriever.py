@@ -46,6 +46,7 @@ class OpenClawRetriever(InSession):
         source: "memory" for notes, "sessions" for transcripts, None for both.
         filter: The filters of `Memory.search`, by their names: `{"path": "memory/2026-*", "since": "2026-01-31"}`.
         task: What the asker is at work on, which reranks the documents, as for `Memory.search`.
+        rules: Settings of `config.search` that a search has instead, as for `Memory.search`: `{"mmr": 0.7}`.
         session_key: Where the answer is read: in groups and channels less is shown, see `memory_tools`. By default that
             of the run: `configurable["session_key"]`, else the `thread_id`.
 
@@ -61,6 +62,7 @@ class OpenClawRetriever(InSession):
     source: Source | None = None
     filter: Annotated[dict[str, Any], AfterValidator(_checked)] | None = None
     task: str | None = None
+    rules: dict[str, Any] | None = None
     session_key: str | None = None
 
     def _get_relevant_documents(
@@ -74,10 +76,11 @@ class OpenClawRetriever(InSession):
         source: Source | None = None,
         filter: dict[str, Any] | None = None,  # noqa: A002 - LangChain's name
         task: str | None = None,
+        rules: dict[str, Any] | None = None,
         **unknown: Any,
     ) -> list[Document]:
         if unknown:
-            known = ("k", "max_chars", "min_score", "source", "filter", "task")
+            known = ("k", "max_chars", "min_score", "source", "filter", "task", "rules")
             raise QueryError(unknown_argument(unknown, known, "a search"))
         if k is not None and (not isinstance(k, int) or isinstance(k, bool) or k < 1):
             raise QueryError(f"k must be a whole number of at least 1, not {k!r}")
@@ -93,6 +96,7 @@ class OpenClawRetriever(InSession):
                 source=self.source if source is None else source,
                 only=self.filter if filter is None else filter,
                 task=self.task if task is None else task,
+                rules=self.rules if rules is None else rules,
             )
             return documents_of(found, memory)
 

@@ -58,6 +58,7 @@ class OpenClawRetriever(BaseRetriever):
         max_chars: int | None = None,
         filters: MetadataFilters | Mapping[str, Any] | None = None,
         task: str | None = None,
+        rules: Mapping[str, Any] | None = None,
         **options: Any,
     ) -> None:
         """Make a retriever over a memory.
@@ -75,6 +76,7 @@ class OpenClawRetriever(BaseRetriever):
             filters: The filters of `Memory.search` by their names, `{"path": "memory/2026-*", "since": "2026-01-31"}`,
                 or LlamaIndex's with these names as keys, all of which must hold.
             task: What the asker is at work on, which reranks the nodes, as for `Memory.search`.
+            rules: Settings of `config.search` that a search has instead, as for `Memory.search`: `{"mmr": 0.7}`.
             options: Those of LlamaIndex's `BaseRetriever`.
 
         Raises:
@@ -96,7 +98,7 @@ class OpenClawRetriever(BaseRetriever):
         self.similarity_top_k, self.max_chars, self.min_score = similarity_top_k, max_chars, min_score
         self.source: Source | None = source
         self.filters = search_filter(filters)
-        self.session_key, self.task = session_key, task
+        self.session_key, self.task, self.rules = session_key, task, rules
         super().__init__(callback_manager=callback_manager or Settings.callback_manager, **options)
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
@@ -111,6 +113,7 @@ class OpenClawRetriever(BaseRetriever):
                 source=self.source,
                 only=self.filters,
                 task=self.task,
+                rules=self.rules,
             )
             return _nodes_of(found, memory)
 

@@ -139,6 +139,7 @@ def index(place: Place, force: bool) -> int:
 @click.option("--tag", "tags", multiple=True, metavar="TAG", help="Only files with this tag. Repeatable: all of them.")
 @click.option("--min-confidence", type=float, metavar="X", help="Leave out records that are less sure, 0 to 1.")
 @click.option("--task", metavar="TEXT", help="What you are at work on: what has to do with it comes first.")
+@click.option("--rule", "rules", multiple=True, metavar="NAME=X", help="Rank otherwise: mmr=0.7. Repeatable.")
 @click.option("--explain", is_flag=True, help="Show how each score came about.")
 @click.option("--no-sync", is_flag=True, help="Answer from the index as it is, though files may have changed.")
 @placed
@@ -158,13 +159,14 @@ def search(
     tags: tuple[str, ...],
     min_confidence: float | None,
     task: str | None,
+    rules: tuple[str, ...],
     explain: bool,
     no_sync: bool,
 ) -> int:
     """Ask a question; get the lines that answer it, each cited.
 
-    QUERY is the question, or words to look for. The index first follows the files that changed. Exit code 1: nothing
-    was found.
+    QUERY is the question, or words to look for. The index first follows the files that changed. A rule is a setting of
+    `search` that this search has instead; `off` turns it off. Exit code 1: nothing was found.
 
     Example: openclaw-memory search --workspace notes "Who has the spare key?"
     """
@@ -189,6 +191,7 @@ def search(
             tags=tags,
             min_confidence=min_confidence,
             task=task,
+            rules=dict(map(_rule, rules)) or None,
         )
         if error is not None and not results and memory.status().last_sync is None:
             raise error  # there is no index to answer from, and none can be built
@@ -210,6 +213,19 @@ def search(
         if stale and not (trouble and _explains(reason, report)):
             note(trouble or f"the index is behind the files: run `openclaw-memory index{place.options}`")
     return 0 if results else 1
+
+
+def _rule(text: str) -> tuple[str, Any]:
+    """Return the name and the value of `mmr=0.7`: TOML, or a bare word, of which `off` is None."""
+    import tomllib
+
+    name, is_given, value = text.partition("=")
+    if not is_given:
+        raise click.UsageError(f"--rule {text!r} has no value: write NAME=VALUE, as in mmr=0.7")
+    try:
+        return name.strip(), tomllib.loads(f"value = {value}")["value"]
+    except tomllib.TOMLDecodeError:
+        return name.strip(), None if value.strip() == "off" else value.strip()
 
 
 @commands.command()

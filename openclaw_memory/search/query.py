@@ -6,13 +6,13 @@ import math
 import re
 import unicodedata
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from itertools import pairwise
 
 from openclaw_memory.config import SearchConfig
-from openclaw_memory.config.sections import RANGES
-from openclaw_memory.errors import QueryError
+from openclaw_memory.config.sections import PARTS, RANGES, checked, normalised_weights
+from openclaw_memory.errors import ConfigError, QueryError, nearest
 from openclaw_memory.search.query_dates import DateMention, mentioned_dates, text_of_dates
 from openclaw_memory.text.terms import content_words, fold, query_terms, word_stem, words
 from openclaw_memory.types import SOURCES
@@ -28,6 +28,10 @@ BUDGET_PASSAGE_CHARS = 300
 # Passages are shorter than they may be: so many more results than would fit at full length.
 SPARE = 1.25
 LONGEST_YEAR = 4  # digits: a number of more is no year but an identifier
+# Settings of `search` that are no rules of one search: arguments have the first two, the memory is all searches'.
+RULES_OF_A_SEARCH = frozenset(spec.name for spec in fields(SearchConfig)) - {"max_results", "min_score", "memory_mb"}
+_ARGUMENTS = frozenset({"max_results", "max_chars", "min_score"})
+_BUILT_WITH = ("chunking", "embedding")  # parts of the configuration
 _NAME = re.compile(r"[^\W\d_]+")
 
 
@@ -107,8 +111,9 @@ def validate_request(
     min_score: object,
     source: object,
     max_chars: object = None,
+    overrides: object = None,
 ) -> SearchConfig:
-    """Return `rules` with the arguments of one call in place of the configured values.
+    """Return `rules` with the arguments of one call in place of the configured values, and first with `overrides`.
 
     A `min_score` of the call is a floor: nothing passes below it. For a budget of `max_chars` passages are shorter, and
     there are as many as fill it; whole chunks stay as they are.
@@ -120,6 +125,7 @@ def validate_request(
         raise QueryError(f"query must be a string, not {type(query).__name__}")
     if source is not None and source not in SOURCES:
         raise QueryError(f"source {source!r} is unknown; use {', '.join(map(repr, SOURCES))}, or None for all")
+    rules = _overridden(rules, overrides)
     if max_chars is not None:
         if not isinstance(max_chars, int) or isinstance(max_chars, bool) or max_chars < 1:
             raise QueryError(f"max_chars must be a whole number of at least 1, not {max_chars!r}")
@@ -137,6 +143,39 @@ def validate_request(
             raise QueryError(f"min_score must be a number from 0 to 1, not {min_score!r}")
         rules = replace(rules, min_score=float(min_score), keyword_fill=False)
     return rules
+
+
+def _overridden(rules: SearchConfig, overrides: object) -> SearchConfig:
+    """Return `rules` with other values, checked as those of a configuration are; none is clamped."""
+    if overrides is None:
+        return rules
+    if not isinstance(overrides, Mapping):
+        raise QueryError(f"rules must be a dict such as {{'mmr': 0.7}}, not a value of type {type(overrides).__name__}")
+    for name in overrides:
+        if name not in RULES_OF_A_SEARCH:
+            raise QueryError(_why_no_rule(str(name)))
+    notices: list[str] = []
+    try:
+        changed: SearchConfig = checked("search", replace(rules, **overrides), notices)
+    except ConfigError as error:
+        raise QueryError(f"rules of a search: {error}") from error
+    if not notices and 0 < changed.vector_weight + changed.text_weight < math.inf:
+        return normalised_weights(changed, [])
+    wrong = notices[0].rpartition(": ")[0] if notices else "vector_weight and text_weight have no usable sum"
+    raise QueryError(f"rules of a search: {wrong}")
+
+
+def _why_no_rule(name: str) -> str:
+    if name in _ARGUMENTS:
+        return f"{name} is an argument of a search and none of its rules: search(query, {name}=...)"
+    for part in _BUILT_WITH:
+        if name in {spec.name for spec in fields(PARTS[part])}:
+            return (
+                f"{name} cannot differ for one search: the index is built with {part}.{name}. Open the memory with "
+                "another config, and sync"
+            )
+    known = sorted(RULES_OF_A_SEARCH)
+    return f"a search has no rule {name!r}: {nearest(name, known)}rules are {', '.join(known)}"
 
 
 def check_task(task: object) -> None:

@@ -185,6 +185,7 @@ def search_for(
     max_chars: int | None = None,
     only: Mapping[str, Any] | None = None,
     task: str | None = None,
+    rules: Mapping[str, Any] | None = None,
 ) -> SearchResults:
     """Return what `Memory.search` finds, without what the readers of a session may not be shown.
 
@@ -198,6 +199,7 @@ def search_for(
         max_chars: As for `Memory.search`.
         only: Filters of `Memory.search` by their names: `{"path": "memory/2026-*", "since": "2026-01-31"}`.
         task: As for `Memory.search`.
+        rules: As for `Memory.search`.
 
     Raises:
         QueryError: As `Memory.search`, and as `check_filter`.
@@ -205,6 +207,7 @@ def search_for(
     audience, only = audience_of(memory, session_key), only or {}
     check_filter(only)
     only = only if task is None else {**only, "task": task}
+    only = only if rules is None else {**only, "rules": rules}
     if audience.private:
         return memory.search(
             query, max_results=max_results, max_chars=max_chars, min_score=min_score, source=source, **only
@@ -267,7 +270,7 @@ def found(
 ) -> SearchResults:
     """Return the results that this audience may see, without those from transcripts that are in the messages `in_view`.
 
-    `only` are filters of `Memory.search`, by their names. Secrets are masked.
+    `only` are filters of `Memory.search`, by their names, and its `task` and `rules`. Secrets are masked.
 
     Raises:
         QueryError: As `Memory.search`.
@@ -286,7 +289,8 @@ def found(
         )
 
     source: Source | None = audience.source if audience.private else audience.source or "memory"
-    rules = validate_request(memory.config.search, query, max_results, min_score, None, max_chars)
+    only = only or {}
+    rules = validate_request(memory.config.search, query, max_results, min_score, None, max_chars, only.get("rules"))
     for more in (0, _MORE_ANSWERS):
         results = memory.search(
             query,
@@ -294,7 +298,7 @@ def found(
             max_chars=None if max_chars is None else max_chars + more * rules.snippet_chars,
             min_score=min_score,
             source=source,
-            **(only or {}),
+            **only,
         )
         visible = [replace(hit, snippet=redact(hit.snippet)) for hit in results if may_be_shown(hit)]
         if len(visible) == len(results):

@@ -1,4 +1,6 @@
-"""The filters of the command `search`."""
+"""The filters and rules of the command `search`."""
+
+import json
 
 import pytest
 
@@ -41,3 +43,34 @@ def test_a_day_that_cannot_be_read_is_an_error_that_names_it(run, notes):
     outcome = run("search", "--workspace", notes, "--since", "soon", "key")
     assert outcome.code
     assert "since is 'soon': give a date" in outcome.err
+
+
+def test_a_search_has_the_rules_of_its_options(run, notes):
+    def paths(*options):
+        shown = run("search", "--workspace", notes, "--json", *options, "spare key").out
+        return [one["path"] for one in json.loads(shown)["results"]]
+
+    config = notes / "settings.toml"
+    config.write_text("[defaults]\nsearch.half_life_days = 0.5\n")
+    aged = ["--config", config, "--path", "memory/2026-*"]
+    assert paths(*aged) == []
+    assert paths(*aged, "--rule", "half_life_days=off") == ["memory/2026-01-05.md"]
+    chunks = ["--rule", 'answer="chunks"', "--rule", "fusion = weighted", "--rule", "snippet_chars=40"]
+    assert "memory/boat.md" in paths(*chunks, "--rule", "boosts=false")
+
+
+@pytest.mark.parametrize(
+    ("rule", "words"),
+    [
+        ("mmr", "--rule 'mmr' has no value: write NAME=VALUE, as in mmr=0.7"),
+        ("mmr=high", "search.mmr must be a number, not 'high'"),
+        ("mmr=2", "search.mmr = 2 is outside [0, 1]"),
+        ("mmr=[1]", "search.mmr must be a number"),
+        ("=", "a search has no rule ''"),
+        ("tokens=300", "the index is built with chunking.tokens"),
+    ],
+)
+def test_a_rule_that_there_is_not_is_an_error_that_names_it(run, notes, rule, words):
+    outcome = run("search", "--workspace", notes, "--rule", rule, "key")
+    assert outcome.code
+    assert words in " ".join(outcome.err.split())

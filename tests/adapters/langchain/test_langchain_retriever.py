@@ -264,6 +264,19 @@ def dated(memory):
     return memory
 
 
+def test_rules_are_those_of_the_search_set_once_or_for_one_call(dated):
+    rules = {"answer": "chunks", "fusion": "weighted"}
+    expected = [result.score for result in dated.search("boiler", rules=rules)]
+    once, every = OpenClawRetriever(memory=dated, rules=rules), OpenClawRetriever(memory=dated)
+    for found in (once.invoke("boiler"), every.invoke("boiler", rules=rules)):
+        assert [one.metadata["score"] for one in found] == expected
+    assert [one.metadata["score"] for one in every.invoke("boiler")] != expected
+    with pytest.raises(QueryError, match="mmr = 7 is outside"):
+        OpenClawRetriever(memory=dated, rules={"mmr": 7}).invoke("boiler")
+    with pytest.raises(QueryError, match="the index is built with chunking"):
+        every.invoke("boiler", rules={"tokens": 100})
+
+
 def test_a_task_is_that_of_the_search_set_once_or_for_one_call(dated):
     def scores(retriever, **wishes):
         return [document.metadata["score"] for document in retriever.invoke("boiler", **wishes)]

@@ -206,6 +206,15 @@ def of(*filters, condition=FilterCondition.AND):
     return MetadataFilters(filters=made, condition=condition)
 
 
+def test_rules_are_those_of_the_search(dated):
+    rules = {"answer": "chunks", "fusion": "weighted"}
+    expected = [result.score for result in dated.search("boiler", rules=rules)]
+    assert [node.score for node in OpenClawRetriever(dated, rules=rules).retrieve("boiler")] == expected
+    assert [node.score for node in OpenClawRetriever(dated).retrieve("boiler")] != expected
+    with pytest.raises(QueryError, match="the index is built with chunking"):
+        OpenClawRetriever(dated, rules={"tokens": 100}).retrieve("boiler")
+
+
 def test_a_task_is_that_of_the_search(dated):
     def scores(retriever):
         return [node.score for node in retriever.retrieve("boiler")]

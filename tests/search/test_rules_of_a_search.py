@@ -1,0 +1,157 @@
+"""A search has other rules than the configuration where its caller gives them, and nothing else changes by it."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, replace
+from datetime import UTC, datetime
+from functools import partial
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from openclaw_memory import Memory, MemoryConfig
+from openclaw_memory.aio import AsyncMemory
+from openclaw_memory.errors import QueryError
+from openclaw_memory.search.query import RULES_OF_A_SEARCH
+from openclaw_memory.tools import search_for
+
+NOTES = {
+    f"memory/2026-0{month}-1{month}.md": f"The ferry to Texel leaves at {month} from {place}.\n\n{more}\n"
+    for month, place, more in (
+        (1, "Den Helder", "Buy a ticket for the ferry before."),
+        (3, "Den Helder", "The ferry carries bicycles, and dogs."),
+        (5, "Harlingen", "Anna wants to see the seals of Texel."),
+        (7, "Den Oever", "The museum of Texel is closed on Mondays."),
+    )
+} | {"MEMORY.md": "Anna is afraid of ferries.\n"}
+NOW = datetime(2026, 8, 1, tzinfo=UTC)
+QUESTION = "When does the ferry to Texel leave?"
+RULES = st.fixed_dictionaries(
+    {},
+    optional={
+        "mmr": st.none() | st.floats(0, 1),
+        "half_life_days": st.none() | st.floats(1, 1000),
+        "vector_weight": st.floats(0.1, 1),
+        "text_weight": st.floats(0.1, 1),
+        "candidates": st.integers(1, 60),
+        "candidate_multiplier": st.none() | st.integers(1, 8),
+        "match": st.sampled_from(["any", "all"]),
+        "fusion": st.sampled_from(["standardised", "weighted"]),
+        "answer": st.sampled_from(["lines", "chunks"]),
+        "snippet_chars": st.integers(40, 200),
+        "passage_chars": st.none() | st.integers(1, 200),
+        "task_weight": st.floats(0, 1),
+        "boosts": st.booleans(),
+        "keyword_fill": st.booleans(),
+    },
+)
+AGED, OTHER = {"half_life_days": 90, "mmr": None}, {"mmr": 0.2, "fusion": "weighted", "answer": "chunks"}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    root = tmp_path_factory.mktemp("rules")
+    for name, text in NOTES.items():
+        (root / name).parent.mkdir(exist_ok=True)
+        (root / name).write_text(text, encoding="utf-8")
+    with Memory.open(root) as memory:
+        memory.sync()
+    return root
+
+
+@pytest.fixture(scope="module")
+def memory(folder):
+    with Memory.open(folder) as opened:
+        yield opened
+
+
+@given(rules=RULES)
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_a_search_with_rules_answers_as_a_memory_that_is_configured_so(folder, memory, rules):
+    with Memory.open(folder, config=MemoryConfig().updated({"search": rules})) as configured:
+        wanted = configured.search(QUESTION, explain=True, task="a day with Anna", now=NOW)
+    assert memory.search(QUESTION, explain=True, task="a day with Anna", now=NOW, rules=rules) == wanted
+
+
+@pytest.mark.parametrize("config", [MemoryConfig(), MemoryConfig.openclaw(), MemoryConfig.openclaw("2026.2")])
+def test_the_rules_of_the_configuration_change_nothing(folder, config):
+    config = replace(config, embedding=MemoryConfig().embedding, chunking=MemoryConfig().chunking)
+    own = {name: value for name, value in asdict(config.search).items() if name in RULES_OF_A_SEARCH}
+    with Memory.open(folder, config=config) as memory:
+        plain = memory.search(QUESTION, explain=True)
+        assert plain
+        assert memory.search(QUESTION, explain=True, rules=own) == plain
+        assert memory.search(QUESTION, explain=True, rules={}) == plain
+
+
+def test_rules_hold_for_their_search_alone(memory):
+    ask = partial(memory.search, QUESTION, now=NOW)
+    plain, aged, other = ask(), ask(rules=AGED), ask(rules=OTHER)
+    assert len({tuple((one.citation, one.score) for one in found) for found in (plain, aged, other)}) == 3
+    assert (ask(rules=OTHER), ask(rules=AGED), ask()) == (other, aged, plain)
+
+
+def test_searches_at_the_same_time_keep_their_own_rules(memory):
+    each = [None, AGED, OTHER] * 12
+    alone = [memory.search(QUESTION, rules=rules, now=NOW) for rules in each[:3]]
+    with ThreadPoolExecutor(6) as pool:
+        together = list(pool.map(lambda rules: memory.search(QUESTION, rules=rules, now=NOW), each))
+    assert together == alone * 12
+
+
+def test_age_counts_for_one_search(folder, memory):
+    days = partial(memory.search, "Texel", path="memory/", now=NOW)
+    assert days(rules={"half_life_days": 30})[0].path == "memory/2026-07-17.md" != days()[0].path
+    with Memory.open(folder, config=MemoryConfig().updated({"search": {"half_life_days": 30}})) as aging:
+        assert aging.search(QUESTION, now=NOW, rules={"half_life_days": None}) == memory.search(QUESTION)
+
+
+def test_the_arguments_of_a_search_count_over_its_rules(memory):
+    found = memory.search(QUESTION, rules={"snippet_chars": 200, "mmr": 0.5}, max_chars=60, max_results=2)
+    assert 0 < sum(len(one.snippet) for one in found) <= 60
+    assert len(memory.search(QUESTION, rules=OTHER, max_results=1)) == 1
+    assert all(one.score >= 0.5 for one in memory.search(QUESTION, rules=OTHER, min_score=0.5))
+
+
+@pytest.mark.parametrize(
+    ("rules", "words"),
+    [
+        ({"mmr": 2}, r"search.mmr = 2 is outside \[0, 1\]"),
+        ({"mmr": "0.5"}, "search.mmr must be a number"),
+        ({"mmr": math.nan}, "search.mmr must be a number"),
+        ({"mmr": True}, "search.mmr must be a number"),
+        ({"half_life_days": 0}, "search.half_life_days = 0 is outside"),
+        ({"vector_weight": None}, "search.vector_weight must be a number"),
+        ({"vector_weight": 0, "text_weight": 0}, "vector_weight and text_weight have no usable sum"),
+        ({"vector_weight": math.inf}, "no usable sum"),
+        ({"candidates": 10_000}, "search.candidates = 10000 is outside"),
+        ({"fusion": "best"}, "search.fusion must be one of standardised, weighted"),
+        ({"fusion": []}, "search.fusion must be one of"),
+        ({"half_life": 30}, "no rule 'half_life': did you mean 'half_life_days'"),
+        ({7: 30}, "no rule '7'"),
+        ({"memory_mb": 1}, "no rule 'memory_mb'"),
+        ({"min_score": 0.1}, r"min_score is an argument of a search .* search\(query, min_score=...\)"),
+        ({"max_results": 3}, "max_results is an argument"),
+        ({"overlap_tokens": 3}, "the index is built with chunking.overlap_tokens"),
+        ({"provider": "openai"}, "the index is built with embedding.provider"),
+        ("mmr=0.5", "rules must be a dict such as {'mmr': 0.7}, not a value of type str"),
+        ([("mmr", 0.5)], "rules must be a dict"),
+    ],
+)
+def test_what_is_no_rule_of_a_search_is_refused_with_its_name(memory, rules, words):
+    with pytest.raises(QueryError, match=words):
+        memory.search(QUESTION, rules=rules)
+    with pytest.raises(QueryError, match=words):
+        search_for(memory, QUESTION, session_key="agent:main:discord:group:7", rules=rules)
+
+
+def test_all_doors_take_rules(memory):
+    wanted = memory.search(QUESTION, rules=OTHER)
+    assert asyncio.run(AsyncMemory(memory).search(QUESTION, rules=OTHER)) == wanted
+    assert search_for(memory, QUESTION, session_key=None, rules=OTHER) == wanted
+    in_a_group = search_for(memory, QUESTION, session_key="agent:main:discord:group:7", rules=OTHER)
+    assert [one.citation for one in in_a_group] == [one.citation for one in wanted if one.path != "MEMORY.md"]
