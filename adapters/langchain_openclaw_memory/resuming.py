@@ -5,10 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
+from langchain_core.messages import (
+    AIMessage,
+    BaseMessage,
+    HumanMessage,
+    MessageLikeRepresentation,
+    SystemMessage,
+    ToolMessage,
+    convert_to_messages,
+)
 
 from langchain_openclaw_memory._messages import RESUMED, SUMMARY_SOURCE, openclaw_messages
 from openclaw_memory.conversation import call_parts, text_of
+from openclaw_memory.errors import InvalidInputError
 from openclaw_memory.tools import checked_memory
 
 if TYPE_CHECKING:
@@ -19,17 +28,26 @@ __all__ = ["resume_messages", "save_snapshot"]
 
 
 def save_snapshot(
-    memory: Memory, session_id: str, messages: Iterable[BaseMessage], summary: str | None = None
+    memory: Memory, session_id: str, messages: Iterable[MessageLikeRepresentation], summary: str | None = None
 ) -> Snapshot | None:
     """Keep the last messages of a session, for `resume_messages`. See `Memory.snapshot`.
 
     Args:
         memory: Where to.
         session_id: The session, such as the thread.
-        messages: The conversation, as in the state of the agent: `agent.get_state(config).values["messages"]`.
+        messages: The conversation, as in the state of the agent, `agent.get_state(config).values["messages"]`, or as
+            a model takes it.
         summary: What it was about.
+
+    Raises:
+        InvalidInputError: One of them is not a message.
     """
-    return checked_memory(memory).snapshot(session_id, list(openclaw_messages(messages)), summary)
+    checked_memory(memory)
+    try:
+        given = convert_to_messages(list(messages))
+    except Exception as error:  # LangChain's are of many kinds
+        raise InvalidInputError(f"messages must be a list of messages as LangChain takes them: {error}") from error
+    return memory.snapshot(session_id, list(openclaw_messages(given)), summary)
 
 
 def resume_messages(memory: Memory, session_id: str) -> list[BaseMessage]:

@@ -11,6 +11,7 @@ from llama_index.core.base.llms.types import ChatMessage, MessageRole, TextBlock
 
 from llama_index_openclaw_memory._messages import openclaw_messages
 from openclaw_memory.conversation import call_parts, text_of
+from openclaw_memory.errors import InvalidInputError
 from openclaw_memory.tools import checked_memory
 
 if TYPE_CHECKING:
@@ -32,8 +33,14 @@ def save_snapshot(
         session_id: The session.
         messages: The conversation, such as `await chat_memory.aget_all()`.
         summary: What it was about.
+
+    Raises:
+        InvalidInputError: One of them is not a ChatMessage.
     """
-    return checked_memory(memory).snapshot(session_id, openclaw_messages(messages), summary)
+    given = list(messages)
+    if wrong := [message for message in given if not isinstance(message, ChatMessage)]:
+        raise InvalidInputError(f"messages must be a list of ChatMessage; {wrong[0]!r:.80} is not one")
+    return checked_memory(memory).snapshot(session_id, openclaw_messages(given), summary)
 
 
 def resume_messages(memory: Memory, session_id: str) -> list[ChatMessage]:

@@ -6,7 +6,7 @@ import datetime
 import json
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -102,7 +102,9 @@ def save(
     if not rules.enabled:
         return None
     said = workspace.session_log(session_id).messages() if messages is None else messages
-    kept = tuple(_kept(workspace.rules, said)[-rules.max_messages :])
+    # What `resume` put first, of an earlier end, is in that one's file.
+    about_before = [SUMMARY.format(summary=one.summary) for one in _read_all(workspace, session_id) if one.summary]
+    kept = tuple(_kept(workspace.rules, said, {EARLIER, *about_before})[-rules.max_messages :])
     if not kept:
         return None
     now = (now or datetime.datetime.now(datetime.UTC)).astimezone(datetime.UTC)
@@ -144,8 +146,11 @@ def resume(workspace: Workspace, session_id: str) -> list[Message]:
     log, rules = workspace.session_log(session_id), workspace.rules
     if (rule := hidden_by(rules, log.path)) is not None:
         raise NotFoundError(f"the rule {rule!r} of policies.rules leaves sessions of this name out: change the rule")
-    latest = next(iter(_read_all(workspace, session_id)), None)
-    messages = conversation(log) if latest is None or _goes_beyond(rules, log, latest) else _messages(latest)
+    ends = _read_all(workspace, session_id)
+    if not ends or _goes_beyond(rules, log, ends[0]):
+        messages = conversation(log)
+    else:  # what an earlier end was about came before this one
+        messages = _messages(ends[0], next((one.summary for one in ends if one.summary), None))
     left = [message for message in messages if text_of(message) != FORGOTTEN]
     said = _whole([_masked(message, partial(_masked_text, rules)) for message in left])
     if not said:
@@ -308,8 +313,13 @@ def _text(value: object) -> str:
 # --- the messages -------------------------------------------------------------------------------------------
 
 
-def _kept(rules: FilesConfig, messages: Iterable[Message]) -> list[SnapshotMessage]:
-    """Return of messages what a snapshot keeps; none of those without words, or that are never to be stored."""
+def _kept(
+    rules: FilesConfig, messages: Iterable[Message], left_out: Collection[str] = (EARLIER,)
+) -> list[SnapshotMessage]:
+    """Return of messages what a snapshot keeps.
+
+    Those without words, those that are never to be stored, and those whose text is in `left_out` are dropped.
+    """
     policies, found = policies_of(rules), list[SnapshotMessage]()
     for message in messages:
         if not isinstance(message, Mapping) or not isinstance(message.get("role"), str):
@@ -318,7 +328,7 @@ def _kept(rules: FilesConfig, messages: Iterable[Message]) -> list[SnapshotMessa
                 "those of a framework are converted by its adapter"
             )
         role, text = _unicode(message["role"]), _unicode(own_words(text_of(message)))
-        if not text.strip() or text in {EARLIER, FORGOTTEN}:
+        if not text.strip() or text == FORGOTTEN or text in left_out:
             continue
         # What is hidden is so before the cut: half a token looks like none.
         cut = truncate_utf16(_masked_text(rules, text), MAX_UNITS)
@@ -330,13 +340,13 @@ def _kept(rules: FilesConfig, messages: Iterable[Message]) -> list[SnapshotMessa
     return found
 
 
-def _messages(snapshot: Snapshot) -> list[Message]:
-    """Return the messages of a snapshot as a conversation: what it was before, and what the two have said.
+def _messages(snapshot: Snapshot, summary: str | None) -> list[Message]:
+    """Return the messages of a snapshot as a conversation: what it was about before, and what the two have said.
 
     An answer of a tool says nothing to a model without the call, which a snapshot does not keep; a system prompt is
     brought along by the program.
     """
-    before = SUMMARY.format(summary=snapshot.summary) if snapshot.summary else EARLIER
+    before = SUMMARY.format(summary=summary) if summary else EARLIER
     said = [{"role": one.role, "content": one.content} for one in snapshot.messages if one.role in _SPEAKERS]
     return [{"role": "user", "type": "compaction", "content": before}, *said]
 

@@ -14,7 +14,7 @@ import pytest
 from processes import ROOT, python
 
 from openclaw_memory import Memory
-from openclaw_memory.errors import NotFoundError
+from openclaw_memory.errors import InvalidInputError, NotFoundError
 
 TOLD, KNOWN = "Onthoud: de code van de boot is 4711, en hij heet Zeemeeuw.", "Genoteerd, kapitein."
 ASKED, ANSWER = "¿Cómo se llama el barco y cuál es su código?", "El barco se llama Zeemeeuw, y su código es 4711."
@@ -176,6 +176,27 @@ def test_a_transcript_that_is_resumed_grows_by_what_is_new_alone(tmp_path):
         assert [one["id"] for one in entries[: len(before)]] == before
         assert [str(one["message"]["content"]) for one in entries[len(before) :: 2]] == ["And now?", "And then?"]
         assert len(entries) == len(before) + 4
+
+
+@pytest.mark.parametrize("kind", ["langchain_openclaw_memory", "llama_index_openclaw_memory"])
+def test_what_is_no_message_is_named_and_nothing_is_kept(tmp_path, kind):
+    adapter = pytest.importorskip(kind)
+    with Memory.open(tmp_path, embedder=None) as memory:
+        with pytest.raises(InvalidInputError, match="messages must be a list of"):
+            adapter.save_snapshot(memory, SESSION, [4711])
+        assert memory.snapshots() == ()
+
+
+def test_messages_are_those_that_a_model_of_langchain_takes(tmp_path):
+    adapter = pytest.importorskip("langchain_openclaw_memory")
+    given = [("user", TOLD), {"role": "assistant", "content": KNOWN}, "And now?"]
+    with Memory.open(tmp_path, embedder=None) as memory:
+        kept = adapter.save_snapshot(memory, SESSION, given).messages
+        assert [(one.role, one.content) for one in kept] == [
+            ("user", TOLD),
+            ("assistant", KNOWN),
+            ("user", "And now?"),
+        ]
 
 
 @pytest.mark.parametrize("kind", ["langchain_openclaw_memory", "llama_index_openclaw_memory"])

@@ -205,6 +205,17 @@ def test_the_summary_is_the_first_thing_said(memory):
     assert "About a boat." in memory.resume("boats")[0]["content"]
 
 
+def test_what_an_earlier_end_was_about_is_said_too(memory):
+    save(memory, summary="About a boat.")
+    save(memory, messages=[*BOATS, user("And the tide?")], now=NOON + datetime.timedelta(hours=1))
+    assert memory.snapshots()[0].summary is None
+    going_on = memory.resume("boats")
+    assert "About a boat." in going_on[0]["content"]
+    plain = [{"role": one["role"], "content": one["content"]} for one in going_on]  # as a framework gives them back
+    assert memory.snapshot("boats", plain) == memory.snapshots()[0]
+    assert len(memory.snapshots()) == 2
+
+
 def test_a_session_goes_on_from_the_whole_transcript_where_there_is_one(memory):
     log = memory.session_log("boats")
     for number in range(40):
