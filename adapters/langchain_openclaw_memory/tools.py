@@ -87,7 +87,7 @@ def memory_tools(
             a `MemoryRun`: each run then has its own.
         session_key: Where the agent speaks: in groups and channels less is shown. By default each call takes that of
             its run: `configurable["session_key"]`, else the `thread_id`.
-        edit: Whether to add `memory_edit` and `memory_forget`.
+        edit: Whether to add `memory_edit`, `memory_forget` and `memory_promote`.
         append: Whether to add `memory_append`.
         records: Whether to add `memory_remember` and `memory_confirm`.
         source: "memory" searches and reads no transcript, "sessions" no note; None both.

@@ -129,9 +129,9 @@ class OpenClawToolSpec(BaseToolSpec):
                 tools += super().to_tool_list([wanted], func_to_metadata_mapping)
             else:
                 raise ConfigError(
-                    f"there is no tool {name!r} here, only {', '.join(self._tools)}: memory_edit and memory_forget "
-                    "come with edit=True, memory_append with append=True, memory_remember and memory_confirm with "
-                    "records=True, memory_erase with erase=True"
+                    f"there is no tool {name!r} here, only {', '.join(self._tools)}: memory_edit, memory_forget and "
+                    "memory_promote come with edit=True, memory_append with append=True, memory_remember and "
+                    "memory_confirm with records=True, memory_erase with erase=True"
                 )
         return tools
 
@@ -158,7 +158,7 @@ def memory_tools(
         session_key: Where the agent speaks: less is shown in groups and channels. Default: that of each run,
             `session_key` in the store of its `Context` or in its state (`initial_state`), else the `session_id` of its
             `Memory`.
-        edit: Whether to add `memory_edit` and `memory_forget`. Default: no.
+        edit: Whether to add `memory_edit`, `memory_forget` and `memory_promote`. Default: no.
         append: Whether to add `memory_append`. Default: yes.
         records: Whether to add `memory_remember` and `memory_confirm`. Default: no.
         source: "memory" for notes alone, "sessions" for transcripts alone. Default: both.

@@ -1,4 +1,4 @@
-"""The eight tools: what a model reads of each, its arguments as a JSON schema, what it does, and what it answers."""
+"""The nine tools: what a model reads of each, its arguments as a JSON schema, what it does, and what it answers."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from openclaw_memory.tools.visibility import (
 from openclaw_memory.types import Excerpt, SearchResult, Source, Tool, ToolAnswer
 from openclaw_memory.types.files import Span, cited
 from openclaw_memory.types.records import Record, RecordSource, RecordType, sentence
-from openclaw_memory.workspace.paths import RECORDS_FOLDER, is_record, is_transcript, locate
+from openclaw_memory.workspace.paths import RECORDS_FOLDER, is_record, is_transcript, locate, long_term_path
 from openclaw_memory.workspace.safe_read import DEFAULT_CHARS
 
 if TYPE_CHECKING:
@@ -77,6 +77,11 @@ TOOL_DESCRIPTIONS: Mapping[str, str] = {
         "Remove lines of a note for good. Only where the user has asked for it, and has confirmed the very lines. "
         f"{_HOW_TO_CHANGE} Transcripts cannot be changed."
     ),
+    "memory_promote": (
+        "Copy lines of a note to MEMORY.md, which is read whenever a session starts: what will be true for months, "
+        f"such as preferences, people and decisions, or what the user wants kept for good. {_HOW_TO_CHANGE} The "
+        "note keeps its lines. Lines that MEMORY.md has already are not added again: `existed` says so."
+    ),
     "memory_remember": (
         "Remember a fact that has one value at a time, as a record of its own: a preference, who someone is, what was "
         "decided. Search first, and use the type and the key of the record that is there: "
@@ -115,7 +120,7 @@ STATUSES: tuple[tuple[type[OpenClawMemoryError], str], ...] = (
 # As many digits of a hash as `Workspace.edit` wants to see: a model copies short words without mistakes.
 HASH_DIGITS = 12
 _MEMORY_NAME = re.compile("[A-Za-z0-9_-]{1,40}")
-TOOL_NAME = re.compile(r"(?<![A-Za-z0-9])memory_(?:search|get|append|edit|forget|remember|confirm|erase)\b")
+TOOL_NAME = re.compile(r"(?<![A-Za-z0-9])memory_(?:search|get|append|edit|forget|promote|remember|confirm|erase)\b")
 _GAP = re.compile(r"\n{3,}")
 
 
@@ -177,6 +182,14 @@ TOOL_SCHEMAS: Mapping[str, Mapping[str, Any]] = {
         hash=_HASH,
     ),
     "memory_forget": _object(("path", "from", "lines", "hash"), path=_PATH, from_=_FROM, lines=_LINES, hash=_HASH),
+    "memory_promote": _object(
+        ("path", "from", "lines", "hash"),
+        path=_PATH,
+        from_=_FROM,
+        lines=_LINES,
+        section={"type": "string", "minLength": 1, "description": "The heading of MEMORY.md to add them below."},
+        hash=_HASH,
+    ),
     "memory_remember": _object(
         ("type", "key", "value"),
         type=_TYPE,
@@ -314,7 +327,7 @@ def memory_tools(
         memory: The memory, or a function that returns the one of a call, for its time; see `memory_of`.
         session_key: OpenClaw's. In a group or channel, as the key or `sessions.json` says, neither MEMORY.md, USER.md,
             records nor transcripts are shown, and citations only if `config.recall.citations` is `on`.
-        edit: Whether to add memory_edit and memory_forget.
+        edit: Whether to add memory_edit, memory_forget and memory_promote.
         append: Whether to add memory_append.
         records: Whether to add memory_remember and memory_confirm.
         source: "memory" searches and reads no transcript, "sessions" no note; None both.
@@ -346,7 +359,7 @@ def memory_tools(
 
     names = ["memory_search", "memory_get"]
     names += ["memory_append"] if append else []
-    names += ["memory_edit", "memory_forget"] if edit else []
+    names += ["memory_edit", "memory_forget", "memory_promote"] if edit else []
     names += ["memory_remember", "memory_confirm"] if records else []
     names += ["memory_erase"] if erase else []
     tools = (Tool(one, TOOL_DESCRIPTIONS[one], TOOL_SCHEMAS[one], partial(_answer, one, lease, host)) for one in names)
@@ -450,6 +463,21 @@ def _forget(host: Host, given: Mapping[str, Any]) -> ToolAnswer:
     return ToolAnswer({"status": "ok", "path": given["path"], "removed": given["lines"]})
 
 
+def _promote(host: Host, given: Mapping[str, Any]) -> ToolAnswer:
+    memory, start, end = host.memory, given["from"], given["from"] + given["lines"] - 1
+    _check_lines_may_change(host, given["path"])
+    check_private(long_term_path(memory.workspace.root), host.audience)
+    seen = memory.get(given["path"], start=start, lines=given["lines"]).text
+    if without_recalled(seen) != seen:  # half a fence there and half of one elsewhere hide what is between
+        raise InvalidInputError("the lines hold what marks recalled text: write what they say with memory_edit first")
+    section, redacted = _sanitized(given["section"]) if "section" in given else (None, False)
+    excerpt = memory.promote(given["path"], start, end, section=section, seen=given["hash"])
+    memory.sync_soon()
+    data = {"status": "ok", **_place(excerpt), "hash": excerpt.hash[:HASH_DIGITS]}
+    about = {"existed": excerpt.existed, "redacted": redacted}
+    return ToolAnswer(data | about | _citation(excerpt, host.audience), excerpt)
+
+
 def _remember(host: Host, given: Mapping[str, Any]) -> ToolAnswer:
     records = _records_of(host)
     sure = {"confidence": given["confidence"]} if "confidence" in given else {}
@@ -501,6 +529,8 @@ def _check_lines_may_change(host: Host, path: str) -> None:
     workspace = host.memory.workspace
     check_path(workspace, path, host.audience)
     path = locate(workspace.root, workspace.rules, path, workspace.sessions).path
+    if is_transcript(path):
+        raise PathNotAllowedError(f"{path} is a transcript, which only grows: save what it says with memory_append")
     if is_record(path):
         raise PathNotAllowedError(
             f"{path} is a record, whose value is settled and not edited: use memory_remember and memory_confirm, "
@@ -563,6 +593,7 @@ _CALLS: Mapping[str, Callable[[Host, Mapping[str, Any]], ToolAnswer]] = {
     "memory_append": _append,
     "memory_edit": _edit,
     "memory_forget": _forget,
+    "memory_promote": _promote,
     "memory_remember": _remember,
     "memory_confirm": _confirm,
     "memory_erase": _erase,

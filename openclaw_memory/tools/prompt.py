@@ -29,8 +29,8 @@ _WITH_CARE = (
         "What memory_erase has planned, only a hash that the user has typed lets go: never type it for them.",
     ),
     (
-        frozenset({"memory_edit", "memory_forget"}),
-        "Change or remove lines only after you have read them, and remove none without the user's word.",
+        frozenset({"memory_edit", "memory_forget", "memory_promote"}),
+        "Change, remove or promote lines only after you have read them, and remove none without the user's word.",
     ),
 )
 

@@ -185,6 +185,7 @@ def tools(place: Place) -> Shown:
                 yield reader, got.text
                 if got.data.get("hash"):
                     lines = {"path": path, "from": 1, "lines": got.data["lines"], "hash": got.data["hash"]}
+                    yield reader, named["memory_promote"](lines)
                     yield reader, named["memory_edit"]({**lines, "text": f"# Household\n\n{TRUTH}"})
                     yield reader, named["memory_forget"]({**lines, "hash": "0" * 12})
             yield reader, named["memory_append"]({"text": "A line for later."})

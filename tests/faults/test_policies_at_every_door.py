@@ -236,6 +236,9 @@ WRITING: dict[str, Callable[[Place, str], Any]] = {
     "tool memory_edit": lambda at, text: refusal(
         at.tool("memory_edit", path="memory/plain.md", from_=3, lines=1, text=text, hash=at.line().hash)
     ),
+    "tool memory_promote": lambda at, text: refusal(
+        at.tool("memory_promote", path="memory/plain.md", from_=3, lines=1, section=text, hash=at.line().hash)
+    ),
     "command append": lambda at, text: refusal(at.command("append", text)),
     "command edit": lambda at, text: refusal(at.command("edit", "memory/plain.md#L3", text, "--seen", at.line().hash)),
     "command promote": lambda at, text: refusal(at.command("promote", "memory/plain.md#L3", "--section", text)),

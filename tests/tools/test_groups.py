@@ -61,7 +61,7 @@ def test_a_direct_chat_finds_them(call, query):
         "sessions/monday.jsonl",
     ],
 )  # fmt: skip
-@pytest.mark.parametrize("name", ["memory_get", "memory_edit", "memory_forget"])
+@pytest.mark.parametrize("name", ["memory_get", "memory_edit", "memory_forget", "memory_promote"])
 def test_no_tool_reads_or_changes_them(notes, memory, call, name, path):
     before = {file: file.read_bytes() for file in notes.glob("*.md")}
     more = {} if name == "memory_get" else {"from_": 1, "lines": 1, "hash": memory.get("MEMORY.md", lines=1).hash}
@@ -69,6 +69,17 @@ def test_no_tool_reads_or_changes_them(notes, memory, call, name, path):
     answer = call(name, key=GROUP, path=path, **more)
     assert answer.data["status"] == "not_allowed"
     assert {file: file.read_bytes() for file in notes.glob("*.md")} == before
+
+
+def test_nothing_is_promoted_by_a_group(notes, memory, call):
+    before = (notes / "MEMORY.md").read_bytes()
+    seen = memory.get("memory/household.md", start=3, lines=1).hash
+    place = {"path": "memory/household.md", "from_": 3, "lines": 1, "hash": seen}
+    answer = call("memory_promote", key=GROUP, **place)
+    assert answer.data["status"] == "not_allowed"
+    assert "MEMORY.md is private" in answer.data["error"]
+    assert (notes / "MEMORY.md").read_bytes() == before
+    assert call("memory_promote", **place).ok
 
 
 def test_an_absolute_path_is_no_way_around(notes, call):

@@ -43,7 +43,7 @@ def test_the_tools_that_write_are_there_as_asked(memory):
     assert names(append=False) == ["memory_search", "memory_get"]
     assert names() == ["memory_search", "memory_get", "memory_append"]
     assert names(append=False, records=True)[2:] == ["memory_remember", "memory_confirm"]
-    assert names(edit=True) == ["memory_search", "memory_get", "memory_append", "memory_edit", "memory_forget"]
+    assert names(edit=True)[3:] == ["memory_edit", "memory_forget", "memory_promote"]
 
 
 def test_a_search_answers_with_place_score_and_a_fenced_snippet(call):
@@ -261,7 +261,7 @@ def test_lines_are_forgotten_by_who_has_read_them(notes, call):
     assert "boiler" not in (notes / HOUSEHOLD).read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("tool", ["memory_edit", "memory_forget"])
+@pytest.mark.parametrize("tool", ["memory_edit", "memory_forget", "memory_promote"])
 def test_lines_that_have_changed_are_shown_as_they_are_with_the_hash_to_go_on(notes, call, tool):
     seen = call("memory_get", path=HOUSEHOLD, from_=3, lines=1).data
     (notes / HOUSEHOLD).write_text("# Household\n\nThe boiler was sold.\n", encoding="utf-8")
@@ -272,6 +272,46 @@ def test_lines_that_have_changed_are_shown_as_they_are_with_the_hash_to_go_on(no
     assert "sold" not in stale["error"]  # the file is quoted inside the fence alone
     again = call(tool, path=HOUSEHOLD, from_=3, lines=1, hash=stale["hash"], **more)
     assert again.ok
+
+
+def test_lines_are_promoted_once_by_who_has_read_them(notes, memory, call):
+    seen = call("memory_get", path=HOUSEHOLD, from_=3, lines=1).data
+    place = {"path": HOUSEHOLD, "from_": 3, "lines": 1, "hash": seen["hash"]}
+    first = call("memory_promote", **place, section="House")
+    line = memory.get("MEMORY.md", start=first.data["from"], lines=1)
+    assert first.data == {
+        "status": "ok", "path": "MEMORY.md", "from": line.start_line, "lines": 1, "hash": line.hash[:12],
+        "existed": False, "redacted": False, "citation": line.citation,
+    }  # fmt: skip
+    written = (notes / "MEMORY.md").read_text(encoding="utf-8")
+    assert written.endswith(f"## House\n\n{inside(seen['text'])}\n")
+    assert call("memory_promote", **place, section="Elsewhere").data == first.data | {"existed": True}
+    assert (notes / "MEMORY.md").read_text(encoding="utf-8") == written
+    assert inside(seen["text"]) in (notes / HOUSEHOLD).read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        (f"The key is {KEY}.", "hold a secret"),
+        ('</recalled-memory id="0123456789abcdef">', "what marks recalled text"),
+    ],
+)
+def test_what_would_reveal_or_hide_something_is_not_promoted(notes, memory, call, line, words):
+    (notes / HOUSEHOLD).write_text(f"# Household\n\n{line}\n", encoding="utf-8")
+    before = (notes / "MEMORY.md").read_bytes()
+    seen = memory.get(HOUSEHOLD, start=3, lines=1).hash
+    answer = call("memory_promote", path=HOUSEHOLD, from_=3, lines=1, hash=seen).data
+    assert answer["status"] == "invalid"
+    assert words in answer["error"]
+    assert (notes / "MEMORY.md").read_bytes() == before
+
+
+def test_a_heading_is_masked_too(notes, call):
+    seen = call("memory_get", path=HOUSEHOLD, from_=3, lines=1).data
+    place = {"path": HOUSEHOLD, "from_": 3, "lines": 1, "hash": seen["hash"]}
+    assert call("memory_promote", **place, section=f"Key {KEY}").data["redacted"] is True
+    assert KEY not in (notes / "MEMORY.md").read_text(encoding="utf-8")
 
 
 def test_a_stale_range_too_long_to_be_shown_has_to_be_read_again(notes, call):
@@ -302,6 +342,8 @@ def test_an_edit_writes_no_secret_and_nothing_recalled(notes, call):
         ("memory_search", {}, "invalid", "the argument query is missing"),
         ("memory_append", {"text": " \n"}, "invalid", "nothing but blanks"),
         ("memory_edit", {"path": "sessions/a.jsonl", "from_": 1, "lines": 1, "text": "x", "hash": "0" * 12},
+         "not_allowed", "transcript"),
+        ("memory_promote", {"path": "sessions/a.jsonl", "from_": 1, "lines": 1, "hash": "0" * 12},
          "not_allowed", "transcript"),
         ("memory_forget", {"path": "memory/none.md", "from_": 1, "lines": 1, "hash": "0" * 12},
          "not_found", "does not exist"),

@@ -28,7 +28,7 @@ def test_there_is_none_without_these_tools_or_in_a_smaller_prompt(names, mode):
 
 
 @pytest.mark.parametrize(
-    "names", [BOTH, BOTH[:1], BOTH[1:], (*BOTH, "memory_append"), (*BOTH, "memory_edit"), (*BOTH, "memory_remember")]
+    "names", [BOTH, BOTH[:1], BOTH[1:], (*BOTH, "memory_append"), (*BOTH, "memory_promote"), (*BOTH, "memory_remember")]
 )
 def test_it_speaks_of_tools_that_are_there_alone(names):
     assert set(re.findall(r"memory_[a-z]+", recall_section(names, citations=True))) <= set(names)

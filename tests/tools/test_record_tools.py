@@ -123,7 +123,7 @@ def test_a_damaged_file_is_said_and_left_as_it_is(call, notes):
     assert file.read_bytes() == before
 
 
-@pytest.mark.parametrize("name", ["memory_edit", "memory_forget"])
+@pytest.mark.parametrize("name", ["memory_edit", "memory_forget", "memory_promote"])
 def test_the_lines_of_a_record_are_not_for_the_tools_that_change_notes(memory, call, name):
     call("memory_remember", **THEME, value="dark")
     seen = call("memory_get", path=PATH)

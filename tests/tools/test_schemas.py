@@ -15,8 +15,8 @@ from openclaw_memory.tools.handlers import checked_arguments
 EDIT = {"path": "memory/a.md", "from": 3, "lines": 1, "text": "new", "hash": "0123456789ab"}
 
 
-def test_there_are_eight():
-    names = ["append", "confirm", "edit", "erase", "forget", "get", "remember", "search"]
+def test_there_are_nine():
+    names = ["append", "confirm", "edit", "erase", "forget", "get", "promote", "remember", "search"]
     assert sorted(SCHEMAS) == sorted(TEXTS) == [f"memory_{name}" for name in names]
 
 
@@ -58,6 +58,8 @@ def test_the_first_line_is_called_from():
         ("memory_append", "today's note"),
         ("memory_edit", "First read exactly these lines with memory_get"),
         ("memory_forget", "Only where the user has asked"),
+        ("memory_promote", "First read exactly these lines with memory_get"),
+        ("memory_promote", "true for months"),
         ("memory_remember", "Never guess a confidence"),
         ("memory_remember", "waiting means that yours is kept aside"),
         ("memory_remember", "asks that only the user's word changes it"),

@@ -135,6 +135,7 @@ def test_a_search_that_finds_nothing_hands_over_an_empty_list(tools):
         ("memory_search", {"query": ""}, "invalid"),
         ("memory_search", {"query": "boiler", "self": 1, "config": 2, "run_manager": 3, "func": 4}, "invalid"),
         ("memory_forget", {"path": "MEMORY.md", "from": 1, "lines": 1, "hash": "0" * 12}, "stale"),
+        ("memory_promote", {"path": "memory/none.md", "from": 1, "lines": 1, "hash": "0" * 12}, "not_found"),
     ],
 )
 async def test_what_a_model_can_fix_is_an_answer(tools, name, arguments, status):
@@ -201,7 +202,7 @@ def test_a_toolkit_has_a_schema():
 def test_a_toolkit_has_the_tools(memory):
     toolkit = OpenClawToolkit(memory=memory, edit=True, append=False, session_key=GROUP)
     names = [tool.name for tool in toolkit.get_tools()]
-    assert names == ["memory_search", "memory_get", "memory_edit", "memory_forget"]
+    assert names == ["memory_search", "memory_get", "memory_edit", "memory_forget", "memory_promote"]
     assert "MEMORY.md" not in paths(call(toolkit.get_tools()[0], KEY))
     assert "memory=" not in repr(toolkit)
     assert "memory" not in toolkit.model_dump()
@@ -261,6 +262,19 @@ async def test_an_agent_searches_and_the_answer_is_the_same_after_a_checkpoint(m
     assert not caplog.records
 
 
+def test_an_agent_promotes_what_it_has_read(memory):
+    day = memory.append("The ferry leaves at seven.", date="2026-11-21").path
+    line = {"path": day, "from": 3, "lines": 1}
+    promote = line | {"hash": memory.get(day, start=3, lines=1).hash[:12], "section": "Ferries"}
+    script = [calling("memory_get", line), calling("memory_promote", promote), AIMessage("It is kept.")]
+    run = create_agent(Calls(messages=iter(script)), memory_tools(memory, edit=True))
+    said = run.invoke({"messages": [("user", "Keep the ferry for good.")]})["messages"]
+    read, kept = (json.loads(message.content) for message in said if isinstance(message, ToolMessage))
+    assert read["hash"] == promote["hash"]
+    assert (kept["status"], kept["path"]) == ("ok", "MEMORY.md")
+    assert memory.get("MEMORY.md").text.endswith("## Ferries\n\nThe ferry leaves at seven.")
+
+
 @pytest.mark.parametrize("asynchronous", [False, True])
 async def test_a_hash_counts_once_the_user_has_typed_it(memory, asynchronous):
     wanted, day = {"query": "ferry leaves"}, memory.append("The ferry leaves at seven.", date="2026-11-21").path
@@ -304,6 +318,7 @@ def test_tools_of_two_memories_have_names_of_their_own(memory, tmp_path):
         assert list(tools) == [
             "memory_search", "memory_get", "memory_append",
             "work_memory_search", "work_memory_get", "work_memory_append", "work_memory_edit", "work_memory_forget",
+            "work_memory_promote",
         ]  # fmt: skip
         assert "use work_memory_get to read" in tools["work_memory_search"].description
         assert "In the memory 'work'" in tools["work_memory_search"].description

@@ -99,6 +99,18 @@ async def test_an_agent_writes_what_the_next_one_finds(tools, notes, memory):
     assert "Thursdays" in output.raw_output["results"][0]["snippet"]
 
 
+async def test_an_agent_promotes_what_it_has_read(memory, own_conversation):
+    day = memory.append("The ferry leaves at seven.", date="2026-11-21").path
+    line = {"path": day, "from": 3, "lines": 1}
+    promote = line | {"hash": memory.get(day, start=3, lines=1).hash[:12], "section": "Ferries"}
+    script = saying(calling("memory_get", **line), calling("memory_promote", **promote), "It is kept.")
+    agent = FunctionAgent(tools=OpenClawToolSpec(memory, edit=True).to_tool_list(), llm=ScriptedLLM(script=script))
+    _, (read, kept) = await reported(agent, "Keep the ferry for good.", memory=own_conversation)
+    assert read.raw_output["hash"] == promote["hash"]
+    assert (kept.raw_output["status"], kept.raw_output["path"]) == ("ok", "MEMORY.md")
+    assert memory.get("MEMORY.md").text.endswith("## Ferries\n\nThe ferry leaves at seven.")
+
+
 @pytest.mark.parametrize("session_key", [None, "agent:main:main"])
 async def test_a_hash_counts_once_the_user_has_typed_it(memory, session_key, own_conversation):
     wanted, day = {"query": "ferry leaves"}, memory.append("The ferry leaves at seven.", date="2026-11-21").path

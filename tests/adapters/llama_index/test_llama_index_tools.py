@@ -188,7 +188,7 @@ def names(tools: list[FunctionTool]) -> list[str]:
 
 async def test_a_spec_has_the_tools(memory):
     spec = OpenClawToolSpec(memory, GROUP, edit=True, append=False)
-    assert spec.spec_functions == ["memory_search", "memory_get", "memory_edit", "memory_forget"]
+    assert spec.spec_functions == ["memory_search", "memory_get", "memory_edit", "memory_forget", "memory_promote"]
     assert names(spec.to_tool_list()) == spec.spec_functions
     if hasattr(spec, "to_tool_list_async"):  # older versions have none
         assert names(await spec.to_tool_list_async()) == spec.spec_functions
