@@ -72,7 +72,7 @@ def wanted_of(
         if isinstance(last_days, bool) or not isinstance(last_days, int) or last_days < 1:
             raise InvalidInputError(f"last_days is {last_days!r}, not a whole number of days from 1, which is today")
         today = local_now(workspace.journal.timezone, now).date()
-        first = max(today, datetime.date.min + datetime.timedelta(days=last_days)) - datetime.timedelta(last_days - 1)
+        first = today - datetime.timedelta(min(last_days, today.toordinal()) - 1)  # no day is before the year 1
     if isinstance(paths, str):
         raise InvalidInputError(f"paths is {paths!r}: give a list of paths and citations")
     named: dict[str, list[Span]] = {}

@@ -155,7 +155,13 @@ def test_a_dry_run_is_the_default_and_changes_nothing(tmp_path):
         assert memory.forget(last_days=400, now=NOW) == receipt
 
 
-@pytest.mark.parametrize(("days", "gone"), [(1, ["23"]), (2, ["22", "23"]), (3, ["21", "22", "23"])])
+ALL_DAYS = ["18", "19", "20", "21", "22", "23"]
+
+
+@pytest.mark.parametrize(
+    ("days", "gone"),
+    [(1, ["23"]), (2, ["22", "23"]), (3, ["21", "22", "23"]), (740_000, ALL_DAYS), (10**20, ALL_DAYS)],
+)
 def test_today_is_the_first_of_the_last_days(tmp_path, days, gone):
     with Memory.open(tmp_path, embedder=None, config=UTC) as memory:
         for day in range(18, 24):
