@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import stat
+from functools import partialmethod
 from pathlib import Path
 
 import pytest
@@ -80,6 +81,17 @@ def test_two_jobs_run_at_a_time_and_the_other_texts_wait_for_them(place):
     place.sync()
     assert [len(job) for job in place.service.jobs.values()] == [5, 5, 5, 5]
     assert (place.vectors(), place.service.ordinary) == (20, [])
+
+
+@pytest.mark.parametrize("most", [1, 2, 3])
+def test_no_more_jobs_run_at_a_time_than_the_settings_say(place, monkeypatch, most):
+    monkeypatch.setattr(Patience, "__init__", partialmethod(Patience.__init__, min_texts=MIN_TEXTS))
+    place.fill(20)
+    place.service.max_items = 5
+    embedder, config = place.service.embedder(), EmbeddingConfig(batch="later", batch_concurrency=most)
+    with place.opened() as store, store.lock("sync"):
+        sync(SyncParts(Workspace.open(place.root), store, embedder, MemoryConfig(embedding=config)))
+    assert [len(job) for job in place.service.jobs.values()] == [5] * most
 
 
 def test_a_sync_that_waits_sees_all_jobs_through_two_at_a_time(place):
