@@ -38,7 +38,8 @@ SETTINGS = """\
 
 All settings of a memory, with their defaults: `MemoryConfig()` in Python, `[defaults]` in a TOML file. The last column
 has a value where `MemoryConfig.openclaw()` has another one. A number outside its range is clamped, and `status` says
-so; a value of the wrong type, or a name that is not here, is a `ConfigError`.
+so; a value of the wrong type, or a name that is not here, is a `ConfigError`. `MemoryConfig.openclaw("2026.2")` and
+`MemoryConfig.opencode()` have [numbers of their own](../explanation/differences.md#the-two-presets).
 
 ```toml
 [defaults]

@@ -177,6 +177,17 @@ def test_the_preset_of_february_has_the_numbers_of_the_documents():
     assert config.notices == ()
 
 
+def test_the_preset_of_opencode_gives_more_results_than_that_of_february_and_is_the_same_else():
+    config = MemoryConfig.opencode()
+    assert (config.search.max_results, config.search.min_score, config.embedding.max_entries) == (10, 0.35, 10_000)
+    assert config == MemoryConfig.openclaw("2026.2").updated({"search": {"max_results": 10}})
+    assert config.notices == ()
+
+
+def test_a_file_names_the_preset_of_opencode(tmp_path):
+    assert MemoryConfig.from_toml(toml(tmp_path, '[defaults]\npreset = "opencode"\n')) == MemoryConfig.opencode()
+
+
 def test_the_preset_without_a_version_is_the_latest():
     assert MemoryConfig.openclaw() == MemoryConfig.openclaw("2026.9")
 

@@ -1,8 +1,8 @@
-"""Configure a memory: one frozen `MemoryConfig` made of small parts, two presets, and TOML in layers.
+"""Configure a memory: one frozen `MemoryConfig` made of small parts, three presets, and TOML in layers.
 
-`MemoryConfig()` finds most in the fewest characters; `MemoryConfig.openclaw()` has OpenClaw's own numbers. Both run
-through the same code: they differ in data alone. A value out of range is clamped and reported in `notices`; a value of
-the wrong type, or an unknown key, is a `ConfigError`.
+`MemoryConfig()` finds most in the fewest characters; `MemoryConfig.openclaw()` has OpenClaw's own numbers, and
+`MemoryConfig.opencode()` those of an OpenCode plugin. All run through the same code: they differ in data alone. A value
+out of range is clamped and reported in `notices`; a value of the wrong type, or an unknown key, is a `ConfigError`.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -45,6 +46,8 @@ _OF_2026_2: Mapping[str, Mapping[str, Any]] = {
     "embedding": {"max_entries": 10_000},
     "recall": {"get_lines": 50},
 }
+# What an OpenCode plugin has otherwise than OpenClaw of February: its `memory_search` gives ten results.
+_OF_OPENCODE: Mapping[str, Mapping[str, Any]] = {"search": {"max_results": 10}}
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,10 +116,15 @@ class MemoryConfig:
         return config if version == OPENCLAW_VERSIONS[0] else config.updated(_OF_2026_2)
 
     @classmethod
+    def opencode(cls) -> Self:
+        """Return the numbers of an OpenCode plugin: those of `openclaw("2026.2")`, and 10 results of a search."""
+        return cls.openclaw("2026.2").updated(_OF_OPENCODE)
+
+    @classmethod
     def from_toml(cls, path: str | os.PathLike[str], *, agent: str | None = None) -> Self:
         """Read `[defaults]`, then `[agents.<agent>]` over it, key by key.
 
-        `preset = "openclaw"`, or one of its versions, `"openclaw-2026.2"`, may be in either.
+        `preset = "openclaw"`, one of its versions, `"openclaw-2026.2"`, or `"opencode"`, may be in either.
 
         Args:
             path: The TOML file.
@@ -201,14 +209,11 @@ def settings_of(given: MemoryConfig | None) -> MemoryConfig:
 def _preset(cls: type[MemoryConfig], name: object) -> Any:
     if name == "default":
         return cls()
-    if name == "openclaw":
-        return cls.openclaw()
-    versions = {f"openclaw-{version}": version for version in OPENCLAW_VERSIONS}
-    if isinstance(name, str) and name in versions:
-        return cls.openclaw(versions[name])
-    raise ConfigError(
-        f"unknown preset {shown('preset', name)}; the presets are {', '.join(['default', 'openclaw', *versions])}"
-    )
+    presets = {"openclaw": cls.openclaw, "opencode": cls.opencode}
+    presets |= {f"openclaw-{version}": partial(cls.openclaw, version) for version in OPENCLAW_VERSIONS}
+    if isinstance(name, str) and name in presets:
+        return presets[name]()
+    raise ConfigError(f"unknown preset {shown('preset', name)}; the presets are {', '.join(['default', *presets])}")
 
 
 def _read_toml(path: str | os.PathLike[str]) -> dict[str, Any]:

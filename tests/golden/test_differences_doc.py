@@ -78,6 +78,17 @@ def test_the_two_presets_differ_in_what_is_listed_and_in_nothing_else():
     } == changed
 
 
+def test_the_preset_of_opencode_differs_from_that_of_2026_2_in_what_is_said():
+    preset = MemoryConfig.opencode()
+    (name, value, before), *more = re.findall(
+        r"the preset of 2026\.2 with a `(.+?)` of (\d+) in place of (\d+)", DOC.read_text(encoding="utf-8")
+    )
+    part, key = name.split(".")
+    assert not more
+    assert getattr(getattr(MemoryConfig.openclaw("2026.2"), part), key) == int(before)
+    assert preset == MemoryConfig.openclaw("2026.2").updated({part: {key: int(value)}})
+
+
 @pytest.fixture(scope="module")
 def schema(tmp_path_factory):
     """The tables of an index, each with its columns."""
