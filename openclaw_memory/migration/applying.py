@@ -78,7 +78,9 @@ def migrate(
         raise PathNotAllowedError(f"{file} is a symlink, and is not followed: name the file that it leads to")
     if not file.exists():
         raise NotFoundError(f"{file} does not exist: name the file to migrate with --from")
-    planned = plan_migration(file, file_format, moment.tzinfo if workspace.journal.timezone else None, moment)
+    planned = plan_migration(
+        file, file_format, moment.tzinfo if workspace.journal.timezone else None, moment, workspace.root
+    )
     plan = permitted(planned.plan, workspace.policies)
     backups = [] if dry_run else [_backup(one, moment.date()) for one in planned.files]
     left_out = list(plan.left_out)

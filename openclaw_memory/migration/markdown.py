@@ -4,29 +4,47 @@ from __future__ import annotations
 
 import datetime
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 
 from openclaw_memory.chunking.blocks import blocks, title_of
+from openclaw_memory.migration.links import Link, is_outside, relinked
 from openclaw_memory.search.query_dates import mentioned_dates
-from openclaw_memory.types.migration import MigrationPlan, Section
+from openclaw_memory.types.migration import LeftOut, MigrationPlan, Section
 from openclaw_memory.workspace.journal import day_path
 from openclaw_memory.workspace.paths import NOTES_FOLDER
 
 LEGACY = f"{NOTES_FOLDER}/legacy.md"  # undated, so that time does not weigh on what is in it
 SNAPSHOT = "session snapshot"  # its heading has no day, but the link below it has
 _ISO = re.compile(r"(?<!\d)(\d{4})[-/.](\d{1,2})[-/.](\d{1,2})(?!\d)")
+_SHOWN_LINES = 10  # of those whose links were dead
 _FIRST_YEAR = 1900  # what is below is a number, such as a version
 
 
-def plan(text: str) -> MigrationPlan:
-    """Plan where each line of a Markdown file goes. Links keep their targets: they are not rewritten.
+def plan(text: str, base: str | None = "", is_there: Callable[[str], bool] = lambda _: True) -> MigrationPlan:
+    """Plan where each line of a Markdown file goes. Its relative links lead to the same files from there.
 
     Args:
         text: The file, as `decode` returns it.
+        base: The folder of the file, relative to the workspace, "" for the workspace itself; None where it is outside.
+        is_there: Whether the path of a link, relative to the file, leads to something.
     """
     lines = [line.rstrip("\r") for line in text.split("\n")]
-    return MigrationPlan("markdown", tuple(_sections(lines)))
+    sections, links = relinked([*_sections(lines)], lines, base)
+    lost = [one for one in links if not is_there(one.path)]
+    left_out = [
+        LeftOut(f"line {one.line}", f"its link leads to {one.path!r}, outside the workspace: copy that, and link it")
+        for one in links
+        if is_outside(base, one.path) and one not in lost
+    ]
+    notices = [f"{len(lost):,} links led to files that are not there already: {_named(lost)}"] if lost else []
+    return MigrationPlan("markdown", tuple(sections), left_out=tuple(left_out), notices=tuple(notices))
+
+
+def _named(links: Sequence[Link]) -> str:
+    numbers = [*dict.fromkeys(one.line for one in links)]
+    shown = ", ".join(map(str, numbers[:_SHOWN_LINES]))
+    return f"{'line' if len(numbers) == 1 else 'lines'} {shown}{', ...' if len(numbers) > _SHOWN_LINES else ''}"
 
 
 def _sections(lines: Sequence[str]) -> Iterator[Section]:

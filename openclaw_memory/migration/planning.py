@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast, get_args
+from urllib.parse import unquote
 
 from openclaw_memory.errors import InvalidInputError, NotFoundError, nearest, remedy
 from openclaw_memory.migration import chatgpt, claude, langgraph, llama_index, markdown, mem0
@@ -37,6 +38,7 @@ def plan_migration(
     file_format: str | None = None,
     zone: datetime.tzinfo | None = None,
     now: datetime.datetime | None = None,
+    root: Path | None = None,
 ) -> Planned:
     """Return the plan for a file. Nothing is written.
 
@@ -46,6 +48,7 @@ def plan_migration(
             file says.
         zone: The zone of the days of conversations; the machine's where None.
         now: Items that have expired by then are left out; the time of those that have none. This moment where None.
+        root: The workspace that links of Markdown are rewritten for; without it they stay as they are.
 
     Raises:
         NotFoundError: There is no such file, or it cannot be read.
@@ -67,7 +70,8 @@ def plan_migration(
         return _of_database(file, moment)
     content = _read(file)
     if file_format == "markdown" or (file_format is None and _is_markdown(file, content)):
-        return Planned(markdown.plan(decode(content, str(file))), (file,))
+        base = None if root is None else _base(file, root)
+        return Planned(markdown.plan(decode(content, str(file)), base, lambda path: _leads(file, path)), (file,))
     data = _json(content, file)
     chosen = _checked_format(file, data, file_format)
     if not data:
@@ -116,6 +120,20 @@ def _read(file: Path, most: int = -1) -> bytes:
         raise NotFoundError(
             f"{file} cannot be read ({error.strerror}): {remedy(error)}, or name another file"
         ) from error
+
+
+def _base(file: Path, root: Path) -> str | None:
+    """Return the folder of a file, relative to the workspace; None where it is outside."""
+    folder, root = file.resolve().parent, root.resolve()
+    return folder.relative_to(root).as_posix().removeprefix(".") if folder.is_relative_to(root) else None
+
+
+def _leads(file: Path, path: str) -> bool:
+    """Whether a link in a file, as it is written, leads to something."""
+    try:
+        return any((file.parent / one).exists() for one in (path, unquote(path)))
+    except (OSError, ValueError):  # too long, or with a NUL
+        return False
 
 
 def _is_markdown(file: Path, content: bytes) -> bool:

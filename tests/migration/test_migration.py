@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import re
 import runpy
 import sqlite3
 import sys
@@ -310,9 +311,60 @@ def test_what_cannot_be_written_is_listed_with_its_lines(tmp_path, old):
 
 line = st.one_of(
     st.sampled_from(["# 2026-02-18", "## Tools", "### 2026-02-19 x", "```", "~~~", "---", "===", "", "- a", "a: b", "## Session Snapshot",
-                     "- [2026-02-20T10:00:00Z](.memory/snapshots/x.json)", "| a | b |", "|---|---|", "\t", "## 3 mars 2026", "#", "## 9:05 - x", "## 9:06 - x"]),
+                     "- [2026-02-20T10:00:00Z](.memory/snapshots/x.json)", "| a | b |", "|---|---|", "a [b](c/d.md) ![e](f.png#g)", "[r]: x.md", "`[a](b.md)`", "[a](<b c.md>)", "\t", "## 3 mars 2026", "#", "## 9:05 - x", "## 9:06 - x"]),
     st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\n\0"), max_size=12),
 )  # fmt: skip
+
+
+def unlinked(line):
+    """A line without the targets of its links."""
+    return re.sub(r"(\]\(|^ {0,3}\[[^\]]+\]:[ \t]+)[^\s)]+", r"\1", line)
+
+
+def test_relative_links_lead_to_the_same_files_from_the_notes(tmp_path):
+    for path in ("docs/plan.md", "a b.png", "x(1).md", "memory/2026-02-18.md", ".memory/snapshots/s.json"):
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text("there")
+    lines = [
+        ("[plan](docs/plan.md#when), ![shot](a%20b.png \"A shot\")", "[plan](../docs/plan.md#when), ![shot](../a%20b.png \"A shot\")"),
+        ("[![shot](<a b.png>)](x(1).md)", "[![shot](<../a b.png>)](../x(1).md)"),
+        ("- [day](./memory/2026-02-18.md) and [all](docs/)", "- [day](2026-02-18.md) and [all](../docs/)"),
+        ("[ref]: docs/plan.md 'title'", "[ref]: ../docs/plan.md 'title'"),
+        ("- [2026-02-18T12:00:00.000Z](.memory/snapshots/s.json)", "- [2026-02-18T12:00:00.000Z](../.memory/snapshots/s.json)"),
+    ]  # fmt: skip
+    same = ["[[docs/plan.md]], [w](https://e.org/a.md), [m](mailto:a@b.de), [h](#here), [r](/etc/a.md), f[i](x)",
+            "`[code](docs/plan.md)` and ``a ` [b](docs/plan.md)``", "```", "[code](docs/plan.md)", "```",
+            "[^1]: docs/plan.md is a footnote", "C:\\[x](C:\\a.md)"]  # fmt: skip
+    (tmp_path / ".memory.md").write_text("\n".join([*(old for old, _ in lines), *same]))
+    with Memory.open(tmp_path, embedder=None) as memory:
+        report = migrate(memory, now=NOW)
+        assert (report.left_out, report.notices) == ((), ())
+        note = (tmp_path / "memory/legacy.md").read_text().splitlines()
+        assert note[2:] == [*(new for _, new in lines), *same]
+        assert migrate(memory, now=NOW).added == 0
+
+
+def test_a_link_to_a_file_that_stays_behind_is_listed_and_a_dead_one_is_said(memory, tmp_path):
+    (tmp_path / "old").mkdir()
+    (tmp_path / "old" / "plan.md").write_text("there")
+    text = "# Old\n\n[plan](plan.md)\n[gone](gone.md) and [gone](gone/too.md)\n"
+    (tmp_path / "old" / "a.md").write_text(text)
+    report = migrate(memory, tmp_path / "old" / "a.md", now=NOW)
+    assert [one.place for one in report.left_out] == ["line 3"]
+    assert "'plan.md', outside the workspace" in report.left_out[0].reason
+    assert report.notices == ("2 links led to files that are not there already: line 4",)
+    assert (memory.workspace.root / "memory/legacy.md").read_text().endswith(text)
+
+
+def test_a_file_in_a_folder_of_the_workspace_links_from_there(memory):
+    root = memory.workspace.root
+    (root / "old").mkdir()
+    (root / "plan.md").write_text("there")
+    (root.parent / "up.md").write_text("there")
+    (root / "old" / "a.md").write_text("[plan](../plan.md) [me](a.md) [up](../../up.md)\n")
+    report = migrate(memory, root / "old" / "a.md", now=NOW)
+    assert "[plan](../plan.md) [me](../old/a.md) [up](../../up.md)\n" in (root / "memory/legacy.md").read_text()
+    assert ["up.md" in one.reason for one in report.left_out] == [True]
 
 
 @given(st.lists(line, max_size=25), st.sampled_from(["\n", "\r\n"]))
@@ -320,7 +372,10 @@ line = st.one_of(
 def test_every_line_that_is_not_blank_is_planned_once_and_in_order(lines, end):
     text = end.join(lines)
     planned = [
-        (one.first_line + at, line) for one in plan(text).sections for at, line in enumerate(one.lines) if line.strip()
+        (one.first_line + at, line)
+        for one in plan(text, None).sections
+        for at, line in enumerate(one.lines)
+        if line.strip()
     ]
     wanted = [(at, line.rstrip("\r")) for at, line in enumerate(text.split("\n"), 1) if line.strip()]
     assert sorted(planned) == wanted
@@ -334,9 +389,11 @@ def test_any_markdown_is_found_again_to_the_line_and_never_doubled(tmp_path_fact
     with Memory.open(folder) as memory:
         report = migrate(memory, now=NOW)
         notes = files_of(memory)
-        there = {line.rstrip("\r") for data in notes.values() for line in data.decode().split("\n")}
+        there = {unlinked(line.rstrip("\r")) for data in notes.values() for line in data.decode().split("\n")}
         assert not report.left_out
-        wanted = {one.rstrip("\r") for one in "\n".join(lines).removeprefix("\ufeff").split("\n") if one.strip()}
+        wanted = {
+            unlinked(one.rstrip("\r")) for one in "\n".join(lines).removeprefix("\ufeff").split("\n") if one.strip()
+        }
         assert wanted <= there
         assert migrate(memory, now=NOW).added == 0
         assert files_of(memory) == notes
