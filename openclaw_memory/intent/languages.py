@@ -21,27 +21,32 @@ _LETTERS: Mapping[str, re.Pattern[str]] = {
     "es": re.compile("[ñ¿¡áíóú]"),
     "nl": re.compile("ij|[aeou](?:aa|ee|oo|uu)|(?:aa|oo|uu)[^\\Waeiou]"),
 }
-# Common words of conversation that are no stop words of a search.
+# Common words of conversation, and of orders to a memory, that are no stop words of a search.
 _COMMON: Mapping[str, str] = {
     "en": """
         hello hi hey thanks thank ok okay yes yeah no sure fine good great let new old make made like want
         need used use go said say today tomorrow yesterday
+        remember forget delete everything note
     """,
     "nl": """
         hallo hoi dank bedankt goed prima oke nee graag even wil moet alsjeblieft nieuwe oude gisteren
         morgen vandaag weet zeg gaat doe mag onze jullie ben heet welk waarom sneller uitleggen geef
+        onthoud vergeet verwijder wis noteer
     """,
     "de": """
         hallo danke bitte gut ja nein klar okay gern gerne neue alte gestern morgen heute weiss sag geht
         mach darf meinen unsere bist habt heisst welches wieviel schnell gib mal
+        merk merke vergiss losche notiere
     """,
     "fr": """
         bonjour salut merci oui non accord bien bon hier demain aujourd sais dis va fais peux nouvelle
         ancienne vieille s'il plait notre comment combien quel lequel rapide donne moi toi
+        retiens oublie efface supprime tout note ceci
     """,
     "es": """
         hola gracias si vale bien bueno ayer manana hoy sabes di va haz puedes puede favor nueva nuevo
         vieja viejo nuestra nuestro como cuanto rapido dame ti tengo tienes hace
+        recuerda olvida borra elimina apunta anota
     """,
 }
 
@@ -56,9 +61,9 @@ def language_of(text: str, languages: Sequence[str] = LANGUAGES) -> str:
         languages: The languages that it may be in, as ISO 639-1 codes.
     """
     text = text[:_MOST_CHARS]
-    if not _WORD.search(text):
-        return UNKNOWN
     names = tuple(dict.fromkeys(languages))
+    if not names or not _WORD.search(text):
+        return UNKNOWN
     by_model = _model(names)
     # A word or two are beyond a model of letters: it knows "ok" for German. Stop words that speak for one language do.
     if by_model is None or len(_WORD.findall(text)) < 3:

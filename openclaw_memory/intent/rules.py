@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from functools import cache
 
-from openclaw_memory.config.sections import IntentConfig
+from openclaw_memory.config.sections import IntentConfig, checked
+from openclaw_memory.errors import ConfigError
 from openclaw_memory.intent.gate import MOST_CHARS, bounded, folded
 from openclaw_memory.intent.languages import language_of
 from openclaw_memory.intent.phrases import PHRASES
@@ -24,6 +25,20 @@ _ORDER: tuple[tuple[str, Intent | None], ...] = (
     ("query", "query"),
     ("remember", "remember"),
 )
+
+
+def checked_rules(rules: IntentConfig | None) -> IntentConfig:
+    """Return the settings as `MemoryConfig` takes them, numbers out of range clamped; the default for None.
+
+    Raises:
+        ConfigError: They are something else, or a value has a wrong type.
+    """
+    if rules is None:
+        return IntentConfig()
+    if not isinstance(rules, IntentConfig):
+        raise ConfigError(f"rules must be an IntentConfig, not a {type(rules).__name__}: memory.config.intent is one")
+    kept: IntentConfig = checked("intent", rules, [])
+    return kept
 
 
 def by_rules(message: str, rules: IntentConfig) -> MemoryIntent:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from openclaw_memory.config.sections import IntentConfig
-from openclaw_memory.errors import ConfigError, InvalidInputError
+from openclaw_memory.errors import InvalidInputError
 from openclaw_memory.intent.catalogue import FORGET, REMEMBER
+from openclaw_memory.intent.rules import checked_rules
 from openclaw_memory.text.fence import fenced
 from openclaw_memory.types.intent import MemoryIntent, Suggestion
 
@@ -41,9 +42,7 @@ def suggestion(found: MemoryIntent, rules: IntentConfig | None = None) -> Sugges
     """
     if not isinstance(found, MemoryIntent):
         raise InvalidInputError(f"found must be what detect_intent returns, not a {type(found).__name__}")
-    if rules is not None and not isinstance(rules, IntentConfig):
-        raise ConfigError(f"rules must be an IntentConfig, not a {type(rules).__name__}: memory.config.intent is one")
-    rules = IntentConfig() if rules is None else rules
+    rules = checked_rules(rules)
     if not rules.enabled or found.by_rules or not found.confidence > rules.confidence_threshold:
         return None
     query = " ".join(found.entities)

@@ -2,7 +2,6 @@
 
 import pytest
 
-from openclaw_memory.config import IntentConfig
 from openclaw_memory.intent import detect_intent, language_of, worth_asking
 from openclaw_memory.intent import languages as languages_module
 from openclaw_memory.intent.languages import by_stop_words
@@ -80,6 +79,11 @@ def test_what_wants_nothing_costs_no_call(said):
         ("Oublie ça, je vais le faire.", None),
         ("Never mind.", None),
         ("He told me to forget the meeting.", None),
+        ("Forget everything.", "forget"),
+        ("Vergeet alles.", "forget"),
+        ("Vergiss alles!", "forget"),
+        ("Oublie tout.", "forget"),
+        ("Olvida todo.", "forget"),
         ("La casa es grande.", None),
         ("请记住我的生日", None),
     ],
@@ -144,6 +148,13 @@ def test_the_language_is_one_of_those_that_were_asked_for():
     assert language_of("Mijn broer werkt in een bakkerij.", ["de", "fr"]) in {"de", "fr", "und"}
 
 
-def test_a_language_without_phrases_is_no_error():
-    rules = IntentConfig(languages=("it",))
-    assert detect_intent("Ricordati che Anna arriva domani.", None, rules).intent is None
+@pytest.mark.parametrize("said", ["Vergiss alles", "Notiere alles"])
+@pytest.mark.parametrize("with_model", [True, False])
+def test_an_order_of_two_words_is_in_the_language_of_its_verb(monkeypatch, said, with_model):
+    if not with_model:
+        monkeypatch.setattr(languages_module, "_model", lambda _names: None)
+    assert language_of(said) == "de"
+
+
+def test_of_no_languages_a_text_is_in_none():
+    assert language_of("Mijn broer werkt in een bakkerij.", []) == "und"
