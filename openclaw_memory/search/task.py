@@ -53,7 +53,8 @@ def with_task(
     for stored in chunks:
         by_path.setdefault(stored.path, []).append(stored)
     own = [[one.id for one in by_path.get(answer.path, ()) if _overlap(answer, one)] for answer in answers]
-    wanted = {stored.id: stored for stored in chunks if any(stored.id in of_one for of_one in own)}
+    below = set().union(*own)
+    wanted = {stored.id: stored for stored in chunks if stored.id in below}
     near = _by_words(task.query, wanted, lexicon) if task.vector is None else _by_vectors(task.vector, wanted, store)
     best = max((answer.score for answer in answers), default=0.0)
     parts = [weight * best * max((near.get(at, 0.0) for at in of_one), default=0.0) for of_one in own]
