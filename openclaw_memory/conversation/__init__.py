@@ -39,15 +39,15 @@ if TYPE_CHECKING:
         own_words,
         text_of,
     )
-    from openclaw_memory.conversation.silent_reply import SILENT, SilentStream, is_silent, without_silent
     from openclaw_memory.conversation.window import compaction_threshold, flush_due, is_overflow
     from openclaw_memory.intent import adetect_intent, detect_intent
+    from openclaw_memory.text.silent_reply import SILENT, SilentStream, is_silent, without_silent
 
 # The module of each public name, imported at its first use.
 _MODULES = {
     "compaction": ["ask_with_compaction", "conversation", "cut", "logged", "prune"],
     "messages": ["Message", "call_parts", "calls_of", "estimated_tokens", "for_model", "own_words", "text_of"],
-    "silent_reply": ["SILENT", "SilentStream", "is_silent", "without_silent"],
+    "openclaw_memory.text.silent_reply": ["SILENT", "SilentStream", "is_silent", "without_silent"],
     "openclaw_memory.intent": ["adetect_intent", "detect_intent"],
     "window": ["compaction_threshold", "flush_due", "is_overflow"],
 }

@@ -13,8 +13,8 @@ from threading import Thread
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 from openclaw_memory._log import warn
-from openclaw_memory.conversation.silent_reply import SILENT, is_silent
 from openclaw_memory.conversation.window import is_overflow
+from openclaw_memory.text.silent_reply import SILENT, is_silent
 from openclaw_memory.types import ToolAnswer
 
 if TYPE_CHECKING:

@@ -27,12 +27,12 @@ from typing import Any, Literal, TypeAlias
 from openclaw_memory._log import warn
 from openclaw_memory.config.sections import CompactionConfig
 from openclaw_memory.conversation.messages import Message
-from openclaw_memory.conversation.silent_reply import SILENT, declines
 from openclaw_memory.conversation.window import Kind, Reason, flush_due
 from openclaw_memory.errors import OpenClawMemoryError
 from openclaw_memory.flush.note_writer import DESCRIPTION, NOTHING_TO_SAVE, SCHEMA, TOOL_NAME, append_new
 from openclaw_memory.flush.state import ChatType, FlushRegistry, SessionState, change_state, iso
 from openclaw_memory.flush.verbatim import keep
+from openclaw_memory.text.silent_reply import SILENT, declines
 from openclaw_memory.types import Tool, ToolAnswer
 from openclaw_memory.workspace import Workspace
 from openclaw_memory.workspace.journal import day_path, local_now

@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
-from openclaw_memory.conversation.silent_reply import SILENT, is_silent
 from openclaw_memory.errors import (
     InvalidInputError,
     NotFoundError,
@@ -20,6 +19,7 @@ from openclaw_memory.errors import (
 )
 from openclaw_memory.text.fence import without_recalled
 from openclaw_memory.text.redaction import redact_talk
+from openclaw_memory.text.silent_reply import SILENT, is_silent
 from openclaw_memory.types import ToolAnswer
 from openclaw_memory.workspace import Workspace
 from openclaw_memory.workspace.atomic import locked, make_folder, refused

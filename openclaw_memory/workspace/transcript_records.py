@@ -11,6 +11,7 @@ from typing import Any
 from openclaw_memory.text.fence import without_between, without_cut_off, without_fenced
 from openclaw_memory.text.policies import NONE, Policies
 from openclaw_memory.text.redaction import redact_session
+from openclaw_memory.text.silent_reply import is_silent
 
 LABELS: Mapping[str, str] = {"user": "User", "assistant": "Assistant"}
 
@@ -30,9 +31,6 @@ _INTERNAL = ("<<<BEGIN_OPENCLAW_INTERNAL_CONTEXT>>>", "<<<END_OPENCLAW_INTERNAL_
 _GENERATED = re.compile(r"System(?: \(untrusted\))?: \[[^\]]+\]|\[cron:[^\]]*\]")
 _HEARTBEAT_PROMPTS = ("Read HEARTBEAT.md", "Run the following periodic tasks", "[OpenClaw heartbeat poll]")
 _HEARTBEAT_REPLY = "HEARTBEAT_OK"
-# Bare, or in the quotes, brackets and marks that models put around it.
-_SILENT = re.compile(r"(?:<think(?:ing)?>[^<]*</think(?:ing)?>)?[^\w{]*_*NO_REPLY_*[^\w}]*", re.IGNORECASE)
-_SILENT_ACTION = re.compile(r'\{ ?"action" ?: ?" ?NO_REPLY ?" ?\}')
 _EXEC_DONE = re.compile(r"(?:System(?: \(untrusted\))?: \[[^\]]+\] ?)?exec finished(?::| ?\()", re.IGNORECASE)
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -110,8 +108,7 @@ def sanitised(role: str, text: str) -> str | None:
         return None
     if role == "assistant" and line == _HEARTBEAT_REPLY:
         return None
-    is_silent = _SILENT.fullmatch(line) or _SILENT_ACTION.fullmatch(line) or _EXEC_DONE.match(line)
-    return None if is_silent else line or None
+    return None if is_silent(line) or _EXEC_DONE.match(line) else line or None
 
 
 def collapsed(text: str) -> str:

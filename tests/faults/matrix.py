@@ -39,7 +39,7 @@ UPKEEP, WATCHER, LIFE = "test_memory_upkeep.py", "indexing/test_watcher.py", "in
 READING, SYNC, STORE = "workspace/test_safe_read.py", "indexing/test_sync.py", "store/test_connection.py"
 MADE, BAD = "faults/test_made_and_found.py", "faults/test_bad_input.py"
 FLUSH, LAWS, DUE = "flush/test_flush.py", "flush/test_flush_laws.py", "conversation/test_thresholds.py"
-SILENT, FENCE = "conversation/test_silent_reply.py", "text/test_fence.py"
+SILENT, FENCE = "text/test_silent_reply.py", "text/test_fence.py"
 SETTINGS, LONG = "faults/test_hostile_settings.py", "faults/test_long_appends.py"
 PLANTED, FORGED = "faults/test_planted_index.py", "faults/test_forged_citations.py"
 FORKS, DELETED = "faults/test_forks.py", "faults/test_deleted_text.py"
@@ -212,7 +212,7 @@ FAULTS = (
         f"{FLUSH}::test_what_is_marked_is_the_count_before_the_compaction",
         f"{FLUSH}::test_a_state_that_cannot_be_read_is_known_to_all_flushes_of_a_program_and_reported_once",
     )),
-    Fault(28, "`NO_REPLY` in any case, streamed in any pieces", "reaches nobody", "24 forms, every split into three", (
+    Fault(28, "`NO_REPLY` in any case, streamed in any pieces", "reaches nobody", "37 forms, every split into three", (
         f"{SILENT}::test_of_a_reply_the_token_is_taken_and_whatever_declines_shows_nothing_however_it_is_split",
         f"{SILENT}::test_a_stream_shows_what_the_whole_reply_would",
         f"{SILENT}::test_a_stream_shows_what_the_whole_reply_would_at_any_split",

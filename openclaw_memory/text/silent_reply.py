@@ -8,11 +8,21 @@ from dataclasses import dataclass
 SILENT = "NO_REPLY"
 
 # What models put around the token: blanks, quotes, Markdown, brackets, signs of a sentence.
-_CLOSING = "`*_~\"'.!?…。！“”„‘’‚«»:,;)]>"
+_CLOSING = "`*_~\"'.!?…。！“”„‘’‚«»「」『』:,;)]>"
 _AROUND = f" \t\r\n\f\v\u00a0\u200b\ufeff([<#{{}}|+–—-{_CLOSING}"
 _SET = re.escape(_AROUND)
+_SILENT = r"NO\\?_REPLY"  # as Markdown escapes it too
+_TAG = "<(?!think)/?[a-z]+>"
+# Before it also the language of a fenced block and the number of a list; behind it whatever is no letter or digit, such
+# as an emoji. No place of a text fits two of these, so that none is matched in more than one way.
+_LEAD = rf"(?:{_TAG}|[{_SET}]|(?<=```)[a-z]+\s|\d{{1,2}}[.)]\s)*+"
+_TRAIL = rf"(?:{_TAG}|[\W_])*+"
+_WHOLE = re.compile(rf"(?:{_LEAD}{_SILENT}{_TRAIL})+", re.IGNORECASE)
+# The same with as much of it as a stream may have shown: it can end within a tag, a language, a number or the token.
+_BEGUN = r"(?:(?<=<)/?|(?<=</))[a-z]*|(?<=```)[a-z]+|\d{1,2}[.)]?|N(?:O(?:\\?(?:_(?:R(?:E(?:PL?)?)?)?)?)?)?"
+_BEGINNING = re.compile(rf"(?:{_LEAD}{_SILENT}{_TRAIL})*{_LEAD}(?:{_BEGUN})?", re.IGNORECASE)
 # The token as a whole word at the beginning of a text, with the marks that close behind it.
-_HEAD = re.compile(rf"[{_SET}]*{SILENT}(?!_*[^\W_])[{re.escape(_CLOSING)}]*\s*", re.IGNORECASE)
+_HEAD = re.compile(rf"{_LEAD}{_SILENT}(?!_*[^\W_])(?:[{re.escape(_CLOSING)}]|</[a-z]+>)*\s*", re.IGNORECASE)
 _THOUGHT = re.compile(r"\s*<(think|thinking)>", re.IGNORECASE)
 _OPENINGS = ("<think>", "<thinking>")
 _ACTION = '{"action":"NO_REPLY"}'  # as some models write it
@@ -29,7 +39,7 @@ _WORD = re.compile(r"[^\W_]+")
 
 
 def is_silent(text: str) -> bool:
-    """Return whether a reply is nothing but `NO_REPLY`: in any case, quoted or not, after a thought, or as an action.
+    """Return whether a reply is nothing but `NO_REPLY`: in any case, dressed or not, after a thought, or as an action.
 
     Args:
         text: The text of the reply.
@@ -37,8 +47,7 @@ def is_silent(text: str) -> bool:
     begin = _after_thought(text)
     if begin is None:
         return False
-    said = text[begin:]
-    return _squeezed(said) == _ACTION.upper() or (SILENT in said.upper() and not _after_tokens(said))
+    return _WHOLE.fullmatch(text, begin) is not None or _squeezed(text[begin:]) == _ACTION.upper()
 
 
 def declines(text: str) -> bool:
@@ -97,7 +106,7 @@ def _may_be_silent(text: str) -> bool:
     if begin is None or _ACTION.upper().startswith(_squeezed(text[begin:])):
         return True
     rest = _without_head(text)
-    return SILENT.startswith(_after_tokens(text[begin:]).upper()) or (rest != text and _may_say_nothing(rest))
+    return _BEGINNING.fullmatch(text, begin) is not None or (rest != text and _may_say_nothing(rest))
 
 
 def _after_thought(text: str) -> int | None:
@@ -110,14 +119,6 @@ def _after_thought(text: str) -> int | None:
         begin = closing.end()
     rest = text[begin:].lstrip().lower()
     return None if rest and any(opening.startswith(rest) for opening in _OPENINGS) else begin
-
-
-def _after_tokens(text: str) -> str:
-    """Return what follows the tokens that a text begins with, and the marks around them."""
-    rest = text.lstrip(_AROUND)
-    while rest[: len(SILENT)].upper() == SILENT:
-        rest = rest[len(SILENT) :].lstrip(_AROUND)
-    return rest
 
 
 def _squeezed(text: str) -> str:

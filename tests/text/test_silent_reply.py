@@ -5,21 +5,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from openclaw_memory.conversation import SilentStream, is_silent, without_silent
-from openclaw_memory.conversation.silent_reply import declines
+from openclaw_memory.text.silent_reply import declines
+from openclaw_memory.workspace.transcript_records import sanitised
 
 SILENT = [
     "NO_REPLY", "no_reply", "No_Reply", " \n NO_REPLY\t\n", "**NO_REPLY**", "`NO_REPLY`.", '"NO_REPLY"', "_NO_REPLY_",
     "> NO_REPLY", "NO_REPLY\n\nNO_REPLY", "<think>Nothing new: NO_REPLY?</think>\nNO_REPLY",
     "<thinking>x</thinking>NO_REPLY", '{"action": "NO_REPLY"}', '{\n  "action": "no_reply"\n}', "\ufeffNO_REPLY",
     "(NO_REPLY)", "«NO_REPLY»", "NO_REPLY?", "‚NO_REPLY…‘", "NO_REPLY。", "```\nNO_REPLY\n```", "- NO_REPLY", "# NO_REPLY", "<THINK>x</THINK>NO_REPLY",
-    "<think>a</think>\n<thinking>b</thinking>NO_REPLY",
+    "<think>a</think>\n<thinking>b</thinking>NO_REPLY", "```text\nNO_REPLY\n```", "NO\\_REPLY", "**no\\_reply**.",
+    "<final>NO_REPLY</final>", "<b>NO_REPLY</b>", "<p><b>NO_REPLY</b></p>\n", "「NO_REPLY」", "1. NO_REPLY", "2) NO_REPLY",
+    "NO_REPLY 🙂", "</think>NO_REPLY", "NO_REPLY ✅",
 ]  # fmt: skip
 # What is said besides shows nothing either, though a program may want to know that it was said.
 SAYS_NOTHING = [
     "NO_REPLY: nothing to say",
     "NO_REPLY. Nothing new.",
     "NO_REPLY\n\nNo durable memories here.",
-    "NO_REPLY ✅",
 ]
 SHOWN = {
     "": "",
@@ -38,6 +40,18 @@ SHOWN = {
     "NO_REPLY no\none": "no\none",
     "<think>a</think>NO_REPLY hi": "<think>a</think>hi",
     "is`NO_REPLY": "is`NO_REPLY",
+    "<final>NO_REPLY</final> The key is behind the clock.": "The key is behind the clock.",
+    "<b>Saved.</b>": "<b>Saved.</b>",
+    "1. NO_REPLY\n2. Buy milk.": "2. Buy milk.",
+    "NO_REPLY 42.": "42.",
+    "NO_REPLY 1. ": "1. ",
+    "123. NO_REPLY": "123.",
+    "```text\nall\n```": "```text\nall\n```",
+    "🙂": "🙂",
+    "1": "1",
+    "<b": "<b",
+    "NO\\_REPLYING": "NO\\_REPLYING",
+    "```python\nprint(1)\n```": "```python\nprint(1)\n```",
     "a\nNO_REPLY is a token": "a\nNO_REPLY is a token",
     "NO_REPLY but this": "but this",
     "**NO_REPLY** **Bold**": "**Bold**",
@@ -52,7 +66,7 @@ SHOWN = {
 PIECES = st.sampled_from(
     [
         "NO_REPLY", "no_reply", "NO", "_", "REPLY", "\n", " ", "*", ".", "a", "<think>", "</think>", "é", "nothing",
-        "- ", "(",
+        "- ", "(", "```", "text", "<b>", "</b>", "<", "/", "1", ". ", "\\", "「", "🙂",
     ]
 )  # fmt: skip
 
@@ -75,12 +89,22 @@ def test_of_a_reply_the_token_is_taken_and_whatever_declines_shows_nothing_howev
             assert streamed(reply[:first], reply[first:second], reply[second:]) == shown
 
 
+@pytest.mark.parametrize("reply", SILENT, ids=repr)
+def test_of_a_transcript_the_same_replies_are_not_remembered(reply):
+    assert sanitised("assistant", reply) is None
+
+
+@given(st.lists(PIECES, max_size=12).map("".join))
+def test_what_is_silent_shows_nothing(reply):
+    assert not (is_silent(reply) and without_silent(reply))
+
+
 @given(st.lists(PIECES, max_size=12))
 def test_a_stream_shows_what_the_whole_reply_would(pieces):
     assert streamed(*pieces) == without_silent("".join(pieces))
 
 
-@given(st.lists(st.sampled_from("NO_REPLY no_reply \n`*a"), max_size=20).map("".join), st.data())
+@given(st.lists(st.sampled_from("NO_REPLY no_reply \n`*a<>/1.\\🙂"), max_size=20).map("".join), st.data())
 def test_a_stream_shows_what_the_whole_reply_would_at_any_split(reply, data):
     at = data.draw(st.integers(0, len(reply)))
 
