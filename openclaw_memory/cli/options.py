@@ -82,6 +82,11 @@ def placed(command: Callable[..., Any]) -> Callable[..., Any]:
     return wrapper
 
 
+def given(text: tuple[str, ...]) -> str:
+    """Return the text that the words of an argument are; of `-` alone, what standard input has."""
+    return sys.stdin.read() if text == ("-",) else " ".join(text)
+
+
 class Followed(NamedTuple):
     """The outcome of a sync: its report, what it could not do, in words, and the error that ended it, if any."""
 

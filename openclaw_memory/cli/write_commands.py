@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import os
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,7 +13,7 @@ import click
 
 from openclaw_memory._links import link_to
 from openclaw_memory._safe import clean
-from openclaw_memory.cli.options import INTERRUPTED, Followed, Place, placed, synced
+from openclaw_memory.cli.options import INTERRUPTED, Followed, Place, given, placed, synced
 from openclaw_memory.cli.output import note, paint, plain, say, say_json
 from openclaw_memory.errors import WorkspaceError, remedy
 from openclaw_memory.types.files import citation, cited
@@ -116,7 +115,7 @@ def append(place: Place, text: tuple[str, ...], date: str | None, title: str | N
     Example: openclaw-memory append --workspace notes "Anna moved the launch."
     """
     with place.open() as memory:
-        written = memory.append(_given(text), date=date, title=title, skip_existing=skip_existing)
+        written = memory.append(given(text), date=date, title=title, skip_existing=skip_existing)
         return _done(place, memory, "added", written)
 
 
@@ -137,7 +136,7 @@ def edit(place: Place, lines: str, text: tuple[str, ...], seen: str) -> int:
     """
     path, start, end = _lines(lines)
     with place.open() as memory:
-        written = memory.edit(path, start, end, _given(text), seen=seen)
+        written = memory.edit(path, start, end, given(text), seen=seen)
         return _done(place, memory, "changed", written)
 
 
@@ -197,10 +196,6 @@ def bootstrap(place: Place, shared: bool) -> int:
         if file.note:
             note(f"{file.path}: {file.note}")
     return 0
-
-
-def _given(text: tuple[str, ...]) -> str:
-    return sys.stdin.read() if text == ("-",) else " ".join(text)
 
 
 def _lines(given: str) -> tuple[str, int, int]:

@@ -282,7 +282,7 @@ WITHOUT_TEXT = {
     "tool memory_erase": "paths and citations", "tool memory_forget": "takes lines away", "command delete": "takes lines away", "command index": "counts and paths",
     "command init": "makes a folder", "command demo": "a memory of its own", "command doctor": "counts and paths",
     "command watch": "syncs", "Memory.export": "paths; the file is a copy of the notes, for whoever has them",
-    "command export": "counts and paths",
+    "command export": "counts and paths", "command intent": "looks at the message that it is given, at no note",
 }  # fmt: skip
 
 
