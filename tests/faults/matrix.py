@@ -271,7 +271,7 @@ FAULTS = (
         f"{INTENT}::test_whatever_a_model_replies_the_answer_is_one_of_four_and_within_its_bounds",
         f"{INTENT}::test_a_model_that_hangs_hangs_nobody",
         f"{INTENT}::test_rules_alone_never_act_whatever_the_threshold",
-        f"{INTENT}::test_an_injected_message_deletes_nothing",
+        f"{INTENT}::test_no_reply_deletes_anything_or_orders_it",
     )),
     Fault(41, "`do not forget ...` in five languages", "means remember", "5 of 5", (f"{GATE}::test_do_not_forget_means_remember",)),
     Fault(42, "any sequence of writing, renaming, deleting, crashing, losing and damaging the index", "the index equals a fresh one", "120 runs of up to 20 steps", (
