@@ -481,7 +481,8 @@ class Memory:
         Args:
             session_id: The session.
             messages: The conversation, oldest first, each with `role` and `content`; None for the transcript's.
-            summary: What it was about, for the note too, which others may be shown.
+            summary: What it was about, for the note too, which others may be shown; its first 4,000 UTF-16 units are
+                kept.
 
         Returns:
             The snapshot; that of before if the session has not gone on since, unless with another summary. None where

@@ -15,7 +15,7 @@ from langchain_core.messages import (
     convert_to_messages,
 )
 
-from langchain_openclaw_memory._messages import RESUMED, SUMMARY_SOURCE, openclaw_messages
+from langchain_openclaw_memory._messages import RESUMED, SUMMARY_SOURCE, is_summary, openclaw_messages
 from openclaw_memory.conversation import call_parts, text_of
 from openclaw_memory.errors import InvalidInputError
 from openclaw_memory.tools import checked_memory
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from openclaw_memory.types import Snapshot
 
 __all__ = ["resume_messages", "save_snapshot"]
+
+_SUMMARISED = "Here is a summary of the conversation to date:\n\n"  # as SummarizationMiddleware begins its messages
 
 
 def save_snapshot(
@@ -37,7 +39,8 @@ def save_snapshot(
         session_id: The session, such as the thread.
         messages: The conversation, as in the state of the agent, `agent.get_state(config).values["messages"]`, or as
             a model takes it.
-        summary: What it was about.
+        summary: What it was about; None for what LangChain's summarization has put in place of older messages, if it
+            did.
 
     Raises:
         InvalidInputError: One of them is not a message.
@@ -47,7 +50,7 @@ def save_snapshot(
         given = convert_to_messages(list(messages))
     except Exception as error:  # LangChain's are of many kinds
         raise InvalidInputError(f"messages must be a list of messages as LangChain takes them: {error}") from error
-    return memory.snapshot(session_id, list(openclaw_messages(given)), summary)
+    return memory.snapshot(session_id, list(openclaw_messages(given)), _summary(given) if summary is None else summary)
 
 
 def resume_messages(memory: Memory, session_id: str) -> list[BaseMessage]:
@@ -65,10 +68,16 @@ def resume_messages(memory: Memory, session_id: str) -> list[BaseMessage]:
     return [_message(message) for message in checked_memory(memory).resume(session_id)]
 
 
+def _summary(messages: Iterable[BaseMessage]) -> str | None:
+    """Return the latest summary of LangChain's; what `resume_messages` puts first is in an earlier snapshot."""
+    said = [message.text for message in messages if is_summary(message) and message.text.startswith(_SUMMARISED)]
+    return said[-1].removeprefix(_SUMMARISED) if said else None
+
+
 def _message(message: Mapping[str, Any]) -> BaseMessage:
     text, role = text_of(message), message.get("role")
-    is_summary = message.get("type") == "compaction"
-    marks = {"lc_source": SUMMARY_SOURCE} if is_summary else {RESUMED: True}
+    comes_first = message.get("type") == "compaction"
+    marks = {"lc_source": SUMMARY_SOURCE} if comes_first else {RESUMED: True}
     known: dict[str, Any] = {"additional_kwargs": marks} | ({"id": str(message["id"])} if message.get("id") else {})
     if role == "system":
         return SystemMessage(text, **known)

@@ -37,7 +37,7 @@ from openclaw_memory.errors import (
 )
 from openclaw_memory.text.policies import policies_of
 from openclaw_memory.text.redaction import redact_session, redact_talk
-from openclaw_memory.text.utf16 import truncate_utf16
+from openclaw_memory.text.utf16 import truncate_utf16, utf16_length
 from openclaw_memory.types.snapshots import Snapshot, SnapshotMessage
 from openclaw_memory.workspace.atomic import locked, make_folders, refused, replace_file
 from openclaw_memory.workspace.journal import append, checked_text, local_now
@@ -67,6 +67,9 @@ _AHEAD = datetime.timedelta(days=1)  # by which another machine's clock, or its 
 _SPEAKERS = frozenset({"user", "assistant"})
 _END = 3  # messages by which the end of a conversation is known: one alone, such as "Thanks!", comes again
 MAX_UNITS = 500  # of UTF-16 that are kept of each message
+# Of the summary, its mark of the cut included: as many as all that a search shows a model (`recall.max_chars`).
+MAX_SUMMARY_UNITS = 4_000
+_CUT = " […]"
 
 # The first message of what is resumed from a snapshot that has no summary: some services want the user to begin.
 EARLIER = "The conversation began before this point. Its last messages follow; the end of long ones is cut off."
@@ -92,7 +95,7 @@ def save(
         workspace: The files.
         session_id: The session.
         messages: The conversation, oldest first; None for that of the session's transcript.
-        summary: What it was about.
+        summary: What it was about; of a longer one than `MAX_SUMMARY_UNITS` the beginning is kept.
         rules: The settings, by default `SnapshotsConfig()`.
         now: The moment, by default this one.
     """
@@ -111,6 +114,8 @@ def save(
     now = now.replace(microsecond=now.microsecond // 1000 * 1000)  # as JavaScript writes it, and as it is read again
     about = None if summary is None else _line(summary)
     policies_of(workspace.rules).check(None, *filter(None, (summary, about)))
+    if about and utf16_length(about) > MAX_SUMMARY_UNITS:  # what is hidden is so before the cut, as in messages
+        about = truncate_utf16(workspace.policies.shown(about), MAX_SUMMARY_UNITS - len(_CUT)) + _CUT
     # The note says what the user may have said there; a snapshot holds no more than what is shown.
     made = Snapshot(session_id, now, kept, None if not about else workspace.policies.shown(about), "")
     with saving(workspace.root, _PREFIX):

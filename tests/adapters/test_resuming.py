@@ -222,3 +222,24 @@ def test_calls_answers_and_roles_become_those_of_the_framework(tmp_path, kind):
             adapter.resume_messages(memory, "another")
         with pytest.raises(TypeError, match="must be a Memory"):
             adapter.resume_messages(str(tmp_path), SESSION)
+
+
+def test_the_summary_of_langchain_is_what_the_snapshot_was_about(tmp_path):
+    adapter = pytest.importorskip("langchain_openclaw_memory")
+    agents = pytest.importorskip("langchain.agents")
+    from langchain.agents.middleware import SummarizationMiddleware
+    from langchain_openclaw_memory.testing import ScriptedChatModel
+
+    about = "The boat is called Zeemeeuw."
+    summarises = SummarizationMiddleware(
+        ScriptedChatModel(script=lambda _: about), trigger=("messages", 3), keep=("messages", 1)
+    )
+    agent = agents.create_agent(ScriptedChatModel(script=lambda _: ANSWER), [], middleware=[summarises])
+    said = agent.invoke({"messages": [("user", TOLD), ("assistant", KNOWN), ("user", ASKED)]})["messages"]
+    with Memory.open(tmp_path, embedder=None) as memory:
+        made = adapter.save_snapshot(memory, SESSION, said)
+        assert (made.summary, [one.content for one in made.messages]) == (about, [ASKED, ANSWER])
+        going_on = adapter.resume_messages(memory, SESSION)
+        assert about in going_on[0].text
+        assert adapter.save_snapshot(memory, SESSION, going_on) == made
+        assert adapter.save_snapshot(memory, SESSION, said, "A boat.").summary == "A boat."

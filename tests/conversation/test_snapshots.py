@@ -8,7 +8,7 @@ import stat
 import pytest
 
 from openclaw_memory import AsyncMemory, JournalConfig, Memory, MemoryConfig
-from openclaw_memory.config import SnapshotsConfig
+from openclaw_memory.config import PolicyRule, SnapshotsConfig
 from openclaw_memory.conversation import snapshots
 from openclaw_memory.conversation.messages import call_parts
 from openclaw_memory.errors import (
@@ -203,6 +203,33 @@ def test_a_session_goes_on_from_its_snapshot(memory):
 def test_the_summary_is_the_first_thing_said(memory):
     save(memory, summary="About a boat.")
     assert "About a boat." in memory.resume("boats")[0]["content"]
+
+
+@pytest.mark.parametrize("letter", ["x", "🙂"])
+def test_a_long_summary_is_cut_visibly_in_the_file_and_in_the_note(memory, letter):
+    made = save(memory, summary=letter * 5_000)
+    shown = made.summary
+    assert shown == letter * (3_996 // (len(letter.encode("utf-16-le")) // 2)) + " […]"
+    assert json.loads(file_of(memory, made).read_text())["summary"] == shown
+    note = (memory.workspace.root / "memory/2026-11-22.md").read_text()
+    assert shown in note
+    assert len(note) < 4_200
+    assert save(memory, summary=letter * 5_000) == made
+    assert (memory.workspace.root / "memory/2026-11-22.md").read_text() == note
+
+
+def test_a_summary_of_4_000_units_is_kept_whole(memory):
+    assert save(memory, summary="x" * 4_000).summary == "x" * 4_000
+
+
+def test_a_cut_of_a_summary_reveals_no_half_of_what_a_policy_masks(tmp_path):
+    rule = PolicyRule("codes", "masked", pattern=r"code-\w{6}-end")
+    config = UTC.updated({"policies": {"rules": (rule,)}})
+    with Memory.open(tmp_path, embedder=None, config=config) as memory:
+        made = memory.snapshot("boats", BOATS, "x" * 3_985 + " code-471147-end and more")
+        (note,) = (tmp_path / "memory").glob("*.md")
+        for text in (made.summary, note.read_text(), (tmp_path / made.path).read_text()):
+            assert "code-4" not in text
 
 
 def test_what_an_earlier_end_was_about_is_said_too(memory):
