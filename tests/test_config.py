@@ -180,7 +180,8 @@ def test_the_preset_of_february_has_the_numbers_of_the_documents():
 def test_the_preset_of_opencode_gives_more_results_than_that_of_february_and_is_the_same_else():
     config = MemoryConfig.opencode()
     assert (config.search.max_results, config.search.min_score, config.embedding.max_entries) == (10, 0.35, 10_000)
-    assert config == MemoryConfig.openclaw("2026.2").updated({"search": {"max_results": 10}})
+    changed = {"search": {"max_results": 10}, "embedding": {"batch_size": 100}}
+    assert config == MemoryConfig.openclaw("2026.2").updated(changed)
     assert config.notices == ()
 
 

@@ -46,8 +46,8 @@ _OF_2026_2: Mapping[str, Mapping[str, Any]] = {
     "embedding": {"max_entries": 10_000},
     "recall": {"get_lines": 50},
 }
-# What an OpenCode plugin has otherwise than OpenClaw of February: its `memory_search` gives ten results.
-_OF_OPENCODE: Mapping[str, Mapping[str, Any]] = {"search": {"max_results": 10}}
+# What an OpenCode plugin has otherwise than OpenClaw of February.
+_OF_OPENCODE: Mapping[str, Mapping[str, Any]] = {"search": {"max_results": 10}, "embedding": {"batch_size": 100}}
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +117,7 @@ class MemoryConfig:
 
     @classmethod
     def opencode(cls) -> Self:
-        """Return the numbers of an OpenCode plugin: those of `openclaw("2026.2")`, and 10 results of a search."""
+        """Return the numbers of an OpenCode plugin: as `openclaw("2026.2")`, 10 results, 100 texts embedded at once."""
         return cls.openclaw("2026.2").updated(_OF_OPENCODE)
 
     @classmethod

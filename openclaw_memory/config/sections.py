@@ -98,9 +98,10 @@ class EmbeddingConfig:
     `providers` holds each provider's own options by its name, also those of `fallback` and of what `auto` tries:
     `{"openai": {"base_url": "http://localhost:11434/v1", "model": "embeddinggemma"}}`; `model` is short for the model
     of `provider`. `fallback` is the provider of an index that `provider` cannot build. Without `allow_remote` no text
-    leaves this machine. `batch` sends the texts of a large first index to the service's batch API, and waits for them
-    or collects them at a later sync; `batch_concurrency` jobs run at a time. The cache keeps `max_entries` vectors;
-    those of the index are always kept.
+    leaves this machine. A request, or a run of a local model, has at most `batch_size` texts, by default as many as
+    suit the provider, whose own option of this kind counts first. `batch` sends the texts of a large first index to the
+    service's batch API, and waits for them or collects them at a later sync; `batch_concurrency` jobs run at a time.
+    The cache keeps `max_entries` vectors; those of the index are always kept.
     """
 
     provider: str = "static"
@@ -111,6 +112,7 @@ class EmbeddingConfig:
     query_seconds: float = 10.0
     request_seconds: float = 120.0
     concurrency: int = 4
+    batch_size: int | None = None
     batch: BatchUse = "off"
     batch_concurrency: int = 2
     max_entries: int = 50_000
@@ -400,6 +402,7 @@ RANGES: Mapping[str, tuple[float, float]] = {
     "embedding.query_seconds": (0.1, 3600),
     "embedding.request_seconds": (1, 3600),
     "embedding.concurrency": (1, 64),
+    "embedding.batch_size": (1, 10_000),
     "embedding.batch_concurrency": (1, 64),
     "embedding.max_entries": (0, 1 << 40),
     "sync.interval_seconds": (0, 31_536_000),

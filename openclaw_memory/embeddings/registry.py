@@ -26,6 +26,8 @@ OWN_PROVIDERS = ("gemini", "hashing", "local", "openai", "static", "voyage")
 ENTRY_POINT_GROUP = "openclaw_memory.embedders"
 # What `auto` tries: the order of OpenClaw's first design, and the model that ships where none of them is available.
 AUTO_ORDER: tuple[str, ...] = ("local", "openai", "gemini", "voyage", "static")
+# What providers call the number of texts that are embedded at once: services the first, local models the other.
+_SIZES = frozenset({"max_items", "batch_size"})
 
 
 def load_embedder(
@@ -100,6 +102,11 @@ def made(provider: str, rules: EmbeddingConfig) -> Embedder | None:
 
     options = dict(rules.providers.get(provider, {}))
     model = options.pop("model", None)
+    if rules.batch_size is not None and not _SIZES & options.keys():
+        from inspect import signature
+
+        takes = _SIZES & signature(_factory(provider)).parameters.keys() if provider != "none" else ()
+        options.update(dict.fromkeys(takes, rules.batch_size))
     if provider == rules.provider and rules.model is not None:
         model = rules.model
     retry = RetryPolicy(rules.concurrency, rules.query_seconds, rules.request_seconds)

@@ -14,8 +14,9 @@ import pytest
 
 from openclaw_memory import Memory, MemoryConfig, SqliteStore
 from openclaw_memory.config import ChunkingConfig, EmbeddingConfig
-from openclaw_memory.embeddings import from_callable, hashing, load_embedder, openai
+from openclaw_memory.embeddings import from_callable, hashing, load_embedder, local, openai
 from openclaw_memory.embeddings.hashing import HashingEmbedder
+from openclaw_memory.embeddings.registry import made
 from openclaw_memory.embeddings.remote.client import RemoteEmbedder
 from openclaw_memory.embeddings.remote.errors import FailureKind, ServiceError
 from openclaw_memory.embeddings.remote.service import Limits, RetryPolicy, Service
@@ -219,6 +220,33 @@ def test_the_settings_of_a_provider_reach_it(monkeypatch):
     given.clear()
     embedders_of("openai", EmbeddingConfig(providers={"openai": {"model": "small"}})).wanted()
     assert given == {"model": "small"}
+
+
+@pytest.mark.parametrize("provider", ["openai", "gemini", "voyage"])
+@pytest.mark.parametrize(("own", "items"), [({}, 7), ({"max_items": 3}, 3)])
+def test_a_batch_size_reaches_every_service_that_has_none_of_its_own(provider, own, items):
+    options = {"api_key": "sk-0", "base_url": "http://127.0.0.1:9/v1", **own}
+    embedder = made(provider, EmbeddingConfig(batch_size=7, providers={provider: options}))
+    assert isinstance(embedder, RemoteEmbedder)
+    assert embedder.service.limits.items == items
+
+
+@pytest.mark.parametrize("provider", ["none", "hashing", "static"])
+def test_what_embeds_nothing_together_takes_a_batch_size_for_others(provider):
+    rules = EmbeddingConfig(batch_size=7)
+    assert (made(provider, rules) is None) == (provider == "none")
+
+
+def test_a_batch_size_reaches_a_local_model(monkeypatch):
+    given: dict[str, Any] = {}
+
+    def create(model: str | None = None, *, batch_size: int = 32) -> HashingEmbedder:
+        given.update(model=model, batch_size=batch_size)
+        return HashingEmbedder()
+
+    monkeypatch.setattr(local, "create", create)
+    embedders_of("local", EmbeddingConfig(batch_size=7, providers={"local": {"model": "small"}})).wanted()
+    assert given == {"model": "small", "batch_size": 7}
 
 
 def test_a_key_in_the_settings_is_not_shown():
