@@ -107,17 +107,14 @@ def save(
     said = workspace.session_log(session_id).messages() if messages is None else messages
     # What `resume` put first, of an earlier end, is in that one's file.
     about_before = [SUMMARY.format(summary=one.summary) for one in _read_all(workspace, session_id) if one.summary]
-    kept = tuple(_kept(workspace.rules, said, {EARLIER, *about_before})[-rules.max_messages :])
+    kept = tuple(kept_of(workspace.rules, said, {EARLIER, *about_before})[-rules.max_messages :])
     if not kept:
         return None
     now = (now or datetime.datetime.now(datetime.UTC)).astimezone(datetime.UTC)
     now = now.replace(microsecond=now.microsecond // 1000 * 1000)  # as JavaScript writes it, and as it is read again
-    about = None if summary is None else _line(summary)
-    policies_of(workspace.rules).check(None, *filter(None, (summary, about)))
-    if about and utf16_length(about) > MAX_SUMMARY_UNITS:  # what is hidden is so before the cut, as in messages
-        about = truncate_utf16(workspace.policies.shown(about), MAX_SUMMARY_UNITS - len(_CUT)) + _CUT
+    about = _about(workspace.rules, summary)
     # The note says what the user may have said there; a snapshot holds no more than what is shown.
-    made = Snapshot(session_id, now, kept, None if not about else workspace.policies.shown(about), "")
+    made = Snapshot(session_id, now, kept, summary_of(workspace.rules, summary), "")
     with saving(workspace.root, _PREFIX):
         made = _written(workspace, made)
     try:
@@ -240,6 +237,29 @@ def parsed(data: bytes, path: str) -> Snapshot:
         ) from error
 
 
+def summary_of(rules: FilesConfig, summary: str | None) -> str | None:
+    """Return what a snapshot keeps of a summary; None for nothing.
+
+    Args:
+        rules: The rules of the files.
+        summary: The summary.
+
+    Raises:
+        PolicyError: A rule says never to store it.
+    """
+    about = _about(rules, summary)
+    return policies_of(rules).shown(about) if about else None
+
+
+def _about(rules: FilesConfig, summary: str | None) -> str | None:
+    """Return what the note of the day says of a summary: at most `MAX_SUMMARY_UNITS` of it, on one line."""
+    about, policies = None if summary is None else _line(summary), policies_of(rules)
+    policies.check(None, *filter(None, (summary, about)))
+    if about and utf16_length(about) > MAX_SUMMARY_UNITS:  # what is hidden is so before the cut, as in messages
+        about = truncate_utf16(policies.shown(about), MAX_SUMMARY_UNITS - len(_CUT)) + _CUT
+    return about
+
+
 def is_hidden(rules: FilesConfig, snapshot: Snapshot) -> bool:
     """Return whether a policy says never to store anything under the name of its session."""
     return not snapshot.session_id.strip() or hidden_by(rules, _transcript(snapshot.session_id)) is not None
@@ -272,17 +292,41 @@ def _written(workspace: Workspace, made: Snapshot) -> Snapshot:
         return before
     if before is not None and datetime.timedelta(0) <= before.timestamp - made.timestamp < _TICKS:
         made = replace(made, timestamp=before.timestamp + datetime.timedelta(milliseconds=1))
+    made = replace(made, path=free_path(workspace.root, made))
+    write(workspace.root, made)
+    return made
+
+
+def free_path(root: Path, made: Snapshot, taken: Collection[str] = ()) -> str:
+    """Return the path that a snapshot is written to, of its second and its session.
+
+    Args:
+        root: The workspace.
+        made: The snapshot.
+        taken: Paths that others will have.
+    """
     stamp, name = f"{made.timestamp:%Y%m%dT%H%M%SZ}", file_name(made.session_id)
     names = (f"{stamp}-{name}.json", *(f"{stamp}-{number}-{name}.json" for number in range(2, 10_000)))
-    path = next(f"{_PREFIX}{one}" for one in names if not os.path.lexists(workspace.root.joinpath(*FOLDER, one)))
-    made = replace(made, path=path)
+    paths = (f"{_PREFIX}{one}" for one in names)
+    return next(one for one in paths if one not in taken and not os.path.lexists(root / one))
+
+
+def write(root: Path, made: Snapshot) -> None:
+    """Write a snapshot to its path. Call it in `saving`.
+
+    Args:
+        root: The workspace.
+        made: The snapshot.
+
+    Raises:
+        PathNotAllowedError, WriteError: It could not be written, or a file is there.
+    """
     data = json.dumps(made.to_dict(), ensure_ascii=False, indent=2).encode() + b"\n"
-    place = place_of(workspace.root, path)
+    place = place_of(root, made.path)
     try:
         replace_file(place.base, place.parts, data, None)
     except OSError as error:
-        raise error if isinstance(error, OpenClawMemoryError) else refused(error, path) from error
-    return made
+        raise error if isinstance(error, OpenClawMemoryError) else refused(error, made.path) from error
 
 
 def _mention(workspace: Workspace, made: Snapshot, about: str | None) -> None:
@@ -318,12 +362,20 @@ def _text(value: object) -> str:
 # --- the messages -------------------------------------------------------------------------------------------
 
 
-def _kept(
+def kept_of(
     rules: FilesConfig, messages: Iterable[Message], left_out: Collection[str] = (EARLIER,)
 ) -> list[SnapshotMessage]:
     """Return of messages what a snapshot keeps.
 
     Those without words, those that are never to be stored, and those whose text is in `left_out` are dropped.
+
+    Args:
+        rules: The rules of the files.
+        messages: The messages.
+        left_out: Texts.
+
+    Raises:
+        InvalidInputError: One is no message.
     """
     policies, found = policies_of(rules), list[SnapshotMessage]()
     for message in messages:
@@ -359,7 +411,7 @@ def _messages(snapshot: Snapshot, summary: str | None) -> list[Message]:
 def _goes_beyond(rules: FilesConfig, log: SessionLog, snapshot: Snapshot) -> bool:
     """Return whether a transcript has the end of a snapshot, or was written to after it."""
     end = [one for one in snapshot.messages if one.role in _SPEAKERS][-_END:]
-    said = iter(_kept(rules, log.messages()))
+    said = iter(kept_of(rules, log.messages()))
     if end and all(one in said for one in end):  # in this order, others between them
         return True
     *_, last = (None, *(moment(entry) for entry in log.branch()))

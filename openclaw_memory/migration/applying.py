@@ -7,6 +7,7 @@ import os
 import shutil
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,12 +20,14 @@ from openclaw_memory.errors import (
     remedy,
 )
 from openclaw_memory.migration.permitted import permitted
-from openclaw_memory.migration.planning import plan_migration
+from openclaw_memory.migration.planning import OLD_NOTES, Planned, plan_migration
+from openclaw_memory.migration.snapshots import SNAPSHOTS, files_of, old_snapshots, write_snapshots
 from openclaw_memory.migration.store_items import write_items
 from openclaw_memory.types.migration import (
     Conversation,
     LeftOut,
     MigratedFile,
+    MigrationPlan,
     MigrationReport,
     PlacedDocument,
     Section,
@@ -37,7 +40,6 @@ if TYPE_CHECKING:
 
     from openclaw_memory.memory import Memory
 
-OLD_NOTES = ".memory.md"  # what earlier plugins kept at the top of a project
 _LEGACY_HEAD = "# From the notes before the migration"
 
 
@@ -54,14 +56,16 @@ def migrate(
     Markdown goes to notes: sections with a day in their heading to that day's, all others to `memory/legacy.md`, and
     nothing to `MEMORY.md`. Items of mem0 and LlamaIndex become documents with their ids; those of a LangGraph store
     become what `OpenClawStore` of the LangChain package has under the same namespace and key. Conversations of ChatGPT
-    and Claude become transcripts with all their branches. What is there already is left as it is, so that it
-    may be run again, also after it was interrupted. The next sync indexes what was written.
+    and Claude become transcripts with all their branches. Snapshots of earlier plugins, in `.memory/snapshots/` next to
+    `.memory.md`, are converted; links in the notes lead to the new ones. What is there already is left as it is, so
+    that it may be run again, also after it was interrupted. The next sync indexes what was written.
 
     Args:
         memory: The memory.
-        source: A file, or the folder of an export; `.memory.md` in the workspace where None.
-        file_format: One of `markdown`, `mem0`, `langgraph`, `llama-index`, `chatgpt`, `claude`; by default, what the
-            file says.
+        source: A file, or the folder of an export, of a project, or of its snapshots; `.memory.md` in the workspace
+            where None.
+        file_format: One of `markdown`, `mem0`, `langgraph`, `llama-index`, `chatgpt`, `claude`,
+            `snapshots`; by default, what the file says.
         dry_run: Whether to write nothing, and report what would be.
         now: The day of the backup, and what has expired; this moment where None.
 
@@ -76,16 +80,24 @@ def migrate(
     file = workspace.root / OLD_NOTES if source is None else Path(source).expanduser()
     if source is None and file.is_symlink():
         raise PathNotAllowedError(f"{file} is a symlink, and is not followed: name the file that it leads to")
-    if not file.exists():
+    old_files, are_all = files_of(file, workspace.root)
+    if not (file.exists() or old_files):
         raise NotFoundError(f"{file} does not exist: name the file to migrate with --from")
-    planned = plan_migration(
-        file, file_format, moment.tzinfo if workspace.journal.timezone else None, moment, workspace.root
-    )
-    plan = permitted(planned.plan, workspace.policies)
+    snapshots, refused = old_snapshots(workspace, old_files)
+    if file_format == "snapshots" and not old_files:
+        raise NotFoundError(f"{file} has no snapshots: name the folder that they are in, or the one above {SNAPSHOTS}")
+    if file_format == "snapshots" or (are_all and file_format is None):
+        planned = Planned(MigrationPlan("snapshots"), ())
+    else:
+        moved_to = {f"{SNAPSHOTS}/{one.name}": one.snapshot.path for one in snapshots}
+        zone = moment.tzinfo if workspace.journal.timezone else None
+        planned = plan_migration(file, file_format, zone, moment, workspace.root, moved_to)
+    plan = permitted(replace(planned.plan, left_out=(*refused, *planned.plan.left_out)), workspace.policies)
     backups = [] if dry_run else [_backup(one, moment.date()) for one in planned.files]
     left_out = list(plan.left_out)
     try:
         files = [
+            *write_snapshots(workspace, snapshots, left_out, dry_run=dry_run),  # first: notes link to them
             *_notes(memory, plan.sections, left_out, dry_run=dry_run),
             *_documents(memory, plan.documents, left_out, dry_run=dry_run),
             *write_items(memory, plan.items, left_out, moment, dry_run=dry_run),

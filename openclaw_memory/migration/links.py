@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
+from urllib.parse import unquote
 
 from openclaw_memory.chunking.blocks import blocks
 from openclaw_memory.types.migration import Section
@@ -26,7 +27,9 @@ class Link(NamedTuple):
     path: str
 
 
-def relinked(sections: Sequence[Section], lines: Sequence[str], base: str | None) -> tuple[list[Section], list[Link]]:
+def relinked(
+    sections: Sequence[Section], lines: Sequence[str], base: str | None, moved_to: Mapping[str, str]
+) -> tuple[list[Section], list[Link]]:
     """Return sections whose links lead from their notes to the same files, and all their relative links.
 
     A link out of the workspace stays as it is, and so does what is in code.
@@ -35,6 +38,7 @@ def relinked(sections: Sequence[Section], lines: Sequence[str], base: str | None
         sections: The sections, with lines of the old file.
         lines: The old file.
         base: The folder of the old file, relative to the workspace, "" for the workspace; None where it is outside.
+        moved_to: From paths, relative to the folder of the old file, to where those files are in the workspace now.
     """
     code = {at for one in blocks(lines) if one.kind in {"fence", "front"} for at in range(one.first, one.stop)}
     found: list[Link] = []
@@ -46,7 +50,10 @@ def relinked(sections: Sequence[Section], lines: Sequence[str], base: str | None
         for start, stop in _targets(line):
             path, mark, place = _parted(line[start:stop])
             found.append(Link(number, path))
-            parts += [line[at:start], path if base is None else _from(folder, base, path), mark, place]
+            if (to := new_place(path, moved_to)) is not None:
+                parts += [line[at:start], posixpath.relpath(to, folder), mark, place]
+            else:
+                parts += [line[at:start], path if base is None else _from(folder, base, path), mark, place]
             at = stop
         return "".join((*parts, line[at:]))
 
@@ -60,6 +67,16 @@ def relinked(sections: Sequence[Section], lines: Sequence[str], base: str | None
         for one in sections
     ]
     return new, found
+
+
+def new_place(path: str, moved_to: Mapping[str, str]) -> str | None:
+    """Return where a file that a link leads to is now, relative to the workspace; None where it was not moved.
+
+    Args:
+        path: The path of the link.
+        moved_to: As for `relinked`.
+    """
+    return moved_to.get(posixpath.normpath(path)) or moved_to.get(posixpath.normpath(unquote(path)))
 
 
 def is_outside(base: str | None, path: str) -> bool:

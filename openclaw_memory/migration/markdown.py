@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import datetime
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
+from types import MappingProxyType
 
 from openclaw_memory.chunking.blocks import blocks, title_of
-from openclaw_memory.migration.links import Link, is_outside, relinked
+from openclaw_memory.migration.links import Link, is_outside, new_place, relinked
 from openclaw_memory.search.query_dates import mentioned_dates
 from openclaw_memory.types.migration import LeftOut, MigrationPlan, Section
 from openclaw_memory.workspace.journal import day_path
@@ -21,21 +22,27 @@ _SHOWN_LINES = 10  # of those whose links were dead
 _FIRST_YEAR = 1900  # what is below is a number, such as a version
 
 
-def plan(text: str, base: str | None = "", is_there: Callable[[str], bool] = lambda _: True) -> MigrationPlan:
+def plan(
+    text: str,
+    base: str | None = "",
+    is_there: Callable[[str], bool] = lambda _: True,
+    moved_to: Mapping[str, str] = MappingProxyType({}),
+) -> MigrationPlan:
     """Plan where each line of a Markdown file goes. Its relative links lead to the same files from there.
 
     Args:
         text: The file, as `decode` returns it.
         base: The folder of the file, relative to the workspace, "" for the workspace itself; None where it is outside.
         is_there: Whether the path of a link, relative to the file, leads to something.
+        moved_to: From paths, relative to the folder of the file, to where those files are in the workspace now.
     """
     lines = [line.rstrip("\r") for line in text.split("\n")]
-    sections, links = relinked([*_sections(lines)], lines, base)
+    sections, links = relinked([*_sections(lines)], lines, base, moved_to)
     lost = [one for one in links if not is_there(one.path)]
     left_out = [
         LeftOut(f"line {one.line}", f"its link leads to {one.path!r}, outside the workspace: copy that, and link it")
         for one in links
-        if is_outside(base, one.path) and one not in lost
+        if is_outside(base, one.path) and new_place(one.path, moved_to) is None and one not in lost
     ]
     notices = [f"{len(lost):,} links led to files that are not there already: {_named(lost)}"] if lost else []
     return MigrationPlan("markdown", tuple(sections), left_out=tuple(left_out), notices=tuple(notices))

@@ -7,6 +7,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, cast, get_args
 from urllib.parse import unquote
 
@@ -19,8 +20,10 @@ FORMATS: tuple[Format, ...] = get_args(Format)
 _DATABASE = b"SQLite format 3\0"
 _PACKED = (b"PK\x03\x04", b"\x1f\x8b")  # zip, gzip
 _MARKDOWN = frozenset({".md", ".markdown", ".txt"})
-# What a folder is asked for, in this order: what LlamaIndex persists, what ChatGPT and Claude export.
-_IN_A_FOLDER = ("docstore.json", "conversations.json")
+# What a folder is asked for, in this order: what LlamaIndex persists, what ChatGPT and Claude export, what earlier
+# plugins left.
+OLD_NOTES = ".memory.md"  # what earlier plugins kept at the top of a project
+IN_A_FOLDER = ("docstore.json", "conversations.json", OLD_NOTES)
 _DOCSTORE, _VECTOR_STORE = "docstore.json", "default__vector_store.json"
 _CONVERSATIONS: Mapping[Format, Any] = {"chatgpt": chatgpt.plan, "claude": claude.plan}
 
@@ -39,6 +42,7 @@ def plan_migration(
     zone: datetime.tzinfo | None = None,
     now: datetime.datetime | None = None,
     root: Path | None = None,
+    moved_to: Mapping[str, str] = MappingProxyType({}),
 ) -> Planned:
     """Return the plan for a file. Nothing is written.
 
@@ -48,6 +52,7 @@ def plan_migration(
             file says.
         zone: The zone of the days of conversations; the machine's where None.
         now: Items that have expired by then are left out; the time of those that have none. This moment where None.
+        moved_to: From paths, relative to the folder of the file, to where those files are in the workspace now.
         root: The workspace that links of Markdown are rewritten for; without it they stay as they are.
 
     Raises:
@@ -71,7 +76,8 @@ def plan_migration(
     content = _read(file)
     if file_format == "markdown" or (file_format is None and _is_markdown(file, content)):
         base = None if root is None else _base(file, root)
-        return Planned(markdown.plan(decode(content, str(file)), base, lambda path: _leads(file, path)), (file,))
+        text = decode(content, str(file))
+        return Planned(markdown.plan(text, base, lambda path: _leads(file, path), moved_to), (file,))
     data = _json(content, file)
     chosen = _checked_format(file, data, file_format)
     if not data:
@@ -104,10 +110,10 @@ def _checked_format(file: Path, data: Any, wanted: str | None) -> Format:
 
 
 def _inside(folder: Path) -> Path:
-    for name in _IN_A_FOLDER:
+    for name in IN_A_FOLDER:
         if (folder / name).is_file():
             return folder / name
-    raise NotFoundError(f"{folder} has no {' and no '.join(_IN_A_FOLDER)}: name a file")
+    raise NotFoundError(f"{folder} has no {' and no '.join(IN_A_FOLDER)}: name a file")
 
 
 def _read(file: Path, most: int = -1) -> bytes:

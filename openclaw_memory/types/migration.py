@@ -8,8 +8,9 @@ from datetime import datetime
 from typing import Any, Literal, TypeAlias
 
 from openclaw_memory.types.exchange import Document
+from openclaw_memory.types.snapshots import Snapshot
 
-Format: TypeAlias = Literal["markdown", "mem0", "langgraph", "llama-index", "chatgpt", "claude"]
+Format: TypeAlias = Literal["markdown", "mem0", "langgraph", "llama-index", "chatgpt", "claude", "snapshots"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +57,15 @@ class Conversation:
 
 
 @dataclass(frozen=True, slots=True)
+class OldSnapshot:
+    """A snapshot of an earlier plugin: the name of its file, and what it becomes; `is_there` if it is there already."""
+
+    name: str
+    snapshot: Snapshot
+    is_there: bool
+
+
+@dataclass(frozen=True, slots=True)
 class LeftOut:
     """Something of the old file that is not in the new layout: its place, and why."""
 
@@ -88,7 +98,7 @@ class MigrationPlan:
 
 @dataclass(frozen=True, slots=True)
 class MigratedFile:
-    """What a file or folder got: sections, documents, items or messages that were added, and those that were there."""
+    """What a file or folder got: sections, documents, items, messages or snapshots, added and there before."""
 
     path: str
     added: int
@@ -119,10 +129,10 @@ class MigrationReport:
 
     @property
     def added(self) -> int:
-        """How many sections, documents, items and messages were added."""
+        """How many sections, documents, items, messages and snapshots were added."""
         return sum(one.added for one in self.files)
 
     @property
     def existed(self) -> int:
-        """How many sections, documents, items and messages were there already."""
+        """How many sections, documents, items, messages and snapshots were there already."""
         return sum(one.existed for one in self.files)

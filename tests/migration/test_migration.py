@@ -26,7 +26,7 @@ from openclaw_memory.migration.planning import plan_migration
 
 SAMPLES = Path(__file__).parent / "samples"
 NOW = datetime(2026, 11, 23, 12, tzinfo=UTC)
-SEEN = [*sorted(path for path in SAMPLES.iterdir() if path.name != "damaged.json")]
+SEEN = [*sorted(path for path in SAMPLES.iterdir() if path.name not in {"damaged.json", "snapshot.json"})]
 
 
 @pytest.fixture
@@ -322,7 +322,7 @@ def unlinked(line):
 
 
 def test_relative_links_lead_to_the_same_files_from_the_notes(tmp_path):
-    for path in ("docs/plan.md", "a b.png", "x(1).md", "memory/2026-02-18.md", ".memory/snapshots/s.json"):
+    for path in ("docs/plan.md", "a b.png", "x(1).md", "memory/2026-02-18.md", ".memory/old/s.json"):
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / path).write_text("there")
     lines = [
@@ -330,7 +330,7 @@ def test_relative_links_lead_to_the_same_files_from_the_notes(tmp_path):
         ("[![shot](<a b.png>)](x(1).md)", "[![shot](<../a b.png>)](../x(1).md)"),
         ("- [day](./memory/2026-02-18.md) and [all](docs/)", "- [day](2026-02-18.md) and [all](../docs/)"),
         ("[ref]: docs/plan.md 'title'", "[ref]: ../docs/plan.md 'title'"),
-        ("- [2026-02-18T12:00:00.000Z](.memory/snapshots/s.json)", "- [2026-02-18T12:00:00.000Z](../.memory/snapshots/s.json)"),
+        ("- [2026-02-18T12:00:00.000Z](.memory/old/s.json)", "- [2026-02-18T12:00:00.000Z](../.memory/old/s.json)"),
     ]  # fmt: skip
     same = ["[[docs/plan.md]], [w](https://e.org/a.md), [m](mailto:a@b.de), [h](#here), [r](/etc/a.md), f[i](x)",
             "`[code](docs/plan.md)` and ``a ` [b](docs/plan.md)``", "```", "[code](docs/plan.md)", "```",
