@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 DOCS = Path(__file__).parent
 ROOT = DOCS.parent
-sys.path[:0] = [str(ROOT), str(ROOT / "adapters")]
+sys.path[:0] = [str(ROOT), str(ROOT / "adapters"), str(ROOT / "integrations")]
 
 from openclaw_memory import __version__  # noqa: E402 - the code beside these pages, wherever another is installed
 

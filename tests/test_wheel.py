@@ -14,6 +14,9 @@ PACKAGES = {
     "openclaw_memory": ROOT / "openclaw_memory",
     "langchain_openclaw_memory": ROOT / "adapters" / "langchain_openclaw_memory",
     "llama_index_openclaw_memory": ROOT / "adapters" / "llama_index_openclaw_memory",
+    "openclaw_memory_hooks": ROOT / "integrations" / "openclaw_memory_hooks",
+    "openclaw_memory_mcp": ROOT / "integrations" / "openclaw_memory_mcp",
+    "openclaw_memory_web": ROOT / "integrations" / "openclaw_memory_web",
 }
 
 

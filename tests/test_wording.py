@@ -15,7 +15,9 @@ from openclaw_memory.backend import Backend
 from openclaw_memory.types import WordVectorEmbedder
 
 ROOT = Path(__file__).parents[1]
-SOURCES = sorted([*ROOT.glob("openclaw_memory/**/*.py"), *ROOT.glob("adapters/**/*.py")])
+SOURCES = sorted(
+    [*ROOT.glob("openclaw_memory/**/*.py"), *ROOT.glob("adapters/**/*.py"), *ROOT.glob("integrations/**/*.py")]
+)
 # Words that a reader of LangChain or LlamaIndex would not expect, each with the one to use.
 RETIRED = {
     "told|tells?|telling": "say, report",
@@ -52,7 +54,7 @@ def test_docstrings_use_the_words_of_the_field():
 
 
 @pytest.mark.parametrize("page", sorted(["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", *(
-    str(path.relative_to(ROOT)) for path in [*ROOT.glob("docs/**/*.md"), *ROOT.glob("adapters/*/README.md")]
+    str(path.relative_to(ROOT)) for path in [*ROOT.glob("docs/**/*.md"), *ROOT.glob("adapters/*/README.md"), *ROOT.glob("integrations/*/README.md")]
 )]))  # fmt: skip
 def test_pages_use_the_words_of_the_field(page):
     prose = re.sub(r"```.*?```|`[^`]*`|\"[^\"]*\"", "", (ROOT / page).read_text(encoding="utf-8"), flags=re.DOTALL)

@@ -27,7 +27,7 @@ from openclaw_memory.errors import MissingExtraError
 def run_without(script: str, *missing: str) -> str:
     """What the script prints in a process of its own, in which none of the `missing` packages can be imported."""
     command = [sys.executable, "-c", WITHOUT + script, " ".join(missing)]
-    paths = [str(ROOT), str(ROOT / "adapters"), os.environ.get("PYTHONPATH", "")]
+    paths = [str(ROOT), str(ROOT / "adapters"), str(ROOT / "integrations"), os.environ.get("PYTHONPATH", "")]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
