@@ -11,6 +11,7 @@ from openclaw_memory._safe import clean, clean_line
 from openclaw_memory.cli import write_commands
 from openclaw_memory.cli.control_commands import export, forget, import_, inspect, snapshots
 from openclaw_memory.cli.intent_command import intent
+from openclaw_memory.cli.mcp_command import mcp
 from openclaw_memory.cli.migrate_command import migrate
 from openclaw_memory.cli.options import Followed, Place, placed, progress_bar, synced, waiting
 from openclaw_memory.cli.output import (
@@ -312,6 +313,7 @@ for command in (
     migrate,
     heartbeat,
     watch,
+    mcp,
 ):
     commands.add_command(command)
 

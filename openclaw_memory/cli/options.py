@@ -52,15 +52,19 @@ class Place:
         given = (("--workspace", self.workspace), ("--agent", self.agent), ("--config", self.settings))
         return "".join(f" {option} {shlex.quote(value)}" for option, value in given if value is not None)
 
-    def open(self) -> Memory:
-        """Open the memory in `folder`; an agent's index is where its layout says, unless the folder was given."""
+    def open(self, *, stays: bool = False) -> Memory:
+        """Open the memory in `folder`; an agent's index is where its layout says, unless the folder was given.
+
+        Args:
+            stays: Whether the command goes on until it is ended: then searches sync as the settings say.
+        """
         from openclaw_memory.config import MemoryConfig
         from openclaw_memory.memory import Memory
 
         config = MemoryConfig.from_toml(self.settings, agent=self.agent) if self.settings else MemoryConfig()
         # A command syncs when it says so, and ends before anything in the background would.
         by_command = replace(config.sync, before_search=False, on_open=False, on_search=False, interval_seconds=0.0)
-        config = replace(config, sync=by_command)
+        config = config if stays else replace(config, sync=by_command)
         if self.workspace is None and self.agent is not None:
             return Memory.for_agent(self.agent, config=config)
         return Memory.open(self.folder, config=config)

@@ -15,6 +15,7 @@ __all__ = [
     "adrive_flush",
     "arun_flush",
     "drive_flush",
+    "flush_prompt",
     "holdable",
     "messages_since",
     "run_flush",
@@ -24,14 +25,14 @@ __all__ = [
 if TYPE_CHECKING:
     from openclaw_memory.flush.detector import ConversationDetector, Reading
     from openclaw_memory.flush.driver import FlushModel, ModelReply, adrive_flush, arun_flush, drive_flush, run_flush
-    from openclaw_memory.flush.flush import FLUSH_TAG, Flush, FlushTurn
+    from openclaw_memory.flush.flush import FLUSH_TAG, Flush, FlushTurn, flush_prompt
     from openclaw_memory.flush.verbatim import holdable, messages_since, transcribed
 
 # The module of each public name, imported at its first use.
 _MODULES = {
     "detector": ["ConversationDetector", "Reading"],
     "driver": ["FlushModel", "ModelReply", "adrive_flush", "arun_flush", "drive_flush", "run_flush"],
-    "flush": ["FLUSH_TAG", "Flush", "FlushTurn"],
+    "flush": ["FLUSH_TAG", "Flush", "FlushTurn", "flush_prompt"],
     "verbatim": ["holdable", "messages_since", "transcribed"],
 }
 

@@ -57,6 +57,18 @@ _LIMITS = (
 _HINT = f"If nothing to store, reply with {SILENT}."
 
 
+def flush_prompt(rules: CompactionConfig, day: datetime.date) -> str:
+    """Return what a model is asked in a flush, with the date filled in.
+
+    Args:
+        rules: The compaction settings, which may hold a prompt of their own.
+        day: Whose note is written to.
+    """
+    asked = rules.prompt or f"{_PROMPT} {_LIMITS}"
+    hint = "" if SILENT in asked else f" {_HINT}"
+    return asked.replace("YYYY-MM-DD", day.isoformat()) + hint
+
+
 class Flush:
     """The flush of one session. Its state is in `sessions.json`, and so outlives the process.
 
@@ -261,9 +273,7 @@ class FlushTurn:
     @property
     def prompt(self) -> str:
         """What to ask the model after the conversation, with the date filled in."""
-        asked = self._flush.rules.prompt or f"{_PROMPT} {_LIMITS}"
-        hint = "" if SILENT in asked else f" {_HINT}"
-        return asked.replace("YYYY-MM-DD", self._flush.now().date().isoformat()) + hint
+        return flush_prompt(self._flush.rules, self._flush.now().date())
 
     @property
     def system_prompt(self) -> str:

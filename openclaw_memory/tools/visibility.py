@@ -152,6 +152,16 @@ def is_shown(memory: Memory, session_key: str | None) -> Callable[[str], bool] |
     return None if audience_of(memory, session_key).private else lambda path: not is_private(path)
 
 
+def cites(memory: Memory, session_key: str | None) -> bool:
+    """Return whether the readers of a session are shown files and lines, as `config.recall.citations` wants it.
+
+    Args:
+        memory: The memory.
+        session_key: The session; see `memory_tools`.
+    """
+    return audience_of(memory, session_key).citations
+
+
 def check_filter(wanted: object) -> None:
     """Check that `wanted` are arguments of `Memory.search` that confine it, such as `path` and `since`, by their names.
 

@@ -181,6 +181,7 @@ SHOWING: dict[str, Door] = {
         for key in ("boat", "door.code", "health.knee")
     ],
     "damaged record": lambda at: damaged(at),  # noqa: PLW0108 - defined below
+    "MCP": lambda at: shown_by_mcp(at),  # noqa: PLW0108 - defined below
     "LangChain retriever": lambda at: (
         langchain().OpenClawRetriever(memory=at.memory, k=50).invoke("salary tea project")
     ),
@@ -242,6 +243,7 @@ WRITING: dict[str, Callable[[Place, str], Any]] = {
     "command append": lambda at, text: refusal(at.command("append", text)),
     "command edit": lambda at, text: refusal(at.command("edit", "memory/plain.md#L3", text, "--seen", at.line().hash)),
     "command promote": lambda at, text: refusal(at.command("promote", "memory/plain.md#L3", "--section", text)),
+    "MCP tool": lambda at, text: refusal(asked_of_mcp(at, "call_tool", "memory_append", {"text": text})),
     "LangChain tool": lambda at, text: refusal(langchain_tool(at, "memory_append").invoke({"text": text})),
     "LangChain store, add": lambda at, text: langchain().OpenClawVectorStore(at.memory).add_texts([text]),
     "LangGraph store, put": lambda at, text: langchain().OpenClawStore(at.memory).put(("b",), "k", {"text": text}),
@@ -281,7 +283,7 @@ WITHOUT_TEXT = {
     "Records.everything": "for upkeep, which shows what `Records.holding` lets pass", "Records.holding": "as it iterates",
     "tool memory_erase": "paths and citations", "tool memory_forget": "takes lines away", "command delete": "takes lines away", "command index": "counts and paths",
     "command init": "makes a folder", "command demo": "a memory of its own", "command doctor": "counts and paths",
-    "command watch": "syncs", "Memory.export": "paths; the file is a copy of the notes, for whoever has them",
+    "command watch": "syncs", "command mcp": "has rows of its own, MCP", "Memory.export": "paths; the file is a copy of the notes, for whoever has them",
     "command export": "counts and paths", "command intent": "looks at the message that it is given, at no note",
 }  # fmt: skip
 
@@ -409,6 +411,28 @@ def langchain() -> Any:
 
 def llama_index() -> Any:
     return pytest.importorskip("llama_index_openclaw_memory")
+
+
+def asked_of_mcp(at: Place, method: str, *arguments: Any) -> Any:
+    """What a client of the protocol is answered."""
+    client = pytest.importorskip("mcp.client").Client
+    server = pytest.importorskip("openclaw_memory_mcp").MemoryServer(at.memory).protocol
+
+    async def ask() -> Any:
+        async with client(server) as connected:
+            return await getattr(connected, method)(*arguments)
+
+    return asyncio.run(ask()).model_dump(mode="json")
+
+
+def shown_by_mcp(at: Place) -> list[Any]:
+    paths = ("MEMORY.md", "sessions/s1.jsonl", "memory/records/fact/door.code.md", document_path(at))
+    return [
+        asked_of_mcp(at, "call_tool", "memory_search", {"query": ASKED}),
+        asked_of_mcp(at, "get_prompt", "recall", {"question": "salary tea project"}),
+        asked_of_mcp(at, "list_resources"),
+        *(asked_of_mcp(at, "read_resource", f"memory:///{path}") for path in paths),
+    ]
 
 
 def langchain_tool(at: Place, name: str) -> Any:

@@ -1,0 +1,147 @@
+"""Show the files of a memory as resources: their addresses, lists in pages, and their text."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from urllib.parse import quote, unquote
+
+from mcp import MCPError
+from mcp_types import (
+    INVALID_PARAMS,
+    Annotations,
+    ListResourcesResult,
+    ReadResourceResult,
+    Resource,
+    ResourceTemplate,
+    TextResourceContents,
+)
+
+from openclaw_memory import Memory, OpenClawMemoryError
+from openclaw_memory.tools import is_shown
+from openclaw_memory.types import MemoryFile
+
+SCHEME = "memory"
+PAGE = 500  # resources in one answer to a list
+MOST_LINES = 5_000  # of one answer to a read: more than that fills a model's context by far
+
+# A client may put anything readable into `path`; `{+path}` keeps its slashes.
+TEMPLATES = (
+    ResourceTemplate(
+        uri_template=f"{SCHEME}:///{{+path}}",
+        name="note",
+        title="A note or a transcript",
+        description="A memory file by its path: MEMORY.md, memory/2026-11-21.md.",
+    ),
+    ResourceTemplate(
+        uri_template=f"{SCHEME}:///{{+path}}#L{{start}}-L{{end}}",
+        name="lines",
+        title="Lines of a note or a transcript",
+        description="Lines of a memory file, as citations name them: memory/2026-11-21.md#L3-L9.",
+    ),
+)
+
+
+def uri_of(path: str) -> str:
+    """Return the address of a memory file: `memory:///memory/2026-11-21.md`.
+
+    The host is empty: clients put hosts into lower case, and a name of a file is not to be changed.
+
+    Args:
+        path: The path of the file, relative to the workspace.
+    """
+    return f"{SCHEME}:///{quote(path)}"
+
+
+def place_of(uri: str) -> str:
+    """Return the path, or the citation, that an address names.
+
+    Args:
+        uri: The address; `memory://MEMORY.md` is understood too.
+
+    Raises:
+        MCPError: It is no address of a memory file.
+    """
+    scheme, _, rest = uri.partition("://")
+    if scheme.lower() != SCHEME or not (place := unquote(rest.lstrip("/"))):
+        raise MCPError(INVALID_PARAMS, f"{uri[:200]!r} is no resource of a memory: they are like {uri_of('MEMORY.md')}")
+    return place
+
+
+def listed(memory: Memory, session_key: str | None, cursor: str | None) -> ListResourcesResult:
+    """Return a page of the files that the readers of a session may be shown, by path.
+
+    Args:
+        memory: The memory.
+        session_key: The session.
+        cursor: The last path of the page before; None for the first page.
+    """
+    shown = is_shown(memory, session_key)
+    files = [
+        file
+        for file in memory.workspace.scan().files
+        if (shown is None or shown(file.path)) and (cursor is None or file.path > cursor)
+    ]
+    files.sort(key=lambda file: file.path)
+    page = files[:PAGE]
+    more = page[-1].path if len(files) > PAGE else None
+    return ListResourcesResult(resources=[_resource(file) for file in page], next_cursor=more)
+
+
+def read(memory: Memory, session_key: str | None, uri: str) -> ReadResourceResult:
+    """Return the text of a file, or of lines of it, as policies let it be shown.
+
+    Args:
+        memory: The memory.
+        session_key: The session.
+        uri: The address.
+
+    Raises:
+        MCPError: There is no such file, or it is not for these readers.
+    """
+    place = place_of(uri)
+    check_shown(memory, session_key, uri)
+    try:
+        is_part = "#L" in place
+        excerpt = memory.get(place) if is_part else memory.get(place, start=1, lines=MOST_LINES)
+        check_shown(memory, session_key, uri_of(excerpt.path))  # by the name that it has on disk
+    except OpenClawMemoryError as error:
+        raise MCPError(INVALID_PARAMS, str(error)) from error
+    text = excerpt.text
+    if excerpt.next_start is not None and not is_part:
+        first, last = excerpt.next_start, excerpt.next_start + MOST_LINES - 1
+        text += f"\n\n… goes on at {uri_of(excerpt.path)}#L{first}-L{last}\n"
+    return ReadResourceResult(contents=[TextResourceContents(uri=uri, mime_type=_type_of(excerpt.path), text=text)])
+
+
+def check_shown(memory: Memory, session_key: str | None, uri: str) -> None:
+    """Check that the readers of a session may be shown what an address names.
+
+    Args:
+        memory: The memory.
+        session_key: The session.
+        uri: The address.
+
+    Raises:
+        MCPError: They may not.
+    """
+    shown, path = is_shown(memory, session_key), place_of(uri).partition("#L")[0]
+    if shown is not None and not shown(path):
+        raise MCPError(
+            INVALID_PARAMS, f"{path} is private, and others read along here: it is shown in direct chats alone"
+        )
+
+
+def _resource(file: MemoryFile) -> Resource:
+    changed = datetime.fromtimestamp(file.mtime_ns / 1e9, UTC)
+    return Resource(
+        uri=uri_of(file.path),
+        name=file.path,
+        mime_type=_type_of(file.path),
+        size=file.size,
+        annotations=Annotations(last_modified=changed.isoformat(timespec="seconds").replace("+00:00", "Z")),
+    )
+
+
+def _type_of(path: str) -> str:
+    # A transcript is shown as what was said, and not as the JSON that it is on disk.
+    return "text/markdown" if path.endswith(".md") else "text/plain"

@@ -1,0 +1,281 @@
+"""Answer a client of the protocol: each request by the memory's own tools, files and words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from zoneinfo import ZoneInfo
+
+import anyio
+import anyio.to_thread
+from mcp import MCPError
+from mcp.server.context import ServerRequestContext
+from mcp.server.lowlevel import NotificationOptions, Server
+from mcp_types import (
+    INVALID_PARAMS,
+    CallToolRequestParams,
+    CallToolResult,
+    EmptyResult,
+    GetPromptRequestParams,
+    GetPromptResult,
+    ListPromptsResult,
+    ListResourcesResult,
+    ListResourceTemplatesResult,
+    ListToolsResult,
+    NotificationParams,
+    PaginatedRequestParams,
+    Prompt,
+    PromptArgument,
+    PromptMessage,
+    ReadResourceRequestParams,
+    ReadResourceResult,
+    SubscribeRequestParams,
+    SubscriptionsListenRequestParams,
+    SubscriptionsListenResult,
+    TextContent,
+    Tool,
+    UnsubscribeRequestParams,
+)
+
+from openclaw_memory import Memory, OpenClawMemoryError
+from openclaw_memory.flush import flush_prompt
+from openclaw_memory.tools import cites, is_shown, memory_tools, question_in, recall, recall_section
+from openclaw_memory.types import Tool as MemoryTool
+from openclaw_memory_mcp import resources
+from openclaw_memory_mcp.changes import Changes
+from openclaw_memory_mcp.tool_facts import ANNOTATIONS, OUTPUT_SCHEMAS
+
+if TYPE_CHECKING:
+    from mcp.server.models import InitializationOptions
+
+SESSION_HEADER = "openclaw-session-key"
+NAME = "openclaw-memory"
+PROGRESS_SECONDS = 0.2  # between two words on how far a first index is
+
+Context = ServerRequestContext[Any, Any]
+_Answer = TypeVar("_Answer")
+
+
+class Offer(NamedTuple):
+    """Which of the memory's tools clients are offered, as `openclaw_memory.tools.memory_tools` has them."""
+
+    append: bool = True
+    edit: bool = False
+    records: bool = False
+    erase: bool = False
+
+
+class _Protocol(Server[Any]):
+    """The SDK's server, by which older clients learn over HTTP too that the list of resources changes."""
+
+    def create_initialization_options(
+        self, notification_options: NotificationOptions | None = None, *arguments: Any, **options: Any
+    ) -> InitializationOptions:
+        changing = notification_options or NotificationOptions(resources_changed=True)
+        return super().create_initialization_options(changing, *arguments, **options)
+
+
+class MemoryServer:
+    """A memory, served over the Model Context Protocol by `protocol`, a server of the SDK.
+
+    Every call runs in a thread, and searches wait while a first index is built; clients that ask for progress hear how
+    far it is.
+    The caller opens the memory and closes it, and runs `changes.follow` while clients are served.
+
+    Attributes:
+        memory: The memory.
+        session_key: Who reads along, as for `openclaw_memory.tools.memory_tools`. The header `OpenClaw-Session-Key` of
+            an HTTP request may name another session, and thereby hide what is private, never show it.
+        offer: The tools.
+        protocol: The server of the SDK.
+        changes: Who hears of which changes.
+    """
+
+    def __init__(self, memory: Memory, *, session_key: str | None = None, offer: Offer | None = None) -> None:
+        """Put a server together; nothing is read yet but who reads along.
+
+        Args:
+            memory: The memory.
+            session_key: OpenClaw's; without one, the user alone reads along.
+            offer: The tools; by default those that read, and memory_append.
+
+        Raises:
+            InvalidInputError: The key is no text.
+        """
+        from openclaw_memory import __version__
+
+        self.memory, self.session_key, self.offer = memory, session_key, offer or Offer()
+        self.changes = Changes(memory)
+        names = [tool.name for tool in self._tools(session_key)]
+        self.protocol: Server[Any] = _Protocol(
+            NAME,
+            version=__version__,
+            title="Memory",
+            instructions=recall_section(names, citations=cites(memory, session_key)),
+            on_list_tools=self._list_tools,
+            on_call_tool=self._call_tool,
+            on_list_resources=self._list_resources,
+            on_list_resource_templates=self._list_templates,
+            on_read_resource=self._read_resource,
+            on_subscribe_resource=self._subscribe,
+            on_unsubscribe_resource=self._unsubscribe,
+            on_subscriptions_listen=self._listen,
+            on_list_prompts=self._list_prompts,
+            on_get_prompt=self._get_prompt,
+        )
+        self.protocol.add_notification_handler("notifications/initialized", NotificationParams, self._initialized)
+
+    # --- tools ---------------------------------------------------------------------------------------------------
+
+    def _tools(self, session_key: str | None) -> tuple[MemoryTool, ...]:
+        return memory_tools(self.memory, session_key=session_key, **self.offer._asdict())
+
+    async def _list_tools(self, _: Context, __: PaginatedRequestParams | None) -> ListToolsResult:
+        return ListToolsResult(tools=[_described(tool) for tool in self._tools(self.session_key)])
+
+    async def _call_tool(self, context: Context, params: CallToolRequestParams) -> CallToolResult:
+        def call() -> CallToolResult:
+            tools = {tool.name: tool for tool in self._tools(self._session_of(context))}
+            if (tool := tools.get(params.name)) is None:
+                raise MCPError(INVALID_PARAMS, f"there is no tool {params.name[:80]!r}: there are {', '.join(tools)}")
+            answer = tool.run(params.arguments or {})
+            return CallToolResult(
+                content=[TextContent(text=answer.text)], structured_content=dict(answer.data), is_error=not answer.ok
+            )
+
+        return await self._answered(context, call)
+
+    # --- resources -----------------------------------------------------------------------------------------------
+
+    async def _list_resources(self, context: Context, params: PaginatedRequestParams | None) -> ListResourcesResult:
+        cursor = params.cursor if params else None
+        return await self._answered(context, lambda: resources.listed(self.memory, self._session_of(context), cursor))
+
+    async def _list_templates(self, _: Context, __: PaginatedRequestParams | None) -> ListResourceTemplatesResult:
+        return ListResourceTemplatesResult(resource_templates=list(resources.TEMPLATES))
+
+    async def _read_resource(self, context: Context, params: ReadResourceRequestParams) -> ReadResourceResult:
+        return await self._answered(context, lambda: resources.read(self.memory, self._session_of(context), params.uri))
+
+    # --- changes -------------------------------------------------------------------------------------------------
+
+    async def _initialized(self, context: Context, _: NotificationParams) -> None:
+        self.changes.connected(context)
+
+    async def _subscribe(self, context: Context, params: SubscribeRequestParams) -> EmptyResult:
+        uri = await self._answered(context, lambda: self._may_hear_of(context, params.uri))
+        self.changes.connected(context).add(uri)
+        return EmptyResult()
+
+    async def _unsubscribe(self, context: Context, params: UnsubscribeRequestParams) -> EmptyResult:
+        self.changes.connected(context).discard(resources.uri_of(resources.place_of(params.uri)))
+        return EmptyResult()
+
+    async def _listen(self, context: Context, params: SubscriptionsListenRequestParams) -> SubscriptionsListenResult:
+        wanted = params.notifications
+        uris = [
+            await self._answered(context, partial(self._may_hear_of, context, uri))
+            for uri in wanted.resource_subscriptions or ()
+        ]
+        wanted = wanted.model_copy(update={"resource_subscriptions": uris or None})
+        return await self.changes.listen(context, params.model_copy(update={"notifications": wanted}))
+
+    def _may_hear_of(self, context: Context, uri: str) -> str:
+        resources.check_shown(self.memory, self._session_of(context), uri)
+        return resources.uri_of(resources.place_of(uri))
+
+    # --- prompts -------------------------------------------------------------------------------------------------
+
+    async def _list_prompts(self, _: Context, __: PaginatedRequestParams | None) -> ListPromptsResult:
+        about = PromptArgument(name="question", description="What it is about.", required=True)
+        recalls = Prompt(
+            name="recall",
+            title="Answer from memory",
+            description="A question, together with what the memory knows about it.",
+            arguments=[about],
+        )
+        saves = Prompt(
+            name="flush",
+            title="Save what matters",
+            description="Ask for what is worth keeping to be saved, before the conversation is compacted or ends.",
+        )
+        return ListPromptsResult(prompts=[recalls, saves] if self.offer.append else [recalls])
+
+    async def _get_prompt(self, context: Context, params: GetPromptRequestParams) -> GetPromptResult:
+        if params.name == "recall":
+            question = (params.arguments or {}).get("question", "")
+            if not question.strip():
+                raise MCPError(INVALID_PARAMS, "the argument question is missing: say what to recall")
+            return await self._answered(context, lambda: _asked(self._recalled(context, question), question))
+        if params.name == "flush" and self.offer.append:
+            zone = self.memory.config.journal.timezone
+            day = datetime.now(UTC).astimezone(ZoneInfo(zone) if zone else None).date()
+            return _asked(flush_prompt(self.memory.config.compaction, day))
+        raise MCPError(INVALID_PARAMS, f"there is no prompt {params.name[:80]!r}: there are recall and flush")
+
+    def _recalled(self, context: Context, question: str) -> str:
+        return recall(self.memory, question_in(question), session_key=self._session_of(context))
+
+    # --- who asks, and how he is answered ------------------------------------------------------------------------
+
+    def _session_of(self, context: Context) -> str | None:
+        """Return the session of a request: what its header names, unless others read along here in any case."""
+        headers = getattr(context.request, "headers", None)
+        named = headers.get(SESSION_HEADER) if headers is not None else None
+        if not named or is_shown(self.memory, self.session_key) is not None:
+            return self.session_key
+        return str(named)
+
+    async def _answered(self, context: Context, call: Callable[[], _Answer]) -> _Answer:
+        """Run a call in a thread, and meanwhile say how far a first index is.
+
+        A client that goes does not wait for the call; what it writes is written.
+        """
+
+        def answer() -> _Answer:
+            try:
+                return call()
+            except OpenClawMemoryError as error:
+                raise MCPError(INVALID_PARAMS, str(error)) from error
+
+        if self.changes.step is None:
+            return await anyio.to_thread.run_sync(answer, abandon_on_cancel=True)
+        outcomes: list[_Answer | MCPError] = []
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._report, context)
+            try:
+                outcomes.append(await anyio.to_thread.run_sync(answer, abandon_on_cancel=True))
+            except MCPError as error:  # raised here it would leave in a group
+                outcomes.append(error)
+            tasks.cancel_scope.cancel()
+        (outcome,) = outcomes
+        if isinstance(outcome, MCPError):
+            raise outcome
+        return outcome
+
+    async def _report(self, context: Context) -> None:
+        said = None
+        while (step := self.changes.step) is not None:
+            if step != said:
+                said = step
+                await context.session.report_progress(step.completed, step.total or None, step.label)
+            await anyio.sleep(PROGRESS_SECONDS)
+
+
+def _described(tool: MemoryTool) -> Tool:
+    """Return a tool as clients see it: the core's own words and arguments, unchanged."""
+    return Tool(
+        name=tool.name,
+        description=tool.description,
+        input_schema=dict(tool.parameters),
+        output_schema=OUTPUT_SCHEMAS[tool.name],
+        annotations=ANNOTATIONS[tool.name],
+    )
+
+
+def _asked(*texts: str) -> GetPromptResult:
+    return GetPromptResult(
+        messages=[PromptMessage(role="user", content=TextContent(text=text)) for text in texts if text]
+    )

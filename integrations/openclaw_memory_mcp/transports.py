@@ -1,0 +1,229 @@
+"""Carry the protocol: over stdin and stdout for the one client that starts this, or over HTTP for several."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hmac
+import io
+import os
+import signal
+import socket
+import sys
+import threading
+from collections.abc import AsyncIterator, Callable, Collection, Iterator
+from typing import Any, cast
+
+import anyio
+import anyio.to_thread
+from mcp.server.stdio import stdio_server
+from mcp.server.transport_security import TransportSecuritySettings
+
+from openclaw_memory.errors import ConfigError
+from openclaw_memory_mcp.server import MemoryServer
+
+PATH = "/mcp"
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+WAITING_LINES = 8  # that were read and not answered yet; the client waits with the next
+_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+_END_SECONDS = 2  # what is under way at the end may take so long
+
+
+def serve_stdio(server: MemoryServer) -> None:
+    """Serve the client at the other end of stdin and stdout until it goes, or SIGTERM or SIGINT comes.
+
+    On stdout there is the protocol alone: whatever else is printed goes to stderr.
+
+    Args:
+        server: What answers.
+    """
+
+    async def serve() -> None:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(_on_signal, tasks.cancel_scope.cancel)
+            tasks.start_soon(server.changes.follow)
+            with _own_stdout() as stdout:
+                # It reads in a thread of ours, which ends with the process: a read from a pipe cannot be called off.
+                streams = stdio_server(cast("Any", _lines_of_stdin()), cast("Any", stdout))
+                async with streams as (read, write):
+                    await server.protocol.run(read, write, server.protocol.create_initialization_options())
+            tasks.cancel_scope.cancel()
+
+    try:
+        anyio.run(serve)
+    except BaseExceptionGroup as errors:
+        # A client that has gone while it was being answered reads no answer; anything else is an error.
+        if (others := errors.split((BrokenPipeError, ConnectionResetError))[1]) is not None:
+            raise others from None
+
+
+def serve_http(
+    server: MemoryServer,
+    *,
+    host: str = "127.0.0.1",
+    port: int = 8765,
+    token: str | None = None,
+    hosts: Collection[str] = (),
+    started: Callable[[str], None] = lambda _: None,
+) -> None:
+    """Serve clients over streamable HTTP until SIGTERM or SIGINT comes.
+
+    Args:
+        server: What answers.
+        host: The address to listen on.
+        port: The port; 0 takes a free one.
+        token: What clients have to send as `Authorization: Bearer TOKEN`. Beyond loopback there must be one.
+        hosts: Further names by which clients reach it: a request that names any other one is refused, since a web page
+            may have a browser send it.
+        started: Called with the URL once it listens.
+
+    Raises:
+        ConfigError: It would be open to others without a token, or the address cannot be listened on.
+    """
+    if host not in LOOPBACK and not token:
+        raise ConfigError(f"host {host!r} is open to other machines: give a token, or leave the host at 127.0.0.1")
+    if token is not None and not (token.isascii() and token.isprintable() and token.strip()):
+        raise ConfigError("the token is empty, or has characters that a header cannot carry: use letters and digits")
+    listening = _listening(host, port)
+    url = f"http://{f'[{host}]' if ':' in host else host}:{listening.getsockname()[1]}{PATH}"
+    with listening:
+        anyio.run(_serve_http, server, listening, token, (*LOOPBACK, host, *hosts), lambda: started(url))
+
+
+async def _serve_http(
+    server: MemoryServer,
+    listening: socket.socket,
+    token: str | None,
+    hosts: Collection[str],
+    started: Callable[[], None],
+) -> None:
+    import uvicorn
+
+    class Listening(uvicorn.Server):
+        """One that leaves signals to us: it would raise them again once it has ended."""
+
+        @contextlib.contextmanager
+        def capture_signals(self) -> Iterator[None]:
+            yield
+
+        async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+            await super().startup(sockets)
+            started()
+
+    names = [f"[{name}]" if ":" in name else name for name in hosts]
+    security = TransportSecuritySettings(
+        allowed_hosts=[*names, *(f"{name}:*" for name in names)],
+        allowed_origins=[f"http://{name}{port}" for name in names for port in ("", ":*")],
+    )
+    app: Any = server.protocol.streamable_http_app(streamable_http_path=PATH, transport_security=security)
+    if token is not None:
+        app = _with_token(app, token)
+    # No log of its own: it would print requests on stdout.
+    config = uvicorn.Config(
+        app, log_config=None, access_log=False, log_level="warning", timeout_graceful_shutdown=_END_SECONDS
+    )
+    http = Listening(config)
+
+    def end() -> None:
+        server.changes.listen.close()
+        http.handle_exit(signal.SIGTERM, None)  # streams of events look for it too
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(_on_signal, end)
+        tasks.start_soon(server.changes.follow)
+        await http.serve(sockets=[listening])
+        tasks.cancel_scope.cancel()
+
+
+def _with_token(app: Any, token: str) -> Any:
+    """Return an ASGI app that answers only requests that carry the token."""
+    wanted = f"Bearer {token}".encode()
+
+    async def guarded(scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] == "http":
+            given = dict(scope["headers"]).get(b"authorization", b"")
+            if not hmac.compare_digest(given, wanted):
+                headers = [(b"www-authenticate", b"Bearer"), (b"content-type", b"text/plain")]
+                await send({"type": "http.response.start", "status": 401, "headers": headers})
+                await send({"type": "http.response.body", "body": b"send the token as Authorization: Bearer TOKEN\n"})
+                return
+        await app(scope, receive, send)
+
+    return guarded
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    try:
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        return socket.create_server((host, port), family=family)
+    except (OSError, OverflowError) as error:
+        raise ConfigError(f"{host} port {port} cannot be listened on: {error}; choose another port") from error
+
+
+async def _on_signal(end: Callable[[], None]) -> None:
+    """Call `end` once SIGTERM or SIGINT comes."""
+    # Windows knows no such receiver: there Ctrl-C raises KeyboardInterrupt, and the end is sudden.
+    with contextlib.suppress(NotImplementedError), anyio.open_signal_receiver(*_SIGNALS) as received:
+        async for _ in received:
+            end()
+
+
+class _Stdout:
+    """Writes each message in one go, in a thread: a client that does not read holds up nothing but its answers."""
+
+    def __init__(self, file: io.FileIO) -> None:
+        self._file = file
+        self._text = ""
+
+    async def write(self, text: str) -> None:
+        self._text += text
+
+    async def flush(self) -> None:
+        text, self._text = self._text, ""
+        await anyio.to_thread.run_sync(self._write, text.encode(), abandon_on_cancel=True)
+
+    def _write(self, data: bytes) -> None:
+        rest = memoryview(data)
+        while rest:
+            rest = rest[self._file.write(rest) :]
+
+
+@contextlib.contextmanager
+def _own_stdout() -> Iterator[_Stdout]:
+    """Keep stdout for the protocol: what anything else prints there goes to stderr meanwhile."""
+    sys.stdout.flush()
+    own = os.dup(1)
+    os.dup2(2, 1)
+    try:
+        with io.FileIO(own, "w", closefd=False) as file:
+            yield _Stdout(file)
+    finally:
+        sys.stdout.flush()
+        os.dup2(own, 1)
+        os.close(own)
+
+
+async def _lines_of_stdin() -> AsyncIterator[str]:
+    """Yield the lines of stdin, read by a thread that holds up neither the end of a task nor that of the process."""
+    send, receive = anyio.create_memory_object_stream[str](WAITING_LINES)
+    loop = asyncio.get_running_loop()
+    free = threading.Semaphore(WAITING_LINES)
+    # A buffer of its own: the end of the interpreter waits for the lock of the one in sys.stdin.
+    stdin = io.BufferedReader(io.FileIO(os.dup(0)))
+
+    def deliver(line: str | None) -> None:
+        with contextlib.suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):  # nobody listens any more
+            send.close() if line is None else send.send_nowait(line)
+
+    def read() -> None:
+        with stdin, contextlib.suppress(RuntimeError):  # the loop has ended
+            for line in stdin:
+                free.acquire()
+                loop.call_soon_threadsafe(deliver, line.decode("utf-8", "replace"))
+            loop.call_soon_threadsafe(deliver, None)
+
+    threading.Thread(target=read, name="openclaw-memory stdin", daemon=True).start()
+    with receive:
+        async for line in receive:
+            free.release()
+            yield line

@@ -1,0 +1,415 @@
+"""What a client of the protocol is offered and answered, by the SDK's own client in this process."""
+
+import asyncio
+import threading
+
+import anyio
+import jsonschema
+import pytest
+from mcp import MCPError
+from openclaw_memory_mcp import resources
+from openclaw_memory_mcp.tool_facts import ANNOTATIONS, OUTPUT_SCHEMAS
+
+from openclaw_memory import Memory, MemoryConfig
+from openclaw_memory.config import PoliciesConfig, PolicyRule
+from openclaw_memory.flush import flush_prompt
+from openclaw_memory.tools import memory_tools, recall_section
+from openclaw_memory.tools.handlers import TOOL_SCHEMAS
+from openclaw_memory.types import Progress
+
+ALL = {"edit": True, "records": True, "erase": True}
+# Older clients subscribe so; the SDK's own warns that newer ones do not.
+pytestmark = pytest.mark.filterwarnings("ignore:resources/:mcp.MCPDeprecationWarning")
+GROUP = "agent:main:telegram:group:42"
+
+
+async def test_every_tool_is_the_cores_own_to_the_letter(memory, connected, mode):
+    async with connected(memory, mode, **ALL) as client:
+        served = (await client.list_tools()).tools
+    own = memory_tools(memory, **ALL)
+    assert [(one.name, one.description, one.input_schema) for one in served] == [
+        (one.name, one.description, dict(one.parameters)) for one in own
+    ]
+    assert TOOL_SCHEMAS.keys() == ANNOTATIONS.keys() == OUTPUT_SCHEMAS.keys() == {one.name for one in own}
+    for tool in served:
+        assert tool.output_schema == OUTPUT_SCHEMAS[tool.name]
+        jsonschema.Draft202012Validator.check_schema(tool.output_schema)
+
+
+async def test_a_client_reads_what_a_tool_may_change(memory, connected):
+    async with connected(memory, **ALL) as client:
+        hints = {tool.name: tool.annotations for tool in (await client.list_tools()).tools}
+    assert {name for name, hint in hints.items() if hint.read_only_hint} == {"memory_search", "memory_get"}
+    destroying = {"memory_edit", "memory_forget", "memory_confirm", "memory_erase"}
+    assert {name for name, hint in hints.items() if hint.destructive_hint} == destroying
+    assert {name for name, hint in hints.items() if not hint.idempotent_hint} == {"memory_forget"}
+
+
+@pytest.mark.parametrize(
+    ("offered", "names"),
+    [
+        ({}, ["memory_search", "memory_get", "memory_append"]),
+        ({"append": False}, ["memory_search", "memory_get"]),
+        (
+            {"edit": True},
+            ["memory_search", "memory_get", "memory_append", "memory_edit", "memory_forget", "memory_promote"],
+        ),
+        ({"erase": True}, ["memory_search", "memory_get", "memory_append", "memory_erase"]),
+    ],
+)
+async def test_options_say_which_tools_there_are(memory, connected, offered, names):
+    async with connected(memory, **offered) as client:
+        assert [tool.name for tool in (await client.list_tools()).tools] == names
+        assert client.instructions == recall_section(names, citations=True)
+        with pytest.raises(MCPError, match="there is no tool 'memory_confirm'"):
+            await client.call_tool("memory_confirm", {"type": "fact", "key": "a", "value": "b"})
+
+
+async def test_a_search_is_answered_as_the_core_answers_it(memory, connected, mode):
+    question = {"query": "Who has the spare key?"}
+    async with connected(memory, mode) as client:
+        answer = await client.call_tool("memory_search", question)
+    own = memory_tools(memory)[0].run(question)
+    assert (answer.is_error, answer.structured_content) == (False, own.data)
+    assert [block.text for block in answer.content] == [own.text]
+    assert answer.structured_content["results"][0]["citation"] == "MEMORY.md#L1-L4"
+
+
+async def test_answers_of_all_tools_are_as_their_schemas_say(memory, connected):
+    """The client itself checks them; here, that the schema knows every field."""
+    async with connected(memory, **ALL) as client:
+        said = {}
+
+        async def call(name, **given):
+            answer = await client.call_tool(name, {key.rstrip("_"): value for key, value in given.items()})
+            said.setdefault(name, []).append(answer.structured_content)
+            jsonschema.validate(answer.structured_content, OUTPUT_SCHEMAS[name])
+            return answer.structured_content
+
+        await call("memory_search", query="spare key", maxResults=1)
+        await call("memory_search", query="  ", maxResults=0)
+        line = await call("memory_get", path="memory/household.md", from_=3, lines=1)
+        await call("memory_append", text="The caterer is Brandt.", title="Party")
+        place = {"path": "memory/household.md", "from_": 3, "lines": 1}
+        await call("memory_edit", **place, text="The boiler is serviced each May.", hash=line["hash"])
+        stale = await call("memory_edit", **place, text="never", hash=line["hash"])
+        await call("memory_promote", **place, hash=stale["hash"], section="House")
+        await call("memory_forget", **place, hash=stale["hash"])
+        await call("memory_remember", type="fact", key="city", value="Ghent", confidence=0.9)
+        await call("memory_remember", type="fact", key="city", value="Antwerp")
+        await call("memory_confirm", type="fact", key="city", value="Antwerp")
+        plan = await call("memory_erase", query="E_CAL_DRIFT")
+        done = await call("memory_erase", hash=plan["hash"])
+        await call("memory_erase", query="nothing says this")
+        await call("memory_get", path="memory/none.md")
+        await call("memory_get", path="../etc/passwd")
+    assert said["memory_get"][1]["status"] == "not_found"
+    assert (stale["status"], done["outcome"]) == ("stale", "forgotten")
+    for name, answers in said.items():
+        known = OUTPUT_SCHEMAS[name]["properties"]
+        assert {key for answer in answers for key in answer} - known.keys() == set(), name
+
+
+async def test_what_a_model_can_correct_is_an_answer_and_marked_as_an_error(memory, connected):
+    async with connected(memory) as client:
+        answer = await client.call_tool("memory_get", {"path": "memory/none.md"})
+        assert (answer.is_error, answer.structured_content["status"]) == (True, "not_found")
+        answer = await client.call_tool("memory_search", {"question": "key"})
+        assert "there is no argument 'question'" in answer.structured_content["error"]
+
+
+# --- who reads along
+async def test_in_a_group_nothing_private_is_shown_by_any_way(memory, connected, mode):
+    async with connected(memory, mode, session_key=GROUP) as client:
+        found = (await client.call_tool("memory_search", {"query": "Who has the spare key?"})).structured_content
+        assert all(row["path"] != "MEMORY.md" and "citation" not in row for row in found["results"])
+        assert (await client.call_tool("memory_get", {"path": "MEMORY.md"})).is_error
+        assert "MEMORY.md" not in [one.name for one in (await client.list_resources()).resources]
+        for uri in (
+            "memory:///MEMORY.md",
+            "memory://memory.md",
+            "memory:///memory/../MEMORY.md",
+            "memory:///MEMORY.md#L3-L4",
+        ):
+            with pytest.raises(MCPError):
+                await client.read_resource(uri)
+        asked = await client.get_prompt("recall", {"question": "Who has the spare key?"})
+        assert "Groen" not in str(asked)
+        assert "Never mention file paths" in client.instructions
+        with pytest.raises(MCPError, match="private"):
+            await subscribed(client, mode, "memory:///MEMORY.md")
+
+
+async def subscribed(client, mode, uri):
+    if mode == "legacy":
+        return await client.subscribe_resource(uri)
+    async with client.listen(resource_subscriptions=[uri]) as events:
+        return await anext(events)
+
+
+async def test_what_policies_hide_is_in_no_resource_and_no_prompt(notes, connected):
+    (notes / "MEMORY.md").write_text("Anna earns 51234 euros and likes tea.\n", encoding="utf-8")
+    hiding = PoliciesConfig(rules=(PolicyRule("pay", "masked", pattern=r"\d{5} euros"),))
+    with Memory.open(notes, config=MemoryConfig(policies=hiding)) as memory:
+        memory.sync()
+        async with connected(memory) as client:
+            shown = [
+                str(await client.read_resource("memory:///MEMORY.md")),
+                str(await client.get_prompt("recall", {"question": "Does Anna like tea?"})),
+            ]
+    assert all("likes tea" in one and "51234" not in one for one in shown)
+
+
+# --- resources
+async def test_notes_are_listed_and_read_as_resources(memory, connected, mode):
+    async with connected(memory, mode) as client:
+        listed = (await client.list_resources()).resources
+        assert [one.uri for one in listed] == [
+            "memory:///MEMORY.md",
+            "memory:///memory/2026-02-09.md",
+            "memory:///memory/2026-02-26.md",
+            "memory:///memory/household.md",
+        ]
+        for one in listed:
+            (shown,) = (await client.read_resource(one.uri)).contents
+            text = (memory.workspace.root / one.name).read_text(encoding="utf-8")
+            assert (shown.text.strip(), shown.mime_type, one.size) == (text.strip(), "text/markdown", len(text))
+        (lines,) = (await client.read_resource("memory:///MEMORY.md#L4-L4")).contents
+        assert lines.text.strip() == "- The spare key is with Mrs. Groen."
+        templates = (await client.list_resource_templates()).resource_templates
+        assert [one.uri_template for one in templates] == ["memory:///{+path}", "memory:///{+path}#L{start}-L{end}"]
+
+
+async def test_a_name_with_blanks_and_umlauts_has_an_address(memory, connected):
+    (memory.workspace.root / "memory" / "Küche & Bad #2.md").write_text("Tiles.\n", encoding="utf-8")
+    async with connected(memory) as client:
+        uri = next(one.uri for one in (await client.list_resources()).resources if "Bad" in one.name)
+        assert uri == "memory:///memory/K%C3%BCche%20%26%20Bad%20%232.md"
+        assert (await client.read_resource(uri)).contents[0].text.strip() == "Tiles."
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "memory:///none.md",
+        "memory:///memory/none.md",
+        "memory:///../x.md",
+        "memory:///",
+        "file:///etc/passwd",
+        "memory",
+    ],
+)
+async def test_what_is_no_memory_file_cannot_be_read(memory, connected, uri):
+    async with connected(memory) as client:
+        with pytest.raises(MCPError):
+            await client.read_resource(uri)
+
+
+async def test_many_notes_are_listed_in_pages(memory, connected, monkeypatch):
+    monkeypatch.setattr(resources, "PAGE", 3)
+    async with connected(memory) as client:
+        first = await client.list_resources()
+        second = await client.list_resources(cursor=first.next_cursor)
+    assert [len(first.resources), len(second.resources), second.next_cursor] == [3, 1, None]
+
+
+async def test_a_long_file_says_where_it_goes_on(memory, connected, monkeypatch):
+    monkeypatch.setattr(resources, "MOST_LINES", 2)
+    async with connected(memory) as client:
+        text = (await client.read_resource("memory:///MEMORY.md")).contents[0].text
+        assert text.endswith("… goes on at memory:///MEMORY.md#L3-L4\n")
+        assert "Groen" in (await client.read_resource(text.split()[-1])).contents[0].text
+
+
+# --- changes
+async def test_a_client_that_listens_hears_of_changes(memory, connected):
+    note = memory.workspace.root / "memory" / "household.md"
+    async with (
+        connected(memory, follows=True) as client,
+        client.listen(resources_list_changed=True, resource_subscriptions=["memory://memory/household.md"]) as events,
+    ):
+        await watching(memory)
+        note.write_text("The boiler is new.\n", encoding="utf-8")
+        with anyio.fail_after(20):
+            assert (await anext(events)).uri == "memory:///memory/household.md"
+        (note.parent / "new.md").write_text("New.\n", encoding="utf-8")
+        with anyio.fail_after(20):
+            assert type(await anext(events)).__name__ == "ResourcesListChanged"
+
+
+async def test_an_older_client_that_subscribes_hears_of_changes(memory, connected):
+    heard, arrived = [], asyncio.Event()
+
+    async def hear(message):
+        heard.append(message.method)
+        arrived.set()
+
+    note = memory.workspace.root / "memory" / "household.md"
+    async with connected(memory, "legacy", follows=True, message_handler=hear) as client:
+        assert client.server_capabilities.resources.subscribe
+        assert client.server_capabilities.resources.list_changed
+        await client.subscribe_resource("memory:///memory/household.md")
+        await client.subscribe_resource("memory:///memory/2026-02-09.md")
+        await client.unsubscribe_resource("memory:///memory/2026-02-09.md")
+        await watching(memory)
+        (note.parent / "2026-02-09.md").write_text("Nobody hears.\n", encoding="utf-8")
+        note.write_text("The boiler is new.\n", encoding="utf-8")
+        await asyncio.wait_for(arrived.wait(), 20)
+        assert heard == ["notifications/resources/updated"]
+        arrived.clear()
+        note.unlink()
+        await asyncio.wait_for(arrived.wait(), 20)
+    assert "notifications/resources/list_changed" in heard
+
+
+async def test_where_another_process_watches_the_files_changes_are_heard_of_too(memory, connected):
+    note = memory.workspace.root / "memory" / "household.md"
+    with Memory.open(memory.workspace.root) as other:
+        other.watch()
+        await watching(other)
+        async with (
+            connected(memory, follows=True) as client,
+            client.listen(resource_subscriptions=["memory:///memory/household.md"]) as events,
+        ):
+            with anyio.fail_after(20):
+                while "standing by" not in memory.watch().state:  # noqa: ASYNC110 - it has no event to wait for
+                    await anyio.sleep(0.02)
+            await anyio.sleep(0.6)
+            note.write_text("The boiler is new.\n", encoding="utf-8")
+            with anyio.fail_after(20):
+                assert (await anext(events)).uri == "memory:///memory/household.md"
+
+
+async def watching(memory):
+    """Wait until changes are looked for: a file that is written before is no change."""
+    with anyio.fail_after(20):
+        while not (memory.watch().is_at_work and memory.watch().syncs):  # noqa: ASYNC110 - it has no event to wait for
+            await anyio.sleep(0.02)
+        await anyio.sleep(0.6)  # the list of files that the next one is compared with
+
+
+# --- prompts
+async def test_prompts_recall_and_save(memory, connected, mode):
+    async with connected(memory, mode) as client:
+        assert [one.name for one in (await client.list_prompts()).prompts] == ["recall", "flush"]
+        recalled, question = (await client.get_prompt("recall", {"question": "Who has the spare key?"})).messages
+        assert "Mrs. Groen" in recalled.content.text
+        assert "<recalled-memory" in recalled.content.text
+        assert question.content.text == "Who has the spare key?"
+        (asked,) = (await client.get_prompt("flush")).messages
+        assert "memory_append" in asked.content.text
+        assert "YYYY" not in asked.content.text
+        with pytest.raises(MCPError, match="say what to recall"):
+            await client.get_prompt("recall", {"question": " "})
+        with pytest.raises(MCPError, match="there are recall and flush"):
+            await client.get_prompt("forget")
+
+
+async def test_where_nothing_is_written_nothing_is_asked_to_be_saved(memory, connected):
+    async with connected(memory, append=False) as client:
+        assert [one.name for one in (await client.list_prompts()).prompts] == ["recall"]
+        with pytest.raises(MCPError):
+            await client.get_prompt("flush")
+
+
+def test_a_prompt_of_the_settings_takes_the_place_of_the_built_in_one(memory):
+    from dataclasses import replace
+    from datetime import date
+
+    rules = replace(memory.config.compaction, prompt="Save to YYYY-MM-DD.")
+    assert flush_prompt(rules, date(2026, 1, 2)).startswith("Save to 2026-01-02.")
+
+
+# --- a first index, many clients, many calls
+async def test_a_client_hears_how_far_a_first_index_is(notes, connected, monkeypatch):
+    heard, go_on, begun = [], threading.Event(), threading.Event()
+    sync = Memory.sync
+
+    def slow(self, *, progress=None, **options):
+        if progress is not None:
+            progress(Progress(3, 8, "embedding"))
+            begun.set()
+            assert go_on.wait(20)
+        return sync(self, progress=progress, **options)
+
+    async def hear(done, total, label):
+        heard.append((done, total, label))
+        go_on.set()
+
+    def search(self, query, **options):
+        assert go_on.wait(20)
+        return found(self, query, **options)
+
+    found = Memory.search
+    monkeypatch.setattr(Memory, "sync", slow)
+    monkeypatch.setattr(Memory, "search", search)
+    with Memory.open(notes) as memory:
+        async with connected(memory, follows=True) as client:
+            assert await anyio.to_thread.run_sync(begun.wait, 20)
+            answer = await client.call_tool("memory_search", {"query": "spare key"}, progress_callback=hear)
+    assert heard[0] == (3.0, 8.0, "embedding")
+    assert answer.structured_content["results"]
+
+
+def held():
+    import gc
+    import os
+
+    gc.collect()
+    return len(gc.get_objects()), len(os.listdir("/proc/self/fd")), threading.active_count()
+
+
+async def check_no_leak(memory, connected, count):
+    async with connected(memory, "legacy") as client:
+        found = []
+        for _ in range(2):  # the first ones fill caches
+            for _ in range(count):
+                await client.call_tool("memory_search", {"query": "spare key"})
+            found.append(held())
+    (objects, files, threads), after = found
+    assert after[0] - objects < count  # not even one object a call
+    assert (after[1] <= files, after[2] <= threads) == (True, True)
+
+
+@pytest.mark.skipif("sys.platform != 'linux'")
+async def test_calls_leak_nothing(memory, connected):
+    await check_no_leak(memory, connected, 60)
+
+
+@pytest.mark.nightly
+async def test_a_thousand_calls_leak_nothing(memory, connected):
+    await check_no_leak(memory, connected, 1_000)
+
+
+async def test_eight_clients_search_and_write_at_once(memory, connected):
+    async def one(number):
+        async with connected(memory, "legacy" if number % 2 else "auto") as client:
+            for _ in range(3):
+                assert (await client.call_tool("memory_search", {"query": "spare key"})).structured_content["results"]
+            await client.call_tool("memory_append", {"text": f"Client {number} was here."})
+
+    await asyncio.gather(*(one(number) for number in range(8)))
+    (written,) = set((memory.workspace.root / "memory").glob("2*.md")) - {
+        memory.workspace.root / "memory" / name for name in ("2026-02-09.md", "2026-02-26.md")
+    }
+    assert sorted(written.read_text(encoding="utf-8").count(f"Client {number} ") for number in range(8)) == [1] * 8
+
+
+async def test_a_client_that_goes_in_the_middle_of_a_call_leaves_the_others_alone(memory, connected, monkeypatch):
+    begun, go_on = threading.Event(), threading.Event()
+    found = Memory.search
+
+    def search(self, query, **options):
+        if query == "slow":
+            begun.set()
+            assert go_on.wait(20)
+        return found(self, query, **options)
+
+    monkeypatch.setattr(Memory, "search", search)
+    async with connected(memory, "legacy") as other:
+        async with connected(memory, "legacy") as client, anyio.create_task_group() as tasks:
+            tasks.start_soon(client.call_tool, "memory_search", {"query": "slow"})
+            assert await anyio.to_thread.run_sync(begun.wait, 20)
+            tasks.cancel_scope.cancel()
+        assert (await other.call_tool("memory_search", {"query": "spare key"})).structured_content["results"]
+        go_on.set()

@@ -1,0 +1,191 @@
+"""The command as clients run it: real processes, over stdin and stdout, and over HTTP."""
+
+import asyncio
+import contextlib
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+
+import httpx
+import pytest
+from mcp import MCPError
+from mcp.client import Client
+from mcp.client.stdio import StdioServerParameters, stdio_client
+from mcp.client.streamable_http import streamable_http_client
+from uninstalled import ROOT, run_without
+
+TOKEN = "open-sesame"
+GROUP = {"OpenClaw-Session-Key": "agent:main:telegram:group:42"}
+HELLO = {
+    "jsonrpc": "2.0",
+    "id": 1,
+    "method": "initialize",
+    "params": {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "raw", "version": "1"}},
+}
+
+
+def environment():
+    paths = [str(ROOT), str(ROOT / "integrations"), os.environ.get("PYTHONPATH", "")]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
+
+
+def arguments(notes, *options):
+    return [sys.executable, "-m", "openclaw_memory", "mcp", "--workspace", str(notes), *options]
+
+
+@contextlib.contextmanager
+def started(notes, *options, **pipes):
+    process = subprocess.Popen(arguments(notes, *options), env=environment(), text=True, **pipes)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+        for stream in (process.stdin, process.stdout, process.stderr):
+            if stream:
+                with contextlib.suppress(BrokenPipeError):
+                    stream.close()
+
+
+def say(process, *messages):
+    process.stdin.write("".join(json.dumps(message) + "\n" for message in messages))
+    process.stdin.flush()
+
+
+async def test_over_stdin_and_stdout_a_client_searches_writes_and_leaves(notes):
+    command, *rest = arguments(notes)
+    async with Client(stdio_client(StdioServerParameters(command=command, args=rest, env=environment()))) as client:
+        found = (await client.call_tool("memory_search", {"query": "Who has the spare key?"})).structured_content
+        assert "Groen" in found["results"][0]["snippet"]
+        assert (await client.call_tool("memory_append", {"text": "The caterer is Brandt."})).structured_content[
+            "status"
+        ] == "ok"
+        assert any("Brandt" in file.read_text(encoding="utf-8") for file in (notes / "memory").glob("*.md"))
+
+
+@pytest.mark.parametrize("end", ["stdin closed", "SIGTERM", "client gone"])
+def test_on_stdout_there_is_the_protocol_alone_and_the_end_is_clean(notes, end):
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with started(notes, **pipes) as process:
+        say(process, HELLO, {"jsonrpc": "2.0", "method": "notifications/initialized"})
+        assert json.loads(process.stdout.readline())["result"]["serverInfo"]["name"] == "openclaw-memory"
+        call = {"name": "memory_search", "arguments": {"query": "spare key"}}
+        say(process, {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": call})
+        if end == "client gone":  # in the middle of its call: nobody reads the answer
+            process.stdout.close()
+            process.stdin.close()
+        else:
+            while (heard := json.loads(process.stdout.readline())).get("id") != 2:
+                assert heard["jsonrpc"] == "2.0"
+            assert "Groen" in str(heard["result"])
+            if end == "stdin closed":
+                process.stdin.close()
+            else:
+                process.send_signal(signal.SIGTERM)
+        assert process.wait(20) == 0
+        assert process.stderr.read() == ""
+        assert process.stdout.closed or process.stdout.read() == ""
+
+
+@pytest.fixture(scope="module")
+def url(tmp_path_factory):
+    """A server over HTTP with a token, for all tests of this module."""
+    notes = tmp_path_factory.mktemp("served") / "notes"
+    (notes / "memory").mkdir(parents=True)
+    (notes / "MEMORY.md").write_text("The spare key is with Mrs. Groen.\n", encoding="utf-8")
+    (notes / "memory" / "house.md").write_text("The boiler is serviced each October.\n", encoding="utf-8")
+    options = ["--http", "--port", "0", "--token", TOKEN, "--allow-host", "memory.example"]
+    with started(notes, *options, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        said = process.stderr.readline()
+        yield re.search(r"http://127\.0\.0\.1:\d+/mcp", said)[0]
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(20) == 0
+        assert process.stdout.read() == ""
+
+
+@contextlib.asynccontextmanager
+async def client_of(url, mode="auto", **headers):
+    headers = {"Authorization": f"Bearer {TOKEN}", **headers}
+    async with (
+        httpx.AsyncClient(headers=headers, timeout=20) as http,
+        Client(streamable_http_client(url, http_client=http), mode=mode) as client,
+    ):
+        yield client
+
+
+async def test_over_http_eight_clients_are_served_at_once(url):
+    async def one(number):
+        async with client_of(url, "legacy" if number % 2 else "auto") as client:
+            found = await client.call_tool("memory_search", {"query": "Who has the spare key?"})
+            return found.structured_content["results"][0]["path"]
+
+    assert await asyncio.gather(*(one(number) for number in range(8))) == ["MEMORY.md"] * 8
+
+
+async def test_a_header_hides_what_is_private_from_one_client_alone(url):
+    async with client_of(url, **GROUP) as group, client_of(url) as alone:
+        assert "Groen" not in str(await group.call_tool("memory_search", {"query": "Who has the spare key?"}))
+        with pytest.raises(MCPError, match="private"):
+            await group.read_resource("memory:///MEMORY.md")
+        assert "Groen" in str(await alone.read_resource("memory:///MEMORY.md"))
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({}, 200),
+        ({"Authorization": ""}, 401),
+        ({"Authorization": "Bearer wrong"}, 401),
+        ({"Authorization": f"Basic {TOKEN}"}, 401),
+        ({"Host": "evil.example"}, 421),
+        ({"Host": "127.0.0.1.evil.example:80"}, 421),
+        ({"Host": "memory.example"}, 200),
+        ({"Origin": "http://evil.example"}, 403),
+        ({"Origin": "http://localhost:3000"}, 200),
+    ],
+)
+def test_only_who_may_is_answered(url, headers, status):
+    sent = {"Authorization": f"Bearer {TOKEN}", "Accept": "application/json, text/event-stream", **headers}
+    assert httpx.post(url, json=HELLO, headers=sent, timeout=20).status_code == status
+
+
+def test_other_machines_are_let_in_with_a_token_alone(run, notes):
+    outcome = run("mcp", "--workspace", notes, "--http", "--host", "0.0.0.0")
+    assert (outcome.code, "give a token" in outcome.err) == (2, True)
+
+
+def test_a_port_that_is_taken_is_named(run, notes, url):
+    port = url.split(":")[2].split("/")[0]
+    outcome = run("mcp", "--workspace", notes, "--http", "--port", port)
+    assert (outcome.code, f"port {port} cannot be listened on" in outcome.err) == (2, True)
+
+
+@pytest.mark.parametrize("token", ["", " ", "käse", "a\nb"])
+def test_a_token_that_guards_nothing_is_refused(run, notes, token):
+    outcome = run("mcp", "--workspace", notes, "--http", "--port", "0", "--token", token)
+    assert (outcome.code, "the token" in outcome.err) == (2, True)
+
+
+def test_options_that_contradict_each_other_are_refused(run, notes):
+    outcome = run("mcp", "--workspace", notes, "--read-only", "--edit")
+    assert (outcome.code, "--read-only" in outcome.err) == (2, True)
+
+
+def test_without_the_sdk_the_command_says_which_extra_to_install():
+    script = """
+from openclaw_memory.cli import main
+import tempfile
+try:
+    main(["mcp", "--workspace", tempfile.mkdtemp()])
+except SystemExit as leaving:
+    print(leaving.code)
+try:
+    import openclaw_memory_mcp
+except MissingExtraError as error:
+    print(error)
+"""
+    assert "2\n" in (said := run_without(script, "mcp"))
+    assert '"openclaw-memory-index[mcp]"' in said
