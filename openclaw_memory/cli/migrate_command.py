@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from openclaw_memory.types.migration import MigrationReport
 
 NOT_ALL = 1  # the exit code where something is not in the new layout
-_SHOWN = 20  # lines of what was left out; --json has all
+_SHOWN = 20  # files, and lines of what was left out; --json has all
 
 
 @click.command()
@@ -51,9 +51,11 @@ def _say_report(report: MigrationReport) -> None:
     will = "would be added" if report.is_dry_run else "added"
     for copy in report.backups:
         say(f"copied to {paint(clean_line(copy), fg='cyan')}")
-    for file in report.files:
+    for file in report.files[:_SHOWN]:
         path = paint(clean_line(file.path), fg="cyan", bold=True)
         say(f"{path}  {file.added:,} {will}, {file.existed:,} there already")
+    if len(report.files) > _SHOWN:
+        note(f"{len(report.files) - _SHOWN:,} more files: --json lists them")
     for one in report.left_out[:_SHOWN]:
         say(f"{click.style('left out', fg='yellow')}  {clean_line(one.place)}: {clean_line(one.reason)}")
     if len(report.left_out) > _SHOWN:

@@ -211,6 +211,20 @@ def test_the_format_may_be_named(place, tmp_path):
         assert [(one.path, one.added) for one in report.files] == [(".memory/snapshots", 2)]
 
 
+def test_the_command_shows_the_first_files_and_json_all(tmp_path):
+    chats = [
+        {"uuid": f"c{at:02}", "chat_messages": [{"uuid": f"m{at}", "sender": "human", "text": "Hi"}]}
+        for at in range(25)
+    ]
+    (tmp_path / "conversations.json").write_text(json.dumps(chats))
+    command = ["migrate", "--workspace", str(tmp_path), "--from", str(tmp_path / "conversations.json"), "--dry-run"]
+    shown = CliRunner().invoke(commands, command)
+    assert shown.stdout.count("1 would be added, 0 there already") == 20
+    assert "5 more files: --json lists them" in shown.output
+    assert "claude: 25 would be added" in shown.output
+    assert len(json.loads(CliRunner().invoke(commands, [*command, "--json"]).stdout)["report"]["files"]) == 25
+
+
 def test_the_command_counts_them(place):
     done = CliRunner().invoke(commands, ["migrate", "--workspace", str(place), "--dry-run"])
     assert (done.exit_code, ".memory/snapshots  2 would be added, 0 there already" in done.output) == (0, True)
