@@ -16,7 +16,6 @@ PACKAGES = {
     "llama_index_openclaw_memory": ROOT / "adapters" / "llama_index_openclaw_memory",
     "openclaw_memory_hooks": ROOT / "integrations" / "openclaw_memory_hooks",
     "openclaw_memory_mcp": ROOT / "integrations" / "openclaw_memory_mcp",
-    "openclaw_memory_web": ROOT / "integrations" / "openclaw_memory_web",
 }
 
 
