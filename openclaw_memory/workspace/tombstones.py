@@ -17,7 +17,7 @@ from openclaw_memory.workspace.transcript_records import message_of, moment, par
 
 FORGOTTEN = "[forgotten]"
 # What programs follow from entry to entry; none of it was said.
-_KEPT = ("type", "id", "parentId", "timestamp", "firstKeptEntryId", "tokensBefore")
+_KEPT = ("type", "id", "parentId", "timestamp", "firstKeptEntryId", "tokensBefore", "uuid", "parentUuid", "sessionId")
 _KEPT_OF_MESSAGE = ("role", "timestamp", "toolCallId", "toolName")
 _SAID = ("summary", "content", "customType")  # texts that readers of an entry expect
 _PIECE_BYTES = 1 << 20

@@ -12,6 +12,7 @@ from openclaw_memory.text.fence import without_between, without_cut_off, without
 from openclaw_memory.text.policies import NONE, Policies
 from openclaw_memory.text.redaction import redact_session
 from openclaw_memory.text.silent_reply import is_silent
+from openclaw_memory.workspace.transcript_formats import foreign_message, program_of
 
 LABELS: Mapping[str, str] = {"user": "User", "assistant": "Assistant"}
 
@@ -76,13 +77,18 @@ def said(record: Mapping[str, Any], muted: bool, policies: Policies = NONE) -> t
     return (f"{LABELS[role]}: {redact_session(text)}" if text else ""), muted
 
 
-def is_openclaws(record: Mapping[str, Any]) -> bool:
-    """Whether a record has a type that OpenClaw writes; records of other programs have other types, or none."""
-    return record.get("type") in _TYPES
+def is_known(record: Mapping[str, Any]) -> bool:
+    """Whether a record is one of OpenClaw's, by its type, or of a program in `transcript_formats`."""
+    return _is_openclaws(record) or program_of(record) is not None
 
 
 def message_of(record: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the message of a record, in either of OpenClaw's shapes: in `message`, or the record itself."""
+    """Return the message of a record, in either of OpenClaw's shapes: in `message`, or the record itself.
+
+    Messages of other programs are brought into that shape.
+    """
+    if not _is_openclaws(record):
+        return foreign_message(record)
     if record.get("type") != "message":
         return {}
     inner = record.get("message", record)
@@ -144,6 +150,11 @@ def _milliseconds(value: object) -> float:
         return 0
     found = value * 1000 if 0 < value < 1e11 else value
     return int(found) if 0 < found <= _LATEST_MS else 0
+
+
+def _is_openclaws(record: Mapping[str, Any]) -> bool:
+    kind = record.get("type")
+    return isinstance(kind, str) and kind in _TYPES
 
 
 def _is_text(block: object) -> bool:

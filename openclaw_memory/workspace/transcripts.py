@@ -16,7 +16,8 @@ from zlib import crc32
 from openclaw_memory.text.policies import NONE, Policies
 from openclaw_memory.types import Excerpt
 from openclaw_memory.workspace.safe_read import DEFAULT_CHARS, check_range, excerpt_of
-from openclaw_memory.workspace.transcript_records import day, is_openclaws, parse, said
+from openclaw_memory.workspace.transcript_formats import FORMATS
+from openclaw_memory.workspace.transcript_records import day, is_known, parse, said
 
 if TYPE_CHECKING:
     from hashlib import _Hash as HASH
@@ -27,7 +28,7 @@ MAX_LINE_BYTES = 8 * 1024 * 1024
 # So much of the finished parts is checked though the file has grown: 100 MB take 36 ms of a processor.
 VERIFIED_BYTES = 128 * 1024 * 1024
 
-# A file of another format is recognised by its first lines. OpenClaw's header is the first of them.
+# The format of a file is recognised by its first lines. OpenClaw's header is the first of them.
 _SNIFFED_LINES = 20
 
 _CHECKED_BYTES = 4096
@@ -146,22 +147,24 @@ def read_parts(
 
 
 def foreign(file: BinaryIO) -> str | None:
-    """Return why an open file is not a transcript of OpenClaw's; None if it is one, or holds no record yet.
+    """Return why an open file is no transcript of a known format; None if it is one, or holds no record yet.
 
-    The first lines decide: one record of OpenClaw's among them is enough. Lines without a record decide nothing.
+    The first lines decide: one record of OpenClaw's or of another known program among them is enough. Lines without a
+    record, and those of which all was forgotten, decide nothing.
     """
     first = None
     for line, _, _ in islice(_lines(file, 0), _SNIFFED_LINES):
         record = parse(line) if line is not None else None
-        if record is not None and is_openclaws(record):
+        if record is not None and is_known(record):
             return None
-        first = record if first is None else first
+        first = record if first is None and record and not record.get("hidden") else first
     if first is None:
         return None
     kind = first.get("type")
     what = f"is of type {kind!r:.40}" if isinstance(kind, str) else "has no type"
     return (
-        f"is not a transcript in OpenClaw's format, its first record {what}: "
+        f"is not a transcript in a format of {', '.join(('OpenClaw', *(one.program for one in FORMATS)))}: "
+        f"its first record {what}; "
         "convert it, or leave it out with files.exclude"
     )
 

@@ -81,7 +81,7 @@ def test_a_transcript_of_another_program_is_named_with_the_reason(watching, note
     assert process.stdout.readline()
     (notes / "sessions").mkdir(exist_ok=True)
     (notes / "sessions" / "other.jsonl").write_text('{"type": "user", "message": {"role": "user"}}\n')
-    assert "skipped: sessions/other.jsonl: is not a transcript in OpenClaw's format" in process.stdout.readline()
+    assert "skipped: sessions/other.jsonl: is not a transcript in a format of OpenClaw" in process.stdout.readline()
     assert end(process)[0] == 0
 
 

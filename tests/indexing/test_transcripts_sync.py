@@ -361,10 +361,9 @@ def test_secrets_in_notes_are_masked_and_line_numbers_hold(place):
     assert place.store.search_text([token.lower()], 5) == []
 
 
-CLAUDE_CODE = """\
-{"type": "summary", "summary": "The ferry", "leafUuid": "b"}
-{"type": "user", "uuid": "a", "sessionId": "s", "message": {"role": "user", "content": "When does the ferry leave?"}}
-{"type": "assistant", "uuid": "b", "message": {"role": "assistant", "content": [{"type": "text", "text": "At 7."}]}}
+CODEX = """\
+{"type": "session_meta", "payload": {"id": "s", "cwd": "/work"}}
+{"type": "response_item", "payload": {"type": "message", "role": "user", "content": [{"text": "When?"}]}}
 """
 
 
@@ -376,11 +375,11 @@ def transcript(place: Any, text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "what"),
     [
-        (CLAUDE_CODE, "its first record is of type 'summary'"),
+        (CODEX, "its first record is of type 'session_meta'"),
         ('{"role": "user", "content": "When does the ferry leave?"}\n', "its first record has no type"),
         ('no JSON\n{"event": 1}\n', "its first record has no type"),
     ],
-    ids=["Claude Code", "no types", "after a line that is no record"],
+    ids=["Codex", "no types", "after a line that is no record"],
 )
 def test_a_transcript_of_another_program_is_skipped_with_the_reason(place, text, what):
     transcript(place, text)
@@ -392,7 +391,7 @@ def test_a_transcript_of_another_program_is_skipped_with_the_reason(place, text,
 
 
 def test_once_it_is_one_of_openclaws_it_is_indexed(place):
-    transcript(place, CLAUDE_CODE)
+    transcript(place, CODEX)
     place.sync()
     (place.root / PATH).unlink()
     place.say(PATH, "memo apple")
