@@ -85,7 +85,7 @@ def test_the_reference_lists_every_public_name(module, names):
 
 
 def test_there_are_few_public_names_outside_the_top_level():
-    assert sum(len(names) for module, names in public_names().items() if module != "openclaw_memory") <= 172
+    assert sum(len(names) for module, names in public_names().items() if module != "openclaw_memory") <= 175
 
 
 @pytest.mark.parametrize("name", PUBLIC)

@@ -10,6 +10,7 @@ from openclaw_memory import __version__
 from openclaw_memory._safe import clean, clean_line
 from openclaw_memory.cli import write_commands
 from openclaw_memory.cli.control_commands import export, forget, import_, inspect, snapshots
+from openclaw_memory.cli.hook_command import hook
 from openclaw_memory.cli.intent_command import intent
 from openclaw_memory.cli.mcp_command import mcp
 from openclaw_memory.cli.migrate_command import migrate
@@ -312,6 +313,7 @@ for command in (
     intent,
     migrate,
     heartbeat,
+    hook,
     watch,
     mcp,
 ):

@@ -17,6 +17,7 @@ __all__ = [
     "drive_flush",
     "flush_prompt",
     "holdable",
+    "keep_transcript",
     "messages_since",
     "run_flush",
     "transcribed",
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from openclaw_memory.flush.detector import ConversationDetector, Reading
     from openclaw_memory.flush.driver import FlushModel, ModelReply, adrive_flush, arun_flush, drive_flush, run_flush
     from openclaw_memory.flush.flush import FLUSH_TAG, Flush, FlushTurn, flush_prompt
+    from openclaw_memory.flush.host_transcript import keep_transcript
     from openclaw_memory.flush.verbatim import holdable, messages_since, transcribed
 
 # The module of each public name, imported at its first use.
@@ -33,6 +35,7 @@ _MODULES = {
     "detector": ["ConversationDetector", "Reading"],
     "driver": ["FlushModel", "ModelReply", "adrive_flush", "arun_flush", "drive_flush", "run_flush"],
     "flush": ["FLUSH_TAG", "Flush", "FlushTurn", "flush_prompt"],
+    "host_transcript": ["keep_transcript"],
     "verbatim": ["holdable", "messages_since", "transcribed"],
 }
 

@@ -43,11 +43,11 @@ class Format(NamedTuple):
 
     program: str
     recognise: Callable[[Record], bool]
-    message: Callable[[Record], dict[str, Any]]  # {} where a record holds nothing that was said
+    message: Callable[[Record], dict[str, Any]]  # {} where neither side said anything
 
 
 def program_of(record: Record) -> str | None:
-    """Return the program that wrote a record; None if it is none that is known here.
+    """Return the program that wrote a record; None for one that is unknown here.
 
     Args:
         record: A record, best the first of a file.
@@ -88,7 +88,8 @@ def _claude_code(record: Record) -> dict[str, Any]:
         return {}
     content = inner.get("content")
     blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
-    return {"role": inner.get("role"), "content": list(_spoken(blocks)), "timestamp": record.get("timestamp")}
+    known = {"id": record.get("uuid"), "role": inner.get("role"), "timestamp": record.get("timestamp")}
+    return {**known, "content": list(_spoken(blocks))}
 
 
 def _spoken(blocks: object) -> Iterator[dict[str, Any]]:
@@ -116,6 +117,7 @@ def _opencode(record: Record) -> dict[str, Any]:
     when = info.get("time")
     parts = [one for one in _objects(record["parts"]) if not one.get("synthetic") and not one.get("ignored")]
     return {
+        "id": info.get("id"),
         "role": info["role"],
         "content": [{"type": "text", "text": one.get("text")} for one in parts if one.get("type") == "text"],
         "timestamp": when.get("created") if isinstance(when, dict) else None,
@@ -140,7 +142,7 @@ def _chatgpt(record: Record) -> dict[str, Any]:
     if content.get("content_type") not in {"text", "multimodal_text"} or not isinstance(content.get("parts"), list):
         return {}
     texts = [{"type": "text", "text": part} for part in content["parts"] if isinstance(part, str)]
-    return {"role": role, "content": texts, "timestamp": inner.get("create_time")}
+    return {"id": inner.get("id"), "role": role, "content": texts, "timestamp": inner.get("create_time")}
 
 
 def _objects(values: object) -> Iterator[Mapping[str, Any]]:

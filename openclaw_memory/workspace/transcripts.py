@@ -203,9 +203,19 @@ def _offset_of(file: BinaryIO, lines: int) -> int:
 
 def read_records(file: BinaryIO, start: int = 0) -> Iterator[dict[str, Any]]:
     """Yield every readable record of an open file, from the byte `start` on."""
-    for line, _, _ in _lines(file, start):
-        if line is not None and (record := parse(line)) is not None:
-            yield record
+    return (record for record, _ in records_with_ends(file, start) if record is not None)
+
+
+def records_with_ends(file: BinaryIO, start: int = 0) -> Iterator[tuple[dict[str, Any] | None, int]]:
+    """Yield the record of each line of an open file from the byte `start` on, None without one, and where it ends.
+
+    Half a line at the end of the file is left out.
+    """
+    for line, size, is_ended in _lines(file, start):
+        start += size
+        record = parse(line) if line is not None else None
+        if is_ended or record is not None:
+            yield record, start
 
 
 def _added(file: BinaryIO, begin: Mark, part_bytes: int, policies: Policies) -> Iterator[Part]:

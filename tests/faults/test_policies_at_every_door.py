@@ -63,9 +63,9 @@ class Place(NamedTuple):
         tools = {tool.name: tool for tool in memory_tools(self.memory, edit=True)}
         return tools[name].run({key.rstrip("_"): value for key, value in given.items()}).data
 
-    def command(self, *arguments: str) -> str:
+    def command(self, *arguments: str, stdin: str | None = None) -> str:
         place = ["--workspace", str(self.memory.workspace.root), "--config", self.settings]
-        done = CliRunner().invoke(commands, [arguments[0], *place, *arguments[1:]])
+        done = CliRunner().invoke(commands, [arguments[0], *place, *arguments[1:]], input=stdin)
         return f"{done.output}{done.exception or ''}"
 
     def line(self) -> Any:
@@ -123,6 +123,7 @@ SHOWING: dict[str, Door] = {
     "Memory.status": lambda at: at.memory.status(),
     "Memory.snapshots": lambda at: seen(at.memory.snapshots()),
     "Memory.resume": lambda at: [seen(at.memory.resume(session)) for session in ("s1", "ended")],
+    "command hook": lambda at: [host_told(at, name, [ASKED]) for name in ("SessionStart", "UserPromptSubmit")],
     "command snapshots": lambda at: [at.command("snapshots"), at.command("snapshots", "ended", "--json")],
     "LangChain resume": lambda at: seen(langchain().resume_messages(at.memory, "ended")),
     "LlamaIndex resume": lambda at: seen(llama_index().resume_messages(at.memory, "ended")),
@@ -267,6 +268,7 @@ KEEPING: dict[str, Callable[[Place, list[str]], Any]] = {
         ),
         [*said, "tea?", "tea?"],
     ),
+    "command hook": lambda at, said: host_told(at, "Stop", said),
     "migrate, a talk": lambda at, said: at.command("migrate", "--from", old_file(at, "talks.json", old_talk(*said))),
     "migrate, notes": lambda at, said: at.command("migrate", "--from", old_file(at, "old.md", "\n\n".join(said))),
     "LlamaIndex memory block": lambda at, said: kept_by_block(at, said),  # noqa: PLW0108 - defined below
@@ -391,6 +393,17 @@ def old_file(at: Place, name: str, text: str) -> str:
     file = at.memory.workspace.root.parent / name
     file.write_text(text, encoding="utf-8")
     return str(file)
+
+
+def host_told(at: Place, event: str, said: list[str]) -> str:
+    """What Claude Code is told of an event, after a conversation in its own transcript."""
+    records = [
+        {"type": "user", "uuid": f"m{number}", "sessionId": "hooks", "message": {"role": "user", "content": text}}
+        for number, text in enumerate(said)
+    ]
+    transcript = old_file(at, "hooks.jsonl", "".join(f"{json.dumps(record)}\n" for record in records))
+    given = {"hook_event_name": event, "session_id": "hooks", "transcript_path": transcript, "prompt": said[-1]}
+    return at.command("hook", "claude-code", stdin=json.dumps(given))
 
 
 def old_talk(*said: str) -> str:

@@ -1,0 +1,181 @@
+"""Answer Claude Code's hooks: what a session starts with, what is recalled for a prompt, what a compaction would lose.
+
+Its process starts for each event and has no model: an event comes as JSON, the answer is JSON for the host, or nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from openclaw_memory import Memory
+from openclaw_memory.conversation import Message, text_of
+from openclaw_memory.errors import InvalidInputError
+from openclaw_memory.flush import keep_transcript, messages_since
+from openclaw_memory.tools import fenced_results, question_in, recall, session_start
+
+Event = Mapping[str, Any]
+
+# For each prompt, the host keeps what was recalled in its context: more would fill that in a long session.
+RECALLED_CHARS = 1_500
+# Of the messages that a compaction took, so many characters of the last ones are shown again.
+KEPT_CHARS = 3_000
+MESSAGE_CHARS = 500
+
+# How far transcripts were read is remembered of so many sessions.
+MOST_SESSIONS = 100
+
+_COMPACTED = """\
+## After the Compaction
+
+This conversation was just compacted. All that was said is kept word for word in {path}, in {root}; its last messages \
+follow below. Now, before you go on, write what should be known in later sessions to {note}: decisions, preferences, \
+open tasks, each in a line of its own, below a heading, at the end of the file. Leave out what is there already, and \
+secrets. If nothing is worth keeping, write nothing. Do not speak of this to the user."""
+
+_PLACE = "The memory is {root}. `openclaw-memory search --workspace {root} QUESTION` finds lines in it."
+
+
+def answer(event: Event, memory: Memory) -> str:
+    """Do what an event asks for, and return what to print for the host; "" for nothing.
+
+    Args:
+        event: What the host wrote to stdin.
+        memory: The memory.
+
+    Raises:
+        InvalidInputError: The event has no name or no session, or its transcript cannot be read.
+        OpenClawMemoryError: Whatever the memory raises.
+    """
+    name = _text(event, "hook_event_name")
+    act = _EVENTS.get(name)
+    said = act(event, memory) if act else ""
+    if not said:
+        return ""
+    return json.dumps({"hookSpecificOutput": {"hookEventName": name, "additionalContext": said}}, ensure_ascii=False)
+
+
+def _start(event: Event, memory: Memory) -> str:
+    memory.sync(wait=1.0)
+    if event.get("source") == "resume":  # what the session started with is in the conversation that goes on
+        return ""
+    parts = [_PLACE.format(root=memory.workspace.root), session_start(memory)]
+    if event.get("source") == "compact":
+        parts.append(_compacted(event, memory))
+    return "\n\n".join(filter(None, parts))
+
+
+def _prompt(event: Event, memory: Memory) -> str:
+    prompt = _text(event, "prompt")
+    if prompt.startswith(("/", "!", "#")):  # a command to the host
+        return ""
+    session = _text(event, "session_id")
+    # What was said since the last compaction is in the context anyway.
+    in_view = messages_since(memory.session_log(session), _known(memory, session, "cut"))
+    return recall(memory, question_in(prompt), max_chars=RECALLED_CHARS, in_view=in_view)
+
+
+def _before_compaction(event: Event, memory: Memory) -> str:
+    _keep(event, memory)
+    session = _text(event, "session_id")
+    size = memory.session_log(session).size
+    _note(memory, session, cut_before=_known(memory, session, "cut"), cut=size)
+    return ""
+
+
+def _turn(event: Event, memory: Memory) -> str:
+    _keep(event, memory)
+    memory.sync(wait=1.0)  # now, and not while the user waits for an answer to the next prompt
+    return ""
+
+
+def _end(event: Event, memory: Memory) -> str:
+    _keep(event, memory)
+    memory.snapshot(_text(event, "session_id"))
+    return ""
+
+
+_EVENTS: Mapping[str, Callable[[Event, Memory], str]] = {
+    "SessionStart": _start,
+    "UserPromptSubmit": _prompt,
+    "PreCompact": _before_compaction,
+    "Stop": _turn,
+    "SessionEnd": _end,
+}
+
+
+def _keep(event: Event, memory: Memory) -> None:
+    """Add to the session's log what was said since the event before."""
+    session, file = _text(event, "session_id"), _text(event, "transcript_path")
+    log = memory.session_log(session)
+    if os.path.realpath(os.path.dirname(file)) == os.path.realpath(os.path.join(log.folder.base, *log.folder.parts)):
+        return  # `sessions.folder` names the host's own folder: its transcripts are indexed as they are
+    if os.path.exists(file):  # a session that ends without a word has none
+        _note(memory, session, read=keep_transcript(log, file, _known(memory, session, "read")))
+
+
+def _compacted(event: Event, memory: Memory) -> str:
+    """Return the request to write up what a compaction took, with the last of it; "" if nothing was kept."""
+    session = _text(event, "session_id")
+    log = memory.session_log(session)
+    lost = messages_since(log, _known(memory, session, "cut_before"))
+    if not lost:
+        return ""
+    root, day = memory.workspace.root, memory.flush().now().date()
+    words = _COMPACTED.format(path=log.path, root=root, note=root / "memory" / f"{day}.md")
+    return f"{words}\n\n{fenced_results([(log.path, _last(lost, memory.workspace.policies.shown))], 'memory')}"
+
+
+def _last(messages: Sequence[Message], shown: Callable[[str], str]) -> str:
+    lines: list[str] = []
+    room = KEPT_CHARS
+    for message in reversed(messages):
+        text = " ".join(shown(text_of(message)).split())
+        cut = f"{text[:MESSAGE_CHARS]} [...]" if len(text) > MESSAGE_CHARS else text
+        lines.append(f"{str(message.get('role')).capitalize()}: {cut}")
+        room -= len(lines[-1]) + 1
+        if room < 0:
+            lines.pop()
+            break
+    return "\n".join(reversed(lines))
+
+
+# --- how far the transcripts were read: numbers alone, in a file that may be deleted ---------------------------
+
+
+def _known(memory: Memory, session: str, name: str) -> int:
+    value = _states(memory).get(session, {}).get(name, 0)
+    return value if isinstance(value, int) else 0
+
+
+def _note(memory: Memory, session: str, **numbers: int) -> None:
+    states = _states(memory)
+    states = {**states, session: {**states.pop(session, {}), **numbers}}
+    latest = dict([*states.items()][-MOST_SESSIONS:])
+    file = _state_file(memory)
+    file.parent.mkdir(exist_ok=True)
+    new = file.with_name(f"{file.name}.{os.getpid()}")
+    new.write_text(json.dumps(latest), encoding="utf-8")
+    os.replace(new, file)
+
+
+def _states(memory: Memory) -> dict[str, dict[str, Any]]:
+    try:
+        found = json.loads(_state_file(memory).read_text(encoding="utf-8"))
+    except (OSError, ValueError):  # none yet, or damaged: everything is read again, and nothing is added twice
+        return {}
+    return {key: one for key, one in found.items() if isinstance(one, dict)} if isinstance(found, dict) else {}
+
+
+def _state_file(memory: Memory) -> Path:
+    return memory.workspace.root / ".memory" / "claude-code.json"
+
+
+def _text(event: Event, name: str) -> str:
+    value = event.get(name)
+    if not isinstance(value, str) or not value:
+        raise InvalidInputError(f"the event has no {name!r}: this is no input of a hook of Claude Code")
+    return value

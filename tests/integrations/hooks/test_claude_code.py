@@ -1,0 +1,260 @@
+"""Claude Code's hooks, with what version 2.1.330 really wrote to stdin and to its transcript."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from openclaw_memory_hooks import claude_code
+
+from openclaw_memory import Memory
+from openclaw_memory.cli.commands import commands
+from openclaw_memory.config import MemoryConfig, PoliciesConfig, PolicyRule, SessionsConfig
+from openclaw_memory.errors import InvalidInputError
+from openclaw_memory.testing import RecordingEmbedder
+
+HERE = Path(__file__).parent
+SESSION = "11111111-2222-4333-8444-555555555555"
+LOG = f"sessions/{SESSION}.jsonl"
+RECORDED = [json.loads(line) for line in (HERE / "claude_code_events.jsonl").read_text().splitlines()]
+TRANSCRIPT = (HERE / "claude_code_session.jsonl").read_text().splitlines(keepends=True)
+COMPACTED_AT = next(at for at, line in enumerate(TRANSCRIPT) if "compact_boundary" in line)
+
+
+class Host:
+    """Claude Code as far as a hook sees it: a transcript that grows, and events that name it."""
+
+    def __init__(self, root: Path) -> None:
+        self.transcript = root / "home" / "talk.jsonl"
+        self.transcript.parent.mkdir()
+
+    def wrote(self, lines: list[str]) -> None:
+        with self.transcript.open("a") as file:
+            file.writelines(lines)
+
+    def event(self, name: str, **changes: object) -> dict[str, object]:
+        recorded = next(one for one in RECORDED if one["hook_event_name"] == name)
+        return {**recorded, "transcript_path": str(self.transcript), **changes}
+
+
+@pytest.fixture
+def host(tmp_path):
+    return Host(tmp_path)
+
+
+@pytest.fixture
+def notes(tmp_path):
+    folder = tmp_path / "notes"
+    folder.mkdir()
+    (folder / "MEMORY.md").write_text("# Memory\n\n- The harbour is Den Helder.\n")
+    return folder
+
+
+@pytest.fixture
+def memory(notes):
+    with Memory.open(notes, embedder=RecordingEmbedder()) as memory:
+        yield memory
+
+
+def told(event, memory):
+    """What an event adds to the host's context; "" for nothing."""
+    answer = claude_code.answer(event, memory)
+    if not answer:
+        return ""
+    said = json.loads(answer)["hookSpecificOutput"]
+    assert said["hookEventName"] == event["hook_event_name"]
+    return said["additionalContext"]
+
+
+def kept(memory):
+    return [line for line in memory.get(LOG, lines=100).text.splitlines() if line]
+
+
+ASKED = "User: When does the ferry to Texel leave? password=hunter…alue"
+SAID = "Assistant: Understood: the ferry leaves at seven."
+FIRST = [ASKED, SAID, "User: What about Vlieland?", SAID]
+
+
+def test_a_session_starts_with_the_long_term_memory(host, memory):
+    said = told(host.event("SessionStart"), memory)
+    assert "The harbour is Den Helder." in said
+    assert f"--workspace {memory.workspace.root}" in said
+    assert "The harbour is Den Helder." in told(host.event("SessionStart", source="clear"), memory)
+
+
+def test_a_session_that_is_resumed_has_been_told(host, memory):
+    assert told(host.event("SessionStart", source="resume"), memory) == ""
+
+
+def test_what_the_memory_knows_is_recalled_for_a_prompt_within_bounds(host, memory):
+    for number in range(40):
+        memory.append(f"The harbour has crane number {number}, which {'often ' * 40}stands still.")
+    told(host.event("SessionStart"), memory)
+    said = told(host.event("UserPromptSubmit", prompt="Which harbour is it?"), memory)
+    assert "harbour" in said
+    assert "<recalled-memory" in said
+    assert len(said) < claude_code.RECALLED_CHARS + 1_000
+
+
+@pytest.mark.parametrize("prompt", ["/compact", "!ls harbour", "Good morning"])
+def test_nothing_is_recalled_for_commands_and_what_the_memory_does_not_know(host, memory, prompt):
+    told(host.event("SessionStart"), memory)
+    assert told(host.event("UserPromptSubmit", prompt=prompt), memory) == ""
+
+
+def test_each_turn_is_kept_once_with_its_secrets_masked(host, memory):
+    host.wrote(TRANSCRIPT[:4])
+    assert told(host.event("Stop"), memory) == ""
+    host.wrote(TRANSCRIPT[4:COMPACTED_AT])
+    for name in ("Stop", "Stop", "PreCompact"):
+        assert told(host.event(name), memory) == ""
+    assert kept(memory) == FIRST
+    assert "hunter2secretvalue" not in (memory.workspace.root / LOG).read_text()
+    (memory.workspace.root / ".memory" / "claude-code.json").write_text("{damaged")
+    told(host.event("Stop"), memory)
+    assert kept(memory) == FIRST
+
+
+def test_after_a_compaction_the_model_is_asked_to_write_up_what_was_kept(host, memory):
+    host.wrote(TRANSCRIPT[:COMPACTED_AT])
+    told(host.event("PreCompact"), memory)
+    said = told(host.event("SessionStart", source="compact"), memory)
+    assert f"{LOG}, in {memory.workspace.root}" in said
+    assert f"{memory.workspace.root / 'memory'}{os.sep}20" in said
+    assert f"{ASKED}\n{SAID}" in said
+    assert "hunter2secretvalue" not in said
+
+
+def test_after_a_second_compaction_only_what_came_in_between_is_shown_again(host, memory):
+    host.wrote(TRANSCRIPT[:COMPACTED_AT])
+    told(host.event("PreCompact"), memory)
+    host.wrote(TRANSCRIPT[COMPACTED_AT:])
+    told(host.event("PreCompact"), memory)
+    said = told(host.event("SessionStart", source="compact"), memory)
+    assert "User: And after?" in said
+    assert "Vlieland" not in said
+
+
+def test_the_last_messages_that_are_shown_again_are_bounded(host, memory):
+    host.wrote(
+        [
+            TRANSCRIPT[2].replace("When does", f"{number} {'very ' * 200}").replace("956a8bcb", f"{number:08}")
+            for number in range(50)
+        ]
+    )
+    told(host.event("PreCompact"), memory)
+    said = told(host.event("SessionStart", source="compact"), memory)
+    assert "User: 49 very" in said
+    assert "User: 1 very" not in said
+    assert len(said) < claude_code.KEPT_CHARS + 3_000
+
+
+def test_a_summary_that_was_kept_nothing_for_asks_for_nothing(host, memory):
+    assert "Compaction" not in told(host.event("SessionStart", source="compact"), memory)
+
+
+def test_what_was_said_before_the_compaction_is_recalled_and_what_is_in_view_is_not(host, memory):
+    host.wrote(TRANSCRIPT[:COMPACTED_AT])
+    told(host.event("Stop"), memory)
+    prompt = host.event("UserPromptSubmit", prompt="When does the ferry to Texel leave?")
+    assert LOG not in told(prompt, memory)
+    told(host.event("PreCompact"), memory)
+    memory.sync()
+    assert LOG in told(prompt, memory)
+
+
+def test_a_session_that_has_ended_is_remembered_in_the_next(host, memory):
+    host.wrote(TRANSCRIPT)
+    assert told(host.event("SessionEnd"), memory) == ""
+    (snapshot,) = memory.snapshots(SESSION)
+    assert snapshot.messages[-2].content == "And after?"
+    told(host.event("SessionStart", session_id="next"), memory)
+    assert LOG in told(host.event("UserPromptSubmit", session_id="next", prompt="What about Vlieland?"), memory)
+
+
+def test_a_session_that_ends_without_a_word_leaves_nothing(host, memory):
+    told(host.event("SessionEnd"), memory)
+    assert memory.snapshots() == ()
+    assert not (memory.workspace.root / LOG).exists()
+
+
+def test_a_transcript_that_is_indexed_where_it_is_is_not_written_to(host, notes):
+    host.wrote(TRANSCRIPT)
+    own = host.transcript.rename(host.transcript.with_name(f"{SESSION}.jsonl"))
+    host.transcript = own
+    before = own.read_bytes()
+    config = MemoryConfig(sessions=SessionsConfig(folder=str(own.parent)))
+    with Memory.open(notes, embedder=RecordingEmbedder(), config=config) as memory:
+        for name in ("Stop", "PreCompact", "SessionEnd"):
+            told(host.event(name), memory)
+        memory.sync()
+        assert own.read_bytes() == before
+        assert memory.search("Vlieland", source="sessions")[0].path == LOG
+
+
+def test_what_policies_never_let_be_stored_is_not_kept(host, notes):
+    policies = PoliciesConfig(rules=(PolicyRule("island", "never-store", pattern="Vlieland"),))
+    host.wrote(TRANSCRIPT[:COMPACTED_AT])
+    with Memory.open(notes, embedder=RecordingEmbedder(), config=MemoryConfig(policies=policies)) as memory:
+        told(host.event("Stop"), memory)
+        assert kept(memory) == [ASKED, SAID, SAID]
+
+
+@pytest.mark.parametrize("event", [{}, {"hook_event_name": 7}, {"hook_event_name": "Stop"}])
+def test_what_is_no_event_is_an_error(memory, event):
+    with pytest.raises(InvalidInputError, match="no input of a hook"):
+        claude_code.answer(event, memory)
+
+
+def test_an_event_of_another_kind_is_none_of_the_memorys_business(memory):
+    assert claude_code.answer({"hook_event_name": "PostToolUse"}, memory) == ""
+
+
+# --- the command
+def ran(stdin, *options):
+    result = CliRunner().invoke(commands, ["hook", "claude-code", *options], input=stdin, standalone_mode=False)
+    assert result.exception is None
+    assert result.return_value == 0
+    return result.output
+
+
+@pytest.mark.parametrize("stdin", ["{", "[]", '{"hook_event_name": "Stop"}', "\0"])
+def test_whatever_comes_in_the_host_goes_on_and_the_log_says_why(notes, stdin):
+    assert ran(stdin, "--workspace", str(notes)) == ""
+    assert "claude-code: " in (notes / ".memory" / "hooks.log").read_text()
+
+
+def test_the_log_does_not_grow_for_ever(notes):
+    ran("{", "--workspace", str(notes))
+    log = notes / ".memory" / "hooks.log"
+    log.write_text("old\n" * 100_000)
+    ran("{", "--workspace", str(notes))
+    assert log.stat().st_size < 256 * 1024
+    assert "claude-code: " in log.read_text().splitlines()[-1]
+
+
+def test_a_folder_that_is_no_memory_is_left_alone(tmp_path, host, monkeypatch):
+    folder = tmp_path / "project"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    assert ran(json.dumps(host.event("SessionStart"))) == ""
+    assert not [*folder.iterdir()]
+
+
+def test_a_workspace_that_is_not_there_and_an_option_that_is_unknown_stop_no_host(tmp_path, host):
+    said = ran(json.dumps(host.event("SessionStart")), "--workspace", str(tmp_path / "gone"), "--newer-option")
+    assert "claude-code: WorkspaceError" in said  # on stderr: there is no folder for the log
+
+
+def test_a_process_answers_the_host_as_recorded(notes, host):
+    done = subprocess.run(
+        [sys.executable, "-m", "openclaw_memory", "hook", "claude-code", "--workspace", str(notes)],
+        input=json.dumps(host.event("SessionStart")),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "Den Helder" in json.loads(done.stdout)["hookSpecificOutput"]["additionalContext"]
