@@ -34,7 +34,7 @@ def hook(place: Place, host: str) -> int:
     try:
         if place.workspace is None and place.agent is None and not _is_workspace(place.folder):
             return 0
-        written = sys.stdin.buffer.read()
+        written = b"" if sys.stdin.isatty() else sys.stdin.buffer.read()
         if not written.strip():  # a person tries it out
             say_json({"systemMessage": f"The memory is {place.folder.resolve()}. Events come as JSON on stdin."})
             return 0

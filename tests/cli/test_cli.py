@@ -48,6 +48,7 @@ def test_the_example_in_the_help_works(name, as_json, run, notes, monkeypatch):
         assert run(*example("export")).code == 0
     if name == "migrate":
         (notes / ".memory.md").write_text("# Old\n\nThe ferry leaves at eight.\n")
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO()))
     outcome = run(*example(name), *(["--json"] if as_json else []))
     assert outcome.code == 0, outcome.err
     assert outcome.out
