@@ -37,6 +37,7 @@ class Changes:
     Attributes:
         step: How far the first index is, while it is being built; None at all other times.
         listen: Serves the streams.
+        is_following: Whether every change from now on is noticed.
     """
 
     def __init__(self, memory: Memory) -> None:
@@ -44,7 +45,7 @@ class Changes:
         self._memory = memory
         self._bus = InMemorySubscriptionBus()
         self.listen = ListenHandler(self._bus)
-        self._has_ended = False
+        self.is_following = self._has_ended = False
         self._connections: dict[Connection, set[str]] = {}
 
     def connected(self, context: ServerRequestContext) -> set[str]:
@@ -65,7 +66,7 @@ class Changes:
         try:
             await self._follow()
         finally:
-            self._has_ended = True
+            self.is_following, self._has_ended = False, True
 
     async def _follow(self) -> None:
         await anyio.to_thread.run_sync(self._sync, abandon_on_cancel=True)
@@ -75,6 +76,7 @@ class Changes:
             watcher = None
         synced = -1 if watcher is None else watcher.syncs
         known, next_scan = await self._files({}), 0.0
+        self.is_following = True
         while True:
             await anyio.sleep(LOOK_SECONDS)
             if watcher is not None and watcher.syncs != synced:

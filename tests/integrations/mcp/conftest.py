@@ -32,12 +32,14 @@ def connected():
     """Connects a client to a server of a memory, in this process."""
 
     @asynccontextmanager
-    async def connected(memory, mode="auto", *, session_key=None, follows=False, **offered):
+    async def connected(memory, mode="auto", *, session_key=None, follows=False, waits=True, **offered):
         options = {name: offered.pop(name) for name in ("message_handler",) if name in offered}
         server = MemoryServer(memory, session_key=session_key, offer=Offer(**offered))
         async with anyio.create_task_group() as tasks:
             if follows:
                 tasks.start_soon(server.changes.follow)
+                while waits and not server.changes.is_following:  # noqa: ASYNC110 - only tests wait for it
+                    await anyio.sleep(0.01)
             async with Client(server.protocol, mode=mode, **options) as client:
                 yield client
             tasks.cancel_scope.cancel()
