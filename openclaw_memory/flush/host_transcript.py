@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import stat
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
 from openclaw_memory.conversation.messages import text_of
 from openclaw_memory.errors import InvalidInputError, NotFoundError, PolicyError, WorkspaceError
-from openclaw_memory.flush.verbatim import keep
+from openclaw_memory.flush.verbatim import keep_named
 from openclaw_memory.text.policies import policies_of
 from openclaw_memory.workspace.transcript_records import message_of, said
 from openclaw_memory.workspace.transcripts import foreign, records_with_ends
@@ -52,26 +52,28 @@ def keep_transcript(log: SessionLog, file: str | os.PathLike[str], start: int = 
             raise InvalidInputError(f"{os.fspath(file)} is in the folder of the log, where it is indexed as it is")
         if reason := foreign(opened):
             raise InvalidInputError(f"{os.fspath(file)} {reason}")
-        end = start if _begins_line(descriptor, start, info.st_size) else 0
+        end = start if _begins_line(opened, start, info.st_size) else 0
         messages, policies = [], policies_of(log.rules)
         for record, record_end in records_with_ends(opened, end):
-            end = record_end
+            begin, end = end, record_end
             if record is None or not said(record, muted=False)[0]:
                 continue
-            message = {key: value for key, value in message_of(record).items() if value is not None}
+            # The place of a record names it where it has no id: transcripts grow at their end alone.
+            known = {key: value for key, value in message_of(record).items() if value is not None}
+            message = {"id": f"byte-{begin}", **known}
             text = text_of(message)
             with suppress(PolicyError):  # what is never to be stored is left out
                 policies.check(None, text)
                 messages.append({**message, "content": [{"type": "text", "text": text}]})
-    keep(messages, log)
+    keep_named(messages, log)
     return end
 
 
-def _begins_line(descriptor: int, start: int, size: int) -> bool:
+def _begins_line(file: BinaryIO, start: int, size: int) -> bool:
     if not 0 < start <= size:
         return False
-    os.lseek(descriptor, start - 1, os.SEEK_SET)
-    return os.read(descriptor, 1) == b"\n"
+    file.seek(start - 1)
+    return file.read(1) == b"\n"
 
 
 def _is_in(log: SessionLog, file: str | os.PathLike[str]) -> bool:

@@ -72,6 +72,29 @@ def keep(messages: Iterable[Message], log: SessionLog) -> tuple[int, list[str]]:
     return added, cut
 
 
+def keep_named(messages: Iterable[Message], log: SessionLog) -> None:
+    """Add to the log, in one write, those messages whose ids it does not have; equal words with another id are others.
+
+    Args:
+        messages: Messages with ids, oldest first.
+        log: The log of the session.
+
+    Raises:
+        PathNotAllowedError, PolicyError, WorkspaceError, WriteError: As `SessionLog.append_entries`. None was written.
+    """
+    named = {found: message for message in messages if (found := _id(message))}
+    if not named:
+        return
+    there = {entry.get("id") for entry in log.entries()}
+    log.append_entries(
+        [
+            holdable({"type": "message", "id": found, "message": _spoken(message)})[0]
+            for found, message in named.items()
+            if found not in there
+        ]
+    )
+
+
 def transcribed(log: SessionLog, messages: Sequence[Message]) -> list[Message]:
     """Add messages to the log in one write, each as often as it is given; of some the words alone, see `holdable`.
 

@@ -118,6 +118,13 @@ def test_each_turn_is_kept_once_with_its_secrets_masked(host, memory):
     assert kept(memory) == FIRST
 
 
+def test_what_is_said_again_in_a_later_turn_is_kept_again(host, memory):
+    for line in TRANSCRIPT[:COMPACTED_AT]:
+        host.wrote([line])
+        told(host.event("Stop"), memory)
+    assert kept(memory) == FIRST
+
+
 def test_after_a_compaction_the_model_is_asked_to_write_up_what_was_kept(host, memory):
     host.wrote(TRANSCRIPT[:COMPACTED_AT])
     told(host.event("PreCompact"), memory)
