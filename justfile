@@ -12,6 +12,10 @@ test *arguments:
 nightly *arguments:
     pytest -n 2 -m nightly {{arguments}}
 
+# Run the real programs that the integrations are for: the first run downloads them, some 400 MB.
+hosts *arguments:
+    pytest -m hosts tests/hosts {{arguments}}
+
 # Print which faults the library survives, by which figures: `just faults --run` runs the proofs first.
 faults *arguments:
     python tests/faults/matrix.py {{arguments}}
