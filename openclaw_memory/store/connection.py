@@ -50,6 +50,7 @@ DAMAGE_WORDS = (
     "no such module: fts5",
     "fts5vocab: unknown table type",
     "unsupported file format",
+    "must use the same text encoding",  # the encoding in the header is another than when it was opened
     "SQL logic error",
     "UNIQUE constraint failed on chunk_vectors",
     "validity bit is not set",
