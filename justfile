@@ -12,7 +12,8 @@ test *arguments:
 nightly *arguments:
     pytest -n 2 -m nightly {{arguments}}
 
-# Run the real programs that the integrations are for: the first run downloads them, some 400 MB.
+# Run the real programs that the integrations are for: the first run downloads them, some 400 MB, unless
+# CLAUDE_CODE_BINARY names that program, and OPENCODE_MODULES and QMD_NODE_MODULES folders of npm's modules.
 hosts *arguments:
     pytest -m hosts tests/hosts {{arguments}}
 

@@ -1,7 +1,7 @@
 """How much of the evidence a search shows: quality and time on workspaces with questions.
 
     python benchmarks/retrieval.py DIR... [--preset default|openclaw|openclaw-2026.2] [--embedder static|none|...]
-                                   [--sessions without|with|alone] [--json]
+                                   [--sessions without|with|alone] [--store URL] [--json]
 
 Each DIR is a workspace (or a folder of workspaces) with `questions.json`:
 `[{"question": ..., "gold": [[path, line], ...]}, ...]`, lines 1-based. The notes are copied to a temporary folder,
@@ -87,13 +87,18 @@ def chosen_workspaces(parser: argparse.ArgumentParser, folders: Sequence[Path]) 
 
 
 def opened(
-    workspace: Workspace, config: MemoryConfig, embedder: str | Embedder | None, scratch: Path, sessions: str
+    workspace: Workspace,
+    config: MemoryConfig,
+    embedder: str | Embedder | None,
+    scratch: Path,
+    sessions: str,
+    store: str = "sqlite",
 ) -> Memory:
     """The workspace's files, copied and indexed."""
     target = scratch / workspace.name
     left_out = shutil.ignore_patterns("questions.json", ".memory", *LEFT_OUT[sessions])
     shutil.copytree(workspace.folder, target, ignore=left_out)
-    memory = Memory.open(target, config=config, embedder=embedder)
+    memory = Memory.open(target, config=config, embedder=embedder, store=store)
     memory.sync()
     return memory
 
@@ -163,13 +168,17 @@ def auroc(answered: Sequence[float], unanswered: Sequence[float]) -> float:
 
 
 def measured(
-    chosen: Sequence[Workspace], config: MemoryConfig, embedder: str | None, sessions: str = "without"
+    chosen: Sequence[Workspace],
+    config: MemoryConfig,
+    embedder: str | None,
+    sessions: str = "without",
+    store: str = "sqlite",
 ) -> list[dict[str, Any]]:
     """One row a workspace, and one for all questions together where there are several."""
     rows, everything, best, refused = [], [], [], []
     with tempfile.TemporaryDirectory() as scratch:
         for workspace in chosen:
-            with opened(workspace, config, embedder, Path(scratch), sessions) as memory:
+            with opened(workspace, config, embedder, Path(scratch), sessions, store) as memory:
                 memory.search("warm up")
                 metrics, times, scores = [], [], []
                 for question in workspace.questions:
@@ -228,12 +237,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--preset", choices=PRESETS, default="default")
     parser.add_argument("--embedder", default="static", help="a provider's name; none: keywords only")
     parser.add_argument("--sessions", choices=LEFT_OUT, default="without", help="how transcripts are searched")
+    parser.add_argument("--store", default="sqlite", help="or the URL of a database in PostgreSQL")
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     options = parser.parse_args(arguments)
     chosen = chosen_workspaces(parser, options.folders)
     embedder = None if options.embedder == "none" else options.embedder
-    rows = measured(chosen, PRESETS[options.preset](), embedder, options.sessions)
-    settings = {name: getattr(options, name) for name in ("preset", "embedder", "sessions")}
+    rows = measured(chosen, PRESETS[options.preset](), embedder, options.sessions, options.store)
+    settings = {name: getattr(options, name) for name in ("preset", "embedder", "sessions")} | {
+        "store": options.store.partition("://")[0]
+    }
     report = {**machine(), **settings, "rows": rows}
     print(json.dumps(report, indent=1) if options.json else table(rows))
 

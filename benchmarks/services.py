@@ -226,7 +226,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     options = parser.parse_args(arguments)
     if importlib.util.find_spec("openai") is None:
-        parser.error("OpenAI's SDK is not installed; run: pip install 'openclaw-memory-index[openai]'")
+        parser.error("OpenAI's SDK is not installed; run: pip install '.[openai]'")
     scale = QUICK if options.quick else FULL
     measure([PARTS[name] for name in options.only or PARTS], scale, as_json=options.json)
 

@@ -143,8 +143,34 @@ def _notebook(path: Path) -> str:
     return json.dumps(notebook, ensure_ascii=False, indent=1)
 
 
+def _load_commands(_app: Sphinx) -> None:
+    """A command is loaded when it is run, and sphinx-click describes what is loaded."""
+    import click
+
+    from openclaw_memory.cli.commands import commands
+
+    context = click.Context(commands)
+    for name in commands.list_commands(context):
+        commands.get_command(context, name)
+
+
+def _example_as_code(_app: Sphinx, _context: object, lines: list[str]) -> None:
+    """`Example: COMMAND`, as the help of a command has it, is a block of code here."""
+    lines[:] = [
+        part
+        for line in lines
+        for part in (
+            ["Example:", "", ".. code-block:: shell", "", f"   {line.removeprefix('Example: ')}", ""]
+            if line.startswith("Example: ")
+            else [line]
+        )
+    ]
+
+
 def setup(app: Sphinx) -> None:
     """Called by Sphinx."""
+    app.connect("builder-inited", _load_commands)
+    app.connect("sphinx-click-process-description", _example_as_code)
     app.connect("builder-inited", _copy_notebooks)
     app.connect("source-read", _page_read)
     app.connect("include-read", _file_included)

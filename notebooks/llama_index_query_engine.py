@@ -119,6 +119,8 @@ shares = pd.DataFrame(
 )
 by_kind = shares.groupby("question").mean().sort_values("SimpleVectorStore")
 simple, ours = shares["SimpleVectorStore"].mean(), shares["OpenClawVectorStore"].mean()
+
+# %% tags=["claim"]
 assert ours > simple + 0.1
 
 # %%
@@ -158,8 +160,10 @@ sum(refreshed), len(refreshed)
 # An index of `as_index` takes `hybrid` by itself.
 
 # %%
-assert "Gist-2 for his two shops" in index.as_retriever().retrieve("How many Gist-2 did Gareth Hobbs order?")[0].text
 found(index, "How many Gist-2 did Gareth Hobbs order?")
+
+# %% tags=["claim"]
+assert "Gist-2 for his two shops" in index.as_retriever().retrieve("How many Gist-2 did Gareth Hobbs order?")[0].text
 
 # %% [markdown]
 # Each node is a file that people read, search and change, named by its id. Here somebody corrects one in an editor:
@@ -168,8 +172,10 @@ found(index, "How many Gist-2 did Gareth Hobbs order?")
 file = folder / "memory/memory/notes/2026-02-03-0.md"
 file.write_text(file.read_text(encoding="utf-8").replace("nine Gist-2", "ten Gist-2"), encoding="utf-8")
 memory.sync()
-assert "ten Gist-2" in store.get_nodes(["2026-02-03-0"])[0].text
 print(file.read_text(encoding="utf-8").split("---\n")[-1])
+
+# %% tags=["claim"]
+assert "ten Gist-2" in store.get_nodes(["2026-02-03-0"])[0].text
 
 # %% [markdown]
 # ## An agent that loses nothing
@@ -224,8 +230,10 @@ async def converse(*blocks):
 
 block = OpenClawMemoryBlock(memory, llm=llm, flush_tokens=100)
 answers = pd.DataFrame({"without the block": await converse(), "with it": await converse(block)}, index=ASKED)
-assert "I do not know." not in list(answers["with it"])
 answers.style.set_uuid("answers").set_properties(**{"text-align": "left"})
+
+# %% tags=["claim"]
+assert "I do not know." not in list(answers["with it"])
 
 # %% [markdown]
 # What the flushes wrote into today's note is found by every search from now on, also by that of the index:

@@ -93,16 +93,20 @@ answers
 # %%
 best = answers[0]
 opened = memory.get(best.citation)
-assert "13:00" in opened.text
 opened
+
+# %% tags=["claim"]
+assert "13:00" in opened.text
 
 # %% [markdown]
 # Words and meaning count together. The note says *diesel*, this question says *fuel*:
 
 # %%
 fuel = memory.search("What did the fuel cost?", max_results=3)
-assert "Diesel" in fuel[0].snippet
 fuel
+
+# %% tags=["claim"]
+assert "Diesel" in fuel[0].snippet
 
 # %% [markdown]
 # What the notes do not answer gets a low score, or none: what lies below the minimum is left out, and the line above
@@ -111,8 +115,10 @@ fuel
 
 # %%
 nothing = memory.search("What is the Wi-Fi password?")
-assert not nothing
 nothing
+
+# %% tags=["claim"]
+assert not nothing
 
 # %% [markdown]
 # ## Where a score comes from
@@ -122,8 +128,10 @@ nothing
 
 # %%
 explained = fuel.explain()
-assert explained.rows[0].vector > explained.rows[0].keyword
 explained
+
+# %% tags=["claim"]
+assert explained.rows[0].vector > explained.rows[0].keyword
 
 # %%
 axes = explained.plot()
@@ -149,8 +157,10 @@ memory.sync()
 
 # %%
 answers = memory.search(question, max_results=1)
-assert "11:30" in answers[0].snippet
 answers
+
+# %% tags=["claim"]
+assert "11:30" in answers[0].snippet
 
 # %% [markdown]
 # ## Without a word to the memory
@@ -175,8 +185,10 @@ for _ in range(200):
     if not curtain.stale:
         break
     time.sleep(0.05)
-assert "19:30" in curtain[0].snippet
 curtain
+
+# %% tags=["claim"]
+assert "19:30" in curtain[0].snippet
 
 # %% [markdown]
 # ## In a notebook

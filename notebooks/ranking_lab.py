@@ -53,11 +53,10 @@ pandas.crosstab(labels["kind"], labels["language"], margins=True, margins_name="
 # Some differences are chance. Two settings are compared on the same questions: on how many does one do better, on how
 # many worse? If a coin decided each of these, a split of 3 to 0 or 0 to 3 would come up in one of four trials, one of
 # 6 to 0 or 0 to 6 in three of a hundred (this is the sign test). A title below says that something shows more or less
-# only where a coin would do that in fewer than five of a hundred trials, and a line of code makes sure of it.
+# only where a coin would do that in fewer than five of a hundred trials, and a test makes sure of it.
 
 # %%
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import UTC, datetime
 
 import numpy
@@ -65,7 +64,14 @@ from matplotlib import pyplot
 from matplotlib.axes import Axes
 
 from openclaw_memory import MemoryConfig
-from openclaw_memory.evaluation import Comparison, Evaluation, Question, compare
+from openclaw_memory.evaluation import (
+    Comparison,
+    Evaluation,
+    Question,
+    compare,
+)
+from openclaw_memory.evaluation.chance import plot_against, plot_groups, shows_more, sign_test
+from openclaw_memory.jupyter import progress
 
 NOW = datetime(2026, 7, 1, tzinfo=UTC)
 BLUE, ORANGE, GREEN, RED, GREY = "#0072b2", "#e69f00", "#009e73", "#d55e00", "#767676"
@@ -98,21 +104,9 @@ def of_kind(one: Evaluation, *wanted: str) -> Evaluation:
     return Evaluation(one.name, tuple(row for row in one.rows if row.question.kind in wanted))
 
 
-def coin(better: int, worse: int) -> float:
-    """How often a coin would split as unevenly (0 to 1)."""
-    tosses = better + worse
-    return min(1.0, 2 * sum(math.comb(tosses, k) for k in range(min(better, worse) + 1)) / 2**tosses)
-
-
-def more(one: Evaluation, other: Evaluation) -> bool:
-    """Whether one shows more than the other, and a coin would hardly say so."""
-    better, worse = one.against(other)
-    return better > worse and coin(better, worse) < 0.05
-
-
 def differ(one: Evaluation, other: Evaluation) -> bool:
     """Whether these questions tell the two apart."""
-    return more(one, other) or more(other, one)
+    return shows_more(one, other) or shows_more(other, one)
 
 
 def with_search(**changes: object) -> MemoryConfig:
@@ -122,63 +116,14 @@ def with_search(**changes: object) -> MemoryConfig:
 
 def try_all(settings: Mapping[str, MemoryConfig]) -> Comparison:
     """Ask all questions with each of the settings."""
-    return compare(notes, questions, settings, now=NOW)
+    with progress() as bar:
+        return compare(notes, questions, settings, now=NOW, progress=bar)
 
 
 def share(ax: Axes, label: str = "share (0 to 1)") -> None:
     """An axis for shares."""
     ax.set_ylim(0, 1.04)
     ax.set_ylabel(label)
-
-
-def interval(one: Evaluation) -> list[float]:
-    """Between which shares 95 of 100 draws of as many questions out of these lie."""
-    shares = [row.shown for row in one.rows if row.shown is not None]
-    draws = numpy.random.default_rng(1).choice(shares, (2000, len(shares)))
-    return [float(end) for end in numpy.percentile(draws.mean(axis=1), [2.5, 97.5])]
-
-
-def grouped_bars(
-    ax: Axes, found: Sequence[Evaluation], label: str, groups: Sequence[str], colours: Sequence[str]
-) -> None:
-    """A group of bars for each kind or language of question, in it a bar for each of the settings."""
-    width = 0.8 / len(found)
-    for number, (one, colour) in enumerate(zip(found, colours, strict=True)):
-        parts = one.by(label)
-        places = [at + (number - (len(found) - 1) / 2) * width for at in range(len(groups))]
-        ax.bar(places, [parts[group].shown for group in groups], width * 0.92, color=colour, label=one.name)
-        for place, group in zip(places, groups, strict=True):
-            ax.plot([place, place], interval(parts[group]), color="black", linewidth=1)
-    counts = [sum(row.shown is not None for row in found[0].by(label)[group].rows) for group in groups]
-    ticks = [f"{group}\n(n = {count})" for group, count in zip(groups, counts, strict=True)]
-    ax.set_xticks(range(len(groups)), ticks)
-    ax.grid(axis="x", visible=False)
-    share(ax, "evidence shown (share), with 95 % intervals")
-    ax.legend(loc="upper left", bbox_to_anchor=(1, 1))
-
-
-def line(
-    ax: Axes,
-    places: Sequence[float],
-    found: Sequence[Evaluation],
-    usual: Evaluation,
-    *,
-    above: bool = True,
-    **look: str,
-) -> None:
-    """What is shown. At each point: on how many questions better, and worse, than `usual`.
-
-    The line ends before a point that is more than one step away.
-    """
-    apart = places[-1] - places[-2] > 1
-    ax.plot(places[: len(places) - apart], [one.shown for one in found][: len(places) - apart], **look)
-    if apart:
-        ax.plot(places[-1], found[-1].shown, color=look["color"], marker=look["marker"])
-    for place, one in zip(places, found, strict=True):
-        better, worse = one.against(usual)
-        text = "" if one is usual else f"+{better} \u2212{worse}"
-        at = (0, 7 if above else -15)
-        ax.annotate(text, (place, one.shown), at, textcoords="offset points", ha="center", fontsize=8)
 
 
 # %% [markdown]
@@ -202,22 +147,28 @@ presets = {
     "vectors only": with_search(vector_weight=1.0, text_weight=0.0, answer="chunks"),
 }
 side_by_side = try_all(presets)
+COLOURS = dict(zip(presets, [BLUE, ORANGE, GREY, GREEN], strict=True))
 default = side_by_side["default"]
-assert all(more(default, one) for one in side_by_side[1:3])
 side_by_side
+
+# %% tags=["claim"]
+assert all(shows_more(default, one) for one in side_by_side[1:3])
 
 # %%
 fig, ax = pyplot.subplots()
-grouped_bars(ax, side_by_side, "kind", kinds[:-2], [BLUE, ORANGE, GREY, GREEN])
+plot_groups(ax, side_by_side, "kind", kinds[:-2], COLOURS)
+ax.legend(loc="upper left", bbox_to_anchor=(1, 1))
 ax.set_title(
     "Keywords suffice where the question has the words of the note;\nof questions in other words, "
     "the default shows more than keywords alone"
 )
 pyplot.show()
 
+
+# %% tags=["claim"]
 parts = {one.name: one.by("kind") for one in side_by_side}
 assert not differ(parts["default"]["keyword"], parts["keywords only"]["keyword"])
-assert more(parts["default"]["paraphrase"], parts["keywords only"]["paraphrase"])
+assert shows_more(parts["default"]["paraphrase"], parts["keywords only"]["paraphrase"])
 
 # %% [markdown]
 # A thin line shows between which shares the bar would lie, 95 times of 100, with as many other questions like these.
@@ -230,16 +181,19 @@ assert more(parts["default"]["paraphrase"], parts["keywords only"]["paraphrase"]
 
 # %%
 fig, ax = pyplot.subplots()
-grouped_bars(ax, side_by_side, "language", languages, [BLUE, ORANGE, GREY, GREEN])
+plot_groups(ax, side_by_side, "language", languages, COLOURS)
+ax.legend(loc="upper left", bbox_to_anchor=(1, 1))
 ax.set_title(
     "In English the default shows more than OpenClaw's numbers and than keywords alone;\n"
     "ten questions in each other language tell no difference"
 )
 pyplot.show()
 
+
+# %% tags=["claim"]
 parts = {one.name: one.by("language") for one in side_by_side}
 others = ["openclaw", "keywords only", "vectors only"]
-assert all(more(parts["default"]["en"], parts[name]["en"]) for name in others[:2])
+assert all(shows_more(parts["default"]["en"], parts[name]["en"]) for name in others[:2])
 assert not any(differ(parts["default"][lang], parts[name][lang]) for name in others for lang in languages[1:])
 
 # %% [markdown]
@@ -265,6 +219,7 @@ ax = explained.plot()
 ax.set_title("Three notes hold the words of the question;\nnothing says which is newest (2026-06-19)")
 pyplot.show()
 
+# %% tags=["claim"]
 assert [row.citation.split("#")[0] for row in explained.rows[:2]] == ["memory/2026-04-28.md", "memory/2026-06-19.md"]
 assert all(row.keyword > 0.95 * row.score for row in explained.rows[:3])
 
@@ -300,7 +255,7 @@ by_weight = {
 
 fig, axes = pyplot.subplots(1, 3, figsize=(11, 4.2), sharey=True)
 for ax, (name, found), colour, marker in zip(axes, by_weight.items(), [BLUE, GREEN, RED], "os^", strict=True):
-    line(ax, weights, found, found[2], color=colour, marker=marker)
+    plot_against(ax, weights, found, found[2], color=colour, marker=marker)
     ax.set_title(name, fontsize=10)
     ax.set_xticks(weights)
     ax.set_xlim(-0.15, 1.15)
@@ -315,10 +270,12 @@ fig.suptitle(
 )
 pyplot.show()
 
+
+# %% tags=["claim"]
 lines, chunks, openclaw = by_weight.values()
 assert not any(differ(one, lines[2]) for one in lines[1:])
-assert more(chunks[2], chunks[0])
-assert more(openclaw[2], openclaw[-1])
+assert shows_more(chunks[2], chunks[0])
+assert shows_more(openclaw[2], openclaw[-1])
 
 # %% [markdown]
 # ## How large a chunk, how long a snippet
@@ -354,18 +311,19 @@ for name, found, colour, marker in (
     for one in found:
         better, worse = one.against(default)
         text = one.name.split()[0] + ("" if one.name == "700 characters" else f" (+{better} \u2212{worse})")
-        at = (4, -13) if found is by_size else (4, 7)
-        ax.annotate(text, (one.chars, one.shown), at, textcoords="offset points", color=colour, fontsize=9)
+        at, side = ((-3, 7), "right") if found is by_size else ((8, 4), "left")  # where the line leaves room
+        ax.annotate(text, (one.chars, one.shown), at, textcoords="offset points", color=colour, fontsize=9, ha=side)
 ax.set_title(
     "Up to 200 characters these questions lose evidence;\nwith 1,500, only what there is to read is more than with 700"
 )
 ax.set_xlabel("characters shown for a question (mean)")
-ax.set_xlim(0, 2800)
+ax.set_xlim(0, 1.15 * max(one.chars for one in by_size))
 share(ax, f"evidence shown (share), n = {len(answerable)}")
 ax.legend(loc="lower right")
 pyplot.show()
 
-assert all(more(default, one) for one in by_size[:2])
+# %% tags=["claim"]
+assert all(shows_more(default, one) for one in by_size[:2])
 assert not differ(by_size["1500 characters"], default)
 assert by_size["1500 characters"].chars > 1.5 * by_size["300 characters"].chars
 
@@ -402,7 +360,7 @@ share(left, "factor (0 to 1)")
 places = [0, 1, 2, 3, 4.6]
 for parts, colour, marker, what in ((unchanged, BLUE, "o", "all other kinds"), (changed, RED, "s", "superseded")):
     label = f"{what} (n = {len(parts[0].rows)})"
-    line(right, places, parts, parts[-1], above=parts is changed, color=colour, marker=marker, label=label)
+    plot_against(right, places, parts, parts[-1], above=parts is changed, color=colour, marker=marker, label=label)
 right.set_title(
     "A quarter of a year and less loses evidence, and for facts\nthat have changed these questions tell no gain"
 )
@@ -412,9 +370,10 @@ share(right, "evidence shown (share)")
 right.legend(loc="lower right")
 pyplot.show()
 
-assert all(more(default, one) for one in by_age[:2])
-assert not any(more(one, changed[-1]) for one in changed[:-1])
-assert all(coin(*one.against(changed[-1], "first")) > 0.05 for one in changed[1:-1])  # nor for the first result
+# %% tags=["claim"]
+assert all(shows_more(default, one) for one in by_age[:2])
+assert not any(shows_more(one, changed[-1]) for one in changed[:-1])
+assert all(sign_test(*one.against(changed[-1], "first")) > 0.05 for one in changed[1:-1])  # nor for the first result
 
 # %% [markdown]
 # Even superseded facts lose with a short half-life: the newest note of a fact may be months old itself, and files that
@@ -448,6 +407,7 @@ ax = aged.plot()
 ax.set_title("With a half-life, the older note falls behind;\na recipe without a date loses nothing")
 pyplot.show()
 
+# %% tags=["claim"]
 assert aged.rows[0].citation.startswith("memory/2026-06-19.md")
 
 # %% [markdown]
@@ -466,7 +426,7 @@ every = ("keyword", "paraphrase", "dated", "superseded", "several")
 for wanted, colour, marker, what in ((every, GREY, "D", "all"), (several, BLUE, "o", "several")):
     parts = [of_kind(one, *wanted) for one in by_mmr]
     label = f"{what} (n = {len(parts[0].rows)})"
-    line(ax, places, parts, parts[-1], above=wanted is every, color=colour, marker=marker, label=label)
+    plot_against(ax, places, parts, parts[-1], above=wanted is every, color=colour, marker=marker, label=label)
 ax.set_title(
     "Much variety (0.1) loses evidence; from 0.4 on these questions tell no difference,\n"
     "not even where the answer is in several notes"
@@ -477,7 +437,8 @@ share(ax, "evidence shown (share)")
 ax.legend(loc="lower right")
 pyplot.show()
 
-assert more(default, by_mmr[0])
+# %% tags=["claim"]
+assert shows_more(default, by_mmr[0])
 assert not any(differ(one, default) for one in by_mmr[1:-1])
 assert not any(differ(one, parts[-1]) for one in parts[1:-1])
 
@@ -495,7 +456,7 @@ usual, strict = by_threshold["min_score = 0.06"], by_threshold["min_score = 0.2"
 
 fig, ax = pyplot.subplots()
 label = f"evidence shown (n = {len(answerable)})"
-line(ax, thresholds, by_threshold, usual, above=False, color=BLUE, marker="o", label=label)
+plot_against(ax, thresholds, by_threshold, usual, color=BLUE, marker="o", label=label)
 for kind, colour, marker in (("elsewhere", GREEN, "^"), ("unanswerable", RED, "s")):
     label = f"silent, {kind} (n = {len(asked(kind))})"
     shares = [of_kind(one, kind).silent for one in by_threshold]
@@ -511,6 +472,7 @@ ax.legend(loc="upper left", bbox_to_anchor=(1, 1))
 pyplot.show()
 
 
+# %% tags=["claim"]
 def silent(one: Evaluation, kind: str) -> int:
     """For how many questions of a kind without an answer nothing was shown."""
     return sum(row.results == 0 for row in of_kind(one, kind).rows)
@@ -518,7 +480,7 @@ def silent(one: Evaluation, kind: str) -> int:
 
 assert silent(strict, "elsewhere") == len(asked("elsewhere")) == 10
 assert (silent(strict, "unanswerable"), len(asked("unanswerable"))) == (8, 17)
-assert more(usual, strict)
+assert shows_more(usual, strict)
 
 # %% [markdown]
 # An agent that reads the results can tell for itself that they do not answer, and wants a low threshold. Where results
@@ -548,9 +510,11 @@ in_one
 
 # %%
 told = in_one.to_pandas()[["name", "shown", "better", "worse"]]
-told["a coin"] = [coin(*one.against(default)) for one in in_one]
-assert not any(more(one, default) for one in in_one)
+told["a coin"] = [sign_test(*one.against(default)) for one in in_one]
 told[told["a coin"] < 0.05].round(3)
+
+# %% tags=["claim"]
+assert not any(shows_more(one, default) for one in in_one)
 
 # %% [markdown]
 # These settings differ from the default by more than chance, and all show less. (Of as many settings as are in the
@@ -583,14 +547,12 @@ with_answer = [at for at, row in enumerate(default.rows) if row.shown is not Non
 def choices(first: Evaluation, count: int, margin: int = 3, draws: int = 400) -> tuple[float, float]:
     """How often a choice by `count` questions, beginning with `first`, takes what shows more on all, and what less."""
     tried = {one.name: one for one in (first, *on_the_lab)}  # each once, `first` as the first
-    random = numpy.random.default_rng(count)
-    up = down = 0
+    random, gains = numpy.random.default_rng(count), []
     for _ in range(draws):
         drawn = random.choice(with_answer, count)
         trial = [Evaluation(name, tuple(one.rows[at] for at in drawn)) for name, one in tried.items()]
-        chosen = tried[Comparison(tuple(trial)).best(margin=margin).name]
-        up, down = up + (chosen.shown > first.shown), down + (chosen.shown < first.shown)
-    return up / draws, down / draws
+        gains.append(tried[Comparison(tuple(trial)).best(margin=margin).name].shown - first.shown)
+    return sum(gain > 0 for gain in gains) / draws, sum(gain < 0 for gain in gains) / draws
 
 
 counts = [10, 20, 40, 80]
@@ -618,6 +580,8 @@ share(ax, "share of 400 draws (0 to 1)")
 ax.legend(loc="upper left", bbox_to_anchor=(1, 1), labelspacing=1.0)
 pyplot.show()
 
+
+# %% tags=["claim"]
 large, _, small, worse, strict_worse = (draws[column] for column in draws)
 assert large[10] > 0.7
 assert small[10] < 0.5
@@ -674,7 +638,8 @@ with Memory.open(WORKSPACE, index_path=folder / "mine.sqlite") as memory:
     mine = read_questions(QUESTIONS, memory)
 
 today = NOW if notes == WORKSPACE else None  # your notes are as old as they are today
-trials = compare(WORKSPACE, mine, candidates, now=today)
+with progress() as bar:
+    trials = compare(WORKSPACE, mine, candidates, now=today, progress=bar)
 trials
 
 # %% [markdown]
@@ -727,8 +692,10 @@ def as_toml(config: MemoryConfig) -> str:
 
 SETTINGS = folder / "settings.toml"
 SETTINGS.write_text(f"# {outcome}\n{as_toml(candidates[best.name])}", encoding="utf-8")
-assert MemoryConfig.from_toml(SETTINGS) == candidates[best.name]
 print(SETTINGS.read_text(encoding="utf-8"))
+
+# %% tags=["claim"]
+assert MemoryConfig.from_toml(SETTINGS) == candidates[best.name]
 
 # %%
 with Memory.open(WORKSPACE, index_path=folder / "mine.sqlite", config=MemoryConfig.from_toml(SETTINGS)) as memory:

@@ -126,6 +126,8 @@ class AsyncMemory:
         user_id: str | Sequence[str] | None = None,
         tags: str | Sequence[str] | None = None,
         min_confidence: float | None = None,
+        phrases: str | Sequence[str] | None = None,
+        without: str | Sequence[str] | None = None,
         task: str | None = None,
         rules: Mapping[str, Any] | None = None,
     ) -> SearchResults:
@@ -147,6 +149,8 @@ class AsyncMemory:
             user_id=user_id,
             tags=tags,
             min_confidence=min_confidence,
+            phrases=phrases,
+            without=without,
             task=task,
             rules=rules,
         )
@@ -162,9 +166,12 @@ class AsyncMemory:
         date: datetime.date | str | None = None,
         title: str | None = None,
         skip_existing: bool = False,
+        quoted_from: str | None = None,
     ) -> Excerpt:
         """Add `text` to the note of a day. See `Memory.append`."""
-        return await self._call(self.memory.append, text, date=date, title=title, skip_existing=skip_existing)
+        return await self._call(
+            self.memory.append, text, date=date, title=title, skip_existing=skip_existing, quoted_from=quoted_from
+        )
 
     async def edit(self, path: str, start: int, end: int, text: str, *, seen: str | Excerpt) -> Excerpt:
         """Replace lines of a note that are still as `seen`. See `Memory.edit`."""
@@ -181,7 +188,7 @@ class AsyncMemory:
         return await self._call(self.memory.promote, path, start, end, section=section, seen=seen)
 
     async def bootstrap(
-        self, *, private: bool = True, max_chars: int | None = None, now: datetime.datetime | None = None
+        self, *, private: bool = True, max_chars: int | None = None, now: datetime.date | str | None = None
     ) -> Bootstrap:
         """Return what an agent reads when a session starts. See `Memory.bootstrap`."""
         return await self._call(self.memory.bootstrap, private=private, max_chars=max_chars, now=now)
@@ -268,7 +275,7 @@ class AsyncMemory:
         paths: Sequence[str] | None = None,
         dry_run: bool = True,
         seen: str | ForgetPlan | None = None,
-        now: datetime.datetime | None = None,
+        now: datetime.date | str | None = None,
     ) -> ForgetReceipt:
         """Plan what is forgotten, and with `dry_run=False` forget it. See `Memory.forget`.
 

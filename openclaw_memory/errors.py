@@ -7,18 +7,26 @@ The tree::
     ├── WorkspaceError          the workspace folder is missing or is not a folder
     │   ├── PathNotAllowedError a path leaves the workspace or is not a memory file
     │   ├── UndecodableError    a memory file does not hold text, or is another program's transcript
+    │   │   └── UndecryptableError  it is encrypted: the key is not here, the index is plain, or it is damaged
     │   └── RecordError         the file of a record is damaged: the message says where
+    │       └── SignatureError  the file of a record is not as this library has signed it
     ├── NotFoundError           an allowed path names no file, or no line in it
     ├── InvalidInputError       a call got an argument of a wrong type or value; nothing was read or written
-    │   └── QueryError          the call was a search, or the evaluation of searches
+    │   ├── QueryError          the call was a search, or the evaluation of searches
+    │   └── OriginError         text from outside was to become a preference or long-term memory
     ├── EmbedderError           an embedder is unknown, misbehaves, or its vectors do not fit
     │   └── MissingExtraError   an optional package is needed: the message holds the pip command
     ├── StoreError              the index cannot be used
+    │   ├── BackendError        another engine is missing, has failed, or did not answer in time
+    │   │   └── NotOfferedError an engine lacks what was asked of it; nothing is wrong with it
     │   ├── CorruptIndexError   the index file is damaged
     │   ├── NewerIndexError     the index was made by a newer version of this library
     │   ├── IndexReplacedError  the index was deleted or built again while it was in use
     │   └── IndexLockedError    another process held the index longer than the busy timeout
     │       └── SyncBusyError   another sync of this index is running, and the wait for it is over
+    ├── AuditError              the access log cannot be read, or an entry that `audit.required` asks for not be written
+    ├── EncryptionError         what is encrypted cannot be read or written: a package or a part is missing
+    │   └── EncryptionKeyError  the key is missing, is another one, or can be read by others
     └── WriteError              a memory file could not be written; nothing was changed
         ├── ConflictError       the lines to change are not what the caller saw; the error has both versions
         └── PolicyError         a rule of the user's says never to store this; the error names the rule
@@ -34,24 +42,32 @@ from collections.abc import Iterable
 from openclaw_memory._safe import clean
 
 __all__ = [
+    "AuditError",
+    "BackendError",
     "ConfigError",
     "ConflictError",
     "CorruptIndexError",
     "EmbedderError",
+    "EncryptionError",
+    "EncryptionKeyError",
     "IndexLockedError",
     "IndexReplacedError",
     "InvalidInputError",
     "MissingExtraError",
     "NewerIndexError",
     "NotFoundError",
+    "NotOfferedError",
     "OpenClawMemoryError",
+    "OriginError",
     "PathNotAllowedError",
     "PolicyError",
     "QueryError",
     "RecordError",
+    "SignatureError",
     "StoreError",
     "SyncBusyError",
     "UndecodableError",
+    "UndecryptableError",
     "WorkspaceError",
     "WriteError",
 ]
@@ -118,6 +134,10 @@ class RecordError(WorkspaceError):
     """The file of a record cannot be read: it was damaged by hand, or holds both sides of a merge."""
 
 
+class SignatureError(RecordError):
+    """The file of a record is not as this library has signed it, or not signed though it should be."""
+
+
 class NotFoundError(OpenClawMemoryError, LookupError):
     """An allowed path names no file, or a line after its end."""
 
@@ -130,6 +150,10 @@ class QueryError(InvalidInputError):
     """A search was called with arguments that are not valid."""
 
 
+class OriginError(InvalidInputError):
+    """Text from outside was to become a preference or long-term memory, or to confirm a value; nothing was written."""
+
+
 class EmbedderError(OpenClawMemoryError):
     """An embedder is unknown, misbehaves, or its vectors do not fit the index."""
 
@@ -140,6 +164,14 @@ class MissingExtraError(EmbedderError, ImportError):
 
 class StoreError(OpenClawMemoryError):
     """The index cannot be used."""
+
+
+class BackendError(StoreError):
+    """Another engine than the built-in one is not installed, has failed, or did not answer in time."""
+
+
+class NotOfferedError(BackendError):
+    """Another engine than the built-in one lacks what was asked of it. Nothing is wrong with it."""
 
 
 class CorruptIndexError(StoreError):
@@ -161,6 +193,22 @@ class IndexReplacedError(StoreError):
 
 class IndexLockedError(StoreError):
     """Another process held the index longer than the busy timeout."""
+
+
+class AuditError(OpenClawMemoryError):
+    """The access log cannot be read, or what `audit.required` refuses without an entry would have left none."""
+
+
+class EncryptionError(OpenClawMemoryError):
+    """What is encrypted cannot be read or written: a package or a part of it is missing. Nothing of it is damaged."""
+
+
+class EncryptionKeyError(EncryptionError):
+    """The key of what is encrypted is missing, is another one, is malformed, or can be read by other users."""
+
+
+class UndecryptableError(EncryptionError, UndecodableError):
+    """A memory file is encrypted and was not read: its key is not here, the index is plain, or the file is damaged."""
 
 
 class WriteError(OpenClawMemoryError, OSError):

@@ -20,9 +20,7 @@ try:
     from IPython.core.inputtransformer2 import MagicAssign
     from IPython.core.magic import Magics, cell_magic, line_magic, magics_class, no_var_expand
 except ImportError as error:
-    raise MissingExtraError(
-        "openclaw_memory.jupyter needs IPython: pip install 'openclaw-memory-index[notebooks]'"
-    ) from error
+    raise MissingExtraError("openclaw_memory.jupyter needs IPython: pip install ipython") from error
 
 if TYPE_CHECKING:
     from tokenize import TokenInfo
@@ -58,7 +56,7 @@ def progress() -> Iterator[Callable[[Progress], None]]:
     try:
         from tqdm.auto import tqdm
     except ImportError as error:
-        raise MissingExtraError("progress() needs tqdm: pip install 'openclaw-memory-index[notebooks]'") from error
+        raise MissingExtraError("progress() needs tqdm: pip install tqdm") from error
     with tqdm(total=1, delay=PATIENCE_SECONDS, leave=False, unit="") as bar:
 
         def show(step: Progress) -> None:

@@ -1,15 +1,18 @@
-"""Memories of many people: a bounded pool of them in folders below one root, each opened when it is asked for."""
+"""Memories of many people or agents: a bounded pool, each opened when it is asked for and closed when it is idle."""
 
 from __future__ import annotations
 
 import os
 import string
+import time
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
 from hashlib import sha256
 from pathlib import Path
 from threading import get_ident
-from typing import TYPE_CHECKING, Any, NoReturn, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Self
+from urllib.parse import parse_qsl, quote, urlsplit
 from uuid import UUID
 from weakref import WeakValueDictionary
 
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
     from asyncio import Future
 
     from openclaw_memory.memory import Memory
+    from openclaw_memory.store.registry import StoreChoice
 
 # What every file system keeps as it is; upper case is not among it, since some take `Anna` and `anna` for the same.
 _PLAIN = frozenset(string.ascii_lowercase + string.digits + "-_@+=.")
@@ -39,6 +43,9 @@ _TAKEN = {
 }
 _LONGEST = 120  # characters of a folder's name; file systems take 255, and some encrypted ones 143
 _KEPT = 48  # of a longer one, before the hash that tells it apart
+# A conversation that pauses for longer waits for its memory to be opened again, which takes 1.4 ms.
+IDLE_SECONDS = 600.0
+_DATABASES = ("postgresql://", "postgres://")
 
 
 def folder_name(name: str) -> str:
@@ -69,10 +76,38 @@ def _escaped(one: str) -> str:
     return "".join(f"%{byte:02x}" for byte in one.encode("utf-8", "surrogatepass"))
 
 
+def _tenants_of(address: str) -> Callable[[str], str]:
+    """Return what makes the URL of the store of an agent in a database."""
+    parts = urlsplit(address)
+    if "tenant" in dict(parse_qsl(parts.query, keep_blank_values=True)):
+        raise ConfigError(f"{_shown(address)} names a tenant, and each agent is one itself: leave it out")
+    return lambda agent: parts._replace(query=f"{parts.query}&tenant={quote(agent, safe='')}".lstrip("&")).geturl()
+
+
+def _shown(address: str) -> str:
+    """Return an address without what may be secret in it."""
+    parts = urlsplit(address)
+    return f"{parts.scheme}://{parts.hostname or ''}{parts.path}"
+
+
+class _Key(NamedTuple):
+    """What a memory of a pool is kept by: the agent, its workspace if it is not below the root, and its settings."""
+
+    parts: tuple[str, ...]  # the names of the folders below the root
+    workspace: str = ""
+    settings: str = ""
+
+    @property
+    def agent(self) -> str:
+        """The id of the agent, which no other one has: no name of a folder holds a slash or a space."""
+        return f"{'/'.join(self.parts)} {self.workspace}".rstrip()
+
+
 class _Place:
-    """One folder of a pool: its memory, while that is open, and who uses it."""
+    """One memory of a pool, while it is open, and who uses it."""
 
     def __init__(self) -> None:
+        self.idle_since = 0.0  # when it was given back, by the monotonic clock
         self.memory: Memory | None = None
         self.users: list[int] = []  # the thread of each lease: a child that is forked has but one of them
         self.moving = _forks.lock()  # held while the memory is opened or closed
@@ -81,10 +116,10 @@ class _Place:
 class Memories:
     """The memories in the folders below `root`, one for each name. Safe to use from several threads, and after a fork.
 
-    A memory is opened by the first `use` of its name, and stays open for the next one. Where more than `max_open` are
-    open, the least recently used that are not in use are closed. A memory in use is never closed: while more than
-    `max_open` are in use at once, as many are open, and each of them is closed when it is given back. No call waits for
-    another one's memory. All share one embedder.
+    A memory is opened by the first `use` of its name, and stays open for the next one. It is closed when it was not
+    used for `idle_seconds`. Where more than `max_open` are open, the least recently used that are not in use are
+    closed. A memory in use is never closed: while more than `max_open` are in use at once, as many are open, and each
+    of them is closed when it is given back. No call waits for another one's memory. All share one embedder.
 
     >>> import tempfile
     >>> from openclaw_memory import Memories
@@ -106,6 +141,8 @@ class Memories:
         embedder: EmbedderChoice = "default",
         config: MemoryConfig | None = None,
         max_open: int = 64,
+        idle_seconds: float | None = IDLE_SECONDS,
+        store: Callable[[str], StoreChoice] | None = None,
     ) -> None:
         """Name the pool of the memories below `root`. Nothing is read or written yet.
 
@@ -114,22 +151,33 @@ class Memories:
             embedder: As for `Memory.open`; it is loaded once.
             config: As for `Memory.open`, for all of them.
             max_open: How many may be open while not all of them are in use.
+            idle_seconds: After this time without use a memory is closed; None keeps it open.
+            store: Returns where the index of an agent is kept, as `Memory.open` takes it. It is called with the agent's
+                id, the name of its folder. Default: what `config.store` says; in a database each agent is a tenant.
 
         Raises:
-            ConfigError: As `Memory.open`, or `max_open` is not a whole number above 0.
+            ConfigError: As `Memory.open`, or `max_open` is not a whole number above 0, or `idle_seconds` not a number
+                above 0.
         """
+        from openclaw_memory.indexing.background import Background
+
         if not isinstance(max_open, int) or isinstance(max_open, bool) or max_open < 1:
             raise ConfigError(f"max_open={max_open!r} is not a number of memories: pass a whole number above 0")
-        if not isinstance(root, str | os.PathLike) or not os.fspath(root):
+        if idle_seconds is not None and not (isinstance(idle_seconds, int | float) and idle_seconds > 0):
+            raise ConfigError(f"idle_seconds={idle_seconds!r} is not a time: pass seconds above 0, or None")
+        if not isinstance(root, str | os.PathLike) or not os.fspath(root) or "://" in os.fspath(root):
             raise ConfigError(f"the root of memories must be the path of a folder, not {root!r}")
         self.root = Path(os.path.abspath(os.path.expanduser(root)))
-        self.max_open = max_open
+        self.max_open, self.idle_seconds = max_open, idle_seconds
         self.config = settings_of(config)
+        url = self.config.store.url
+        self._store = _tenants_of(url) if store is None and url.startswith(_DATABASES) else store
         self._embedders = embedders_of(embedder, self.config.embedding)
         self._lock = _forks.lock()  # never held while a memory is opened or closed
-        self._places: OrderedDict[tuple[str, ...], _Place] = OrderedDict()  # the least recently used first
+        self._places: OrderedDict[_Key, _Place] = OrderedDict()  # the least recently used first
         self._closing = 0  # how many of the places are being emptied
         self._closed = False
+        self._background = Background(self._close_idle)
         _forks.in_child(self)
 
     def after_fork(self) -> None:
@@ -137,16 +185,60 @@ class Memories:
         self._closing = 0
         for place in self._places.values():
             place.users = [thread for thread in place.users if thread == get_ident()]
-        kept = [(parts, place) for parts, place in self._places.items() if place.memory is not None]
+        kept = [(key, place) for key, place in self._places.items() if place.memory is not None]
         self._places = OrderedDict(kept)
 
-    def use(self, name: str) -> Lease:
-        """Return the lease of the memory of `name`: `with users.use("anna") as memory:`, or `async with`.
+    @classmethod
+    def open(
+        cls,
+        root: str | os.PathLike[str],
+        *,
+        folder: str | os.PathLike[str] | None = None,
+        embedder: EmbedderChoice = "default",
+        config: MemoryConfig | None = None,
+        max_open: int = 64,
+        idle_seconds: float | None = IDLE_SECONDS,
+    ) -> Self:
+        """Return the memories below a folder, or those whose indexes are in one database of PostgreSQL.
 
-        The memory is not closed before the block has ended; do not keep it for longer.
+        In a database each agent is a tenant, by the name of its folder, and all share one pool of connections. Their
+        notes are in `folder`, on this machine or on a disk that several share.
 
         Args:
-            name: Any text; see `folder_name` for its folder. Names that differ have different folders.
+            root: The folder of their folders, or an address: `postgresql://USER@HOST/DATABASE`.
+            folder: With an address, the folder of their folders.
+            embedder: As for `Memory.open`; it is loaded once.
+            config: As for `Memory.open`, for all of them.
+            max_open: How many may be open while not all of them are in use.
+            idle_seconds: After this time without use a memory is closed; None keeps it open.
+
+        Raises:
+            ConfigError: As the constructor; or an address has no folder, or names a tenant, which each agent is itself.
+        """
+        address = root if isinstance(root, str) and root.startswith(_DATABASES) else None
+        if (address is None) != (folder is None):
+            raise ConfigError(
+                f"the notes of the memories in {_shown(str(root))} need a folder: pass folder=..."
+                if address
+                else f"folder={folder!r} goes with the address of a database, and {root!r} is a folder itself"
+            )
+        store = None if address is None else _tenants_of(address)
+        place = root if folder is None else folder
+        return cls(place, embedder=embedder, config=config, max_open=max_open, idle_seconds=idle_seconds, store=store)
+
+    def use(
+        self, name: str, *, workspace: str | os.PathLike[str] | None = None, config: MemoryConfig | None = None
+    ) -> Lease:
+        """Return the lease of the memory of `name`: `with users.use("anna") as memory:`, or `async with`.
+
+        The memory is not closed before the block has ended; do not keep it for longer. The same memory is returned for
+        the same name, workspace and settings.
+
+        Args:
+            name: Any text, such as the id of a person or an agent; see `folder_name` for its folder. Names that differ
+                have different folders.
+            workspace: An existing folder of notes elsewhere, such as the agent's own. Default: the one below `root`.
+            config: Settings of this memory. Default: those of all.
 
         Raises:
             InvalidInputError: The name is empty, or no text.
@@ -154,7 +246,8 @@ class Memories:
         The block raises PathNotAllowedError where a link is in the place of the folder, WriteError where it cannot be
         made, WorkspaceError where it cannot be read, and StoreError after `close`.
         """
-        return Lease(self, (folder_name(name),))
+        elsewhere = "" if workspace is None else os.path.abspath(os.path.expanduser(os.fspath(workspace)))
+        return Lease(self, (folder_name(name),), elsewhere, config)
 
     def template(self, template: str) -> MemoryTemplate:
         """Return the choice of a memory by values of a run, to pass as `memory=` to an adapter.
@@ -171,12 +264,21 @@ class Memories:
         """Close the memories; those in use are closed when they are given back. Calling it twice is allowed."""
         with self._lock:
             self._closed = True
+        self._background.stop()
         self._close_unused()
 
+    def _close_idle(self) -> None:
+        """Close what was not used for long, and come back for the next one."""
+        self._close_unused()
+        with self._lock:
+            idle = [place.idle_since for place in self._places.values() if self._is_unused(place)]
+        if idle and self.idle_seconds is not None and not self._closed:
+            self._background.request(max(0.001, min(idle) + self.idle_seconds - time.monotonic()))
+
     def _close_unused(self) -> None:
-        """Close the least recently used memories that are not in use, until no more than `max_open` are open."""
+        """Close the least recently used memories not in use that are idle or one too many."""
         while (found := self._unused()) is not None:
-            parts, place, memory = found
+            key, place, memory = found
             try:
                 memory.close()
             except Exception as error:  # noqa: BLE001 - who asks for another memory is not the one to tell
@@ -185,15 +287,16 @@ class Memories:
                 place.moving.release()
                 with self._lock:
                     self._closing -= 1
-                    self._forget_empty(parts, place)
+                    self._forget_empty(key, place)
         if self._closed and not self._places:
             self._embedders.close()
 
-    def _take(self, parts: tuple[str, ...]) -> Memory:
-        """Return the memory of a folder, in use until `_give_back`. Others who ask for it wait while it is opened.
+    def _take(self, key: _Key, config: MemoryConfig) -> Memory:
+        """Return a memory, in use until `_give_back`. Others who ask for it wait while it is opened.
 
         Args:
-            parts: The names of the folders below `root`.
+            key: What it is kept by.
+            config: Its settings.
 
         Raises:
             StoreError, PathNotAllowedError, WriteError, WorkspaceError: As `use`.
@@ -201,59 +304,80 @@ class Memories:
         with self._lock:
             if self._closed:
                 raise StoreError(f"{self!r} is closed: make another one")
-            if parts not in self._places:
-                self._places[parts] = _Place()
-            place = self._places[parts]
-            self._places.move_to_end(parts)
+            if key not in self._places:
+                self._places[key] = _Place()
+            place = self._places[key]
+            self._places.move_to_end(key)
             place.users.append(get_ident())
         try:
             with place.moving:
                 if place.memory is None:
                     self._close_unused()
-                    place.memory = self._open(parts)
+                    place.memory = self._open_one(key, config)
                 return place.memory
         except BaseException:
-            self._give_back(parts, get_ident())
+            self._give_back(key, get_ident())
             raise
 
-    def _give_back(self, parts: tuple[str, ...], thread: int) -> None:
+    def _give_back(self, key: _Key, thread: int) -> None:
         """End a use of a memory, which was begun in `thread`; `_close_unused` closes it where it is one too many."""
         with self._lock:
-            place = self._places.get(parts)
+            place = self._places.get(key)
             if place is None or thread not in place.users:
                 return  # this is a child, and the thread is its parent's
             place.users.remove(thread)
-            self._places.move_to_end(parts)
-            self._forget_empty(parts, place)
+            place.idle_since = time.monotonic()
+            self._places.move_to_end(key)
+            self._forget_empty(key, place)
+            begins_to_wait = self._is_unused(place) and self.idle_seconds is not None and not self._closed
+        if begins_to_wait and self.idle_seconds is not None:
+            self._background.request(self.idle_seconds)
 
-    def _unused(self) -> tuple[tuple[str, ...], _Place, Memory] | None:
+    def _unused(self) -> tuple[_Key, _Place, Memory] | None:
         """Take the next memory to close out of its place, whose lock is then held; None where none is to be closed."""
         with self._lock:
-            if len(self._places) - self._closing <= (0 if self._closed else self.max_open):
-                return None
-            for parts, place in self._places.items():
-                # Whoever opens it counts as its user: the lock is free, unless it is being closed already.
-                if not place.users and place.memory is not None and place.moving.acquire(blocking=False):
+            is_crowded = len(self._places) - self._closing > (0 if self._closed else self.max_open)
+            for key, place in self._places.items():
+                if not self._is_unused(place):
+                    continue
+                if not is_crowded and not self._is_idle(place):
+                    return None  # those that follow were used later
+                # Who opens it counts as its user: the lock is free, unless it is being closed already.
+                if place.memory is not None and place.moving.acquire(blocking=False):
                     memory, place.memory = place.memory, None
                     self._closing += 1
-                    return parts, place, memory
+                    return key, place, memory
         return None
 
-    def _forget_empty(self, parts: tuple[str, ...], place: _Place) -> None:
-        if not place.users and place.memory is None and not place.moving.locked():
-            self._places.pop(parts, None)
+    @staticmethod
+    def _is_unused(place: _Place) -> bool:
+        return not place.users and place.memory is not None
 
-    def _open(self, parts: tuple[str, ...]) -> Memory:
+    def _is_idle(self, place: _Place) -> bool:
+        return self.idle_seconds is not None and time.monotonic() - place.idle_since >= self.idle_seconds
+
+    def _forget_empty(self, key: _Key, place: _Place) -> None:
+        if not place.users and place.memory is None and not place.moving.locked():
+            self._places.pop(key, None)
+
+    def _open_one(self, key: _Key, config: MemoryConfig) -> Memory:
         from openclaw_memory.memory import Memory
         from openclaw_memory.workspace.atomic import make_folders
 
-        try:
-            self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
-        except OSError as error:
-            raise WriteError(f"the folder {self.root} cannot be made ({error.strerror}): {remedy(error)}") from error
-        folder = self.root.joinpath(*parts)
-        make_folders(self.root, parts, str(folder))
-        return Memory.open(folder, embedder=self._embedders.lent(), config=self.config)
+        if not key.workspace:
+            try:
+                self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
+            except OSError as error:
+                raise WriteError(
+                    f"the folder {self.root} cannot be made ({error.strerror}): {remedy(error)}"
+                ) from error
+            make_folders(self.root, key.parts, str(self.root.joinpath(*key.parts)))
+        return Memory.open(
+            key.workspace or self.root.joinpath(*key.parts),
+            embedder=self._embedders.lent(),
+            config=config,
+            store=None if self._store is None else self._store(key.agent),
+        )
 
     def __enter__(self) -> Self:
         return self
@@ -277,27 +401,32 @@ class Memories:
 class Lease:
     """A memory of a pool for the time of a `with` or `async with` block, in which it is not closed."""
 
-    def __init__(self, memories: Memories, parts: tuple[str, ...]) -> None:
-        self._memories, self._parts = memories, parts
+    def __init__(
+        self, memories: Memories, parts: tuple[str, ...], workspace: str = "", config: MemoryConfig | None = None
+    ) -> None:
+        self._memories = memories
+        self._config = memories.config if config is None else settings_of(config)
+        # All of the settings, also what no `repr` shows.
+        self._key = _Key(parts, workspace, "" if self._config == memories.config else repr(asdict(self._config)))
         self._threads: list[int] = []
 
     @property
     def folder(self) -> Path:
         """The folder of the memory, which need not exist yet."""
-        return self._memories.root.joinpath(*self._parts)
+        return Path(self._key.workspace or self._memories.root.joinpath(*self._key.parts))
 
     @property
     def config(self) -> MemoryConfig:
         """The settings of the memory, which need not be open for it."""
-        return self._memories.config
+        return self._config
 
     def __enter__(self) -> Memory:
-        memory = self._memories._take(self._parts)
+        memory = self._memories._take(self._key, self._config)
         self._threads.append(get_ident())
         return memory
 
     def __exit__(self, *_: object) -> None:
-        self._memories._give_back(self._parts, self._threads.pop())
+        self._memories._give_back(self._key, self._threads.pop())
         self._memories._close_unused()
 
     async def __aenter__(self) -> Memory:
@@ -319,9 +448,8 @@ class Lease:
     async def __aexit__(self, *_: object) -> None:
         from openclaw_memory.aio import in_thread
 
-        self._memories._give_back(
-            self._parts, self._threads.pop()
-        )  # at once: a task that is cancelled waits for nothing
+        # At once: a task that is cancelled waits for nothing.
+        self._memories._give_back(self._key, self._threads.pop())
         await in_thread(self._memories._close_unused)
 
     def __repr__(self) -> str:

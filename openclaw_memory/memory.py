@@ -14,13 +14,14 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import Any
 
-    from openclaw_memory.backend import Backend, BuiltinBackend
+    from openclaw_memory.backends import Backend
+    from openclaw_memory.backends.builtin import BuiltinBackend
     from openclaw_memory.config import MemoryConfig
     from openclaw_memory.control.inspection import Order
     from openclaw_memory.documents import Documents
     from openclaw_memory.embeddings.selection import EmbedderChoice, EmbedderSelector
     from openclaw_memory.flush.flush import Flush
-    from openclaw_memory.flush.state import ChatType, FlushRegistry
+    from openclaw_memory.flush.state import ChatType
     from openclaw_memory.indexing.service import IndexService
     from openclaw_memory.indexing.watcher import Watcher
     from openclaw_memory.records import Records
@@ -67,33 +68,35 @@ class Memory:
             ConfigError: Neither a store nor a backend is given.
         """
         # Here: a program that opens no memory loads no more than this class.
+        from openclaw_memory.backends.guards import guarded_workspace
         from openclaw_memory.config.config import settings_of
-        from openclaw_memory.flush.state import FlushRegistry
+        from openclaw_memory.flush.state import FlushRegistry, failures_in
 
         self.config = settings_of(config)
-        if self.config.policies.rules:
-            from dataclasses import replace
+        workspace = guarded_workspace(workspace, store, self.config)
+        if self.config.audit.enabled:
+            from openclaw_memory.audit.calls import record_calls
 
-            from openclaw_memory.text.policies import Policies, guarded
-
-            workspace = replace(workspace, rules=guarded(workspace.rules, Policies(self.config.policies.rules)))
+            workspace = record_calls(self, workspace, self.config.audit)
         self.workspace = workspace
         self._flushes = FlushRegistry()
         self._builtin: BuiltinBackend | None = None
         if backend is None:
-            from openclaw_memory.backend import BuiltinBackend
+            from openclaw_memory.backends.builtin import BuiltinBackend
+            from openclaw_memory.backends.chosen import backend_of
 
             if store is None:
                 raise ConfigError("a memory needs a store or a backend: use Memory.open(path) for the usual ones")
             every = (*self.config.notices, *notices)
-            backend = self._builtin = BuiltinBackend(
+            self._builtin = BuiltinBackend(
                 workspace,
                 store,
                 embedder,
                 self.config,
                 notices=every,
-                flush_failures=partial(_flush_failures, workspace, self._flushes),
+                flush_failures=partial(failures_in, workspace, self._flushes),
             )
+            backend = backend_of(workspace, self._builtin, self.config)
         self._backend = backend
 
     @classmethod
@@ -104,7 +107,7 @@ class Memory:
         embedder: EmbedderChoice = "default",
         config: MemoryConfig | None = None,
         index_path: str | os.PathLike[str] | None = None,
-        store: StoreChoice = "sqlite",
+        store: StoreChoice | None = None,
     ) -> Self:
         """Return the memory of the workspace folder `path`, with the usual parts. Nothing is read or written yet.
 
@@ -118,8 +121,7 @@ class Memory:
             config: The settings; the defaults where None.
             index_path: The file of the index; by default `<workspace>/.memory/index.sqlite`, or a file in the user's
                 cache folder where the workspace is read-only or has a link there.
-            store: "sqlite", `sqlite:///PATH`, the URL of a store that another package adds, a store, or a function
-                that makes one.
+            store: "sqlite", the URL of a store, a store, or a function that makes one. None: what `config.store` says.
 
         Raises:
             WorkspaceError: `path` is missing or is not a folder.
@@ -136,7 +138,7 @@ class Memory:
         settings = settings_of(config)
         workspace = Workspace.open(path, settings.files)
         settings = with_settings_inside(workspace.root, settings)
-        chosen, notices = store_of(store, workspace.root, index_path)
+        chosen, notices = store_of(store, workspace.root, index_path, settings, settings_of(config).encryption.enabled)
         return cls(
             replace(workspace, rules=settings.files, sessions=settings.sessions, journal=settings.journal),
             chosen,
@@ -156,8 +158,9 @@ class Memory:
     ) -> Self:
         """Return the memory of one of OpenClaw's agents, in OpenClaw's own layout.
 
-        The index is `<state>/memory/<id>.sqlite`, and transcripts are in `<state>/agents/<id>/sessions` unless `config`
-        names another folder. `<state>` is `~/.openclaw`, or what `OPENCLAW_STATE_DIR` or `OPENCLAW_HOME` say.
+        The index is `<state>/memory/<id>.sqlite`, unless `config.store` says another place; transcripts are in
+        `<state>/agents/<id>/sessions`, and what QMD keeps in `<state>/agents/<id>/qmd`, unless `config` names other
+        folders. `<state>` is `~/.openclaw`, or what `OPENCLAW_STATE_DIR` or `OPENCLAW_HOME` say.
 
         Args:
             agent_id: Letters, digits, `-` and `_`.
@@ -169,16 +172,15 @@ class Memory:
             ConfigError: The id holds other characters.
             WorkspaceError: The agent's workspace is missing.
         """
-        from dataclasses import replace
-
-        from openclaw_memory.config import SessionsConfig
         from openclaw_memory.config.config import agent_places, settings_of
 
         places = agent_places(agent_id)
         settings = settings_of(config)
-        if settings.sessions.folder == SessionsConfig().folder:
-            settings = replace(settings, sessions=replace(settings.sessions, folder=str(places.sessions)))
-        return cls.open(workspace or places.workspace, embedder=embedder, config=settings, index_path=places.index_path)
+        folders, usual = {"sessions": places.sessions, "backend": places.qmd}, settings_of(None)
+        unset = [part for part in folders if getattr(settings, part).folder == getattr(usual, part).folder]
+        settings = settings.updated({part: {"folder": str(folders[part])} for part in unset})
+        index = places.index_path if settings.store == usual.store else None
+        return cls.open(workspace or places.workspace, embedder=embedder, config=settings, index_path=index)
 
     def sync(
         self,
@@ -233,39 +235,39 @@ class Memory:
         user_id: str | Sequence[str] | None = None,
         tags: str | Sequence[str] | None = None,
         min_confidence: float | None = None,
+        phrases: str | Sequence[str] | None = None,
+        without: str | Sequence[str] | None = None,
         task: str | None = None,
         rules: Mapping[str, Any] | None = None,
     ) -> SearchResults:
         """Return the lines that answer `query`, best first; none for a blank query.
 
         A workspace that was never synced completely is synced first. Later searches answer from the index as it is, at
-        once: `stale` says that it is known to be behind the files, and a sync starts in the background where files
-        have changed (`config.sync.on_search`). With an index of another embedder, or an embedder that fails, keywords
-        answer alone; a damaged index is rebuilt first. `reason` says each of these.
+        once: `stale` says that it is known to be behind the files, which starts a sync in the background
+        (`config.sync.on_search`). With another embedder's index, or an embedder that fails, keywords answer alone.
+        A damaged index is rebuilt first. `reason` says each of these.
 
         Args:
             query: A question or keywords.
             max_results: At most this many results, up to 1000. Without it and `max_chars`, `config.search.max_results`.
             max_chars: At most this many characters of all snippets together. Without `max_results`, there are as many
-                results as fit, of about 350 characters each: more places, and more of the evidence, than six long ones.
-                Whole chunks (`config.search.answer`) keep their length and number. `omitted` counts what did not fit.
+                results as fit, of about 350 characters each; not of whole chunks. `omitted` counts what did not fit.
             min_score: Results below it are left out, in [0, 1]; `config.search.min_score` where None.
             source: "memory" for notes, "sessions" for transcripts, None for both.
             explain: Keep what `SearchResults.explain()` shows.
-            now: The moment that the age of notes is counted from, where it counts (`config.search.half_life_days`), and
-                to which the confidence of records has fallen.
-            path: Only files that match a glob, or one of several. Globs are those of a `.gitignore`: `memory/2026-*`,
-                `projects/`, `MEMORY.md`.
+            now: From when on the age of notes, if it counts, and the fall of the confidence of records are reckoned.
+            path: Only files that match a glob of a `.gitignore`, or one of several: `memory/2026-*`, `projects/`.
             since: Only lines of this day or later: a date, or its text in ISO 8601. The day is the one in a note's
                 name, of a message in a transcript, of the field `date` above a text, when a record was last updated;
                 without any of these, that of the file's last change. A message without a time has no day.
             until: Only lines of this day or earlier.
             type: Only records of this type, or of one of several: preference, fact, decision, entity, reminder, other.
             key: Only records whose key matches a glob, or one of several: `editor.*`. Case counts.
-            user_id: Only records of this user, or of one of several; not those of everybody.
+            user_id: Only records of this user, or of one of several.
             tags: Only files whose front matter has this tag, or all of several; `#` and case do not count.
-            min_confidence: Of records only those that are at least so sure now, 0..1, to the hour. Other lines have no
-                confidence, and count; `type` leaves them out.
+            min_confidence: Of records only those that are at least so sure now, 0..1, to the hour. Others count.
+            phrases: Only chunks with this text, word after word, or each of several; all, without `min_score`.
+            without: Only chunks without this word, or any of several, in their text, headings or path.
             task: What the asker is at work on, in a sentence or several: of results that answer about as well, those
                 that have more to do with it come first (`config.search.task_weight`). A blank one changes nothing.
             rules: Settings of `config.search` that this search has instead, as `{"mmr": 0.7, "half_life_days": 30}`;
@@ -285,9 +287,11 @@ class Memory:
             user_id=user_id,
             tags=tags,
             min_confidence=min_confidence,
+            phrases=phrases,
+            without=without,
+            timezone=self.workspace.journal.timezone,
         )
-        # A backend of before knows neither.
-        ranking: dict[str, Any] = {"task": task, "rules": rules}
+        ranking: dict[str, Any] = {"task": task, "rules": rules}  # a backend of before knows neither
         found = self._backend.search(
             query,
             max_results=max_results,
@@ -299,9 +303,9 @@ class Memory:
             only=only,
             **{name: value for name, value in ranking.items() if value is not None},
         )
-        if self._builtin is not None:  # it has done so itself
+        if self._backend is self._builtin:  # it has done so itself
             return found
-        from openclaw_memory.backend import results_as_shown
+        from openclaw_memory.backends.as_shown import results_as_shown
 
         return results_as_shown(found, self.workspace)
 
@@ -309,8 +313,7 @@ class Memory:
         """Return lines of a memory file from disk; `next_start` of the excerpt is where to read on.
 
         Args:
-            path: The path of a memory file, or a citation such as `MEMORY.md#L3-L9`. What a citation leaves out, as
-                `MEMORY.md#L3-L5,L9` does, is returned too.
+            path: The path of a memory file, or a citation; what `MEMORY.md#L3-L5,L9` leaves out is returned too.
             start: The first line, 1-based.
             lines: How many lines; by default 120 within 12,000 characters.
 
@@ -320,9 +323,9 @@ class Memory:
             InvalidInputError: `start` or `lines` is not a whole number above zero.
         """
         excerpt = self._backend.get(path, start=start, lines=lines)
-        if self._builtin is not None:
+        if self._backend is self._builtin:
             return excerpt
-        from openclaw_memory.backend import excerpt_as_shown
+        from openclaw_memory.backends.as_shown import excerpt_as_shown
 
         return excerpt_as_shown(excerpt, self.workspace)
 
@@ -333,6 +336,7 @@ class Memory:
         date: datetime.date | str | None = None,
         title: str | None = None,
         skip_existing: bool = False,
+        quoted_from: str | None = None,
     ) -> Excerpt:
         """Add `text` to `memory/<date>.md` in one atomic write and return its lines. See `Workspace.append`.
 
@@ -340,16 +344,19 @@ class Memory:
 
         Args:
             text: What to add; Markdown.
-            date: A day, or YYYY-MM-DD; today by default.
+            date: A day, or YYYY-MM-DD; today by default. A moment is its day, of `journal.timezone` if it has a zone.
             title: Gives the text a heading of its own, with the time.
             skip_existing: Do not add lines that the note already has.
+            quoted_from: Where the text comes from, if neither the user nor the agent has written it: it is quoted.
 
         Raises:
             InvalidInputError, WriteError, PathNotAllowedError: As `Workspace.append`.
             StoreError: The memory is closed.
         """
         self._check_open()
-        written = self.workspace.append(text, date=date, title=title, skip_existing=skip_existing)
+        written = self.workspace.append(
+            text, date=date, title=title, skip_existing=skip_existing, quoted_from=quoted_from
+        )
         self._record_write(written)
         return written
 
@@ -411,14 +418,14 @@ class Memory:
         return written
 
     def bootstrap(
-        self, *, private: bool = True, max_chars: int | None = None, now: datetime.datetime | None = None
+        self, *, private: bool = True, max_chars: int | None = None, now: datetime.date | str | None = None
     ) -> Bootstrap:
         """Return what an agent reads at the start of a session. See `Workspace.bootstrap`.
 
         Args:
             private: Include MEMORY.md; False for a group chat.
             max_chars: The most characters of one file; `config.journal.bootstrap_chars` where None.
-            now: The moment that decides which day it is; this moment by default.
+            now: The moment, or the day itself, that decides which day it is; this moment by default.
         """
         self._check_open()
         return self.workspace.bootstrap(private=private, max_chars=max_chars, now=now)
@@ -604,7 +611,8 @@ class Memory:
             until: Only what is of this day or earlier.
             type: Only records of this type.
             source: Only what comes from there: "user", "chat_turn", "tool" or "file". A record says so itself; a
-                person's notes are "file", documents "tool", transcripts and snapshots "chat_turn".
+                person's notes are "file", documents "tool", transcripts and snapshots "chat_turn". What a record has
+                from outside is "external".
             sensitivity: Only records of this sensitivity.
             sort: "path", "date" or "changed" (newest first), or "size" (largest first).
 
@@ -637,7 +645,7 @@ class Memory:
         paths: Sequence[str] | None = None,
         dry_run: bool = True,
         seen: str | ForgetPlan | None = None,
-        now: datetime.datetime | None = None,
+        now: datetime.date | str | None = None,
     ) -> ForgetReceipt:
         """Plan what is forgotten, and with `dry_run=False` forget it: in the files, and in every byte of the index.
 
@@ -656,7 +664,7 @@ class Memory:
             paths: Files, and citations of lines, such as `MEMORY.md#L3-L4`.
             dry_run: Change nothing, and return what would be done.
             seen: The plan that was looked at, or its hash. A plan is done as it is; of a hash, only the same plan is.
-            now: The moment that decides which day is today.
+            now: The moment, or the day itself, that decides which day is today.
 
         Returns:
             The plan, and unless `dry_run`, what went and what could not.
@@ -669,6 +677,7 @@ class Memory:
             ConfigError: The memory has a backend of its own.
         """
         self._check_open()
+        from openclaw_memory.backends.chosen import renew
         from openclaw_memory.control.forgetting import forget, wanted_of
 
         wanted = wanted_of(
@@ -681,7 +690,10 @@ class Memory:
             paths=paths,
             now=now,
         )
-        return forget(self.workspace, self._service, wanted, dry_run=dry_run, seen=seen)
+        receipt = forget(self.workspace, self._service, wanted, dry_run=dry_run, seen=seen)
+        if not dry_run:
+            renew(self._backend)
+        return receipt
 
     def export(self, file: str | os.PathLike[str]) -> ExportReport:
         """Write everything that is remembered to one file of JSON lines: notes, records, transcripts, snapshots.
@@ -786,9 +798,3 @@ class Memory:
 
     def __repr__(self) -> str:
         return f"Memory({str(self.workspace.root)!r})"
-
-
-def _flush_failures(workspace: Workspace, flushes: FlushRegistry) -> dict[str, str]:
-    from openclaw_memory.workspace.paths import transcripts_place
-
-    return dict(flushes.failures(transcripts_place(workspace.root, workspace.sessions)))

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from openclaw_memory.search import SearchResults
     from openclaw_memory.search.prepared import Lexicon
+    from openclaw_memory.search.wording import Wording
     from openclaw_memory.types.where import Where
     from openclaw_memory.workspace import Workspace
 
@@ -48,6 +49,7 @@ class Retriever:
         passes: Callable[[str], bool] | None = None,
         where: Where | None = None,
         task: str | None = None,
+        wording: Wording | None = None,
     ) -> SearchResults:
         """Return the results of a search; a damaged index is built again first."""
         from openclaw_memory.search import SearchResults
@@ -55,9 +57,20 @@ class Retriever:
         if not (self._config.sync.before_search or self._service.has_index()):
             return SearchResults((), query, "keyword", "none", "", stale=True, reason=NOTHING_YET)
 
-        def found(store: Store, stored: IndexMeta | None) -> SearchResults:
+        def found(store: Store, stored: IndexMeta | None, behind: bool) -> SearchResults:
             return self._results(
-                store, stored, query, rules, source, explain=explain, now=now, passes=passes, where=where, task=task
+                store,
+                stored,
+                query,
+                rules,
+                source,
+                behind=behind,
+                explain=explain,
+                now=now,
+                passes=passes,
+                where=where,
+                task=task,
+                wording=wording,
             )
 
         results, done = self._service.reading(found)
@@ -91,16 +104,18 @@ class Retriever:
         rules: SearchConfig,
         source: Source | None,
         *,
+        behind: bool,
         explain: bool,
         now: datetime.datetime | None,
         passes: Callable[[str], bool] | None,
         where: Where | None,
         task: str | None,
+        wording: Wording | None,
     ) -> SearchResults:
-        """Return the results from one state of the index, built with `stored`."""
+        """Return the results from one state of the index, built with `stored`, and `behind` the files or not."""
         from openclaw_memory.search.search import search
 
-        embedder, reason, stale = self._for_search(store, stored)
+        embedder, reason, stale = self._for_search(store, stored, behind)
         results = search(
             query,
             store=store,
@@ -115,11 +130,13 @@ class Retriever:
             passes=passes,
             where=where,
             task=task,
+            wording=wording,
         )
         if not (results or results.filtered or store.files()):
             reason = _joined(reason, self._workspace.advice(len(self._workspace.scan().files)))
         building = BUILDING if stored is not None and not stored.complete else None
-        return replace(results, stale=stale, reason=_joined(building, results.reason or reason))
+        reason = _joined(results.reason or reason, self._service.unread(store, again=behind))
+        return replace(results, stale=stale, reason=_joined(building, reason))
 
     def _lexicon_for(self, embedder: CircuitBreakerEmbedder | None) -> Lexicon:
         """Return the lexicon of all searches with this embedder: with its vectors of words, or the bundled model's."""
@@ -138,25 +155,26 @@ class Retriever:
             return _LEXICONS[embedder]
 
     def _for_search(
-        self, store: Store, stored: IndexMeta | None
+        self, store: Store, stored: IndexMeta | None, behind: bool
     ) -> tuple[CircuitBreakerEmbedder | None, str | None, bool]:
-        """Return the embedder that fits this index, why a wanted one is missing, and whether the index is behind."""
+        """Return the embedder that fits this index, why a wanted one is missing, and whether answers are stale."""
         from openclaw_memory.indexing import describe, outdated
         from openclaw_memory.indexing.changes import missing_in_words
 
         if stored is None:
             return None, NOTHING_YET, True
-        unfinished = not stored.complete
+        stale = behind or not stored.complete
         try:
             embedder = self._embedders.for_search(stored)
         except EmbedderError as error:
-            stale = self._service.is_behind() or unfinished
+            self._service.catch_up()
             other = stored.provider != self._embedders.requested
             return None, f"keywords alone were searched: {error}", stale or other
         wanted = describe(embedder, self._config.chunking, policies=self._workspace.policies)
         difference = outdated(stored, wanted)
         # Building the whole index again is begun by a call of `sync` alone: it may cost time, or money.
-        stale = self._service.is_behind(may_sync=difference is None) or unfinished
+        if difference is None:
+            self._service.catch_up()
         if embedder is None or stored.identity == embedder.identity:
             reasons = missing_in_words(self._service.missing_vectors(store))
             return embedder, "; ".join(reasons) or None, stale or bool(reasons) or difference is not None

@@ -9,6 +9,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
+from openclaw_memory._acting import acting_as
 from openclaw_memory.config import MemoryConfig
 from openclaw_memory.errors import ConfigError
 from openclaw_memory.memories import Lease, MemoryTemplate, template_of
@@ -35,8 +36,47 @@ class Held(nullcontext[Memory]):
         return self.enter_result.config
 
 
+class Through:
+    """A memory for the time of a block, in which it is used through a door, as the access log calls it."""
+
+    def __init__(self, leased: Lease | Held, door: str, *, session: str | None = None) -> None:
+        """`leased` is the memory; the door and its session are as for `openclaw_memory.audit.acting_as`."""
+        self._leased, self._acting = leased, acting_as(door, session=session)
+
+    @property
+    def folder(self) -> Path:
+        """The folder of the memory."""
+        return self._leased.folder
+
+    @property
+    def config(self) -> MemoryConfig:
+        """The settings of the memory."""
+        return self._leased.config
+
+    def __enter__(self) -> Memory:
+        memory = self._leased.__enter__()
+        self._acting.__enter__()
+        return memory
+
+    def __exit__(self, *error: object) -> None:
+        self._acting.__exit__()
+        self._leased.__exit__(*error)
+
+    async def __aenter__(self) -> Memory:
+        memory = await self._leased.__aenter__()
+        self._acting.__enter__()
+        return memory
+
+    async def __aexit__(self, *error: object) -> None:
+        self._acting.__exit__()
+        await self._leased.__aexit__(*error)
+
+    def __repr__(self) -> str:
+        return repr(self._leased)
+
+
 # A memory for the time of a `with` or `async with` block, of which there may be several, also at once.
-Leased: TypeAlias = Lease | Held
+Leased: TypeAlias = Lease | Held | Through
 
 _values: ContextVar[Mapping[str, Any]] = ContextVar("openclaw_memory.run_values", default=MappingProxyType({}))
 
@@ -82,7 +122,7 @@ def memory_of(
     *run: object,
     values: Mapping[str, Any] | None = None,
     how: str = "with run_values(user_id=...) around the run",
-) -> Leased:
+) -> Lease | Held:
     """Return the memory of a run, for a `with` or `async with` block.
 
     Args:

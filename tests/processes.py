@@ -57,10 +57,17 @@ def why_not_traced() -> str | None:
 
 
 def points(log: str) -> Iterator[tuple[str, int]]:
-    """Every system call between two marks that could change a file: its name, and which one of that name it is."""
+    """Every system call between two marks that could change a file: its name, and which one of that name it is.
+
+    Those of the thread that makes the marks: strace counts the calls of each thread by themselves.
+    """
+    calls = re.findall(r"^(?:(\d+) +)?(\w+)\(", log, re.MULTILINE)
+    marking = next(thread for thread, name in calls if name == MARK)
     count: collections.Counter[str] = collections.Counter()
     inside = False
-    for name in re.findall(r"^(?:\d+ +)?(\w+)\(", log, re.MULTILINE):
+    for thread, name in calls:
+        if thread != marking:
+            continue
         count[name] += 1
         inside ^= name == MARK
         if inside and name not in {MARK, *HARMLESS}:

@@ -102,6 +102,27 @@ def full(folder: Path, step: int = 16 * PAGE) -> dict[str, dict[str, int]]:
     return seen
 
 
+def full_when_opened(folder: Path) -> dict[str, str]:
+    """What is said by a memory that is opened where nothing is free, and that the index answers once there is room."""
+    disk, root = Disk(folder), folder / "notes"
+    begin(root)
+    disk.leave(0)
+    said = {}
+    for name, call in {
+        "search": lambda memory: memory.search("memo"),
+        "status": lambda memory: memory.status(),
+    }.items():
+        with notes(root) as memory:
+            try:
+                call(memory)
+            except OpenClawMemoryError as error:
+                said[name] = str(error)
+    disk.empty()
+    with notes(root) as memory:
+        assert memory.search("memo kept")
+    return said
+
+
 def fill_for_writer(disk: Disk, root: Path, work: Work) -> dict[str, int]:
     outcomes: Counter[str] = Counter()
     for turn in range(1000):
@@ -273,6 +294,7 @@ if __name__ == "__main__":
         "full": full,
         "full by many pages": partial(full, step=64 * PAGE),
         "full by each page": partial(full, step=PAGE),
+        "full when opened": full_when_opened,
         "read-only": read_only,
         "no descriptors": no_descriptors,
     }

@@ -18,13 +18,14 @@ CORE = ROOT / "openclaw_memory"
 
 # Lower may not import higher. Names on one line may import each other.
 LAYERS = (
-    {"types", "errors", "_forks", "_lazy", "_limited", "_links", "_log", "_safe", "_weak", "display"},
+    {"types", "errors", "_acting", "_forks", "_lazy", "_limited", "_links", "_log", "_safe", "_weak", "display"},
     {"config"},
+    {"security"},
     {"text", "chunking", "workspace"},
     {"embeddings", "store"},
     {"indexing", "search"},
     {"conversation", "flush", "intent"},
-    {"memory", "backend", "retriever", "documents", "records", "heartbeat", "control"},
+    {"memory", "backends", "retriever", "documents", "records", "heartbeat", "control", "audit"},
     {"aio", "memories", "runs", "tools", "migration", "cli", "testing", "evaluation", "jupyter", "__main__"},
 )
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
@@ -33,12 +34,12 @@ SALT = "text/fence.py"  # a fence draws a random mark, its one use of the system
 PUBLIC_MODULES = {
     f"openclaw_memory{name}"
     for name in (
-        "", ".aio", ".backend", ".config", ".embeddings", ".errors", ".evaluation", ".jupyter", ".control",
+        "", ".aio", ".audit", ".backends", ".config", ".embeddings", ".errors", ".evaluation", ".jupyter", ".control",
         ".conversation", ".documents", ".flush", ".heartbeat", ".intent", ".migration", ".records", ".runs", ".search", ".store", ".testing", ".tools", ".types",
     )
 }  # fmt: skip
 ENVIRONMENT = {"config", "embeddings"}
-FRAMEWORKS = {"langchain", "langchain_core", "langgraph", "llama_index", "mcp"}
+FRAMEWORKS = {"lancedb", "langchain", "langchain_core", "langgraph", "llama_index", "mcp"}
 HEAVY = FRAMEWORKS | {
     "numpy", "apsw", "simsimd", "sqlite_vec", "click", "asyncio", "filelock", "watchdog", "logging", "tenacity", "IPython",
     "matplotlib", "pandas", "py3langid", "tqdm", "sentence_transformers", "openai", "httpx", "torch", "pydantic",

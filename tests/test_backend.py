@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from openclaw_memory import Memory, MemoryConfig, SearchResults, SqliteStore, Workspace
-from openclaw_memory.backend import Backend, BuiltinBackend
+from openclaw_memory.backends import Backend
+from openclaw_memory.backends.builtin import BuiltinBackend
 from openclaw_memory.config import PoliciesConfig, PolicyRule
 from openclaw_memory.errors import ConfigError
 from openclaw_memory.tools import memory_tools, recall
@@ -180,7 +181,7 @@ def test_a_store_of_another_package_is_found_by_its_scheme(notes, monkeypatch):
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"store": "postgres://host/db"}, r"unknown store 'postgres://host/db': the stores are sqlite;"),
+        ({"store": "mysql://host/db"}, r"unknown store 'mysql://host/db': the stores are sqlite, postgresql;"),
         ({"store": "sqlte"}, "did you mean 'sqlite'"),
         ({"store": "sqlite://"}, "names no file"),
         ({"store": "sqlite://index.sqlite"}, "names a host, 'index.sqlite'"),

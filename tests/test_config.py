@@ -8,7 +8,15 @@ from typing import Any
 import pytest
 
 from openclaw_memory.chunking import STYLES
-from openclaw_memory.config import ChunkingConfig, EmbeddingConfig, FilesConfig, MemoryConfig, SearchConfig, SyncConfig
+from openclaw_memory.config import (
+    ChunkingConfig,
+    EmbeddingConfig,
+    EncryptionConfig,
+    FilesConfig,
+    MemoryConfig,
+    SearchConfig,
+    SyncConfig,
+)
 from openclaw_memory.config.config import settings_of, state_dir
 from openclaw_memory.config.inside import BOUNDS, MOST_CHARS, MOST_ENTRIES, with_settings
 from openclaw_memory.config.sections import CHOICES, PARTS, RANGES
@@ -327,6 +335,18 @@ def test_a_workspace_may_set_chunking_globs_and_debounce(tmp_path):
     assert (config.files.include, config.files.exclude) == (("a/*",), ("b",))
     assert config.sync == SyncConfig(debounce_seconds=3)
     assert config.notices == ()
+
+
+@pytest.mark.parametrize("was", [True, False])
+@pytest.mark.parametrize("asked", ["true", "false"])
+def test_a_workspace_may_have_its_index_encrypted_and_never_have_it_plain(tmp_path, was, asked):
+    before = MemoryConfig().updated({"encryption": {"enabled": was}})
+    config = of_workspace(before, toml(tmp_path, f"[encryption]\nenabled = {asked}\nkeys = 'keyring'\n"))
+    assert config.encryption == EncryptionConfig(enabled=was or asked == "true")
+    assert [named for named in ("encryption.enabled = false", "encryption.keys") if named in str(config.notices)] == [
+        *(["encryption.enabled = false"] if asked == "false" else []),
+        "encryption.keys",
+    ]
 
 
 @pytest.mark.parametrize(

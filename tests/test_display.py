@@ -1,5 +1,6 @@
 """Tables in a notebook: whatever a note holds is text there, and a bar is as long as its number says."""
 
+import datetime
 import re
 import sys
 from html.parser import HTMLParser
@@ -8,8 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from openclaw_memory import MemoryConfig
+from openclaw_memory.config import EmbeddingConfig, PoliciesConfig, PolicyRule, SearchConfig, StoreConfig
 from openclaw_memory.display import Markup, bars, bold, clean, code, faint, frame, lines, table
 from openclaw_memory.errors import MissingExtraError
+from openclaw_memory.types.intent import MemoryIntent
+from openclaw_memory.types.snapshots import Snapshot, SnapshotMessage
 
 
 class Seen(HTMLParser):
@@ -74,3 +79,53 @@ def test_without_pandas_the_remedy_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(MissingExtraError, match=r"x\(\) needs pandas: pip install pandas"):
         frame("x()", (), [])
+
+
+def rows_of(html: str) -> list[list[str]]:
+    """The text of each cell of a table, row by row."""
+    rows = re.findall(r"<tr>(.*?)</tr>", html, re.DOTALL)
+    return [[seen(cell).text for cell in re.findall(r"<td[^>]*>(.*?)</td>", row, re.DOTALL)] for row in rows]
+
+
+def test_settings_say_what_is_set_and_what_is_as_by_default():
+    shown = {row[0]: row[1:] for row in rows_of(MemoryConfig(search=SearchConfig(max_results=3))._repr_html_()) if row}
+    assert shown["search"][0] == "max_results = 3"
+    assert "min_score = 0.06" in shown["search"][1]
+    assert "max_results" not in shown["search"][1]
+    assert shown["files"][0] == ""
+
+
+def test_settings_do_not_show_what_may_hold_a_key():
+    rule = PolicyRule("no codes", "never-store", pattern="the door code is 4711")
+    embedding = EmbeddingConfig(providers={"openai": {"api_key": "sk-hidden"}})
+    store = StoreConfig(url="postgresql://me:hunter2@localhost/notes")
+    shown = MemoryConfig(embedding=embedding, policies=PoliciesConfig(rules=(rule,)), store=store)._repr_html_()
+    assert "providers = set, and not shown" in shown
+    assert "no codes" in shown
+    assert "sk-hidden" not in shown
+    assert "4711" not in shown
+    assert "hunter2" not in shown
+
+
+def test_what_was_clamped_stands_below_the_settings():
+    shown = rows_of(MemoryConfig(search=SearchConfig(max_results=0))._repr_html_())
+    assert shown[-1][0] == "notice"
+    assert "search.max_results = 0 is outside" in shown[-1][1]
+
+
+@given(st.text())
+def test_whatever_is_in_a_snapshot_or_an_intent_is_shown_as_text(text):
+    at = datetime.datetime(2026, 11, 21, 9, 30, tzinfo=datetime.UTC)
+    snapshot = Snapshot(text, at, (SnapshotMessage(text, text),), text, text)
+    intent = MemoryIntent(entities=(text,), language=text, by_rules=True, reason=text)
+    for html in (snapshot._repr_html_(), intent._repr_html_()):
+        assert set(seen(html).tags) <= {"table", "thead", "tbody", "tr", "th", "td", "code", "div", "b", "span"}
+        assert clean(text) in seen(html).text
+
+
+def test_a_snapshot_shows_who_said_what():
+    at = datetime.datetime(2026, 11, 21, 9, 30, tzinfo=datetime.UTC)
+    said = (SnapshotMessage("user", "The launch is on Friday."),)
+    shown = Snapshot("s-1", at, said, "The launch.", ".memory/snapshots/s-1.json")._repr_html_()
+    assert "2026-11-21 09:30 UTC" in shown
+    assert rows_of(shown)[1:] == [["summary", "The launch."], ["user", "The launch is on Friday."]]

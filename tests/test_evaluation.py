@@ -9,7 +9,16 @@ import pytest
 
 from openclaw_memory import Memory, MemoryConfig
 from openclaw_memory.errors import ConfigError, NotFoundError, QueryError, WorkspaceError, WriteError
-from openclaw_memory.evaluation import Comparison, Evaluation, Question, compare, copy_lab, evaluate, read_questions
+from openclaw_memory.evaluation import (
+    Comparison,
+    Evaluation,
+    Question,
+    compare,
+    copy_lab,
+    evaluate,
+    read_questions,
+)
+from openclaw_memory.evaluation.chance import interval, plot_against, plot_groups, shows_more, sign_test
 from openclaw_memory.evaluation.report import Answered
 
 KEY = Question("Who has the spare key?", ("The spare key is with\nMrs. Groen.",), "en", "keyword")
@@ -220,3 +229,49 @@ def test_a_preset_that_syncs_on_open_embeds_each_text_once(notes):
 def test_a_wrong_call_is_refused_with_what_is_wrong(memory, call, error, words):
     with pytest.raises(error, match=words):
         call(memory)
+
+
+# --- chance
+def shown(name, *shares):
+    questions = [Question(f"question {at}?", ("a quote",), "en", "keyword") for at in range(len(shares))]
+    rows = (Answered(question, share, None, 1, 10) for question, share in zip(questions, shares, strict=True))
+    return Evaluation(name, tuple(rows))
+
+
+@pytest.mark.parametrize(
+    ("better", "worse", "share"), [(0, 0, 1.0), (1, 1, 1.0), (3, 0, 0.25), (0, 3, 0.25), (6, 0, 1 / 32), (5, 1, 7 / 32)]
+)
+def test_the_sign_test_says_how_often_a_coin_would_split_so(better, worse, share):
+    assert sign_test(better, worse) == pytest.approx(share)
+
+
+def test_six_questions_of_six_are_more_than_chance_and_five_are_not():
+    nothing = shown("nothing", *[0.0] * 6)
+    assert shows_more(shown("all", *[1.0] * 6), nothing)
+    assert not shows_more(shown("five", 0.0, *[1.0] * 5), nothing)
+    assert not shows_more(nothing, shown("all", *[1.0] * 6))
+
+
+def test_an_interval_holds_the_share_and_is_narrow_with_many_questions():
+    few, many = interval(shown("few", *[0.0, 1.0] * 5)), interval(shown("many", *[0.0, 1.0] * 200))
+    assert few[0] < many[0] < 0.5 < many[1] < few[1]
+    with pytest.raises(QueryError, match="no question of 'none' has evidence"):
+        interval(Evaluation("none", (Answered(NONE, None, None, 0, 0),)))
+
+
+def test_a_plot_of_groups_has_a_bar_for_each_evaluation_and_group():
+    figure = pytest.importorskip("matplotlib.figure").Figure()
+    ax = figure.subplots()
+    found = [shown("one", 1.0, 0.0), shown("other", 1.0, 1.0)]
+    plot_groups(ax, found, "kind", ["keyword"], {"one": "#0072b2", "other": "#e69f00"})
+    assert [bar.get_height() for bar in ax.patches] == [0.5, 1.0]
+    assert [tick.get_text() for tick in ax.get_xticklabels()] == ["keyword\n(n = 2)"]
+
+
+def test_a_plot_against_the_usual_counts_questions_and_does_not_join_a_point_that_is_far_away():
+    figure = pytest.importorskip("matplotlib.figure").Figure()
+    ax = figure.subplots()
+    usual = shown("usual", 1.0, 0.0)
+    plot_against(ax, [0, 1, 3], [shown("a", 0.0, 0.0), shown("b", 1.0, 1.0), usual], usual, color="#0072b2", marker="o")
+    assert [list(line.get_xdata()) for line in ax.lines] == [[0, 1], [3]]
+    assert [text.get_text() for text in ax.texts] == ["+0 \u22121", "+1 \u22120", ""]

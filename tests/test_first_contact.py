@@ -14,11 +14,11 @@ from threading import Event
 
 import apsw
 import pytest
+from every_command import COMMANDS
 from uninstalled import run_without
 
 from openclaw_memory import Memory, MemoryConfig, load_embedder
 from openclaw_memory._limited import Limited
-from openclaw_memory.cli.commands import commands
 from openclaw_memory.config import FilesConfig
 from openclaw_memory.errors import (
     ConfigError,
@@ -192,16 +192,14 @@ def test_a_slip_in_python_is_told_with_what_was_meant(notes, wrong, kind, words)
         wrong(notes)
 
 
-OPTIONS = sorted({name for command in commands.commands.values() for option in command.params for name in option.opts})
+OPTIONS = sorted({name for command in COMMANDS.values() for option in command.params for name in option.opts})
 OPTIONS = [name for name in OPTIONS if name.startswith("-")]
 
 
 @pytest.mark.parametrize("typed", ["index", "append", "search", "demo", ""])
 def test_an_option_before_its_command_is_told_a_command_that_has_it(run, typed):
     for option in OPTIONS:
-        having = {
-            name for name, command in commands.commands.items() if any(option in one.opts for one in command.params)
-        }
+        having = {name for name, command in COMMANDS.items() if any(option in one.opts for one in command.params)}
         outcome = run(option, *([typed] if typed else []))
         named, *rest = command_in(outcome.err)
         assert (outcome.code, named in having, rest[0]) == (2, True, option)
@@ -256,7 +254,7 @@ except EmbedderError as error:
     print(error)
 """
     told = run_without(script, package)
-    assert f'pip install "openclaw-memory-index[{provider}]"' in told
+    assert f'pip install ".[{provider}]"' in told
     assert ("has no key" in told) is (not key and provider != "local")
 
 
@@ -391,7 +389,7 @@ def test_an_index_of_a_newer_version_is_told_by_each_command_with_what_to_do(run
     for command in (["search", "boiler"], ["index"], ["index", "--force"], ["status"]):
         outcome = run(*command, "--workspace", notes)
         assert (outcome.code, outcome.out, outcome.err.count("\n")) == (2, "", 1)
-        assert "update openclaw-memory-index, or delete the index" in outcome.err
+        assert "update openclaw_memory, or delete the index" in outcome.err
     examined = run("doctor", "--workspace", notes)
     assert (examined.code, "or delete the index" in examined.out, "force" in examined.out) == (1, True, False)
     assert (notes / ".memory/index.sqlite").read_bytes() == before

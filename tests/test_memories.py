@@ -6,8 +6,10 @@ import json
 import os
 import random
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from urllib.parse import parse_qsl, urlsplit
 from uuid import UUID
 
 import pytest
@@ -18,11 +20,12 @@ from processes import python
 import openclaw_memory.memories
 from openclaw_memory import AsyncMemory, Memories, Memory, MemoryConfig, SyncConfig
 from openclaw_memory.aio import in_thread
+from openclaw_memory.config import PoliciesConfig, PolicyRule
 from openclaw_memory.embeddings import unguarded
 from openclaw_memory.errors import ConfigError, InvalidInputError, PathNotAllowedError, StoreError, WorkspaceError
 from openclaw_memory.memories import folder_name
 from openclaw_memory.runs import memory_choice, memory_of, run_values
-from openclaw_memory.testing import RecordingEmbedder
+from openclaw_memory.testing import InMemoryStore, RecordingEmbedder
 
 
 @pytest.fixture
@@ -33,7 +36,7 @@ def users(tmp_path):
 
 def opened(users):
     """The names of the folders whose memory is open, the least recently used first."""
-    return ["/".join(parts) for parts, place in users._places.items() if place.memory is not None]
+    return ["/".join(key.parts) for key, place in users._places.items() if place.memory is not None]
 
 
 def test_the_example_in_the_docstring_is_true():
@@ -54,38 +57,38 @@ def test_each_name_has_a_memory_of_its_own(users):
 
 
 def test_fifty_threads_that_ask_at_once_open_a_memory_once(users, monkeypatch):
-    opening, real = [], Memories._open
+    opening, real = [], Memories._open_one
     barrier = threading.Barrier(50)
 
-    def slowly(pool, parts):
-        opening.append(parts)
-        return real(pool, parts)
+    def slowly(pool, key, config):
+        opening.append(key.parts)
+        return real(pool, key, config)
 
     def ask(_):
         barrier.wait()
         with users.use("anna") as memory:
             return memory
 
-    monkeypatch.setattr(Memories, "_open", slowly)
+    monkeypatch.setattr(Memories, "_open_one", slowly)
     with ThreadPoolExecutor(50) as threads:
         assert len(set(threads.map(ask, range(50)))) == 1
     assert opening == [("anna",)]
 
 
 def test_a_memory_that_takes_long_to_open_holds_up_no_other(users, monkeypatch):
-    real, go, begun = Memories._open, threading.Event(), threading.Event()
+    real, go, begun = Memories._open_one, threading.Event(), threading.Event()
 
-    def slowly(pool, parts):
-        if parts == ("slow",):
+    def slowly(pool, key, config):
+        if key.parts == ("slow",):
             begun.set()
             go.wait()
-        return real(pool, parts)
+        return real(pool, key, config)
 
     def ask():
         with users.use("slow") as memory:
             return memory
 
-    monkeypatch.setattr(Memories, "_open", slowly)
+    monkeypatch.setattr(Memories, "_open_one", slowly)
     with ThreadPoolExecutor(1) as thread:
         slow = thread.submit(ask)
         begun.wait()
@@ -175,6 +178,173 @@ def test_many_threads_that_come_and_go_leave_no_more_than_the_bound(users):
     assert not any(place.users for place in users._places.values())
 
 
+def wait_until(holds):
+    end = time.monotonic() + 30
+    while not holds():
+        assert time.monotonic() < end, "it never came true"
+        time.sleep(0.002)
+
+
+def test_an_idle_memory_is_closed_and_opened_again_when_it_is_asked_for(tmp_path):
+    with Memories.open(tmp_path, embedder=None, idle_seconds=0.02) as users:
+        with users.use("anna") as anna:
+            anna.append("Anna takes the ferry.")
+        with users.use("bob") as bob:
+            wait_until(lambda: opened(users) == ["bob"])  # a memory in use is never idle
+            assert bob.append("Bob takes the train.")
+        wait_until(lambda: opened(users) == [])
+        with pytest.raises(StoreError, match="closed"):
+            anna.search("ferry")
+        with users.use("anna") as again:
+            assert again.search("ferry")
+    assert not users._places
+
+
+def test_a_memory_that_is_used_again_in_time_stays_open(tmp_path, monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr("openclaw_memory.memories.time.monotonic", lambda: now[0])
+    with Memories(tmp_path, embedder=None, idle_seconds=60) as users:
+        for moment in (0, 50, 100, 159):
+            now[0] = moment
+            for name in ("anna", "bob") if moment == 0 else ("anna",):
+                with users.use(name):
+                    pass
+        assert opened(users) == ["anna"]
+        now[0] = 219
+        users._close_idle()
+        assert opened(users) == []
+
+
+def test_a_pool_may_keep_its_memories_open(tmp_path, monkeypatch):
+    with Memories(tmp_path, embedder=None, idle_seconds=None) as users:
+        with users.use("anna"):
+            pass
+        monkeypatch.setattr("openclaw_memory.memories.time.monotonic", lambda: 1e12)
+        users._close_idle()
+        assert opened(users) == ["anna"]
+
+
+def test_a_pool_that_is_closed_leaves_no_thread(tmp_path):
+    before = set(threading.enumerate())
+    with Memories(tmp_path, embedder=None, idle_seconds=600) as users, users.use("anna"):
+        pass
+    wait_until(lambda: set(threading.enumerate()) <= before)
+
+
+@pytest.mark.parametrize("wrong", [0, -1, "600"])
+def test_the_time_of_idleness_is_a_number_above_zero(tmp_path, wrong):
+    with pytest.raises(ConfigError, match="idle_seconds"):
+        Memories(tmp_path, idle_seconds=wrong)
+
+
+# --- what a memory is kept by
+
+
+def test_a_memory_is_kept_by_agent_workspace_and_settings(users, tmp_path):
+    (tmp_path / "own").mkdir()
+    settings = MemoryConfig(sync=SyncConfig(on_search=False))
+    asked = [
+        users.use("anna"),
+        users.use("bob"),
+        users.use("anna", workspace=tmp_path / "own"),
+        users.use("anna", config=settings),
+    ]
+    kept = []
+    for lease in asked:
+        with lease as memory:
+            kept.append(memory)
+            assert memory.workspace.root == lease.folder
+            assert memory.config.sync == lease.config.sync
+    assert len({id(memory) for memory in kept}) == 4
+    with users.use("anna", config=MemoryConfig(sync=SyncConfig(on_search=False))) as again:
+        assert again is kept[3]
+    assert kept[3].config.sync.on_search is False
+    assert kept[2].workspace.root == tmp_path / "own"
+
+
+def test_each_agent_may_have_a_store_of_its_own(tmp_path):
+    kept = {}
+
+    def store(agent):
+        return lambda: kept.setdefault(agent, InMemoryStore())
+
+    (tmp_path / "own").mkdir()
+    with Memories(tmp_path / "agents", embedder=None, store=store) as agents:
+        leases = [
+            agents.use("anna"),
+            agents.use("a/b"),
+            agents.use("anna", workspace=tmp_path / "own"),
+            agents.template("{a}/{b}").use({"a": "a", "b": "b"}),
+        ]
+        for lease in leases:
+            with lease as memory:
+                memory.append("The ferry leaves at seven.")
+                assert memory.search("ferry")
+                assert memory.index_path is None
+    assert set(kept) == {"anna", "a%2fb", f"anna {tmp_path / 'own'}", "a/b"}
+    assert not [*tmp_path.rglob("*.sqlite")]
+
+
+def test_settings_that_are_not_shown_make_another_memory_too(users):
+    def ruled(pattern):
+        return MemoryConfig(policies=PoliciesConfig(rules=(PolicyRule(name="a", action="masked", pattern=pattern),)))
+
+    with users.use("anna", config=ruled("ferry")) as one, users.use("anna", config=ruled("train")) as other:
+        assert one is not other
+
+
+def test_equal_settings_are_those_of_the_pool(users):
+    with users.use("anna") as one, users.use("anna", config=users.config) as other:
+        assert one is other
+
+
+def test_a_workspace_elsewhere_must_be_there(users, tmp_path):
+    with pytest.raises(WorkspaceError), users.use("anna", workspace=tmp_path / "missing"):
+        pass
+    assert not (tmp_path / "missing").exists()
+
+
+DATABASE = "postgresql://me:secret@db.example/agents?sslmode=require"
+
+
+def test_in_a_database_each_agent_is_a_tenant(tmp_path, monkeypatch):
+    asked = []
+
+    def store_of(choice, *_):
+        asked.append(choice)
+        return InMemoryStore(), ()
+
+    monkeypatch.setattr("openclaw_memory.store.registry.store_of", store_of)
+    with Memories.open(DATABASE, folder=tmp_path, embedder=None) as agents:
+        for name in ("anna", "B&tenant=c", "postgresql"):
+            with agents.use(name) as memory:
+                assert memory.workspace.root.parent == tmp_path
+    tenants = [dict(parse_qsl(urlsplit(url).query)) for url in asked]
+    assert tenants == [
+        {"sslmode": "require", "tenant": folder_name(name)} for name in ("anna", "B&tenant=c", "postgresql")
+    ]
+    assert all(url.startswith("postgresql://me:secret@db.example/agents?") for url in asked)
+
+
+@pytest.mark.parametrize(
+    ("root", "folder", "words"),
+    [
+        (DATABASE, None, "need a folder"),
+        (f"{DATABASE}&tenant=anna", "notes", "names a tenant"),
+        ("notes", "others", "is a folder itself"),
+    ],
+)
+def test_an_address_has_a_folder_and_no_tenant(root, folder, words):
+    with pytest.raises(ConfigError, match=words) as error:
+        Memories.open(root, folder=folder)
+    assert "secret" not in str(error.value)
+
+
+def test_a_root_is_no_address():
+    with pytest.raises(ConfigError, match="folder"):
+        Memories("https://example.com/memories")
+
+
 # --- event loops and forks
 
 
@@ -190,25 +360,25 @@ async def test_leases_are_awaited(users):
 
 
 async def test_a_task_that_is_cancelled_while_it_waits_for_its_memory_keeps_none(users, monkeypatch):
-    real, go, begun = Memories._open, threading.Event(), threading.Event()
+    real, go, begun = Memories._open_one, threading.Event(), threading.Event()
 
-    def slowly(pool, parts):
+    def slowly(pool, key, config):
         begun.set()
         go.wait()
-        return real(pool, parts)
+        return real(pool, key, config)
 
     async def ask():
         async with users.use("anna"):
             raise AssertionError("it was cancelled before")
 
-    monkeypatch.setattr(Memories, "_open", slowly)
+    monkeypatch.setattr(Memories, "_open_one", slowly)
     task = asyncio.create_task(ask())
     await in_thread(begun.wait)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
     go.set()
-    while not opened(users) or users._places[("anna",)].users:  # noqa: ASYNC110 - a thread sets no event of a loop
+    while not opened(users) or users._places[users.use("anna")._key].users:  # noqa: ASYNC110 - a thread sets no event of a loop
         await asyncio.sleep(0.001)
 
 
@@ -234,7 +404,7 @@ with users.use("mine") as mine:
                 memory.append(f"{name} takes the ferry.")
                 assert memory.search("ferry"), name
         assert mine.search("Mine")
-        names = ["/".join(parts) for parts in users._places]
+        names = ["/".join(key.parts) for key in users._places]
         print(json.dumps(names), flush=True)
         os._exit(0)
     _, status = os.waitpid(child, 0)

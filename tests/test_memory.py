@@ -244,7 +244,7 @@ def test_the_status_of_a_new_memory_says_that_nothing_is_indexed(memory):
 
 def test_the_status_names_what_is_indexed_what_is_dirty_and_what_is_skipped(memory, notes):
     (notes / "memory/link.md").symlink_to(notes / "MEMORY.md")
-    (notes / "memory/odd.md").write_bytes(b"caf\xe9")
+    (notes / "memory/odd.md").write_bytes(b"cr\xe8me")
     memory.sync()
     (notes / "MEMORY.md").unlink()
     (notes / "memory/new.md").write_text("new\n")

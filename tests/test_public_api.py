@@ -37,11 +37,13 @@ FRONT_DOOR = {
         "user_id",
         "tags",
         "min_confidence",
+        "phrases",
+        "without",
         "task",
         "rules",
     ],
     "get": ["path", "start", "lines"],
-    "append": ["text", "date", "title", "skip_existing"],
+    "append": ["text", "date", "title", "skip_existing", "quoted_from"],
     "edit": ["path", "start", "end", "text", "seen"],
     "delete": ["path", "start", "end", "seen"],
     "promote": ["path", "start", "end", "section", "seen"],
@@ -85,7 +87,7 @@ def test_the_reference_lists_every_public_name(module, names):
 
 
 def test_there_are_few_public_names_outside_the_top_level():
-    assert sum(len(names) for module, names in public_names().items() if module != "openclaw_memory") <= 175
+    assert sum(len(names) for module, names in public_names().items() if module != "openclaw_memory") <= 197
 
 
 @pytest.mark.parametrize("name", PUBLIC)

@@ -11,6 +11,7 @@ from pathlib import Path
 import click
 import pytest
 from adapter_readmes import EXAMPLE, check_links
+from every_command import COMMANDS
 
 from openclaw_memory.cli.commands import commands
 
@@ -51,7 +52,7 @@ def test_an_adapter_takes_five_lines(code):
 @pytest.mark.parametrize("line", TYPED)
 def test_what_is_to_be_typed_is_understood(line):
     name, *arguments = shlex.split(line)
-    commands.commands[name].make_context(name, arguments, resilient_parsing=False)
+    COMMANDS[name].make_context(name, arguments, resilient_parsing=False)
 
 
 def test_the_commands_are_there():

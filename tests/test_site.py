@@ -138,6 +138,21 @@ def test_every_public_name_is_in_the_reference(site, module):
     assert [name for name in missing if id(getattr(home, name)) not in documented] == []
 
 
+@pytest.mark.site
+def test_every_command_is_in_the_reference_with_an_example_to_copy(site):
+    import click
+
+    from openclaw_memory.cli.commands import commands
+
+    page = (site / "reference" / "command-line.html").read_text(encoding="utf-8")
+    context = click.Context(commands)
+    names = [name for name in commands.list_commands(context) if not commands.get_command(context, name).hidden]
+    anchors = Page(site / "reference" / "command-line.html").anchors
+    assert len(names) > 20
+    assert [name for name in names if f"openclaw-memory-{name}" not in anchors] == []
+    assert "Example: openclaw-memory" not in page
+
+
 def inventory(site):
     """The names of Python that the pages describe."""
     from sphinx.util.inventory import InventoryFile
@@ -221,7 +236,11 @@ def test_the_front_page_shows_in_a_browser(site, watched):
     page = watched.page
     page.goto((site / "index.html").as_uri())
     assert page.locator("h1").first.inner_text().startswith("openclaw_memory")
-    assert page.locator("article img").evaluate("picture => picture.complete && picture.naturalWidth") == 1800
+    for scheme, file in (("light", "search-result.png"), ("dark", "search-result-dark.png")):
+        page.emulate_media(color_scheme=scheme)
+        (picture,) = [one for one in page.locator("article img").all() if one.is_visible()]
+        assert picture.evaluate("picture => picture.complete && picture.naturalWidth") == 1800
+        assert picture.get_attribute("src").endswith(f"/{file}")
     assert page.locator("pre", has_text="memory.search").is_visible()
     menu = page.locator(".sidebar-tree").get_by_role("link", name="Reference", exact=True)
     if not menu.is_visible() or page.viewport_size["width"] < 1000:
@@ -238,6 +257,47 @@ def test_a_page_is_never_wider_than_the_screen(site, watched, name):
     wide = watched.page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
     assert wide == 0
     assert (watched.errors, watched.blocked) == ([], [])
+
+
+# The words of the titles, and of the menu, of which a part stands on another line.
+BROKEN = """() => [...document.querySelectorAll("h1, h2, h3, .sidebar-brand-text")].flatMap(title => {
+    const texts = document.createTreeWalker(title, NodeFilter.SHOW_TEXT), broken = [], range = document.createRange()
+    for (let text; title.offsetParent && (text = texts.nextNode());)
+        for (const word of text.data.matchAll(/[^\\s-]+/g)) {
+            range.setStart(text, word.index)
+            range.setEnd(text, word.index + word[0].length)
+            if (new Set([...range.getClientRects()].map(line => Math.round(line.top))).size > 1) broken.push(word[0])
+        }
+    return broken
+})"""
+
+
+@pytest.mark.site
+def test_no_title_breaks_in_the_middle_of_a_word(site, watched):
+    pages = [path for path in site.rglob("*.html") if path.name not in {"genindex.html", "search.html"}]
+    broken = {}
+    for path in pages:
+        watched.page.goto(path.as_uri())
+        if words := watched.page.evaluate(BROKEN):
+            broken[path.relative_to(site).as_posix()] = words
+    assert len(pages) > 20
+    assert not broken
+
+
+@pytest.mark.site
+@pytest.mark.parametrize("name", ["quickstart", "bring_your_own_embedder", "ranking_lab"])
+def test_the_tables_of_a_notebook_can_be_scrolled(site, watched, name):
+    watched.page.goto((site / "notebooks" / f"{name}.html").as_uri())
+    cut = watched.page.evaluate(
+        """() => [...document.querySelectorAll(".cell_output table")].filter(table => {
+            for (let box = table.parentElement; box.tagName != "BODY"; box = box.parentElement) {
+                const hides = getComputedStyle(box).overflowX
+                if (box.scrollWidth > box.clientWidth + 1 && hides != "visible") return hides == "hidden"
+            }
+            return table.getBoundingClientRect().right > document.documentElement.clientWidth
+        }).length"""
+    )
+    assert cut == 0
 
 
 @pytest.fixture(scope="module")

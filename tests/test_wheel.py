@@ -1,9 +1,12 @@
-"""What is installed: the wheel holds the packages whole, nothing else, and works on its own."""
+"""What is installed: the wheel holds the packages whole, nothing else, and works on its own; the sdist holds all."""
 
 import os
+import re
 import subprocess
 import sys
+import tarfile
 import zipfile
+from email import message_from_string
 from pathlib import Path
 
 import pytest
@@ -14,20 +17,38 @@ PACKAGES = {
     "openclaw_memory": ROOT / "openclaw_memory",
     "langchain_openclaw_memory": ROOT / "adapters" / "langchain_openclaw_memory",
     "llama_index_openclaw_memory": ROOT / "adapters" / "llama_index_openclaw_memory",
+    "openclaw_memory_claude_code": ROOT / "integrations" / "claude_code",
     "openclaw_memory_hooks": ROOT / "integrations" / "openclaw_memory_hooks",
+    "openclaw_memory_lancedb": ROOT / "integrations" / "openclaw_memory_lancedb",
     "openclaw_memory_mcp": ROOT / "integrations" / "openclaw_memory_mcp",
+    "openclaw_memory_web": ROOT / "integrations" / "openclaw_memory_web",
+    "opencode_memory": ROOT / "integrations" / "opencode_memory",
 }
+# How NOTICE writes a license, and its identifier: SPDX has none for WordNet's.
+LICENSES = {
+    "Apache License 2.0": "Apache-2.0",
+    "ISC License": "ISC",
+    "MIT License": "MIT",
+    "Unicode License V3": "Unicode-3.0",
+    "WordNet 3.0 License": "LicenseRef-WordNet-3.0",
+    "Zero-Clause BSD": "0BSD",
+}
+
+
+def built(kind: str, source: Path, folder: Path) -> Path:
+    """The wheel or the sdist of a folder with the source."""
+    build = [sys.executable, "-m", "hatchling", "build", "-t", kind, "-d", str(folder)]
+    done = subprocess.run(build, cwd=source, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    (made,) = folder.iterdir()
+    return made
 
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory):
     """The wheel, unpacked: a folder that can stand on the path."""
     folder = tmp_path_factory.mktemp("wheel")
-    build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
-    done = subprocess.run(build, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    (built,) = folder.glob("*.whl")
-    with zipfile.ZipFile(built) as archive:
+    with zipfile.ZipFile(built("wheel", ROOT, folder)) as archive:
         archive.extractall(folder / "unpacked")
     return folder / "unpacked"
 
@@ -53,7 +74,18 @@ def test_types_data_and_notices_come_along(wheel):
     assert (wheel / "openclaw_memory" / "py.typed").exists()
     assert (wheel / "openclaw_memory" / "data" / "demo" / "MEMORY.md").exists()
     (licenses,) = wheel.glob("*.dist-info/licenses")
-    assert {path.name for path in licenses.iterdir()} == {"LICENSE", "NOTICE"}
+    assert files(licenses) == {"LICENSE", "NOTICE", "integrations/openclaw_memory_web/static/htmx.LICENSE.txt"}
+
+
+def test_the_metadata_name_every_license_of_the_notice_and_of_our_code(wheel):
+    (metadata,) = wheel.glob("*.dist-info/METADATA")
+    expression = message_from_string(metadata.read_text(encoding="utf-8"))["License-Expression"]
+    notice = (ROOT / "NOTICE").read_text(encoding="utf-8")
+    works = notice.split("\n---", 1)[0]  # below them stand the licenses themselves
+    named = re.findall(r"\(([^()]*\b(?:License|BSD)\b[^()]*)\)", works)
+    assert len(named) > 5
+    headings = re.findall(r"^(WordNet 3\.0 License)\n-+$", notice, re.MULTILINE)
+    assert sorted(expression.split(" AND ")) == sorted({LICENSES[name] for name in [*named, *headings]})
 
 
 def test_the_demonstration_runs_from_the_wheel(wheel, tmp_path):
@@ -71,4 +103,31 @@ def test_an_adapter_without_its_framework_says_what_to_install(package, extra, w
     # -S leaves out site-packages: no framework is installed there.
     code = f"import sys; sys.path.insert(0, {str(wheel)!r}); import {package}"
     done = subprocess.run([sys.executable, "-I", "-S", "-c", code], capture_output=True, text=True, check=False)
-    assert f'pip install "openclaw-memory-index[{extra}]"' in done.stderr.splitlines()[-1]
+    assert f'pip install ".[{extra}]"' in done.stderr.splitlines()[-1]
+
+
+# --- the sdist
+@pytest.fixture(scope="module")
+def sdist(tmp_path_factory):
+    """The sdist, unpacked."""
+    folder = tmp_path_factory.mktemp("sdist")
+    with tarfile.open(built("sdist", ROOT, folder)) as archive:
+        archive.extractall(folder / "unpacked", filter="data")
+    (unpacked,) = (folder / "unpacked").iterdir()
+    return unpacked
+
+
+@pytest.mark.nightly
+def test_the_sdist_holds_all_that_is_kept_in_the_repository(sdist):
+    if not (ROOT / ".git").exists():
+        pytest.skip("this is no clone")
+    kept = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True)
+    there = {name for name in kept.stdout.split("\0") if name and (ROOT / name).is_file()}
+    assert {"SECURITY.md", "CONTRIBUTING.md", "justfile", ".ci/constraints.txt"} <= there
+    assert there - files(sdist) == set()
+
+
+@pytest.mark.nightly
+def test_the_wheel_of_the_sdist_is_the_wheel(wheel, sdist, tmp_path):
+    with zipfile.ZipFile(built("wheel", sdist, tmp_path)) as archive:
+        assert {name for name in archive.namelist() if not name.endswith("/")} == files(wheel)

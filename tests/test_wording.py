@@ -11,7 +11,7 @@ import pytest
 from test_architecture import PUBLIC_MODULES
 
 from openclaw_memory import AsyncMemory, Embedder, Memory, Store
-from openclaw_memory.backend import Backend
+from openclaw_memory.backends import Backend
 from openclaw_memory.types import WordVectorEmbedder
 
 ROOT = Path(__file__).parents[1]

@@ -31,7 +31,9 @@ __all__ = [
 ]
 
 if find_spec("langchain_core") is None:
-    raise MissingExtraError('langchain_openclaw_memory needs LangChain: pip install "openclaw-memory-index[langchain]"')
+    raise MissingExtraError(
+        'langchain_openclaw_memory needs LangChain: pip install ".[langchain]" in a checkout of openclaw_memory'
+    )
 
 if TYPE_CHECKING:
     from langchain_openclaw_memory.callback import MemoryFlushCallback
@@ -77,7 +79,7 @@ def __getattr__(name: str) -> Any:
         if (error.name or "").partition(".")[0] not in {"langchain", "langgraph"}:
             raise
         raise MissingExtraError(
-            f'{name} needs LangChain\'s agents: pip install "openclaw-memory-index[langchain-agents]"'
+            f'{name} needs LangChain\'s agents: pip install ".[langchain-agents]" in a checkout of openclaw_memory'
         ) from error
     return value
 

@@ -190,7 +190,7 @@ def chat_model(model: Model | str) -> Model:
     except ModuleNotFoundError as error:
         raise ConfigError(
             f"a model by its name, {model!r}, needs LangChain's agents: give the model itself, or "
-            'pip install "openclaw-memory-index[langchain-agents]"'
+            'pip install ".[langchain-agents]" in a checkout of openclaw_memory'
         ) from error
     try:
         return init_chat_model(model)

@@ -17,8 +17,9 @@ from pydantic import ConfigDict, Field, PlainValidator, model_validator
 from pydantic.json_schema import SkipJsonSchema
 
 from openclaw_memory import Memory
+from openclaw_memory.audit import acting_as
 from openclaw_memory.errors import QueryError, nearest
-from openclaw_memory.runs import Held, Leased, MemoryChoice, memory_choice, memory_of
+from openclaw_memory.runs import Held, Leased, MemoryChoice, Through, memory_choice, memory_of
 
 if TYPE_CHECKING:
     from langchain_core.documents import Document
@@ -30,6 +31,8 @@ _MEANT = {
     **dict.fromkeys(("score_threshold", "threshold", "similarity_cutoff"), "min_score"),
     **dict.fromkeys(("filters", "where"), "filter"),
 }
+
+DOOR = "langchain"  # as the access log calls what comes through these parts
 
 RunKind: TypeAlias = Literal["chat", "heartbeat", "cli"]
 Method = TypeVar("Method", bound=Callable[..., Any])
@@ -72,13 +75,15 @@ def memory_of_run(choice: MemoryChoice, config: RunnableConfig | None) -> Leased
     Raises:
         ConfigError: The run does not have a value, or the function returned no memory.
     """
-    if isinstance(choice, Memory):
-        return Held(choice)
     config = config or {}
+    session = session_of(None, config)
+    if isinstance(choice, Memory):
+        return Through(Held(choice), DOOR, session=session)
     values = {**(config.get("metadata") or {}), **_configurable(config)}
     context = _context()
     run = MemoryRun(values if context is None else context, config)
-    return memory_of(choice, run, values={**values, **_as_dict(context)}, how=_HOW)
+    leased = memory_of(choice, run, values={**values, **_as_dict(context)}, how=_HOW)
+    return Through(leased, DOOR, session=session)
 
 
 def in_run(method: Method) -> Method:
@@ -87,7 +92,8 @@ def in_run(method: Method) -> Method:
     @wraps(method)
     def call(store: Any, /, *args: Any, **kwargs: Any) -> Any:
         if isinstance(store._choice, Memory):
-            return method(store, *args, **kwargs)
+            with acting_as(DOOR, session=session_of(None, run_config())):
+                return method(store, *args, **kwargs)
         with memory_of_run(store._choice, run_config()) as memory:
             return method(store._over(memory), *args, **kwargs)
 

@@ -21,7 +21,15 @@ from openclaw_memory.aio import in_thread
 from openclaw_memory.config import IntentConfig
 from openclaw_memory.conversation import own_words
 from openclaw_memory.errors import ConfigError
-from openclaw_memory.intent import Suggestion, adetect_intent, detect_intent, suggestion, suggestion_text, worth_asking
+from openclaw_memory.intent import (
+    MemoryIntent,
+    Suggestion,
+    adetect_intent,
+    detect_intent,
+    suggestion,
+    suggestion_text,
+    worth_asking,
+)
 from openclaw_memory.runs import MemoryChoice
 from openclaw_memory.tools import fenced_results, is_shown
 
@@ -53,7 +61,7 @@ class IntentMiddleware(ShowingMiddleware):
     `detect_intent`. Messages that `worth_asking` passes over cost no call. What is suggested ends the system message of
     the turn's calls, where the agent has the tool for it, and is no part of the conversation. Nothing is written or
     deleted by it. It has its say where the user alone reads, in runs that are a chat. A model that fails, dawdles or
-    answers nonsense costs the suggestion, never the turn.
+    answers nonsense costs the suggestion, never the turn; one warning is logged for each kind of failure.
 
     With `mode="interrupt"` the agent stops before something is remembered or forgotten, and asks the user by
     LangGraph's `interrupt`, which needs a checkpointer. Its value has `type`, `"openclaw_memory_intent"`, what
@@ -95,7 +103,7 @@ class IntentMiddleware(ShowingMiddleware):
         found = None
         if asked := self._asked(state):
             message, rules = asked
-            found = suggestion(detect_intent(message, intent_model(self.model)[0], rules), rules)
+            found = self._suggested(detect_intent(message, intent_model(self.model)[0], rules), rules)
         return self._held(state, found)
 
     async def abefore_agent(self, state: AgentState[Any], runtime: Runtime[Any]) -> dict[str, Any] | None:  # noqa: ARG002
@@ -103,7 +111,7 @@ class IntentMiddleware(ShowingMiddleware):
         found = None
         if asked := await in_thread(self._asked, state):
             message, rules = asked
-            found = suggestion(await adetect_intent(message, intent_model(self.model)[1], rules), rules)
+            found = self._suggested(await adetect_intent(message, intent_model(self.model)[1], rules), rules)
         return await in_thread(self._held, state, found)
 
     def before_model(self, state: AgentState[Any], runtime: Runtime[Any]) -> dict[str, Any] | None:  # noqa: ARG002
@@ -147,6 +155,11 @@ class IntentMiddleware(ShowingMiddleware):
 
         known = self._of_memory(rules)
         return (message, known) if known is not None and known.enabled and worth_asking(message) else None
+
+    def _suggested(self, found: MemoryIntent, rules: IntentConfig) -> Suggestion | None:
+        if found.reason is not None:
+            self._warn_once(tuple(found.reason.split(": ")[:2]), f"{self.nothing}: {found.reason}")
+        return suggestion(found, rules)
 
     def _held(self, state: AgentState[Any], found: Suggestion | None) -> dict[str, Any] | None:
         if found is None:

@@ -16,6 +16,8 @@ from langchain_core.messages import (
 )
 
 from langchain_openclaw_memory._messages import RESUMED, SUMMARY_SOURCE, is_summary, openclaw_messages
+from langchain_openclaw_memory._session import DOOR
+from openclaw_memory.audit import acting_as
 from openclaw_memory.conversation import call_parts, text_of
 from openclaw_memory.errors import InvalidInputError
 from openclaw_memory.tools import checked_memory
@@ -43,14 +45,18 @@ def save_snapshot(
             did.
 
     Raises:
-        InvalidInputError: One of them is not a message.
+        InvalidInputError: They are no list, or one of them is not a message.
     """
     checked_memory(memory)
+    if isinstance(messages, str | Mapping):
+        raise InvalidInputError(f'messages must be a list of messages, such as state["messages"], not {messages!r:.80}')
     try:
         given = convert_to_messages(list(messages))
     except Exception as error:  # LangChain's are of many kinds
         raise InvalidInputError(f"messages must be a list of messages as LangChain takes them: {error}") from error
-    return memory.snapshot(session_id, list(openclaw_messages(given)), _summary(given) if summary is None else summary)
+    about = _summary(given) if summary is None else summary
+    with acting_as(DOOR, session=session_id):
+        return memory.snapshot(session_id, list(openclaw_messages(given)), about)
 
 
 def resume_messages(memory: Memory, session_id: str) -> list[BaseMessage]:
@@ -65,7 +71,8 @@ def resume_messages(memory: Memory, session_id: str) -> list[BaseMessage]:
     Raises:
         NotFoundError: Nothing was kept of it.
     """
-    return [_message(message) for message in checked_memory(memory).resume(session_id)]
+    with acting_as(DOOR, session=session_id):
+        return [_message(message) for message in checked_memory(memory).resume(session_id)]
 
 
 def _summary(messages: Iterable[BaseMessage]) -> str | None:

@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from langchain_core.language_models import BaseChatModel, LanguageModelInput
-from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
+from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, HumanMessage, ToolMessage
 from langchain_core.messages.ai import UsageMetadata
 from langchain_core.messages.utils import count_tokens_approximately
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from langchain_core.language_models.base import LangSmithParams
     from langchain_core.runnables import Runnable
 
-__all__ = ["Request", "ScriptedChatModel", "TextOnlyChatModel", "calling", "saying"]
+__all__ = ["Request", "ScriptedChatModel", "TextOnlyChatModel", "asked_for", "calling", "copying", "saying"]
 
 
 @dataclass
@@ -137,6 +138,81 @@ def saying(*replies: Reply) -> Script:
 def calling(name: str, call_id: str = "call", **arguments: Any) -> AIMessage:
     """Return a reply that calls the tool `name` with these arguments."""
     return AIMessage("", tool_calls=[{"name": name, "args": arguments, "id": call_id}])
+
+
+_SOURCE = re.compile(r"\[(\S+#L\d+\S*)\]")
+_SUMMARY_SENTENCES = 3
+
+
+def asked_for(request: Request) -> str:
+    """Return what a model is asked for: "flush", "summary" or "answer".
+
+    Args:
+        request: A request of an agent.
+    """
+    if request.tools == ["memory_append"]:
+        return "flush"
+    return "summary" if "<messages>" in request.messages[-1].text else "answer"
+
+
+def copying(request: Request) -> str | AIMessage:
+    """The script of a model that knows nothing, and copies sentences that it is shown.
+
+    A question is answered by the sentence that shares most words with it, and the source above that; where none does,
+    `memory_search` is called if there is one. A flush saves what the user said with a number or a name in it. A summary
+    has the three sentences made of the words that were said most often.
+
+    Args:
+        request: What the model is asked.
+    """
+    *before, last = request.messages
+    talk = "\n".join(message.text for message in before if isinstance(message, HumanMessage))
+    kind = asked_for(request)
+    if kind == "flush":
+        said = [each for each in _sentences(talk) if re.search(r"\d|\w,? [A-Z]\w", each) and "?" not in each]
+        is_done = isinstance(last, ToolMessage) or not said
+        return "NO_REPLY" if is_done else calling("memory_append", text="\n".join(f"- {each}" for each in said))
+    if kind == "summary":
+        turns = re.findall(r'<message type="human">(.*?)</message>', last.text, re.DOTALL)
+        return _summary("\n".join(turns))
+    if isinstance(last, ToolMessage):
+        notes = "\n".join(f"[{row['citation']}]\n{row['snippet']}" for row in json.loads(last.text)["results"])
+        return _copied(talk.splitlines()[-1], notes) or "I looked, and do not know."
+    shown, _, question = last.text.rpartition("Question: ")
+    if not question.endswith("?"):
+        return "I see."
+    if known := _copied(question, f"{talk}\n{shown}"):
+        return known
+    return calling("memory_search", query=question) if "memory_search" in request.tools else "I do not know."
+
+
+def _copied(question: str, text: str) -> str:
+    """The sentence of `text` that shares most words with the question, at least two; and the source above it."""
+    best, source, most = "", "", 1
+    for sentence in _sentences(text):
+        if cited := _SOURCE.fullmatch(sentence):
+            source = cited[0]
+        shared = len(set(_words(question)) & set(_words(sentence)))
+        if shared > most and not sentence.endswith("?"):
+            best, most = f"{sentence} {source}".strip(), shared
+    return best
+
+
+def _summary(text: str) -> str:
+    """The sentences whose words are the most frequent ones, in the order in which they were said."""
+    said, count = list(dict.fromkeys(_sentences(text))), Counter(_words(text))
+    weight = {each: sum(count[word] for word in _words(each)) / (len(_words(each)) or 1) for each in said}
+    kept = sorted(said, key=weight.__getitem__, reverse=True)[:_SUMMARY_SENTENCES]
+    return " ".join(each for each in said if each in kept)
+
+
+def _sentences(text: str) -> list[str]:
+    return [part.strip("- ") for part in re.split(r"(?<=[.?!])\s+|\n+", text) if re.search(r"\w.*[.?!\]]$", part)]
+
+
+def _words(text: str) -> list[str]:
+    """The beginnings of the longer words."""
+    return [word[:4] for word in re.findall(r"\w{4,}", text.lower())]
 
 
 def _name(tool: Any) -> str:

@@ -26,7 +26,7 @@ __all__ = [
 
 if find_spec("llama_index") is None or find_spec("llama_index.core") is None:
     raise MissingExtraError(
-        'llama_index_openclaw_memory needs LlamaIndex: pip install "openclaw-memory-index[llama-index]"'
+        'llama_index_openclaw_memory needs LlamaIndex: pip install ".[llama-index]" in a checkout of openclaw_memory'
     )
 
 if TYPE_CHECKING:

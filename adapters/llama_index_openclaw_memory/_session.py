@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from llama_index.core.instrumentation import dispatcher
 
 from openclaw_memory import Memory
-from openclaw_memory.runs import memory_of
+from openclaw_memory.audit import acting_as
+from openclaw_memory.runs import Through, memory_of
 
 if TYPE_CHECKING:
     from openclaw_memory.runs import Leased, MemoryChoice
 
+DOOR = "llama-index"  # as the access log calls what comes through these parts
 SESSION_TAG = "session_key"  # by this tag of the instrumentation a call says which session it belongs to
 
 Method = TypeVar("Method", bound=Callable[..., Any])
@@ -38,7 +40,7 @@ def memory_of_run(choice: MemoryChoice) -> Leased:
     Raises:
         ConfigError: A value is missing, or the function returned no memory.
     """
-    return memory_of(choice, values=_tags())
+    return Through(memory_of(choice, values=_tags()), DOOR, session=session_of(None))
 
 
 def in_run(method: Method) -> Method:
@@ -47,7 +49,8 @@ def in_run(method: Method) -> Method:
     @wraps(method)
     def call(model: Any, /, *args: Any, **kwargs: Any) -> Any:
         if isinstance(model.memory, Memory):
-            return method(model, *args, **kwargs)
+            with acting_as(DOOR, session=session_of(None)):
+                return method(model, *args, **kwargs)
         with memory_of_run(model.memory) as memory:
             return method(model.model_copy(update={"memory": memory}), *args, **kwargs)
 

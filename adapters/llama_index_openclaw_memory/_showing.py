@@ -30,7 +30,7 @@ class ShownBlock(BaseMemoryBlock[str]):
 
     nothing: ClassVar[str] = "nothing of the memory is shown"  # what a failure costs
 
-    _reported: set[type[Exception]] = PrivateAttr(default_factory=set)
+    _reported: set[object] = PrivateAttr(default_factory=set)
 
     def __deepcopy__(self, _memo: object = None) -> Self:
         return self  # like the memory, by frameworks that copy their parts
@@ -54,8 +54,11 @@ class ShownBlock(BaseMemoryBlock[str]):
         except (ConfigError, InvalidInputError):  # wrong from the first message on, whatever the memory holds
             raise
         except Exception as error:  # noqa: BLE001 - whatever is wrong with a memory, the user's turn goes on without it
-            if type(error) not in self._reported:
-                self._reported.add(type(error))
-                words = "%s, as the memory failed: %s: %s"
-                logging.getLogger(type(self).__module__).warning(words, self.nothing, type(error).__name__, error)
+            why = f"{type(error).__name__}: {error}"
+            self._warn_once(type(error), f"{self.nothing}, as the memory failed: {why}")
             return None
+
+    def _warn_once(self, topic: object, words: str) -> None:
+        if topic not in self._reported:
+            self._reported.add(topic)
+            logging.getLogger(type(self).__module__).warning(words)

@@ -35,7 +35,8 @@ class IntentBlock(ShownBlock):
     Once a turn, `llm` is asked what the user's message wants: to remember, to look up, to forget, or nothing. Messages
     that `worth_asking` passes over cost no call. What is suggested is shown for the turn, and is no part of the
     conversation. Nothing is written or deleted by it. It has its say where the user alone reads. A model that fails,
-    dawdles or answers nonsense costs the suggestion, never the turn; so does a memory that fails.
+    dawdles or answers nonsense costs the suggestion, never the turn, and so does a memory that fails: one warning is
+    logged for each kind of failure.
 
     An open memory is not pickled, nor is its block: to a `Context` that was restored, hand the `Memory` over again.
     """
@@ -99,7 +100,10 @@ class IntentBlock(ShownBlock):
         with self._lock:
             if (text := self._texts.get(turn)) is not None:
                 return text
-        found = suggestion(detect_intent(message, partial(reply_to, self.llm), rules), rules)
+        intent = detect_intent(message, partial(reply_to, self.llm), rules)
+        if intent.reason is not None:
+            self._warn_once(tuple(intent.reason.split(": ")[:2]), f"{self.nothing}: {intent.reason}")
+        found = suggestion(intent, rules)
         text = "" if found is None else suggestion_text(found, name=self.memory_name)
         with self._lock:
             self._texts[turn] = text

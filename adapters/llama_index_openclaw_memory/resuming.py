@@ -10,6 +10,8 @@ from llama_index.core.base.llms import types as llm_types
 from llama_index.core.base.llms.types import ChatMessage, MessageRole, TextBlock
 
 from llama_index_openclaw_memory._messages import openclaw_messages
+from llama_index_openclaw_memory._session import DOOR
+from openclaw_memory.audit import acting_as
 from openclaw_memory.conversation import call_parts, text_of
 from openclaw_memory.errors import InvalidInputError
 from openclaw_memory.tools import checked_memory
@@ -35,12 +37,15 @@ def save_snapshot(
         summary: What it was about.
 
     Raises:
-        InvalidInputError: One of them is not a ChatMessage.
+        InvalidInputError: They are no list, or one of them is not a ChatMessage.
     """
+    if not isinstance(messages, Iterable):
+        raise InvalidInputError(f"messages must be a list of ChatMessage, not {messages!r:.80}")
     given = list(messages)
     if wrong := [message for message in given if not isinstance(message, ChatMessage)]:
         raise InvalidInputError(f"messages must be a list of ChatMessage; {wrong[0]!r:.80} is not one")
-    return checked_memory(memory).snapshot(session_id, openclaw_messages(given), summary)
+    with acting_as(DOOR, session=session_id):
+        return checked_memory(memory).snapshot(session_id, openclaw_messages(given), summary)
 
 
 def resume_messages(memory: Memory, session_id: str) -> list[ChatMessage]:
@@ -53,7 +58,8 @@ def resume_messages(memory: Memory, session_id: str) -> list[ChatMessage]:
     Raises:
         NotFoundError: Nothing was kept of it.
     """
-    return [_message(message) for message in checked_memory(memory).resume(session_id)]
+    with acting_as(DOOR, session=session_id):
+        return [_message(message) for message in checked_memory(memory).resume(session_id)]
 
 
 def _message(message: Mapping[str, Any]) -> ChatMessage:

@@ -19,6 +19,12 @@ from openclaw_memory.tools import fenced_results, question_in, recall, session_s
 
 Event = Mapping[str, Any]
 
+# The plugin: beside this package, where it is installed by a name that no other package has.
+_BESIDE = Path(__file__).parents[1]
+PLUGIN = _BESIDE / (
+    "openclaw_memory_claude_code" if (_BESIDE / "openclaw_memory_claude_code").exists() else "claude_code"
+)
+
 # For each prompt, the host keeps what was recalled in its context: more would fill that in a long session.
 RECALLED_CHARS = 1_500
 # Of the messages that a compaction took, so many characters of the last ones are shown again.

@@ -12,7 +12,9 @@ from openclaw_memory.errors import MissingExtraError
 __all__ = ["MemoryServer", "serve_http", "serve_stdio"]
 
 if find_spec("mcp") is None:
-    raise MissingExtraError('openclaw_memory_mcp needs the MCP SDK: pip install "openclaw-memory-index[mcp]"')
+    raise MissingExtraError(
+        'openclaw_memory_mcp needs the MCP SDK: pip install ".[mcp]" in a checkout of openclaw_memory'
+    )
 
 if TYPE_CHECKING:
     from openclaw_memory_mcp.server import MemoryServer

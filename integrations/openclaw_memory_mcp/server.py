@@ -40,6 +40,7 @@ from mcp_types import (
 )
 
 from openclaw_memory import Memory, OpenClawMemoryError
+from openclaw_memory.audit import acting_as
 from openclaw_memory.flush import flush_prompt
 from openclaw_memory.tools import cites, is_shown, memory_tools, question_in, recall, recall_section
 from openclaw_memory.types import Tool as MemoryTool
@@ -236,7 +237,8 @@ class MemoryServer:
 
         def answer() -> _Answer:
             try:
-                return call()
+                with acting_as(f"mcp:{_client_of(context)}", session=self._session_of(context)):
+                    return call()
             except OpenClawMemoryError as error:
                 raise MCPError(INVALID_PARAMS, str(error)) from error
 
@@ -262,6 +264,12 @@ class MemoryServer:
                 said = step
                 await context.session.report_progress(step.completed, step.total or None, step.label)
             await anyio.sleep(PROGRESS_SECONDS)
+
+
+def _client_of(context: Context) -> str:
+    """Return what a client calls itself; without its word for it, "client"."""
+    about = getattr(context.session, "client_params", None)
+    return about.client_info.name if about is not None else "client"
 
 
 def _described(tool: MemoryTool) -> Tool:

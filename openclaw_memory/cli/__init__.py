@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 
 import click
 
@@ -16,6 +18,7 @@ from openclaw_memory.errors import ConflictError, CorruptIndexError, OpenClawMem
 
 __all__ = ["main"]
 
+NO_ROOM = {errno.ENOSPC, errno.EDQUOT} if os.name == "posix" else {errno.ENOSPC}
 OK, FAILED = 0, 2  # 1 is a command's own: nothing found, or problems found
 
 
@@ -35,6 +38,22 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def _run(arguments: Sequence[str] | None) -> int:
     try:
+        return _ran(arguments)
+    except OSError as error:
+        if error.errno not in NO_ROOM:
+            raise
+        _drop_output()  # Python would complain once more when it flushes stdout at exit
+        with suppress(OSError):  # stderr may be full too
+            complain(f"the output could not be written: {os.strerror(error.errno)}")
+        return FAILED
+
+
+def _drop_output() -> None:
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _ran(arguments: Sequence[str] | None) -> int:
+    try:
         code = commands.main(arguments, prog_name="openclaw-memory", standalone_mode=False, color=colours())
         sys.stdout.flush()
         return int(code or OK)
@@ -43,8 +62,7 @@ def _run(arguments: Sequence[str] | None) -> int:
     except (click.ClickException, OpenClawMemoryError) as error:
         _fail(error, as_json=_wants_json(arguments))
     except BrokenPipeError:
-        # The reader (`| head`) has seen enough. Python would complain once more when it flushes stdout at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_output()  # the reader (`| head`) has seen enough
         return OK
     except (click.Abort, KeyboardInterrupt):
         complain("interrupted")

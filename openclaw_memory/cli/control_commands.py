@@ -9,7 +9,9 @@ import click
 from openclaw_memory._safe import clean, clean_line
 from openclaw_memory.cli.options import Place, placed
 from openclaw_memory.cli.output import note, paint, say, say_json
+from openclaw_memory.errors import NotFoundError
 from openclaw_memory.types.control import Kind
+from openclaw_memory.types.records import sentence
 
 if TYPE_CHECKING:
     from openclaw_memory.types import Skipped
@@ -24,7 +26,7 @@ _VERBS = {"remove": "the file goes", "lines": "these lines go", "messages": "the
 @click.option("--since", metavar="YYYY-MM-DD", help="Only what is of this day or later.")
 @click.option("--until", metavar="YYYY-MM-DD", help="Only what is of this day or earlier.")
 @click.option("--type", metavar="TYPE", help="Only records of this type, such as preference.")
-@click.option("--source", metavar="SOURCE", help="Only what comes from user, chat_turn, tool or file.")
+@click.option("--source", metavar="SOURCE", help="Only what comes from user, chat_turn, tool, file or external.")
 @click.option("--sensitivity", metavar="LEVEL", help="Only records of low, medium or high sensitivity.")
 @click.option("--sort", type=click.Choice(["path", "date", "size", "changed"]), default="path", help="Default: path.")
 @placed
@@ -46,6 +48,8 @@ def inspect(place: Place, **wanted: Any) -> int:
         about = ", ".join(filter(None, (item.type, item.source, item.sensitivity)))
         numbers = f"{item.lines:,} lines, {item.size:,} bytes"
         say(f"{day}  {item.kind:<10}  {paint(clean_line(item.path), fg='cyan')}  {numbers}  {clean_line(about)}")
+        if item.problem is not None:
+            note(clean_line(item.problem))
     say(f"{len(items):,} files, {sum(item.size for item in items):,} bytes")
     return 0 if items else NOT_ALL
 
@@ -110,6 +114,40 @@ def import_(place: Place, file: str) -> int:
         report = memory.import_(file)
     counts = f"{len(report.added):,} files added, {len(report.unchanged):,} there already"
     return _said(place, report, counts, report.refused)
+
+
+@click.command()
+@click.argument("paths", nargs=-1, metavar="PATH")
+@click.option("--yes", is_flag=True, help="Sign them. Without this, they are only shown.")
+@click.option("--seen", metavar="DIGEST", help="Sign the one PATH only if it is still what was shown with this digest.")
+@placed
+def sign(place: Place, paths: tuple[str, ...], yes: bool, seen: str | None) -> int:
+    """Vouch for records that have changed by hand.
+
+    A record of high sensitivity is signed, and shown nowhere once something else than this library has written it.
+    Without --yes, what such records say now is shown, and why they are not trusted: look at it. With --yes they are
+    signed as they are, those at PATH or all. PATH is the file of a record. The exit code is 1 where some are left
+    unsigned.
+
+    Example: openclaw-memory sign --workspace notes --yes
+    """
+    if seen is not None and len(paths) != 1:
+        raise click.UsageError("--seen is the digest of one record: name its PATH")
+    with place.open() as memory:
+        there = memory.records.unsigned()
+        chosen = [one for one in there if not paths or one.path in paths]
+        if missing := sorted({*paths} - {one.path for one in chosen}):
+            raise NotFoundError(f"{missing[0]} waits for no signature: `openclaw-memory sign` lists what does")
+        signed = [memory.records.sign(one.path, seen=seen or one) for one in chosen] if yes else []
+    if place.as_json:
+        say_json({"unsigned": [] if yes else chosen, "signed": [one.path for one in signed]})
+    for one in () if place.as_json else chosen:
+        say(paint(clean_line(one.path), fg="cyan"))
+        say(clean_line(f"  {sentence(one.key, one.value)}  ({one.sensitivity}, version {one.version}, {one.digest})"))
+        say("  signed" if yes else f"  {clean_line(str(one.problem))}")
+    if not chosen and not place.as_json:
+        say("no record waits for a signature")
+    return NOT_ALL if chosen and not yes else 0
 
 
 def _said(place: Place, report: object, counts: str, left: tuple[Skipped, ...]) -> int:

@@ -14,8 +14,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from openclaw_memory.errors import ConfigError, CorruptIndexError, EmbedderError, IndexLockedError, OpenClawMemoryError
+from openclaw_memory.errors import (
+    ConfigError,
+    CorruptIndexError,
+    EmbedderError,
+    EncryptionError,
+    IndexLockedError,
+    OpenClawMemoryError,
+)
 from openclaw_memory.types import MemoryFile
+from openclaw_memory.types.files import unencrypted
 from openclaw_memory.types.results import first_of
 from openclaw_memory.types.status import behind, failure, in_use, last_sync, size
 
@@ -100,6 +108,9 @@ def _by_status(memory: Memory, files: Sequence[MemoryFile], options: str) -> Ite
         remedy = f"Wait for the program that uses {memory.index_path}, or end it; fuser -v shows which one it is."
         yield Finding("index", "problem", str(error), remedy)
         return
+    except EncryptionError as error:
+        yield Finding("encryption", "problem", str(error), _DO_AS_IT_SAYS)
+        return
     except OpenClawMemoryError as error:
         yield Finding("status", "problem", str(error), _DO_AS_IT_SAYS)
         return
@@ -136,6 +147,8 @@ def _workspace(folder: str) -> Iterator[Finding]:
 
 
 def _to_read(path: str | Path) -> str:
+    if owner := _owner(path):
+        return f"It belongs to {owner}: ask for the right to read it, or have {owner} copy it to a folder of yours"
     return f"Give yourself the right to read it: chmod u+rX {shlex.quote(str(path))}"
 
 
@@ -144,7 +157,32 @@ def _to_write(*paths: str | Path) -> str:
     words = [str(path) for path in paths]
     if hasattr(os, "statvfs") and os.statvfs(words[0]).f_flag & os.ST_RDONLY:
         return f"mount their file system for writing: findmnt -T {shlex.quote(words[0])} shows which one it is"
+    if owner := next(filter(None, map(_owner, words)), None):
+        return f"ask {owner}, to whom this belongs, or copy the notes: cp -R {shlex.quote(words[0])} ."
     return f"get the right to write there: chmod u+w {shlex.join(words)}"
+
+
+def _owner(path: str | Path) -> str | None:
+    """Return who owns a file that is not this user's, whose rights only its owner may change; None for one that is."""
+    try:
+        owner = os.lstat(path).st_uid
+    except OSError:
+        return None
+    if not hasattr(os, "geteuid") or owner == os.geteuid():
+        return None
+    try:
+        from pwd import getpwuid
+
+        return getpwuid(owner).pw_name
+    except KeyError:  # of another machine, as on a disk that came from there
+        return f"user {owner}"
+
+
+def _dangling(path: Path) -> str | None:
+    """Return what to do about a link to nothing; None for anything else."""
+    if not path.is_symlink() or path.exists():
+        return None
+    return f"It leads to {os.readlink(path)}, where nothing is: rm {shlex.quote(str(path))}"
 
 
 def _session_start(memory: Memory) -> Iterator[Finding]:
@@ -156,7 +194,7 @@ def _session_start(memory: Memory) -> Iterator[Finding]:
         return
     for file in shown:
         is_cut, words = file.chars > file.max_chars, words_in(whole.get(file.path, ""))
-        is_long = words > LONG_TERM_WORDS and file.path.lower() == "memory.md"
+        is_long = words > LONG_TERM_WORDS and unencrypted(file.path.lower()) == "memory.md"
         if file.note:
             detail = f"{file.path}, at the start of a session: {file.note}"
             remedy = (
@@ -185,6 +223,8 @@ def _transcripts(memory: Memory, files: Sequence[MemoryFile]) -> Iterator[Findin
         yield Finding("transcripts", "ok", "not indexed, as the settings say (sessions.index)")
     elif not os.path.lexists(folder):
         yield Finding("transcripts", "ok", f"no transcripts yet: {folder} does not exist")
+    elif (remedy := _dangling(folder)) is not None:
+        yield Finding("transcripts", "problem", f"{folder} is a link to nothing", remedy)
     elif not folder.is_dir():
         remedy = "Put the transcripts into a folder, and name it in sessions.folder."
         yield Finding("transcripts", "problem", f"{folder} is not a folder", remedy)
@@ -207,12 +247,15 @@ def _files(state: Status, options: str, advice: str) -> Iterator[Finding]:
     closed = []
     for path in dict.fromkeys([*(file.path for file in state.skipped), *state.dirty]):
         place = Path(state.workspace, path)
+        if place.is_symlink():  # it is left out, and says so below
+            continue
         if os.path.lexists(place) and not os.access(place, os.R_OK | (os.X_OK if place.is_dir() else 0)):
             closed.append(path)
             yield Finding("files", "problem", f"{path} cannot be read: its notes are not followed", _to_read(place))
     for file in state.skipped:
         if file.path not in closed:
-            remedy = "Fix the file, or name it in files.exclude."
+            dangling = _dangling(Path(state.workspace, file.path))
+            remedy = dangling or "Fix the file, or name it in files.exclude."
             yield Finding("files", "note", f"{file.path} is left out: {file.reason}", remedy)
     below = tuple(f"{path}/" for path in closed)
     if dirty := [path for path in behind(state) if path not in closed and not path.startswith(below)]:
@@ -281,12 +324,29 @@ def _index(state: Status, options: str, rebuild: str) -> Iterator[Finding]:
         yield Finding("index", "problem", f"{index} is damaged: {'; '.join(state.problems)}", rebuild)
     else:
         yield Finding("index", "ok", f"{index} is sound")
+    yield from _encryption(state)
     if error := state.fts.error:
         yield Finding("keyword search", "problem", str(error), rebuild)
     else:
         yield Finding("keyword search", "ok", "answers a query")
     if state.vector.answers:  # otherwise the embedder is the problem
         yield _vectors(state, options, rebuild)
+
+
+def _encryption(state: Status) -> Iterator[Finding]:
+    """Check what an encrypted index is worth, and whether SQLite could encrypt."""
+    from openclaw_memory.store.connection import encrypts
+
+    if key := state.engine.get("key"):
+        detail = f"the index is encrypted ({state.engine.get('cipher')}, key {key})"
+        yield Finding("encryption", "ok", detail, "")
+        if any(state.sources.values()):
+            detail = f"whoever has the disk of {state.workspace} reads the notes themselves, of which the index is made"
+            yield Finding("encryption", "note", detail, "Encrypt the disk, or the notes that nobody else may read.")
+    elif state.store == "sqlite" and not encrypts():
+        detail = "apsw was installed over apsw-sqlite3mc: no index can be encrypted, and no encrypted one opens"
+        remedy = "Run `pip install --force-reinstall --no-deps apsw-sqlite3mc`."
+        yield Finding("encryption", "note", detail, remedy)
 
 
 def _vectors(state: Status, options: str, rebuild: str) -> Finding:
@@ -326,7 +386,7 @@ def clock(files: Iterable[MemoryFile], now_ns: int) -> Iterator[Finding]:
 
 def time_zone(name: str | None) -> Iterator[Finding]:
     """Check the time zone of the notes; None is the machine's own."""
-    from openclaw_memory.workspace.journal import local_now
+    from openclaw_memory.workspace.days import local_now
 
     try:
         now = local_now(name)

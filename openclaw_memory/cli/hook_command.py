@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import click
 
+from openclaw_memory._acting import acting_as
 from openclaw_memory._safe import clean_line
 from openclaw_memory.cli.options import Place, placed
 from openclaw_memory.cli.output import say_json
 
-HOSTS = ("claude-code",)
+HOSTS = ("claude-code", "opencode")
 
 LOG = Path(".memory", "hooks.log")
 _LOG_BYTES = 256 * 1024  # of a longer log, the older half goes
@@ -21,33 +25,74 @@ _LOG_BYTES = 256 * 1024  # of a longer log, the older half goes
 
 @click.command(context_settings={"ignore_unknown_options": True, "allow_extra_args": True})
 @click.argument("host", type=click.Choice(HOSTS))
+@click.argument("event", default="")
 @placed
-def hook(place: Place, host: str) -> int:
+def hook(place: Place, host: str, event: str) -> int:
     """Answer an event of a coding agent, given as JSON on stdin.
 
     HOST is the agent, which calls this by itself: at the start of a session, with each prompt, before a compaction and
-    at the end. It never stops the agent: an error goes to .memory/hooks.log of the workspace, and the exit code is 0.
-    In a folder without MEMORY.md and .memory nothing is done, unless --workspace or --agent names it.
+    at the end. EVENT is its name where that is not part of the JSON. It never stops the agent: an error goes to
+    .memory/hooks.log of the workspace, and the exit code is 0. In a folder without MEMORY.md and .memory nothing is
+    done, unless --workspace or --agent names it.
 
     Example: openclaw-memory hook claude-code --workspace notes
     """
     try:
-        if place.workspace is None and place.agent is None and not _is_workspace(place.folder):
-            return 0
-        written = b"" if sys.stdin.isatty() else sys.stdin.buffer.read()
+        if place.workspace is None and place.agent is None:
+            place = replace(place, workspace=".")  # no workspace above, nor a default one, gets to read the session
+            if not _is_workspace(place.folder):
+                return 0
+        # Of OpenCode's plugin, the lines after the first one answer what it is asked in between.
+        stdin = sys.stdin.buffer
+        written = b"" if sys.stdin.isatty() else stdin.readline() if host == "opencode" else stdin.read()
         if not written.strip():  # a person tries it out
-            say_json({"systemMessage": f"The memory is {place.folder.resolve()}. Events come as JSON on stdin."})
+            _say_where(place, host)
             return 0
-        event = json.loads(written)
-        with place.open() as memory:
-            from openclaw_memory_hooks import claude_code
-
-            said = claude_code.answer(event, memory)
+        answer = _opencode if host == "opencode" else _claude_code
+        given = json.loads(written)
+        with acting_as(f"hook:{host}", session=_session_in(given)):
+            said = answer(place, event, given)
         if said:
             click.echo(said)
     except Exception as error:  # noqa: BLE001 - whatever it is, the agent goes on
         _log(place, host, error)
     return 0
+
+
+def _session_in(event: Any) -> str | None:
+    named = [event.get(name) for name in ("session_id", "sessionID")] if isinstance(event, Mapping) else []
+    return next((one for one in named if isinstance(one, str)), None)
+
+
+def _say_where(place: Place, host: str) -> None:
+    said = {"systemMessage": f"The memory is {place.folder.resolve()}. Events come as JSON on stdin."}
+    if host == "opencode":  # whose settings name the file
+        from openclaw_memory_hooks.opencode import PLUGIN
+
+        said["plugin"] = str(PLUGIN)
+    say_json(said)
+
+
+def _claude_code(place: Place, _name: str, event: Mapping[str, Any]) -> str:
+    with place.open() as memory:
+        from openclaw_memory_hooks import claude_code
+
+        return claude_code.answer(event, memory)
+
+
+def _opencode(place: Place, name: str, event: Mapping[str, Any]) -> str:
+    from openclaw_memory_hooks import opencode
+
+    with place.open(settings=opencode.settings(event.get("settings", {}))) as memory:
+        said = opencode.answer(name, event, memory, _exchange)
+    return json.dumps(said) if said else ""
+
+
+def _exchange(asked: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Ask the plugin of OpenCode in between, in ASCII: the encoding of its pipe is not known here."""
+    click.echo(json.dumps(asked))
+    answered = json.loads(sys.stdin.buffer.readline() or b"{}")
+    return answered if isinstance(answered, Mapping) else {}
 
 
 def _is_workspace(folder: Path) -> bool:

@@ -50,7 +50,7 @@ def migrate(place: Place, source: str | None, file_format: str | None, dry_run: 
 def _say_report(report: MigrationReport) -> None:
     will = "would be added" if report.is_dry_run else "added"
     for copy in report.backups:
-        say(f"copied to {paint(clean_line(copy), fg='cyan')}")
+        say(f"backup  {paint(clean_line(copy), fg='cyan')}")
     for file in report.files[:_SHOWN]:
         path = paint(clean_line(file.path), fg="cyan", bold=True)
         say(f"{path}  {file.added:,} {will}, {file.existed:,} there already")

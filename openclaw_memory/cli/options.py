@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import functools
+import itertools
+import os
 import shlex
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
+from openclaw_memory._acting import acting_as
 from openclaw_memory.cli.output import note
 from openclaw_memory.errors import OpenClawMemoryError, SyncBusyError
 
@@ -37,14 +40,24 @@ class Place:
 
     @property
     def folder(self) -> Path:
-        """Return the workspace's folder, as given or by the agent's layout; by default the current folder."""
+        """Return the workspace's folder, as given, by the agent's layout, or as `places` finds it."""
+        return self._found(new=False)
+
+    @property
+    def new_folder(self) -> Path:
+        """Return the folder to make a workspace: where none is given the current one, whatever lies above it."""
+        return self._found(new=True)
+
+    def _found(self, *, new: bool) -> Path:
         if self.workspace is None and self.agent is not None:
             from openclaw_memory.config.config import agent_places
 
             return agent_places(self.agent).workspace
         if self.workspace is not None and not self.workspace.strip():
             raise click.UsageError("--workspace is empty: name a folder, or leave the option out for the current one")
-        return Path(self.workspace or ".").expanduser()
+        from openclaw_memory.cli.places import workspace_folder
+
+        return workspace_folder(self.workspace, new=new).folder
 
     @property
     def options(self) -> str:
@@ -52,16 +65,26 @@ class Place:
         given = (("--workspace", self.workspace), ("--agent", self.agent), ("--config", self.settings))
         return "".join(f" {option} {shlex.quote(value)}" for option, value in given if value is not None)
 
-    def open(self, *, stays: bool = False) -> Memory:
+    @property
+    def settings_file(self) -> str | Path | None:
+        """Return the file of settings: the one given, or else the user's own, if there is one."""
+        from openclaw_memory.cli.places import settings_file
+
+        return self.settings or (file if os.path.isfile(file := settings_file()) else None)
+
+    def open(self, *, stays: bool = False, settings: Mapping[str, Any] | None = None) -> Memory:
         """Open the memory in `folder`; an agent's index is where its layout says, unless the folder was given.
 
         Args:
             stays: Whether the command goes on until it is ended: then searches sync as the settings say.
+            settings: Values that go before those of the settings file, `{part: {key: value}}`.
         """
         from openclaw_memory.config import MemoryConfig
         from openclaw_memory.memory import Memory
 
-        config = MemoryConfig.from_toml(self.settings, agent=self.agent) if self.settings else MemoryConfig()
+        file = self.settings_file
+        config = MemoryConfig.from_toml(file, agent=self.agent) if file else MemoryConfig()
+        config = config.updated(settings or {})
         # A command syncs when it says so, and ends before anything in the background would.
         by_command = replace(config.sync, before_search=False, on_open=False, on_search=False, interval_seconds=0.0)
         config = config if stays else replace(config, sync=by_command)
@@ -70,10 +93,29 @@ class Place:
         return Memory.open(self.folder, config=config)
 
 
+def _known_workspaces(_context: click.Context, _option: click.Parameter, incomplete: str) -> list[Any]:
+    """Complete a workspace: the names of the user's settings, and folders."""
+    from click.shell_completion import CompletionItem
+
+    from openclaw_memory.cli.places import user_settings
+
+    try:
+        names = [name for name in user_settings().workspaces if name.startswith(incomplete)]
+    except OpenClawMemoryError:
+        names = []
+    return [*map(CompletionItem, names), CompletionItem(incomplete, type="dir")]
+
+
 def placed(command: Callable[..., Any]) -> Callable[..., Any]:
     """Give a command the options that all share, passed to it as one `Place`."""
 
-    @click.option("-w", "--workspace", metavar="PATH", help="The folder of notes. Default: the current folder.")
+    @click.option(
+        "-w",
+        "--workspace",
+        metavar="PATH",
+        shell_complete=_known_workspaces,
+        help="The notes: a folder, or a name of your settings.",
+    )
     @click.option("-a", "--agent", metavar="ID", help="An OpenClaw agent: its workspace, and its settings.")
     @click.option("-c", "--config", "settings", metavar="FILE", help="Settings in TOML: [defaults] and [agents.ID].")
     @click.option("--json", "as_json", is_flag=True, help="Answer in JSON.")
@@ -81,14 +123,84 @@ def placed(command: Callable[..., Any]) -> Callable[..., Any]:
     def wrapper(
         *arguments: Any, workspace: str | None, agent: str | None, settings: str | None, as_json: bool, **options: Any
     ) -> Any:
-        return command(Place(workspace, agent, settings, as_json), *arguments, **options)
+        with acting_as(f"cli:{click.get_current_context().info_name}"):
+            return command(Place(workspace, agent, settings, as_json), *arguments, **options)
 
     return wrapper
 
 
+class TakesText(click.Command):
+    """A command that takes some arguments with a leading dash as text."""
+
+    def is_text(self, argument: str) -> bool:  # noqa: ARG002 - each command says which
+        """Return whether an argument with a leading dash is text, and no option."""
+        return False
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse with the text after `--`, where click takes nothing for an option."""
+        options: list[str] = []
+        text: list[str] = []
+        rest, found = iter(args), False
+        valued = {
+            name
+            for option in self.params
+            if isinstance(option, click.Option) and not option.is_flag
+            for name in option.opts
+        }
+        for argument in rest:
+            if argument == "--":
+                text += rest
+            elif argument == "-" or not argument.startswith("-"):
+                text.append(argument)
+            elif argument in valued:
+                options += [argument, *itertools.islice(rest, 1)]
+            elif self.is_text(argument):
+                found = True
+                text.append(argument)
+            else:
+                options.append(argument)
+        return super().parse_args(ctx, [*options, "--", *text] if found else args)
+
+
 def given(text: tuple[str, ...]) -> str:
-    """Return the text that the words of an argument are; of `-` alone, what standard input has."""
-    return sys.stdin.read() if text == ("-",) else " ".join(text)
+    """Return the text that the words of an argument are; of `-` alone, what standard input has.
+
+    Raises:
+        click.UsageError: It is not UTF-8.
+    """
+    return _from_stdin() if text == ("-",) else unicode_words(text, "TEXT")
+
+
+def unicode_words(words: Sequence[str], name: str) -> str:
+    """Return the words of an argument as one text.
+
+    Raises:
+        click.UsageError: The shell has passed bytes that are not UTF-8, which Python keeps as lone surrogates.
+    """
+    text = " ".join(words)
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise click.UsageError(
+            f"{name} is not UTF-8 at character {error.start + 1}: set the terminal to UTF-8, or pass the text "
+            "through iconv -f latin1 -t utf8"
+        ) from error
+    return text
+
+
+def _from_stdin() -> str:
+    raw = getattr(sys.stdin, "buffer", None)
+    if raw is None:  # a stream of text, as of a program that runs the command in its own process
+        return sys.stdin.read()
+    data: bytes = raw.read()
+    try:
+        return "\n".join(data.decode("utf-8-sig").split("\r\n"))
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise click.UsageError(
+            f"standard input is not UTF-8: byte {data[error.start]:#04x} in line {line}; if it is Latin-1, pass it "
+            "through iconv -f latin1 -t utf8"
+        ) from error
 
 
 class Followed(NamedTuple):

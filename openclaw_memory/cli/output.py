@@ -1,4 +1,4 @@
-"""Print cited results, tables and JSON, all of it safe for a terminal."""
+"""Print tables, findings and JSON, all of it safe for a terminal."""
 
 from __future__ import annotations
 
@@ -14,9 +14,7 @@ from openclaw_memory.config.config import colours
 
 if TYPE_CHECKING:
     from openclaw_memory.cli.doctor import Finding
-    from openclaw_memory.types import SearchResult, Status
-
-_MAX_WIDTH = 100  # columns; longer lines are hard to read
+    from openclaw_memory.types import Status
 
 
 def say(text: str = "") -> None:
@@ -61,26 +59,6 @@ def plain(value: Any) -> Any:
     if isinstance(value, list | tuple | set | frozenset):
         return [plain(item) for item in value]
     return value
-
-
-def say_results(results: Iterable[SearchResult], *, explain: bool = False) -> None:
-    """Print each result as its citation and score, and the lines below it, folded to the width of the terminal."""
-    import shutil
-
-    columns = min(shutil.get_terminal_size().columns, _MAX_WIDTH) - 4
-    for number, result in enumerate(results, 1):
-        if number > 1:
-            say()
-        weak = " weak" if result.confidence == "weak" else ""
-        score = click.style(f"{result.score:.2f}{weak}", dim=True)
-        place = paint(clean_line(result.citation), fg="cyan", bold=True)
-        say(f"{click.style(f'{number:>2}', dim=True)}  {place}  {score}")
-        for line in clean(result.snippet).split("\n"):
-            for row in folded(line, columns):
-                say(f"    {row}")
-        if explain:
-            parts = "  ".join(f"{name} {value:.3g}" for name, value in result.parts.items())
-            say(f"    {paint(parts, dim=True)}")
 
 
 def say_findings(findings: Iterable[Finding]) -> None:

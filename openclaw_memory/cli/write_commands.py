@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,10 +13,10 @@ import click
 
 from openclaw_memory._links import link_to
 from openclaw_memory._safe import clean
-from openclaw_memory.cli.options import INTERRUPTED, Followed, Place, given, placed, synced
+from openclaw_memory.cli.options import INTERRUPTED, Followed, Place, TakesText, given, placed, synced
 from openclaw_memory.cli.output import note, paint, plain, say, say_json
 from openclaw_memory.errors import WorkspaceError, remedy
-from openclaw_memory.types.files import citation, cited
+from openclaw_memory.types.files import backwards, citation, cited
 
 if TYPE_CHECKING:
     from openclaw_memory.memory import Memory
@@ -36,37 +36,11 @@ What stays true for long: people, preferences, decisions. Notes of the day go to
 """
 
 
-class _TakesDashes(click.Command):
+class _TakesDashes(TakesText):
     """A command that takes an argument with a leading dash and space as text, such as an item of a list."""
 
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse with the text after `--`, where click takes nothing for an option."""
-        if any(_is_item(argument) for argument in args):
-            args = self._text_last(args)
-        return super().parse_args(ctx, args)
-
-    def _text_last(self, args: list[str]) -> list[str]:
-        valued = {
-            name
-            for option in self.params
-            if isinstance(option, click.Option) and not option.is_flag
-            for name in option.opts
-        }
-        options: list[str] = []
-        text: list[str] = []
-        rest = iter(args)
-        for argument in rest:
-            if argument == "--":
-                text += rest
-            elif argument == "-" or not argument.startswith("-") or _is_item(argument):
-                text.append(argument)
-            else:
-                options += [argument, *itertools.islice(rest, int(argument in valued))]
-        return [*options, "--", *text]
-
-
-def _is_item(argument: str) -> bool:
-    return argument.startswith("-") and argument[1:2].isspace()
+    def is_text(self, argument: str) -> bool:
+        return argument.startswith("-") and argument[1:2].isspace()
 
 
 @click.command()
@@ -80,32 +54,35 @@ def init(place: Place, all_markdown: bool) -> int:
 
     Example: openclaw-memory init --workspace notes
     """
-    made = (take_all_markdown if all_markdown else make_workspace)(place.folder)
-    with place.open() as memory:
+    folder = place.new_folder
+    made = (take_all_markdown if all_markdown else make_workspace)(folder)
+    with (place if place.agent else replace(place, workspace=str(folder))).open() as memory:
         files = len(memory.workspace.scan().files)
         advice = memory.workspace.advice(files)
     if place.as_json:
-        say_json({"workspace": str(place.folder.absolute()), "created": made, "files": files})
+        say_json({"workspace": str(folder.absolute()), "created": made, "files": files})
         return 0
     for name in made:
-        say(f"created {clean(str(place.folder / name))}")
+        say(f"created {clean(str(folder / name))}")
     if not made:
-        say(f"{clean(str(place.folder))} is a workspace already; nothing was changed")
+        say(f"{clean(str(folder))} is a workspace already; nothing was changed")
+    count = "1 file" if files == 1 else f"{files:,} files" if files else "no file yet"
+    following = 'search{} "a question"' if files else 'append{} "a note"'
+    say(f"{count} to search: openclaw-memory {following.format(place.options)}")
     if advice:
         note(advice)
-    else:
-        count = "1 file" if files == 1 else f"{files:,} files"
-        say(f'{count} to search: openclaw-memory search{place.options} "a question"')
     return 0
 
 
 @click.command(cls=_TakesDashes)
-@click.argument("text", nargs=-1, required=True)
+@click.argument("text", nargs=-1)
+@click.option("--edit", "in_editor", is_flag=True, help="Write the note in your editor, which begins with TEXT.")
 @click.option("--date", metavar="YYYY-MM-DD", help="The day of the note. Default: today.")
 @click.option("--title", metavar="TEXT", help="A heading for the note.")
 @click.option("--skip-existing", is_flag=True, help="Add nothing that the day's file holds already.")
+@click.option("--quoted-from", metavar="SOURCE", help="Keep it as a quotation: a page or mail says it, not you.")
 @placed
-def append(place: Place, text: tuple[str, ...], date: str | None, title: str | None, skip_existing: bool) -> int:
+def append(place: Place, text: tuple[str, ...], in_editor: bool, **how: Any) -> int:
     """Add a note to the day's file, and index it.
 
     TEXT is the note, in Markdown; several words are one text. `-` in its place reads it from standard input.
@@ -114,21 +91,25 @@ def append(place: Place, text: tuple[str, ...], date: str | None, title: str | N
 
     Example: openclaw-memory append --workspace notes "Anna moved the launch."
     """
+    if not text and not in_editor:
+        raise click.UsageError("TEXT is missing: write it here, `-` for standard input, or --edit for your editor")
+    words = given(text)
     with place.open() as memory:
-        written = memory.append(given(text), date=date, title=title, skip_existing=skip_existing)
+        written = memory.append(_edited(words) if in_editor else words, **how)
         return _done(place, memory, "added", written)
 
 
 @click.command(cls=_TakesDashes)
 @click.argument("lines", metavar="PATH#L3-L4")
-@click.argument("text", nargs=-1, required=True)
-@click.option("--seen", metavar="HASH", required=True, help=_SEEN)
+@click.argument("text", nargs=-1)
+@click.option("--seen", metavar="HASH", help=_SEEN)
 @placed
-def edit(place: Place, lines: str, text: tuple[str, ...], seen: str) -> int:
+def edit(place: Place, lines: str, text: tuple[str, ...], seen: str | None) -> int:
     """Replace lines of a note, if they still are what you saw.
 
     PATH#L3-L4 is a citation as `search` prints it, with the first and the last line; of one line it is PATH#L3. TEXT is
-    the new text. `-` in its place reads it from standard input.
+    the new text. `-` in its place reads it from standard input. At a terminal, a question takes the place of --seen,
+    and your editor that of TEXT.
 
     A text that begins with a dash, but not with a dash and a space, is written last, after `--`.
 
@@ -136,24 +117,28 @@ def edit(place: Place, lines: str, text: tuple[str, ...], seen: str) -> int:
     """
     path, start, end = _lines(lines)
     with place.open() as memory:
-        written = memory.edit(path, start, end, given(text), seen=seen)
+        shown = None if seen is not None else _to_change(place, memory, path, start, end)
+        words = given(text) if text else _edited(_whole_text(shown))
+        written = memory.edit(path, start, end, words, seen=seen or _agreed(shown, words))
         return _done(place, memory, "changed", written)
 
 
 @click.command()
 @click.argument("lines", metavar="PATH#L3-L4")
-@click.option("--seen", metavar="HASH", required=True, help=_SEEN)
+@click.option("--seen", metavar="HASH", help=_SEEN)
 @placed
-def delete(place: Place, lines: str, seen: str) -> int:
+def delete(place: Place, lines: str, seen: str | None) -> int:
     """Remove lines of a note, if they still are what you saw.
 
-    PATH#L3-L4 is a citation as `search` prints it, with the first and the last line; of one line it is PATH#L3.
+    PATH#L3-L4 is a citation as `search` prints it, with the first and the last line; of one line it is PATH#L3. At
+    a terminal, a question takes the place of --seen.
 
     Example: openclaw-memory delete --workspace notes "MEMORY.md#L3" --seen 3ec561970a7e
     """
     path, start, end = _lines(lines)
     with place.open() as memory:
-        memory.delete(path, start, end, seen=seen)
+        shown = None if seen is not None else _to_change(place, memory, path, start, end)
+        memory.delete(path, start, end, seen=seen or _agreed(shown, None))
         return _done(place, memory, "deleted", {"path": path, "citation": citation(path, (start, end))})
 
 
@@ -163,7 +148,7 @@ def delete(place: Place, lines: str, seen: str) -> int:
 @click.option("--seen", metavar="HASH", help=_SEEN)
 @placed
 def promote(place: Place, lines: str, section: str | None, seen: str | None) -> int:
-    """Copy lines of a note to MEMORY.md, which keeps what stays true.
+    """Copy lines of a note to MEMORY.md, for what stays true.
 
     PATH#L3-L4 is a citation as `search` prints it, with the first and the last line; of one line it is PATH#L3.
 
@@ -198,7 +183,37 @@ def bootstrap(place: Place, shared: bool) -> int:
     return 0
 
 
+def _to_change(place: Place, memory: Memory, path: str, start: int, end: int) -> Excerpt:
+    from openclaw_memory.cli.asking import lines_to_change
+
+    return lines_to_change(memory, path, start, end, as_json=place.as_json)
+
+
+def _agreed(shown: Excerpt | None, words: str | None) -> str:
+    """Return the hash of what a person was shown, and has agreed to change; "" where no one was asked."""
+    from openclaw_memory.cli.asking import confirm
+
+    if shown is None:
+        return ""
+    confirm(shown, words)
+    return shown.hash
+
+
+def _edited(words: str) -> str:
+    from openclaw_memory.cli.asking import edited
+
+    return edited(words)
+
+
+def _whole_text(shown: Excerpt | None) -> str:
+    from openclaw_memory.cli.asking import whole_text
+
+    return whole_text(shown)
+
+
 def _lines(given: str) -> tuple[str, int, int]:
+    if right := backwards(given):
+        raise click.UsageError(f"{given!r} ends before it begins: write {right}")
     path, spans = cited(given) or (given, ())
     if len(spans) != 1:
         why = "leaves lines out between others" if spans else "names no lines"

@@ -2,9 +2,12 @@
 
 from openclaw_memory.config.config import MemoryConfig
 from openclaw_memory.config.sections import (
+    AuditConfig,
+    BackendConfig,
     ChunkingConfig,
     CompactionConfig,
     EmbeddingConfig,
+    EncryptionConfig,
     FilesConfig,
     IntentConfig,
     JournalConfig,
@@ -16,13 +19,17 @@ from openclaw_memory.config.sections import (
     SearchConfig,
     SessionsConfig,
     SnapshotsConfig,
+    StoreConfig,
     SyncConfig,
 )
 
 __all__ = [
+    "AuditConfig",
+    "BackendConfig",
     "ChunkingConfig",
     "CompactionConfig",
     "EmbeddingConfig",
+    "EncryptionConfig",
     "FilesConfig",
     "IntentConfig",
     "JournalConfig",
@@ -35,5 +42,6 @@ __all__ = [
     "SearchConfig",
     "SessionsConfig",
     "SnapshotsConfig",
+    "StoreConfig",
     "SyncConfig",
 ]

@@ -17,9 +17,12 @@ from typing import Any, NamedTuple, Self
 
 from openclaw_memory.config.sections import (
     PARTS,
+    AuditConfig,
+    BackendConfig,
     ChunkingConfig,
     CompactionConfig,
     EmbeddingConfig,
+    EncryptionConfig,
     FilesConfig,
     IntentConfig,
     JournalConfig,
@@ -30,6 +33,7 @@ from openclaw_memory.config.sections import (
     SearchConfig,
     SessionsConfig,
     SnapshotsConfig,
+    StoreConfig,
     SyncConfig,
     checked,
     normalised_weights,
@@ -38,6 +42,7 @@ from openclaw_memory.config.sections import (
 from openclaw_memory.errors import ConfigError, nearest
 
 _GIVEN = "the given settings"
+_OF_THE_COMMAND = ("workspace", "workspaces")  # which folder it works on: no setting of a memory
 OPENCLAW_VERSIONS = ("2026.9", "2026.2")  # whose numbers there are, the latest first
 # Where the numbers of February, which OpenClaw's documents describe, are not those of today.
 _OF_2026_2: Mapping[str, Mapping[str, Any]] = {
@@ -65,9 +70,13 @@ class MemoryConfig:
     compaction: CompactionConfig = field(default_factory=CompactionConfig)
     pruning: PruningConfig = field(default_factory=PruningConfig)
     snapshots: SnapshotsConfig = field(default_factory=SnapshotsConfig)
+    encryption: EncryptionConfig = field(default_factory=EncryptionConfig)
     records: RecordsConfig = field(default_factory=RecordsConfig)
     intent: IntentConfig = field(default_factory=IntentConfig)
     policies: PoliciesConfig = field(default_factory=PoliciesConfig)
+    backend: BackendConfig = field(default_factory=BackendConfig)
+    store: StoreConfig = field(default_factory=StoreConfig)
+    audit: AuditConfig = field(default_factory=AuditConfig)
     notices: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -112,6 +121,7 @@ class MemoryConfig:
             embedding=EmbeddingConfig(provider="auto", query_seconds=60),
             sync=SyncConfig(on_open=True),
             sessions=SessionsConfig(index=False),
+            files=FilesConfig(endings=(".md",)),
         )
         return config if version == OPENCLAW_VERSIONS[0] else config.updated(_OF_2026_2)
 
@@ -124,7 +134,8 @@ class MemoryConfig:
     def from_toml(cls, path: str | os.PathLike[str], *, agent: str | None = None) -> Self:
         """Read `[defaults]`, then `[agents.<agent>]` over it, key by key.
 
-        `preset = "openclaw"`, one of its versions, `"openclaw-2026.2"`, or `"opencode"`, may be in either.
+        `preset = "openclaw"`, one of its versions, `"openclaw-2026.2"`, or `"opencode"`, may be in either. `workspace`
+        and `[workspaces]`, which the command reads in the user's settings, are passed over.
 
         Args:
             path: The TOML file.
@@ -134,7 +145,7 @@ class MemoryConfig:
             ConfigError: The file cannot be read, is not TOML, has an unknown key or a value of the wrong type.
         """
         document = _read_toml(path)
-        if unknown := sorted(set(document) - {"defaults", "agents"}):
+        if unknown := sorted(set(document) - {"defaults", "agents", *_OF_THE_COMMAND}):
             raise ConfigError(f"{path}: unknown table [{unknown[0]}]; use [defaults] and [agents.<id>]")
         defaults = _table(document, "defaults", path)
         agents = _table(document, "agents", path)
@@ -187,6 +198,23 @@ class MemoryConfig:
             words: The new ones.
         """
         return replace(self, notices=(*self.notices, *words)) if words else self
+
+    def _repr_html_(self) -> str:
+        from openclaw_memory.display import code, faint, lines, table
+
+        usual, rows = MemoryConfig(), []
+        for name in PARTS:
+            part, default = getattr(self, name), getattr(usual, name)
+            changed: list[str] = []
+            same: list[str] = []
+            for spec in fields(part):
+                value = getattr(part, spec.name)
+                is_default = value == getattr(default, spec.name)
+                text = f"{value!r}" if spec.repr else "set, and not shown"  # what has no repr may hold a key
+                (same if is_default else changed).append(f"{spec.name} = {text}")
+            rows.append((code(name), lines("\n".join(changed)), faint(lines(", ".join(same)))))
+        notices = [("notice", words, "") for words in self.notices]
+        return table("MemoryConfig", ("part", "set", "as by default"), [*rows, *notices])
 
 
 def settings_of(given: MemoryConfig | None) -> MemoryConfig:
@@ -268,6 +296,11 @@ def _table(document: Mapping[str, Any], key: str, path: object) -> Mapping[str, 
 _AGENT_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 
 
+def folder_of(variable: str, default: Path) -> Path:
+    """Return the folder that a variable of the environment names, such as `XDG_CONFIG_HOME`."""
+    return Path(os.environ.get(variable) or default)
+
+
 def use_one_thread() -> None:
     """Limit numpy's OpenBLAS to one thread, unless the environment says otherwise; call it before numpy is imported.
 
@@ -281,12 +314,32 @@ def colours() -> bool | None:
     return False if os.environ.get("NO_COLOR") else None
 
 
+def default_workspace() -> str | None:
+    """Return the workspace that OPENCLAW_MEMORY_WORKSPACE names, by a folder or a name; None where it is unset."""
+    return os.environ.get("OPENCLAW_MEMORY_WORKSPACE", "").strip() or None
+
+
 def masks_listed_secrets() -> bool:
     """Return whether tokens that public lists of formats know are masked: OPENCLAW_MEMORY_LISTED_SECRETS may be `off`.
 
     A variable, since masking is the same in all of a process, and no file in a workspace may turn it off.
     """
     return os.environ.get("OPENCLAW_MEMORY_LISTED_SECRETS", "").strip().lower() not in {"off", "0", "false", "no"}
+
+
+def keys_in_environment() -> tuple[str, ...]:
+    """Return the keys in OPENCLAW_MEMORY_KEY, separated by commas: the first one encrypts, all of them decrypt."""
+    given = os.environ.get("OPENCLAW_MEMORY_KEY", "").split(",")
+    return tuple(one.strip() for one in given if one.strip())
+
+
+def environment_of_a_child(changes: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment of this process with changes, for a program that it starts.
+
+    Args:
+        changes: What is otherwise, by name.
+    """
+    return {**os.environ, **changes}
 
 
 def state_dir() -> Path:
@@ -297,18 +350,20 @@ def state_dir() -> Path:
 
 
 class AgentPlaces(NamedTuple):
-    """The places of an agent's notes, index and transcripts."""
+    """The places of an agent's notes, index and transcripts, and of what QMD keeps of them."""
 
     workspace: Path
     index_path: Path
     sessions: Path
+    qmd: Path
 
 
 def agent_places(agent_id: str) -> AgentPlaces:
     """Return where OpenClaw's layout keeps what belongs to an agent; the id is taken in lower case.
 
     Notes are in `<state>/workspace` for `main`, in `<state>/workspace-<id>` for others, the index is
-    `<state>/memory/<id>.sqlite`, and transcripts are in `<state>/agents/<id>/sessions`.
+    `<state>/memory/<id>.sqlite`, transcripts are in `<state>/agents/<id>/sessions`, and QMD's index in
+    `<state>/agents/<id>/qmd`.
 
     Raises:
         ConfigError: The id holds other characters than letters, digits, `-` and `_`.
@@ -320,6 +375,7 @@ def agent_places(agent_id: str) -> AgentPlaces:
         workspace=state / ("workspace" if name == "main" else f"workspace-{name}"),
         index_path=state / "memory" / f"{name}.sqlite",
         sessions=state / "agents" / name / "sessions",
+        qmd=state / "agents" / name / "qmd",
     )
 
 

@@ -17,6 +17,7 @@ SETTABLE: Mapping[str, frozenset[str]] = {
     "chunking": frozenset(spec.name for spec in fields(ChunkingConfig)),
     "files": frozenset({"include", "exclude", "extra_paths"}),
     "sync": frozenset({"debounce_seconds"}),
+    "encryption": frozenset({"enabled"}),
 }
 # What a stranger may ask for. The 64 slowest globs of 128 characters that were found take 123 ms for a path of 4,095
 # characters, the longest of Linux, and 2 ms for one of 60.
@@ -42,11 +43,12 @@ _MOST_SHOWN = 60
 
 
 def with_settings(config: MemoryConfig, text: str, origin: str) -> MemoryConfig:
-    """Return the settings with those of a workspace: chunking, globs, extra paths and debounce, nothing else.
+    """Return the settings with those of a workspace: chunking, globs, extra paths, debounce, encryption on.
 
-    Extra paths are added if they are inside, are not the agent's own rules, and do not lead into skipped folders.
-    `exclude` adds to what there is, and brings back nothing; `include` counts if there is none. What is wrong, is too
-    much or may not be set is left as it was and named in `notices`: whoever opens a workspace need not have written it.
+    Nothing else. Extra paths are added if they are inside, are not the agent's own rules, and do not lead into skipped
+    folders. `exclude` adds to what there is, and brings back nothing; `include` counts if there is none. What is wrong,
+    is too much or may not be set is left as it was and named in `notices`: whoever opens a workspace need not have
+    written it.
 
     Args:
         config: The settings of whoever opens the workspace.
@@ -89,6 +91,8 @@ def _allowed(tables: Mapping[str, Any], files: FilesConfig, said: list[str]) -> 
         for key, value in table.items():
             if key not in SETTABLE.get(part, ()):
                 said.append(f"{_cut(f'{part}.{key}')} {_MAY_NOT}")
+            elif part == "encryption" and value is False:
+                said.append(f"encryption.enabled = false {_MAY_NOT}")
             elif part != "files":
                 yield part, key, value
             elif key == "include" and files.include:

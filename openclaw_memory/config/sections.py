@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, TypeAlias, get_args
@@ -18,6 +19,9 @@ Answer: TypeAlias = Literal["lines", "chunks"]  # -> search.passages.ANSWERS
 Match: TypeAlias = Literal["any", "all"]
 BatchUse: TypeAlias = Literal["off", "wait", "later"]
 Citations: TypeAlias = Literal["on", "off", "auto"]
+BackendName: TypeAlias = Literal["builtin", "qmd"]  # -> backends.chosen.backend_of
+BackendMode: TypeAlias = Literal["search", "vsearch", "query"]
+KeyPlace: TypeAlias = Literal["file", "keyring"]  # -> security.keys.make
 PolicyAction: TypeAlias = Literal["never-store", "masked", "allowed"]  # -> text.policies.ACTIONS
 
 
@@ -25,9 +29,14 @@ PolicyAction: TypeAlias = Literal["never-store", "masked", "allowed"]  # -> text
 class ChunkingConfig:
     """How Markdown is split into chunks.
 
-    `headings` packs whole blocks up to `max_chars` below one heading; `tokens` is OpenClaw's sliding window, in its
-    tokens of four characters, and `lines` that of OpenClaw 2026.2, which repeats whole lines. `max_chars` equals the
-    default snippet, so that a result can show a chunk whole.
+    Attributes:
+        style: `headings` packs whole blocks below one heading; `tokens` is OpenClaw's sliding window, and `lines` that
+            of OpenClaw 2026.2, which repeats whole lines.
+        max_chars: The most characters of a chunk of `headings`. As many as a snippet has by default, so that a result
+            can show a chunk whole.
+        overlap_lines: How many lines of a chunk of `headings` the next one of its section repeats.
+        tokens: The size of a chunk of `tokens` and `lines`, in OpenClaw's tokens of four characters.
+        overlap_tokens: How much of such a chunk the next one repeats.
     """
 
     style: Style = "headings"
@@ -39,11 +48,18 @@ class ChunkingConfig:
 
 @dataclass(frozen=True, slots=True)
 class FilesConfig:
-    """Which files count as memory, besides `MEMORY.md`, `USER.md` and `memory/**/*.md`. Globs are relative.
+    """Which files count as memory, besides `MEMORY.md`, `USER.md` and the notes in `memory/`. Globs are relative.
 
-    `extra_paths` are Markdown files, and folders whose Markdown all counts, except in hidden folders and those of
-    installed programs, such as `node_modules`. `"."` is the whole workspace, without the agent's own rules, such as
-    `AGENTS.md` at its top. Files past the first `max_files` are left out, and named as skipped.
+    Attributes:
+        extra_paths: Notes, and folders whose notes all count, except in hidden folders and those of
+            installed programs, such as `node_modules`. `"."` is the whole workspace, without the agent's own rules,
+            such as `AGENTS.md` at its top.
+        include: Globs: where there are any, only files that match one count.
+        exclude: Globs of files that do not count; one that begins with `!` brings files back.
+        max_bytes: Larger files are left out, and named as skipped; transcripts may be larger.
+        max_files: Files past the first so many are left out, and named as skipped.
+        allow_hard_links: Whether files with more than one hard link count: they may lie outside the workspace too.
+        endings: What the names of notes end in, as spelled here.
     """
 
     extra_paths: tuple[str, ...] = ()
@@ -52,24 +68,39 @@ class FilesConfig:
     max_bytes: int = 10 * 1024 * 1024
     max_files: int | None = None
     allow_hard_links: bool = False
+    endings: tuple[str, ...] = (".md", ".MD", ".markdown", ".txt", ".TXT")
 
 
 @dataclass(frozen=True, slots=True)
 class SearchConfig:
     """How a query is answered.
 
-    `answer="lines"` scores the lines of the `candidates` best chunks and returns the best lines of each place;
-    `answer="chunks"` returns the beginnings of the best chunks. No snippet is longer than `snippet_chars`; lines are
-    put together up to `passage_chars` (None: `snippet_chars`, or 300 where a search has a budget).
-    `fusion="standardised"` mixes z-scores of the keyword and the vector search, `"weighted"` mixes raw scores, with
-    OpenClaw's `boosts` of the keyword score or without. With a `candidate_multiplier`, keyword and vector search bring
-    so many times `max_results` chunks each, at most `candidates`. Of chunks, with `keyword_fill`, places that nothing
-    at or above `min_score` takes go to those that hold the words; a `min_score` given to a search lets none pass below.
-    `mmr` (lambda, 0..1) and `half_life_days` are off when None. Where a search is given a task, the likeness of a
-    result to it counts `task_weight` (0..1).
-    From its fourth search on a process keeps up to `memory_mb` of its indexes in memory, which makes searches of large
-    ones several times as fast; an index that does not fit is read from the file, as are all with 0. The status says
-    which does not.
+    From its fourth search on a process keeps its indexes in memory, which makes searches of large ones several times as
+    fast; the status says which does not fit.
+
+    Attributes:
+        max_results: How many results there are at most.
+        min_score: What a result must reach to be shown.
+        snippet_chars: The most characters of a snippet.
+        passage_chars: Up to how many characters lines are put together; not set: `snippet_chars`, or 300 where a search
+            has a budget.
+        candidates: How many of the best chunks have their lines scored.
+        candidate_multiplier: Keyword and vector search bring so many times `max_results` chunks each, at most
+            `candidates`.
+        match: Whether a chunk must hold `any` or `all` words of the query to be found by keywords.
+        fusion: `standardised` mixes z-scores of the keyword and the vector search, `weighted` mixes raw scores.
+        vector_weight: How much vectors count where chunks are ranked; the two weights are scaled to sum to 1.
+        text_weight: How much keywords count there.
+        boosts: Whether `weighted` takes the keyword score with OpenClaw's boosts.
+        keyword_fill: Of chunks, whether places that nothing at or above `min_score` takes go to those that hold the
+            words; a `min_score` given to a search lets none pass below.
+        answer: `lines` scores the lines of the best chunks and returns the best lines of each place; `chunks` returns
+            the beginnings of the best chunks.
+        mmr: Variety of the results: 1 is the score alone, 0 variety alone; not set: off.
+        half_life_days: The score of a dated note halves for every so many days of its age; not set: off.
+        task_weight: How much the likeness of a result to the task counts, where a search is given one.
+        memory_mb: How many MB of its indexes a process keeps in memory. One that does not fit is read from the file, as
+            are all with 0.
     """
 
     max_results: int = 6
@@ -93,15 +124,24 @@ class SearchConfig:
 
 @dataclass(frozen=True, slots=True)
 class EmbeddingConfig:
-    """Which embedder to use: `static` (ships, offline), `auto`, `none` (keywords only), or a provider's name.
+    """Which embedder to use, and how a service is asked.
 
-    `providers` holds each provider's own options by its name, also those of `fallback` and of what `auto` tries:
-    `{"openai": {"base_url": "http://localhost:11434/v1", "model": "embeddinggemma"}}`; `model` is short for the model
-    of `provider`. `fallback` is the provider of an index that `provider` cannot build. Without `allow_remote` no text
-    leaves this machine. A request, or a run of a local model, has at most `batch_size` texts, by default as many as
-    suit the provider, whose own option of this kind counts first. `batch` sends the texts of a large first index to the
-    service's batch API, and waits for them or collects them at a later sync; `batch_concurrency` jobs run at a time.
-    The cache keeps `max_entries` vectors; those of the index are always kept.
+    Attributes:
+        provider: `static` (ships, offline), `auto`, `none` (keywords only), or a provider's name.
+        model: Short for the model of `provider`.
+        fallback: The provider of an index that `provider` cannot build.
+        allow_remote: Whether text may leave this machine.
+        providers: Each provider's own options by its name, also those of `fallback` and of what `auto` tries:
+            `{"openai": {"base_url": "http://localhost:11434/v1", "model": "embeddinggemma"}}`.
+        query_seconds: How long a search waits for the vector of its question before keywords answer alone.
+        request_seconds: How long a sync waits for one answer of a service.
+        concurrency: How many requests of a sync run at a time, in each process.
+        batch_size: The most texts of a request, or of a run of a local model; not set: as many as suit the provider,
+            whose own option of this kind counts first.
+        batch: Whether the texts of a large first index go to the service's batch API: `off`; `wait` for them; or
+            collect them `later`, at another sync.
+        batch_concurrency: How many jobs of the batch API run at a time.
+        max_entries: How many vectors the cache keeps; those of the index are always kept.
     """
 
     provider: str = "static"
@@ -122,10 +162,14 @@ class EmbeddingConfig:
 class SyncConfig:
     """When the index follows the files, apart from calls of `sync`.
 
-    With `before_search` a search waits if a first index has to be built or finished; without it, it answers from what
-    there is. `on_open` and `on_search` sync in the background, the latter if files have changed since the last check;
-    `interval_seconds` does so periodically (0: never). The watcher waits until nothing has happened for
-    `debounce_seconds`, and scans all files every `rescan_seconds`, with events or without.
+    Attributes:
+        before_search: Whether a search waits if a first index has to be built or finished; else it answers from what
+            there is.
+        on_open: Whether opening a memory begins a sync in the background.
+        on_search: Whether a search begins one, if files have changed since the last check.
+        interval_seconds: A sync in the background this often; 0: never.
+        debounce_seconds: How long nothing must have happened before the watcher syncs.
+        rescan_seconds: How often the watcher scans all files, with events or without.
     """
 
     before_search: bool = True
@@ -138,11 +182,15 @@ class SyncConfig:
 
 @dataclass(frozen=True, slots=True)
 class SessionsConfig:
-    """Transcripts of conversations: `*.jsonl` in `folder`, which is relative to the workspace or absolute.
+    """Transcripts of conversations.
 
-    When notes and transcripts are searched together, at most `max_share` of the results are from transcripts unless the
-    notes have no more results. The watcher syncs a transcript once it has grown by `delta_bytes` or by `delta_messages`
-    lines, and has not changed for `debounce_seconds`.
+    Attributes:
+        index: Whether transcripts are indexed and found.
+        folder: Where their `*.jsonl` are, relative to the workspace or absolute.
+        max_share: The most that transcripts get of the results when notes are searched too, unless these have no more.
+        delta_bytes: The watcher syncs a transcript once it has grown by so many bytes, or by `delta_messages` lines.
+        delta_messages: By how many lines one grows before the watcher syncs it.
+        debounce_seconds: How long the watcher leaves a transcript alone after its last change.
     """
 
     index: bool = True
@@ -157,8 +205,9 @@ class SessionsConfig:
 class JournalConfig:
     """How notes are written, and read at the start of a session.
 
-    `timezone` is the IANA name of the zone of the notes' days (`Europe/Amsterdam`), None for the machine's. At the
-    start of a session, no file is shown beyond `bootstrap_chars` characters.
+    Attributes:
+        timezone: The IANA name of the zone of the notes' days (`Europe/Amsterdam`); not set: the machine's.
+        bootstrap_chars: How much of a file is shown at the start of a session, in characters.
     """
 
     timezone: str | None = None
@@ -169,10 +218,12 @@ class JournalConfig:
 class RecallConfig:
     """What a model is shown of the memory: by the tools, and by what is recalled before it is asked.
 
-    `citations` are shown always (`on`), never (`off`), or in direct chats alone (`auto`). At most `max_chars`
-    characters of notes go into one answer. `memory_get` shows `get_lines` lines unless a call says how many. With
-    `assume_direct = false`, a session counts as a group unless its key names the main session or a direct message, or
-    `sessions.json` says that its chat is direct.
+    Attributes:
+        assume_direct: Whether a session that is not known to be a group counts as direct. If not, it counts as a group
+            unless its key names the main session or a direct message, or `sessions.json` says that its chat is direct.
+        citations: Whether citations are shown: always (`on`), never (`off`), or in direct chats alone (`auto`).
+        max_chars: The most characters of notes in one answer.
+        get_lines: How many lines `memory_get` shows unless a call says how many.
     """
 
     assume_direct: bool = True
@@ -185,16 +236,21 @@ class RecallConfig:
 class CompactionConfig:
     """When a conversation is compacted, and its memories flushed before. Sizes are in tokens, unless named bytes.
 
-    Without `enabled` neither happens, and a conversation that is too long for its model stays so; without `flush` a
-    conversation is compacted, and nothing is saved before.
+    The user waits for a flush. Two calls of its model are usual, the note and `NO_REPLY`; a conversation that is shown
+    in parts takes two for each.
 
-    `reserve_tokens` stay free for the answer, at least `reserve_tokens_floor`, at most a quarter of the window; the
-    last `keep_recent_tokens` are kept as they are. The flush is due `soft_threshold_tokens` before that, or when a
-    transcript has grown by `force_flush_bytes` (0: never). None for `prompt` and `system_prompt` means the built-in
-    ones.
-
-    The user waits for a flush: it is given up after `flush_timeout_seconds`, and asks its model `flush_max_calls` times
-    at most. Two calls are usual, the note and `NO_REPLY`; a conversation that is shown in parts takes two for each.
+    Attributes:
+        enabled: Whether conversations are compacted and flushed; if not, one that is too long for its model stays so.
+        reserve_tokens: How much of the window stays free for the answer.
+        reserve_tokens_floor: The least that stays free, at most a quarter of the window.
+        keep_recent_tokens: How much of the end of the conversation is kept as it is.
+        flush: Whether memories are saved before a compaction.
+        soft_threshold_tokens: How long before the compaction the flush is due.
+        force_flush_bytes: A flush is due also when a transcript has grown by so many bytes; 0: never.
+        flush_timeout_seconds: When a flush is given up.
+        flush_max_calls: How often a flush asks its model at most.
+        prompt: The prompt of the flush; not set: the built-in one.
+        system_prompt: The same for its system prompt.
     """
 
     enabled: bool = True
@@ -217,12 +273,18 @@ class CompactionConfig:
 
 @dataclass(frozen=True, slots=True)
 class PruningConfig:
-    """How old tool results are shortened in memory; OpenClaw's numbers. A `ratio` is a share of the window.
+    """How old tool results are shortened in memory; OpenClaw's numbers. A ratio is a share of the window.
 
-    Nothing happens within `ttl_seconds` of the last call, while a provider's cache holds the messages, nor to what
-    follows the last `keep_assistants` replies. From `soft_ratio` on, results of over `soft_max_chars` keep their first
-    `head_chars` and last `tail_chars`; from `hard_ratio` on they are replaced by `placeholder`, oldest first, if all of
-    them together have `min_chars` or more.
+    Attributes:
+        ttl_seconds: Nothing happens within so long of the last call, while a provider's cache holds the messages.
+        keep_assistants: What follows the last so many replies stays as it is.
+        soft_ratio: From which share of the window on long results keep their beginning and end alone.
+        soft_max_chars: Results of more characters are long.
+        head_chars: How many characters of its beginning a long result keeps.
+        tail_chars: How many of its end.
+        hard_ratio: From which share on results are replaced, oldest first.
+        min_chars: None is replaced if all of them together have fewer characters.
+        placeholder: What replaces a result.
     """
 
     ttl_seconds: float = 300.0
@@ -238,23 +300,53 @@ class PruningConfig:
 
 @dataclass(frozen=True, slots=True)
 class SnapshotsConfig:
-    """Of a session that ends, the last `max_messages` are kept in a file of their own, where `enabled`."""
+    """The ends of sessions, each kept in a file of its own.
+
+    Attributes:
+        enabled: Whether the end of a session is kept.
+        max_messages: How many of its last messages are.
+    """
 
     enabled: bool = True
     max_messages: int = 15
 
 
 @dataclass(frozen=True, slots=True)
+class EncryptionConfig:
+    """What is encrypted on the disk; see the guide to encryption. Nothing is decrypted because a setting is off.
+
+    Attributes:
+        enabled: Whether an index is encrypted when it is made.
+        keys: Where a new key is kept: in a `file` of the user's data folder, or in the `keyring`. Keys of the
+            environment come first.
+        transcripts: Whether transcripts are encrypted too.
+        snapshots: Whether snapshots are.
+    """
+
+    enabled: bool = False
+    keys: KeyPlace = "file"
+    transcripts: bool = False
+    snapshots: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class RecordsConfig:
     """How facts are settled, and for how long they hold.
 
-    A value that was confirmed, or is older than `stable_days`, is replaced after `observations` of another one. Keys
-    that match a glob of `high_impact` (OpenClaw names billing and the scope of credentials) are replaced by a
-    confirmation alone. Observations below `least_confidence` are refused. The confidence in records of the types
-    `decaying` halves every `half_life_days` until they are confirmed. `ttl_days` are days by type (`other=90`),
-    for ever where a type is not named. Of one type and user there are at most `most`: the least certain go first. A
-    file keeps the latest `versions` values of a record, the present one and the one before, and the latest `waiting`
-    observations that wait: with more of them files still grow when a year is over.
+    Attributes:
+        stable_days: How old a value is when it counts as stable, as one that was confirmed does.
+        observations: How many observations of another value replace a stable one.
+        half_life_days: How long it takes for the confidence in a record of the types `decaying` to halve, until it is
+            confirmed.
+        decaying: The types of record whose confidence decays.
+        high_impact: Globs of keys whose values are replaced by a confirmation alone; OpenClaw names billing and the
+            scope of credentials.
+        least_confidence: Observations below it are refused.
+        ttl_days: For how many days a record holds, by type (`other=90`); for ever where a type is not named.
+        most: How many records of one type and user there are at most: the least certain go first.
+        versions: How many values of a record its file keeps, the present one and those before. With more, files still
+            grow when a year is over.
+        waiting: How many of the latest observations that wait it keeps.
     """
 
     stable_days: float = 7.0
@@ -273,15 +365,38 @@ class RecordsConfig:
 class IntentConfig:
     """How it is found out what a message wants of the memory; see `openclaw_memory.intent`.
 
-    Something is suggested where a model is more confident than `confidence_threshold`. It has `deadline_seconds` for
-    its answer, a second try included; then rules decide, on which nothing is suggested. `languages` are the ISO 639-1
-    codes of those that users write in.
+    Attributes:
+        enabled: Whether anything is found out; if not, a message wants nothing, and no model is asked.
+        languages: The ISO 639-1 codes of the languages that users write in.
+        confidence_threshold: Something is suggested where the model is more confident.
+        deadline_seconds: How long the model has for its answer, a second try included; then rules decide, on which
+            nothing is suggested.
     """
 
     enabled: bool = True
     languages: tuple[str, ...] = ("en", "nl", "de", "fr", "es")
     confidence_threshold: float = 0.7
     deadline_seconds: float = 4.0
+
+
+def _check_pattern(pattern: str, rule: str) -> None:
+    """Check that a pattern is a regular expression that matches no empty text.
+
+    Raises:
+        ConfigError: It is not; the message names the rule, and never its pattern.
+    """
+    try:
+        with warnings.catch_warnings(action="error", category=FutureWarning):
+            compiled = re.compile(pattern, re.MULTILINE)
+    except FutureWarning as error:  # it names a place, and nothing of the pattern
+        raise ConfigError(
+            f"the pattern of {rule} means something else to later versions of Python ({error}): put a backslash there"
+        ) from None
+    except (re.error, OverflowError, RecursionError) as error:
+        words = error.msg if isinstance(error, re.error) else type(error).__name__
+        raise ConfigError(f"the pattern of {rule} is no regular expression: {words}") from None
+    if compiled.search(""):
+        raise ConfigError(f"the pattern of {rule} matches an empty text: have it match a character")
 
 
 @dataclass(frozen=True, slots=True)
@@ -319,20 +434,16 @@ class PolicyRule:
             if getattr(self, name) is not None and getattr(self, name) not in known:
                 raise ConfigError(f"{name} of {rule} is not one of {', '.join(known)}")
         if self.pattern is not None:
-            try:
-                pattern = re.compile(self.pattern, re.MULTILINE)
-            except (re.error, OverflowError, RecursionError) as error:
-                words = error.msg if isinstance(error, re.error) else type(error).__name__
-                raise ConfigError(f"the pattern of {rule} is no regular expression: {words}") from None
-            if pattern.search(""):
-                raise ConfigError(f"the pattern of {rule} matches an empty text: have it match a character")
+            _check_pattern(self.pattern, rule)
 
 
 @dataclass(frozen=True, slots=True)
 class PoliciesConfig:
     """What may be stored and shown, by rules of the user's: `never-store`, `masked` or `allowed`.
 
-    Of the rules that match, the strictest counts, and of equally strict ones the first. Without rules all is allowed.
+    Attributes:
+        rules: The rules. Of those that match, the strictest counts, and of equally strict ones the first; without any
+            all is allowed.
     """
 
     rules: tuple[PolicyRule, ...] = ()
@@ -363,6 +474,70 @@ def _rule_of(table: Any) -> PolicyRule:
     return PolicyRule(**{"name": "", "action": "", **table})
 
 
+@dataclass(frozen=True, slots=True)
+class BackendConfig:
+    """Which engine answers searches: the built-in one, or the program QMD, in whose place the built-in one steps in.
+
+    Attributes:
+        name: The engine.
+        mode: The command of QMD that answers: `search` by keywords, all of which a note must hold, `vsearch` by
+            vectors, `query` by both, with expansion and reranking; the latter two need models that QMD downloads.
+        command: What starts QMD: `["qmd"]`, or `["/opt/node22/bin/node", "/opt/qmd/node_modules/@tobilu/qmd/bin/qmd"]`.
+        collection: The name under which QMD keeps the notes.
+        folder: Where QMD keeps its index; empty: in the user's cache folder.
+        update_minutes: How often QMD is handed the notes that have changed, besides at the first search; 0: at no other
+            time.
+        timeout_seconds: How long an answer may take.
+        update_timeout_seconds: How long an update or the embedding may take.
+        server: Whether QMD runs as a server; if not, each search starts the program: slower, but no port is open.
+    """
+
+    name: BackendName = "builtin"
+    mode: BackendMode = "search"
+    command: tuple[str, ...] = ("qmd",)
+    collection: str = "memory"
+    folder: str = ""
+    update_minutes: float = 5.0
+    timeout_seconds: float = 10.0
+    update_timeout_seconds: float = 600.0
+    server: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class StoreConfig:
+    """Where the index is kept, unless the program says so itself: `store=` or `index_path=` of `Memory.open`.
+
+    Attributes:
+        url: `"sqlite"`, a file in the workspace; `"sqlite:///PATH"`, a file elsewhere;
+            `"postgresql://user@host/database?tenant=ID"`; or the URL of a store that another package adds. Of a
+            database that names no tenant, each workspace is one by its path, and each memory of `Memories` by the name
+            of its folder; `&hnsw=1` keeps an index of neighbours for the vectors of one, `&files=column` its notes as
+            rows.
+    """
+
+    url: str = field(default="sqlite", repr=False)  # it may hold a password
+
+
+@dataclass(frozen=True, slots=True)
+class AuditConfig:
+    """The access log: who has read and written what; see the guide to it.
+
+    Attributes:
+        enabled: Whether there is one.
+        folder: Where it is, relative to the workspace or absolute.
+        max_bytes: A file of it that has grown to so many bytes is followed by a new one.
+        keep: How many of the older files stay, the latest ones.
+        required: Whether what cannot be logged is refused; if not, it is done all the same, and the status says that
+            entries are missing.
+    """
+
+    enabled: bool = False
+    folder: str = ".memory/audit"
+    max_bytes: int = 4 * 1024 * 1024
+    keep: int = 4
+    required: bool = False
+
+
 PARTS: Mapping[str, type[Any]] = {
     "chunking": ChunkingConfig,
     "files": FilesConfig,
@@ -375,9 +550,13 @@ PARTS: Mapping[str, type[Any]] = {
     "compaction": CompactionConfig,
     "pruning": PruningConfig,
     "snapshots": SnapshotsConfig,
+    "encryption": EncryptionConfig,
     "records": RecordsConfig,
     "intent": IntentConfig,
     "policies": PoliciesConfig,
+    "backend": BackendConfig,
+    "store": StoreConfig,
+    "audit": AuditConfig,
 }
 
 RANGES: Mapping[str, tuple[float, float]] = {
@@ -440,6 +619,11 @@ RANGES: Mapping[str, tuple[float, float]] = {
     "records.most": (1, 10_000_000),
     "records.versions": (1, 1000),
     "records.waiting": (1, 1000),
+    "audit.max_bytes": (4096, 1 << 40),
+    "audit.keep": (0, 1_000_000),
+    "backend.update_minutes": (0, 525_600),
+    "backend.timeout_seconds": (0.1, 3600),
+    "backend.update_timeout_seconds": (1, 86_400),
 }
 
 CHOICES: Mapping[str, tuple[str, ...]] = {
@@ -449,10 +633,13 @@ CHOICES: Mapping[str, tuple[str, ...]] = {
     "search.answer": get_args(Answer),
     "embedding.batch": get_args(BatchUse),
     "recall.citations": get_args(Citations),
+    "encryption.keys": get_args(KeyPlace),
+    "backend.name": get_args(BackendName),
+    "backend.mode": get_args(BackendMode),
 }
 
 _GLOBS = frozenset({"files.include", "files.exclude"})
-_PATHS = frozenset({"files.extra_paths", "sessions.folder"})
+_PATHS = frozenset({"files.extra_paths", "sessions.folder", "audit.folder", "backend.command", "backend.folder"})
 # Showing more of a wrong value does not help, and it may be a key in the wrong place.
 _MOST_SHOWN, _BEGINNING = 24, 12
 _MOST_BITS = 64
@@ -464,7 +651,7 @@ def shown(name: str, value: object) -> str:
         return "a number of very many digits"  # Python refuses to write out more than 4,300 of them
     if value is None or isinstance(value, bool | int | float):
         return repr(value)
-    if name.partition(".")[0] in {"embedding", "defaults", "agents"} or isinstance(value, Mapping):
+    if name.partition(".")[0] in {"embedding", "store", "defaults", "agents"} or isinstance(value, Mapping):
         return f"a value of type {type(value).__name__}"
     whole = repr(value)
     return whole if len(whole) <= _MOST_SHOWN else f"{whole[:_BEGINNING]}... ({type(value).__name__})"
@@ -484,6 +671,8 @@ def checked(part_name: str, part: Any, notices: list[str]) -> Any:
             _check_type(name, value, str(spec.type))
         elif value not in CHOICES[name]:
             raise ConfigError(f"{name} must be one of {', '.join(CHOICES[name])}, not {shown(name, value)}")
+        if name == "files.endings":
+            _check_endings(value)
         if name in _GLOBS:
             read_globs(name, value)
         if name in RANGES and value is not None:
@@ -493,6 +682,12 @@ def checked(part_name: str, part: Any, notices: list[str]) -> Any:
                 changes[spec.name] = type(value)(clamped)
                 notices.append(f"{name} = {shown(name, value)} is outside [{low:g}, {high:g}]: {clamped:g} is used")
     return replace(part, **changes) if changes else part
+
+
+def _check_endings(endings: tuple[str, ...]) -> None:
+    for one in endings:
+        if not (one.startswith(".") and one[1:].isalnum()):
+            raise ConfigError(f'files.endings holds {one!r}: an ending is a dot and letters, such as ".md"')
 
 
 def _check_type(name: str, value: Any, annotation: str) -> None:

@@ -15,8 +15,9 @@ from openclaw_memory.types import MemoryFile, Skipped
 from openclaw_memory.types.control import Item, Kind
 from openclaw_memory.workspace import Workspace, scan
 from openclaw_memory.workspace.paths import RECORDS_FOLDER, Place, locate, note_date, shown_path
-from openclaw_memory.workspace.safe_read import decode, is_utf16, opened, read_place
+from openclaw_memory.workspace.safe_read import decode, is_utf16, opened_file, read_place
 from openclaw_memory.workspace.tombstones import Line, lines_of
+from openclaw_memory.workspace.vouched import why_withheld
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +118,7 @@ def _note(workspace: Workspace, file: MemoryFile, zone: datetime.tzinfo | None) 
         _text(fields.get("sensitivity")) if kind == "record" else None,
         len(data),
         text.count("\n") + bool(text and not text.endswith("\n")),
+        why_withheld(workspace.root, file.path, text),
     )
     updated = _day(_time(fields, "updated_at"), zone) or day if kind in {"record", "document"} else None
     return Content(item, data, text, fields, updated, lambda: iter(()))
@@ -126,7 +128,7 @@ def _transcript(workspace: Workspace, file: MemoryFile, zone: datetime.tzinfo | 
     place = locate(workspace.root, workspace.rules, file.path, workspace.sessions)
 
     def turns() -> Iterator[Line]:
-        with opened(place, workspace.rules) as descriptor, open(descriptor, "rb", closefd=False) as stream:
+        with opened_file(place, workspace.rules) as (stream, _):
             yield from lines_of(stream, zone)
 
     first: datetime.date | None = None

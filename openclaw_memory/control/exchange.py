@@ -18,10 +18,11 @@ from openclaw_memory.errors import InvalidInputError, NotFoundError, OpenClawMem
 from openclaw_memory.text.policies import about_in
 from openclaw_memory.types import Skipped
 from openclaw_memory.types.control import ExportReport, ImportReport
+from openclaw_memory.types.files import unencrypted
 from openclaw_memory.workspace import Workspace
 from openclaw_memory.workspace.atomic import locked, make_folders, replace_file, writing
 from openclaw_memory.workspace.paths import TRANSCRIPTS, Place, check_name, is_of_the_agent, is_transcript, shown_path
-from openclaw_memory.workspace.safe_read import is_utf16, opened
+from openclaw_memory.workspace.safe_read import as_written, is_utf16, opened_file
 from openclaw_memory.workspace.session_log import log_name
 from openclaw_memory.workspace.transcript_records import parse
 
@@ -36,7 +37,9 @@ class _File(NamedTuple):
 
 def export(workspace: Workspace, file: str | os.PathLike[str]) -> ExportReport:
     """Write everything to one file; see `Memory.export`."""
-    there, skipped = contents(workspace, zone_of(workspace))
+    every, skipped = contents(workspace, zone_of(workspace))
+    there = [one for one in every if one.item.problem is None]
+    skipped += [Skipped(one.item.path, one.item.problem) for one in every if one.item.problem is not None]
     target = Path(file)
     unfinished = target.with_name(f".{target.name}.part")
     try:
@@ -98,15 +101,15 @@ def _added(workspace: Workspace, place: Place, data: bytes) -> bool:
         _check_snapshot(workspace, place.path, data)
     make_folders(Path(place.base), place.parts[:-1], place.path)
     folder = Path(place.base, *place.parts[:-1])
-    alone = saving(workspace.root, place.path) if is_end else writing(workspace.root, place.path)
+    alone = saving(workspace.root, place.path) if is_end else writing(workspace.root, place.path, workspace.rules)
     with locked(folder / ".lock", place.path) if is_talk else alone:
         try:
-            with opened(place, workspace.rules) as descriptor, open(descriptor, "rb", closefd=False) as there:
+            with opened_file(place, workspace.rules) as (there, _):
                 if there.read() == data:
                     return False
             raise WriteError(f"{place.path} is there and says something else: it was left as it is")
         except NotFoundError:
-            replace_file(place.base, place.parts, data, None)
+            replace_file(place.base, place.parts, as_written(data, place, workspace.rules, is_there=False), None)
     return True
 
 
@@ -133,7 +136,7 @@ def _check_snapshot(workspace: Workspace, path: str, data: bytes) -> None:
         PolicyError: A rule says never to store what it holds, or a session of its name.
     """
     said = parsed(data, path)
-    if not path.endswith(f"-{file_name(said.session_id)}.json"):
+    if not unencrypted(path).endswith(f"-{file_name(said.session_id)}.json"):
         raise WriteError(f"{path} is not the name of a snapshot of session {said.session_id!r}: export again")
     workspace.policies.check_value(said.to_dict())
     check_name(workspace.rules, f"{TRANSCRIPTS}/{log_name(said.session_id)}")

@@ -12,18 +12,19 @@ from itertools import chain
 from pathlib import Path
 
 from openclaw_memory.control.contents import contents, place_of, with_transcripts
-from openclaw_memory.control.inspection import day_of, zone_of
+from openclaw_memory.control.inspection import zone_of
 from openclaw_memory.control.planning import Wanted, plain_words, plan
 from openclaw_memory.conversation.snapshots import saving
 from openclaw_memory.errors import ConflictError, InvalidInputError, NotFoundError, OpenClawMemoryError, WriteError
 from openclaw_memory.flush.state import FILE_NAME, read_states, remove_states
 from openclaw_memory.indexing.service import IndexService
+from openclaw_memory.security import signatures
 from openclaw_memory.types import Skipped
 from openclaw_memory.types.control import ForgetPlan, ForgetReceipt, Step
 from openclaw_memory.types.files import Span, cited
 from openclaw_memory.workspace import Workspace
 from openclaw_memory.workspace.atomic import locked, remove_files, replace_file, writing
-from openclaw_memory.workspace.journal import local_now
+from openclaw_memory.workspace.days import day_of, local_now
 from openclaw_memory.workspace.paths import (
     DOCUMENTS_FOLDER,
     RECORDS_FOLDER,
@@ -32,7 +33,7 @@ from openclaw_memory.workspace.paths import (
     is_of_the_agent,
     transcripts_place,
 )
-from openclaw_memory.workspace.safe_read import is_utf16, opened, read_place
+from openclaw_memory.workspace.safe_read import as_written, is_utf16, opened_file, read_place
 from openclaw_memory.workspace.session_log import log_name
 from openclaw_memory.workspace.tombstones import bury, digest_of
 
@@ -49,7 +50,7 @@ def wanted_of(
     key: str | None = None,
     session: str | None = None,
     paths: Sequence[str] | None = None,
-    now: datetime.datetime | None = None,
+    now: datetime.date | str | None = None,
 ) -> Wanted:
     """Return what is to be forgotten, from the arguments of `Memory.forget`.
 
@@ -67,11 +68,12 @@ def wanted_of(
     for name, text in (("query", query), ("key", key), ("session", session)):
         if text is not None and (not isinstance(text, str) or not plain_words(text)):
             raise InvalidInputError(f"{name} is {text!r}, not a text of at least one character")
-    first = day_of(since, "since")
+    timezone = workspace.journal.timezone
+    first = day_of(since, "since", timezone)
     if last_days is not None:
         if isinstance(last_days, bool) or not isinstance(last_days, int) or last_days < 1:
             raise InvalidInputError(f"last_days is {last_days!r}, not a whole number of days from 1, which is today")
-        today = local_now(workspace.journal.timezone, now).date()
+        today = day_of(now, "now", timezone) or local_now(timezone).date()
         first = today - datetime.timedelta(min(last_days, today.toordinal()) - 1)  # no day is before the year 1
     if isinstance(paths, str):
         raise InvalidInputError(f"paths is {paths!r}: give a list of paths and citations")
@@ -182,7 +184,7 @@ def _changed(workspace: Workspace, steps: Sequence[Step], folder: Place, remaini
     talks = [step for step in steps if step.kind == "transcript"]
     with ExitStack() as held:
         for some, lock in (
-            (notes, partial(writing, workspace.root)),
+            (notes, partial(writing, workspace.root, rules=workspace.rules)),
             (talks, partial(locked, Path(folder.base, *folder.parts, ".lock"))),
             (ends, partial(saving, workspace.root)),
         ):
@@ -228,10 +230,9 @@ def _checked(workspace: Workspace, step: Step) -> os.stat_result:
     """
     place = place_of(workspace, step.path)
     if step.kind == "transcript":
-        with opened(place, workspace.rules) as descriptor, open(descriptor, "rb", closefd=False) as file:
-            info = os.fstat(descriptor)
+        with opened_file(place, workspace.rules) as (file, info):
             same = digest_of(file, step.size) == step.hash
-            same = same and (step.action == "messages" or info.st_size == step.size)
+            same = same and (step.action == "messages" or file.seek(0, os.SEEK_END) == step.size)
     else:
         data, info = read_place(place, workspace.rules)
         same = sha256(data).hexdigest() == step.hash
@@ -251,16 +252,19 @@ def _checked(workspace: Workspace, step: Step) -> os.stat_result:
 def _do(workspace: Workspace, step: Step, seen: os.stat_result) -> None:
     place = place_of(workspace, step.path)
     if step.action == "messages":
-        if not bury(place, _lines(step), step.size, step.hash):
+        if not bury(place, _lines(step), step.size, step.hash, workspace.rules):
             raise _conflict(step)
         return
     if step.action == "remove":
         remove_files(place.base, place.parts[:-1], [(place.parts[-1], seen)])
+        if step.kind == "record":
+            signatures.unlisted(workspace.root, step.path)
         return
     data, _ = read_place(place, workspace.rules)
     gone = set(_lines(step))
     kept = [line for number, line in enumerate(data.split(b"\n"), 1) if number not in gone]
-    replace_file(place.base, place.parts, b"\n".join(kept), seen)
+    written = as_written(b"\n".join(kept), place, workspace.rules, is_there=True)
+    replace_file(place.base, place.parts, written, seen)
 
 
 def _lines(step: Step) -> Iterator[int]:

@@ -11,7 +11,7 @@ from openclaw_memory.control.contents import contents
 from openclaw_memory.errors import InvalidInputError
 from openclaw_memory.types.control import Item, Kind
 from openclaw_memory.workspace import Workspace
-from openclaw_memory.workspace.journal import local_now
+from openclaw_memory.workspace.days import day_of, local_now
 
 Order: TypeAlias = Literal["path", "date", "size", "changed"]
 
@@ -40,7 +40,8 @@ def inspect(
         raise InvalidInputError(f"kind is {kind!r}, not one of {', '.join(get_args(Kind))}")
     if sort not in _ORDERS:
         raise InvalidInputError(f"sort is {sort!r}, not one of {', '.join(_ORDERS)}")
-    first, last = day_of(since, "since"), day_of(until, "until")
+    timezone = workspace.journal.timezone
+    first, last = day_of(since, "since", timezone), day_of(until, "until", timezone)
     zone = zone_of(workspace)
 
     def passes(item: Item) -> bool:
@@ -76,23 +77,3 @@ def zone_of(workspace: Workspace) -> datetime.tzinfo | None:
         ConfigError: The time zone is unknown.
     """
     return local_now(workspace.journal.timezone).tzinfo if workspace.journal.timezone else None
-
-
-def day_of(given: datetime.date | str | None, name: str) -> datetime.date | None:
-    """Return a day from itself or its ISO form.
-
-    Args:
-        given: The day.
-        name: The name of the argument, for the message.
-
-    Raises:
-        InvalidInputError: It is no day.
-    """
-    if isinstance(given, str):
-        try:
-            return datetime.date.fromisoformat(given)
-        except ValueError as error:
-            raise InvalidInputError(f"{name} must be a day such as '2026-11-21', not {given!r}") from error
-    if given is not None and (isinstance(given, datetime.datetime) or not isinstance(given, datetime.date)):
-        raise InvalidInputError(f"{name} must be a day such as '2026-11-21', not {given!r}")
-    return given

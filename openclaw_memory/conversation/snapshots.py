@@ -35,20 +35,24 @@ from openclaw_memory.errors import (
     WorkspaceError,
     WriteError,
 )
-from openclaw_memory.text.policies import policies_of
+from openclaw_memory.text.fence import fenced
+from openclaw_memory.text.policies import encryption_of, policies_of
 from openclaw_memory.text.redaction import redact_session, redact_talk
 from openclaw_memory.text.utf16 import truncate_utf16, utf16_length
+from openclaw_memory.types.files import ENCRYPTED, unencrypted
 from openclaw_memory.types.snapshots import Snapshot, SnapshotMessage
 from openclaw_memory.workspace.atomic import locked, make_folders, refused, replace_file
-from openclaw_memory.workspace.journal import append, checked_text, local_now
+from openclaw_memory.workspace.days import local_now
+from openclaw_memory.workspace.journal import append, checked_text, day_path
 from openclaw_memory.workspace.paths import (
     TRANSCRIPT_SUFFIX,
     TRANSCRIPTS,
     Place,
+    as_it_is,
     check_name,
     hidden_by,
 )
-from openclaw_memory.workspace.safe_read import read_place
+from openclaw_memory.workspace.safe_read import as_written, read_place
 from openclaw_memory.workspace.session_log import log_name
 from openclaw_memory.workspace.tombstones import FORGOTTEN
 from openclaw_memory.workspace.transcript_records import moment, parse
@@ -60,7 +64,7 @@ if TYPE_CHECKING:
 
 FOLDER = (".memory", "snapshots")
 _PREFIX = "/".join((*FOLDER, ""))
-_NAME = re.compile(r"\d{8}T\d{6}Z-(?:\d+-)?([A-Za-z0-9._-]+)\.json")
+_NAME = re.compile(r"\d{8}T\d{6}Z-(?:\d+-)?([A-Za-z0-9._-]+)\.json(?:\.age)?")
 TITLE = "Session Snapshot"  # of the entry in the day's note
 _TICKS = datetime.timedelta(seconds=1)  # within which a later snapshot is not let look like an earlier one
 _AHEAD = datetime.timedelta(days=1)  # by which another machine's clock, or its zone, may be wrong
@@ -270,7 +274,7 @@ def _read_all(workspace: Workspace, session_id: str | None) -> list[Snapshot]:
     name = None if session_id is None else file_name(session_id)
     found = list[Snapshot]()
     for path in paths(workspace.root):
-        if name is not None and not path.endswith(f"-{name}.json"):
+        if name is not None and not unencrypted(path).endswith(f"-{name}.json"):
             continue
         try:
             data, _ = read_place(place_of(workspace.root, path), workspace.rules)
@@ -292,51 +296,58 @@ def _written(workspace: Workspace, made: Snapshot) -> Snapshot:
         return before
     if before is not None and datetime.timedelta(0) <= before.timestamp - made.timestamp < _TICKS:
         made = replace(made, timestamp=before.timestamp + datetime.timedelta(milliseconds=1))
-    made = replace(made, path=free_path(workspace.root, made))
-    write(workspace.root, made)
+    made = replace(made, path=free_path(workspace, made))
+    write(workspace, made)
     return made
 
 
-def free_path(root: Path, made: Snapshot, taken: Collection[str] = ()) -> str:
-    """Return the path that a snapshot is written to, of its second and its session.
+def free_path(workspace: Workspace, made: Snapshot, taken: Collection[str] = ()) -> str:
+    """Return the path that a snapshot is written to, of its second and its session, encrypted or not.
 
     Args:
-        root: The workspace.
+        workspace: The files.
         made: The snapshot.
         taken: Paths that others will have.
     """
     stamp, name = f"{made.timestamp:%Y%m%dT%H%M%SZ}", file_name(made.session_id)
     names = (f"{stamp}-{name}.json", *(f"{stamp}-{number}-{name}.json" for number in range(2, 10_000)))
-    paths = (f"{_PREFIX}{one}" for one in names)
-    return next(one for one in paths if one not in taken and not os.path.lexists(root / one))
+    encryption = encryption_of(workspace.rules)
+    ending = ENCRYPTED if encryption and encryption.snapshots else ""
+    there = {*taken, *paths(workspace.root)}
+    free = (f"{_PREFIX}{one}" for one in names)
+    return next(f"{one}{ending}" for one in free if not {one, f"{one}{ENCRYPTED}"} & there)
 
 
-def write(root: Path, made: Snapshot) -> None:
+def write(workspace: Workspace, made: Snapshot) -> None:
     """Write a snapshot to its path. Call it in `saving`.
 
     Args:
-        root: The workspace.
+        workspace: The files.
         made: The snapshot.
 
     Raises:
+        EncryptionError: It is to be encrypted, and the index is plain, or the key is not here.
         PathNotAllowedError, WriteError: It could not be written, or a file is there.
     """
     data = json.dumps(made.to_dict(), ensure_ascii=False, indent=2).encode() + b"\n"
-    place = place_of(root, made.path)
+    place = place_of(workspace.root, made.path)
     try:
-        replace_file(place.base, place.parts, data, None)
+        replace_file(place.base, place.parts, as_written(data, place, workspace.rules, is_there=False), None)
     except OSError as error:
         raise error if isinstance(error, OpenClawMemoryError) else refused(error, made.path) from error
 
 
 def _mention(workspace: Workspace, made: Snapshot, about: str | None) -> None:
-    """Name a snapshot in the note of its day, once."""
+    """Name a snapshot in the note of its day, once; what an encrypted one is about, only in an encrypted note."""
     at = local_now(workspace.journal.timezone, made.timestamp)
     said = made.to_dict()
     # Notes lie one folder below the workspace.
     many = "message" if len(made.messages) == 1 else f"{len(made.messages)} messages"
     words = f"- [{said['timestamp']}](../{made.path}): the last {many}"
-    text = f"{words}. {about or made.summary}" if about or made.summary else words
+    is_told = about or made.summary
+    if made.path.endswith(ENCRYPTED) and not as_it_is(workspace.root, day_path(at.date())).endswith(ENCRYPTED):
+        is_told = None
+    text = f"{words}. {is_told}" if is_told else words
     append(workspace.root, text, date=at.date(), title=TITLE, now=at, rules=workspace.rules, skip_existing=True)
 
 
@@ -375,14 +386,16 @@ def kept_of(
         left_out: Texts.
 
     Raises:
-        InvalidInputError: One is no message.
+        InvalidInputError: They are no list, or one is no message.
     """
+    if isinstance(messages, str | bytes | Mapping) or not isinstance(messages, Iterable):
+        raise InvalidInputError(f"messages must be a list of messages, not {messages!r:.80}")
     policies, found = policies_of(rules), list[SnapshotMessage]()
     for message in messages:
         if not isinstance(message, Mapping) or not isinstance(message.get("role"), str):
             raise InvalidInputError(
                 f"a message must be a mapping with `role` and `content`, not {message!r:.80}: "
-                "those of a framework are converted by its adapter"
+                "those of a framework are for `save_snapshot` of its adapter"
             )
         role, text = _unicode(message["role"]), _unicode(own_words(text_of(message)))
         if not text.strip() or text == FORGOTTEN or text in left_out:
@@ -400,10 +413,12 @@ def kept_of(
 def _messages(snapshot: Snapshot, summary: str | None) -> list[Message]:
     """Return the messages of a snapshot as a conversation: what it was about before, and what the two have said.
 
-    An answer of a tool says nothing to a model without the call, which a snapshot does not keep; a system prompt is
-    brought along by the program.
+    Services refuse an answer of a tool without its call, which a snapshot does not keep: what tools answered is shown
+    first, as data. A system prompt is brought along by the program.
     """
     before = SUMMARY.format(summary=summary) if summary else EARLIER
+    if answers := [one.content for one in snapshot.messages if is_result({"role": one.role})]:
+        before = f"{before}\n\n{fenced(chr(10).join(answers), 'answers of tools')}"
     said = [{"role": one.role, "content": one.content} for one in snapshot.messages if one.role in _SPEAKERS]
     return [{"role": "user", "type": "compaction", "content": before}, *said]
 

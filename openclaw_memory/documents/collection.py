@@ -110,9 +110,9 @@ class DocumentFiles:
         """
         self._service.check_open()
         wanted = [Fields(*one) for one in given]
-        for path, fields, text in wanted:
-            for name, value in {**fields, "text": text}.items():
-                documents.check_no_secret(value, f"{name} of {path}")
+        for one in wanted:
+            for name, value in {**one.fields, "text": one.text}.items():
+                documents.check_no_secret(value, f"{name} of {one.path}")
         if wanted:
             self._apply(documents.write, wanted)
 
@@ -646,8 +646,8 @@ class Documents:
     def _reading(self, work: Callable[[Store], _Result]) -> _Result:
         """Return what `work` returns for the index as it is now, built first if missing and rebuilt if damaged."""
 
-        def read(store: Store, _: IndexMeta | None) -> _Result:
-            self._service.is_behind()  # begins a sync in the background where files have changed
+        def read(store: Store, _meta: IndexMeta | None, _behind: bool) -> _Result:
+            self._service.catch_up()
             return work(store)
 
         return self._service.reading(read)[0]

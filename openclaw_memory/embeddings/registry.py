@@ -14,7 +14,7 @@ from openclaw_memory.embeddings.vectors import checked_vectors, named, own_error
 from openclaw_memory.errors import ConfigError, EmbedderError, nearest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from importlib.metadata import EntryPoint
 
     from openclaw_memory.config import EmbeddingConfig
@@ -56,6 +56,13 @@ def load_embedder(
         from openclaw_memory.config import EmbeddingConfig
 
         return first_available(EmbeddingConfig(provider="auto"), {})
+    return _loaded(provider, model, options, lambda: retry)
+
+
+def _loaded(
+    provider: str, model: str | None, options: Mapping[str, Any], retry: Callable[[], RetryPolicy | None]
+) -> Embedder:
+    """Return the embedder of a provider; how patiently it is asked is looked up for a service alone."""
     from inspect import signature
 
     from openclaw_memory.types import Embedder
@@ -72,7 +79,7 @@ def load_embedder(
         from openclaw_memory.embeddings.remote.service import Service
 
         if isinstance(embedder, Service):
-            return RemoteEmbedder(embedder, retry)
+            return RemoteEmbedder(embedder, retry())
         raise EmbedderError(
             f"embedder {provider!r} made a {type(embedder).__name__}, which lacks parts of the Embedder protocol; "
             "add what openclaw_memory.Embedder describes"
@@ -98,19 +105,24 @@ def first_available(rules: EmbeddingConfig, unavailable: dict[str, str]) -> Embe
 
 def made(provider: str, rules: EmbeddingConfig) -> Embedder | None:
     """Return the embedder of a provider with the options that `rules` hold for it; None for `none`."""
-    from openclaw_memory.embeddings.remote.service import RetryPolicy
-
+    if provider == "none":
+        return None
     options = dict(rules.providers.get(provider, {}))
     model = options.pop("model", None)
     if rules.batch_size is not None and not _SIZES & options.keys():
         from inspect import signature
 
-        takes = _SIZES & signature(_factory(provider)).parameters.keys() if provider != "none" else ()
+        takes = _SIZES & signature(_factory(provider)).parameters.keys()
         options.update(dict.fromkeys(takes, rules.batch_size))
     if provider == rules.provider and rules.model is not None:
         model = rules.model
-    retry = RetryPolicy(rules.concurrency, rules.query_seconds, rules.request_seconds)
-    return load_embedder(provider, model, retry=retry, **options)
+
+    def retry() -> RetryPolicy:
+        from openclaw_memory.embeddings.remote.service import RetryPolicy
+
+        return RetryPolicy(rules.concurrency, rules.query_seconds, rules.request_seconds)
+
+    return _loaded(provider, model, options, retry)
 
 
 def allowed(embedder: Embedder | None, rules: EmbeddingConfig) -> Embedder | None:

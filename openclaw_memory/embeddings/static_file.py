@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-REMEDY = "reinstall openclaw-memory-index, or give the path of another model file"
+REMEDY = "install openclaw_memory again, or give the path of another model file"
 
 MAGIC = "oms2"
 HEADER_BYTES = 128

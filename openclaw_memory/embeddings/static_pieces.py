@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from openclaw_memory.embeddings.static_file import HEADER_BYTES, ModelFile, offsets_of, piece_at
 
 if TYPE_CHECKING:
+    from mmap import mmap
     from typing import TypeAlias
 
     import numpy as np
@@ -28,8 +29,11 @@ ABOVE = b"\xff"
 BLOCK_CHARS = 20_000
 # A longer word takes a round of its own for every character.
 MAX_CHARS_TOGETHER = 200
-# Buckets of the table, about two for each piece of the model that ships.
-BUCKET_BITS = 18
+# Buckets of the table: of the model that ships, a bucket has two pieces, and its numbers are written in 0.3 MB.
+BUCKET_BITS = 16
+# Hashes are made of so many runs at a time: what a block needs stays in the processor's cache, and is memory that the
+# block before had. A process that has just begun pays more for each new page of memory than for the hashes in it.
+BLOCK_RUNS = 8_192
 # Odd numbers of many ones and zeros, from the hash functions SplitMix64 and MurmurHash3.
 FIRST_FACTOR, SECOND_FACTOR = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9
 WINDOW = 8  # bytes that are hashed at a time
@@ -96,7 +100,7 @@ def mapped_finder(model: ModelFile) -> Finder:
 
 
 class PieceTable:
-    """Every piece of a model by a hash of its bytes: making it takes 6 ms, and a character of many words 1 us.
+    """Every piece of a model by a hash of its bytes: making it takes some 10 ms, and a character of many words 1 us.
 
     Two strings have the same 64 bits by chance once in 10**19 pairs: the hash alone is compared.
     """
@@ -106,13 +110,15 @@ class PieceTable:
 
         layout, offsets = model.layout, offsets_of(model)
         sizes = np.diff(offsets)
-        pieces = model.data[HEADER_BYTES : HEADER_BYTES + layout.pieces_bytes]
-        hashes = _hashes(pieces, offsets[:-1], sizes)
-        self._numbers = np.argsort(hashes)
+        # The pieces where they are mapped; the file goes on behind them, for more than a window.
+        hashes = _hashes(model.data, HEADER_BYTES, offsets[:-1], sizes)
+        buckets = _buckets(hashes)
+        self._numbers = np.argsort(buckets, kind="stable").astype(np.int32)
         self._hashes = hashes[self._numbers]
         # Where the hashes of each bucket begin: a bucket is what they begin with.
-        counts = np.bincount(_buckets(hashes), minlength=1 << BUCKET_BITS)
-        self._firsts = np.concatenate([[0], np.cumsum(counts)])
+        counts = np.bincount(buckets, minlength=1 << BUCKET_BITS)
+        self._firsts = np.zeros(len(counts) + 1, np.int32)
+        np.cumsum(counts, out=self._firsts[1:])
         self._most = int(counts.max())
         self._longest = int(sizes.max())
         self._costs = np.frombuffer(model.data, "<u2", layout.pieces, layout.costs_at).astype(np.int64)
@@ -189,9 +195,9 @@ class PieceTable:
         counts = np.maximum(np.minimum(ends, within) - chars, 0)
         source = np.repeat(chars, counts)
         target = source + np.arange(len(source)) - np.repeat(np.cumsum(counts) - counts, counts) + 1
-        hashes = _hashes(data, at[source], at[target] - at[source])
+        hashes = _hashes(data + bytes(WINDOW), 0, at[source], at[target] - at[source])
         buckets = _buckets(hashes)
-        places, bounds = self._firsts[buckets], self._firsts[buckets + 1]
+        places, bounds = self._firsts[buckets], self._firsts[buckets.astype(np.int32) + 1]
         looked, found = np.arange(len(source)), np.full(len(source), -1)
         for _ in range(self._most):
             is_left = places < bounds
@@ -203,24 +209,42 @@ class PieceTable:
         return source[is_piece], target[is_piece], found[is_piece]
 
 
-def _hashes(data: bytes, starts: Integers, sizes: Integers) -> Hashes:
-    """Return a hash of each run of bytes: where it starts in `data`, and how many bytes it has, at least 1."""
+def _hashes(data: bytes | mmap, offset: int, starts: Integers, sizes: Integers) -> Hashes:
+    """Return a hash of each run of bytes.
+
+    Args:
+        data: The bytes, at least `WINDOW` more than the runs take.
+        offset: Where in `data` to count from.
+        starts: Where each run starts.
+        sizes: How many bytes it has, at least 1.
+    """
     import numpy as np
 
-    block = np.frombuffer(data + bytes(WINDOW), np.uint8)
-    windows: NDArray[np.void] = np.ndarray((len(data) + 1,), f"V{WINDOW}", block.data, 0, (1,))
+    block = np.frombuffer(data, np.uint8)
+    windows: NDArray[np.void] = np.ndarray((len(block) - WINDOW + 1,), f"V{WINDOW}", block.data, 0, (1,))
     masks = np.array([(1 << 8 * size) - 1 for size in range(WINDOW + 1)], np.uint64)
-    hashes = sizes.astype(np.uint64) * np.uint64(FIRST_FACTOR)
+    hashes = sizes.astype(np.uint64)
+    for low in range(0, len(starts), BLOCK_RUNS):
+        runs = slice(low, low + BLOCK_RUNS)
+        _hash_block(windows, masks, starts[runs] + offset, sizes[runs], hashes[runs])
+    return hashes
+
+
+def _hash_block(windows: NDArray[np.void], masks: Hashes, starts: Integers, sizes: Integers, hashes: Hashes) -> None:
+    """Put the hash of each run into `hashes`, which hold their sizes."""
+    import numpy as np
+
+    hashes *= np.uint64(FIRST_FACTOR)
     left = np.arange(len(starts))
     for first in range(0, int(sizes.max(initial=0)), WINDOW):
         left = left[sizes[left] > first]
         some = windows[starts[left] + first].view("<u8") & masks[np.minimum(sizes[left] - first, WINDOW)]
         mixed = (hashes[left] ^ some) * np.uint64(FIRST_FACTOR)
         hashes[left] = (mixed ^ mixed >> np.uint64(29)) * np.uint64(SECOND_FACTOR)
-    return hashes ^ hashes >> np.uint64(32)
+    hashes ^= hashes >> np.uint64(32)
 
 
-def _buckets(hashes: Hashes) -> NDArray[np.intp]:
+def _buckets(hashes: Hashes) -> NDArray[np.uint16]:
     import numpy as np
 
-    return (hashes >> np.uint64(64 - BUCKET_BITS)).astype(np.intp)
+    return (hashes >> np.uint64(64 - BUCKET_BITS)).astype(np.uint16)  # numbers of 16 bits are sorted by their digits

@@ -106,8 +106,8 @@ def package(name: str, extra: str) -> Any:
 
 
 def installing(extra: str) -> str:
-    """Return the command that installs one of our extras."""
-    return f'pip install "openclaw-memory-index[{extra}]"'
+    """Return what installs one of our extras, which a registry of packages does not have."""
+    return f'pip install ".[{extra}]" in a checkout of openclaw_memory'
 
 
 def named(name: object) -> str:

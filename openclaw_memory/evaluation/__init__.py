@@ -3,4 +3,12 @@
 from openclaw_memory.evaluation.evaluate import compare, copy_lab, evaluate, read_questions
 from openclaw_memory.evaluation.report import Comparison, Evaluation, Question
 
-__all__ = ["Comparison", "Evaluation", "Question", "compare", "copy_lab", "evaluate", "read_questions"]
+__all__ = [
+    "Comparison",
+    "Evaluation",
+    "Question",
+    "compare",
+    "copy_lab",
+    "evaluate",
+    "read_questions",
+]

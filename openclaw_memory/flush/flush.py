@@ -35,8 +35,9 @@ from openclaw_memory.flush.verbatim import keep
 from openclaw_memory.text.silent_reply import SILENT, declines
 from openclaw_memory.types import Tool, ToolAnswer
 from openclaw_memory.workspace import Workspace
-from openclaw_memory.workspace.journal import day_path, local_now
-from openclaw_memory.workspace.paths import transcripts_place
+from openclaw_memory.workspace.days import local_now
+from openclaw_memory.workspace.journal import day_path
+from openclaw_memory.workspace.paths import as_it_is, transcripts_place
 from openclaw_memory.workspace.session_log import log_name
 
 Outcome: TypeAlias = Literal["saved", "nothing", "kept", "lost"]
@@ -268,7 +269,7 @@ class FlushTurn:
     @property
     def path(self) -> str:
         """The note that the turn writes to: that of today, also after midnight."""
-        return day_path(self._flush.now().date())
+        return as_it_is(self._flush.workspace.root, day_path(self._flush.now().date()))
 
     @property
     def prompt(self) -> str:

@@ -21,10 +21,11 @@ from openclaw_memory.text.fence import without_recalled
 from openclaw_memory.text.redaction import redact_talk
 from openclaw_memory.text.silent_reply import SILENT, is_silent
 from openclaw_memory.types import ToolAnswer
+from openclaw_memory.types.files import unencrypted
 from openclaw_memory.workspace import Workspace
 from openclaw_memory.workspace.atomic import locked, make_folder, refused
 from openclaw_memory.workspace.journal import checked_text, day_path
-from openclaw_memory.workspace.paths import NOTES_FOLDER
+from openclaw_memory.workspace.paths import NOTES_FOLDER, as_it_is
 
 TOOL_NAME = "memory_append"
 NOTHING_TO_SAVE = "nothing"  # the status of a call without a text
@@ -34,7 +35,14 @@ DESCRIPTION = (
 )
 SCHEMA: Mapping[str, Any] = {
     "type": "object",
-    "properties": {"text": {"type": "string", "minLength": 1, "description": "What to remember, in Markdown."}},
+    "properties": {
+        "text": {"type": "string", "minLength": 1, "description": "What to remember, in Markdown."},
+        "quotedFrom": {
+            "type": "string",
+            "minLength": 1,
+            "description": "Where it comes from, if a web page, mail or program says it and not the user.",
+        },
+    },
     "required": ["text"],
     "additionalProperties": False,
 }
@@ -51,22 +59,23 @@ def append_new(
     `path`, `existed`, and `lines` if any were written), `nothing` (there are no words to save), `invalid`,
     `not_allowed` or `failed`. Its artifact is the `Excerpt` of what was written.
     """
-    path = day_path(day)
+    path = as_it_is(workspace.root, day_path(day))
     try:
         text = redact_talk(without_recalled(_checked(arguments, path)))
         if not text.strip() or is_silent(text):
             return _refused(NOTHING_TO_SAVE, f"there is no text to save: reply with {SILENT} if there is nothing")
         with _alone(workspace, path):
             note, *others = (_note(workspace, each) for each in (day, *other_days))
-            new = missing(text, *note, others)
+            source = arguments.get("quotedFrom")
+            new = text if source is not None else missing(text, *note, others)
             if not new:
                 return ToolAnswer({"status": "ok", "path": path, "existed": True})
-            written = workspace.append(new, date=day)
+            written = workspace.append(new, date=day, quoted_from=source, skip_existing=source is not None)
     except (OpenClawMemoryError, OSError) as error:
         is_query, is_path = isinstance(error, InvalidInputError), isinstance(error, PathNotAllowedError | PolicyError)
         return _refused("invalid" if is_query else "not_allowed" if is_path else "failed", str(error))
     lines = f"{written.start_line}-{written.end_line}"
-    return ToolAnswer({"status": "ok", "path": path, "lines": lines, "existed": False}, written)
+    return ToolAnswer({"status": "ok", "path": path, "lines": lines, "existed": written.existed}, written)
 
 
 def _checked(arguments: object, path: str) -> str:
@@ -78,9 +87,9 @@ def _checked(arguments: object, path: str) -> str:
     """
     if not isinstance(arguments, Mapping):
         raise InvalidInputError(f"the arguments must be an object with `text`, not {arguments!r:.80}")
-    others = set(arguments) - {"text"}
-    if others and (others != {"path"} or arguments["path"] != path):
-        raise PathNotAllowedError(f"only text can be added now, and only to {path}: send nothing but `text`")
+    others = set(arguments) - {"text", "quotedFrom"}
+    if others and (others != {"path"} or unencrypted(str(arguments["path"])) != unencrypted(path)):
+        raise PathNotAllowedError(f"only `text` and `quotedFrom` count now, and {path} alone grows: send nothing else")
     text = arguments.get("text")
     if not isinstance(text, str):
         raise InvalidInputError(f"text must be a string, not {text!r:.80}: send what to remember, in Markdown")
@@ -105,7 +114,7 @@ def _alone(workspace: Workspace, path: str) -> Iterator[None]:
 def _note(workspace: Workspace, day: datetime.date) -> tuple[str, str]:
     """Return the note of a day, "" if it cannot be read, and its title."""
     try:
-        text = workspace.read(day_path(day))
+        text = workspace.read(as_it_is(workspace.root, day_path(day)))
     except (NotFoundError, UndecodableError):
         text = ""
     return text, f"# {day.isoformat()}"

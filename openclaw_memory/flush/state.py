@@ -16,8 +16,9 @@ from openclaw_memory import _forks
 from openclaw_memory._log import warn
 from openclaw_memory.config import FilesConfig
 from openclaw_memory.errors import NotFoundError, OpenClawMemoryError, WorkspaceError, WriteError
+from openclaw_memory.workspace import Workspace
 from openclaw_memory.workspace.atomic import locked, make_folder, read_whole, refused, replace_file
-from openclaw_memory.workspace.paths import Place
+from openclaw_memory.workspace.paths import Place, transcripts_place
 from openclaw_memory.workspace.safe_read import opened
 
 FILE_NAME = "sessions.json"
@@ -257,6 +258,16 @@ class FlushCycle:
         if disk.session_id in {None, self.session_id}:
             self._seen = disk
             self.begins = self.begins and disk.session_id is None
+
+
+def failures_in(workspace: Workspace, registry: FlushRegistry) -> dict[str, str]:
+    """Return why the latest flush of a session failed, by the keys of sessions.
+
+    Args:
+        workspace: The files.
+        registry: What the flushes of the program share.
+    """
+    return dict(registry.failures(transcripts_place(workspace.root, workspace.sessions)))
 
 
 class FlushRegistry:

@@ -75,6 +75,9 @@ def keep(messages: Iterable[Message], log: SessionLog) -> tuple[int, list[str]]:
 def keep_named(messages: Iterable[Message], log: SessionLog) -> None:
     """Add to the log, in one write, those messages whose ids it does not have; equal words with another id are others.
 
+    It is safe to call at the same time in several processes. Messages without an id are left out, and of one that no
+    log can hold, the words are kept, as `holdable` says.
+
     Args:
         messages: Messages with ids, oldest first.
         log: The log of the session.
@@ -85,14 +88,8 @@ def keep_named(messages: Iterable[Message], log: SessionLog) -> None:
     named = {found: message for message in messages if (found := _id(message))}
     if not named:
         return
-    there = {entry.get("id") for entry in log.entries()}
-    log.append_entries(
-        [
-            holdable({"type": "message", "id": found, "message": _spoken(message)})[0]
-            for found, message in named.items()
-            if found not in there
-        ]
-    )
+    entries = [holdable({"type": "message", "id": found, "message": _spoken(one)})[0] for found, one in named.items()]
+    log.append_entries(entries, once=True)
 
 
 def transcribed(log: SessionLog, messages: Sequence[Message]) -> list[Message]:

@@ -26,7 +26,7 @@ from openclaw_memory.text.redaction import redact
 from openclaw_memory.types.heartbeat import Finding, HeartbeatRecord, HeartbeatReport, TaskReport
 from openclaw_memory.types.records import timestamp
 from openclaw_memory.workspace import Workspace
-from openclaw_memory.workspace.journal import local_now
+from openclaw_memory.workspace.days import local_now
 from openclaw_memory.workspace.paths import RECORDS_FOLDER, note_date
 
 if TYPE_CHECKING:
@@ -270,7 +270,7 @@ class Heartbeat:
         return TaskReport("duplicates", 0.0, tuple(findings))
 
     def _index(self, _: _Beat) -> TaskReport:
-        if not self._service.has_index() or not self._service.is_behind(may_sync=False):
+        if not self._service.has_index() or not self._service.is_behind():
             return TaskReport("index", 0.0)
         try:
             report = self._service.sync(False, None, 0)

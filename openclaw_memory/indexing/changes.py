@@ -78,7 +78,7 @@ def compare(files: Iterable[MemoryFile], known: Mapping[str, FileRecord]) -> Dif
             fresh.append(file)
         elif record.vectors_missing is not None or not same_stamp(file, record):
             touched.append(file)
-        elif _in_doubt(record):
+        elif in_doubt(record):
             doubtful.append(file)
         else:
             unchanged += 1
@@ -149,6 +149,7 @@ def missing_in_words(counts: Mapping[str, int]) -> list[str]:
     return lines
 
 
-def _in_doubt(record: FileRecord) -> bool:
+def in_doubt(record: FileRecord) -> bool:
+    """Return whether a file was read so soon after its last write that a later one may have left the same stamp."""
     last = max(record.mtime_ns, record.ctime_ns)
     return record.checked_ns - last < (TICK_NS if last % 1_000_000_000 else COARSE_TICK_NS)

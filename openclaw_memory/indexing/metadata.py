@@ -11,7 +11,7 @@ from openclaw_memory.text.front_matter import FrontMatter, own_fields, parse
 from openclaw_memory.text.redaction import redact
 from openclaw_memory.types.records import sentence
 from openclaw_memory.types.where import CONFIDENCE, DAY, KEY, OWN, SURE_AT, TAGS, TYPE, USER, Scalar, kind_of
-from openclaw_memory.workspace.paths import RECORDS_FOLDER, note_date
+from openclaw_memory.workspace.paths import RECORDS_FOLDER, day_in_name, note_date
 
 MAX_METADATA_CHARS = 256  # a longer text is not filtered by
 _NANOSECONDS = 10**9
@@ -37,7 +37,7 @@ def metadata_of(path: str, text: str, document: FrontMatter | None, mtime_ns: in
     said = said if isinstance(said, dict) else {}
     found = {} if document is None else _of_document(said)
     if note_date(path) is None:
-        found[DAY] = str(_day(said.get("date")) or day_of_change(mtime_ns))
+        found[DAY] = str(day_in_name(path) or _day(said.get("date")) or day_of_change(mtime_ns))
     if tags := _tags(said.get("tags")):
         found[TAGS] = tags
     return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import time
 from base64 import b64decode
 from collections import deque
@@ -15,10 +16,17 @@ from openclaw_memory.chunking import MOST_CHUNKS, chunk, moved_down
 from openclaw_memory.config import ChunkingConfig
 from openclaw_memory.embeddings.stream import Embedded, add_vectors, asks_service, known_vectors, stream
 from openclaw_memory.embeddings.vectors import vector_key
-from openclaw_memory.errors import EmbedderError, NotFoundError, OpenClawMemoryError, UndecodableError
+from openclaw_memory.errors import (
+    EmbedderError,
+    NotFoundError,
+    OpenClawMemoryError,
+    UndecodableError,
+    UndecryptableError,
+)
 from openclaw_memory.indexing.background import SearchPriority
 from openclaw_memory.indexing.changes import IN_PART, UNREAD_SIZE
 from openclaw_memory.indexing.metadata import day_of_change, metadata_of
+from openclaw_memory.indexing.odd_files import OddFile, odd
 from openclaw_memory.text.front_matter import (
     PART_OF,
     Embedding,
@@ -39,11 +47,13 @@ from openclaw_memory.types import (
     Skipped,
     Store,
 )
+from openclaw_memory.types.files import unencrypted
 from openclaw_memory.types.where import DAY
 from openclaw_memory.workspace import Workspace
 from openclaw_memory.workspace.document_cache import id_of
 from openclaw_memory.workspace.documents import name_of
-from openclaw_memory.workspace.paths import DOCUMENTS_FOLDER, date_terms, is_date_title, note_date
+from openclaw_memory.workspace.paths import DOCUMENTS_FOLDER, date_terms, day_in_name, is_date_title, note_date
+from openclaw_memory.workspace.scan import key_id_of
 from openclaw_memory.workspace.transcripts import MAX_LINE_BYTES, Part
 
 if TYPE_CHECKING:
@@ -95,6 +105,7 @@ class Run:
     waiting: list[Skipped] = field(default_factory=list)
     skipped: list[Skipped] = field(default_factory=list)
     vanished: list[str] = field(default_factory=list)
+    odd: dict[str, OddFile] = field(default_factory=dict)
     lacking: dict[str, str] = field(default_factory=dict)
     unchanged: int = 0
     embedded: int = 0
@@ -124,7 +135,7 @@ class Run:
         for embedded in stream(self.embedder or EmbedderError("no embedder"), wanted):
             self._keep(embedded)
             self._write(report)
-        if reported < len(files):
+        if reported < len(files) and len(self.failed) + len(self.odd) < len(files):  # what was tried in vain is no work
             report(len(files))
 
     def _wanted(self, files: Sequence[MemoryFile], report: Callable[[int], None]) -> Iterator[tuple[str, str]]:
@@ -155,17 +166,26 @@ class Run:
 
         A file that cannot be prepared yields nothing and is listed with its reason.
         """
+        record = _record(file)
         try:
             yield from self._transcript(file) if file.source == "sessions" else self._note(file)
         except NotFoundError:
             self.vanished.append(file.path)
         except UndecodableError as error:
-            self.skipped.append(Skipped(file.path, reason(error).removeprefix(f"{file.path} ")))
+            why = reason(error).removeprefix(f"{file.path} ")
+            self.skipped.append(Skipped(file.path, why))
+            if isinstance(error, UndecryptableError):
+                if key_id_of(self.workspace.rules) is None:
+                    self.vanished.append(file.path)  # a plain index keeps nothing of it
+            elif file.source == "memory":  # a transcript grows, and may be one of ours yet
+                self.odd[file.path] = odd(record, why, is_read=False)
         except Exception as error:  # noqa: BLE001 - one odd file must not cost all others; it is reported
             self.failed.append(Skipped(file.path, reason(error)))
 
     def _note(self, file: MemoryFile) -> Iterator[Piece | FileRecord]:
         record, text = read(self.workspace, file)
+        if (encoding := self._other_encoding(file, text)) is not None:
+            self.odd[file.path] = odd(record, f"is {encoding}, and read as such: save it as UTF-8", is_read=True)
         known = None if self.rebuilding else self.before.get(file.path)
         if (
             known is not None
@@ -198,6 +218,12 @@ class Run:
             if embedding is not None:
                 found.append(ChunkRow(Chunk(1, 1, 0, ""), "", "", embedding.key, embedding.identity))
             yield Piece(record, found, embedding=embedding)
+
+    def _other_encoding(self, file: MemoryFile, text: str) -> str | None:
+        """Return the encoding of a file that is not in UTF-8. Most are: their size says so."""
+        size = len(text.encode("utf-8", "surrogatepass"))
+        is_utf8 = text.isascii() or file.size - size in {0, len(codecs.BOM_UTF8)}
+        return None if is_utf8 else self.workspace.other_encoding(file.path)
 
     def _transcript(self, file: MemoryFile) -> Iterator[Piece | FileRecord]:
         vectors, size = self.embedder is not None, self._limits[1]
@@ -371,7 +397,7 @@ def rows(
     embedded: every rename would embed the file again. Text recalled from the memory, and lines that policies leave out,
     are left out, and secrets are masked; lines keep their numbers, and offsets are those of the remaining text.
     """
-    day = note_date(path)
+    day = day_in_name(path)
     pieces = chunk(indexed_text(text, policies), path, rules, note_date=day)
     if policies:
         text = policies.shown(text)
@@ -468,7 +494,7 @@ def _record(file: MemoryFile, known: FileRecord | None = None) -> FileRecord:
 
 
 def _rows(pieces: Iterable[Chunk], path: str, day: datetime.date | None, *, vectors: bool) -> list[ChunkRow]:
-    name = path.removesuffix(".md").removesuffix(".jsonl")
+    name = unencrypted(path).removesuffix(".md").removesuffix(".jsonl")
     dates = date_terms(day) if day else ()
 
     @cache  # most chunks have the context of the one before

@@ -10,6 +10,7 @@ from openclaw_memory.embeddings.selection import probed
 from openclaw_memory.errors import EmbedderError
 from openclaw_memory.indexing.changes import Difference, compared, missing_vectors
 from openclaw_memory.indexing.fingerprint import describe, outdated
+from openclaw_memory.indexing.odd_files import as_skipped, is_unreadable, note_odd_files, odd_files
 from openclaw_memory.indexing.parts import SyncParts, batch_place
 from openclaw_memory.types import Embedder, FileRecord, IndexMeta, MemoryFile, Skipped, Store, SyncReport
 from openclaw_memory.workspace.paths import shown_path
@@ -143,10 +144,15 @@ def _written(parts: SyncParts, store: Store, found: Found, plan: Plan) -> SyncRe
     rebuilding = stored is None or plan.rebuilt is not None
     made_for = plan.wanted if stored is None or rebuilding else stored
     files = found.scan.files if rebuilding else found.difference.to_read
-    vanished = set(found.difference.vanished)
+    vanished, before_odd = set(found.difference.vanished), odd_files(parts.store)
+    unread = [] if rebuilding else [file.path for file in files if is_unreadable(file, before_odd)]
+    if unread:
+        files = tuple(file for file in files if file.path not in unread)
+    there = {file.path for file in found.scan.files} - {file.path for file in files}
+    odd = {path: one for path, one in before_odd.items() if path in there or found.scan.is_unknown(path)}
     report = SyncReport(
         unchanged=0 if rebuilding else found.difference.unchanged,
-        skipped=found.scan.skipped,
+        skipped=(*found.scan.skipped, *as_skipped(odd, unread)),
         embedded=plan.embedded,
         tokens=plan.tokens,
         rebuilt=plan.rebuilt,
@@ -162,6 +168,7 @@ def _written(parts: SyncParts, store: Store, found: Found, plan: Plan) -> SyncRe
         run.unchanged = report.unchanged
         run.over(files, parts.progress)
         vanished |= before.keys() & set(run.vanished)
+        odd |= run.odd
         report = replace(
             report,
             added=tuple(sorted(run.added)),
@@ -173,6 +180,7 @@ def _written(parts: SyncParts, store: Store, found: Found, plan: Plan) -> SyncRe
             embedded=plan.embedded + run.embedded,
             tokens=plan.tokens + run.tokens,
         )
+    note_odd_files(parts.store, before_odd, odd)
     # What lies behind a folder that cannot be read just now may still be there.
     removed = sorted(path for path in vanished if not found.scan.is_unknown(path))
     if removed and not rebuilding:

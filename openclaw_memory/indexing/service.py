@@ -27,7 +27,15 @@ from openclaw_memory.errors import (
 )
 from openclaw_memory.indexing.background import Background, SearchPriority
 from openclaw_memory.indexing.changes import UNREAD_SIZE, missing_vectors
-from openclaw_memory.indexing.history import LAST_ERROR, LAST_SYNC, record_of, record_of_error
+from openclaw_memory.indexing.history import (
+    LAST_ERROR,
+    LAST_SYNC,
+    record_of,
+    record_of_error,
+    sync_record,
+    unread_in_words,
+)
+from openclaw_memory.indexing.odd_files import odd_files, unreadable_in_words
 from openclaw_memory.indexing.staleness import Staleness
 from openclaw_memory.types import FileRecord, IndexMeta, Progress, Store, StoreInfo, SyncReport
 
@@ -89,6 +97,9 @@ class IndexService:
         self._watcher_state = ""
         self._doubts: set[str] = set()  # files to be read again, and all that ever were
         self._doubted: set[str] = set()
+        self._unread: str | None = (
+            None  # which files could not be decrypted; "" for none, None until the store is asked
+        )
         self._missing: Mapping[str, int] | None = None  # as the store says; None after a sync, until it is asked again
         self._staleness = Staleness(parts.workspace, parts.config, weakly(self.store))
         self._unerased: tuple[int, ...] = ()  # how many vectors to keep, where texts were removed that are not erased
@@ -106,9 +117,10 @@ class IndexService:
     # --- the store -----------------------------------------------------------------------------------------------
 
     def check_open(self) -> None:
-        """Raise StoreError where the memory is closed."""
+        """Raise StoreError where the memory is closed; the folder is then brought up to date, if it is a copy."""
         if self._closed:
             raise StoreError(f"the memory of {self._parts.workspace.root} is closed; open it again")
+        self._parts.workspace.refresh()
 
     def store(self) -> Store:
         """Return the store, made at the first use.
@@ -171,8 +183,11 @@ class IndexService:
             watcher.stop()
         self._background.stop()
 
-    def reading(self, work: Callable[[Store, IndexMeta | None], _Result]) -> tuple[_Result, str | None]:
-        """Return the result of `work` for a snapshot of the index and its meta, and what was done to the index first.
+    def reading(self, work: Callable[[Store, IndexMeta | None, bool], _Result]) -> tuple[_Result, str | None]:
+        """Return the result of `work` for a snapshot of the index, and what was done to the index first.
+
+        `work` is given the snapshot, its meta, and whether the index was known to be behind before it was taken: by
+        the time that it is read, a sync may have ended, which the snapshot knows nothing of.
 
         A missing index is built first, unless searches build none, and a damaged one is recovered. An index that is
         deleted meanwhile, or is built again by a thread here, is read again.
@@ -184,13 +199,14 @@ class IndexService:
         def read() -> tuple[_Result, str | None]:
             known = self._complete
             rebuilt = None if known else self.make_searchable()
+            behind = self.is_behind()
             with self.priority.searching(), self.store().snapshot() as frozen:
                 stored = frozen.meta()
                 self._complete = stored is not None and stored.complete
                 is_partial = stored is None or (not stored.complete and self.is_syncing)
                 if not self._complete and (known or (is_partial and self.builds_before_search)):
                     raise IndexReplacedError("the index was deleted when it had just been built; search again")
-                return work(frozen, stored), rebuilt
+                return work(frozen, stored, behind), rebuilt
 
         (result, rebuilt), recovered = self.recovering(read)
         return result, "; ".join(filter(None, (recovered, rebuilt))) or None
@@ -280,7 +296,7 @@ class IndexService:
         self.make_place()
         end = None if wait is None else time.monotonic() + wait
         with self.store().lock("sync", wait, self._notify(progress)) as alone, self._alone_here(end):
-            written, started = self._staleness.written, time.time()
+            seen, started = self._staleness.seen, time.time()
             if force:
                 self._staleness.invalidate()
             try:
@@ -302,9 +318,10 @@ class IndexService:
                 report, self._recovered = replace(report, rebuilt=words), None
             self.last, self.last_error, self._had_index = report, None, True
             self._missing = {} if report.ok and not report.skipped else None  # what was skipped may lack vectors
+            self._unread = None
             self._note(LAST_SYNC, record_of(report, reason, started), exists=True)
             self._forget_error()
-            self._staleness.record_sync(report, written)
+            self._staleness.record_sync(report, seen)
             return report
 
     def make_searchable(self) -> str | None:
@@ -443,7 +460,7 @@ class IndexService:
             if not self.has_index():
                 return None
             self._doubts |= {*paths}
-            if self._doubts or self.is_behind(may_sync=False):
+            if self._doubts or self.is_behind():
                 report = self.sync(wait=wait)
                 if behind := [file.path for file in (*report.failed, *report.skipped) if file.path in {*paths}]:
                     return f"these could not be read, and are in the index as they were: {', '.join(behind)}"
@@ -521,16 +538,36 @@ class IndexService:
 
     # --- being behind --------------------------------------------------------------------------------------------
 
-    def is_behind(self, *, may_sync: bool = True) -> bool:
-        """Return whether the index is known to be behind; with `may_sync` a sync then begins in the background."""
-        watcher = self.watcher
+    def is_behind(self) -> bool:
+        """Return whether the index is known to be behind, after a look at the files unless there was one just now."""
         if not self._parts.config.sync.on_search:
             return self._staleness.is_behind()
-        if watcher is not None and watcher.is_at_work:
-            return self._staleness.is_behind() or watcher.is_behind
-        if self._staleness.look() or (may_sync and self._staleness.should_sync()):
+        if (watcher := self._watcher_at_work) is not None:
+            is_behind = watcher.is_behind  # before the other: what it syncs is no news afterwards
+            return is_behind or self._staleness.is_behind()
+        if self._staleness.look():
             self._background.request()
         return self._staleness.is_behind()
+
+    def catch_up(self) -> None:
+        """Begin a sync in the background where the index is behind, and a search may do that."""
+        if self._parts.config.sync.on_search and self._watcher_at_work is None and self._staleness.should_sync():
+            self._background.request()
+
+    @property
+    def _watcher_at_work(self) -> Watcher | None:
+        return self.watcher if self.watcher is not None and self.watcher.is_at_work else None
+
+    def unread(self, store: Store, *, again: bool = False) -> str | None:
+        """Return in a sentence which files the latest sync could not read: encrypted ones, and what is not text.
+
+        It is asked `again`, and after a sync here.
+        """
+        if self._unread is None or again:
+            last = sync_record(store.get_meta(LAST_SYNC))
+            encrypted = unread_in_words({} if last is None else last.skipped)
+            self._unread = "; ".join(filter(None, (encrypted, unreadable_in_words(odd_files(store)))))
+        return self._unread or None
 
     def missing_vectors(self, store: Store) -> Mapping[str, int]:
         """Return how many files lack vectors, by the reason; asked again while some do."""

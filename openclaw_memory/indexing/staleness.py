@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
+from typing import NamedTuple
 
 from openclaw_memory import _forks
 from openclaw_memory.config import MemoryConfig
@@ -25,6 +26,13 @@ NOTHING_YET = "nothing is indexed yet: sync the memory"
 BUILDING = "the index is being built: files that it does not hold yet are not found"
 
 
+class Seen(NamedTuple):
+    """How many changes were made by this process, and how many looks at the files it has taken, up to a moment."""
+
+    written: int
+    looks: int
+
+
 class Staleness:
     """Knows what has changed since the index followed the files. Safe to use from several threads."""
 
@@ -36,7 +44,10 @@ class Staleness:
         self._written, self._written_at = 0, 0.0  # how many changes were made here, and when
         self._pending: dict[int, tuple[str, ...] | None] = {}  # those that no sync has seen, and the paths if known
         self._looked, self._look_seconds = float("-inf"), 0.0
+        self._looks = 0  # how often the stamps were compared
         self._changed: Mapping[str, object] = {}  # files that differ, with their stamps
+        # When the look began that found them: for the looks here, and for syncs elsewhere in seconds since 1970.
+        self._changed_look, self._changed_at = float("-inf"), 0.0
         self._left: Mapping[str, object] = {}  # those that the last sync could not index, and will not as they are
         self._asked: tuple[object, float] = (None, float("-inf"))  # what a sync was asked to catch up with, and when
 
@@ -61,21 +72,27 @@ class Staleness:
                 self._pending.pop(number, None)
 
     @property
-    def written(self) -> int:
-        """How many changes were made here; a sync covers those from before it began."""
-        return self._written
+    def seen(self) -> Seen:
+        """How many changes were made here, and looks taken; a sync covers those from before it began."""
+        with self._lock:
+            return Seen(self._written, self._looks)
 
-    def record_sync(self, report: SyncReport, written: int) -> None:
-        """Note that a sync has ended, which saw the first `written` of the changes made here."""
+    def record_sync(self, report: SyncReport, before: Seen) -> None:
+        """Note that a sync has ended, which saw what was `seen` before it began."""
         self._mistrusted, self._mistrusted_at = not report.ok, time.time()
-        self.forget([number for number in self.pending() if number <= written])
-        self._changed, self._left = {}, {}
-        if report.ok and not report.skipped:
+        self.forget([number for number in self.pending() if number <= before.written])
+        with self._lock:
+            has_looked = self._looks > before.looks  # at changes that the sync may have come too early for
+            if not has_looked:
+                self._changed = {}
+            self._left = {}
+        if report.ok and not report.skipped and not has_looked:
             return
         with suppress(OpenClawMemoryError, OSError):  # what cannot be looked at now is looked at by the next search
             self._compare()
-            self._left = self._changed if report.ok else {}
-            self._asked = (self._wish(), time.monotonic())
+            if not report.ok or report.skipped:
+                self._left = self._changed if report.ok else {}
+                self._asked = (self._wish(), time.monotonic())
 
     @property
     def is_mistrusted(self) -> bool:
@@ -92,10 +109,16 @@ class Staleness:
 
     def is_behind(self) -> bool:
         """Return whether anything is known to be missing in the index; another process may have added it since."""
+        with self._lock:
+            pending, written_at = tuple(self._pending), self._written_at
+            changed, changed_at = self._changed, self._changed_at
         if self._mistrusted and self._done_elsewhere_since(self._mistrusted_at):
-            self._mistrusted, self._changed = False, {}
-        if self._pending and self._done_elsewhere_since(self._written_at):
-            self.forget(self.pending())
+            self._mistrusted = False
+        if pending and self._done_elsewhere_since(written_at):
+            self.forget(pending)
+        if self._news() and self._done_elsewhere_since(changed_at):
+            with self._lock:
+                self._changed = {} if self._changed is changed else self._changed
         return self._mistrusted or bool(self._pending) or bool(self._news())
 
     def look(self) -> bool:
@@ -121,12 +144,16 @@ class Staleness:
         return True
 
     def _compare(self) -> None:
-        started = time.monotonic()
+        started, at = time.monotonic(), time.time()
         known = self._store().files()
         difference = compared(self._workspace.scan(), known)
-        self._changed = worth_a_sync(difference, known, self._config.sessions, self._workspace)
-        self._looked = time.monotonic()
-        self._look_seconds = self._looked - started
+        changed = worth_a_sync(difference, known, self._config.sessions, self._workspace)
+        with self._lock:
+            self._looks += 1
+            if started >= self._changed_look:  # of two looks at once, the later one knows more
+                self._changed, self._changed_look, self._changed_at = changed, started, at
+            self._looked = time.monotonic()
+            self._look_seconds = self._looked - started
 
     def _news(self) -> dict[str, object]:
         """Return what has changed, without files that the last sync could not index and that are still the same."""

@@ -13,6 +13,7 @@ from openclaw_memory.errors import EmbedderError, OpenClawMemoryError, StoreErro
 from openclaw_memory.indexing.changes import IN_PART, compare, compared, missing_in_words, missing_vectors
 from openclaw_memory.indexing.fingerprint import is_of_rules, outdated
 from openclaw_memory.indexing.history import LAST_ERROR, LAST_SYNC, MOST_FILES, sync_failure, sync_record
+from openclaw_memory.indexing.odd_files import odd_files
 from openclaw_memory.indexing.staleness import NOTHING_YET
 from openclaw_memory.types import (
     Embedder,
@@ -79,6 +80,7 @@ def status(
         words.append(
             f"nothing is read from the index {stats.location}, which the next sync builds again: {stats.planted}"
         )
+    words += [f"{path} {one.reason}" for path, one in odd_files(store).items() if one.is_read and path in known]
     words += [f"{path} could not be indexed: {reason}" for path, reason in failed.items()]
     words += [f"the flush of session {key!r} failed: {reason}" for key, reason in (flush or {}).items()]
     words += filter(None, [workspace.advice(len(scan.files)), _too_large(stats, rules.search.memory_mb)])

@@ -20,10 +20,12 @@ from openclaw_memory.indexing.changes import compared, worth_a_sync
 from openclaw_memory.types import FileRecord, MemoryFile, Source, SyncReport
 from openclaw_memory.workspace.paths import (
     NEVER_ENTERED,
+    NOTE_ENDINGS,
     NOTES_FOLDER,
-    TRANSCRIPT_SUFFIX,
+    TRANSCRIPT_ENDINGS,
     extra_places,
     holds_workspace,
+    note_endings,
     transcripts_place,
 )
 
@@ -307,7 +309,8 @@ class Watcher:
         if observer is None or existing != self._followed or not all(one.is_alive() for one in observer.emitters):
             self._end_events()
             transcripts = _transcripts_folder(self._workspace)
-            self._observer = _observe({path: folders[path] for path in existing}, transcripts, self._hint)
+            endings = note_endings(self._workspace.rules)
+            self._observer = _observe({path: folders[path] for path in existing}, transcripts, endings, self._hint)
             self._followed = existing
             self._hint(*self._pauses)  # what happened there before gave no event
         count = len(existing)
@@ -355,7 +358,7 @@ def folders_of(workspace: Workspace) -> dict[str, bool]:
         if holds_workspace(place) or not NEVER_ENTERED.isdisjoint(place.parts):
             continue
         path = os.path.join(place.base, *place.parts)
-        if path.endswith(".md") and not os.path.isdir(path):
+        if path.endswith(note_endings(workspace.rules)) and not os.path.isdir(path):
             flat.append(os.path.dirname(path))
         else:
             trees.append(path)
@@ -363,17 +366,21 @@ def folders_of(workspace: Workspace) -> dict[str, bool]:
     return {**dict.fromkeys(flat, False), **dict.fromkeys(outer, True)}
 
 
-def kind_of(transcripts: str, folder: str, path: str, *, is_folder: bool) -> Source | None:
+def kind_of(
+    transcripts: str, folder: str, path: str, *, is_folder: bool, endings: tuple[str, ...] = NOTE_ENDINGS
+) -> Source | None:
     """Return the kind of file that an event in a followed folder is about; None where it does not count."""
     parent, name = os.path.split(path)
-    if path == transcripts or (parent == transcripts and name.endswith(TRANSCRIPT_SUFFIX)):
+    if path == transcripts or (parent == transcripts and name.endswith(TRANSCRIPT_ENDINGS)):
         return "sessions"
-    if not is_folder and not name.endswith(".md"):
+    if not is_folder and not name.endswith(endings):
         return None
     return "memory" if _IGNORED_FOLDERS.isdisjoint(path[len(folder) :].split(os.sep)) else None
 
 
-def _observe(folders: Mapping[str, bool], transcripts: str, hint: Callable[[Source], None]) -> BaseObserver:
+def _observe(
+    folders: Mapping[str, bool], transcripts: str, endings: tuple[str, ...], hint: Callable[[Source], None]
+) -> BaseObserver:
     """Follow folders in a thread of its own, and call `hint` for each event that counts, which must not hold it up.
 
     Raises:
@@ -392,7 +399,8 @@ def _observe(folders: Mapping[str, bool], transcripts: str, hint: Callable[[Sour
 
         def dispatch(self, event: events.FileSystemEvent) -> None:
             for path in (event.src_path, event.dest_path):
-                source = kind_of(transcripts, self.folder, os.fsdecode(path), is_folder=event.is_directory)
+                is_folder = event.is_directory
+                source = kind_of(transcripts, self.folder, os.fsdecode(path), is_folder=is_folder, endings=endings)
                 if path and source is not None:
                     hint(source)
 

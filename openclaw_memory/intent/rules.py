@@ -41,12 +41,13 @@ def checked_rules(rules: IntentConfig | None) -> IntentConfig:
     return kept
 
 
-def by_rules(message: str, rules: IntentConfig) -> MemoryIntent:
+def by_rules(message: str, rules: IntentConfig, reason: str) -> MemoryIntent:
     """Return what a message wants by its phrases, with a confidence below the threshold and of at most 0.6.
 
     Args:
         message: What the user says.
         rules: The languages, and the threshold.
+        reason: Why no model says it.
     """
     ends = bounded(message, MOST_CHARS)
     language = language_of(ends, rules.languages)
@@ -61,8 +62,8 @@ def by_rules(message: str, rules: IntentConfig) -> MemoryIntent:
             if intent is None:
                 break
             confidence = min(MOST_CONFIDENT, _BELOW * rules.confidence_threshold)
-            return MemoryIntent(intent, _entities(ends, found[0]), confidence, language, by_rules=True)
-    return MemoryIntent(language=language, by_rules=True)
+            return MemoryIntent(intent, _entities(ends, found[0]), confidence, language, True, reason)
+    return MemoryIntent(language=language, by_rules=True, reason=reason)
 
 
 def _entities(message: str, phrase: str) -> tuple[str, ...]:
@@ -76,4 +77,5 @@ def _pattern(language: str, kind: str) -> re.Pattern[str]:
     phrases = PHRASES[language]
     # Orders begin a message or a sentence, after a polite word; in the middle of one they are reported.
     before = rf"(?:^|[.!?;:,] ?)[¡¿\W]*(?:(?:{phrases.polite})\b[\s,:]*)*" if kind != "query" else r"\b"
-    return re.compile(rf"{before}(?:{getattr(phrases, kind)})")
+    # To the end of its last word, which some phrases give the beginning of: it is none of the entities.
+    return re.compile(rf"{before}(?:{getattr(phrases, kind)})\w*")

@@ -32,7 +32,8 @@ from openclaw_memory.types.migration import (
     PlacedDocument,
     Section,
 )
-from openclaw_memory.workspace.journal import append_missing, local_now, missing_blocks
+from openclaw_memory.workspace.days import local_now
+from openclaw_memory.workspace.journal import append_missing, missing_blocks
 from openclaw_memory.workspace.paths import DOCUMENTS_FOLDER
 
 if TYPE_CHECKING:
@@ -95,17 +96,21 @@ def migrate(
     plan = permitted(replace(planned.plan, left_out=(*refused, *planned.plan.left_out)), workspace.policies)
     backups = [] if dry_run else [_backup(one, moment.date()) for one in planned.files]
     left_out = list(plan.left_out)
+    files: list[MigratedFile] = []
     try:
-        files = [
-            *write_snapshots(workspace, snapshots, left_out, dry_run=dry_run),  # first: notes link to them
-            *_notes(memory, plan.sections, left_out, dry_run=dry_run),
-            *_documents(memory, plan.documents, left_out, dry_run=dry_run),
-            *write_items(memory, plan.items, left_out, moment, dry_run=dry_run),
-            *(_conversation(memory, one, left_out, dry_run=dry_run) for one in plan.conversations),
-        ]
+        files += write_snapshots(workspace, snapshots, left_out, dry_run=dry_run)  # first: notes link to them
+        files += _notes(memory, plan.sections, left_out, dry_run=dry_run)
+        files += _documents(memory, plan.documents, left_out, dry_run=dry_run)
+        files += write_items(memory, plan.items, left_out, moment, dry_run=dry_run)
+        for one in plan.conversations:
+            files.append(_conversation(memory, one, left_out, dry_run=dry_run))
     finally:
         if not dry_run:
             memory.sync_soon()
+            if memory.config.audit.enabled:
+                from openclaw_memory.audit.calls import note
+
+                note(memory, "migrate", [file.path for file in files])
     notices = list(plan.notices)
     if plan.conversations and not workspace.sessions.index:
         notices.append("transcripts are not searched: set sessions.index = true")

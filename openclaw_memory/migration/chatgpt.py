@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import json
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -23,6 +24,7 @@ _TEXTS: Mapping[str, tuple[str, ...]] = {
     "model_editable_context": ("model_set_context",),
     "reasoning_recap": ("content",),
 }
+_MARK = "\ue200"  # of private use: it begins what the page shows as a link to a source
 _ROLES = {"tool": "toolResult"}  # OpenClaw's names where they differ
 
 
@@ -87,6 +89,7 @@ def _entries(place: str, said: Any, zone: datetime.tzinfo | None, reading: Readi
     extra |= {"model": about["model_slug"]} if isinstance(about.get("model_slug"), str) else {}
     attached = about.get("attachments")
     files = [one.get("name") if isinstance(one, Mapping) else one for one in attached or () if one]
+    content = _with_sources(content, about.get("content_references"))
     blocks = [*_blocks(place, content, reading), *(reading.text("file", file) for file in files)]
     if not blocks:
         return []
@@ -95,6 +98,22 @@ def _entries(place: str, said: Any, zone: datetime.tzinfo | None, reading: Readi
         entry["hidden"] = True  # it was never shown: kept, and not found by a search
     stamp = when(said.get("create_time"), zone)
     return [{**entry, "timestamp": stamp} if stamp else entry]
+
+
+def _with_sources(content: Mapping[str, Any], references: Any) -> Mapping[str, Any]:
+    """Return a message's content with the marks of its sources as they were shown: `alt` is a link, or empty."""
+    shown = {
+        one["matched_text"]: one["alt"] if isinstance(one.get("alt"), str) else ""
+        for one in (references if isinstance(references, list) else ())
+        if isinstance(one, Mapping) and _MARK in str(one.get("matched_text"))
+    }
+    parts = content.get("parts")
+    if not shown or not isinstance(parts, list):
+        return content
+    # The longest first: one mark may begin another.
+    marks = re.compile("|".join(map(re.escape, sorted(shown, key=len, reverse=True))))
+    said = [marks.sub(lambda mark: shown[mark[0]], part) if isinstance(part, str) else part for part in parts]
+    return {**content, "parts": said}
 
 
 def _blocks(place: str, content: Mapping[str, Any], reading: Reading) -> Iterator[dict[str, Any]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -13,7 +13,7 @@ from urllib.parse import unquote
 
 from openclaw_memory.errors import InvalidInputError, NotFoundError, nearest, remedy
 from openclaw_memory.migration import chatgpt, claude, langgraph, llama_index, markdown, mem0
-from openclaw_memory.types.migration import Format, MigrationPlan
+from openclaw_memory.types.migration import Format, LeftOut, MigrationPlan
 from openclaw_memory.workspace.safe_read import decode
 
 FORMATS: tuple[Format, ...] = get_args(Format)
@@ -24,6 +24,7 @@ _MARKDOWN = frozenset({".md", ".markdown", ".txt"})
 # plugins left.
 OLD_NOTES = ".memory.md"  # what earlier plugins kept at the top of a project
 IN_A_FOLDER = ("docstore.json", "conversations.json", OLD_NOTES)
+_PARTS = "conversations-[0-9]*.json"  # a large export has its conversations in several files
 _DOCSTORE, _VECTOR_STORE = "docstore.json", "default__vector_store.json"
 _CONVERSATIONS: Mapping[Format, Any] = {"chatgpt": chatgpt.plan, "claude": claude.plan}
 
@@ -65,14 +66,25 @@ def plan_migration(
             f"{file_format!r} is no format: {nearest(file_format, FORMATS)}use one of {', '.join(FORMATS)}"
         )
     moment = now or datetime.datetime.now(datetime.UTC)
-    if file.is_dir():
-        file = _inside(file)
+    files = _inside(file) if file.is_dir() else [file]
+    plans = [_of_file(one, file_format, zone, moment, root, moved_to) for one in files]
+    return plans[0] if len(plans) == 1 else _of_parts(file, plans)
+
+
+def _of_file(
+    file: Path,
+    file_format: str | None,
+    zone: datetime.tzinfo | None,
+    now: datetime.datetime,
+    root: Path | None,
+    moved_to: Mapping[str, str],
+) -> Planned:
     if (head := _read(file, len(_DATABASE))).startswith(_PACKED):
         raise InvalidInputError(f"{file} is packed: unpack it, and name the file in it, such as conversations.json")
     if head == _DATABASE:
         if file_format not in {None, "langgraph"}:
             raise InvalidInputError(f"{file} is a database: its format is langgraph, not {file_format}")
-        return _of_database(file, moment)
+        return _of_database(file, now)
     content = _read(file)
     if file_format == "markdown" or (file_format is None and _is_markdown(file, content)):
         base = None if root is None else _base(file, root)
@@ -86,7 +98,7 @@ def plan_migration(
         return _of_llama_index(file, data)
     if chosen in _CONVERSATIONS:
         return Planned(_CONVERSATIONS[chosen](data, zone), (file,))
-    plan = mem0.plan(data) if chosen == "mem0" else langgraph.plan(data, moment)
+    plan = mem0.plan(data) if chosen == "mem0" else langgraph.plan(data, now)
     return Planned(plan, (file,))
 
 
@@ -109,10 +121,12 @@ def _checked_format(file: Path, data: Any, wanted: str | None) -> Format:
     return found
 
 
-def _inside(folder: Path) -> Path:
+def _inside(folder: Path) -> list[Path]:
     for name in IN_A_FOLDER:
         if (folder / name).is_file():
-            return folder / name
+            return [folder / name]
+    if parts := sorted(one for one in folder.glob(_PARTS) if one.is_file()):
+        return parts
     raise NotFoundError(f"{folder} has no {' and no '.join(IN_A_FOLDER)}: name a file")
 
 
@@ -207,6 +221,31 @@ def _of_database(file: Path, now: datetime.datetime) -> Planned:
     plan = langgraph.plan_rows(rows, now)
     beside = file.with_name(f"{file.name}{COMPANION}")
     return Planned(plan, (file, beside) if beside.exists() and beside.stat().st_size else (file,))
+
+
+def _of_parts(folder: Path, parts: Sequence[Planned]) -> Planned:
+    """Return one plan for the parts of an export."""
+    plans, files = [part.plan for part in parts], [file for part in parts for file in part.files]
+    formats = {plan.format for plan in plans}
+    if len(formats) > 1:
+        raise InvalidInputError(
+            f"{folder} holds exports of {' and of '.join(sorted(formats))}: name one file after the other"
+        )
+    return Planned(
+        MigrationPlan(
+            plans[0].format,
+            documents=tuple(one for plan in plans for one in plan.documents),
+            items=tuple(one for plan in plans for one in plan.items),
+            conversations=tuple(one for plan in plans for one in plan.conversations),
+            left_out=tuple(
+                LeftOut(f"{part.files[0].name}: {one.place}", one.reason)
+                for part in parts
+                for one in part.plan.left_out
+            ),
+            notices=tuple(dict.fromkeys(notice for plan in plans for notice in plan.notices)),
+        ),
+        tuple(files),
+    )
 
 
 def _of_llama_index(file: Path, data: Mapping[str, Any]) -> Planned:

@@ -94,7 +94,7 @@ def old_snapshots(workspace: Workspace, files: Sequence[Path]) -> tuple[list[Old
             continue
         before = there.get((made.session_id, made.timestamp))
         if before is None:
-            path = free_path(workspace.root, made, taken)
+            path = free_path(workspace, made, taken)
             made = Snapshot(made.session_id, made.timestamp, made.messages, made.summary, path)
             taken.add(path)
             there[made.session_id, made.timestamp] = made
@@ -128,7 +128,7 @@ def write_snapshots(
     for one in () if dry_run else missing:
         try:
             with saving(workspace.root, one.snapshot.path):
-                write(workspace.root, one.snapshot)
+                write(workspace, one.snapshot)
         except OpenClawMemoryError as error:
             left_out.append(LeftOut(one.name, str(error)))
             refused += 1

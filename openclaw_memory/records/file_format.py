@@ -13,6 +13,7 @@ from typing import Any, get_args
 from openclaw_memory.config import RecordsConfig
 from openclaw_memory.errors import RecordError
 from openclaw_memory.records.settling import decayed, with_value
+from openclaw_memory.security.signatures import FIELD
 from openclaw_memory.text.front_matter import FrontMatter
 from openclaw_memory.types.records import (
     Observation,
@@ -43,7 +44,7 @@ def fields_of(record: Record, now: datetime, tokens: tuple[str, ...]) -> dict[st
     fields["waiting"] = [one.to_dict() for one in record.waiting]
     fields["history"] = list(map(_version, record.history))
     fields["tokens"] = list(tokens)
-    fields["written"] = _digest(fields, sentence(record.key, record.value))
+    fields["written"] = digest_of(fields, sentence(record.key, record.value))
     return fields
 
 
@@ -125,7 +126,7 @@ def _record(path: str, said: Mapping[str, Any]) -> Record:
         created_at=_moment(said["created_at"]),
         updated_at=_moment(said["updated_at"]),
         path=path,
-        digest=_digest(said, sentence(str(key), value)),
+        digest=digest_of(said, sentence(str(key), value)),
         is_confirmed=bool(said.get("confirmed")),
         waiting=tuple(_seen(one) for one in said.get("waiting") or ()),
         history=history,
@@ -143,7 +144,7 @@ def _edited(record: Record, file: FrontMatter, changed_at: datetime, rules: Reco
     last = record.history[-1].seen.value if record.history else None
     if sentence(record.key, last) == sentence(record.key, value) and text != sentence(record.key, value):
         value = _value_of(text, record.key, value)
-    digest = _digest(file.fields, text)
+    digest = digest_of(file.fields, text)
     if sentence(record.key, value) == sentence(record.key, last):
         return replace(record, version=record.version + 1, updated_at=changed_at, digest=digest)
     source = RecordSource("user", record.path, changed_at)
@@ -204,6 +205,7 @@ def _moment(written: Any) -> datetime:
     return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC)
 
 
-def _digest(fields: Mapping[str, Any], text: str) -> str:
-    said = {name: value for name, value in fields.items() if name not in {"written", "embedding_ref"}}
+def digest_of(fields: Mapping[str, Any], text: str) -> str:
+    """Return the digest of a file's fields and text, by which an edit by hand is noticed."""
+    said = {name: value for name, value in fields.items() if name not in {"written", "embedding_ref", FIELD}}
     return sha256(json.dumps([said, text], sort_keys=True, ensure_ascii=False).encode()).hexdigest()[:16]

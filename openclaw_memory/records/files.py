@@ -6,15 +6,17 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from openclaw_memory import _forks
 from openclaw_memory.config import RecordsConfig
-from openclaw_memory.errors import NotFoundError, PathNotAllowedError, RecordError, WorkspaceError
+from openclaw_memory.errors import NotFoundError, PathNotAllowedError, RecordError, SignatureError, WorkspaceError
 from openclaw_memory.text.policies import about_fields, policies_of, unguarded
+from openclaw_memory.types.files import unencrypted
 from openclaw_memory.workspace import Workspace
-from openclaw_memory.workspace.paths import RECORDS_FOLDER, hidden_by
+from openclaw_memory.workspace.paths import NOTE_ENDINGS, RECORDS_FOLDER, hidden_by, is_record
 
 if TYPE_CHECKING:
     from openclaw_memory.text.front_matter import FrontMatter
@@ -22,7 +24,6 @@ if TYPE_CHECKING:
     from openclaw_memory.workspace.document_cache import DocumentCache
     from openclaw_memory.workspace.paths import Stamp
 
-_BELOW = f"{RECORDS_FOLDER}/"
 _LONGEST_NAME = 80  # characters of a key that is the name of its file as it is
 _MOST_READ = 10_000  # records that are kept as they were read, about 20 MB: as many as `records.most` of a type
 _WILD = re.compile(r"[*?\[]")
@@ -64,8 +65,12 @@ class RecordFiles:
         """
         from openclaw_memory.records.file_format import at_moment
 
+        if info is None:
+            self._workspace.refresh()
         seen = self._cache.load(path, info)
         if not seen.is_text:
+            if (wrong := self._cache.unread.get(path)) is not None:  # it cannot be decrypted
+                raise RecordError(wrong)
             return None
         if info is None:
             try:
@@ -77,7 +82,7 @@ class RecordFiles:
         known = self._read.get(path)
         if known is None or known[0] is not seen.content or known[1] != changed:
             known = self._kept(path, seen.content, changed)
-        return at_moment(known[2], known[3], now, self._rules)
+        return at_moment(self._vouched(path, seen.content, known[2]), known[3], now, self._rules)
 
     def record_of(self, path: str, content: FrontMatter | None, changed_ns: int, now: datetime) -> Record:
         """Return the record that the content of a file is, at a moment.
@@ -93,8 +98,8 @@ class RecordFiles:
         """
         from openclaw_memory.records.file_format import at_moment
 
-        _, record, since = self._parsed(path, content, changed_ns)
-        return at_moment(record, since, now, self._rules)
+        content, record, since = self._parsed(path, content, changed_ns)
+        return at_moment(self._vouched(path, content, record), since, now, self._rules)
 
     def written_confidence(self, path: str) -> float:
         """Return the confidence that a file of a record has, before it has fallen to that of this moment.
@@ -118,6 +123,7 @@ class RecordFiles:
         """
         from openclaw_memory.workspace.scan import notes_below
 
+        self._workspace.refresh()
         seen, rules = set[str](), self._workspace.rules
         if may_be is None:
             self.damaged = {}
@@ -130,6 +136,8 @@ class RecordFiles:
                     self.damaged[path] = str(error)
                 yield path, error
             else:
+                if record is not None and record.problem is not None and hidden_by(rules, path) is None:
+                    self.damaged[path] = record.problem
                 if record is not None:
                     yield path, record
         if may_be is None:
@@ -137,22 +145,52 @@ class RecordFiles:
             for path in self._read.keys() - seen:
                 self._read.pop(path, None)
 
-    def expired(self, paths: Iterable[str], now: datetime | None = None) -> frozenset[str]:
-        """Return those of the paths whose records have expired, however old an index is that named them.
+    def hidden(self, paths: Iterable[str], now: datetime | None = None) -> frozenset[str]:
+        """Return those of the paths whose records are not to be shown, however old an index is that named them.
+
+        They have expired, or no signature vouches for what they say.
 
         Args:
             paths: Files of a memory.
             now: The moment; this one where None.
         """
         moment = now or datetime.now(UTC)
-        return frozenset(path for path in set(paths) if path.startswith(_BELOW) and self._has_expired(path, moment))
+        return frozenset(path for path in set(paths) if is_record(path) and self._why_hidden(path, moment) is not None)
 
-    def _has_expired(self, path: str, now: datetime) -> bool:
-        # What is damaged is shown as the note it is.
-        with suppress(NotFoundError, PathNotAllowedError, WorkspaceError, RecordError, OSError):
+    def check_shown(self, path: str) -> None:
+        """Check that a file may be shown.
+
+        Args:
+            path: A file of a memory.
+
+        Raises:
+            NotFoundError: It holds a record that has expired.
+            SignatureError: It holds a record that no signature vouches for.
+        """
+        error = self._why_hidden(path, datetime.now(UTC)) if is_record(path) else None
+        if error is not None:
+            raise error
+
+    def _why_hidden(self, path: str, now: datetime) -> NotFoundError | SignatureError | None:
+        # What is damaged is shown as the note it is, unless it was signed.
+        with suppress(NotFoundError, PathNotAllowedError, WorkspaceError, OSError):
+            if problem := self._problem(path, self._cache.load(path).content):
+                return SignatureError(problem)
             record = self.at(path, now)
-            return record is not None and is_expired(record, now)
-        return False
+            if record is not None and is_expired(record, now):
+                return NotFoundError(f"{path} held a record that has expired: remember it again")
+        return None
+
+    def _problem(self, path: str, content: FrontMatter | None) -> str | None:
+        from openclaw_memory.security import signatures
+
+        fields, text = (None, "") if content is None else (content.fields, content.text)
+        return signatures.problem(self._workspace.root, path, fields, text)
+
+    def _vouched(self, path: str, content: FrontMatter | None, record: Record) -> Record:
+        """Return a record with what is wrong with its signature. It is looked at each time: keys come and go."""
+        problem = self._problem(path, content)
+        return record if problem is None else replace(record, problem=problem)
 
     def _kept(self, path: str, content: FrontMatter | None, changed: int) -> tuple[FrontMatter, int, Record, datetime]:
         content, record, since = self._parsed(path, content, changed)
@@ -192,7 +230,7 @@ def is_expired(record: Record, now: datetime) -> bool:
 
 
 def path_of(type: str, key: str, user_id: str | None) -> str:  # noqa: A002 - the field's name
-    """Return the file of a record, which follows from what names it.
+    """Return the file of a record, which follows from what names it; that of an encrypted one has another ending.
 
     Args:
         type: Its type.
@@ -217,7 +255,7 @@ def may_be_named(glob: str) -> Callable[[str], bool]:
 
     literal = _WILD.split(glob, maxsplit=1)[0]
     if literal == glob and literal.strip():
-        return f"{_name_of(glob)}.md".__eq__
+        return frozenset(f"{_name_of(glob)}{ending}" for ending in NOTE_ENDINGS).__contains__
     *whole, begun = literal.split(".")
     begins = _plain(begun)
     if all(part.strip() for part in whole):
@@ -226,7 +264,7 @@ def may_be_named(glob: str) -> Callable[[str], bool]:
 
     def may_be(name: str) -> bool:
         # The name of a key that is no name as it is has no dot but that of its ending.
-        return name.startswith(begins) or (name.count(".") == 1 and name.startswith(shortest))
+        return name.startswith(begins) or (unencrypted(name).count(".") == 1 and name.startswith(shortest))
 
     return may_be
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import secrets
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from fnmatch import fnmatchcase
@@ -21,21 +21,26 @@ from openclaw_memory.errors import (
     ConflictError,
     InvalidInputError,
     NotFoundError,
+    OriginError,
     PolicyError,
     RecordError,
+    SignatureError,
 )
 from openclaw_memory.records.file_format import (
     MOST_TOKENS,
     SENSITIVITIES,
     SOURCE_KINDS,
     TYPES,
+    digest_of,
     embedding_ref,
     fields_of,
     tokens_in,
 )
 from openclaw_memory.records.files import RecordFiles, is_expired, may_be_named, path_of
 from openclaw_memory.records.settling import Settled, same_value, settle, with_value
+from openclaw_memory.security import signatures
 from openclaw_memory.text.policies import About
+from openclaw_memory.types.files import ENCRYPTED
 from openclaw_memory.types.records import (
     Observation,
     Record,
@@ -49,7 +54,8 @@ from openclaw_memory.types.records import (
 from openclaw_memory.workspace import Workspace, documents
 from openclaw_memory.workspace.documents import Fields, check_no_secret
 from openclaw_memory.workspace.journal import checked_text
-from openclaw_memory.workspace.paths import check_name, hidden_by, shown_path
+from openclaw_memory.workspace.paths import as_it_is, check_name, hidden_by, shown_path
+from openclaw_memory.workspace.scan import key_id_of
 
 if TYPE_CHECKING:
     from openclaw_memory.text.front_matter import FrontMatter
@@ -136,9 +142,12 @@ class Records:
 
         Raises:
             InvalidInputError: An argument has a wrong type or value, or holds a secret. Nothing was written.
+            OriginError: A preference comes from outside. Nothing was written.
             PolicyError: A rule says never to store it. Nothing was written.
             ConflictError: The record is not what `expected_version` says; the error has both sides.
             RecordError: The file is damaged, and is as it was.
+            SignatureError: No signature vouches for what the file says, and it is as it was; see `sign`.
+            EncryptionKeyError: It has to be signed, and no key lasts. Nothing was written.
             WriteError: It could not be written.
         """
         call = _checked_call(type, key, user_id, expected_version, token)
@@ -148,6 +157,8 @@ class Records:
             raise InvalidInputError(f"ttl is {ttl!r}, not a whole number of seconds above zero, None or 'default'")
         now = self._now()
         seen = _checked_observation(value, confidence, source, now)
+        if seen.source.kind == "external" and type == "preference":
+            raise OriginError(f"{key} is a preference, which no text from outside states: ask the user")
         if seen.confidence < self._rules.least_confidence:
             raise InvalidInputError(
                 f"a confidence of {confidence} is below records.least_confidence ({self._rules.least_confidence}): "
@@ -182,9 +193,11 @@ class Records:
         Raises:
             InvalidInputError: An argument has a wrong type or value.
             RecordError: The file is damaged.
+            SignatureError: No signature vouches for what the file says; see `sign`.
         """
         call = _checked_call(type, key, user_id)
-        return self.read(path_of(call.type, call.key, call.user_id))
+        path = path_of(call.type, call.key, call.user_id)
+        return self.read(as_it_is(self._workspace.root, path))
 
     def read(self, path: str) -> Record | None:
         """Return the record that a file holds; None if there is no such file, or it has expired.
@@ -195,8 +208,11 @@ class Records:
         Raises:
             PathNotAllowedError: The path cannot be that of a memory file.
             RecordError: The file is damaged, or is a person's own note.
+            SignatureError: No signature vouches for what the file says; see `sign`.
         """
         record = self._files.at(path, self._now())
+        if record is not None:
+            _check_vouched(record)
         return None if record is None or is_expired(record, self._now()) else self._shown(record)
 
     def find(
@@ -271,6 +287,7 @@ class Records:
 
         Raises:
             NotFoundError: There is no such record.
+            OriginError: The source is outside. Nothing was written.
             ConflictError, InvalidInputError, RecordError, WriteError: As `remember`.
         """
         call = _checked_call(type, key, user_id, expected_version, token)
@@ -281,6 +298,8 @@ class Records:
                 raise NotFoundError(f"there is no record of type {type} with the key {key!r}: remember it first")
             wanted = stored.value if value is ... else value
             seen = _checked_observation(wanted, 1.0, source, now)
+            if seen.source.kind == "external":
+                raise OriginError(f"no text from outside confirms {key}: ask the user")
             self._check_policies(call, wanted, stored.sensitivity, source)
             return replace(
                 self._settled(stored, seen, Settled("replaced", 1.0), stored.ttl, now), is_confirmed=True
@@ -288,6 +307,55 @@ class Records:
 
         record = self._change(call, "" if value is ... else json.dumps(value, ensure_ascii=False), apply)[0]
         return self._shown(record) or record
+
+    def sign(self, path: str, *, seen: str | Record | None = None) -> Record:
+        """Vouch for a record as its file says it now, and sign it: for a person who has looked at it.
+
+        A record of high sensitivity that something else than this library has written is shown nowhere until then; so
+        is one that was signed with a key that is not here. `unsigned` lists them.
+
+        Args:
+            path: The file, below `memory/records/`.
+            seen: The record that was looked at, or its `digest`; not compared where None.
+
+        Returns:
+            The record as it is now, one version on.
+
+        Raises:
+            NotFoundError: There is no such file.
+            ConflictError: The file is not what was seen any more. Nothing was written.
+            InvalidInputError: The record needs no signature, being of low or medium sensitivity and never signed.
+            RecordError: The file is damaged: correct it by hand first.
+            EncryptionKeyError: No key lasts. Nothing was written.
+            WriteError: It could not be written.
+        """
+        now, root = self._now(), self._workspace.root
+        done: list[Record] = []
+
+        def change(there: FrontMatter | None, info: os.stat_result | None) -> Fields:
+            if info is None:
+                raise NotFoundError(f"{path} is no file: `openclaw-memory sign` lists what can be signed")
+            stored = self._files.record_of(path, there, info.st_mtime_ns, now)
+            if not signatures.needs_one(root, path, there and there.fields):
+                raise InvalidInputError(f"{path} is of {stored.sensitivity} sensitivity, and needs no signature")
+            if seen is not None:
+                expected = seen if isinstance(seen, Record) else replace(stored, digest=seen)
+                _check_expected(path, stored, expected, "", None)
+            version = max(stored.version, signatures.latest(root, stored.memory_id)) + 1
+            done.append(replace(stored, version=version, problem=None))
+            return self._file(done[-1], now, there)
+
+        if self._update(path, change):
+            self._wrote()
+        return self._by_policies(done[-1]) or done[-1]
+
+    def unsigned(self) -> list[Record]:
+        """Return the records that are shown nowhere, since no signature vouches for them; `problem` of each says why.
+
+        They are for the person who decides on them, as policies let them be shown, and not for a model.
+        """
+        waiting = (self._by_policies(one) for one in self.everything() if one.problem is not None)
+        return [one for one in waiting if one is not None]
 
     def forget(
         self,
@@ -317,7 +385,7 @@ class Records:
                 _check_expected(path, stored, expected_version, "", self._shown(stored))
             return True
 
-        return bool(self._remove([path], as_seen))
+        return bool(self._remove([path, f"{path}{ENCRYPTED}"], as_seen))
 
     def history(self, type: RecordType, key: str, *, user_id: str | None = None) -> tuple[RecordVersion, ...]:  # noqa: A002
         """Return the latest values of a record, the present one last, up to `records.versions`; none without a record.
@@ -334,7 +402,7 @@ class Records:
         return () if record is None else record.history
 
     def problems(self, *, look: bool = True) -> list[str]:
-        """Return a line for each file of a record that cannot be read, and for each record that has two files.
+        """Return a line for each file of a record that is damaged or wrongly signed, and each record with two files.
 
         Args:
             look: Whether to read every record first; without it, only what was read before is reported.
@@ -363,7 +431,10 @@ class Records:
             self._policies.check_value(said, About(call.type, call.key, sensitivity))
 
     def _shown(self, record: Record) -> Record | None:
-        """Return a record as policies let it be shown; None for one that is never to be stored."""
+        """Return a record as policies let it be shown; None for one that is never to be stored, or wrongly signed."""
+        return None if record.problem is not None else self._by_policies(record)
+
+    def _by_policies(self, record: Record) -> Record | None:
         if not self._policies:
             return record
         about = About(record.type, record.key, record.sensitivity)
@@ -421,10 +492,11 @@ class Records:
         now = self._now()
 
         def has_expired(path: str, there: FrontMatter, info: os.stat_result) -> bool:
-            return is_expired(self._files.record_of(path, there, info.st_mtime_ns, now), now)
+            record = self._files.record_of(path, there, info.st_mtime_ns, now)
+            return is_expired(record, now) and record.problem is None  # who knows who says when it expires
 
         there = self.everything() if among is None else among
-        gone = [one.path for one in there if is_expired(one, now)]
+        gone = [one.path for one in there if is_expired(one, now) and one.problem is None]
         removed = self._remove(gone, has_expired) if gone else []
         return [shown_path(self._workspace.rules, path) for path in removed]
 
@@ -440,28 +512,30 @@ class Records:
         """
         now, changed = self._now(), list[str]()
         for one in self.everything() if among is None else among:
-            if is_expired(one, now) or one.type not in self._rules.decaying:
+            if is_expired(one, now) or one.type not in self._rules.decaying or one.problem is not None:
                 continue
             if self._files.written_confidence(one.path) - one.confidence < least:
                 continue
             if hidden_by(self._workspace.rules, one.path):  # nothing is written under such a name
                 continue
-            if documents.update(
-                self._workspace.root, self._workspace.rules, one.path, partial(self._decayed, one.path)
-            ):
+            if self._update(one.path, partial(self._decayed, one.path)):
                 changed.append(one.path)
         if changed:
             self._wrote()
         return changed
 
     def _decayed(self, path: str, there: FrontMatter | None, info: os.stat_result | None) -> Fields | None:
-        """Return the file of a record with the confidence of this moment; None if it has gone meanwhile."""
+        """Return the file of a record with the confidence of this moment.
+
+        None if it has gone meanwhile, or no signature vouches for it any more.
+        """
         if info is None:
             return None
         now = self._now()
         record = self._files.record_of(path, there, info.st_mtime_ns, now)
-        record = replace(record, version=record.version + 1)
-        return Fields(path, fields_of(record, now, tokens_in(there)), sentence(record.key, record.value))
+        if record.problem is not None:
+            return None
+        return self._file(replace(record, version=record.version + 1), now, there)
 
     def __iter__(self) -> Iterator[Record]:
         """Yield every record that holds now, by path; damaged files are left out."""
@@ -473,12 +547,14 @@ class Records:
         self, call: _Call, proposed: str, apply: Callable[[Record | None], tuple[Record, Settled]]
     ) -> tuple[Record, Settled]:
         """Read a record, change it as `apply` says, and write it if it has, while no other process does."""
-        path, now = path_of(call.type, call.key, call.user_id), self._now()
+        path, now = as_it_is(self._workspace.root, path_of(call.type, call.key, call.user_id)), self._now()
         token = None if call.token is None else sha256(call.token.encode()).hexdigest()[:16]
         outcome: list[tuple[Record, Settled]] = []
 
         def change(there: FrontMatter | None, info: os.stat_result | None) -> Fields | None:
             stored = None if info is None else self._files.record_of(path, there, info.st_mtime_ns, now)
+            if stored is not None:
+                _check_vouched(stored)
             tokens = tokens_in(there)
             if token is not None and stored is not None and token in tokens:
                 outcome.append((stored, Settled("same", stored.confidence, reason="this call was made before")))
@@ -491,13 +567,59 @@ class Records:
                 outcome.append((new, settled))
                 return None
             tokens = (*tokens, token)[-MOST_TOKENS:] if token is not None else tokens
-            fields = fields_of(new, now, tokens)
-            outcome.append((replace(new, digest=fields["written"]), settled))
-            return Fields(path, fields, sentence(new.key, new.value))
+            file = self._file(new, now, there, tokens)
+            outcome.append((replace(new, digest=file.fields["written"]), settled))
+            return file
 
-        if documents.update(self._workspace.root, self._workspace.rules, path, change):
+        written = self._update(path, change)
+        record, settled = outcome[-1]
+        if written is not None:
             self._wrote()
-        return outcome[-1]
+            record = replace(record, path=written)
+        return record, settled
+
+    def _is_encrypted(self, record: Record, there: FrontMatter | None) -> bool | None:
+        """Return whether the file of a record is to be encrypted: highly sensitive ones are, where the index is.
+
+        One that a person has encrypted stays so.
+        """
+        if record.sensitivity == "high":
+            return key_id_of(self._workspace.rules) is not None or None
+        return False if there is not None and there.fields.get("sensitivity") == "high" else None
+
+    def _file(
+        self, record: Record, now: datetime, there: FrontMatter | None, tokens: tuple[str, ...] | None = None
+    ) -> Fields:
+        """Return the file of a record that takes the place of `there`, signed if it or that one has to be."""
+        root, path = self._workspace.root, record.path
+        tokens = tokens_in(there) if tokens is None else tokens
+        fields, text = fields_of(record, now, tokens), sentence(record.key, record.value)
+        signed_once = there is not None and signatures.FIELD in there.fields
+        is_encrypted = self._is_encrypted(record, there)
+        if not signed_once and not signatures.needs_one(root, path, fields):
+            return Fields(path, fields, text, is_encrypted=is_encrypted)
+
+        def seal(fields: Mapping[str, Any], text: str) -> Mapping[str, Any]:
+            return signatures.signed(path, {**fields, "written": digest_of(fields, text)}, text)
+
+        return Fields(path, fields, text, seal, is_encrypted)
+
+    def _update(
+        self, path: str, change: Callable[[FrontMatter | None, os.stat_result | None], Fields | None]
+    ) -> str | None:
+        """Write a file as `documents.update` does, and put down its version if it was signed."""
+        root, made = self._workspace.root, list[Fields]()
+
+        def kept(there: FrontMatter | None, info: os.stat_result | None) -> Fields | None:
+            if (file := change(there, info)) is not None:
+                made.append(file)
+            return file
+
+        if (written := documents.update(root, self._workspace.rules, path, kept)) is None:
+            return None
+        if made[-1].seal is not None:
+            signatures.listed(root, path, made[-1].fields["memory_id"], made[-1].fields["version"])
+        return written
 
     def _new(self, call: _Call, seen: Observation, sensitivity: Sensitivity, ttl: int | None, now: datetime) -> Record:
         return Record(
@@ -551,6 +673,8 @@ class Records:
 
     def _remove(self, paths: Sequence[str], only: Callable[..., bool] = lambda *_: True) -> list[str]:
         gone = documents.remove(self._workspace.root, self._workspace.rules, paths, only)
+        for path in gone:
+            signatures.unlisted(self._workspace.root, path)
         if gone:
             self._wrote()
         return gone
@@ -601,6 +725,11 @@ def _checked_observation(value: Any, confidence: float, source: RecordSource | N
         raise InvalidInputError(f"observed_at is {source.observed_at!r}, without a time zone: say which")
     moment = source.observed_at.astimezone(UTC).replace(microsecond=0)
     return Observation(value, float(confidence), replace(source, observed_at=moment))
+
+
+def _check_vouched(record: Record) -> None:
+    if record.problem is not None:
+        raise SignatureError(record.problem)
 
 
 def _check_expected(path: str, stored: Record | None, expected: Seen, proposed: str, shown: Record | None) -> None:

@@ -16,6 +16,9 @@ DAY = timedelta(days=1)
 MOST_CONFIDENCE = 0.99
 
 
+_FROM_OUTSIDE = "what comes from outside replaces no value that someone has said: a person has to confirm it"
+
+
 class Settled(NamedTuple):
     """What becomes of a record.
 
@@ -35,7 +38,8 @@ def settle(stored: Record | None, seen: Observation, rules: RecordsConfig, now: 
     An observed value that is the record's supports it, and what waited is dropped. Another value replaces one that is
     not yet stable and no more certain than it. A stable value, which was confirmed or is older than `stable_days`, is
     replaced after `observations` independent observations of one other value, with none of its own between them. One of
-    high impact is only replaced by `confirm`.
+    high impact is only replaced by `confirm`. What comes from outside neither supports nor replaces a value that does
+    not, and does not wait; it is replaced by any that does not.
 
     Args:
         stored: The record as it is, its confidence decayed up to `now`; None if there is none.
@@ -45,6 +49,8 @@ def settle(stored: Record | None, seen: Observation, rules: RecordsConfig, now: 
     """
     if stored is None:
         return Settled("new", seen.confidence)
+    if (one_outside := _from_outside(stored, seen, rules)) is not None:
+        return one_outside
     if same_value(seen.value, stored.value):
         if not are_independent(seen.source, stored.source):
             return Settled("same", stored.confidence, stored.waiting)
@@ -52,6 +58,21 @@ def settle(stored: Record | None, seen: Observation, rules: RecordsConfig, now: 
     if seen.source.observed_at < stored.source.observed_at:
         return Settled("late", stored.confidence, stored.waiting, "what is remembered was observed later")
     return _rival(stored, seen, rules, now)
+
+
+def _from_outside(stored: Record, seen: Observation, rules: RecordsConfig) -> Settled | None:
+    """Decide where one of the two comes from outside, and the other does not; None where neither or both do.
+
+    A page may say anything, and as often as it likes: any word of someone's goes before it.
+    """
+    if "external" not in (stored.source.kind, seen.source.kind) or stored.source.kind == seen.source.kind:
+        return None
+    if stored.source.kind == "external":
+        needs_a_person = is_high_impact(stored.key, stored.sensitivity, rules)
+        return None if needs_a_person else Settled("replaced", seen.confidence)
+    if same_value(seen.value, stored.value):
+        return Settled("same", stored.confidence, stored.waiting)
+    return Settled("asks", stored.confidence, stored.waiting, _FROM_OUTSIDE)
 
 
 def _rival(stored: Record, seen: Observation, rules: RecordsConfig, now: datetime) -> Settled:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from fnmatch import fnmatchcase
 from typing import Any, get_args
@@ -14,6 +14,7 @@ from openclaw_memory.errors import ConfigError, QueryError
 from openclaw_memory.types.records import RecordType
 from openclaw_memory.types.search_filter import SearchFilter
 from openclaw_memory.types.where import CONFIDENCE, DAY, KEY, SURE_AT, TAGS, TYPE, USER, Metadata
+from openclaw_memory.workspace.days import day_of
 from openclaw_memory.workspace.paths import note_date
 
 TYPES: tuple[str, ...] = get_args(RecordType)
@@ -30,6 +31,9 @@ def filter_of(
     user_id: str | Sequence[str] | None = None,
     tags: str | Sequence[str] | None = None,
     min_confidence: float | None = None,
+    phrases: str | Sequence[str] | None = None,
+    without: str | Sequence[str] | None = None,
+    timezone: str | None = None,
 ) -> SearchFilter | None:
     """Return what the arguments of a search confine it to; None where they say nothing.
 
@@ -49,7 +53,8 @@ def filter_of(
         isinstance(min_confidence, bool) or not isinstance(min_confidence, int | float) or not 0 <= min_confidence <= 1
     ):
         raise QueryError(f"min_confidence must be a number from 0 to 1, not {min_confidence!r}")
-    first, last = _day("since", since), _day("until", until)
+    first = day_of(since, "since", timezone, error=QueryError)
+    last = day_of(until, "until", timezone, error=QueryError)
     if first and last and first > last:
         raise QueryError(f"since ({first}) is later than until ({last}): exchange them")
     wanted = tuple(dict.fromkeys(filter(None, map(tag, _texts("tags", tags)))))
@@ -62,6 +67,8 @@ def filter_of(
         user_id=tuple(normalize("NFC", one) for one in _texts("user_id", user_id)),
         tags=wanted,
         min_confidence=None if min_confidence is None else float(min_confidence),
+        phrases=_worded("phrases", phrases),
+        without=_worded("without", without),
     )
     return None if found == SearchFilter() else found
 
@@ -130,10 +137,18 @@ def chunk_filter(
         half_life_days: After how many days it is half.
         now: The moment of the search, with a time zone; this one where None.
     """
+    only = replace(only, phrases=(), without=())  # of which a chunk's metadata know nothing
     if only.min_confidence is None:  # the same at any time
         return ChunkFilter(only)
     moment = int((now or datetime.now(UTC)).timestamp())
     return ChunkFilter(only, tuple(decaying), half_life_days, moment - moment % SECONDS_OF_HOUR)
+
+
+def _worded(name: str, value: Any) -> tuple[str, ...]:
+    found = _texts(name, value)
+    if empty := [one for one in found if not any(map(str.isalnum, one))]:
+        raise QueryError(f"{name} is {empty[0]!r}, which holds no word: leave it out")
+    return found
 
 
 def _texts(name: str, value: Any) -> tuple[str, ...]:
@@ -143,16 +158,3 @@ def _texts(name: str, value: Any) -> tuple[str, ...]:
     if not isinstance(several, tuple) or not all(isinstance(one, str) and one.strip() for one in several):
         raise QueryError(f"{name} is {value!r}: give a text, or a list of texts")
     return several
-
-
-def _day(name: str, value: Any) -> date | None:
-    if value is None:
-        return None
-    if isinstance(value, datetime):
-        return value.date()
-    if isinstance(value, date):
-        return value
-    try:
-        return datetime.fromisoformat(value.strip()).date()
-    except (AttributeError, ValueError) as error:
-        raise QueryError(f"{name} is {value!r}: give a date, or its text such as '2026-01-31'") from error

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from functools import lru_cache
+from itertools import takewhile
 from typing import NamedTuple
 
-from openclaw_memory.text.terms import fold
+from openclaw_memory.chunking.blocks import front_matter, front_matter_stop
+from openclaw_memory.text.terms import fold, word_stem, words
 from openclaw_memory.types import Source, StoredChunk
 from openclaw_memory.types.files import LEFT_OUT
 from openclaw_memory.workspace.paths import is_date_title
 
+SAME_BEGINNING = 5  # letters by which two words are forms of one, if they are that long
 _NOTHING = ("", LEFT_OUT.strip())
 _LABEL = re.compile(r"\s*(?:[-*+]\s+)?(?:\*\*)?([^\W\d_][^\s:*]{0,40})(?:\*\*)?:(?:\*\*)?\s")
 
@@ -62,6 +65,43 @@ def lines_of(chunks: Sequence[StoredChunk]) -> list[Line]:
                 path, end = stored.path, start + max(len(text), 1)
             number, start = number + 1, start + len(text) + 1
     return lines
+
+
+def matter_not_asked_for(lines: Sequence[Line], firsts: Iterable[int], asked: Collection[str]) -> frozenset[int]:
+    """Return the indices of lines of front matter that answer nothing by themselves.
+
+    Front matter says what a note is about, and filters it. A field answers where the question names it, and in a note
+    that says nothing else.
+
+    Args:
+        lines: The lines, by path and position.
+        firsts: The indices of lines that are the first ones of their files.
+        asked: The words of the question, lower case. One that begins as the name of a field does names it.
+    """
+    found: set[int] = set()
+    for first in firsts:
+        if lines[first].text.removeprefix("\ufeff").rstrip() != "---":
+            continue
+        path = lines[first].path
+        own = [first + at for at, _ in enumerate(takewhile(lambda line: line.path == path, lines[first:]))]  # noqa: B023
+        texts = [lines[at].text for at in own if lines[at].number == lines[first].number + at - first]
+        stop = front_matter_stop(texts)
+        if not any(lines[at].says_something for at in own[stop:]):
+            continue
+        is_asked = False
+        for at, text in zip(own[:stop], texts, strict=False):
+            if names := front_matter([text]):  # else an item of the field above it
+                is_asked = any(_are_alike(word, other) for name in names for word in words(name) for other in asked)
+            if not is_asked:
+                found.add(at)
+    return frozenset(found)
+
+
+def _are_alike(one: str, other: str) -> bool:
+    """Return whether two words are forms of one, such as `attendees` and `attended`."""
+    return word_stem(one) == word_stem(other) or (
+        len(one) > SAME_BEGINNING <= len(other) and one[:SAME_BEGINNING] == other[:SAME_BEGINNING]
+    )
 
 
 def label_of(text: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import posixpath
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -30,14 +30,14 @@ from openclaw_memory.search.line_features import (
     without_blank_lines,
     word_overlap,
 )
-from openclaw_memory.search.lines import Line, lines_of
+from openclaw_memory.search.lines import Line, lines_of, matter_not_asked_for
 from openclaw_memory.search.prepared import Lexicon, Lines, Neighbourhood, ranges
 from openclaw_memory.search.query import Query
 from openclaw_memory.search.query_dates import ISO_DAY
 from openclaw_memory.search.ranking import TEXT_SCORE, VECTOR_SCORE, VECTOR_SHARE, share_of
 from openclaw_memory.text.utf16 import truncate_utf16
 from openclaw_memory.types import SOURCES, SearchResult, SourceHits, StoredChunk
-from openclaw_memory.types.files import LEFT_OUT
+from openclaw_memory.types.files import LEFT_OUT, unencrypted
 from openclaw_memory.types.results import Confidence
 from openclaw_memory.workspace.paths import exact_path_tier
 
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
 # A chunk shares in the matches of its neighbours: the answer is often next to the words of the question.
 NEIGHBOUR_SHARE = 0.3
-_FILE_NAME = re.compile(r"[^\s\"'`<>()]+\.md\b")
+_FILE_NAME = re.compile(r"[^\s\"'`<>()]+\.(?:md|markdown|txt)\b", re.IGNORECASE)
 # How much it counts for the confidence whose lines answer. More tells questions about the wrong person better, and
 # those about something else worse.
 ATTRIBUTION = 0.75
@@ -195,7 +195,8 @@ def _passages(arrays: Lines, values: Floats, given: RerankInput) -> list[Passage
     lines, blocks, most = arrays.lines, arrays.blocks, given.rules.snippet_chars
     limits = min(given.rules.passage_chars or most, most), _pool(given)
     notes = sum(line.source == "memory" for line in lines)
-    found = best_passages(lines[:notes], blocks[:notes], values[:notes], *limits)
+    matter = matter_not_asked_for(lines, np.flatnonzero(arrays.numbers[:notes] == 1).tolist(), given.query.words)
+    found = best_passages(lines[:notes], blocks[:notes], values[:notes], *limits, aside=matter)
     for one in best_passages(lines[notes:], blocks[notes:], values[notes:], *limits):
         found.append(replace(one, picked=tuple(at + notes for at in one.picked), best=one.best + notes))
     return sorted(found, key=lambda passage: -passage.value)
@@ -207,7 +208,7 @@ def _confidence(best: Passage, values: Floats, features: Mapping[str, Floats], w
     If the query names a speaker, the best of their lines being better than that of others speaks for an answer.
     """
     content, name = values - weights.name * features["name"], features["name"]
-    evidence = float(content[best.best])
+    evidence = float(content[best.best]) + best.lift
     if "chunk" in features:
         evidence -= weights.chunk * float(features["chunk"][best.best])
     theirs, others = content[name > 0], content[name < 0]
@@ -268,7 +269,8 @@ def file_matcher(text: str) -> Callable[[str], bool] | None:
 
     def is_named(path: str) -> bool:
         likely = not path.isascii() or any(part in path.casefold() for part in parts if part)
-        return likely and not path.endswith(".jsonl") and any(exact_path_tier(name, path) for name in names)
+        is_talk = unencrypted(path).endswith(".jsonl")
+        return likely and not is_talk and any(exact_path_tier(name, path) for name in names)
 
     return is_named
 
@@ -372,6 +374,7 @@ def _confidence_in(score: float, weak_below: float) -> Confidence:
     return "weak" if score < weak_below else "strong"
 
 
+FENCES = ("---", "...")  # around front matter
 # How far from its best line, in lines, a passage reaches, and how much less than it a line may be worth there.
 REACH, DROP = 40, 5.0
 
@@ -380,15 +383,24 @@ REACH, DROP = 40, 5.0
 class Passage:
     """The best lines of one place in a file: `picked` are their indices in a list of lines, in order.
 
-    `best` is the index of the best one, and `value` its value.
+    `best` is the index of the best one, and `value` its value, of which `lift` comes from front matter.
     """
 
     picked: tuple[int, ...]
     best: int
     value: float
+    lift: float = 0.0
 
 
-def best_passages(lines: Sequence[Line], blocks: Integers, values: Floats, max_chars: int, count: int) -> list[Passage]:
+def best_passages(
+    lines: Sequence[Line],
+    blocks: Integers,
+    values: Floats,
+    max_chars: int,
+    count: int,
+    *,
+    aside: Collection[int] = (),
+) -> list[Passage]:
     """Return passages that share no line, best first.
 
     Each is the best line that no passage before it has, what is below it if it is a heading, and the next best lines
@@ -401,28 +413,43 @@ def best_passages(lines: Sequence[Line], blocks: Integers, values: Floats, max_c
         values: The value of each line.
         max_chars: The length of a passage, at most.
         count: How many passages at most.
+        aside: The indices of lines that are no passage of their own: they lift the best other line near them, halfway
+            to what they are worth, and are shown with it.
     """
     taken: set[int] = set()
     found: list[Passage] = []
     worth = values.tolist()
-    for best in np.argsort(-values, kind="stable").tolist():
+    for top in np.argsort(-values, kind="stable").tolist():
         if len(found) == count:
             break
-        if best in taken or not lines[best].says_something:
+        if top in taken or not lines[top].says_something:
             continue
+        chosen = top if top not in aside else _best_beside(lines, worth, top, aside)
+        if chosen is None or chosen in taken:
+            continue
+        best: int = chosen
         around = list(_around(lines, best))
         order = sorted(around, key=lambda at: (-worth[at], abs(at - best)))
         is_heading = heading(lines[best].text) is not None
         below = [at for at in around if is_heading and at > best and blocks[at] == blocks[best]]
         picked, room = [best], max_chars - len(lines[best].text)
         for at in [*below, *(at for at in order if worth[at] >= worth[best] - DROP)]:
+            if at in aside and lines[at].text.rstrip() in FENCES:
+                continue
             cost = len(lines[at].text) + len(LEFT_OUT)
             if cost <= room and at not in taken and at not in picked and lines[at].says_something:
                 picked.append(at)
                 room -= cost
         taken.update(picked)
-        found.append(Passage(tuple(sorted(picked)), best, worth[best]))
-    return found
+        lift = (worth[top] - worth[best]) / 2
+        found.append(Passage(tuple(sorted(picked)), best, worth[best] + lift, lift))
+    return sorted(found, key=lambda passage: -passage.value)
+
+
+def _best_beside(lines: Sequence[Line], worth: Sequence[float], top: int, aside: Collection[int]) -> int | None:
+    """Return the best line near one that is no passage of its own; None where there is none."""
+    others = [at for at in _around(lines, top) if at not in aside and lines[at].says_something]
+    return max(others, key=lambda at: worth[at], default=None)
 
 
 def _around(lines: Sequence[Line], best: int) -> Iterator[int]:

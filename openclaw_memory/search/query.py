@@ -124,7 +124,7 @@ def validate_request(
     if not isinstance(query, str):
         raise QueryError(f"query must be a string, not {type(query).__name__}")
     if source is not None and source not in SOURCES:
-        raise QueryError(f"source {source!r} is unknown; use {', '.join(map(repr, SOURCES))}, or None for all")
+        raise QueryError(f"source {source!r} is unknown; use {', '.join(map(repr, SOURCES))}, or leave it out for all")
     rules = _overridden(rules, overrides)
     if max_chars is not None:
         if not isinstance(max_chars, int) or isinstance(max_chars, bool) or max_chars < 1:

@@ -44,6 +44,7 @@ _CJK = re.compile(
 _DAY_MONTH = re.compile(rf"\b{_DAY}\s+(?:of\s+|de\s+)?(?P<month>{_MONTH})\b\.?(?:,?\s+(?:de\s+)?{_YEAR}\b)?")
 _MONTH_DAY = re.compile(rf"\b(?P<month>{_MONTH})\b\.?(?:\s+{_DAY}\b)?(?:,?\s+(?:of\s+|de\s+)?{_YEAR}\b)?")
 _BARE_YEAR = re.compile(rf"\b{_YEAR}\b")
+_LONGEST_BEFORE = 40  # characters that are looked at for a word before a month, blanks and all
 _BEFORE_A_MONTH = re.compile(r"\b(?:in|since|until|during|last|next|this|of|en|im|em|au|de|since|early|late|mid)\s+$")
 
 # How long after what it tells of a note may be written, and how long before.
@@ -109,14 +110,14 @@ def _mentions(query: str) -> list[tuple[DateMention, str]]:
     text = fold(query)
     found: list[tuple[DateMention, str]] = []
     for pattern in (_ISO, _CJK, _DAY_MONTH, _MONTH_DAY, _BARE_YEAR):
-        kept = []
+        left, at = list[str](), 0
         for match in pattern.finditer(text):
-            groups = match.groupdict()
-            if _is_date(groups, text[: match.start()]):
+            groups, (start, end) = match.groupdict(), match.span()
+            if _is_date(groups, text[max(0, start - _LONGEST_BEFORE) : start]):
                 found.append((_mention(groups), match.group()))
-                kept.append(match.span())
-        for start, end in kept:
-            text = text[:start] + " " * (end - start) + text[end:]
+                left += [text[at:start], " " * (end - start)]
+                at = end
+        text = "".join([*left, text[at:]])
     return found
 
 

@@ -10,6 +10,7 @@ from openclaw_memory._safe import clean, clean_line
 from openclaw_memory.errors import MissingExtraError
 from openclaw_memory.search.ranking import DECAY, TASK, VECTOR_SHARE
 from openclaw_memory.types import SearchResult
+from openclaw_memory.types.results import RESULT_COLUMNS, result_row, weak_mark
 
 if TYPE_CHECKING:
     import pandas
@@ -90,23 +91,15 @@ class SearchResults(Sequence[SearchResult]):
 
     def __repr__(self) -> str:
         """Return the query and what was found, with a line for each result."""
-        found = [f"  {result.score:.2f} {clean_line(result.citation)}{_weak(result)}" for result in self]
+        found = [f"  {result.score:.2f} {clean_line(result.citation)}{weak_mark(result)}" for result in self]
         return "\n".join([f"SearchResults({self.query!r}: {self._found()})", *found])
 
     def _repr_html_(self) -> str:
-        from openclaw_memory.display import KEYWORD_COLOUR, Markup, bars, bold, code, lines, table
+        from openclaw_memory.display import Markup, bold, lines, table
 
         caption = Markup(f"{bold(self.query)}<br>{lines(self._found())}")
-        rows = (
-            (
-                number,
-                bars(result.score, (result.score, KEYWORD_COLOUR)),
-                code(result.citation + _weak(result)),
-                lines(result.snippet),
-            )
-            for number, result in enumerate(self, 1)
-        )
-        return table(caption, ("", "score", "place", "text"), rows)
+        rows = ((number, *result_row(result)) for number, result in enumerate(self, 1))
+        return table(caption, ("", *RESULT_COLUMNS), rows)
 
     def _found(self) -> str:
         """Return in one line how much was found, how, and what is less than it could be."""
@@ -120,10 +113,6 @@ class SearchResults(Sequence[SearchResult]):
         if self.stale:
             words.append("stale: the index is behind")
         return clean("; ".join([*words, *([self.reason] if self.reason else [])]))
-
-
-def _weak(result: SearchResult) -> str:
-    return " weak" if result.confidence == "weak" else ""
 
 
 _EXPLAINED_COLUMNS = ("rank", "citation", "score", "keyword", "vector", "decay", "kept")

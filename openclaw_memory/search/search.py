@@ -21,7 +21,9 @@ from openclaw_memory.search.query import Query, parse_query, weighed
 from openclaw_memory.search.ranking import ranked, selected
 from openclaw_memory.search.results import SearchResults
 from openclaw_memory.search.task import Task, with_task
-from openclaw_memory.types import Candidates, Embedder, SearchResult, Source, Store, Vector
+from openclaw_memory.search.wording import Wording, with_phrases
+from openclaw_memory.search.wording import candidates as candidates_of_wording
+from openclaw_memory.types import CandidateRequest, Candidates, Embedder, SearchResult, Source, Store, Vector
 from openclaw_memory.types.index import TokenVectors
 from openclaw_memory.types.where import Where
 
@@ -41,6 +43,7 @@ def search(
     passes: Callable[[str], bool] | None = None,
     where: Where | None = None,
     task: str | None = None,
+    wording: Wording | None = None,
 ) -> SearchResults:
     """Return the results for `query`, best first; none for a blank query.
 
@@ -59,6 +62,7 @@ def search(
         explain: Whether the `parts` of a result hold every feature of its best line.
         passes: Returns whether the file of a path counts; None if all do.
         where: A filter on the metadata of chunks.
+        wording: The phrases that chunks must hold, and the words that they must not; None for any.
         task: What the asker is at work on, which reranks the results by `rules.task_weight`; its first 2,000 characters
             count. A blank one, like None, changes nothing.
 
@@ -69,7 +73,8 @@ def search(
     fusion = fusion_of(parsed, rules)
     at_work = parse_query(task) if task and task.strip() and rules.task_weight > 0 else None
     counted = at_work.stems if at_work else ()
-    found, tokens, reason = _candidates(parsed, store, embedder, rules, source, fusion, passes, where, counted)
+    ask = store.candidates if wording is None else partial(candidates_of_wording, store, wording)
+    found, tokens, reason = _candidates(parsed, ask, embedder, rules, source, fusion, passes, where, counted)
     parsed = weighed(parsed, found.frequencies, found.chunk_count)
     chunks = {stored.id: stored for stored in found.chunks}
     candidates = [candidate for hits in found.hits for candidate in fuse(hits, chunks, fusion)]
@@ -98,6 +103,8 @@ def search(
             else:
                 given = replace(given, tokens=query_tokens(parsed, tokens))
         answers = ANSWERS[rules.answer](given)
+        if wording is not None and wording.phrases:
+            answers = with_phrases(answers, [one.stored for one in candidates], wording)
         if at_work is not None:
             at_work = weighed(at_work, found.frequencies, found.chunk_count)
             near_to, failed = _task(at_work, embedder if by_vector else None)
@@ -143,7 +150,7 @@ def _share_a_line(one: SearchResult, other: SearchResult) -> bool:
 
 def _candidates(
     query: Query,
-    store: Store,
+    ask: Callable[[CandidateRequest], Candidates],
     embedder: Embedder | None,
     rules: SearchConfig,
     source: Source | None,
@@ -171,9 +178,9 @@ def _candidates(
             vector, tokens = _embedded(query, embedder)
         if rules.answer != "lines":
             tokens = None
-        return store.candidates(request(vector=vector, token_codes=tokens is not None)), tokens, None
+        return ask(request(vector=vector, token_codes=tokens is not None)), tokens, None
     except EmbedderError as error:
-        found = store.candidates(request(vector=None))
+        found = ask(request(vector=None))
         return found, None, f"the embedder failed, so keywords alone were searched: {error}"
 
 

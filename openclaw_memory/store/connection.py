@@ -1,7 +1,8 @@
-"""Opens the index file: permissions, pragmas, the sqlite-vec extension, and SQLite's errors in this library's words."""
+"""Opens the index file: permissions, key, pragmas, the sqlite-vec extension, and SQLite's errors in our own words."""
 
 from __future__ import annotations
 
+import ctypes
 import importlib.util
 import os
 from collections import deque
@@ -9,14 +10,24 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import apsw
 
 from openclaw_memory import _forks
 from openclaw_memory._limited import Limited
 from openclaw_memory._links import link_to
-from openclaw_memory.errors import CorruptIndexError, IndexLockedError, IndexReplacedError, StoreError, remedy
+from openclaw_memory.errors import (
+    CorruptIndexError,
+    EncryptionError,
+    IndexLockedError,
+    IndexReplacedError,
+    StoreError,
+    remedy,
+)
+
+if TYPE_CHECKING:
+    from openclaw_memory.security.keys import Key
 
 Identity: TypeAlias = tuple[int, int]
 
@@ -29,11 +40,18 @@ LOAD_SECONDS = 30.0
 _loading = Limited("openclaw-memory-sqlite-vec")
 PAGE_SIZE = 16_384  # a vector of 256 to 1,536 dims fits a page; measured faster than 4,096 for vector rows
 CACHE_KIB = 16_384
+# Each page of an encrypted index is decrypted when it is read: with a small cache again and again.
+ENCRYPTED_CACHE_KIB = 65_536
+# Both notice a changed byte. The first is several times as fast, and is not in every build.
+CIPHERS = ("aegis", "chacha20")
 # No mmap: it won 5 % at 100,000 chunks, and a file cut short beneath a mapping kills the process.
 OWN_FOLDER = ".memory"
 IN_MEMORY = ":memory:"
 # The files in which SQLite keeps its journal next to the database.
 COMPANIONS = ("-wal", "-shm", "-journal")
+# The file next to an encrypted index that names its key, and the lock under which it is made.
+KEY_NAME, KEY_LOCK = ".key", ".key-lock"
+SYNC_LOCK = ".sync-lock"  # held by whoever changes the key, too
 
 # SQLite has one code for every statement that fails by itself. These words mean tables of ours that are missing or
 # make no sense; all others are a mistake of a statement, not of the file.
@@ -59,6 +77,7 @@ DAMAGE_WORDS = (
 )
 
 READ, WRITE = "BEGIN", "BEGIN IMMEDIATE"
+_ONLY_READ = apsw.SQLITE_OPEN_NOFOLLOW | apsw.SQLITE_OPEN_READONLY
 # The file may come from strangers: what its schema says is not run, and no statement can change the schema by hand.
 GUARDS = {
     apsw.SQLITE_DBCONFIG_DEFENSIVE: 1,
@@ -76,6 +95,9 @@ PRAGMA journal_size_limit = {CACHE_KIB * 1024};
 """
 
 
+SHARED_BYTES = 32 * 1024  # SQLite makes the `-shm` beside a log in parts of this size
+
+
 def fetch(db: apsw.Connection, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
     """Return all rows of a statement; `values` are bound to its question marks."""
     return db.execute(statement, values).fetchall()
@@ -86,6 +108,15 @@ def damaged(path: Path | str, what: object) -> CorruptIndexError:
     error = CorruptIndexError(f"{path} is damaged ({what}). Sync again: the index is built again from the notes.")
     error.found = str(what)
     return error
+
+
+def is_full(folder: Path) -> bool:
+    """Return whether the disk of a folder has no room for the index that processes share of a log; False if unknown."""
+    try:
+        state = os.statvfs(folder)
+    except (AttributeError, OSError):  # Windows has none
+        return False
+    return state.f_bavail * state.f_frsize < SHARED_BYTES
 
 
 @contextmanager
@@ -106,6 +137,8 @@ def own_errors(path: Path) -> Iterator[None]:
     except apsw.FullError as error:
         raise StoreError(f"{path}: the disk is full ({error}); free some space and sync again") from error
     except (apsw.CantOpenError, apsw.ReadOnlyError, apsw.PermissionsError, apsw.IOError) as error:
+        if is_full(path.parent):  # SQLite cannot make what it shares with other processes, and says no more than this
+            raise StoreError(f"{path}: the disk is full ({error}); free some space and try again") from error
         raise StoreError(f"{path} cannot be read or written ({error}); check the disk and the permissions") from error
     except apsw.Error as error:
         raise StoreError(f"{path}: {error}; delete the index and sync again if this stays") from error
@@ -178,7 +211,7 @@ def prepare_file(path: Path) -> None:
         ) from error
 
 
-def refuse_links(path: Path, trusted: Path, companions: Sequence[str] = COMPANIONS) -> None:
+def refuse_links(path: Path, trusted: Path, companions: Sequence[str] = (*COMPANIONS, KEY_NAME, KEY_LOCK)) -> None:
     """Refuse an index that is, or is reached through, a link below a trusted folder, its companions included.
 
     Raises:
@@ -199,12 +232,22 @@ def create_file(path: Path, content: bytes = b"") -> None:
 
 
 def connect(
-    path: Path, *, read_only: bool, extension: str | None, durable: bool = True, trusted: Path | None = None
+    path: Path,
+    *,
+    read_only: bool,
+    extension: str | None,
+    durable: bool = True,
+    trusted: Path | None = None,
+    key: Key | None = None,
 ) -> apsw.Connection:
     """Open a connection with all pragmas set and, where `extension` names it, sqlite-vec loaded.
 
     Without `durable`, a commit does not wait for the disk: it may be lost when the power fails. No link is followed
-    below the folder `trusted`, by default that of the file.
+    below the folder `trusted`, by default that of the file. With a `key`, all that SQLite reads and writes of the file
+    and its log is encrypted; one that is wrong is found by the first reading.
+
+    Raises:
+        EncryptionError: There is a key, and SQLite cannot encrypt.
     """
     name = str(path)
     if os.name == "posix" and name != IN_MEMORY:  # SQLite refuses links at any part of a path: those above are resolved
@@ -212,13 +255,17 @@ def connect(
         name = os.path.join(os.path.realpath(above), path.relative_to(above))
     flags = apsw.SQLITE_OPEN_NOFOLLOW | (apsw.SQLITE_OPEN_READONLY if read_only else apsw.SQLITE_OPEN_READWRITE)
     if read_only and _needs_no_log(path):
-        name, flags = f"{Path(name).absolute().as_uri()}?immutable=1", flags | apsw.SQLITE_OPEN_URI
-    db = apsw.Connection(name, flags=flags)
+        name = f"{Path(name).absolute().as_uri()}?immutable=1"
+    db = apsw.Connection(name, flags=flags | apsw.SQLITE_OPEN_URI)  # no path begins as a URI does
     try:
+        if key is not None:
+            _unlock(db, key)
         for setting, value in GUARDS.items():
             db.config(setting, value)
         db.set_busy_timeout(BUSY_TIMEOUT_MS)
         fetch(db, PRAGMAS)
+        if key is not None:
+            fetch(db, f"PRAGMA cache_size = -{ENCRYPTED_CACHE_KIB}")
         if not durable:
             db.execute("PRAGMA synchronous = OFF")
         if extension is not None:
@@ -227,6 +274,53 @@ def connect(
         db.close()
         raise
     return db
+
+
+def first_bytes(path: Path, count: int) -> bytes:
+    """Return the first bytes of a database as they are on the disk.
+
+    They are read through SQLite: opening and closing the file separately would drop every POSIX lock that this process
+    holds on it.
+    """
+    with closing(apsw.Connection(os.path.realpath(path.parent) + os.sep + path.name, flags=_ONLY_READ)) as db:
+        return db.read("main", 0, 0, count)[1]
+
+
+def has_moved(db: apsw.Connection) -> bool:
+    """Return whether the file of a connection was deleted or replaced.
+
+    SQLite knows its inode, which a later file may have too once this one is closed.
+    """
+    moved = ctypes.c_int()
+    with suppress(apsw.ConnectionClosedError):
+        return db.file_control("main", apsw.SQLITE_FCNTL_HAS_MOVED, ctypes.addressof(moved)) and moved.value != 0
+    return False
+
+
+def encrypts() -> bool:
+    """Return whether SQLite is built with encryption: the package `apsw`, installed over ours, brings one without."""
+    return hasattr(apsw, "mc_version")
+
+
+def cipher_of(db: apsw.Connection) -> str:
+    """Return the name of the cipher of a connection that has a key."""
+    return str(fetch(db, "PRAGMA cipher")[0][0])
+
+
+def raw(key: Key) -> str:
+    """Return the key of an index as SQLite takes it: used as it is, not as a password."""
+    return f"raw:{key.derived('index').hex()}"
+
+
+def _unlock(db: apsw.Connection, key: Key) -> None:
+    if not encrypts():
+        raise EncryptionError(
+            "an encrypted index needs the package apsw-sqlite3mc, and apsw was installed over it: "
+            "pip install --force-reinstall --no-deps apsw-sqlite3mc"
+        )
+    if not any(db.pragma("cipher", cipher) == cipher for cipher in CIPHERS):
+        raise EncryptionError(f"SQLite has none of the ciphers {', '.join(CIPHERS)}: reinstall apsw-sqlite3mc")
+    db.pragma("key", raw(key))
 
 
 def is_index(db: apsw.Connection) -> bool:
@@ -339,13 +433,13 @@ class Connections:
             try:
                 db = self._take(pool)
             except apsw.Error as error:
-                if pool.is_current:
+                if not self._is_replaced(pool, error):
                     raise
                 raise IndexReplacedError(f"{self.path} was deleted or replaced while in use ({error})") from error
             try:
                 yield db
             except BaseException as error:
-                is_replaced = isinstance(error, apsw.Error | StoreError) and not pool.is_current
+                is_replaced = self._is_replaced(pool, error)
                 if pool.pid == os.getpid():
                     db.close(True)  # the last one that is closed takes the log with it
                 if is_replaced:
@@ -429,8 +523,13 @@ class Connections:
                 with suppress(OSError):
                     self.path.unlink()
             try:
-                self._pool = pool = Pool(self.path, self._first())
-            except (apsw.IOError, apsw.CantOpenError) as error:
+                first = self._first()
+                pool = Pool(self.path, first)
+                if has_moved(first):
+                    pool.close()
+                    raise IndexReplacedError(f"{self.path} was replaced while it was opened")
+                self._pool = pool
+            except (apsw.IOError, apsw.CantOpenError, apsw.ProtocolError) as error:
                 if not self._was_open:
                     raise
                 raise IndexReplacedError(
@@ -438,6 +537,17 @@ class Connections:
                 ) from error
             self._was_open = True
             return pool
+
+    def _is_replaced(self, pool: Pool, error: BaseException) -> bool:
+        """Return whether something failed because the file is no longer the one that was opened.
+
+        "locking protocol" is what SQLite says of a log that others take away while it opens it, again and again: the
+        file may be in its place again by now, and is opened anew.
+        """
+        if isinstance(error, apsw.ProtocolError) and pool is self._pool:
+            self.forget()
+            return True
+        return isinstance(error, apsw.Error | StoreError) and not pool.is_current
 
     def _take(self, pool: Pool) -> apsw.Connection:
         try:

@@ -75,7 +75,7 @@ def search(
 
     What is `resident` of the index answers where any of the terms is enough.
     """
-    asked = _usable(terms)[:MAX_TERMS]
+    asked = usable_terms(terms)[:MAX_TERMS]
     if not asked or k < 1:
         return []
     if source is not None and not fetch(db, "SELECT 1 FROM files WHERE source <> ? LIMIT 1", (source,)):
@@ -97,7 +97,7 @@ def search(
 
 def document_frequencies(db: apsw.Connection, terms: Iterable[str]) -> dict[str, int]:
     """Return in how many chunks each term occurs, in text or context."""
-    usable = {term: next(iter(_usable([term])), "") for term in terms}
+    usable = {term: next(iter(usable_terms([term])), "") for term in terms}
     counts = dict(fetch(db, DOCUMENT_FREQUENCIES, (json.dumps(list(usable.values())),)))
     return {term: int(counts.get(held, 0)) for term, held in usable.items()}
 
@@ -129,7 +129,7 @@ def _telling(db: apsw.Connection, terms: Sequence[str], resident: InMemory | Non
     return [term for term in terms if 0 < counts[term] < COMMON_SHARE * total]
 
 
-def _usable(terms: Iterable[str]) -> list[str]:
+def usable_terms(terms: Iterable[str]) -> list[str]:
     """Return terms as FTS5 can hold them: valid UTF-8 without NUL, bounded, once each."""
     cut = (term[:MAX_TERM_CHARS].replace("\0", "").translate(FOLD_ASCII) for term in terms)
     valid = (term.encode("utf-8", "replace").decode("utf-8") for term in cut)

@@ -14,7 +14,7 @@ import apsw
 
 from openclaw_memory.errors import StoreError
 from openclaw_memory.store import code_table, erasure, fts, rows, schema, token_rows, vector_cache
-from openclaw_memory.store.connection import APPLICATION_ID, COMPANIONS, OWN_FOLDER, fetch
+from openclaw_memory.store.connection import APPLICATION_ID, COMPANIONS, KEY_NAME, OWN_FOLDER, create_file, fetch
 from openclaw_memory.store.footprint import bytes_needed, load_simsimd
 from openclaw_memory.store.shadow import files_in
 from openclaw_memory.types import StoreInfo
@@ -56,7 +56,7 @@ def with_counts(
     library, vector_error = extension
     error = vector_error or _codes_error(db)
     counts = {source: (files, chunks) for source, files, chunks in fetch(db, COUNTS)}
-    log_bytes = _size(path.with_name(f"{path.name}-wal"))
+    log_bytes = size_of(path.with_name(f"{path.name}-wal"))
     chunks = sum(count for _, count in counts.values())
     _, slow = load_simsimd()
     return replace(
@@ -70,7 +70,7 @@ def with_counts(
         vector_path="scan" if error else "sqlite-vec",
         vector_error=error,
         extension_path=library,
-        size_bytes=_size(path) + log_bytes,
+        size_bytes=size_of(path) + log_bytes,
         log_bytes=log_bytes,
         engine=_engine(db, with_vec=vector_error is None),
         memory_bytes=bytes_needed(chunks, _dims(db) or 0),
@@ -118,7 +118,8 @@ def _dims(db: apsw.Connection) -> int | None:
     return None if found is None else found[1]
 
 
-def _size(path: Path) -> int:
+def size_of(path: Path) -> int:
+    """Return the size of a file in bytes, 0 if it is missing."""
     try:
         return path.stat().st_size
     except OSError:  # the last connection that closes removes the log
@@ -136,6 +137,7 @@ def _engine(db: apsw.Connection, *, with_vec: bool) -> Mapping[str, str]:
 def set_aside(index_path: Path) -> Path:
     """Rename a damaged index, with its companions, to `<name>.damaged-<time>`; no connection may be open on it.
 
+    What names its key is copied along: the next index is encrypted with the same one.
     The three newest such files are kept, older ones are deleted.
 
     Raises:
@@ -153,6 +155,8 @@ def set_aside(index_path: Path) -> Path:
             if (file := Path(f"{index_path}{companion}")).exists():
                 os.replace(file, f"{aside}{companion}")
         os.replace(index_path, aside)
+        with suppress(FileNotFoundError):
+            create_file(Path(f"{aside}{KEY_NAME}"), Path(f"{index_path}{KEY_NAME}").read_bytes())
     except OSError as error:
         raise StoreError(
             f"{index_path} is damaged and cannot be renamed ({error}); delete it and sync again"
@@ -184,9 +188,9 @@ def forget_kept(index_path: Path) -> None:
 def _was_index(path: Path) -> bool:
     with path.open("rb") as file:
         header = file.read(ID_AT + 4)
-    return header[ID_AT:] == APPLICATION_ID.to_bytes(4, "big")
+    return Path(f"{path}{KEY_NAME}").exists() or header[ID_AT:] == APPLICATION_ID.to_bytes(4, "big")
 
 
 def _delete(path: Path) -> None:
-    for suffix in ("", *COMPANIONS):
+    for suffix in ("", *COMPANIONS, KEY_NAME):
         Path(f"{path}{suffix}").unlink(missing_ok=True)

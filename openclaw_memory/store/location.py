@@ -7,7 +7,7 @@ from pathlib import Path
 
 from openclaw_memory._links import link_to
 from openclaw_memory.errors import StoreError
-from openclaw_memory.store.secret import secret
+from openclaw_memory.security.user_secret import secret
 from openclaw_memory.store.signature import look
 
 DERIVED_FOLDER = ".memory"
@@ -26,14 +26,14 @@ def index_place(root: Path) -> tuple[Path, tuple[str, ...]]:
     if link is None and os.access(folder if folder.exists() else root, os.W_OK):
         found = look(folder / INDEX_NAME, root)
         # Whose key lasts only until the machine is started again may have made it: it is built again in its place.
-        if found is None or found.maker != "another" or secret().problem or not _can_be_made(index := _in_cache(root)):
+        if found is None or found.maker != "another" or secret().problem or not _can_be_made(index := in_cache(root)):
             return folder / INDEX_NAME, ()
         words = (
             f"nothing is read from {folder / INDEX_NAME}: {found.why}; the index is kept in {index} until "
             "that file is deleted"
         )
         return index, (words,)
-    index = _in_cache(root)
+    index = in_cache(root)
     if link is not None:
         remedy = "to keep it in the workspace, put a folder or a file of its own there"
         return index, (f"{link} and is not followed: the index is kept in {index}; {remedy}",)
@@ -42,7 +42,8 @@ def index_place(root: Path) -> tuple[Path, tuple[str, ...]]:
     return index, (f"{root} cannot be written: the index is kept in {index}",)
 
 
-def _in_cache(root: Path) -> Path:
+def in_cache(root: Path) -> Path:
+    """Return the index file of the workspace in `root` in the user's cache folder, where no stranger can put one."""
     from hashlib import sha256
 
     from platformdirs import user_cache_path

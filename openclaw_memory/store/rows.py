@@ -7,15 +7,16 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
+from functools import cache
 from hashlib import blake2b
 from itertools import takewhile
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from openclaw_memory.errors import IndexReplacedError, StoreError
+from openclaw_memory.security.user_secret import secret
 from openclaw_memory.store.connection import damaged, fetch
 from openclaw_memory.store.schema import CHUNK_IDS, SCHEMA_VERSION, make_document_indexes
-from openclaw_memory.store.secret import secret
 from openclaw_memory.store.signature import ROW as SIGNATURE
 from openclaw_memory.types import SOURCES, Chunk, ChunkRow, FileRecord, IndexMeta, StoredChunk
 from openclaw_memory.types.where import Metadata
@@ -48,6 +49,11 @@ FILE_COLUMNS = (
     "path", "source", "hash", "size", "mtime_ns", "inode", "checked_ns", "lacks", "ctime_ns", "doc_id", "part_of",
     "left_out",
 )  # fmt: skip
+_TEXT = (str, type(None))
+FILE_TYPES = dict.fromkeys(FILE_COLUMNS, (int,)) | {
+    "path": (str,), "source": (str,), "hash": (str, bytes), "lacks": _TEXT, "doc_id": _TEXT, "part_of": _TEXT,
+    "left_out": _TEXT,
+}  # fmt: skip
 WANTED_FILES = {
     "paths": "WHERE path IN (SELECT value FROM json_each(?))",
     "ids": "WHERE doc_id IN (SELECT value FROM json_each(?))",
@@ -348,13 +354,15 @@ def _record(db: apsw.Connection, row: tuple[Any, ...]) -> FileRecord:
         CorruptIndexError: It was never written so: the path, the source or a stamp has a wrong type.
     """
     path, source, digest, *rest = row
-    record = FileRecord(path, source, digest.hex() if isinstance(digest, bytes) else digest, *rest)
-    numbers = (record.size, record.mtime_ns, record.inode, record.checked_ns, record.ctime_ns)
-    sound = isinstance(path, str) and isinstance(record.hash, str) and set(map(type, numbers)) == {int}
-    texts = (record.vectors_missing, record.doc_id, record.part_of, record.left_out)
-    if source not in SOURCES or not sound or not all(isinstance(text, str | None) for text in texts):
-        raise damaged(db.filename, f"the record of {record.path!r} is odd")
-    return record
+    if source not in SOURCES or not _is_sound(tuple(map(type, row))):
+        raise damaged(db.filename, f"the record of {path!r} is odd")
+    return FileRecord(path, source, digest.hex() if isinstance(digest, bytes) else digest, *rest)
+
+
+@cache
+def _is_sound(types: tuple[type, ...]) -> bool:
+    """Whether the columns of a file have types that were written: of thousands of rows, there are a few kinds."""
+    return all(one in FILE_TYPES[column] for column, one in zip(FILE_COLUMNS, types, strict=False))
 
 
 def _packed(digest: str) -> str | bytes:

@@ -23,12 +23,15 @@ CHUNK_IDS = "SELECT seq FROM sqlite_sequence WHERE name = 'chunks'"
 def create(db: apsw.Connection, sign: Callable[[apsw.Connection], None] | None = None) -> None:
     """Make the tables of an empty file and `sign` it, unless another process has just made them.
 
+    An index without a log, as one that was just encrypted has none, gets one.
+
     Raises:
         StoreError: The file is a SQLite database of another program; it is left as it is.
         CorruptIndexError: It is an index with a damaged header.
     """
-    if not is_index(db):
-        fetch(db, "PRAGMA journal_mode = WAL")
+    is_there = is_index(db)
+    fetch(db, "PRAGMA journal_mode = WAL")
+    if not is_there:
         with transaction(db, "BEGIN IMMEDIATE"):
             if not is_index(db):
                 _run_schema(db)

@@ -16,27 +16,23 @@ from openclaw_memory.store.connection import Connections, connect, create_file, 
 if TYPE_CHECKING:
     import apsw
 
+    from openclaw_memory.security.keys import Key
+
 SUFFIX = ".rebuild-"
 # A search holds the index that it began with for a few hundredths of a second; so often, and so long, it is waited for.
 SETTLE_TRIES, SETTLE_PAUSE = 20, 0.02
 
 
-def copied(live: Connections, extension: str | None) -> Connections:
-    """Return connections to a new file next to the live one, with the same content.
+def copied(live: Connections, extension: str | None, key: Key | None = None) -> Connections:
+    """Return connections to a new file next to the live one, with the same content, encrypted with the same key.
 
     Writes to it do not wait for the disk: it is disposable until it is published.
 
     Raises:
         StoreError: It cannot be made; the folder may be read-only, or the disk full.
     """
-    path = live.path.with_name(f"{live.path.name}{SUFFIX}{os.getpid()}-{os.urandom(4).hex()}")
-    try:
-        create_file(path)
-    except OSError as error:
-        raise StoreError(
-            f"{path} cannot be made ({error.strerror}), which the next index needs next to the old one: {remedy(error)}"
-        ) from error
-    built = Connections(partial(connect, read_only=False, extension=extension, durable=False), path)
+    path = new_file(live.path)
+    built = Connections(partial(connect, read_only=False, extension=extension, durable=False, key=key), path)
     try:
         with live.lend() as source, built.alone() as target:
             copy(source, target)
@@ -44,6 +40,22 @@ def copied(live: Connections, extension: str | None) -> Connections:
         remove(built)
         raise
     return built
+
+
+def new_file(index_path: Path) -> Path:
+    """Make the empty file of the next index, next to an index, and return its path.
+
+    Raises:
+        StoreError: It cannot be made.
+    """
+    path = index_path.with_name(f"{index_path.name}{SUFFIX}{os.getpid()}-{os.urandom(4).hex()}")
+    try:
+        create_file(path)
+    except OSError as error:
+        raise StoreError(
+            f"{path} cannot be made ({error.strerror}), which the next index needs next to the old one: {remedy(error)}"
+        ) from error
+    return path
 
 
 def copy(source: apsw.Connection, target: apsw.Connection) -> None:
@@ -78,7 +90,12 @@ def settle(db: apsw.Connection, tries: int | None = None) -> bool:
 def remove(built: Connections) -> None:
     """Close the connections to such a file, and remove it. Calling it twice is allowed."""
     built.close()
-    _remove(built.path.parent, built.path.name)
+    discard(built.path)
+
+
+def discard(path: Path) -> None:
+    """Remove such a file, to which no connection is open."""
+    _remove(path.parent, path.name)
 
 
 def leftovers(index_path: Path) -> list[Path]:

@@ -15,9 +15,10 @@ import apsw
 
 from openclaw_memory import _forks
 from openclaw_memory.errors import OpenClawMemoryError
+from openclaw_memory.security.user_secret import secret, tag
+from openclaw_memory.store import index_key
 from openclaw_memory.store.connection import APPLICATION_ID, connect, damaged, fetch
 from openclaw_memory.store.schema import SCHEMA_VERSION, statements
-from openclaw_memory.store.secret import secret, tag
 
 ROW = "signature"  # the name of its row in meta
 META = "CREATE TABLE meta (key TEXT PRIMARY KEY, value NOT NULL) WITHOUT ROWID"
@@ -78,8 +79,12 @@ def look(path: Path, trusted: Path) -> Origin | None:
     """
     with suppress(OSError, apsw.Error, OpenClawMemoryError, UnicodeDecodeError):
         if path.is_file() and path.stat().st_size:
-            with _forks.no_fork(), closing(connect(path, read_only=True, extension=None, trusted=trusted)) as db:
-                return origin(db)
+            with _forks.no_fork():
+                db, _ = index_key.opened(
+                    path, lambda key: connect(path, read_only=True, extension=None, trusted=trusted, key=key)
+                )
+                with closing(db):
+                    return origin(db)
     return None
 
 

@@ -5,16 +5,19 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
+from contextlib import closing, contextmanager, suppress
 from copy import copy
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Self
 
+import apsw
+
 from openclaw_memory import _forks
 from openclaw_memory._links import link_to
 from openclaw_memory._weak import weakly
+from openclaw_memory.config.sections import EncryptionConfig
 from openclaw_memory.errors import (
     CorruptIndexError,
     IndexReplacedError,
@@ -23,11 +26,13 @@ from openclaw_memory.errors import (
     SyncBusyError,
     remedy,
 )
+from openclaw_memory.security.user_secret import secret
 from openclaw_memory.store import (
     changes,
     document_rows,
     erasure,
     fts,
+    index_key,
     integrity,
     passing,
     rows,
@@ -40,6 +45,7 @@ from openclaw_memory.store import (
 from openclaw_memory.store.connection import (
     COMPANIONS,
     IN_MEMORY,
+    KEY_NAME,
     READ,
     WRITE,
     Connections,
@@ -49,6 +55,7 @@ from openclaw_memory.store.connection import (
     damaged,
     fetch,
     find_extension,
+    has_moved,
     identity_of,
     is_index,
     is_missing,
@@ -57,9 +64,9 @@ from openclaw_memory.store.connection import (
     refuse_links,
     transaction,
 )
+from openclaw_memory.store.kept import Kept
 from openclaw_memory.store.lock import file_lock, is_locked
 from openclaw_memory.store.schema import SCHEMA_VERSION
-from openclaw_memory.store.secret import secret
 from openclaw_memory.types import (
     SOURCES,
     Build,
@@ -77,8 +84,7 @@ from openclaw_memory.types import (
 from openclaw_memory.types.where import Where
 
 if TYPE_CHECKING:
-    import apsw
-
+    from openclaw_memory.security.keys import Key
     from openclaw_memory.store.resident import Resident
     from openclaw_memory.types import Matrix, Vector
 
@@ -90,15 +96,14 @@ HAS_SOURCE = "SELECT 1 FROM files WHERE source = ? LIMIT 1"
 
 
 LOCKS = ("sync", "watch")
-# The first searches walk the tables: a command asks once, and reading all vectors takes as long as some of these.
-SEARCHES_BEFORE = 3
 
 
 class SqliteStore:
     """A `Store` in one SQLite file, safe to use from several threads and processes, and in a child that was forked.
 
     Any method may raise CorruptIndexError (the file is damaged), IndexLockedError (another process held it for more
-    than ten seconds) or StoreError (the disk is full or failing, or the store is closed).
+    than ten seconds), EncryptionKeyError (the key of an encrypted one is not here) or StoreError (the disk is full or
+    failing, or the store is closed).
     """
 
     def __init__(
@@ -108,6 +113,7 @@ class SqliteStore:
         read_only: bool = False,
         vector_extension: bool = True,
         trusted: str | os.PathLike[str] | None = None,
+        encryption: EncryptionConfig | None = None,
     ) -> None:
         """Name the index at `path`, which is opened at the first use and created by the first write, with its folders.
 
@@ -118,10 +124,14 @@ class SqliteStore:
             read_only: Never write.
             vector_extension: Use sqlite-vec where it is installed; otherwise all vectors are scanned.
             trusted: A folder above the file, below which no link is followed; by default the folder of the file.
+            encryption: Whether an index that is made is encrypted, and where its key is kept; by default it is plain.
+                One that there is stays as it is.
         """
         self.path = Path(path).expanduser()
         self._trusted = self.path.parent if trusted is None else Path(trusted)
         self._read_only = read_only
+        self._encryption = encryption or EncryptionConfig()
+        self._key: Key | None = None  # of the file that is open
         self._wants_extension = vector_extension
         self._connections = Connections(
             weakly(self._connect), self.path, weakly(self._first), weakly(self._empty), weakly(self._is_absent)
@@ -130,7 +140,7 @@ class SqliteStore:
         self._document_cache: document_rows.Cache = {}
         self._file_cache: rows.FileCache = {}
         self._passing_cache = passing.Cache()
-        self._kept = _Kept()
+        self._kept = Kept()
         self._resident: Resident | None = None  # in a snapshot of the state that it is in
 
     @classmethod
@@ -168,7 +178,11 @@ class SqliteStore:
         return self._extension[1]
 
     def _connect(self, path: Path) -> apsw.Connection:
-        return connect(path, read_only=self._is_read_only(), extension=self._extension[0], trusted=self._trusted)
+        return self._connect_by(self._key, path)
+
+    def _connect_by(self, key: Key | None, path: Path) -> apsw.Connection:
+        read_only, library = self._is_read_only(), self._extension[0]
+        return connect(path, read_only=read_only, extension=library, trusted=self._trusted, key=key)
 
     def _is_read_only(self) -> bool:
         return self._read_only or (self.path.is_file() and not os.access(self.path, os.W_OK))
@@ -183,17 +197,44 @@ class SqliteStore:
         elif not self.path.is_file():
             raise StoreError(f"{self.path}: there is no index here to read; sync first")
         file = identity_of(self.path)
-        db = self._connect(self.path)
+        db = self._opened(read_only)
         try:
             if not self._is_made_here(db, read_only):
                 db.close()
                 self._replace_planted(file)
-                db = self._connect(self.path)
+                db = self._opened(read_only)
             _check(db, self.path, read_only)
-        except BaseException:
+        except BaseException as error:
+            moved = isinstance(error, apsw.Error | CorruptIndexError) and has_moved(db)
             db.close(True)
+            if moved:
+                raise IndexReplacedError(f"{self.path} was replaced while it was opened ({error})") from error
             raise
         return db
+
+    def _opened(self, read_only: bool) -> apsw.Connection:
+        """Return a connection to the file, and note the key that opens it; an empty one is to be an index."""
+        if not read_only and not integrity.size_of(self.path):
+            self._key = index_key.of_new(self.path, self._encryption)
+            return self._connect(self.path)
+        db, self._key = index_key.opened(self.path, lambda key: self._connect_by(key, self.path))
+        return db
+
+    def key_id(self) -> str | None:
+        """Return the id of the key that the index is encrypted with; None for a plain one.
+
+        Where there is no index it is that of the next one, which is made here if need be.
+
+        Raises:
+            EncryptionKeyError: The key is not here.
+        """
+        if not self._is_absent():
+            with suppress(CorruptIndexError), self._connections.lend():
+                return self._key.id if self._key else None
+        if self._encryption.enabled and not self._is_read_only():
+            prepare_file(self.path)
+        key = index_key.of_new(self.path, self._encryption)
+        return key.id if key else None
 
     def _is_made_here(self, db: apsw.Connection, read_only: bool) -> bool:
         """Return whether this user made the index, for this place; one for another place is emptied, but for vectors.
@@ -286,9 +327,9 @@ class SqliteStore:
             return _BuildInPlace(self, begun or self._reset(meta))
         if problems := self.verify():
             raise damaged(self.path, "; ".join(problems))
-        built = self._of(shadow.copied(self._connections, self._extension[0]))
+        built = self._of(shadow.copied(self._connections, self._extension[0], self._key))
         try:
-            built._document_cache, built._file_cache, built._kept = {}, {}, _Kept()
+            built._document_cache, built._file_cache, built._kept = {}, {}, Kept()
             built._passing_cache = passing.Cache()
             name = None if keep_rows else built._reset(meta)
         except BaseException:
@@ -365,7 +406,7 @@ class SqliteStore:
             rows.check_made_for(db, made_for)
             rows.stamp_files(db, [record for record, chunks in files if chunks is None])
             new = [(record, chunks) for record, chunks in files if chunks is not None]
-            dims, vector_ids = self._vector_ids(db, [row for _, chunks in new for row in chunks], made_for)
+            dims, vector_ids = vector_cache.ids_of_rows(db, [row for _, chunks in new for row in chunks], made_for)
             there = rows.files(db, "paths", json.dumps([record.path for record, _ in new]))
             said = rows.said_in(db, there)
             document_rows.remove(db, there)
@@ -392,7 +433,7 @@ class SqliteStore:
         with self._connections.write() as db:
             schema.check(db)
             rows.check_made_for(db, made_for)
-            dims, vector_ids = self._vector_ids(db, chunks, made_for)
+            dims, vector_ids = vector_cache.ids_of_rows(db, chunks, made_for)
             said = rows.said_in(db, [record.path], from_line)
             removed, lost, added, same = rows.extend_file(db, record, chunks, from_line, vector_ids)
             vector_cache.retire(db, lost.difference(vector_ids.values()))
@@ -614,7 +655,7 @@ class SqliteStore:
 
         The holder of the lock `sync` first removes what killed builders have left.
         """
-        refuse_links(self.path, self._trusted, (*COMPANIONS, f".{name}-lock"))
+        refuse_links(self.path, self._trusted, (*COMPANIONS, KEY_NAME, f".{name}-lock"))
         with file_lock(self._lock_path(name), wait, notify) as taken:
             if taken and name == "sync":
                 shadow.sweep(self.path)
@@ -646,7 +687,8 @@ class SqliteStore:
         if not (counts and info.exists):
             return info
         with self._connections.read() as db:
-            return integrity.with_counts(info, db, self.path, self._extension)
+            info = integrity.with_counts(info, db, self.path, self._extension)
+            return index_key.described(info, db, self._key, self._encryption)
 
     def verify(self) -> tuple[str, ...]:
         """Return what is wrong with tables, terms and vectors, and which chunks are not what was written.
@@ -690,20 +732,6 @@ class SqliteStore:
         """Return this store as it is in the read transaction of one connection."""
         return self._of(Pinned(db, self.path))
 
-    def _vector_ids(
-        self, db: apsw.Connection, chunks: Sequence[ChunkRow], made_for: IndexMeta | None
-    ) -> tuple[int | None, dict[str, int | None]]:
-        """Return the dimensions of the current model, and the ids of the vectors that these rows name."""
-        model_id, dims = vector_cache.current_model(db)
-        keys = {row.vector_key for row in chunks if row.vector_key is not None and row.identity is None}
-        vector_ids = vector_cache.known_keys(db, model_id, keys)
-        if missing := keys - vector_ids.keys():
-            words = f"no vector is stored under {min(missing)!r}"
-            if made_for is not None:  # its builder has added them: to a file that another one has replaced since
-                raise IndexReplacedError(f"{words}: {self.path} was deleted and built again meanwhile; sync again")
-            raise StoreError(f"{words}; call add_vectors before the rows")
-        return dims, vector_ids
-
     def _update_codes(self, db: apsw.Connection, dims: int | None, removed: list[int], added: list[int]) -> None:
         if dims is None or not (removed or added):
             return
@@ -713,28 +741,6 @@ class SqliteStore:
             vectors.update_codes(db, dims, removed, added)
         else:
             vectors.forget_codes(db)
-
-
-class _Kept:
-    """What is kept in memory of an index, from the fourth search on."""
-
-    def __init__(self) -> None:
-        self._searches = 0
-        self._resident: Resident | None = None
-
-    def following(self, db: apsw.Connection, max_bytes: int) -> AbstractContextManager[Resident | None]:
-        """Return a context of what is kept, in the state of a transaction; of None where nothing is."""
-        self._searches += 1
-        if self._searches <= SEARCHES_BEFORE or not max_bytes:
-            return nullcontext()
-        from openclaw_memory.store.resident import Resident
-
-        self._resident = self._resident or Resident()
-        return self._resident.following(db, max_bytes)
-
-    def close(self) -> None:
-        """Forget it; a search under way ends first."""
-        self._resident = None
 
 
 class _BuildInPlace:
@@ -779,7 +785,7 @@ def _check(db: apsw.Connection, path: Path, read_only: bool) -> None:
     if meta is not None and meta.schema_version > SCHEMA_VERSION:
         raise NewerIndexError(
             f"{path} has schema version {meta.schema_version}, this library knows up to {SCHEMA_VERSION}; "
-            "update openclaw-memory-index, or delete the index and sync again"
+            "update openclaw_memory, or delete the index and sync again"
         )
 
 

@@ -14,6 +14,8 @@ from openclaw_memory.store.rows import CLOCK, META_KEY
 if TYPE_CHECKING:
     import apsw
 
+    from openclaw_memory.types import ChunkRow, IndexMeta
+
 # Of a key's 32 bytes these are stored, twice (row and index). That any two of ten million texts share 72 bits of
 # SHA-256 has a chance of 1e-8; of the million chunks of a large index, 1e-10.
 KEY_BYTES = 9
@@ -135,6 +137,26 @@ def hold_to(db: apsw.Connection, model_id: int, dims: int) -> None:
 def say_dims(db: apsw.Connection) -> None:
     """Copy the dimensions of the model in meta, where they are known, into meta."""
     db.execute(SAY_DIMS)
+
+
+def ids_of_rows(
+    db: apsw.Connection, rows: Iterable[ChunkRow], made_for: IndexMeta | None
+) -> tuple[int | None, dict[str, int | None]]:
+    """Return the dimensions of the current model, and the ids of the vectors that rows name.
+
+    Raises:
+        StoreError: A row names a vector that is not stored.
+        IndexReplacedError: So it does, and was `made_for` an index, to which its builder has added the vector.
+    """
+    model_id, dims = current_model(db)
+    keys = {row.vector_key for row in rows if row.vector_key is not None and row.identity is None}
+    vector_ids = known_keys(db, model_id, keys)
+    if missing := keys - vector_ids.keys():
+        words = f"no vector is stored under {min(missing)!r}"
+        if made_for is not None:
+            raise IndexReplacedError(f"{words}: {db.filename} was deleted and built again meanwhile; sync again")
+        raise StoreError(f"{words}; call add_vectors before the rows")
+    return dims, vector_ids
 
 
 def known_keys(db: apsw.Connection, model_id: int, keys: Iterable[str]) -> dict[str, int | None]:

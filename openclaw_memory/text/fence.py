@@ -23,6 +23,7 @@ _LOOSE = re.compile(rf"({_LESS}(?:{_SLASH})?){NAME}", re.IGNORECASE)
 # OpenClaw's memory plugins put what they recall between these.
 _OPENCLAWS = re.compile(rf"{_LESS}({_SLASH})?relevant-memories{_MORE}", re.IGNORECASE)
 _MARK = re.compile(r"[0-9a-f]{16}")
+_NOT_ASCII = re.compile(r"[^\x00-\x7f]")
 _NO_LABEL = re.compile(r'[<>"]+')
 # So many digits of the mark are in each citation inside of a fence: a note that was written before guesses them in one
 # of four billion.
@@ -178,6 +179,9 @@ def harmless(text: str) -> str:
     """
     if text.isascii():
         return re.sub(NAME, NAME.replace("-", " "), text, flags=re.IGNORECASE)
+    # Most texts hold none, which is seen without a look at each character of ASCII.
+    if not re.search(NAME, _NOT_ASCII.sub(lambda found: _folded(found[0]), text), re.IGNORECASE):
+        return text
     folded: list[str] = []
     places: list[int] = []
     for place, character in enumerate(text):

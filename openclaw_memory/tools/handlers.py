@@ -6,10 +6,12 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 
+from openclaw_memory._acting import acting_as
 from openclaw_memory.errors import (
     ConfigError,
     ConflictError,
@@ -21,6 +23,7 @@ from openclaw_memory.errors import (
     WriteError,
 )
 from openclaw_memory.text.fence import fenced, without_recalled
+from openclaw_memory.text.quotation import checked_source
 from openclaw_memory.text.redaction import redact
 from openclaw_memory.tools.visibility import (
     Audience,
@@ -68,7 +71,8 @@ TOOL_DESCRIPTIONS: Mapping[str, str] = {
         "Save what is worth remembering at the end of today's note, memory/YYYY-MM-DD.md: decisions, facts, "
         "preferences, people, dates, todos, and whatever the user asks you to remember. Write short sentences that can "
         "be understood alone: names instead of pronouns, dates instead of 'tomorrow'. No secrets, and nothing that the "
-        "memory has just shown you. Lines that are there already are not added again: `existed` says so."
+        "memory has just shown you. What a web page, mail or program says and the user does not is quoted: name it in "
+        "`quotedFrom`. Lines that are there already are not added again: `existed` says so."
     ),
     "memory_edit": (
         f"Replace lines of a note that are wrong or out of date. {_HOW_TO_CHANGE} Transcripts cannot be changed."
@@ -149,6 +153,12 @@ _KEY = {
     "description": "What it is about, in small words with dots, from the general to the special: editor.theme.",
 }
 
+_QUOTED_FROM = {
+    "type": "string",
+    "minLength": 1,
+    "description": "Where it comes from, if a web page, mail or program says it and not the user: its address or name.",
+}
+
 _FILTERS = ("path", "since", "until")  # of a search: each costs tokens in every request, and models use no others
 
 # The JSON schema of the arguments of each tool, by its name.
@@ -172,6 +182,7 @@ TOOL_SCHEMAS: Mapping[str, Mapping[str, Any]] = {
         ("text",),
         text={"type": "string", "minLength": 1, "description": "What to remember, in Markdown."},
         title={"type": "string", "description": "A heading of its own for the text, which gets the time too."},
+        quotedFrom=_QUOTED_FROM,
     ),
     "memory_edit": _object(
         ("path", "from", "lines", "text", "hash"),
@@ -201,6 +212,7 @@ TOOL_SCHEMAS: Mapping[str, Mapping[str, Any]] = {
             "maximum": 1,
             "description": "How sure the user said it is. Leave it out otherwise: never guess it.",
         },
+        quotedFrom=_QUOTED_FROM,
     ),
     "memory_confirm": _object(
         ("type", "key", "value"),
@@ -379,7 +391,9 @@ def _answer(
     leased = lease()  # a run that chooses no memory is a mistake of the program: no model can correct it
     try:
         with leased as memory:
-            return _CALLS[name](host(memory), checked_arguments(TOOL_SCHEMAS[name], given))
+            used = host(memory)
+            with acting_as(f"tool:{name}", session=used.session):
+                return _CALLS[name](used, checked_arguments(TOOL_SCHEMAS[name], given))
     except OpenClawMemoryError as error:
         return _refusal(error)
 
@@ -438,7 +452,8 @@ def _get(host: Host, given: Mapping[str, Any]) -> ToolAnswer:
 
 def _append(host: Host, given: Mapping[str, Any]) -> ToolAnswer:
     (text, redacted), (title, redacted_title) = _sanitized(given["text"]), _sanitized(given.get("title") or "")
-    excerpt = host.memory.append(_checked_text(text), title=title, skip_existing=True)
+    source = given.get("quotedFrom")
+    excerpt = host.memory.append(_checked_text(text), title=title, skip_existing=True, quoted_from=source)
     host.memory.sync_soon()
     data = {"status": "ok", "path": excerpt.path, "lines": _lines((excerpt.start_line, excerpt.end_line))}
     about = {"existed": excerpt.existed, "redacted": redacted or redacted_title}
@@ -481,7 +496,10 @@ def _promote(host: Host, given: Mapping[str, Any]) -> ToolAnswer:
 def _remember(host: Host, given: Mapping[str, Any]) -> ToolAnswer:
     records = _records_of(host)
     sure = {"confidence": given["confidence"]} if "confidence" in given else {}
-    said = records.remember(given["type"], given["key"], _value(given), source=_said_in(host), **sure)
+    source = _said_in(host)
+    if "quotedFrom" in given:
+        source = replace(source, kind="external", ref=checked_source(given["quotedFrom"]))
+    said = records.remember(given["type"], given["key"], _value(given), source=source, **sure)
     host.memory.sync_soon()
     data = {"status": "ok", "outcome": said.outcome, **_record(said.record), **_notable({"note": said.reason})}
     return ToolAnswer(data, said)
@@ -522,7 +540,8 @@ def _value(given: Mapping[str, Any]) -> str:
 def _record(record: Record) -> dict[str, Any]:
     holds = fenced(sentence(record.key, record.value), record.path)
     data = {"path": record.path, "record": holds, "confidence": round(record.confidence, 2), "version": record.version}
-    return data | _notable({"waiting": len(record.waiting)})
+    is_outside = record.source.kind == "external"
+    return data | _notable({"waiting": len(record.waiting), "quotedFrom": record.source.ref if is_outside else None})
 
 
 def _check_lines_may_change(host: Host, path: str) -> None:

@@ -22,7 +22,7 @@ from openclaw_memory.errors import (
 from openclaw_memory.flush.state import chat_type, names_one, names_several
 from openclaw_memory.text.redaction import redact
 from openclaw_memory.types import SOURCES, SearchResult, Source
-from openclaw_memory.types.files import LEFT_OUT
+from openclaw_memory.types.files import LEFT_OUT, unencrypted
 from openclaw_memory.types.records import timestamp
 from openclaw_memory.workspace.paths import (
     LOWER_CASE_NOTE,
@@ -84,7 +84,7 @@ def checked_memory(memory: object) -> Memory:
 def check_source(source: object) -> None:
     """Raise ConfigError for an unknown source."""
     if source is not None and source not in SOURCES:
-        raise ConfigError(f"source {source!r} is unknown; use {', '.join(map(repr, SOURCES))}, or None for all")
+        raise ConfigError(f"source {source!r} is unknown; use {', '.join(map(repr, SOURCES))}, or leave it out for all")
 
 
 def audience_of(memory: Memory, session_key: str | None, source: Source | None = None) -> Audience:
@@ -139,7 +139,9 @@ def is_private(path: str) -> bool:
     """
     if is_transcript(path) or is_record(path):
         return True
-    return not path.startswith(f"{NOTES_FOLDER}/") and posixpath.basename(path).casefold() in _PRIVATE_NAMES
+    return (
+        not path.startswith(f"{NOTES_FOLDER}/") and posixpath.basename(unencrypted(path.casefold())) in _PRIVATE_NAMES
+    )
 
 
 def is_shown(memory: Memory, session_key: str | None) -> Callable[[str], bool] | None:

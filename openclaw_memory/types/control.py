@@ -33,6 +33,7 @@ class Item:
         sensitivity: That of a record, None for all others.
         size: In bytes.
         lines: How many lines the file has.
+        problem: Why a record is shown nowhere: no signature vouches for what its file says. None for all others.
     """
 
     path: str
@@ -46,6 +47,7 @@ class Item:
     sensitivity: str | None
     size: int
     lines: int
+    problem: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Literal, Protocol, TypeAlias
 
 Source: TypeAlias = Literal["memory", "sessions"]
 _SPANS = r"L\d{1,9}(?:-L\d{1,9})?(?:,L\d{1,9}(?:-L\d{1,9})?)*"
@@ -13,6 +14,7 @@ _CITATION = re.compile(rf"(?P<open>\[)?(?P<path>.+)#(?P<spans>{_SPANS})(?: [0-9a
 SOURCES: tuple[Source, ...] = ("memory", "sessions")
 # The first and the last line of a run of lines, 1-based, both included.
 Span: TypeAlias = tuple[int, int]
+ENCRYPTED = ".age"  # what the name of an encrypted file ends in, after the ending that says what is in it
 # What stands in a text in place of the lines between two spans.
 LEFT_OUT = "\n…\n"
 
@@ -46,6 +48,27 @@ def cited(text: str) -> tuple[str, tuple[Span, ...]] | None:
         else:
             spans.append((first, last))
     return match["path"], tuple(spans)
+
+
+def backwards(text: str) -> str | None:
+    """Return the lines of a citation that end before they begin, as they should be written; None for any other text.
+
+    Args:
+        text: A path, or a citation: of `MEMORY.md#L9-L3` it is `L3-L9`.
+    """
+    if (match := _CITATION.fullmatch(text.strip())) is None:
+        return None
+    runs = [[int(number[1:]) for number in run.split("-")] for run in match["spans"].split(",")]
+    return next((f"L{run[1]}-L{run[0]}" for run in runs if len(run) > 1 and run[1] < run[0]), None)
+
+
+def unencrypted(path: str) -> str:
+    """Return a path without the ending that says that the file is encrypted: what is in it has the name that is left.
+
+    Args:
+        path: A path.
+    """
+    return path.removesuffix(ENCRYPTED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,3 +127,23 @@ class Excerpt:
 
         notes = [("", "(the file already had it)")] if self.existed else []
         return table(code(self.citation), ("line", "text"), [(self.start_line, lines(self.text)), *notes])
+
+
+class SharedFiles(Protocol):
+    """The notes of a memory where the folder of a workspace is but a copy of them."""
+
+    def refresh(self) -> None:
+        """Bring the folder up to date before it is read.
+
+        Raises:
+            StoreError: What keeps the notes cannot be reached.
+        """
+        ...
+
+    def changing(self) -> AbstractContextManager[None]:
+        """Hold the notes while files of the folder are changed; they are kept when the block ends.
+
+        Raises:
+            StoreError: They cannot be kept.
+        """
+        ...

@@ -14,7 +14,8 @@ class MemoryIntent:
     """What a message wants of a memory: `intent` is None where it wants nothing.
 
     `entities` are what it is about, `confidence` is 0..1, `language` an ISO 639-1 code, or "und" where it is unknown.
-    `by_rules` says that no model was asked or none gave a usable answer: nothing is ever suggested on that.
+    `by_rules` says that no model was asked or none gave a usable answer, and `reason` why: nothing is ever suggested on
+    that.
     """
 
     intent: Intent | None = None
@@ -22,6 +23,7 @@ class MemoryIntent:
     confidence: float = 0.0
     language: str = "und"
     by_rules: bool = False
+    reason: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as JSON, with the names of the reply that a model gives."""
@@ -31,6 +33,14 @@ class MemoryIntent:
             "confidence": self.confidence,
             "language": self.language,
         }
+
+    def _repr_html_(self) -> str:
+        from openclaw_memory.display import table
+
+        how = "by rules" if self.by_rules else "by a model"
+        decided = f"{how}: {self.reason}" if self.reason else how
+        row = (self.intent or "none", ", ".join(self.entities), f"{self.confidence:.2f}", self.language, decided)
+        return table("", ("intent", "about", "confidence", "language", "decided"), [row])
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,8 @@ from typing import Any, Literal, TypeAlias
 
 RecordType: TypeAlias = Literal["preference", "fact", "decision", "entity", "reminder", "other"]
 Sensitivity: TypeAlias = Literal["low", "medium", "high"]
-SourceKind: TypeAlias = Literal["chat_turn", "file", "tool", "user"]
+# A message, a file of the user's, an agent's tool, the user; or what comes from outside: a page, a mail, a program.
+SourceKind: TypeAlias = Literal["chat_turn", "file", "tool", "user", "external"]
 # What came of an observation; see `openclaw_memory.records.settling.settle`.
 Outcome: TypeAlias = Literal["new", "same", "supported", "confirmed", "replaced", "waiting", "asks", "late"]
 
@@ -62,7 +63,8 @@ class Record:
 
     Besides these fields: `path`, its file; `digest`, a hash of what the file says; `is_confirmed`, whether this
     very value was confirmed; `waiting`, what was observed and has not replaced it; `history`, the latest values, each
-    once, the present one last.
+    once, the present one last; `problem`, why the signature of its file does not vouch for it, in which case it is
+    shown nowhere.
     """
 
     memory_id: str
@@ -84,6 +86,7 @@ class Record:
     is_confirmed: bool = False
     waiting: tuple[Observation, ...] = ()
     history: tuple[RecordVersion, ...] = ()
+    problem: str | None = None
 
     @property
     def expires_at(self) -> datetime | None:

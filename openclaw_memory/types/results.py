@@ -42,6 +42,27 @@ class SearchResult:
     def citation(self) -> str:
         return citation(self.path, *self.spans)
 
+    def _repr_html_(self) -> str:
+        from openclaw_memory.display import code, table
+
+        return table(code(self.citation), RESULT_COLUMNS, [result_row(self)])
+
+
+RESULT_COLUMNS = ("score", "place", "text")
+
+
+def result_row(result: SearchResult) -> tuple[str, str, str]:
+    """Return the cells of a result in a table with `RESULT_COLUMNS`."""
+    from openclaw_memory.display import KEYWORD_COLOUR, bars, code, lines
+
+    score = bars(result.score, (result.score, KEYWORD_COLOUR))
+    return score, code(result.citation + weak_mark(result)), lines(result.snippet)
+
+
+def weak_mark(result: SearchResult) -> str:
+    """Return what follows the citation of a result that probably does not answer."""
+    return " weak" if result.confidence == "weak" else ""
+
 
 @dataclass(frozen=True, slots=True)
 class SyncReport:

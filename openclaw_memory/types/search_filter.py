@@ -21,6 +21,8 @@ class SearchFilter:
         user_id: Lines of a record, which is of one of these users.
         tags: The front matter of the file has each of these, in lower case.
         min_confidence: Records that are less sure at the time of the search, 0..1, do not count.
+        phrases: The chunk that holds the line has each of these, word after word.
+        without: It has none of these words, in its text, its headings or its path.
     """
 
     path: tuple[str, ...] = ()
@@ -31,3 +33,5 @@ class SearchFilter:
     user_id: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
     min_confidence: float | None = None
+    phrases: tuple[str, ...] = ()
+    without: tuple[str, ...] = ()

@@ -93,14 +93,14 @@ class Status:
     """The state of a memory: what is indexed, with what, and what works less well than it could.
 
     `dirty` says for each file why a sync would read or remove it; those in `waiting` lack only vectors. `skipped` are
-    files that were found and left out. `unavailable` says why providers were not chosen; `fallback`, if a provider
-    replaces the requested one, has that one (`from`) and the `reason`. `problems` is what a deep status finds wrong
-    with the index; a forced sync fixes it.
+    files that were found and left out. `unavailable` says why providers were not chosen; `fallback`, if a provider or
+    an engine replaces the requested one, has that one (`from`) and the `reason`. `problems` is what a deep status finds
+    wrong with the index; a forced sync fixes it.
 
     `last_sync` is the latest completed sync, `last_error` what has ended one since. `watcher` describes the watcher of
     this process. `flush` has, by session key, why the latest flush of a session failed.
-    `heartbeat` is the latest one, of any process. `backend` is the engine, `builtin` unless the memory has another,
-    `store` the kind of its store, and `custom` what an engine of your own has to say besides.
+    `heartbeat` is the latest one, of any process. `backend` is the engine that answers, `builtin` unless another one
+    does, `store` the kind of its store, and `custom` what another engine has to say besides.
     """
 
     workspace: str
@@ -163,6 +163,7 @@ def overview(state: Status, *, near: bool = False) -> list[tuple[str, str]]:
     return [
         ("workspace", _near(state.workspace) if near else state.workspace),
         ("index", _near(state.index_path) if near else state.index_path),
+        *((("backend", state.backend),) if state.backend != "builtin" else ()),
         ("search", f"{state.mode}, {in_use(state)}"),
         *((f"not {provider}", reason) for provider, reason in state.unavailable.items()),
         ("holds", f"{state.files} files, {state.chunks} chunks" + (f" ({sources})" if sources else "")),

@@ -7,12 +7,17 @@ import os
 import re
 import secrets
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from openclaw_memory.errors import OpenClawMemoryError, PathNotAllowedError, WriteError, remedy
+from openclaw_memory.text.policies import shared_of
 from openclaw_memory.workspace.paths import NOTES_FOLDER
 from openclaw_memory.workspace.safe_read import CAN_WALK, open_at, open_folder
+
+if TYPE_CHECKING:
+    from openclaw_memory.config import FilesConfig
 
 LOCK_SECONDS = 10.0  # a write holds the lock for milliseconds: who waits this long waits for something stuck
 _POLL_SECONDS = 0.002
@@ -31,14 +36,16 @@ _UNFINISHED_NAME = re.compile(r"\.openclaw-memory-[0-9a-f]{16}\.tmp")
 
 
 @contextmanager
-def writing(root: Path, path: str) -> Iterator[None]:
-    """Hold the one lock under which notes of a workspace are written: `memory/.lock`.
+def writing(root: Path, path: str, rules: FilesConfig) -> Iterator[None]:
+    """Hold the one lock under which notes of a workspace are written: `memory/.lock`, and what `rules` share them by.
 
     Raises:
         PathNotAllowedError, WriteError: As `locked`.
+        StoreError: As `SharedFiles.changing`.
     """
     make_folders(root, (NOTES_FOLDER,), path)
-    with locked(root / NOTES_FOLDER / ".lock", path):
+    shared = shared_of(rules)
+    with locked(root / NOTES_FOLDER / ".lock", path), nullcontext() if shared is None else shared.changing():
         yield
 
 
@@ -234,6 +241,31 @@ def replace_files(base: str, folder: Sequence[str], files: Sequence[tuple[str, b
             _put(descriptor, prefix, name, data, seen, "/".join((*folder, name)))
         if descriptor is not None:
             _flush(descriptor, "/".join((*folder, *(name for name, _, _ in files[-1:]))))
+
+
+def rename_file(base: str, parts: Sequence[str], name: str, *, dry_run: bool = False) -> None:
+    """Give a file of the folder below the trusted `base` another name, in one step; call it in `locked`.
+
+    Args:
+        base: The trusted folder.
+        parts: The way to the file.
+        name: The new name.
+        dry_run: Only check that nothing has that name.
+
+    Raises:
+        WriteError: Something has that name, or the disk did not confirm the new one.
+        OSError: It cannot be renamed.
+    """
+    with _folder(base, parts[:-1]) as (descriptor, prefix):
+        path, other = "/".join(parts), "/".join((*parts[:-1], name))
+        with suppress(FileNotFoundError):
+            os.stat(prefix + name, dir_fd=descriptor, follow_symlinks=False)
+            raise WriteError(f"{other} is there next to {path}: compare the two, and delete or rename one of them")
+        if dry_run:
+            return
+        os.rename(prefix + parts[-1], prefix + name, src_dir_fd=descriptor, dst_dir_fd=descriptor)
+        if descriptor is not None:
+            _flush(descriptor, other)
 
 
 def remove_files(base: str, folder: Sequence[str], files: Sequence[tuple[str, os.stat_result]]) -> None:

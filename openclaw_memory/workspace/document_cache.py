@@ -16,6 +16,7 @@ from openclaw_memory.errors import (
     NotFoundError,
     PathNotAllowedError,
     UndecodableError,
+    UndecryptableError,
     WorkspaceError,
 )
 from openclaw_memory.text.front_matter import (
@@ -86,7 +87,7 @@ class DocumentCache:
 
     def __init__(self, root: Path, rules: FilesConfig) -> None:
         self.unread: dict[str, str] = {}
-        """What is wrong with files that a person has damaged, by path; each was logged once."""
+        """What is wrong with files that a person has damaged, or cannot be decrypted, by path; each was logged once."""
         self._root, self._base, self._rules = root, str(root), rules
         self._listed: dict[str, tuple[FileStamp, Listed]] = {}
         self._kept: dict[str, tuple[FileStamp, int, CachedDocument]] = {}
@@ -160,6 +161,9 @@ class DocumentCache:
         except NotFoundError:
             self.forget({path, place.path})
             return _NOTHING
+        except UndecryptableError as error:
+            self._tell(place.path, str(error))
+            return _NOTHING
         try:
             text = decode(data, place.path)
         except UndecodableError:
@@ -203,6 +207,9 @@ class DocumentCache:
             f"{path} was damaged above its text: {'; '.join(damage)}. What can be read is used: correct it by hand, or "
             "add the document again"
         )
+        self._tell(path, words)
+
+    def _tell(self, path: str, words: str) -> None:
         if self.unread.get(path) != words:
             self.unread[path] = words
             warn(words)

@@ -24,6 +24,7 @@ from openclaw_memory.errors import (
 from openclaw_memory.text.front_matter import EMBEDDING, Embedding, FrontMatter, embedding_of, parse, render
 from openclaw_memory.text.policies import Policies, policies_of, unguarded
 from openclaw_memory.text.redaction import masks_in, redact
+from openclaw_memory.types.files import unencrypted
 from openclaw_memory.workspace.atomic import (
     make_folders,
     remove_files,
@@ -31,9 +32,19 @@ from openclaw_memory.workspace.atomic import (
     writing,
 )
 from openclaw_memory.workspace.document_cache import DocumentCache, key_of, parts_of, without_vector
+from openclaw_memory.workspace.encrypted import decrypt_at, encrypt_at, with_ending
 from openclaw_memory.workspace.journal import checked_text, day_path
-from openclaw_memory.workspace.paths import DOCUMENTS_FOLDER, NOTES_FOLDER, Place, check_name, locate, note_date
-from openclaw_memory.workspace.safe_read import decode, read_place
+from openclaw_memory.workspace.paths import (
+    DOCUMENTS_FOLDER,
+    NOTE_ENDINGS,
+    NOTES_FOLDER,
+    Place,
+    as_it_is,
+    check_name,
+    locate,
+    note_date,
+)
+from openclaw_memory.workspace.safe_read import as_written, decode, read_place
 from openclaw_memory.workspace.scan import notes_below
 
 _NAME_CHARS = 80
@@ -47,11 +58,17 @@ _HIDDEN = "***"  # and of one that it shows nothing of
 
 
 class Fields(NamedTuple):
-    """A document to write: its path, the fields above the text, and the text."""
+    """A document to write: its path, the fields above the text, and the text.
+
+    `seal` makes of fields and text, as they will be in the file, the fields that vouch for them; None for none.
+    `is_encrypted` says whether its file is to be encrypted, and have the name of one; None: as it is, or by its path.
+    """
 
     path: str
     fields: Mapping[str, Any]
     text: str
+    seal: Callable[[Mapping[str, Any], str], Mapping[str, Any]] | None = None
+    is_encrypted: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +155,7 @@ def write(root: Path, rules: FilesConfig, documents: Sequence[Fields]) -> list[s
         WriteError: A file would be too large (nothing was written), or could not be written (those before it are).
     """
     _check_policies(rules, documents)
-    with writing(root, documents[0].path if documents else NOTES_FOLDER):
+    with writing(root, documents[0].path if documents else NOTES_FOLDER, rules):
         return _write(root, rules, documents)
 
 
@@ -147,21 +164,31 @@ def update(
     rules: FilesConfig,
     path: str,
     change: Callable[[FrontMatter | None, os.stat_result | None], Fields | None],
-) -> bool:
-    """Write the document at a path as `change` makes it from what is there; return whether the file has changed.
+) -> str | None:
+    """Write the document at a path as `change` makes it from what is there; return its path if the file has changed.
 
-    No other process of this library writes between the two. Where `change` returns None, nothing is written.
+    It is at the path, or encrypted at the one that ends in `.age`, and is encrypted or decrypted as the fields say. No
+    other process of this library writes meanwhile. Where `change` returns None, nothing is written.
 
     Raises:
         InvalidInputError, PathNotAllowedError, WriteError: As `write`, or as `change`.
+        EncryptionError: It is encrypted, or to be encrypted, and cannot be.
     """
     check_name(rules, path)
-    with writing(root, path):
-        file = _file(_own_place(root, rules, path), rules)
+    with writing(root, path, rules):
+        place = _own_place(root, rules, as_it_is(root, path))
+        file = _file(place, rules)
         if file.info is not None and file.content is None:
-            raise _not_ours(path, "overwritten")
+            raise _not_ours(place.path, "overwritten")
         wanted = change(file.content, file.info)
-        return wanted is not None and bool(_write(root, rules, [wanted]))
+        if wanted is None:
+            return None
+        if wanted.is_encrypted:  # nothing is written in the open first
+            place = with_ending(place, is_encrypted=True) if file.info is None else encrypt_at(place, rules)
+        changed = bool(_write(root, rules, [wanted._replace(path=place.path)]))
+        if wanted.is_encrypted is False and file.info is not None:
+            place = decrypt_at(place, rules)
+        return place.path if changed else None
 
 
 def upsert(
@@ -184,7 +211,7 @@ def upsert(
     _check_policies(
         rules, [Fields(names[key], {"id": parts_of(key), **one[0]}, one[1]) for key, one in documents.items()]
     )
-    with writing(root, DOCUMENTS_FOLDER):
+    with writing(root, DOCUMENTS_FOLDER, rules):
         there = look(documents)
         if vectors:
             _check_comparable(vectors, there.models)
@@ -218,7 +245,7 @@ def remove(
     if not places:
         return []
     planned: dict[tuple[str, ...], dict[str, os.stat_result]] = {}
-    with writing(root, places[0].path):
+    with writing(root, places[0].path, rules):
         for place in places:
             file = _file(place, rules)
             if file.info is None:
@@ -284,7 +311,7 @@ def paths_by_id(
 
 def name_of(path: str) -> str:
     """Return the key of a document whose id cannot be read: the name of its file, in the collection of its folder."""
-    file = PurePosixPath(path)
+    file = PurePosixPath(unencrypted(path))
     folder = file.parent.relative_to(DOCUMENTS_FOLDER).parts
     return key_of(folder[0] if folder else "", file.stem)
 
@@ -309,6 +336,8 @@ def _write(
             fields = _unmasked(fields, file.content.fields, policies)
             inner = _unmasked(inner, file.content.text, policies)
             fields = _with_embedding(fields, inner, file.content)
+        if document.seal is not None:
+            fields = document.seal(fields, inner)
         text = render(fields, inner)
         if masks := [mask for mask in masks_in(text) if mask not in file.text and file.content is None]:
             raise InvalidInputError(
@@ -327,6 +356,7 @@ def _write(
             continue
         if file.info is not None:
             _check_replaceable(file, text, policies_of(rules))
+        data = as_written(data, place, rules, is_there=file.info is not None)
         planned.setdefault(place.parts[:-1], []).append((place.parts[-1], data, file.info))
         written.append(place.path)
     for folder, files in planned.items():
@@ -452,12 +482,14 @@ def _own_place(root: Path, rules: FilesConfig, path: str) -> Place:
     place = locate(root, rules, path)
     if place.parts[0] != NOTES_FOLDER or place.base != str(root):
         raise PathNotAllowedError(f"{path!r} is not below {NOTES_FOLDER}/, where documents are kept: name a path there")
+    if not place.path.endswith(NOTE_ENDINGS):
+        raise PathNotAllowedError(f"{path!r} is not Markdown, which documents are: have it end in .md")
     return place
 
 
 def _check_not_a_day(path: str) -> None:
     day = note_date(path.lower())
-    if day is not None and path.lower() == day_path(day):
+    if day is not None and unencrypted(path.lower()) == day_path(day):
         raise PathNotAllowedError(
             f"{path} is the note of a day, to which people and agents add lines that a document would lose: name a "
             f"path in a folder of {NOTES_FOLDER}/, such as {DOCUMENTS_FOLDER}/"
@@ -473,7 +505,7 @@ def _not_ours(path: str, what: str) -> PathNotAllowedError:
 
 def folded(path: str) -> str:
     """Return the path of a file without its ending, as a disk that ignores case compares it."""
-    return path.casefold().removesuffix(".md")
+    return unencrypted(path.casefold()).removesuffix(".md")
 
 
 def _free(path: str, there: AbstractSet[str], taken: set[str]) -> str:

@@ -15,26 +15,35 @@ from openclaw_memory.errors import (
     ConflictError,
     InvalidInputError,
     NotFoundError,
+    OriginError,
     PathNotAllowedError,
     UndecodableError,
     WriteError,
 )
-from openclaw_memory.text.front_matter import front_matter_end, with_vector
+from openclaw_memory.security.age import is_encrypted
+from openclaw_memory.text.front_matter import front_matter_end, parse, with_vector
 from openclaw_memory.text.policies import about_in, policies_of
+from openclaw_memory.text.quotation import source_of
 from openclaw_memory.types import Excerpt
+from openclaw_memory.types.files import ENCRYPTED, unencrypted
 from openclaw_memory.workspace.atomic import replace_file, writing
 from openclaw_memory.workspace.journal import checked_text, find_block
 from openclaw_memory.workspace.paths import Place, is_of_the_agent, locate, long_term_path
 from openclaw_memory.workspace.safe_read import (
+    as_written,
+    decrypted,
     excerpt_of_lines,
     hash_of,
     is_utf16,
     masked_lines,
-    read_place,
+    other_encoding,
+    read_as_it_is,
     shown_lines,
     split_lines,
 )
+from openclaw_memory.workspace.vouched import check_vouched
 
+EXTERNAL = "external"  # the `origin` of a document that comes from outside
 LONG_TERM_HEADING = "# Long-term memory"
 
 # The beginning of a hash is enough, as in git; twelve digits identify a version of one file beyond doubt.
@@ -51,6 +60,7 @@ class _Note:
     lines: list[str] = field(default_factory=list)
     mark: str = ""
     ends_line: bool = True
+    is_encrypted: bool = False
     info: os.stat_result | None = None  # None: there is no such file yet
 
     @property
@@ -88,8 +98,9 @@ def edit(root: Path, path: str, start: int, end: int, text: str, *, seen: str | 
             or revealed.
         NotFoundError: There is no such file, or no such line.
         PathNotAllowedError: The path is not a memory file, is a transcript, or is outside the workspace.
-        UndecodableError: The file is not UTF-8 text.
-        WriteError: It could not be written. The file is unchanged.
+        UndecodableError: The file is not text.
+        UndecryptableError: The file is encrypted, and cannot be decrypted.
+        WriteError: It could not be written, or is text in another encoding than UTF-8. The file is unchanged.
     """
     wanted = checked_text(text, "the text to write")
     if not wanted:
@@ -124,7 +135,9 @@ def promote(
 
     Raises:
         InvalidInputError: The range, the section or `seen` is invalid, the lines hold a secret, which stays where it
-            is, or they are front matter of a document.
+            is, they are front matter of a document, or they are encrypted and `MEMORY.md` is not.
+        OriginError: They come from outside: a quotation with its source, or a document whose `origin` is "external".
+        SignatureError: They are of a record that no signature vouches for.
         PolicyError: A rule says never to store them. Nothing was written.
         ConflictError, NotFoundError, PathNotAllowedError, UndecodableError, WriteError: As `edit`.
     """
@@ -135,13 +148,19 @@ def promote(
     if title == "":
         raise InvalidInputError("the section is empty: name a heading, or none")
     policies = policies_of(rules)
-    with writing(root, target.path):
-        kept = _lines_to_keep(_read(source, rules), start, end, seen, rules)
+    with writing(root, target.path, rules):
+        own = _read(source, rules)
+        kept = _lines_to_keep(own, start, end, seen, rules)
         policies.check(None, "\n".join([*([title] if title else []), *kept]))
         try:
             note = _read(target, rules)
         except NotFoundError:
-            note = _Note(target)
+            note = _Note(target, is_encrypted=target.path.endswith(ENCRYPTED))
+        if own.is_encrypted and not note.is_encrypted:
+            raise InvalidInputError(
+                f"{source.path} is encrypted and {target.path} is not, which would hold its lines in the open: encrypt "
+                f"that file first, with `openclaw-memory encrypt {target.path}`"
+            )
         if (first := find_block(note.lines, kept)) is not None:
             return excerpt_of_lines(
                 target.path, note.lines, first, len(kept), existed=True, policies=policies_of(rules)
@@ -156,7 +175,7 @@ def _changed(
     root: Path, path: str, start: int, end: int, text: str, seen: str | Excerpt, rules: FilesConfig
 ) -> Excerpt:
     place = _writable(root, path, rules)
-    with writing(root, place.path):
+    with writing(root, place.path, rules):
         note = _read(place, rules)
         _check_seen(note, start, end, seen, text, rules)
         new = note.styled(split_lines(text))
@@ -170,7 +189,7 @@ def _changed(
 
 
 def _writable(root: Path, path: str, rules: FilesConfig) -> Place:
-    if path.strip().endswith(".jsonl"):
+    if unencrypted(path.strip()).endswith(".jsonl"):
         raise PathNotAllowedError(f"{path!r} is a transcript, which only grows: change notes instead")
     place = locate(root, rules, path)
     if place.base != str(root):
@@ -181,16 +200,20 @@ def _writable(root: Path, path: str, rules: FilesConfig) -> Place:
 
 
 def _read(place: Place, rules: FilesConfig) -> _Note:
-    data, info = read_place(place, rules)
+    raw, info = read_as_it_is(place, rules)
+    data = decrypted(raw, place.path, rules)
     if is_utf16(data):
         raise WriteError(f"{place.path} is UTF-16: save it as UTF-8 first")
     try:
         text = data.decode()
     except UnicodeDecodeError as error:
+        if (encoding := other_encoding(data)) is not None:
+            raise WriteError(f"{place.path} is {encoding}, which is only read: save it as UTF-8 first") from error
         raise UndecodableError(f"{place.path} is not text in UTF-8 (byte {error.start}): save it as UTF-8") from error
     mark = _BOM if text.startswith(_BOM) else ""
     body = text.removeprefix(_BOM)
-    return _Note(place, split_lines(body), mark, not body or body.endswith("\n"), info)
+    ends_line = not body or body.endswith("\n")
+    return _Note(place, split_lines(body), mark, ends_line, is_encrypted=is_encrypted(raw), info=info)
 
 
 def _write(note: _Note, text: str, rules: FilesConfig) -> None:
@@ -200,7 +223,8 @@ def _write(note: _Note, text: str, rules: FilesConfig) -> None:
         raise WriteError(f"{path} would grow beyond files.max_bytes ({rules.max_bytes:,}) and never be read again")
     if info is not None and info.st_nlink > 1:
         raise WriteError(f"{path} has {info.st_nlink} hard links, which a change would part: copy it first")
-    replace_file(note.place.base, note.place.parts, data, info)
+    written = as_written(data, note.place, rules, is_there=info is not None)
+    replace_file(note.place.base, note.place.parts, written, info)
 
 
 def _check_seen(note: _Note, start: int, end: int, seen: str | Excerpt, proposed: str, rules: FilesConfig) -> None:
@@ -275,6 +299,8 @@ def _lines_to_keep(note: _Note, start: int, end: int, seen: str | Excerpt | None
     if end > len(note.lines):
         raise NotFoundError(f"{note.place.path} has {len(note.lines)} lines, none numbered {end}: read it again")
     file = "\n".join(note.lines)
+    check_vouched(Path(note.place.base), note.place.path, file)
+    _check_origin(note, file, start, end)
     if start <= (above := file[: front_matter_end(file)].count("\n")):
         raise InvalidInputError(
             f"the first {above} lines of {note.place.path} are front matter of a document, not memory: name "
@@ -291,6 +317,26 @@ def _lines_to_keep(note: _Note, start: int, end: int, seen: str | Excerpt | None
     if not kept.strip():
         raise InvalidInputError(f"lines {start} to {end} of {note.place.path} are blank: name lines that say something")
     return kept.split("\n")
+
+
+def _check_origin(note: _Note, file: str, start: int, end: int) -> None:
+    """Check that lines do not come from outside: what a page says is no long-term memory, however it asks to be.
+
+    Raises:
+        OriginError: They are of a quotation with its source, or of a document that says so of itself.
+    """
+    said = parse(file)
+    metadata = said.fields.get("metadata") if said is not None else None
+    is_outside = said is not None and EXTERNAL in (said.fields.get("origin"), *_origin_in(metadata))
+    if is_outside or source_of(note.lines, start, end) is not None:
+        raise OriginError(
+            f"lines {start} to {end} of {note.place.path} come from outside, and are not copied to MEMORY.md: have the "
+            "user say what of it holds, and write that in words of your own"
+        )
+
+
+def _origin_in(metadata: object) -> tuple[object, ...]:
+    return (metadata.get("origin"),) if isinstance(metadata, dict) else ()
 
 
 def _with_kept(note: _Note, kept: Sequence[str], section: str | None) -> tuple[list[str], int]:

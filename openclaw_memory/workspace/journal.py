@@ -6,7 +6,7 @@ import datetime
 import os
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -14,7 +14,6 @@ from typing import TypeAlias
 
 from openclaw_memory.config import FilesConfig
 from openclaw_memory.errors import (
-    ConfigError,
     InvalidInputError,
     NotFoundError,
     PathNotAllowedError,
@@ -25,9 +24,19 @@ from openclaw_memory.text.fence import fenced, harmless
 from openclaw_memory.text.policies import policies_of
 from openclaw_memory.text.redaction import redact
 from openclaw_memory.types import Excerpt
-from openclaw_memory.workspace.atomic import append_whole, opened_to_append, read_whole, writing
-from openclaw_memory.workspace.paths import NOTES_FOLDER, Place, counts, long_term_path, why_left_out
-from openclaw_memory.workspace.safe_read import decode, excerpt_of_lines, is_utf16, read_place, split_lines
+from openclaw_memory.types.files import ENCRYPTED
+from openclaw_memory.workspace.atomic import append_whole, opened_to_append, read_whole, replace_file, writing
+from openclaw_memory.workspace.paths import NOTES_FOLDER, Place, as_it_is, counts, long_term_path, why_left_out
+from openclaw_memory.workspace.safe_read import (
+    as_written,
+    decode,
+    decrypted,
+    excerpt_of_lines,
+    is_utf16,
+    other_encoding,
+    read_place,
+    split_lines,
+)
 from openclaw_memory.workspace.stamps import is_settled, stamp_of
 
 # The time in the heading of an entry, as written here and as OpenClaw writes it: `9:05`, `09:05`, `9:05 AM`.
@@ -35,33 +44,8 @@ _ENTRY = "## "
 _TIME = re.compile(r"## \d{1,2}:\d{2}(?: ?[AaPp][Mm])? - ")
 
 
-def local_now(timezone: str | None, now: datetime.datetime | None = None) -> datetime.datetime:
-    """Return `now`, by default this moment, in an IANA time zone; in this machine's where `timezone` is None.
-
-    A `now` without a zone is returned as it is.
-
-    Raises:
-        ConfigError: The time zone is unknown.
-    """
-    if now is not None and now.tzinfo is None:
-        return now
-    now = now or datetime.datetime.now(datetime.UTC)
-    if timezone is None:
-        return now.astimezone()
-    import zoneinfo
-
-    try:
-        return now.astimezone(zoneinfo.ZoneInfo(timezone))
-    except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError) as error:  # OSError: it names a folder of zones
-        known = zoneinfo.available_timezones()
-        remedy = "name one of the IANA data base, such as 'Europe/Amsterdam'"
-        if not known:
-            remedy = "this machine has no time zone data: `pip install tzdata`"
-        raise ConfigError(f"journal.timezone {timezone!r} is not a known time zone: {remedy}") from error
-
-
 def day_path(day: datetime.date) -> str:
-    """Return the path of the note of a day."""
+    """Return the path of the note of a day that is not encrypted."""
     return f"{NOTES_FOLDER}/{day.isoformat()}.md"
 
 
@@ -75,25 +59,26 @@ def append(
     rules: FilesConfig,
     skip_existing: bool = False,
 ) -> Excerpt:
-    """Add `text` to `memory/<date>.md`, completely or not at all, and return its lines with secrets masked.
+    """Add `text` to `memory/<date>.md`, or the encrypted note of the day, and return its lines with secrets masked.
 
     A new note begins with `# YYYY-MM-DD`; a `title` adds the heading `## H:MM - title` with the time of `now`. It is
-    added under a lock file, and on disk before this returns: up to 4,096 bytes by one write(2), more by a file that
-    takes the place of the note, so that a killed process leaves all of it or nothing. With `skip_existing` nothing is
-    added where the note already has the same lines, at whatever time: the excerpt shows them and has `existed` set.
+    added under a lock file, and on disk before this returns: up to 4,096 bytes by one write(2), more, and what is
+    encrypted, by a file that takes the place of the note, so that a killed process leaves all of it or nothing. With
+    `skip_existing` nothing is added where the note already has the same lines, at whatever time: the excerpt shows them
+    and has `existed` set.
 
     Raises:
         InvalidInputError: The text is empty, or cannot be written as UTF-8.
         PathNotAllowedError: The note or its folder is a symlink or not a regular file, or the globs exclude it.
         PolicyError: A rule says never to store the text. Nothing was written.
+        UndecryptableError: The note is encrypted, and cannot be decrypted.
         WriteError: It could not be written. The note is unchanged.
     """
     entry = _entry(text, title, now)
     policies_of(rules).check(None, "\n".join(entry))
-    path = day_path(date)
-    _check_counts(rules, path)
-    with writing(root, path):
-        return _append_locked(root, path, entry, date, rules, skip_existing)
+    _check_counts(rules, day_path(date))
+    with writing(root, day_path(date), rules):
+        return _append_locked(root, as_it_is(root, day_path(date)), entry, date, rules, skip_existing)
 
 
 def missing_blocks(root: Path, path: str, blocks: Sequence[Sequence[str]], rules: FilesConfig) -> list[bool]:
@@ -103,7 +88,7 @@ def missing_blocks(root: Path, path: str, blocks: Sequence[Sequence[str]], rules
         PathNotAllowedError, UndecodableError, WorkspaceError: The note cannot be read.
     """
     try:
-        data, _ = read_place(Place(path, str(root), tuple(path.split("/"))), rules)
+        data, _ = read_place(_place(root, as_it_is(root, path)), rules)
     except NotFoundError:
         return [True] * len(blocks)
     return _missing(_lines(data), blocks)
@@ -124,16 +109,19 @@ def append_missing(
     for block in blocks:
         policies_of(rules).check(None, "\n".join(block))
     _check_counts(rules, path)
-    with writing(root, path), opened_to_append(str(root), path.split("/"), path) as descriptor:
-        before = _checked_content(descriptor, path, rules)
-        missing = _missing(_lines(before), blocks)
+    missing: list[bool] = []
+
+    def added_to(before: bytes) -> bytes:
+        missing[:] = _missing(_lines(before), blocks)
         added = [block for block, is_missing in zip(blocks, missing, strict=True) if is_missing]
-        if added:
-            headed = [[head], *added] if not before and added[0][0] != head else added
-            gap = "" if not before or before.endswith(b"\n\n") else "\n" if before.endswith(b"\n") else "\n\n"
-            data = (gap + "\n\n".join("\n".join(block) for block in headed) + "\n").encode()
-            _check_room(len(before) + len(data), path, rules)
-            append_whole(descriptor, str(root), path.split("/"), before, data)
+        if not added:
+            return b""
+        headed = [[head], *added] if not before and added[0][0] != head else added
+        gap = "" if not before or before.endswith(b"\n\n") else "\n" if before.endswith(b"\n") else "\n\n"
+        return (gap + "\n\n".join("\n".join(block) for block in headed) + "\n").encode()
+
+    with writing(root, path, rules):
+        _extended(root, as_it_is(root, path), rules, added_to)
     return missing
 
 
@@ -190,17 +178,47 @@ def _entry(text: str, title: str | None, now: datetime.datetime) -> list[str]:
 def _append_locked(
     root: Path, path: str, entry: list[str], date: datetime.date, rules: FilesConfig, skip_existing: bool
 ) -> Excerpt:
-    with opened_to_append(str(root), path.split("/"), path) as descriptor:
-        before = _checked_content(descriptor, path, rules)
-        lines = _lines(before)
-        if skip_existing and (first := find_block(lines, entry)) is not None:
-            return excerpt_of_lines(path, lines, first, len(entry), existed=True, policies=policies_of(rules))
+    there: list[int] = []  # the 0-based line of the entry
+
+    def added_to(before: bytes) -> bytes:
+        if skip_existing and (first := find_block(_lines(before), entry)) is not None:
+            there.append(first)
+            return b""
         head, first_line = _joint(before, entry, date)
-        data = (head + "\n".join(entry) + "\n").encode()
+        there.append(first_line - 1)
+        return (head + "\n".join(entry) + "\n").encode()
+
+    before, data = _extended(root, path, rules, added_to)
+    lines, policies = _lines(before + data), policies_of(rules)
+    return excerpt_of_lines(path, lines, there[-1], len(entry), existed=not data, policies=policies)
+
+
+def _extended(root: Path, path: str, rules: FilesConfig, added_to: Callable[[bytes], bytes]) -> tuple[bytes, bytes]:
+    """Add to a note what `added_to` makes of its content; return the content and what was added. Call it in `writing`.
+
+    Raises:
+        PathNotAllowedError, UndecryptableError, WriteError: As `append`.
+    """
+    place = _place(root, path)
+    with opened_to_append(place.base, place.parts, path) as descriptor:
+        raw, seen = _checked_content(descriptor, path, rules)
+        before = decrypted(raw, path, rules)
+        if is_utf16(before):
+            raise WriteError(f"{path} is UTF-16, to which UTF-8 cannot be added: save it as UTF-8 first")
+        if (encoding := other_encoding(before)) is not None:
+            raise WriteError(f"{path} is {encoding}, to which UTF-8 cannot be added: save it as UTF-8 first")
+        if not (data := added_to(before)):
+            return before, data
         _check_room(len(before) + len(data), path, rules)
-        append_whole(descriptor, str(root), path.split("/"), before, data)
-    lines = _lines(before + data)
-    return excerpt_of_lines(path, lines, first_line - 1, len(entry), policies=policies_of(rules))
+        if before is raw and not path.endswith(ENCRYPTED):
+            append_whole(descriptor, place.base, place.parts, before, data)
+        else:
+            replace_file(place.base, place.parts, as_written(before + data, place, rules, is_there=True), seen)
+    return before, data
+
+
+def _place(root: Path, path: str) -> Place:
+    return Place(path, str(root), tuple(path.split("/")))
 
 
 def _check_counts(rules: FilesConfig, path: str) -> None:
@@ -223,13 +241,11 @@ def _lines(note: bytes) -> list[str]:
     return split_lines(note.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "replace"))
 
 
-def _checked_content(descriptor: int, path: str, rules: FilesConfig) -> bytes:
-    if reason := why_left_out(os.fstat(descriptor), rules):
+def _checked_content(descriptor: int, path: str, rules: FilesConfig) -> tuple[bytes, os.stat_result]:
+    info = os.fstat(descriptor)
+    if reason := why_left_out(info, rules):
         raise PathNotAllowedError(f"{path} {reason}; nothing was written")
-    before = read_whole(descriptor)
-    if is_utf16(before):
-        raise WriteError(f"{path} is UTF-16, to which UTF-8 cannot be added: save it as UTF-8 first")
-    return before
+    return read_whole(descriptor), info
 
 
 def _joint(before: bytes, entry: list[str], date: datetime.date) -> tuple[str, int]:
@@ -238,8 +254,10 @@ def _joint(before: bytes, entry: list[str], date: datetime.date) -> tuple[str, i
         head = f"# {date.isoformat()}\n\n"
     else:
         head = "" if before.endswith(b"\n") else "\n"
-        # A heading is set apart; plain lines follow each other, so that a list stays one list.
-        if entry[0].startswith(_ENTRY) and not before.endswith(b"\n\n"):
+        # A heading is set apart, and so is a quotation, which would go on with the next line; other lines follow each
+        # other, so that a list stays one list.
+        last = before.removesuffix(b"\n").rpartition(b"\n")[2]
+        if (entry[0].startswith((_ENTRY, ">")) or last.startswith(b">")) and not before.endswith(b"\n\n"):
             head += "\n"
     return head, before.count(b"\n") + head.count("\n") + 1
 
@@ -299,7 +317,7 @@ def bootstrap(
 
     What is in `read` is returned as long as none of the files has another stamp; what was read is added to it.
     """
-    days = [day_path(today - datetime.timedelta(days=1)), day_path(today)]
+    days = [as_it_is(root, day_path(day)) for day in (today - datetime.timedelta(days=1), today)]
     long_term = [long_term_path(root)] if private else []
     wanted = [SOUL, *(path for path in (*long_term, *days) if counts(rules, path))]
     now, infos = time.time_ns(), [_info(root / path) for path in wanted]
@@ -325,7 +343,7 @@ def _info(path: Path) -> os.stat_result | None:
 
 def _file(root: Path, path: str, max_chars: int, rules: FilesConfig, *, keep_end: bool) -> BootstrapFile | None:
     try:
-        data, _ = read_place(Place(path, str(root), tuple(path.split("/"))), rules)
+        data, _ = read_place(_place(root, path), rules)
         text = redact(policies_of(rules).shown(decode(data, path))).strip("\n")
     except NotFoundError:
         return None

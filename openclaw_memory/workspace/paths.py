@@ -19,6 +19,7 @@ from openclaw_memory.config.config import OF_THE_AGENT, is_passed_over, may_be_o
 from openclaw_memory.config.globs import is_matched, read_globs
 from openclaw_memory.errors import NotFoundError, PathNotAllowedError
 from openclaw_memory.text.policies import MASK, policies_of
+from openclaw_memory.types.files import ENCRYPTED, unencrypted
 
 ROOT_NOTES = ("MEMORY.md", "USER.md")
 LOWER_CASE_NOTE = "memory.md"  # counts only where there is no MEMORY.md
@@ -27,16 +28,20 @@ DOCUMENTS_FOLDER = f"{NOTES_FOLDER}/notes"  # what programs add
 RECORDS_FOLDER = f"{NOTES_FOLDER}/records"  # facts, by type and key
 TRANSCRIPTS = "sessions"  # what a transcript's path begins with, wherever its folder lies
 TRANSCRIPT_SUFFIX = ".jsonl"
+NOTE_ENDINGS = (".md", f".md{ENCRYPTED}")  # of what the library itself writes
+TRANSCRIPT_ENDINGS = (TRANSCRIPT_SUFFIX, f"{TRANSCRIPT_SUFFIX}{ENCRYPTED}")
 _BELOW_TRANSCRIPTS = f"{TRANSCRIPTS}/"
 
 # A conversation fills some megabytes. A larger file is not one, and would take seconds to read.
 MAX_TRANSCRIPT_BYTES = 1 << 30
+# An encrypted one is decrypted as a whole, and written anew for each message.
+MAX_ENCRYPTED_TRANSCRIPT_BYTES = 64 << 20
 
 # `.memory` is this library's own folder (the index), `.openclaw-repair` is where OpenClaw puts damaged notes aside.
 NEVER_ENTERED = frozenset({".memory", ".openclaw-repair"})
 
 # `2026-11-01.md` or `2026-11-01-any-slug.md`, at any depth below a `memory` folder: OpenClaw's dated notes.
-_DATED = re.compile(r"(?:^|/)memory/(?:[^/]+/)*([0-9]{4})-([0-9]{2})-([0-9]{2})(?:-[^/]+)?\.md")
+_DATED = re.compile(r"(?:^|/)memory/(?:[^/]+/)*([0-9]{4})-([0-9]{2})-([0-9]{2})(?:-[^/]+)?\.md(?:\.age)?")
 
 _DATE_TITLE = re.compile(r"\s*#{1,6}\s+\d{4}-\d{2}-\d{2}\s*")
 
@@ -71,6 +76,11 @@ class Stamp(NamedTuple):
     st_dev: int
 
 
+def note_endings(rules: FilesConfig) -> tuple[str, ...]:
+    """Return what the names of notes end in: `.md`, encrypted or not, and what the rules say besides."""
+    return tuple(dict.fromkeys((*NOTE_ENDINGS, *rules.endings)))
+
+
 def locate(root: Path, rules: FilesConfig, path: str, sessions: SessionsConfig | None = None) -> Place:
     """The place of a memory file, from a path as a person or an agent writes it. The file need not exist.
 
@@ -100,7 +110,7 @@ def locate(root: Path, rules: FilesConfig, path: str, sessions: SessionsConfig |
         also = f", {TRANSCRIPTS}/*{TRANSCRIPT_SUFFIX}" if sessions and sessions.index else ""
         raise PathNotAllowedError(
             f"{path!r} is not a memory file: allowed are MEMORY.md (or memory.md where it is missing), USER.md, "
-            f"memory/**/*.md{also} and what files.extra_paths names"
+            f"memory/**/*.md{_others(rules)}{also} and what files.extra_paths names"
         )
     if (rule := hidden_by(rules, place.path)) is not None:
         raise PathNotAllowedError(
@@ -111,6 +121,11 @@ def locate(root: Path, rules: FilesConfig, path: str, sessions: SessionsConfig |
     return place
 
 
+def _others(rules: FilesConfig) -> str:
+    others = [one for one in rules.endings if one.islower() and one not in NOTE_ENDINGS]
+    return f" (or {', '.join(others)})" if others else ""
+
+
 def is_memory(root: Path, rules: FilesConfig, path: str) -> bool:
     """Whether a path, relative to the workspace, names a note by its letters; globs are not asked."""
     return _allowed(root, rules, path) is not None
@@ -118,7 +133,7 @@ def is_memory(root: Path, rules: FilesConfig, path: str) -> bool:
 
 def is_transcript(path: str) -> bool:
     """Return whether the path of a memory file is that of a transcript."""
-    return path.startswith(_BELOW_TRANSCRIPTS) and path.endswith(TRANSCRIPT_SUFFIX)
+    return path.startswith(_BELOW_TRANSCRIPTS) and path.endswith(TRANSCRIPT_ENDINGS)
 
 
 def is_record(path: str) -> bool:
@@ -132,9 +147,17 @@ def transcripts_place(root: Path, sessions: SessionsConfig) -> Place:
 
 
 def long_term_path(root: Path) -> str:
-    """Return `MEMORY.md`, or `memory.md` where only that exists."""
-    names = _names(root)
-    return LOWER_CASE_NOTE if LOWER_CASE_NOTE in names and ROOT_NOTES[0] not in names else ROOT_NOTES[0]
+    """Return `MEMORY.md`; `memory.md`, or else `MEMORY.md.age`, where only that exists."""
+    names, (usual, *_) = _names(root), ROOT_NOTES
+    there = (name for name in (usual, LOWER_CASE_NOTE, f"{usual}{ENCRYPTED}") if name in names)
+    return next(there, usual)
+
+
+def as_it_is(root: Path, path: str) -> str:
+    """Return the path of a file as it is on disk: with the ending of encrypted files where only that one is there."""
+    encrypted = f"{unencrypted(path)}{ENCRYPTED}"
+    is_encrypted = os.path.lexists(root / encrypted) and not os.path.lexists(root / unencrypted(path))
+    return encrypted if is_encrypted else unencrypted(path)
 
 
 def extra_places(root: Path, rules: FilesConfig) -> Iterator[Place]:
@@ -211,12 +234,13 @@ def shown_path(rules: FilesConfig, path: str) -> str:
 
 def _chosen(path: str) -> tuple[str, str, str]:
     """Return what a path has of the library, what a person or a program chose of it, and its ending."""
-    if path in {*ROOT_NOTES, LOWER_CASE_NOTE}:
+    inner = unencrypted(path)
+    if inner in {*ROOT_NOTES, LOWER_CASE_NOTE}:
         return path, "", ""
     above = found[0] if (found := _OWN.match(path)) else ""
-    stem, dot, ending = path[len(above) :].rpartition(".")
+    stem, dot, ending = inner[len(above) :].rpartition(".")
     if dot and f".{ending}" in {".md", TRANSCRIPT_SUFFIX}:
-        return above, stem, dot + ending
+        return above, stem, dot + ending + path[len(inner) :]
     return above, path[len(above) :], ""
 
 
@@ -227,8 +251,9 @@ def why_left_out(info: os.stat_result | Stamp, rules: FilesConfig, path: str = "
     if info.st_nlink > 1 and not rules.allow_hard_links:
         return f"has {info.st_nlink} hard links and may lie elsewhere too: copy it, or set files.allow_hard_links"
     if is_transcript(path):
-        if info.st_size > MAX_TRANSCRIPT_BYTES:
-            return f"is {info.st_size:,} bytes, too many for a transcript (at most {MAX_TRANSCRIPT_BYTES:,}): part it"
+        most = MAX_ENCRYPTED_TRANSCRIPT_BYTES if path.endswith(ENCRYPTED) else MAX_TRANSCRIPT_BYTES
+        if info.st_size > most:
+            return f"is {info.st_size:,} bytes, too many for a transcript (at most {most:,}): part it"
     elif info.st_size > rules.max_bytes:
         return f"is {info.st_size:,} bytes, more than files.max_bytes ({rules.max_bytes:,})"
     return None
@@ -252,9 +277,10 @@ def wrong_name(path: str) -> str | None:
 def exact_path_tier(query: str, path: str) -> int:
     r"""How exactly a question names a file: 3 its whole path, 2 its name, 1 its name without extension, 0 not at all.
 
-    Case and Unicode composition do not matter, `\` is `/`. A query with a slash can only be a whole path.
+    Case and Unicode composition do not matter, `\` is `/`. A query with a slash can only be a whole path. An encrypted
+    file is meant by the name of what is in it, too.
     """
-    wanted, given = _folded(query), _folded(path)
+    wanted, given = unencrypted(_folded(query)), unencrypted(_folded(path))
     if not wanted:
         return 0
     if wanted == given:
@@ -296,11 +322,16 @@ def note_date(path: str) -> datetime.date | None:
         return None
 
 
+def day_in_name(path: str) -> datetime.date | None:
+    """Return the day of a dated note as `note_date` does, whatever its ending is."""
+    return note_date(path) or note_date(f"{os.path.splitext(unencrypted(path))[0]}.md")
+
+
 def _allowed(root: Path, rules: FilesConfig, relative: str) -> Place | None:
-    if not relative.endswith(".md") or wrong_name(relative):
+    if not relative.endswith(note_endings(rules)) or wrong_name(relative):
         return None
     parts = tuple(relative.split("/"))
-    if relative in ROOT_NOTES or (relative == LOWER_CASE_NOTE and ROOT_NOTES[0] not in _names(root)):
+    if unencrypted(relative) in ROOT_NOTES or (relative == LOWER_CASE_NOTE and ROOT_NOTES[0] not in _names(root)):
         return Place(relative, str(root), parts)
     if parts[0] == NOTES_FOLDER and NEVER_ENTERED.isdisjoint(parts):
         return Place(relative, str(root), parts)
@@ -316,7 +347,7 @@ def _allowed(root: Path, rules: FilesConfig, relative: str) -> Place | None:
 
 
 def _transcript(root: Path, sessions: SessionsConfig | None, relative: str) -> Place | None:
-    if sessions is None or not sessions.index or not relative.endswith(TRANSCRIPT_SUFFIX):
+    if sessions is None or not sessions.index or not relative.endswith(TRANSCRIPT_ENDINGS):
         return None
     folder = transcripts_place(root, sessions)
     where, _, name = relative.rpartition("/")

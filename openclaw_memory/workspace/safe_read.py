@@ -9,23 +9,39 @@ import stat
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from io import BytesIO
 from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO
 
 from openclaw_memory.config import FilesConfig
 from openclaw_memory.errors import (
+    EncryptionError,
     InvalidInputError,
     NotFoundError,
     OpenClawMemoryError,
     PathNotAllowedError,
     UndecodableError,
+    UndecryptableError,
     WorkspaceError,
+    WriteError,
 )
+from openclaw_memory.security.age import MAGIC, is_encrypted, why_not_read
 from openclaw_memory.text.front_matter import hide_vector
-from openclaw_memory.text.policies import NONE, Policies
+from openclaw_memory.text.policies import NONE, Policies, encryption_of
 from openclaw_memory.text.redaction import redact
 from openclaw_memory.text.utf16 import truncate_utf16, utf16_length
 from openclaw_memory.types import Excerpt
-from openclaw_memory.workspace.paths import Place, locate, why_left_out
+from openclaw_memory.types.files import ENCRYPTED
+from openclaw_memory.workspace.paths import (
+    MAX_ENCRYPTED_TRANSCRIPT_BYTES,
+    Place,
+    is_transcript,
+    locate,
+    why_left_out,
+)
+
+if TYPE_CHECKING:
+    from openclaw_memory.workspace.encodings import Decoded
 
 # What OpenClaw's memory_get shows when it is asked for no more than a path.
 DEFAULT_LINES = 120
@@ -40,16 +56,83 @@ _SAFE = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os
 def read_bytes(root: Path, path: str, rules: FilesConfig) -> bytes:
     """Return the content of a memory file. What is checked is what is read: the open file, not its name.
 
+    That of an encrypted file is decrypted, in memory alone.
+
     Raises:
         PathNotAllowedError: The path names no memory file, passes a symlink, or is not a regular file of allowed size.
         NotFoundError: There is no such file.
         WorkspaceError: It cannot be read.
+        UndecryptableError: It is encrypted, and the index is plain, the key is not here, or the file is damaged.
     """
     return read_place(locate(root, rules, path), rules)[0]
 
 
 def read_place(place: Place, rules: FilesConfig) -> tuple[bytes, os.stat_result]:
-    """Return the content of the file at a place, and its stat before it was read.
+    """Return the content of the file at a place, decrypted where it is encrypted, and its stat before it was read.
+
+    Raises:
+        PathNotAllowedError, NotFoundError, WorkspaceError, UndecryptableError: As `read_bytes`.
+    """
+    data, info = read_as_it_is(place, rules)
+    return decrypted(data, place.path, rules), info
+
+
+def decrypted(data: bytes, path: str, rules: FilesConfig) -> bytes:
+    """Return the content of a file: decrypted where it is encrypted, as its name or its beginning says.
+
+    A file that was being encrypted, or decrypted, when the process was killed may have the other name.
+
+    Raises:
+        UndecryptableError: The index is plain, the key is not here, or the file is damaged.
+    """
+    if not (path.endswith(ENCRYPTED) or is_encrypted(data)):
+        return data
+    if (encryption := encryption_of(rules)) is None:
+        raise UndecryptableError(why_not_read(path))
+    try:
+        return encryption.unseal(data, path)
+    except EncryptionError as error:
+        raise UndecryptableError(str(error)) from error
+
+
+def as_written(data: bytes, place: Place, rules: FilesConfig, *, is_there: bool) -> bytes:
+    """Return the content of a file as it is written: encrypted where its name says so, or where the one there is.
+
+    Args:
+        data: The content.
+        place: The file.
+        rules: What encrypts it.
+        is_there: Whether there is such a file.
+
+    Raises:
+        EncryptionError: It is to be encrypted, and the index is plain, or the key is not here.
+        WriteError: It would be too large.
+    """
+    if not (place.path.endswith(ENCRYPTED) or (is_there and holds_encrypted(place, rules))):
+        return data
+    if (encryption := encryption_of(rules)) is None:
+        raise EncryptionError(why_not_read(place.path))
+    sealed = encryption.seal(data, place.path)
+    most = MAX_ENCRYPTED_TRANSCRIPT_BYTES if is_transcript(place.path) else rules.max_bytes
+    if len(sealed) > most:
+        raise WriteError(f"{place.path} would have {len(sealed):,} bytes, more than {most:,}, and never be read again")
+    return sealed
+
+
+def holds_encrypted(place: Place, rules: FilesConfig) -> bool:
+    """Return whether a file is encrypted, whatever its name says; False where nothing could decrypt it.
+
+    Raises:
+        PathNotAllowedError, NotFoundError, WorkspaceError: As `read_bytes`.
+    """
+    if encryption_of(rules) is None:
+        return False
+    with opened(place, rules) as descriptor:
+        return is_encrypted(os.read(descriptor, len(MAGIC)))
+
+
+def read_as_it_is(place: Place, rules: FilesConfig) -> tuple[bytes, os.stat_result]:
+    """Return the bytes of the file at a place, encrypted or not, and its stat before it was read.
 
     Raises:
         PathNotAllowedError, NotFoundError, WorkspaceError: As `read_bytes`.
@@ -64,6 +147,27 @@ def read_place(place: Place, rules: FilesConfig) -> tuple[bytes, os.stat_result]
     if room <= 0:
         raise PathNotAllowedError(f"{place.path} grew beyond files.max_bytes ({rules.max_bytes:,}) while it was read")
     return b"".join(blocks), info
+
+
+@contextmanager
+def opened_file(place: Place, rules: FilesConfig) -> Iterator[tuple[BinaryIO, os.stat_result]]:
+    """Yield a file to read, and its stat: what an encrypted one holds is decrypted, in memory alone.
+
+    Raises:
+        PathNotAllowedError, NotFoundError, WorkspaceError, UndecryptableError: As `read_bytes`.
+    """
+    with opened(place, rules) as descriptor, open(descriptor, "rb", closefd=False) as file:
+        info = os.fstat(descriptor)
+        if not (place.path.endswith(ENCRYPTED) or is_encrypted(file.read(len(MAGIC)))):
+            file.seek(0)
+            yield file, info
+            return
+        file.seek(0)
+        if (data := file.read(MAX_ENCRYPTED_TRANSCRIPT_BYTES + 1))[MAX_ENCRYPTED_TRANSCRIPT_BYTES:]:
+            raise PathNotAllowedError(
+                f"{place.path} is encrypted and has more than {MAX_ENCRYPTED_TRANSCRIPT_BYTES:,} bytes: decrypt it"
+            )
+        yield BytesIO(decrypted(data, place.path, rules)), info
 
 
 @contextmanager
@@ -114,20 +218,38 @@ def open_folder(base: str, parts: Sequence[str]) -> int:
 
 
 def decode(data: bytes, path: str) -> str:
-    """Return the text of a file: UTF-8, or UTF-16 with a byte order mark. The mark is dropped, NUL becomes U+FFFD.
+    """Return the text of a file: UTF-8, UTF-16 with a byte order mark, or what its bytes are without doubt.
 
-    Nothing else is changed: a CR stays where it is, and only LF ends a line.
+    The mark is dropped, NUL becomes U+FFFD. Nothing else is changed: a CR stays where it is, and only LF ends a line.
 
     Raises:
-        UndecodableError: The bytes are neither.
+        UndecodableError: The bytes are no such text.
     """
     encoding = "utf-16" if is_utf16(data) else "utf-8-sig"
     try:
         return data.decode(encoding).replace("\0", "\ufffd")
     except UnicodeDecodeError as error:
+        if (found := _otherwise(data)) is not None:
+            return found.text
         raise UndecodableError(
             f"{path} is not text in {error.encoding} (byte {error.start}: {error.reason}): save it as UTF-8"
         ) from error
+
+
+def other_encoding(data: bytes) -> str | None:
+    """Return the name of the encoding that a file is in without doubt, where that is neither UTF-8 nor UTF-16."""
+    try:
+        data.decode("utf-16" if is_utf16(data) else "utf-8-sig")
+    except UnicodeDecodeError:
+        found = _otherwise(data)
+        return None if found is None else found.encoding
+    return None
+
+
+def _otherwise(data: bytes) -> Decoded | None:
+    from openclaw_memory.workspace.encodings import decoded
+
+    return None if is_utf16(data) else decoded(data)
 
 
 def is_utf16(data: bytes) -> bool:

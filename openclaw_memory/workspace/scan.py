@@ -17,13 +17,17 @@ from openclaw_memory._safe import in_one_line
 from openclaw_memory.config import FilesConfig, SessionsConfig
 from openclaw_memory.config.config import is_passed_over
 from openclaw_memory.errors import WorkspaceError
+from openclaw_memory.security.age import NOT_READ
+from openclaw_memory.text.policies import encryption_of, shared_of
 from openclaw_memory.types import MemoryFile, Skipped, Source
+from openclaw_memory.types.files import ENCRYPTED
 from openclaw_memory.workspace.paths import (
     LOWER_CASE_NOTE,
     NEVER_ENTERED,
+    NOTE_ENDINGS,
     NOTES_FOLDER,
     ROOT_NOTES,
-    TRANSCRIPT_SUFFIX,
+    TRANSCRIPT_ENDINGS,
     TRANSCRIPTS,
     Place,
     Stamp,
@@ -35,6 +39,7 @@ from openclaw_memory.workspace.paths import (
     is_set_apart,
     is_transcript,
     matches_globs,
+    note_endings,
     shown_path,
     transcripts_place,
     why_left_out,
@@ -43,7 +48,7 @@ from openclaw_memory.workspace.paths import (
 
 # A few thousand names take some milliseconds to look at. A home folder holds millions.
 MOST_NAMES = 20_000
-# Endings of Markdown that other programs know; here, as in OpenClaw, it is `.md` alone.
+# Endings of Markdown that other programs know; which are read here, `files.endings` says.
 _MOST = 2**63 - 1  # of an integer in SQLite
 _OTHER_ENDINGS = (".md", ".markdown", ".mdown", ".mkd", ".mdx")
 
@@ -55,12 +60,14 @@ class Scan:
     """The result of scanning a workspace.
 
     `files` are in a fixed order: root notes, `memory/` by path, extra paths, transcripts. `unreadable` are the paths of
-    `skipped` that could not be examined: what is there is unknown, not gone.
+    `skipped` that could not be examined: what is there is unknown, not gone. Where some are encrypted, `key_ids` has
+    the id of the index's key, None for a plain index, which has none of them.
     """
 
     files: tuple[MemoryFile, ...]
     skipped: tuple[Skipped, ...]
     unreadable: tuple[str, ...] = ()
+    key_ids: tuple[str | None, ...] = ()
 
     def is_unknown(self, path: str) -> bool:
         """Return whether a path that is not among `files` may still exist, below something unreadable.
@@ -120,6 +127,7 @@ def scanned(listed: Listing, rules: FilesConfig) -> Scan:
     skipped: list[Skipped] = []
     unreadable: list[str] = []
     first_names: dict[tuple[int, int] | str, str] = {}
+    key_ids: tuple[str | None, ...] = ()
     has_globs = bool(rules.include or rules.exclude)
     for path, what in chain.from_iterable(map(_by_path, listed)):
         if what is None or (has_globs and not matches_globs(rules, path)):
@@ -127,6 +135,9 @@ def scanned(listed: Listing, rules: FilesConfig) -> Scan:
         if isinstance(what, OSError):
             unreadable.append(path)
         info = _looked_at(path, what, rules)
+        if path.endswith(ENCRYPTED) and not isinstance(info, str):
+            key_ids = key_ids or (key_id_of(rules),)
+            info = NOT_READ if key_ids == (None,) else info
         if isinstance(info, str):
             skipped.append(Skipped(_printable(shown_path(rules, path)), info))
         elif (first := first_names.setdefault(_identity(path, info), path)) != path:
@@ -137,8 +148,14 @@ def scanned(listed: Listing, rules: FilesConfig) -> Scan:
             skipped.append(Skipped(path, f"is past files.max_files ({rules.max_files:,}), as is all that would follow"))
             break
         else:
-            files[path] = _memory_file(path, info)
-    return Scan(tuple(files.values()), tuple(skipped), tuple(unreadable))
+            files[path] = _memory_file(path, info, rules)
+    return Scan(tuple(files.values()), tuple(skipped), tuple(unreadable), key_ids)
+
+
+def key_id_of(rules: FilesConfig) -> str | None:
+    """Return the id of the key that encrypts the index, and files; None where the index is plain."""
+    encryption = encryption_of(rules)
+    return None if encryption is None else encryption.key_id
 
 
 def _looked_at(path: str, what: tuple[int, ...] | str | OSError, rules: FilesConfig) -> Stamp | str:
@@ -178,7 +195,7 @@ def notes_below(
     for path, found in _by_path(_walk(os.path.join(place.base, *place.parts), folder, may_be=may_be)):
         if isinstance(found, OSError):
             raise WorkspaceError(f"{_printable(path)} cannot be looked at: {found.strerror}; fix its permissions")
-        if not isinstance(found, tuple) or wrong_name(path) or not counts(rules, path):
+        if not isinstance(found, tuple) or wrong_name(path) or not counts(rules, path) or _is_refused(path, rules):
             continue
         if why_left_out(stamp := Stamp(*found), rules, path) is None:
             yield path, stamp
@@ -198,15 +215,22 @@ def notes_at(root: Path, rules: FilesConfig, paths: Iterable[str]) -> list[Memor
             continue
         if parts[0] != NOTES_FOLDER or not isinstance(info, os.stat_result) or info.st_nlink > 1:
             return None
-        if wrong_name(path) or why_left_out(info, rules, path) or not counts(rules, path):
+        is_left_out = wrong_name(path) or why_left_out(info, rules, path) or not counts(rules, path)
+        if is_left_out or _is_refused(path, rules):
             return None
-        found.append(_memory_file(path, info))
+        found.append(_memory_file(path, info, rules))
     return found
 
 
-def _memory_file(path: str, info: os.stat_result | Stamp) -> MemoryFile:
+def _is_refused(path: str, rules: FilesConfig) -> bool:
+    return path.endswith(ENCRYPTED) and key_id_of(rules) is None
+
+
+def _memory_file(path: str, info: os.stat_result | Stamp, rules: FilesConfig) -> MemoryFile:
     source: Source = "sessions" if is_transcript(path) else "memory"
     numbers = info.st_size, info.st_mtime_ns, info.st_ino, info.st_ctime_ns
+    if shared_of(rules) is not None:  # copies of one note are the same but for these
+        numbers = info.st_size, info.st_mtime_ns, 0, 0
     if max(numbers) > _MOST or min(numbers) < -_MOST:  # an index has 64 bits: a file may claim to be of the year 9999
         return MemoryFile(path, source, *(max(-_MOST, min(number, _MOST)) for number in numbers))
     return MemoryFile(path, source, *numbers)
@@ -218,6 +242,7 @@ def _identity(path: str, info: Stamp) -> tuple[int, int] | str:
 
 
 def _candidates(root: Path, rules: FilesConfig) -> Iterator[Iterable[_Folder]]:
+    endings = note_endings(rules)
     try:
         with os.scandir(root) as listing:
             # The listing has the names as they are spelled, also where the file system ignores case.
@@ -227,28 +252,33 @@ def _candidates(root: Path, rules: FilesConfig) -> Iterator[Iterable[_Folder]]:
     if ROOT_NOTES[0] in entries and LOWER_CASE_NOTE in entries:
         del entries[LOWER_CASE_NOTE]
         yield _one(LOWER_CASE_NOTE, f"is left out next to {ROOT_NOTES[0]}: move what it says there")
-    for name in (ROOT_NOTES[0], LOWER_CASE_NOTE, *ROOT_NOTES[1:]):
+    for name in _ROOT_NAMES:
         if name in entries:
             yield [("", [name], [_look(entries[name])])]
     if NOTES_FOLDER in entries:
         notes = entries[NOTES_FOLDER]
         if notes.is_dir(follow_symlinks=False):
-            yield _walk(notes.path, NOTES_FOLDER)
+            yield _walk(notes.path, NOTES_FOLDER, endings=endings)
         else:
             reason = _SYMLINK if notes.is_symlink() else "is not a folder: notes live in a folder `memory`"
             yield _one(NOTES_FOLDER, reason)
     for place in extra_places(root, rules):
-        yield _extra(place) if place.path != "." else _without_set_apart(root, _extra(place))
+        found = _extra(place, endings)
+        yield found if place.path != "." else _without_set_apart(root, found)
 
 
-_TOP_NAMES = frozenset({*ROOT_NOTES, LOWER_CASE_NOTE, NOTES_FOLDER})
+_ROOT_NAMES = (
+    *(ROOT_NOTES[0], LOWER_CASE_NOTE, *ROOT_NOTES[1:]),
+    *(f"{name}{ENCRYPTED}" for name in ROOT_NOTES),
+)
+_TOP_NAMES = frozenset({*_ROOT_NAMES, NOTES_FOLDER})
 
 
 def _one(path: str, what: _What) -> list[_Folder]:
     return [("", [path], [what])]
 
 
-def _extra(place: Place) -> Iterable[_Folder]:
+def _extra(place: Place, endings: tuple[str, ...]) -> Iterable[_Folder]:
     """Return what an entry of `files.extra_paths` names: a Markdown file, or a folder of them."""
     if holds_workspace(place):
         return _one(place.path, "holds the workspace itself: name the folders next to it in files.extra_paths")
@@ -261,8 +291,9 @@ def _extra(place: Place) -> Iterable[_Folder]:
         return _one(place.path, found)
     if stat.S_ISDIR(found.st_mode):
         path = "" if place.path == "." else place.path
-        return _walk(os.path.join(place.base, *place.parts), path, is_passed_over)
-    return _one(place.path, _stamp(found) if place.path.endswith(".md") else "is neither a folder nor a .md file")
+        return _walk(os.path.join(place.base, *place.parts), path, is_passed_over, endings=endings)
+    is_note = place.path.endswith(endings)
+    return _one(place.path, _stamp(found) if is_note else f"is neither a folder nor a {', '.join(endings)} file")
 
 
 def _without_set_apart(root: Path, folders: Iterable[_Folder]) -> Iterator[_Folder]:
@@ -287,7 +318,7 @@ def _transcripts(root: Path, sessions: SessionsConfig | None) -> Iterator[Iterab
     else:
         try:
             with os.scandir(os.path.join(place.base, *place.parts)) as entries:
-                seen = {entry.name: _look(entry) for entry in entries if entry.name.endswith(TRANSCRIPT_SUFFIX)}
+                seen = {entry.name: _look(entry) for entry in entries if entry.name.endswith(TRANSCRIPT_ENDINGS)}
         except OSError as error:
             yield _one(TRANSCRIPTS, error.with_traceback(None))
         else:
@@ -317,6 +348,7 @@ def _walk(
     path: str,
     is_left_out: Callable[[str], bool] = NEVER_ENTERED.__contains__,
     may_be: Callable[[str], bool] | None = None,
+    endings: tuple[str, ...] = NOTE_ENDINGS,
 ) -> Iterator[_Folder]:
     """Yield the folders below one, with what counts in them or has to be mentioned: symlinks and special files are.
 
@@ -338,7 +370,7 @@ def _walk(
                             stack.append((entry.path, prefix + name))
                     elif may_be is not None and not may_be(name):
                         continue
-                    elif name.endswith(".md") or not entry.is_file(follow_symlinks=False):
+                    elif name.endswith(endings) or not entry.is_file(follow_symlinks=False):
                         names.append(name)
                         what.append(_look(entry))
         except FileNotFoundError:  # gone since its parent was listed
@@ -388,6 +420,7 @@ def overlooked(root: Path, rules: FilesConfig, most: int | None = None) -> Overl
     """
     most = MOST_NAMES if most is None else most
     count, misnamed, names, folders = 0, 0, 0, deque([""])
+    markdown = tuple(ending for ending in note_endings(rules) if ending.lower() != ".txt")
     while folders and names < most:
         folder = folders.popleft()
         try:
@@ -401,9 +434,9 @@ def overlooked(root: Path, rules: FilesConfig, most: int | None = None) -> Overl
             if entry.is_dir(follow_symlinks=False):
                 if not is_passed_over(entry.name):
                     folders.append(path)
-            elif path.endswith(".md") and entry.is_file(follow_symlinks=False) and not is_set_apart(root, path):
+            elif path.endswith(markdown) and entry.is_file(follow_symlinks=False) and not is_set_apart(root, path):
                 count += counts(rules, path) and not is_memory(root, rules, path)
-            elif path.lower().endswith(_OTHER_ENDINGS) and not path.endswith(".md"):
+            elif path.lower().endswith(_OTHER_ENDINGS) and not path.endswith(markdown):
                 misnamed += counts(rules, path)
     return Overlooked(count, misnamed, not folders)
 
@@ -428,5 +461,5 @@ def advice(root: Path, rules: FilesConfig, files: int) -> str:
         words.append(f"{root} holds no memory file yet: add a note, or put Markdown into {root / NOTES_FOLDER}")
     if found.misnamed:
         named = "1 file ends" if found.misnamed == 1 else f"{found.misnamed:,} files end"
-        words.append(f"{named} in .markdown, .MD or the like, which are not read: rename to .md")
+        words.append(f"{named} in .mdx, .mdown or the like, which are not read: rename to .md")
     return "; ".join(words)

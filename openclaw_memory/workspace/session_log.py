@@ -8,17 +8,21 @@ import os
 import re
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from hashlib import sha256
+from io import BytesIO
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from openclaw_memory.config import FilesConfig
 from openclaw_memory.errors import InvalidInputError, NotFoundError, PathNotAllowedError
-from openclaw_memory.text.policies import policies_of
-from openclaw_memory.workspace.atomic import locked, make_folders, opened_to_append, write_whole
+from openclaw_memory.security.age import text_size
+from openclaw_memory.text.policies import encryption_of, policies_of
+from openclaw_memory.types.files import ENCRYPTED
+from openclaw_memory.workspace.atomic import locked, make_folders, opened_to_append, replace_file, write_whole
 from openclaw_memory.workspace.paths import TRANSCRIPT_SUFFIX, TRANSCRIPTS, Place, check_name, why_left_out
-from openclaw_memory.workspace.safe_read import opened
+from openclaw_memory.workspace.safe_read import as_written, holds_encrypted, opened, opened_file
 from openclaw_memory.workspace.transcript_records import message_of, parse
 from openclaw_memory.workspace.transcripts import MAX_LINE_BYTES, read_records
 
@@ -26,6 +30,7 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 _LINE_ENDS = re.compile("[\x7f-\x9f\u2028\u2029]")
 _NAME_CHARS = 80
 _TAIL_BYTES = 65_536
+_HEAD_BYTES = 4096  # in which the header of an encrypted transcript ends: it names one recipient, in 200 bytes
 _OF_THE_LOG = frozenset({"id", "parentId", "timestamp"})  # of an entry: they hold nothing that was said
 
 
@@ -62,13 +67,19 @@ class SessionLog:
     @property
     def path(self) -> str:
         """The path by which the transcript is searched and read."""
-        return f"{TRANSCRIPTS}/{log_name(self.session_id)}"
+        return self._place().path
 
     @property
     def size(self) -> int:
-        """The size of the transcript in bytes; 0 if it does not exist."""
+        """The size of the transcript in bytes, of an encrypted one decrypted; 0 if it does not exist."""
+        place = self._place()
+        file = os.path.join(place.base, *place.parts)
         try:
-            return os.stat(os.path.join(self.folder.base, *self.folder.parts, log_name(self.session_id))).st_size
+            size = os.stat(file).st_size
+            if not place.path.endswith(ENCRYPTED):
+                return size
+            with opened(place, self.rules) as descriptor:
+                return text_size(os.read(descriptor, _HEAD_BYTES), size)
         except OSError:
             return 0
 
@@ -102,7 +113,7 @@ class SessionLog:
         """
         return self.append_entries([{"type": kind, **fields}])[0]
 
-    def append_entries(self, entries: Sequence[Mapping[str, Any]]) -> list[str]:
+    def append_entries(self, entries: Sequence[Mapping[str, Any]], *, once: bool = False) -> list[str]:
         """Add entries in one write, and return their ids once all of them are on disk.
 
         See `append_entry` for what each gets; the first follows the last entry of the log, each other the one before
@@ -110,6 +121,8 @@ class SessionLog:
 
         Args:
             entries: The entries, each with its `type`.
+            once: Leave out those whose id is in the log already, also if another process adds it at the same time. The
+                whole log is read for it.
 
         Raises:
             InvalidInputError: An entry has no type, or as `append_entry`. None of them was written.
@@ -124,12 +137,20 @@ class SessionLog:
             policies_of(self.rules).check_value({name: entry[name] for name in entry.keys() - _OF_THE_LOG})
         place = self._place()
         base = Path(place.base)
-        make_folders(base, self.folder.parts, self.path)
-        with (
-            locked(base.joinpath(*self.folder.parts, ".lock"), self.path),
-            opened_to_append(place.base, place.parts, self.path) as descriptor,
-        ):
-            return self._append_locked(descriptor, entries)
+        make_folders(base, self.folder.parts, place.path)
+        with locked(base.joinpath(*self.folder.parts, ".lock"), place.path):
+            place = self._place()  # it may have been encrypted, or begun, meanwhile
+            if place.path.endswith(ENCRYPTED) or self._holds_encrypted(place):
+                return self._append_encrypted(place, entries, once=once)
+            with opened_to_append(place.base, place.parts, place.path) as descriptor:
+                info = os.fstat(descriptor)
+                if reason := why_left_out(info, self.rules, place.path):
+                    raise PathNotAllowedError(f"{place.path} {reason}; nothing was written")
+                with open(descriptor, "rb", closefd=False) as file:
+                    lines, ids = self._lines_of(entries, file, info.st_size, once=once)
+                if ids:
+                    write_whole(descriptor, b"".join(lines), info.st_size, place.path)
+                return ids
 
     def entries(self, start: int = 0) -> Iterator[dict[str, Any]]:
         """Yield every readable entry, the header first; nothing if nothing was written yet.
@@ -141,7 +162,7 @@ class SessionLog:
             PathNotAllowedError, WorkspaceError: The file is a symlink or not an ordinary file, or cannot be read.
         """
         try:
-            with opened(self._place(), self.rules) as descriptor, open(descriptor, "rb", closefd=False) as file:
+            with opened_file(self._place(), self.rules) as (file, _):
                 yield from read_records(file, start)
         except NotFoundError:
             return
@@ -182,17 +203,43 @@ class SessionLog:
         return branch[::-1]
 
     def _place(self) -> Place:
-        return Place(self.path, self.folder.base, (*self.folder.parts, log_name(self.session_id)))
+        """Return the place of the file: of the one that is there, else as the settings want a new one."""
+        name, folder = log_name(self.session_id), Path(self.folder.base, *self.folder.parts)
+        encryption = encryption_of(self.rules)
+        is_there = os.path.lexists(folder / name)
+        if not is_there and ((encryption and encryption.transcripts) or os.path.lexists(folder / f"{name}{ENCRYPTED}")):
+            name = f"{name}{ENCRYPTED}"
+        return Place(f"{TRANSCRIPTS}/{name}", self.folder.base, (*self.folder.parts, name))
 
-    def _append_locked(self, descriptor: int, entries: Sequence[Mapping[str, Any]]) -> list[str]:
-        info = os.fstat(descriptor)
-        if reason := why_left_out(info, self.rules, self.path):
-            raise PathNotAllowedError(f"{self.path} {reason}; nothing was written")
+    def _holds_encrypted(self, place: Place) -> bool:
+        with suppress(NotFoundError):
+            return holds_encrypted(place, self.rules)
+        return False
+
+    def _append_encrypted(self, place: Place, entries: Sequence[Mapping[str, Any]], *, once: bool) -> list[str]:
+        seen: os.stat_result | None = None
+        before = b""
+        with suppress(NotFoundError), opened_file(place, self.rules) as (file, info):
+            seen, before = info, file.read()
+        lines, ids = self._lines_of(entries, BytesIO(before), len(before), once=once)
+        if ids:
+            data = as_written(b"".join((before, *lines)), place, self.rules, is_there=seen is not None)
+            replace_file(place.base, place.parts, data, seen)
+        return ids
+
+    def _lines_of(
+        self, entries: Sequence[Mapping[str, Any]], file: BinaryIO, size: int, *, once: bool
+    ) -> tuple[list[bytes], list[str]]:
+        """Return the lines to append to an open file for entries, and the ids of these."""
+        if once:
+            there = {entry.get("id") for entry in read_records(file, 0)}
+            entries = [entry for entry in entries if entry.get("id") not in there]
         now = datetime.datetime.now(datetime.UTC).astimezone(self.zone).isoformat(timespec="milliseconds")
-        tail = _tail(descriptor, info.st_size)
-        lines, ids = [], []
-        before = _last_id(descriptor, info.st_size, tail)
-        if not info.st_size:
+        tail = _tail(file, size)
+        lines: list[bytes] = []
+        ids: list[str] = []
+        before = _last_id(file, size, tail)
+        if not size:
             lines.append(_line(self._header(now), self.path))
         elif not tail.endswith(b"\n"):  # half a line of a writer that was killed: what is added stays apart from it
             lines.append(b"\n")
@@ -205,8 +252,7 @@ class SessionLog:
             lines.append(_line(entry, self.path))
             before = str(entry["id"])
             ids.append(before)
-        write_whole(descriptor, b"".join(lines), info.st_size, self.path)
-        return ids
+        return lines, ids
 
     def _header(self, now: str) -> dict[str, Any]:
         header = {"type": "session", "id": self.session_id, "timestamp": now, "cwd": self.cwd or os.getcwd()}
@@ -236,12 +282,12 @@ def _as_json(entry: Mapping[str, Any]) -> bytes:
         return json.dumps(entry, allow_nan=False, separators=(",", ":")).encode("ascii")
 
 
-def _tail(descriptor: int, size: int, length: int = _TAIL_BYTES) -> bytes:
-    os.lseek(descriptor, max(0, size - length), os.SEEK_SET)
-    return os.read(descriptor, min(size, length))
+def _tail(file: BinaryIO, size: int, length: int = _TAIL_BYTES) -> bytes:
+    file.seek(max(0, size - length))
+    return file.read(min(size, length))
 
 
-def _last_id(descriptor: int, size: int, tail: bytes) -> str | None:
+def _last_id(file: BinaryIO, size: int, tail: bytes) -> str | None:
     """Return the id of the last readable entry, from as little of the end of the file as it takes."""
     while True:
         whole_lines = tail.split(b"\n") if len(tail) == size else tail.split(b"\n")[1:]
@@ -251,4 +297,4 @@ def _last_id(descriptor: int, size: int, tail: bytes) -> str | None:
                 return str(record["id"])
         if len(tail) >= size:
             return None
-        tail = _tail(descriptor, size, 4 * len(tail))
+        tail = _tail(file, size, 4 * len(tail))

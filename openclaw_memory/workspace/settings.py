@@ -65,7 +65,7 @@ def _text(root: Path, origin: str) -> str | None:
         return None
     except OSError as error:
         if link := link_to(root.joinpath(*PLACE), root, hard=False):
-            raise ConfigError(f"{link} and is not followed: put the file itself into {PLACE[0]}") from error
+            raise ConfigError(f"{link} and is not followed: put a folder with the file itself there") from error
         raise refusal(error, origin) from error
     if not is_file:
         raise ConfigError(f"{origin} is not a regular file: settings are a file of TOML")

@@ -20,8 +20,9 @@ from openclaw_memory.errors import (
     WorkspaceError,
     nearest,
 )
-from openclaw_memory.text.policies import Policies, policies_of
+from openclaw_memory.text.policies import Policies, policies_of, shared_of
 from openclaw_memory.types import Excerpt, MemoryFile
+from openclaw_memory.types.files import backwards
 from openclaw_memory.types.files import cited as lines_cited  # `cited` is a module of this package
 from openclaw_memory.workspace import safe_read, scan
 from openclaw_memory.workspace.paths import NOTES_FOLDER, is_transcript, locate
@@ -116,6 +117,15 @@ class Workspace:
         notes = self.root / NOTES_FOLDER
         return os.access(notes if notes.exists() else self.root, os.W_OK)
 
+    def refresh(self) -> None:
+        """Bring the folder up to date, where it is a copy of notes that are kept elsewhere.
+
+        Raises:
+            StoreError: What keeps them cannot be reached.
+        """
+        if (shared := shared_of(self.rules)) is not None:
+            shared.refresh()
+
     def scan(self) -> Scan:
         """List the memory files that are on disk now, and what was skipped and why.
 
@@ -123,8 +133,11 @@ class Workspace:
             WorkspaceError: The folder cannot be listed.
             ConfigError: A glob of the rules is invalid.
         """
+        self.refresh()
         latest = self._latest[:]
         listed = scan.listing(self.root, self.rules, self.sessions, latest[0][0] if latest else None)
+        if latest and (known := latest[0][1].key_ids) and known != (scan.key_id_of(self.rules),):
+            latest = []  # the index was encrypted since, or is so no longer
         if not latest or latest[0][0] != listed:
             self._latest[:] = latest = [(listed, scan.scanned(listed, self.rules))]
         return latest[0][1]
@@ -152,12 +165,24 @@ class Workspace:
             PathNotAllowedError: The path names no memory file, passes a symlink, or is not a regular file.
             NotFoundError: There is no such file.
             UndecodableError: The file is not text.
+            UndecryptableError: The file is encrypted, and cannot be decrypted.
             WorkspaceError: The file cannot be read.
         """
         place = locate(self.root, self.rules, path, self.sessions)
         if is_transcript(place.path):
             return "".join(part.text for part in self.transcript(path))
         return safe_read.decode(safe_read.read_bytes(self.root, path, self.rules), path)
+
+    def other_encoding(self, path: str) -> str | None:
+        """Return the name of the encoding that a memory file is in, where that is neither UTF-8 nor UTF-16.
+
+        Args:
+            path: As for `read`.
+
+        Raises:
+            PathNotAllowedError, NotFoundError, WorkspaceError: As `read`.
+        """
+        return safe_read.other_encoding(safe_read.read_bytes(self.root, path, self.rules))
 
     def transcript(self, path: str, mark: str | None = None) -> Iterator[Part]:
         """Yield a transcript part by part, in bounded memory, from the part that was open at `mark`.
@@ -218,7 +243,7 @@ class Workspace:
         place = locate(self.root, self.rules, path, self.sessions)
         if not is_transcript(place.path):
             raise PathNotAllowedError(f"{place.path} is not a transcript: read it with `read`")
-        with safe_read.opened(place, self.rules) as descriptor, open(descriptor, "rb", closefd=False) as file:
+        with safe_read.opened_file(place, self.rules) as (file, _):
             yield file
 
     def excerpt(self, path: str, start: int | None = None, lines: int | None = None) -> Excerpt:
@@ -231,10 +256,12 @@ class Workspace:
             lines: How many lines; by default 120 within 12,000 characters.
 
         Raises:
-            InvalidInputError: `start` or `lines` is less than 1.
+            InvalidInputError: `start` or `lines` is less than 1, or a citation ends before it begins.
             NotFoundError: There is no such file, or `start` is beyond its end.
             PathNotAllowedError, UndecodableError, WorkspaceError: As `read`.
         """
+        if isinstance(path, str) and (lines_named := backwards(path)):
+            raise InvalidInputError(f"{path!r} ends before it begins: write {lines_named}")
         if start is None and lines is None and isinstance(path, str) and (place := lines_cited(path)):
             path, spans = place
             start, lines = spans[0][0], spans[-1][1] - spans[0][0] + 1
@@ -265,12 +292,12 @@ class Workspace:
             InvalidInputError: The id is empty.
             ConfigError: The journal's time zone is unknown.
         """
-        from openclaw_memory.workspace import journal
+        from openclaw_memory.workspace.days import local_now
         from openclaw_memory.workspace.paths import transcripts_place
         from openclaw_memory.workspace.session_log import SessionLog, log_name
 
         log_name(session_id)
-        zone = journal.local_now(self.journal.timezone).tzinfo if self.journal.timezone else None
+        zone = local_now(self.journal.timezone).tzinfo if self.journal.timezone else None
         folder = transcripts_place(self.root, self.sessions)
         return SessionLog(folder, session_id, self.rules, parent_session, str(self.root), zone)
 
@@ -281,6 +308,7 @@ class Workspace:
         title: str | None = None,
         *,
         skip_existing: bool = False,
+        quoted_from: str | None = None,
     ) -> Excerpt:
         """Add `text` to the note of a day, completely or not at all, and return its lines.
 
@@ -290,28 +318,29 @@ class Workspace:
 
         Args:
             text: What to add; Markdown.
-            date: A day, or its ISO form `2026-11-21`; today by default.
+            date: A day, or its ISO form `2026-11-21`; today by default. A moment is its day, in `journal.timezone`
+                if it has a time zone.
             title: Gives the text a heading of its own, with the time.
             skip_existing: Do not add lines that the note already has, at whatever time. The excerpt returned then shows
                 the existing lines and has `existed` set.
+            quoted_from: Where the text comes from, such as an address, if neither the user nor the agent has written
+                it: it is kept as a quotation, title and all, above its source, and `promote` refuses its lines.
 
         Raises:
-            InvalidInputError: The text is empty, or `date` is not a day.
+            InvalidInputError: The text is empty, `date` is not a day, or the source has no name.
             PathNotAllowedError: The note is a symlink, not a regular file, or excluded by the globs.
             WriteError: It could not be written. The note is unchanged.
             ConfigError: The journal's time zone is unknown.
         """
-        import datetime
-
         from openclaw_memory.workspace import journal
+        from openclaw_memory.workspace.days import day_of, local_now
 
-        now = journal.local_now(self.journal.timezone)
-        if isinstance(date, str):
-            try:
-                date = datetime.date.fromisoformat(date)
-            except ValueError as error:
-                raise InvalidInputError(f"date must be a day such as '2026-11-21', not {date!r}") from error
-        day = now.date() if date is None else date
+        now = local_now(self.journal.timezone)
+        day = day_of(date, "date", self.journal.timezone) or now.date()
+        if quoted_from is not None:
+            from openclaw_memory.text.quotation import quoted
+
+            text, title = quoted(f"{title}\n\n{text}" if title and title.strip() else text, quoted_from), None
         return journal.append(
             self.root, text, date=day, title=title, now=now, rules=self.rules, skip_existing=skip_existing
         )
@@ -360,25 +389,26 @@ class Workspace:
         return edits.promote(self.root, path, start, end, section=section, seen=seen, rules=self.rules)
 
     def bootstrap(
-        self, *, private: bool = True, max_chars: int | None = None, now: datetime.datetime | None = None
+        self, *, private: bool = True, max_chars: int | None = None, now: datetime.date | str | None = None
     ) -> Bootstrap:
         """Return what an agent reads when a session starts. See `journal.bootstrap`.
 
         Args:
             private: Include MEMORY.md; False for a group chat.
             max_chars: The most characters of one file; `journal.bootstrap_chars` where None.
-            now: The moment that decides which day it is; this moment by default.
+            now: The moment, or the day itself, that decides which day it is; this moment by default.
 
         Raises:
-            InvalidInputError: `max_chars` is not a whole number of at least 1.
+            InvalidInputError: `max_chars` is not a whole number of at least 1, or `now` is no day.
             ConfigError: The journal's time zone is unknown.
         """
         from openclaw_memory.workspace import journal
+        from openclaw_memory.workspace.days import day_of, local_now
 
         most = self.journal.bootstrap_chars if max_chars is None else max_chars
         if not isinstance(most, int) or most < 1:
             raise InvalidInputError(f"max_chars must be a whole number of at least 1, not {most!r}")
-        today = journal.local_now(self.journal.timezone, now).date()
+        today = day_of(now, "now", self.journal.timezone) or local_now(self.journal.timezone).date()
         return journal.bootstrap(
             self.root, private=private, max_chars=most, today=today, rules=self.rules, read=self._started
         )

@@ -41,7 +41,7 @@ try:
 except MissingExtraError as error:
     print(error)
 """
-    assert f'"openclaw-memory-index[{extra}]"' in run_without(script, *missing.split())
+    assert f'".[{extra}]"' in run_without(script, *missing.split())
 
 
 def test_without_agents_the_rest_works_and_each_name_says_which_extra_to_install():
@@ -52,7 +52,7 @@ for name in package.__all__:
         getattr(package, name)
     except MissingExtraError as error:
         assert name in str(error), error
-        assert '"openclaw-memory-index[langchain-agents]"' in str(error), error
+        assert '".[langchain-agents]"' in str(error), error
         print(name)
 """
     needing = set(run_without(script, "langchain", "langgraph").split())

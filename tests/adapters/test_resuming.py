@@ -178,12 +178,13 @@ def test_a_transcript_that_is_resumed_grows_by_what_is_new_alone(tmp_path):
         assert len(entries) == len(before) + 4
 
 
+@pytest.mark.parametrize("given", [[4711], None, "Hello", {"messages": [("user", TOLD)]}], ids=repr)
 @pytest.mark.parametrize("kind", ["langchain_openclaw_memory", "llama_index_openclaw_memory"])
-def test_what_is_no_message_is_named_and_nothing_is_kept(tmp_path, kind):
+def test_what_is_no_message_is_named_and_nothing_is_kept(tmp_path, kind, given):
     adapter = pytest.importorskip(kind)
     with Memory.open(tmp_path, embedder=None) as memory:
         with pytest.raises(InvalidInputError, match="messages must be a list of"):
-            adapter.save_snapshot(memory, SESSION, [4711])
+            adapter.save_snapshot(memory, SESSION, given)
         assert memory.snapshots() == ()
 
 

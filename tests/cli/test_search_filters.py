@@ -74,3 +74,52 @@ def test_a_rule_that_there_is_not_is_an_error_that_names_it(run, notes, rule, wo
     outcome = run("search", "--workspace", notes, "--rule", rule, "key")
     assert outcome.code
     assert words in " ".join(outcome.err.split())
+
+
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        (['"key is with"'], {"Ann"}),
+        (['"the spare key" squeaks'], {"squeaks", "Ann", "floats", "rattles"}),
+        (["key", "-rattles"], {"Ann", "floats", "squeaks"}),
+        (["key -rattles -floats"], {"Ann", "squeaks"}),
+        (["key", "-floats", "--tag", "boat"], set()),
+        (["--tag", "car", "key", "-floats", "-n", "3"], {"rattles"}),
+    ],
+)
+def test_a_phrase_must_be_there_and_a_word_after_a_minus_must_not(run, notes, query, found):
+    outcome = run("search", "--workspace", notes, "--min-score", "0", *query)
+    assert {word for word in ("Ann", "floats", "rattles", "squeaks") if word in outcome.out} == found
+
+
+@pytest.mark.parametrize(
+    ("query", "words"),
+    [
+        (["key", "-water"], "-water could mean -w ater too: write -w and its value apart"),
+        (["-boat"], "QUERY only leaves words out"),
+        (["key", "--boat"], "No such option '--boat'"),
+    ],
+)
+def test_a_minus_that_could_mean_something_else_is_an_error(run, notes, query, words):
+    outcome = run("search", "--workspace", notes, *query)
+    assert outcome.code == 2
+    assert words in outcome.err.replace(": --boat", " '--boat'")
+
+
+def test_files_alone_can_be_opened_from_where_the_command_runs(run, notes, monkeypatch):
+    monkeypatch.chdir(notes.parent)
+    files = run("search", "-w", notes, "-l", "--min-score", "0", "spare key").out.splitlines()
+    assert len(files) == len(set(files)) == 4
+    from pathlib import Path
+
+    assert all(Path(file).is_file() for file in files)
+
+
+def test_lines_around_a_result_come_with_their_numbers(run, notes):
+    (notes / "memory/long.md").write_text("\n".join(f"Line {n} of the anchor log." for n in range(1, 30)) + "\n")
+    run("index", "-w", notes)
+    (notes / "memory/long.md").write_text(
+        "".join("The ferry leaves.\n" if n == 9 else f"Nothing {n}.\n" for n in range(1, 16))
+    )
+    shown = run("search", "-w", notes, "-C", "2", "-n", "1", '"ferry leaves"').out
+    assert "9: The ferry leaves." in shown

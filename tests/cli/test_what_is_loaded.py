@@ -26,7 +26,7 @@ print(gc.get_threshold()[0], gc.get_freeze_count(), file=sys.stderr)
 # What no command needs that works offline and on a terminal.
 NEVER = {
     "asyncio", "httpx", "tenacity", "watchdog", "pandas", "matplotlib", "IPython", "sentence_transformers", "torch",
-    "numpy.random", "numpy.ma", "openclaw_memory.embeddings.batch",
+    "numpy.random", "numpy.ma", "openclaw_memory.embeddings.batch", "openclaw_memory.embeddings.remote.service",
 }  # fmt: skip
 # What reads, cuts and embeds files.
 WRITING = {
@@ -46,6 +46,9 @@ def notes(tmp_path_factory):
         while compared(memory.workspace.scan(), memory._engine.service.store().files()).doubtful:
             memory.sync()
     return folder
+
+
+LOADED_TO_SEARCH = ("commands", "options", "output", "places", "results", "search_command")
 
 
 def ended(*arguments):
@@ -73,6 +76,12 @@ def test_a_command_loads_nothing_that_it_does_not_need(notes, arguments, unneede
     place = () if "--help" in arguments else ("--workspace", notes)
     loaded, _ = ended(*arguments, *place)
     assert not loaded & (NEVER | unneeded)
+
+
+def test_a_command_loads_no_module_of_another(notes):
+    loaded, _ = ended("search", "--workspace", notes, "Who has the spare key?")
+    of_commands = {name for name in loaded if name.startswith("openclaw_memory.cli.")}
+    assert of_commands == {f"openclaw_memory.cli.{name}" for name in LOADED_TO_SEARCH}
 
 
 def test_a_command_looks_for_no_garbage_that_cannot_be_there():

@@ -154,7 +154,7 @@ def test_the_kind_of_key_says_who_is_asked(voyage, key, endpoint):
 
 def test_without_the_package_the_error_says_how_to_install_it(load, provider, monkeypatch):
     monkeypatch.setitem(sys.modules, "httpx", None)
-    with pytest.raises(MissingExtraError, match=rf'pip install "openclaw-memory-index\[{provider}\]"'):
+    with pytest.raises(MissingExtraError, match=rf'pip install "\.\[{provider}\]"'):
         load()
 
 

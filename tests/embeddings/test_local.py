@@ -186,10 +186,11 @@ def test_a_batch_that_hangs_is_given_up(hanging):
 
 
 def test_while_the_model_hangs_a_memory_searches_by_keywords_and_says_so(hanging, notes):
-    embedder = LocalEmbedder(hanging, "words", query_seconds=0.01, batch_seconds=0.01)
-    with Memory.open(notes, embedder=embedder) as memory:
+    with Memory.open(notes, embedder=LocalEmbedder(hanging, "words")) as memory:
         memory.sync()
         assert not memory.status().notices
+    embedder = LocalEmbedder(hanging, "words", query_seconds=0.01, batch_seconds=0.01)
+    with Memory.open(notes, embedder=embedder) as memory:
         hanging.hangs.set()
         for said in (r"more than 0\.01 s", "still at work"):
             found = memory.search("Who services the boiler?")
@@ -226,7 +227,7 @@ def test_families_that_carry_no_prompts_get_those_of_their_model_cards(name, pro
 
 def test_without_sentence_transformers_the_message_has_the_command(monkeypatch):
     monkeypatch.setitem(sys.modules, "sentence_transformers", None)
-    with pytest.raises(MissingExtraError, match=r'pip install "openclaw-memory-index\[local\]"'):
+    with pytest.raises(MissingExtraError, match=r'pip install "\.\[local\]"'):
         load_embedder("local")
 
 

@@ -196,7 +196,7 @@ def test_an_option_that_cannot_be_used_is_named(options, connect):
 
 def test_without_the_sdk_the_error_says_how_to_get_it(connect, monkeypatch):
     monkeypatch.setitem(sys.modules, "openai", None)
-    with pytest.raises(MissingExtraError, match=r'pip install "openclaw-memory-index\[openai\]"'):
+    with pytest.raises(MissingExtraError, match=r'pip install "\.\[openai\]"'):
         connect()
 
 

@@ -52,7 +52,7 @@ def test_the_digest_covers_every_byte_after_the_header(small, at):
     data = bytearray(small.read_bytes())
     data[at] ^= 1
     small.write_bytes(data)
-    with pytest.raises(EmbedderError, match=r"small\.oms is damaged.*reinstall"):
+    with pytest.raises(EmbedderError, match=r"small\.oms is damaged.*install openclaw_memory again"):
         check_digest(open_model(small))
 
 
@@ -82,7 +82,7 @@ def test_a_header_that_does_not_fit_its_file_is_refused(tmp_path, header, words)
 def test_a_model_cut_short_is_refused(tmp_path, size):
     path = tmp_path / "short.oms"
     path.write_bytes(SHIPPED.read_bytes()[:size])
-    with pytest.raises(EmbedderError, match=r"short\.oms.*reinstall"):
+    with pytest.raises(EmbedderError, match=r"short\.oms.*install openclaw_memory again"):
         StaticEmbedder(path)
 
 

@@ -37,6 +37,7 @@ REFUSING, MANY, DAMAGED = "faults/test_refusing.py", "faults/test_many_processes
 TALK, CLOCK, JOURNAL = "faults/test_odd_transcripts.py", "faults/test_clock.py", "workspace/test_journal.py"
 UPKEEP, WATCHER, LIFE = "test_memory_upkeep.py", "indexing/test_watcher.py", "indexing/test_watcher_life.py"
 READING, SYNC, STORE = "workspace/test_safe_read.py", "indexing/test_sync.py", "store/test_connection.py"
+ENCRYPTED = "faults/test_encrypted_index.py"
 MADE, BAD = "faults/test_made_and_found.py", "faults/test_bad_input.py"
 FLUSH, LAWS, DUE = "flush/test_flush.py", "flush/test_flush_laws.py", "conversation/test_thresholds.py"
 SILENT, FENCE = "text/test_silent_reply.py", "text/test_fence.py"
@@ -46,6 +47,7 @@ FORKS, DELETED = "faults/test_forks.py", "faults/test_deleted_text.py"
 LARGE, NAMES, READERS = "faults/test_large_notes.py", "faults/test_unsafe_names.py", "faults/test_who_reads_along.py"
 LINKS, ADDRESSES = "faults/test_links.py", "faults/test_hostile_services.py"
 INTENT, GATE = "intent/test_detection.py", "intent/test_gate.py"
+CHAIN, LOG = "audit/test_chain.py", "audit/test_life.py"
 REMOTE, SERVICES = "embeddings/test_remote.py", "faults/test_services.py"
 
 # fmt: off
@@ -88,7 +90,11 @@ FAULTS = (
         f"{DAMAGED}::test_a_search_of_a_damaged_index_answers_right_and_says_so",
         "store/test_checksums.py::test_a_chunk_that_is_not_what_was_written_is_damage",
     )),
-    Fault(7, "one bit of an encrypted index is flipped", "detected", "100 of 100", not_built="an encrypted index"),
+    Fault(7, "one bit of an encrypted index is flipped", "detected; in the first 16 bytes, which mean nothing, it changes nothing", "100 of 100", (
+        f"{ENCRYPTED}::test_each_of_a_hundred_flipped_bits_of_an_encrypted_index_is_detected",
+        f"{ENCRYPTED}::test_a_flipped_bit_at_the_beginning_of_an_encrypted_index_is_detected_or_means_nothing",
+        f"{ENCRYPTED}::test_a_damaged_encrypted_index_is_built_again_with_its_key",
+    )),
     Fault(8, "the disk is full", "a typed error, no half-written line or row; all goes on once there is room", "each system call; each page free in a real file system", (
         f"{REFUSING}::test_a_full_disk_is_told_at_every_size_and_nothing_is_torn",
         f"{KILLS}::test_a_disk_that_is_full_at_any_system_call_is_a_typed_error_and_the_old_file",
@@ -128,6 +134,7 @@ FAULTS = (
         f"{BAD}::test_no_query_takes_a_tenth_of_a_second_of_a_processor",
     )),
     Fault(15, "text made to keep the masking of secrets busy", "linear", "100 KB a pattern, <= 0.1 s each", (
+        "text/test_redaction.py::test_no_pattern_takes_long_by_itself",
         "text/test_redaction.py::test_no_text_takes_long",
     )),
     Fault(16, "not UTF-8, UTF-16, BOM, CRLF, NUL, U+2028, lone CR", "indexed or reported; lines end at \\n only", "each", (
@@ -245,28 +252,58 @@ FAULTS = (
         f"{FLUSH}::test_secrets_and_recalled_memory_are_not_written",
         "tools/test_handlers.py::test_what_was_recalled_is_not_written_again",
     )),
-    Fault(33, "secrets with a known prefix", "masked in what is indexed, shown, written by a tool, and saved by a flush", "116 formats, 0 of 15 harmless lines", (
+    Fault(33, "secrets with a known prefix", "masked in what is indexed, logged, shown, written by a tool, and saved by a flush", "116 formats, 0 of 15 harmless lines", (
+        "faults/test_secrets_in_files.py::test_no_planted_token_is_in_the_index_its_log_of_writes_the_access_log_or_the_log",
         "text/test_redaction.py::test_a_token_known_by_its_prefix_is_masked",
         "text/test_redaction.py::test_every_pattern_has_a_token_that_only_it_masks",
         "text/test_redaction.py::test_what_is_no_secret_stays",
+        "faults/test_hidden_secrets.py::test_no_hidden_token_is_in_the_index_or_in_what_is_shown",
         "tools/test_handlers.py::test_secrets_are_masked_in_every_answer",
         "tools/test_handlers.py::test_secrets_are_not_written",
         f"{FLUSH}::test_secrets_and_recalled_memory_are_not_written",
     )),
-    Fault(34, "passwords in plain words, in five languages", "recognised as often as is published", ">= 60 %", not_built="recognition of passwords without a prefix"),
+    Fault(34, "passwords in plain words, in five languages", "recognised as often as is published", "83 of 100 in sentences apart from the rules, 0 of 75 by mistake; >= 60 %, <= 2 of 30", (
+        "text/test_plain_passwords.py::test_of_sentences_apart_from_the_rules_enough_are_found_and_few_masked_by_mistake",
+        "text/test_plain_passwords.py::test_a_password_is_masked_wholly",
+        "text/test_plain_passwords.py::test_what_is_said_about_a_password_stays",
+        "text/test_plain_passwords.py::test_a_password_is_neither_shown_nor_in_the_index",
+    )),
     Fault(35, "records marked never to be stored, masked or expired", "never in a search, a reading or the bytes of the index", "0 leaks", (
         "faults/test_policies_at_every_door.py::test_no_byte_of_the_index_holds_what_policies_leave_out",
         "faults/test_policies_at_every_door.py::test_nothing_that_is_shown_says_what_policies_hide",
         "faults/test_policies_at_every_door.py::test_what_is_never_to_be_stored_is_refused_everywhere",
     )),
-    Fault(36, "forget the last N days", "gone from notes, index, vectors, caches and the write-ahead log", "0 traces", not_built="forgetting by time"),
-    Fault(37, "an access log is edited, cut or reordered", "its verification fails", "4 of 4", not_built="an access log"),
-    Fault(38, "no key, or a wrong one, for an encrypted index", "a typed error, no text on the disk", "each", not_built="an encrypted index"),
-    Fault(39, "which language a sentence is in", "identified, in 97 of 100 by py3langid, in 85 by stop words", "100 sentences of five languages", (
+    Fault(36, "forget the last N days", "gone from notes, index, vectors, caches and the write-ahead log", "0 traces", (
+        "control/test_forgetting.py::test_the_last_days_leave_no_trace_in_any_file",
+        "control/test_forgetting.py::test_after_a_crash_before_the_index_the_next_call_erases",
+        "control/test_forgetting.py::test_the_receipt_says_what_could_not_go",
+    )),
+    Fault(37, "an access log is edited, cut or reordered", "its verification fails and names the first wrong entry; power cuts, kills, full disks and 8 writers at once do not break it",
+          "4 of 4, and each byte of a small log; a kill at 6 system calls (nightly: each)", (
+        f"{CHAIN}::test_what_was_done_to_a_log_is_found_and_the_first_wrong_entry_named",
+        f"{CHAIN}::test_each_byte_of_a_log_counts",
+        f"{LOG}::test_a_writer_killed_at_any_system_call_leaves_a_log_that_is_whole",
+        f"{LOG}::test_processes_that_write_at_once_make_one_chain",
+        f"{LOG}::test_what_a_power_cut_took_is_missing_and_not_called_forged",
+        f"{LOG}::test_entries_that_a_full_disk_refuses_are_told_and_stand_as_a_gap",
+        "faults/test_access_log_at_every_door.py::test_who_is_shown_something_leaves_an_entry",
+    )),
+    Fault(38, "no key, or a wrong one, for an encrypted index", "a typed error, nothing is changed or set aside, no text on the disk: each write of a process is looked at", "each call; a kill at 18 system calls of each change (each nightly)", (
+        f"{ENCRYPTED}::test_without_its_key_a_memory_says_so_and_leaves_the_index_as_it_is",
+        "store/test_encryption.py::test_without_its_key_every_call_is_an_error_that_says_so_and_nothing_changes",
+        "store/test_encryption.py::test_where_the_name_and_the_key_were_lost_nothing_is_set_aside",
+        f"{ENCRYPTED}::test_no_text_is_written_to_any_file_by_whatever_is_done_with_an_encrypted_index",
+        f"{ENCRYPTED}::test_deleted_text_is_gone_from_the_pages_of_an_encrypted_index_too",
+        f"{ENCRYPTED}::test_a_change_of_the_key_killed_at_any_system_call_leaves_the_old_key_or_the_new_and_is_finished",
+        f"{ENCRYPTED}::test_processes_that_open_an_index_while_its_key_changes_find_what_is_there",
+        "store/test_encryption.py::test_an_index_that_is_made_is_encrypted_where_the_settings_say_so",
+        "security/test_encrypted_notes.py::test_no_text_of_an_encrypted_note_is_in_any_file",
+    )),
+    Fault(39, "which language a sentence is in", "identified, in 97 of 100 by py3langid, in 85 by stop words", "100 sentences and 250 messages of five languages", (
         f"{GATE}::test_stop_words_tell_the_language_of_85_of_100_sentences",
         f"{GATE}::test_with_py3langid_it_is_97_of_100",
     )),
-    Fault(40, "a model that reads intents answers nonsense, late or with injected words", "rules decide within 4 s, nothing is suggested on them, nothing is deleted", "40 malformed replies, 150 generated", (
+    Fault(40, "a model that reads intents answers nonsense, late or with injected words", "rules decide within 4 s, nothing is suggested on them, nothing is deleted", "100 malformed, late and hostile replies, 150 generated", (
         f"{INTENT}::test_a_malformed_reply_is_tried_once_more_and_then_rules_decide",
         f"{INTENT}::test_whatever_a_model_replies_the_answer_is_one_of_four_and_within_its_bounds",
         f"{INTENT}::test_a_model_that_hangs_hangs_nobody",
@@ -402,6 +439,26 @@ FAULTS = (
     Fault(62, "the model that ships is exchanged for another", "found out by a SHA-256 in the code before a vector is kept", "the whole file", (
         "faults/test_planted_model.py::test_the_file_that_ships_is_the_one_that_the_package_knows",
         "faults/test_planted_model.py::test_an_exchanged_model_makes_no_vector_that_is_kept",
+    )),
+    Fault(63, "a record of high sensitivity is edited, lowered, stripped of its signature, put back or made a note by something else", "shown and exported nowhere, reported with the command that signs it; no tool vouches for it", "12 forgeries, each of 19 fields", (
+        "security/test_signatures.py::test_what_something_else_has_written_is_shown_nowhere_and_reported",
+        "security/test_signatures.py::test_every_field_is_signed",
+        "security/test_signatures.py::test_an_older_version_that_is_put_back_is_not_taken",
+        "security/test_signatures.py::test_a_forgotten_record_that_is_put_back_is_not_taken",
+        "security/test_signatures.py::test_nothing_that_an_agent_calls_vouches_for_a_forged_record",
+        "security/test_signatures.py::test_a_forged_expiry_has_no_record_deleted",
+    )),
+    Fault(64, "an agent saves a page that says `ignore all previous instructions`", "a quotation with its source; never in MEMORY.md, never a preference", "7 doors to MEMORY.md, 4 to a preference, 8 ends of lines", (
+        "faults/test_outside.py::test_no_door_leads_a_page_to_long_term_memory",
+        "faults/test_outside.py::test_no_door_makes_a_preference_of_a_page",
+        "faults/test_outside.py::test_each_part_of_a_quotation_comes_from_outside",
+        "faults/test_outside.py::test_no_end_of_a_line_of_any_reader_leads_out_of_the_quotation",
+        "faults/test_outside.py::test_however_many_pages_say_so_no_value_of_the_users_changes",
+    )),
+    Fault(65, "whatever a file, a transcript, a citation, settings, a policy, a query or a date says", "read, or an error of ours; a time that grows with the length alone", "12 parsers, 720 texts (a million nightly), 100 KB in 0.1 s", (
+        "security/test_fuzzing.py::test_any_text_is_read_or_refused_by_an_error_of_ours",
+        "security/test_fuzzing.py::test_a_million_texts_are_read_or_refused_by_an_error_of_ours",
+        "security/test_fuzzing.py::test_a_text_of_100_kb_takes_a_tenth_of_a_second_and_four_times_as_long_as_a_quarter_of_it",
     )),
 )
 # fmt: on

@@ -10,11 +10,11 @@ import gc
 import os
 import random
 import re
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
+from cpu_time import least_seconds
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -100,9 +100,8 @@ def test_no_query_takes_a_tenth_of_a_second_of_a_processor(memory):
     gc.collect()
     gc.freeze()  # what this process of tests holds besides is not a search's
     for query in (*HOSTILE, *long, *ALL_KINDS.values(), *fuzzed):
-        started = time.thread_time()
-        memory.search(query)
-        slowest = max(slowest, (time.thread_time() - started, query))
+        took = least_seconds(lambda query=query: memory.search(query), enough=0.1)
+        slowest = max(slowest, (took, query))
     gc.unfreeze()
     print(f"\n{slowest[0] * 1000:.0f} ms at most, for {slowest[1][:40]!a}")
     assert slowest[0] < 0.1
@@ -123,8 +122,10 @@ def test_a_wish_out_of_range_is_named_with_what_would_do(run, notes, wish, value
     assert outcome.err.count("\n") == 1
 
 
-def test_a_huge_number_of_results_is_taken_at_the_command_line_too(run, notes):
-    assert run("search", "-w", notes, "--max-results", 10**15, "boiler").code == 0
+def test_a_huge_number_of_results_is_named_at_the_command_line(run, notes):
+    outcome = run("search", "-w", notes, "--max-results", 10**15, "boiler")
+    assert outcome.code == 2
+    assert f"{10**15} is not in the range 1<=x<=1000" in outcome.err
 
 
 # --- files
@@ -164,11 +165,16 @@ def test_a_file_that_is_no_text_cannot_be_read_and_says_so(run, notes):
     "command", [["search", "boiler"], ["index"], ["status"], ["get", "MEMORY.md"], ["append", "x"]]
 )
 def test_a_workspace_that_may_not_be_looked_into_is_named(run, notes, monkeypatch, command):
-    def refuse(path: Any, *_: Any, **__: Any) -> Any:
-        raise PermissionError(errno.EACCES, "Permission denied", str(path))
+    def refused(call: Any) -> Any:
+        def refuse(path: Any, *arguments: Any, **options: Any) -> Any:
+            if str(notes) in str(path) or options.get("dir_fd") is not None:
+                raise PermissionError(errno.EACCES, "Permission denied", str(path))
+            return call(path, *arguments, **options)
+
+        return refuse
 
     for holder, name in ((os, "open"), (os, "scandir"), (Path, "is_file")):
-        monkeypatch.setattr(holder, name, refuse)
+        monkeypatch.setattr(holder, name, refused(getattr(holder, name)))
     with pytest.raises(WorkspaceError, match="notes"):
         Memory.open(notes).sync()
     monkeypatch.setattr(os, "access", lambda *_: False)

@@ -7,40 +7,12 @@ import shutil
 from pathlib import Path
 
 import pytest
+from damages import DAMAGES, bit_flip
 from processes import QUIET, content, fresh, synced
 
 from openclaw_memory import Memory
-from openclaw_memory.store import connection
 
 WORDS = 40
-PAGE = connection.PAGE_SIZE
-
-
-def garbage(data: bytearray, dice: random.Random) -> None:
-    start = dice.randrange(len(data) // PAGE) * PAGE
-    data[start : start + PAGE] = dice.randbytes(PAGE)
-
-
-def zeros(data: bytearray, dice: random.Random) -> None:
-    start = dice.randrange(len(data) // PAGE) * PAGE
-    data[start : start + PAGE] = bytes(PAGE)
-
-
-def truncation(data: bytearray, dice: random.Random) -> None:
-    del data[dice.randrange(1, len(data)) :]
-
-
-def bad_header(data: bytearray, dice: random.Random) -> None:
-    start = dice.randrange(0, 90)
-    data[start : start + 10] = dice.randbytes(10)
-
-
-def bit_flip(data: bytearray, dice: random.Random) -> None:
-    bit = dice.randrange(len(data) * 8)
-    data[bit // 8] ^= 1 << bit % 8
-
-
-DAMAGES = {damage.__name__: damage for damage in (garbage, zeros, truncation, bad_header, bit_flip)}
 
 
 @pytest.fixture(scope="module")

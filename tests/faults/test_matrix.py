@@ -1,14 +1,15 @@
-"""The fault matrix names tests that exist, and so does each promise of SECURITY.md."""
+"""The fault matrix names tests that exist, and so does each promise of the threat model."""
 
 import re
 
 import pytest
 from faults.matrix import FAULTS, TESTS, Fault, Outcomes, missing, table
 
-SECURITY = (TESTS.parent / "SECURITY.md").read_text(encoding="utf-8")
-PROMISES = SECURITY.split("## What the library promises\n")[1].split("\n## ")[0].split("\n- ")[1:]
+MODEL = (TESTS.parent / "docs" / "explanation" / "threat-model.md").read_text(encoding="utf-8")
+PROMISED = MODEL.partition("\n## ")[2].partition("\n## What is not promised\n")[0]
+PROMISES = [promise for section in PROMISED.split("\n## ") for promise in section.split("\n- ")[1:]]
 # A footnote: its name, and the tests that it lists.
-NOTES = dict(re.findall(r"^\[\^(\S+)\]: (.+(?:\n    .+)*)", SECURITY, re.MULTILINE))
+NOTES = dict(re.findall(r"^\[\^(\S+)\]: (.+(?:\n    .+)*)", MODEL, re.MULTILINE))
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: f"{fault.row} {fault.fault}")
@@ -39,7 +40,7 @@ def test_a_row_whose_proof_failed_is_not_held():
     assert outcomes.state(fault) == "not held: b.py::test_b"
 
 
-# --- SECURITY.md
+# --- the threat model
 @pytest.mark.parametrize("promise", PROMISES, ids=lambda promise: promise.partition("\n")[0])
 def test_each_promise_names_its_tests(promise):
     names = re.findall(r"\[\^(\S+?)\]", promise)

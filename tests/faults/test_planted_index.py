@@ -13,7 +13,7 @@ import pytest
 from openclaw_memory import Memory, MemoryConfig, SqliteStore
 from openclaw_memory.config import SyncConfig
 from openclaw_memory.errors import StoreError
-from openclaw_memory.store import secret
+from openclaw_memory.security import user_secret as secret
 
 TRUE, FALSE = "The spare key is with Mrs. Groen.", "The spare key is with Mr. Mallory."
 QUESTION = "Who has the spare key?"
@@ -242,7 +242,7 @@ def test_what_a_schema_says_is_not_run_by_any_connection(folder):
 
 # --- the key -------------------------------------------------------------------------------------------------------
 
-MAKE_KEY = "from openclaw_memory.store.secret import secret; print(secret().key.hex(), secret().problem)"
+MAKE_KEY = "from openclaw_memory.security.user_secret import secret; print(secret().key.hex(), secret().problem)"
 
 
 def test_processes_that_start_together_make_one_key(tmp_path):

@@ -34,7 +34,9 @@ def test_the_file_that_ships_is_the_one_that_the_package_knows():
 
 @pytest.mark.usefixtures("planted")
 def test_an_exchanged_model_makes_no_vector_that_is_kept(tmp_path):
-    with pytest.raises(EmbedderError, match=r"is not the file that came with this version: its SHA-256 .*reinstall"):
+    with pytest.raises(
+        EmbedderError, match=r"is not the file that came with this version: its SHA-256 .*install openclaw_memory again"
+    ):
         StaticEmbedder().embed_documents(["a note"])
     notes = tmp_path / "notes"
     notes.mkdir()

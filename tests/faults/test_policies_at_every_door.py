@@ -11,13 +11,15 @@ from typing import Any, NamedTuple
 
 import pytest
 from click.testing import CliRunner
+from every_command import COMMANDS
+from qmd_place import qmd_engine
 
 from openclaw_memory import Memory, MemoryConfig
 from openclaw_memory.cli.commands import commands
 from openclaw_memory.config import PoliciesConfig, PolicyRule
 from openclaw_memory.conversation import snapshots
 from openclaw_memory.documents import Documents
-from openclaw_memory.errors import OpenClawMemoryError, PathNotAllowedError, PolicyError, RecordError
+from openclaw_memory.errors import OpenClawMemoryError, PathNotAllowedError, PolicyError, RecordError, SignatureError
 from openclaw_memory.records import Records
 from openclaw_memory.text.policies import Policies
 from openclaw_memory.tools import memory_tools, session_start
@@ -124,6 +126,9 @@ SHOWING: dict[str, Door] = {
     "Memory.snapshots": lambda at: seen(at.memory.snapshots()),
     "Memory.resume": lambda at: [seen(at.memory.resume(session)) for session in ("s1", "ended")],
     "command hook": lambda at: [host_told(at, name, [ASKED]) for name in ("SessionStart", "UserPromptSubmit")],
+    "command hook, of OpenCode": lambda at: shown_by_opencode(at),  # noqa: PLW0108 - defined below
+    "Records.sign": lambda at: signed_again(at),  # noqa: PLW0108 - defined below
+    "command sign": lambda at: told_of_unsigned(at),  # noqa: PLW0108 - defined below
     "command snapshots": lambda at: [at.command("snapshots"), at.command("snapshots", "ended", "--json")],
     "LangChain resume": lambda at: seen(langchain().resume_messages(at.memory, "ended")),
     "LlamaIndex resume": lambda at: seen(llama_index().resume_messages(at.memory, "ended")),
@@ -183,6 +188,7 @@ SHOWING: dict[str, Door] = {
     ],
     "damaged record": lambda at: damaged(at),  # noqa: PLW0108 - defined below
     "MCP": lambda at: shown_by_mcp(at),  # noqa: PLW0108 - defined below
+    "page": lambda at: shown_in_a_browser(at),  # noqa: PLW0108 - defined below
     "LangChain retriever": lambda at: (
         langchain().OpenClawRetriever(memory=at.memory, k=50).invoke("salary tea project")
     ),
@@ -234,6 +240,9 @@ WRITING: dict[str, Callable[[Place, str], Any]] = {
     "command migrate, talks": lambda at, text: refusal(
         at.command("migrate", "--json", "--from", old_file(at, "talks.json", old_talk(text)))
     ),
+    "command ingest": lambda at, text: refusal(
+        at.command("ingest", old_file(at, "page.html", f"<h1>Page</h1><p>{text}</p>"))
+    ),
     "tool memory_append": lambda at, text: refusal(at.tool("memory_append", text=text)),
     "tool memory_edit": lambda at, text: refusal(
         at.tool("memory_edit", path="memory/plain.md", from_=3, lines=1, text=text, hash=at.line().hash)
@@ -244,6 +253,7 @@ WRITING: dict[str, Callable[[Place, str], Any]] = {
     "command append": lambda at, text: refusal(at.command("append", text)),
     "command edit": lambda at, text: refusal(at.command("edit", "memory/plain.md#L3", text, "--seen", at.line().hash)),
     "command promote": lambda at, text: refusal(at.command("promote", "memory/plain.md#L3", "--section", text)),
+    "page": lambda at, text: written_in_a_browser(at, text),  # noqa: PLW0108 - defined below
     "MCP tool": lambda at, text: refusal(asked_of_mcp(at, "call_tool", "memory_append", {"text": text})),
     "LangChain tool": lambda at, text: refusal(langchain_tool(at, "memory_append").invoke({"text": text})),
     "LangChain store, add": lambda at, text: langchain().OpenClawVectorStore(at.memory).add_texts([text]),
@@ -269,6 +279,9 @@ KEEPING: dict[str, Callable[[Place, list[str]], Any]] = {
         [*said, "tea?", "tea?"],
     ),
     "command hook": lambda at, said: host_told(at, "Stop", said),
+    "command hook, of OpenCode": lambda at, said: told_by_opencode(
+        at, "session.idle", messages=[{"id": f"m{n}", "role": "user", "text": text} for n, text in enumerate(said)]
+    ),
     "migrate, a talk": lambda at, said: at.command("migrate", "--from", old_file(at, "talks.json", old_talk(*said))),
     "migrate, notes": lambda at, said: at.command("migrate", "--from", old_file(at, "old.md", "\n\n".join(said))),
     "LlamaIndex memory block": lambda at, said: kept_by_block(at, said),  # noqa: PLW0108 - defined below
@@ -282,12 +295,28 @@ WITHOUT_TEXT = {
     "Documents.damaged": "paths and names of fields", "Documents.vectors": "numbers", "Documents.vector_identity": "a name",
     "Documents.adopt": "true or false", "Documents.reembed": "a count", "Documents.missing_vectors": "a count",
     "Records.forget": "true or false", "Records.expire": "paths", "Records.decay": "paths",
-    "Records.everything": "for upkeep, which shows what `Records.holding` lets pass", "Records.holding": "as it iterates",
+    "Records.unsigned": "has a row with Records.sign", "Records.everything": "for upkeep, which shows what `Records.holding` lets pass", "Records.holding": "as it iterates",
     "tool memory_erase": "paths and citations", "tool memory_forget": "takes lines away", "command delete": "takes lines away", "command index": "counts and paths",
-    "command init": "makes a folder", "command demo": "a memory of its own", "command doctor": "counts and paths",
-    "command watch": "syncs", "command mcp": "has rows of its own, MCP", "Memory.export": "paths; the file is a copy of the notes, for whoever has them",
+    "command init": "makes a folder", "command connect": "a path", "command demo": "a memory of its own", "command doctor": "counts and paths",
+    "command watch": "syncs", "command mcp": "has rows of its own, MCP", "command web": "has a row of its own, page", "Memory.export": "paths; the file is a copy of the notes, for whoever has them",
+    "command encrypt": "paths, and ids of keys", "command decrypt": "paths, and ids of keys", "command rotate-key": "paths, and ids of keys",
+    "command audit": "who, when, and which lines", "command config": "settings, keys hidden", "command completion": "a script",
+    "command find": "what Memory.search and Memory.get show",
     "command export": "counts and paths", "command intent": "looks at the message that it is given, at no note",
 }  # fmt: skip
+
+
+def signed_again(at: Place) -> list[Any]:
+    records = at.memory.records
+    with broken(at, "door.code", "confidence", "0.4") as path:
+        [waiting] = records.unsigned()
+        said = [waiting, records.sign(path, seen=waiting)]
+    return [*said, records.sign(path)]
+
+
+def told_of_unsigned(at: Place) -> list[Any]:
+    with broken(at, "door.code", "confidence", "0.4"):
+        return [at.command("sign"), at.command("sign", "--json")]
 
 
 def asked_by_heartbeat(at: Place) -> list[Any]:
@@ -297,8 +326,10 @@ def asked_by_heartbeat(at: Place) -> list[Any]:
         broken(at, "door.code", "last_confirmed_at", '"2020-01-01T00:00:00Z"'),
         broken(at, "boat", "confidence", "0.1"),
     )
-    with old, faded:
+    with old as path, faded:
+        at.memory.records.sign(path)
         report = at.memory.heartbeat(budget_seconds=60, ask=lambda question: said.append(question) or "KEEP")
+    at.memory.records.sign(path)  # as it was before
     assert ["boat" in said[0], "door.code" in said[1], len(said)] == [True, True, 2]
     return [said, report]
 
@@ -406,6 +437,19 @@ def host_told(at: Place, event: str, said: list[str]) -> str:
     return at.command("hook", "claude-code", stdin=json.dumps(given))
 
 
+def told_by_opencode(at: Place, event: str, **given: Any) -> str:
+    return at.command("hook", "opencode", event, stdin=json.dumps({"sessionID": "ses_1", **given}))
+
+
+def shown_by_opencode(at: Place) -> list[str]:
+    return [
+        told_by_opencode(at, "session.created"),
+        told_by_opencode(at, "chat.message", text=ASKED),
+        told_by_opencode(at, "tool", tool="memory_search", args={"query": ASKED}),
+        told_by_opencode(at, "tool", tool="memory_get", args={"path": "MEMORY.md"}),
+    ]
+
+
 def old_talk(*said: str) -> str:
     messages = [{"uuid": f"m{at}", "sender": "human", "text": text} for at, text in enumerate(said)]
     return json.dumps([{"uuid": "talk", "name": "", "chat_messages": messages}])
@@ -446,6 +490,37 @@ def shown_by_mcp(at: Place) -> list[Any]:
         asked_of_mcp(at, "list_resources"),
         *(asked_of_mcp(at, "read_resource", f"memory:///{path}") for path in paths),
     ]
+
+
+def shown_in_a_browser(at: Place) -> list[str]:
+    page = in_a_browser(at)
+    paths = ["MEMORY.md", "sessions/s1.jsonl", document_path(at)]
+    paths += [f"memory/records/fact/{key}.md" for key in ("door.code", "boat", "health.knee")]
+    asked = [page.get("/", params={"q": "project salary tea euros"})]  # a client logs what it asks for
+    asked += [page.get(place, params={"path": path}) for path in paths for place in ("/note", "/record")]
+    asked += [page.get("/note", params={"path": path, "view": "lines"}) for path in paths]
+    asked += [page.get("/edit", params={"path": "MEMORY.md", "start": "1", "end": "8"})]
+    asked += [page.get("/forget", params={"query": "tea"})]
+    asked += [page.get(place) for place in ("/", "/days", "/records", "/status")]
+    assert "Anna likes <mark>tea</mark>" in asked[0].text
+    return [answer.text for answer in asked]
+
+
+def in_a_browser(at: Place) -> Any:
+    pytest.importorskip("starlette")
+    from openclaw_memory_web import create_app
+    from starlette.testclient import TestClient
+
+    page = TestClient(create_app(at.memory, token="t", hosts=["testserver"]))
+    page.get("/", params={"token": "t"})
+    return page
+
+
+def written_in_a_browser(at: Place, text: str) -> str:
+    page = in_a_browser(at)
+    form = page.get("/edit", params={"path": "memory/plain.md", "start": "3", "end": "3"}).text
+    fields = dict(re.findall(r'type="hidden" name="(\w+)" value="([^"]*)"', form)) | {"text": text, "do": "save"}
+    return refusal(page.post("/edit", data=fields, headers={"Origin": "http://testserver"}).text)
 
 
 def langchain_tool(at: Place, name: str) -> Any:
@@ -603,6 +678,17 @@ def test_no_byte_of_the_index_holds_what_policies_leave_out(place):
         held = file.read_bytes().lower()
         assert [secret for secret in SECRETS if secret.encode() in held] == [], file.name
     assert "Falcon" in (place.memory.workspace.root / "MEMORY.md").read_text(encoding="utf-8")
+
+
+def test_qmd_is_handed_nothing_that_policies_leave_out(place, tmp_path):
+    engine = qmd_engine(place.memory.workspace, tmp_path, CONFIG)
+    engine.sync()
+    engine.close()
+    copies = list((tmp_path / "qmd").rglob("*.md"))
+    assert len(copies) > 5
+    held = b"".join(file.read_bytes() + file.name.encode() for file in copies).lower()
+    assert b"tea" in held
+    assert [secret for secret in SECRETS if secret.encode() in held] == []
 
 
 def test_an_index_of_other_rules_shows_nothing_and_is_built_again(tmp_path):
@@ -813,7 +899,8 @@ def test_a_record_of_a_forbidden_name_expires_and_does_not_fade(tmp_path):
 @pytest.mark.parametrize("misspelled", ["hihg", "", "[high]"])
 def test_a_sensitivity_that_is_none_counts_as_high(place, misspelled):
     with broken(place, "door.code", "sensitivity", misspelled) as path:
-        assert "dark cellar" not in place.memory.get(path).text
+        with pytest.raises(SignatureError):
+            place.memory.get(path)
         place.memory.sync()
         assert "dark cellar" not in told(place.memory.search("What is in the cellar?", max_results=50, min_score=0))
         with pytest.raises(RecordError, match=r"sensitivity|policies hide"):
@@ -854,6 +941,6 @@ def doors_of(owner: type) -> set[str]:
 
 def test_every_door_has_a_row():
     doors = doors_of(Memory) | doors_of(Documents) | doors_of(Records)
-    doors |= {f"tool {name}" for name in TOOL_SCHEMAS} | {f"command {name}" for name in commands.commands}
+    doors |= {f"tool {name}" for name in TOOL_SCHEMAS} | {f"command {name}" for name in COMMANDS}
     assert doors - SHOWING.keys() - WRITING.keys() - WITHOUT_TEXT.keys() == set()
     assert issubclass(PolicyError, OpenClawMemoryError)

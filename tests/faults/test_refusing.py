@@ -62,6 +62,13 @@ def test_a_full_disk_is_told_at_every_size_and_nothing_is_torn(tmp_path, scene):
     assert all(found["done"] == 1 and found["refused"] >= 2 for found in outcomes.values()), outcomes
 
 
+@needs_mounts
+def test_an_index_that_cannot_be_opened_for_want_of_room_says_that_the_disk_is_full(tmp_path):
+    said = mounted("full when opened", tmp_path, "size=24m")
+    assert said.keys() == {"search", "status"}
+    assert all("the disk is full" in words and "free some space" in words for words in said.values()), said
+
+
 WRITER = """
 import os, sys
 from pathlib import Path

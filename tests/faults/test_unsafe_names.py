@@ -78,7 +78,13 @@ def everything_shown(memory, caplog, capsys):
     """Whatever a person is shown of a memory, each as text."""
     found = memory.search("zebra", min_score=0, explain=True)
     yield from (repr(found), str(found), found._repr_html_(), repr(found.explain()), found.explain()._repr_html_())
-    yield from (repr(found[0]), repr(memory), repr(memory.status()), memory.status()._repr_html_())
+    yield from (
+        repr(found[0]),
+        found[0]._repr_html_(),
+        repr(memory),
+        repr(memory.status()),
+        memory.status()._repr_html_(),
+    )
     yield from (memory.get(TURNED)._repr_html_(), repr(memory.get(TURNED)), memory.sync(force=True)._repr_html_())
     tools = {tool.name: tool for tool in memory_tools(memory, edit=True)}
     yield tools["memory_search"]({"query": "zebra", "minScore": 0})

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from openclaw_memory.config import FilesConfig
+from openclaw_memory.config import FilesConfig, MemoryConfig
 from openclaw_memory.errors import NotFoundError, PathNotAllowedError
 from openclaw_memory.workspace import Workspace
 
@@ -22,6 +22,7 @@ DIFFERENT_READS = {
         "a hard link may be a way to a file outside: files.allow_hard_links opens it",
     ),
 }
+ENDINGS = MemoryConfig.openclaw().files.endings  # other programs read `.txt` and `.MD` too
 DIFFERENT_LISTING = {"memory/hardlink.md": "as above"}
 
 
@@ -43,7 +44,7 @@ def workspace(root, extra_paths, **rules):
     patterns = [extra for extra in extra_paths if not isinstance(extra, str)]
     include = ("/*.md", "/memory/", *(f"{extra['path']}/{extra['pattern']}" for extra in patterns)) if patterns else ()
     paths = tuple(extra if isinstance(extra, str) else extra["path"] for extra in extra_paths)
-    return Workspace.open(root / "ws", FilesConfig(extra_paths=paths, include=include, **rules))
+    return Workspace.open(root / "ws", FilesConfig(extra_paths=paths, include=include, endings=ENDINGS, **rules))
 
 
 @pytest.mark.parametrize("case", GOLDEN["listMemoryFiles"], ids=lambda case: str(case["extraPaths"]))

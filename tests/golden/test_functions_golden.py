@@ -319,6 +319,12 @@ class Difference(NamedTuple):
 
 DIFFERENCES = (
     Difference(
+        "buildSessionEntry",
+        "we keep no part of a password; OpenClaw keeps the ends of a long one",
+        1,
+        lambda given: "password=" in given["jsonl"],
+    ),
+    Difference(
         "datedMemoryPath",
         "only a day in its name makes a note old; OpenClaw ages others by their last change",
         5,

@@ -6,6 +6,7 @@ own and without the environment of this process; its model is a server on this m
 
 import json
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -140,3 +141,20 @@ def test_without_the_command_the_host_says_so_and_goes_on(claude):
 def test_a_project_without_a_memory_is_left_alone(claude):
     assert REPLY in claude.say("Hello", "--session-id", FIRST)
     assert not [*claude.project.iterdir()]
+
+
+def test_the_plugin_is_installed_and_the_server_started_by_what_connect_says(claude):
+    def connect(*arguments: str) -> str:
+        command = [sys.executable, "-m", "openclaw_memory", "connect", "claude-code", *arguments]
+        return subprocess.run(
+            command, cwd=claude.project, env=claude.environment, text=True, stdout=-1, check=True
+        ).stdout
+
+    (claude.project / "MEMORY.md").write_text("# Memory\n")
+    for command in connect("--plugin", "--workspace", ".").splitlines():
+        program, *arguments = shlex.split(command)
+        assert program == "claude"
+        claude.run(*arguments)
+    assert "enabled" in claude.run("plugin", "list")
+    connect("--workspace", ".")
+    assert "Connected" in claude.run("mcp", "list")

@@ -278,7 +278,7 @@ def test_the_folders_are_those_that_a_scan_looks_into(root, extra, sessions, exp
         (".", "memory.md", "memory"),
         (".", "memory/", "memory"),
         (".", "./", "memory"),
-        (".", "notes.txt", None),
+        (".", "notes.text", None),
         (".", ".git/", None),
         ("memory", "memory/deep/a.md", "memory"),
         ("memory", "memory/deep/", "memory"),

@@ -6,6 +6,7 @@ import contextlib
 import json
 import re
 import threading
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -149,11 +150,37 @@ MALFORMED = {
 async def test_a_malformed_reply_is_tried_once_more_and_then_rules_decide(reply):
     model, again = Model(reply), Model(reply)
     found = detect_intent(MESSAGE, model)
-    assert found == await adetect_intent(MESSAGE, again.awaited)
+    # Of an exhausted iterator Python makes an exception of another class where it is awaited.
+    assert found == replace(await adetect_intent(MESSAGE, again.awaited), reason=found.reason)
     assert len(model.prompts) == len(again.prompts) == 2
     assert (found.intent, found.by_rules) == ("remember", True)
     assert found.confidence <= MOST_CONFIDENT
     assert suggestion(found) is None
+
+
+@pytest.mark.parametrize(
+    ("reply", "says"),
+    [
+        ("Sure!", "the model's answer is not the JSON that was asked for"),
+        (None, "the model's answer is no text but a NoneType: `ask` must return the text of it"),
+        (ValueError("wrong\x1b[2J key"), "the model failed: ValueError: wrong"),
+    ],
+)
+async def test_the_result_says_why_no_model_decided(reply, says):
+    for found in (detect_intent(MESSAGE, Model(reply)), await adetect_intent(MESSAGE, Model(reply).awaited)):
+        assert found.reason.startswith(says)
+        assert found.reason.isprintable()
+    assert detect_intent(MESSAGE).reason == "no model was asked"
+    assert detect_intent(MESSAGE, Model(GOOD)).reason is None
+
+
+async def test_a_function_of_the_wrong_kind_is_an_error_and_not_a_failed_model():
+    with pytest.raises(InvalidInputError, match="call adetect_intent"):
+        detect_intent(MESSAGE, Model(GOOD).awaited)
+    with pytest.raises(InvalidInputError, match="call detect_intent"):
+        await adetect_intent(MESSAGE, Model(GOOD))
+    with pytest.raises(InvalidInputError, match=r"not a str: with a model of LangChain, `lambda prompt: model\."):
+        detect_intent(MESSAGE, "gpt-5-mini")
 
 
 LATE = {  # a model that hangs: what it says before, and what it says when nobody waits any more

@@ -1,5 +1,7 @@
 """Which messages a model is asked about, what phrases say where none is, and which language they are in."""
 
+from pathlib import Path
+
 import pytest
 
 from openclaw_memory.intent import detect_intent, language_of, worth_asking
@@ -117,20 +119,36 @@ SENTENCES = {
 TOLD = [
     (code, said.strip()) for code, block in SENTENCES.items() for line in block.split("\n") for said in line.split("|")
 ]
+# Messages that no word of the library was chosen from.
+HELD = Path(__file__).parents[2] / "benchmarks/intent/held.tsv"
+TOLD += [(row.split("\t")[0], row.split("\t")[2]) for row in HELD.read_text(encoding="utf-8").splitlines()]
+
+
+@pytest.mark.parametrize(
+    ("said", "entities"),
+    [
+        ("Onthoud dat mijn zus Katja geen noten eet.", ("zus", "katja", "noten", "eet")),
+        ("Wil je onthouden dat Katja geen noten eet?", ("katja", "noten", "eet")),
+        ("Retiens que Katja déteste les noix.", ("katja", "déteste", "noix")),
+        ("Remember that Katja hates nuts.", ("katja", "hates", "nuts")),
+    ],
+)
+def test_the_order_itself_is_none_of_the_entities(said, entities):
+    assert detect_intent(said).entities == entities
 
 
 def test_stop_words_tell_the_language_of_85_of_100_sentences():
-    assert len(TOLD) == 100
+    assert len(TOLD) == 350
     wrong = [said for code, said in TOLD if by_stop_words(said) != code]
     print(wrong)
-    assert len(wrong) <= 15
+    assert len(wrong) <= 0.15 * len(TOLD)
 
 
 def test_with_py3langid_it_is_97_of_100():
     pytest.importorskip("py3langid")
     wrong = [said for code, said in TOLD if language_of(said) != code]
     print(wrong)
-    assert len(wrong) <= 3
+    assert len(wrong) <= 0.03 * len(TOLD)
 
 
 @pytest.mark.parametrize("said", ["", "42", "👍 !!"])

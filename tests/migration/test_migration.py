@@ -218,7 +218,7 @@ def test_a_file_that_is_damaged_or_unknown_is_named_with_the_place(memory, tmp_p
 
 
 def test_text_that_is_no_unicode_is_named_with_the_byte(memory, tmp_path):
-    (tmp_path / "old.md").write_bytes(b"# Caf\xe9\n")
+    (tmp_path / "old.md").write_bytes(b"# Caf\xff\x81\x8d\n")
     with pytest.raises(UndecodableError, match=r"old\.md .*byte 5"):
         migrate(memory, tmp_path / "old.md")
 
@@ -657,6 +657,59 @@ def test_a_conversation_of_chatgpt_keeps_its_branches_and_ends_in_the_one_shown(
     assert memory.search("Wann koche ich mit Salz?", source="sessions")[0].path.endswith("0002.jsonl")
 
 
+@pytest.mark.parametrize("sample", ["chatgpt-conversations.json", "claude-conversations.json"])
+def test_an_export_in_numbered_files_is_one_export(memory, old, sample):
+    whole = old(sample)
+    conversations = json.loads(whole.read_text())
+    folder = whole.parent / "parts"
+    folder.mkdir()
+    for number, some in enumerate((conversations[:1], conversations[1:])):
+        (folder / f"conversations-{number:03}.json").write_text(json.dumps(some))
+    report = migrate(memory, folder, now=NOW)
+    assert [Path(one).name for one in report.backups] == [
+        f"conversations-00{number}.json.bak-{NOW.date()}" for number in (0, 1)
+    ]
+    assert all(one.place.startswith("conversations-00") for one in report.left_out)
+    again = migrate(memory, whole, now=NOW)
+    assert (again.added, again.existed) == (0, report.added)
+    assert len(again.left_out) == len(report.left_out)
+
+
+def test_of_an_export_in_numbered_files_nothing_is_written_where_one_is_damaged_or_anothers(memory, old):
+    whole = old("chatgpt-conversations.json")
+    folder = whole.rename(whole.with_name("conversations-000.json")).parent
+    (folder / "conversations-001.json").write_text("[{")
+    with pytest.raises(InvalidInputError, match=r"conversations-001\.json is damaged at line 1"):
+        migrate(memory, folder)
+    (folder / "conversations-001.json").write_bytes((SAMPLES / "claude-conversations.json").read_bytes())
+    with pytest.raises(InvalidInputError, match="chatgpt and of claude"):
+        migrate(memory, folder)
+    assert files_of(memory) == {}
+
+
+def test_sources_of_chatgpt_are_links_as_they_were_shown(memory, tmp_path):
+    cite, hidden = "\ue200cite\ue202turn0search1\ue201", "\ue200cite\ue202turn0search1\ue202turn0search2\ue201"
+    said = {
+        "author": {"role": "assistant"},
+        "content": {"content_type": "text", "parts": [f"Texel is high at 4 {cite} and at 5{hidden}, in May."]},
+        "metadata": {
+            "content_references": [
+                {"matched_text": cite, "alt": "([Tides](https://example.com/t))"},
+                {"matched_text": hidden, "alt": None},
+                {"matched_text": "May", "alt": "June"},
+                "damaged",
+            ]
+        },
+    }
+    source = tmp_path / "conversations.json"
+    tree = {"a": {"id": "a", "parent": None, "message": said}}
+    source.write_text(json.dumps([{"id": "c1", "title": "Tides", "mapping": tree, "current_node": "a"}]))
+    report = migrate(memory, source)
+    assert not report.left_out
+    (log,) = (memory.workspace.root / "sessions").glob("chatgpt-*.jsonl")
+    assert "Texel is high at 4 ([Tides](https://example.com/t)) and at 5, in May." in log.read_text()
+
+
 def test_a_conversation_of_claude_keeps_tools_and_files(memory, old):
     report = migrate(memory, old("claude-conversations.json"), now=NOW)
     log = memory.session_log("claude-5c0ffee0-0000-4000-8000-000000000001")
@@ -771,7 +824,7 @@ def test_the_command_migrates_the_old_notes_of_a_project_and_indexes_them(tmp_pa
     assert sorted(os.listdir(tmp_path)) == [".memory.md"]
     done = run("--workspace", tmp_path)
     assert done.return_value == 0
-    assert "copied to" in done.output
+    assert "backup  " in done.output
     assert not (tmp_path / "MEMORY.md").exists()
     with Memory.open(tmp_path) as memory:
         assert memory.status().files == 5

@@ -123,7 +123,7 @@ def test_a_dry_run_foresees_it_and_a_second_run_adds_nothing(place):
     [
         (b'{"id": "s", ', "damaged at line 1, column"),
         (b"", "damaged at line 1, column 1"),
-        (b'{"id": "Caf\xe9"}', "byte 11"),
+        (b'{"id": "Caf\xff\x81\x8d"}', "byte 11"),
         (b"[" * 100_000, "cannot be read as JSON"),
         (b"[]", "no object of JSON"),
         (b'{"id": 7, "messages": []}', "`id` is 7"),

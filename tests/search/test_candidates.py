@@ -10,6 +10,7 @@ from openclaw_memory.search import candidates
 from openclaw_memory.search.candidates import fuse, fusion_of, merged, request_for
 from openclaw_memory.search.query import parse_query
 from openclaw_memory.store import SqliteStore
+from openclaw_memory.store.postgres import PostgresStore
 from openclaw_memory.testing import InMemoryStore
 from openclaw_memory.types import SourceHits, Store
 
@@ -132,7 +133,7 @@ def test_a_whole_search_calls_the_store_at_most_four_times(remember, monkeypatch
         return call
 
     names = [name for name in dir(Store) if not name.startswith("_")]
-    for kind, name in itertools.product((SqliteStore, InMemoryStore), names):
+    for kind, name in itertools.product((SqliteStore, InMemoryStore, PostgresStore), names):
         monkeypatch.setattr(kind, name, counted(name, getattr(kind, name)))
     assert memory.search(query, min_score=0.0)
     assert "candidates" in calls

@@ -33,6 +33,12 @@ def test_the_table_of_a_notebook_holds_no_markup_of_the_notes_or_the_question():
     assert shown.count("<tr>") == 1 + len(FOUND)
 
 
+def test_one_result_is_a_table_too():
+    assert RESULTS[0]._repr_html_().count("<tr>") == 2
+    assert "<script>" not in RESULTS[0]._repr_html_()
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;\nA &amp; B" in RESULTS[0]._repr_html_()
+
+
 def test_a_data_frame_has_one_row_a_result():
     pandas = pytest.importorskip("pandas")
     frame = RESULTS.to_pandas()

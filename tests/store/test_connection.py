@@ -8,7 +8,13 @@ from dataclasses import replace
 import apsw
 import pytest
 
-from openclaw_memory.errors import CorruptIndexError, IndexLockedError, NewerIndexError, StoreError
+from openclaw_memory.errors import (
+    CorruptIndexError,
+    IndexLockedError,
+    IndexReplacedError,
+    NewerIndexError,
+    StoreError,
+)
 from openclaw_memory.store import SqliteStore, connection
 from openclaw_memory.store.schema import SCHEMA_VERSION
 
@@ -99,7 +105,7 @@ def test_a_damaged_index_gives_typed_errors_and_never_wrong_rows(store, path, da
 def test_an_index_of_a_newer_version_is_refused_with_the_remedy(store, path, build):
     store.begin_build(replace(build.META, schema_version=SCHEMA_VERSION + 1)).publish()
     store.close()
-    with pytest.raises(NewerIndexError, match="update openclaw-memory-index, or delete the index"):
+    with pytest.raises(NewerIndexError, match="update openclaw_memory, or delete the index"):
         SqliteStore.open(path)
 
 
@@ -241,3 +247,26 @@ def test_processes_that_make_the_same_index_at_once_all_succeed(path):
 
 
 # --- crashes ---
+
+
+def test_a_log_that_others_took_away_again_and_again_is_opened_anew(path):
+    """SQLite gives up with "locking protocol"; the file may be in its place again by then."""
+    taken = [apsw.ProtocolError("locking protocol")]
+    SqliteStore.open(path).close()
+
+    def first():
+        if len(opened) == 1 and taken:
+            raise taken.pop()
+        opened.append(path)
+        return apsw.Connection(str(path))
+
+    opened: list[object] = []
+    connections = connection.Connections(lambda place: apsw.Connection(str(place)), path, first)
+    with pytest.raises(IndexReplacedError, match="locking protocol"), connections.lend():
+        raise apsw.ProtocolError("locking protocol")
+    with pytest.raises(IndexReplacedError, match="locking protocol"), connections.lend():
+        pass
+    with connections.lend() as db:
+        assert db.execute("SELECT 1").fetchall() == [(1,)]
+    assert len(opened) == 2
+    connections.close()

@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from openclaw_memory.store import SqliteStore, changes, footprint, resident, sqlite
+from openclaw_memory.store import SqliteStore, changes, footprint, kept, resident
 from openclaw_memory.types import CandidateRequest, Chunk, ChunkRow
 from tests.processes import python
 
@@ -23,7 +23,7 @@ QUERIES /= np.linalg.norm(QUERIES, axis=1, keepdims=True)
 
 @pytest.fixture(autouse=True)
 def from_the_first_search_on(monkeypatch):
-    monkeypatch.setattr(sqlite, "SEARCHES_BEFORE", 0)
+    monkeypatch.setattr(kept, "SEARCHES_BEFORE", 0)
 
 
 @pytest.fixture
@@ -213,7 +213,7 @@ def test_of_a_word_that_was_asked_for_the_places_that_are_new_are_read(filled, b
 
 
 def test_the_first_searches_and_those_without_memory_read_the_file(filled, monkeypatch):
-    monkeypatch.setattr(sqlite, "SEARCHES_BEFORE", 2)
+    monkeypatch.setattr(kept, "SEARCHES_BEFORE", 2)
     for expected in (False, False, True):
         filled.candidates(request())
         assert is_kept(filled) is expected

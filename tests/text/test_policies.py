@@ -4,6 +4,7 @@ import re
 import time
 
 import pytest
+from cpu_time import least_seconds
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -123,6 +124,7 @@ def test_a_refusal_names_the_rule_and_not_the_text():
         ({"name": "x", "action": "masked"}, "'x' of policies.rules matches everything"),
         ({"name": "x", "action": "masked", "pattern": "(Falcon"}, "'x' of policies.rules is no regular expression"),
         ({"name": "x", "action": "masked", "pattern": "a*"}, "'x' of policies.rules matches an empty text"),
+        ({"name": "x", "action": "masked", "pattern": "[a||b]"}, "later versions of Python"),
         ({"name": "x", "action": "masked", "type": "notes"}, "type of the rule 'x'"),
         ({"name": "x", "action": "masked", "words": "a"}, "unknown key 'words'"),
     ],
@@ -173,13 +175,13 @@ def test_fifty_rules_take_a_twentieth_of_a_millisecond(added):
         ("Anna met Bo about the tea house and the boat. " * 20)[: 700 - len(added)] + added,
     )
     assert len(rules) == 50
-    times = []
-    for _ in range(20):
-        begun = time.process_time()
+
+    def looked_at_often():
         for _ in range(50):
             assert policies.shown(text) is text
-        times.append((time.process_time() - begun) / 50)
-    assert min(times) <= 0.00005
+
+    bar = 50 * 0.00005
+    assert least_seconds(looked_at_often, bar, time.process_time, tries=200) <= bar
 
 
 ACCENTED = ("Rene\u0301e's cafe\u0301", "Ren\u00e9e's caf\u00e9")

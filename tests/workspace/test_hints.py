@@ -49,7 +49,7 @@ NOT_NOTES = (
 
 
 def test_the_whole_workspace_as_an_extra_path_leaves_out_hidden_folders_and_those_of_programs(tmp_path):
-    lay_out(tmp_path, *VAULT, *NOT_NOTES, "Projects/plan.txt")
+    lay_out(tmp_path, *VAULT, *NOT_NOTES, "Projects/plan.text")
     assert sorted(found(tmp_path)) == sorted(VAULT)
     assert [path for path in NOT_NOTES if is_readable(tmp_path, EVERYTHING, path)] == []
 
@@ -194,7 +194,7 @@ def test_nobody_is_advised_to_index_a_whole_home(tmp_path, monkeypatch):
 
 
 def test_markdown_by_another_ending_is_told(tmp_path):
-    lay_out(tmp_path, "x.markdown", "Y.MD", "z.txt", "node_modules/a.mdx")
+    lay_out(tmp_path, "x.mdown", "Y.mdx", "z.txt", "node_modules/a.mdx")
     assert overlooked(tmp_path, FilesConfig()) == (0, 2, True)
-    assert "2 files end in .markdown, .MD or the like" in advice(tmp_path, FilesConfig(), 0)
+    assert "2 files end in .mdx, .mdown or the like" in advice(tmp_path, FilesConfig(), 0)
     assert "rename to .md" in advice(tmp_path, FilesConfig(), 5)

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from openclaw_memory.config import FilesConfig
 from openclaw_memory.errors import ConfigError, InvalidInputError, PathNotAllowedError, WriteError
 from openclaw_memory.types import Excerpt
-from openclaw_memory.workspace import atomic, journal
+from openclaw_memory.workspace import atomic, days, journal
 
 DAY = datetime.date(2026, 11, 21)
 NOW = datetime.datetime(2026, 11, 21, 9, 5, tzinfo=datetime.UTC)
@@ -331,14 +331,14 @@ UTC_LATE = datetime.datetime(2026, 11, 21, 23, 30, tzinfo=datetime.UTC)
     ],
 )
 def test_a_time_is_that_of_the_users_zone(zone, now, local):
-    assert f"{journal.local_now(zone, now):%Y-%m-%d %H:%M}" == local
+    assert f"{days.local_now(zone, now):%Y-%m-%d %H:%M}" == local
 
 
 def test_without_a_zone_the_machines_clock_counts(monkeypatch):
     monkeypatch.setenv("TZ", "Asia/Kolkata")
     time.tzset()
     try:
-        assert journal.local_now(None, UTC_LATE).date() == datetime.date(2026, 11, 22)
+        assert days.local_now(None, UTC_LATE).date() == datetime.date(2026, 11, 22)
     finally:
         monkeypatch.undo()
         time.tzset()
@@ -347,7 +347,7 @@ def test_without_a_zone_the_machines_clock_counts(monkeypatch):
 @pytest.mark.parametrize("zone", ["Mars/Olympus", "", "../etc/passwd", "Europe", "/etc/localtime", "a\0b"])
 def test_a_zone_that_nobody_knows_is_named(zone):
     with pytest.raises(ConfigError, match=r"journal\.timezone .* is not a known time zone: name one") as raised:
-        journal.local_now(zone)
+        days.local_now(zone)
     assert repr(zone) in str(raised.value)
 
 
@@ -356,7 +356,7 @@ def test_a_machine_without_zones_is_told_which_package_has_them(monkeypatch):
 
     monkeypatch.setattr(zoneinfo, "available_timezones", set)
     with pytest.raises(ConfigError, match="pip install tzdata"):
-        journal.local_now("Mars/Olympus")
+        days.local_now("Mars/Olympus")
 
 
 @pytest.mark.parametrize("again", [False, True])

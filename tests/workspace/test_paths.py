@@ -54,7 +54,7 @@ def test_extra_paths_are_allowed_and_have_one_name(tmp_path, monkeypatch, extra,
     [
         ("../ext", "../extra/x.md"),
         ("../ext", "../ext/../other/x.md"),
-        ("../ext", "../ext/x.txt"),
+        ("../ext", "../ext/x.text"),
         ("../ext/x.md", "../ext/x.md/y/../../z.md"),
         (".", "../x.md"),
         (".", ".memory/x.md"),

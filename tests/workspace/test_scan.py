@@ -41,7 +41,7 @@ def test_files_come_in_the_order_of_their_paths(tmp_path):
 
 
 def test_other_names_and_the_librarys_own_folders_do_not_count(tmp_path):
-    lay_out(tmp_path, "notes.md", "Memory.md", "memory/a.MD", "memory/a.txt", "memory/.memory/a.md", ".memory/a.md")
+    lay_out(tmp_path, "notes.md", "Memory.md", "memory/a.mD", "memory/a.text", "memory/.memory/a.md", ".memory/a.md")
     lay_out(tmp_path, "memory/.openclaw-repair/a.md", "sub/memory/a.md")
     found = scan(tmp_path, FilesConfig(extra_paths=("sub/none", ".memory")))
     assert paths(found) == []

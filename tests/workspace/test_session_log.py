@@ -6,6 +6,8 @@ import multiprocessing
 import os
 import stat
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -283,3 +285,19 @@ def test_processes_that_write_at_once_lose_no_entry_and_make_one_chain(tmp_path)
     said = [one["content"] for one in log.messages()]
     assert sorted(said) == sorted(f"{who}-{number}" for who in range(4) for number in range(20))
     assert [entry["type"] for entry in log.entries()].count("session") == 1
+
+
+def test_of_writers_that_add_the_same_entries_at_once_one_adds_each(tmp_path):
+    entries = [{"type": "message", "id": f"m{n}", "message": {"role": "user", "content": f"{n}"}} for n in range(5)]
+    begun = threading.Barrier(4)
+
+    def write():
+        log = Workspace.open(tmp_path).session_log("shared")
+        begun.wait(30)
+        return [log.append_entries(entries[: n + 1], once=True) for n in range(5)]
+
+    with ThreadPoolExecutor(4) as pool:
+        written = [pool.submit(write) for _ in range(4)]
+    assert sorted(one for each in written for ids in each.result() for one in ids) == [f"m{n}" for n in range(5)]
+    log = Workspace.open(tmp_path).session_log("shared")
+    assert [one["content"] for one in log.messages()] == [f"{n}" for n in range(5)]

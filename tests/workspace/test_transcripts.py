@@ -138,7 +138,7 @@ def test_recalled_blocks_and_secrets_are_not_shown(tmp_path):
 
     lines = shown(tmp_path, message("user", recalled), message("user", f"use {token} or password=open-sesame-please"))
 
-    assert lines == ["User: What now?", "User: use ghp_a1…a1a1 or password=open-s…ease"]
+    assert lines == ["User: What now?", "User: use ghp_a1…a1a1 or password=***"]
 
 
 # --- what cannot be read

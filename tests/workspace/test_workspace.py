@@ -82,7 +82,7 @@ def test_a_note_without_a_date_is_added_to_today(tmp_path):
 
 
 def test_a_date_that_is_none_is_an_error(tmp_path):
-    with pytest.raises(InvalidInputError, match="not 'tomorrow'"):
+    with pytest.raises(InvalidInputError, match="date is 'tomorrow': give a date"):
         Workspace.open(tmp_path).append("x", "tomorrow")
 
 

@@ -107,6 +107,14 @@ async def test_nonsense_suggests_nothing(kept, scripted, reply):
     assert done["messages"][-1].text == "Hecho."
 
 
+async def test_a_model_that_fails_is_reported_once(kept, scripted, caplog):
+    agent = agent_of(kept, scripted("Hecho.", "Hecho."), scripted(*[RuntimeError("wrong API key")] * 4))
+    for name in "12":
+        agent.invoke(says(FORGET), thread(name))
+    said = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    assert said == ["nothing is suggested for a message: the model failed: RuntimeError: wrong API key"]
+
+
 @pytest.mark.parametrize("asynchronous", [False, True])
 @pytest.mark.parametrize("mode", ["note", "interrupt"])
 async def test_a_slow_model_costs_the_suggestion(tmp_path, scripted, asynchronous, mode):

@@ -611,6 +611,7 @@ def test_a_search_does_not_wait_for_the_long_sync_of_another_process(people, mem
 # It stays
 
 
+@pytest.mark.sqlite_only
 def test_the_same_items_are_there_when_the_index_was_deleted(notes):
     with Memory.open(notes, embedder=None) as memory:
         store = OpenClawStore(memory)

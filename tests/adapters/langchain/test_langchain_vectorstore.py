@@ -65,6 +65,7 @@ def test_a_store_without_a_folder_says_what_to_do():
         OpenClawVectorStore.from_texts(["one"], DeterministicFakeEmbedding(size=4))
 
 
+@pytest.mark.sqlite_only
 def test_the_index_is_made_again_from_the_files_with_ids_and_metadata(tmp_path):
     with Memory.open(tmp_path) as memory:
         OpenClawVectorStore(memory).add_texts(["Ada's text\r\n\n"], [{"page": 3, "tags": ["a", None]}], ids=["Doc/Ä 1"])
@@ -227,6 +228,7 @@ class Counting(DeterministicFakeEmbedding):
         return super().embed_documents(texts)
 
 
+@pytest.mark.sqlite_only
 def test_stores_with_different_embeddings_do_not_build_each_others_index_again(tmp_path):
     one, other = Counting(size=8), Counting(size=16)
     with Memory.open(tmp_path) as memory:

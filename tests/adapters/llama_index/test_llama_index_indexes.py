@@ -213,6 +213,7 @@ def test_persisting_the_rest_needs_no_copy_of_the_nodes(store, tmp_path):
     assert loaded.refresh_ref_docs(documents()) == [False] * 3
 
 
+@pytest.mark.sqlite_only
 def test_everything_is_made_again_from_the_markdown(tmp_path):
     question = "Where is the venue, the old mill?"
     with Memory.open(tmp_path) as memory:

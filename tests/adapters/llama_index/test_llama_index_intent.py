@@ -100,6 +100,14 @@ async def test_nonsense_suggests_nothing(kept, reply):
     assert conversation[-1].content == "Vale."
 
 
+async def test_a_model_that_fails_is_reported_once(kept, caplog):
+    intents = intents_of(*[RuntimeError("wrong API key")] * 4)
+    await said_to(kept, intents, FORGET, "Olvida también la otra caldera.", replies=("Vale.", "Vale."))
+    assert len(intents.seen) == 4
+    said = [record.getMessage() for record in caplog.records if "openclaw" in record.name]
+    assert said == ["nothing is suggested for a message: the model failed: RuntimeError: wrong API key"]
+
+
 async def test_a_slow_model_costs_the_suggestion(tmp_path):
     over = threading.Event()
 

@@ -103,6 +103,7 @@ def test_a_model_that_did_not_make_them_is_refused_with_what_to_do(given, memory
     assert given.query(asking("Piotr cooks", 1, embedding=WORDS)).ids == ["cook"]
 
 
+@pytest.mark.sqlite_only
 def test_vectors_that_are_lost_with_the_index_are_asked_for_and_made_again(tmp_path):
     with Memory.open(tmp_path, embedder=None) as memory:
         OpenClawVectorStore(memory).add(facts(WORDS))

@@ -167,6 +167,7 @@ def test_nodes_come_with_the_vectors_they_came_with_on_request(given):
 
 
 # --- nodes are files
+@pytest.mark.sqlite_only
 def test_nodes_are_markdown_and_come_back_when_the_index_is_gone(tmp_path):
     nodes = [
         *facts(WORDS),
@@ -191,6 +192,7 @@ def test_nodes_are_markdown_and_come_back_when_the_index_is_gone(tmp_path):
         assert {type(one) for one in before.nodes} == {TextNode, ImageNode, IndexNode, Document}
 
 
+@pytest.mark.sqlite_only
 @pytest.mark.parametrize("embed_model", [None, WORDS], ids=["own", "theirs"])
 def test_vectors_that_can_be_made_again_are_not_in_the_files(tmp_path, embed_model, caplog):
     answers = []
@@ -242,6 +244,7 @@ def test_nodes_with_vectors_of_an_unknown_model_keep_them_when_a_person_changes_
     assert found.similarities == pytest.approx([1.0], abs=1e-6)
 
 
+@pytest.mark.sqlite_only
 def test_another_process_adds_and_deletes(given, memory):
     script = (
         "import sys; from openclaw_memory import Memory; from openclaw_memory.types import Document, VectorSource\n"

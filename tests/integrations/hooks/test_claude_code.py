@@ -73,7 +73,7 @@ def kept(memory):
     return [line for line in memory.get(LOG, lines=100).text.splitlines() if line]
 
 
-ASKED = "User: When does the ferry to Texel leave? password=hunter…alue"
+ASKED = "User: When does the ferry to Texel leave? password=***"
 SAID = "Assistant: Understood: the ferry leaves at seven."
 FIRST = [ASKED, SAID, "User: What about Vlieland?", SAID]
 

@@ -188,4 +188,4 @@ except MissingExtraError as error:
     print(error)
 """
     assert "2\n" in (said := run_without(script, "mcp"))
-    assert '"openclaw-memory-index[mcp]"' in said
+    assert '".[mcp]"' in said

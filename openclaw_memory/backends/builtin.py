@@ -1,23 +1,20 @@
-"""What a `Memory` asks of its engine, and the built-in engine: the index of a workspace and its retriever."""
+"""The built-in engine: the index of a workspace, and what searches it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any
 
 from openclaw_memory import _forks
 from openclaw_memory.config import MemoryConfig
 from openclaw_memory.embeddings.selection import EmbedderSelector, handed_in, sent_to
-from openclaw_memory.errors import EmbedderError, NotFoundError, OpenClawMemoryError
+from openclaw_memory.errors import EmbedderError
 from openclaw_memory.indexing.service import IndexParts, IndexService
 from openclaw_memory.records.files import RecordFiles
 from openclaw_memory.retriever import Retriever
-from openclaw_memory.text.policies import about_in
-from openclaw_memory.types import Embedder, Excerpt, Progress, SearchResult, Source, Store, SyncReport
-from openclaw_memory.workspace.paths import is_record
+from openclaw_memory.types import Embedder, Excerpt, Progress, Source, Store, SyncReport
 
 if TYPE_CHECKING:
     import datetime
@@ -30,59 +27,6 @@ if TYPE_CHECKING:
     from openclaw_memory.types.search_filter import SearchFilter
     from openclaw_memory.types.where import Where
     from openclaw_memory.workspace import Workspace
-
-__all__ = ["Backend"]
-
-
-@runtime_checkable
-class Backend(Protocol):
-    """Indexes the files of a workspace and answers from them.
-
-    Arguments, results and errors are those of the methods of `Memory` with the same names.
-    """
-
-    def search(
-        self,
-        query: str,
-        *,
-        max_results: int | None = None,
-        max_chars: int | None = None,
-        min_score: float | None = None,
-        source: Source | None = None,
-        explain: bool = False,
-        now: datetime.datetime | None = None,
-        only: SearchFilter | None = None,
-        task: str | None = None,
-        rules: Mapping[str, Any] | None = None,
-    ) -> SearchResults:
-        """Return the lines that answer `query`, best first.
-
-        `only` holds the filters of `Memory.search`, `path` to `min_confidence`, checked; None for none.
-        `task` and `rules` are left out where none are given.
-        """
-        ...
-
-    def get(self, path: str, *, start: int | None = None, lines: int | None = None) -> Excerpt:
-        """Return lines of a memory file, from disk."""
-        ...
-
-    def sync(
-        self,
-        *,
-        force: bool = False,
-        progress: Callable[[Progress], None] | None = None,
-        wait: float | None = None,
-    ) -> SyncReport:
-        """Bring the index up to date with the files."""
-        ...
-
-    def status(self, *, deep: bool = False) -> Status:
-        """Return what is indexed, with what, and what is degraded."""
-        ...
-
-    def close(self) -> None:
-        """Release everything. Calling it twice is allowed."""
-        ...
 
 
 class BuiltinBackend:
@@ -174,8 +118,7 @@ class BuiltinBackend:
         """See `Memory.get`."""
         self.service.check_open()
         excerpt = self._workspace.excerpt(path, start=start, lines=lines)
-        if self._record_files.expired([excerpt.path]):
-            raise NotFoundError(f"{excerpt.path} held a record that has expired: remember it again")
+        self._record_files.check_shown(excerpt.path)
         return excerpt
 
     def sync(
@@ -261,52 +204,25 @@ def _search(
     used = validate_request(config.search, query, max_results, min_score, source, max_chars, rules)
     check_task(task)
     now = with_time_zone(now)
+    wording = None
     if only is not None:
         from openclaw_memory.search.filters import chunk_filter
+        from openclaw_memory.types.search_filter import SearchFilter
 
-        where = chunk_filter(only, config.records.decaying, config.records.half_life_days, now)
+        if replace(only, phrases=(), without=()) != SearchFilter():
+            where = chunk_filter(only, config.records.decaying, config.records.half_life_days, now)
+        if only.phrases or only.without:
+            from openclaw_memory.search.wording import wording_of
+
+            wording = wording_of(only)
+        if only.phrases and min_score is None:
+            used = replace(used, min_score=0.0)  # what holds the phrase is what was asked for
     answer = partial(retriever.answer, query, used, source, explain=explain, now=now, where=where, task=task)
+    answer = partial(answer, wording=wording)
     found = answer(passes=passes)
-    if records.expired((result.path for result in found.results), now):  # seldom: a heartbeat deletes them
-        found = answer(passes=lambda path: (passes is None or passes(path)) and not records.expired((path,), now))
+    if records.hidden((result.path for result in found.results), now):  # seldom: a heartbeat deletes what has expired
+        found = answer(passes=lambda path: (passes is None or passes(path)) and not records.hidden((path,), now))
     if max_chars is None:
         return found
     shown, omitted = within(found.results, max_chars)
     return replace(found, results=shown, omitted=omitted)
-
-
-def results_as_shown(found: SearchResults, workspace: Workspace) -> SearchResults:
-    """Return the results of an engine that knows no policies, as these let them be shown; empty ones are left out.
-
-    Args:
-        found: What the engine found.
-        workspace: The files, with the policies.
-    """
-    if not workspace.policies:
-        return found
-
-    def shown(results: Sequence[SearchResult]) -> tuple[SearchResult, ...]:
-        seen = (replace(one, snippet=_as_shown(one.snippet, one.path, workspace)) for one in results)
-        return tuple(one for one in seen if one.snippet.strip())
-
-    return replace(found, results=shown(found.results), rejected=shown(found.rejected))
-
-
-def excerpt_as_shown(excerpt: Excerpt, workspace: Workspace) -> Excerpt:
-    """Return lines from an engine that knows no policies, as these let them be shown.
-
-    Args:
-        excerpt: What the engine read.
-        workspace: The files, with the policies.
-    """
-    if not workspace.policies:
-        return excerpt
-    return replace(excerpt, text=_as_shown(excerpt.text, excerpt.path, workspace))
-
-
-def _as_shown(text: str, path: str, workspace: Workspace) -> str:
-    about = None
-    if is_record(path):
-        with suppress(OpenClawMemoryError, OSError):  # only the engine has it: rules by the record cannot be asked
-            about = about_in(workspace.read(path))
-    return workspace.policies.shown(text, about)

@@ -1,0 +1,234 @@
+"""Answer OpenCode's plugin: what a session starts with, what is recalled for a message, the tools, and the flush.
+
+The plugin starts a process for each event, and gives it the event as JSON; the answer is JSON too. A flush needs a
+model, which the plugin has and this process has not: it asks the plugin in between, a line each way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from openclaw_memory import Memory
+from openclaw_memory.conversation import Message, estimated_tokens, text_of
+from openclaw_memory.errors import ConfigError, InvalidInputError, PolicyError, SyncBusyError
+from openclaw_memory.flush import FlushModel, ModelReply, drive_flush, keep_named, messages_since
+from openclaw_memory.tools import memory_tools, question_in, recall, session_start
+
+Event = Mapping[str, Any]
+# Sends the plugin a line, and returns the line that it answers with.
+Exchange = Callable[[Mapping[str, Any]], Mapping[str, Any]]
+
+# Where it is installed, and in a copy of the sources, the plugin is beside this package.
+PLUGIN = Path(__file__).parents[1] / "opencode_memory" / "plugin.js"
+
+TOOLS = ("memory_search", "memory_get")
+
+# For each message, the host keeps what was recalled in its context: more would fill that in a long session.
+RECALLED_CHARS = 1_500
+
+# The settings of the documented plugin by their path there, and what each is called here. Those of `_SWITCHED` are
+# a switch and a value there, and one value here, which is `off` without the switch.
+_SETTINGS = {
+    "search.hybrid.vectorWeight": "search.vector_weight",
+    "search.hybrid.textWeight": "search.text_weight",
+    "search.hybrid.candidateMultiplier": "search.candidate_multiplier",
+    "search.minScore": "search.min_score",
+    "search.maxResults": "search.max_results",
+    "embeddings.provider": "embedding.provider",
+    "embeddings.model": "embedding.model",
+    "embeddings.batchSize": "embedding.batch_size",
+    "chunking.tokens": "chunking.tokens",
+    "chunking.overlap": "chunking.overlap_tokens",
+    "intentDetection.enabled": "intent.enabled",
+    "intentDetection.languages": "intent.languages",
+    "intentDetection.confidenceThreshold": "intent.confidence_threshold",
+    "snapshots.enabled": "snapshots.enabled",
+    "snapshots.maxMessages": "snapshots.max_messages",
+}
+_SWITCHED: Mapping[str, tuple[str, str, Any]] = {
+    "search.mmr": ("lambda", "search.mmr", None),
+    "search.temporalDecay": ("halfLifeDays", "search.half_life_days", None),
+    "cache": ("maxEntries", "embedding.max_entries", 0),
+}
+
+
+def settings(block: Any) -> dict[str, dict[str, Any]]:
+    """Return the documented plugin's settings, `config.memory` of OpenCode, as `MemoryConfig.updated` takes them.
+
+    Args:
+        block: The settings. Those left out stay as they are.
+
+    Raises:
+        ConfigError: It is no object, or a setting is unknown.
+    """
+    given = _flat(block)
+    tables: dict[str, dict[str, Any]] = {}
+    for path, (name, place, off) in _SWITCHED.items():
+        on, value = given.pop(f"{path}.enabled", None), given.pop(f"{path}.{name}", None)
+        if on is False or value is not None:
+            _put(tables, place, off if on is False else value)
+    if given.pop("search.hybrid.enabled", True) is False:  # the words alone: nothing is found by meaning
+        given |= {"search.hybrid.vectorWeight": 0.0, "search.hybrid.textWeight": 1.0}
+    for path, value in given.items():
+        if path not in _SETTINGS:
+            raise ConfigError(f"the settings of the plugin have no {path!r}: there are {', '.join(_SETTINGS)}")
+        if value is not None:  # `model: null` is the provider's own
+            _put(tables, _SETTINGS[path], value)
+    return tables
+
+
+def answer(name: str, event: Event, memory: Memory, exchange: Exchange) -> dict[str, Any]:
+    """Do what an event asks for, and return the answer for the plugin; {} for nothing.
+
+    Args:
+        name: The event, as OpenCode calls it; "tool" for a call of a tool.
+        event: What came with it: always `sessionID`, with some `messages`, `text`, `tool` and `args`.
+        memory: The memory.
+        exchange: Asks the plugin for the reply of its model.
+
+    Raises:
+        InvalidInputError: The event is unknown, or lacks something.
+        OpenClawMemoryError: Whatever the memory raises.
+    """
+    act = _EVENTS.get(name)
+    if act is None:
+        raise InvalidInputError(f"there is no event {name!r}: the plugin sends {', '.join(_EVENTS)}")
+    return act(event, memory, exchange)
+
+
+def _created(_event: Event, memory: Memory, _: Exchange) -> dict[str, Any]:
+    _sync(memory)
+    return {"system": session_start(memory, TOOLS)}
+
+
+def _message(event: Event, memory: Memory, _: Exchange) -> dict[str, Any]:
+    if not memory.config.intent.enabled:
+        return {}
+    session = _text(event, "sessionID")
+    # What was said since the last compaction is in the context anyway.
+    in_view = messages_since(memory.session_log(session), memory.flush(session).state.compacted_bytes)
+    question = question_in(_text(event, "text"))
+    return {"recalled": recall(memory, question, max_chars=RECALLED_CHARS, in_view=in_view)}
+
+
+def _tool(event: Event, memory: Memory, _: Exchange) -> dict[str, Any]:
+    tools = {tool.name: tool for tool in memory_tools(memory, append=False)}
+    name = _text(event, "tool")
+    if name not in tools:
+        raise InvalidInputError(f"there is no tool {name!r}: there are {', '.join(tools)}")
+    _sync(memory)
+    return {"output": tools[name](event.get("args") or {})}
+
+
+def _idle(event: Event, memory: Memory, _: Exchange) -> dict[str, Any]:
+    if _keep(event, memory):
+        _sync(memory)  # now, and not while the user waits for an answer to the next message
+    return {}
+
+
+def _compacting(event: Event, memory: Memory, exchange: Exchange) -> dict[str, Any]:
+    said = _keep(event, memory)
+    session = _text(event, "sessionID")
+    room = event.get("room")
+    model: FlushModel[str] = FlushModel(
+        ask=lambda request: _reply(exchange({"ask": request[0]})),
+        system=str,
+        user=str,
+        answer=lambda _id, _name, text: text,
+        size=lambda texts: estimated_tokens([{"role": "user", "content": text} for text in texts]),
+        text="\n\n".join,
+        can_call=False,
+        room=room if isinstance(room, int) and room > 0 else None,
+    )
+    turn = memory.flush(session).due(None, messages=lambda: said, compacting=True) if said else None
+    if turn is None:
+        return {}
+    drive_flush(turn, "\n\n".join(f"{str(one['role']).capitalize()}: {text_of(one)}" for one in said), model)
+    return {"flush": turn.outcome}
+
+
+def _compacted(event: Event, memory: Memory, _: Exchange) -> dict[str, Any]:
+    memory.flush(_text(event, "sessionID")).compacted()
+    _sync(memory)
+    return {}
+
+
+def _deleted(event: Event, memory: Memory, _: Exchange) -> dict[str, Any]:
+    _keep(event, memory)
+    memory.snapshot(_text(event, "sessionID"))
+    return {}
+
+
+_EVENTS: Mapping[str, Callable[[Event, Memory, Exchange], dict[str, Any]]] = {
+    "session.created": _created,
+    "chat.message": _message,
+    "tool": _tool,
+    "session.idle": _idle,
+    "session.compacting": _compacting,
+    "session.compacted": _compacted,
+    "session.deleted": _deleted,
+}
+
+
+def _keep(event: Event, memory: Memory) -> list[Message]:
+    """Add to the session's log what it does not have of the messages; return what may be stored of them."""
+    messages: list[Message] = []
+    for one in _objects(event.get("messages", [])):
+        # A role in lower case, an id, and a text: the rest of OpenCode's parts is left out by the plugin.
+        text, role = one.get("text"), one.get("role")
+        if role not in {"user", "assistant"} or not isinstance(text, str) or not text.strip():
+            continue
+        with suppress(PolicyError):  # what is never to be stored is left out
+            memory.workspace.policies.check(None, text)
+            known = {name: one[name] for name in ("id", "timestamp") if one.get(name) is not None}
+            messages.append({**known, "role": role, "content": [{"type": "text", "text": text}]})
+    if messages:
+        keep_named(messages, memory.session_log(_text(event, "sessionID")))
+    return messages
+
+
+def _reply(answered: Mapping[str, Any]) -> ModelReply:
+    text = answered.get("reply")
+    if not isinstance(text, str):
+        raise RuntimeError(str(answered.get("error") or "the plugin gave no reply of its model"))
+    return ModelReply(text, text)
+
+
+def _sync(memory: Memory) -> None:
+    with suppress(SyncBusyError):  # another process does it, and the next event finds it done
+        memory.sync(wait=1.0)
+
+
+def _objects(value: Any) -> Sequence[Mapping[str, Any]]:
+    if not isinstance(value, list) or not all(isinstance(one, dict) for one in value):
+        raise InvalidInputError("the messages of the event are no list of objects")
+    return value
+
+
+def _text(event: Event, name: str) -> str:
+    value = event.get(name)
+    if not isinstance(value, str) or not value:
+        raise InvalidInputError(f"the event has no {name!r}: this is no input of the plugin of OpenCode")
+    return value
+
+
+def _flat(block: Any, path: str = "") -> dict[str, Any]:
+    """Return the values of nested objects by their paths: `{"search.mmr.lambda": 0.7}`."""
+    if not isinstance(block, Mapping):
+        raise ConfigError(
+            f"the settings of the plugin{path and f' below {path!r}'} must be an object, not {block!r:.80}"
+        )
+    flat: dict[str, Any] = {}
+    for name, value in block.items():
+        at = f"{path}.{name}" if path else str(name)
+        inner = any(known.startswith(f"{at}.") for known in (*_SETTINGS, *(f"{one}.x" for one in _SWITCHED)))
+        flat |= _flat(value, at) if inner else {at: value}
+    return flat
+
+
+def _put(tables: dict[str, dict[str, Any]], place: str, value: Any) -> None:
+    table, key = place.split(".")
+    tables.setdefault(table, {})[key] = value

@@ -1,0 +1,412 @@
+"""`LanceEntries`: entries as documents of a memory, with the vectors of their texts in a table of LanceDB."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from hashlib import sha256
+from itertools import islice
+from threading import Lock
+from typing import TYPE_CHECKING, Self, TypeAlias
+
+from openclaw_memory import Memory
+from openclaw_memory.embeddings import load_embedder
+from openclaw_memory.errors import ConfigError, EmbedderError, InvalidInputError, QueryError, StoreError
+from openclaw_memory.types import Document, Embedder
+from openclaw_memory_lancedb.entries import (
+    USUAL_CATEGORY,
+    USUAL_IMPORTANCE,
+    Category,
+    MemoryEntry,
+    Since,
+    document_of,
+    entry_of,
+    wanted,
+)
+from openclaw_memory_lancedb.table import Row, Table
+
+if TYPE_CHECKING:
+    from openclaw_memory.types import Matrix, Vector
+
+COLLECTION = "entries"  # their documents are in `memory/notes/entries/`
+_FOLDER = ".memory/lancedb"
+
+# Named here: inside the class, `list` is a method.
+Entries: TypeAlias = list[MemoryEntry]
+Found: TypeAlias = list[tuple[MemoryEntry, float]]
+
+_AT_ONCE = 256  # texts are embedded and written by so many when the table is made again
+
+
+class LanceEntries:
+    """What an agent remembers as entries, found by vectors in LanceDB. Safe to use from several threads and processes.
+
+    The text of an entry is a Markdown document of the memory, with importance, category and time above it: a person
+    reads and edits it, the memory's own search finds it, and what deletes it there deletes the entry. The table holds
+    vectors and no text. What it lacks, or has too much, is fixed when it is first used, and when a search meets it.
+
+    >>> import tempfile
+    >>> from openclaw_memory import Memory, load_embedder
+    >>> from openclaw_memory_lancedb import LanceEntries
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> with Memory.open(folder.name) as memory, LanceEntries(memory, load_embedder("static")) as entries:
+    ...     tea = entries.add("Anna drinks green tea.", importance=0.8, category="preference")
+    ...     [(found, score)] = entries.search("What does Anna drink?", category="preference")
+    ...     found.text, entries.delete(found.id), len(entries)
+    ('Anna drinks green tea.', True, 0)
+    >>> folder.cleanup()
+    """
+
+    def __init__(
+        self, memory: Memory, embedder: Embedder | str = "openai", *, uri: str | os.PathLike[str] | None = None
+    ) -> None:
+        """Name the entries of a memory. Nothing is loaded, read or written yet.
+
+        Args:
+            memory: The memory that keeps them; it stays open when they are closed.
+            embedder: Makes their vectors: the name of a provider, or an embedder, such as
+                `load_embedder("openai", "text-embedding-3-large")`. It need not be that of the memory.
+            uri: The folder of the table, or an address that LanceDB knows, such as `s3://bucket/path`. Default:
+                `.memory/lancedb` in the workspace.
+
+        Raises:
+            MissingExtraError: LanceDB is not installed.
+            ConfigError: There is no embedder.
+        """
+        if not isinstance(embedder, str | Embedder) or embedder == "none":
+            raise ConfigError(f"entries need an embedder or the name of a provider, not {embedder!r:.80}")
+        folder = memory.workspace.root / _FOLDER
+        self._table = Table(os.fspath(folder if uri is None else uri), folder.with_suffix(".lock"))
+        self._memory, self._documents = memory, memory.documents.collection(COLLECTION)
+        self._choice, self._made = embedder, None if isinstance(embedder, str) else embedder
+        self._lock = Lock()
+        self._is_current = self._closed = False
+
+    # --- what is remembered --------------------------------------------------------------------------------------
+
+    def add(
+        self,
+        text: str,
+        *,
+        importance: float = USUAL_IMPORTANCE,
+        category: Category = USUAL_CATEGORY,
+        id: str | None = None,  # noqa: A002 - the documented name
+        created_at: int | None = None,
+    ) -> MemoryEntry:
+        """Remember a text and return its entry. One with the same id is replaced.
+
+        Args:
+            text: What to remember.
+            importance: How much it matters, 0..1.
+            category: "preference", "fact", "decision", "entity" or "other".
+            id: The id; by default a new one.
+            created_at: Milliseconds since 1970; by default now.
+
+        Raises:
+            InvalidInputError, PolicyError, EmbedderError, WriteError, StoreError: As `add_many`.
+        """
+        named = {name: value for name, value in (("id", id), ("created_at", created_at)) if value is not None}
+        (entry,) = self.add_many([MemoryEntry(text, importance, category, **named)])  # type: ignore[arg-type]
+        return entry
+
+    def add_many(self, given: Iterable[MemoryEntry]) -> Entries:
+        """Remember entries and return them as they are found, in order. Those with the same ids are replaced.
+
+        First they are written as documents, then their vectors. If the second fails, the documents are there, and the
+        next use makes the vectors.
+
+        Args:
+            given: The entries. Their vectors are made by the embedder of this collection, whatever they hold.
+
+        Raises:
+            InvalidInputError: A value is not what `MemoryEntry` takes, or one id comes twice.
+            PolicyError: A rule says never to store one of the texts. Nothing was written.
+            EmbedderError: There is no key or no embedder, it failed, or the table is that of another one.
+            WriteError: A document could not be written.
+            StoreError: The table could not be written, or this is closed.
+        """
+        added = list(given)
+        if len({entry.id for entry in added}) < len(added):
+            raise InvalidInputError("two entries have one id: give each an id of its own")
+        self._ready()
+        if not added:
+            return []
+        self._documents.add(map(document_of, added))
+        was_current, self._is_current = self._is_current, False
+        entries = self._put([*self._there([entry.id for entry in added]).values()])
+        self._is_current = was_current
+        return entries
+
+    def delete(self, *ids: str) -> bool:
+        """Forget entries, their documents and vectors; return whether there was any.
+
+        The bytes of their vectors go with the next compaction, at the latest when this is closed.
+
+        Args:
+            ids: The ids. Unknown ones are left out.
+
+        Raises:
+            WriteError: A document could not be deleted.
+            StoreError: The table could not be written, or this is closed. The documents are gone.
+        """
+        self._check_open()
+        gone = self._documents.delete(ids)
+        self._table.remove(ids)
+        return bool(gone)
+
+    def get(self, id: str) -> MemoryEntry | None:  # noqa: A002 - the documented name
+        """Return an entry by its id, with its vector if it has one; None if there is no such entry.
+
+        Args:
+            id: The id.
+        """
+        self._check_open()
+        found = self._there([id])
+        return entry_of(found[id], self._table.vector(id)) if found else None
+
+    def list(
+        self,
+        *,
+        category: Category | Collection[Category] | None = None,
+        min_importance: float = 0.0,
+        since: Since | None = None,
+        limit: int | None = None,
+    ) -> Entries:
+        """Return entries without their vectors, the latest first.
+
+        Args:
+            category: Only those of a category, or of one of several.
+            min_importance: Only those that matter at least so much, 0..1.
+            since: Only those made at this time or later: a datetime (UTC if it names no zone), a date, or milliseconds.
+            limit: At most so many.
+
+        Raises:
+            QueryError: An argument has a wrong type or value.
+        """
+        self._check_open()
+        if limit is not None:
+            _check_number("limit", limit)
+        counts = wanted(category, min_importance, since)
+        found = filter(counts, map(entry_of, self._all()))
+        return [*islice(sorted(found, key=lambda entry: (-entry.created_at, entry.id)), limit)]
+
+    def __len__(self) -> int:
+        self._check_open()
+        return sum(1 for _ in self._all())
+
+    # --- what is found -------------------------------------------------------------------------------------------
+
+    def search(
+        self,
+        query: str | Sequence[float] | Vector,
+        k: int = 5,
+        *,
+        category: Category | Collection[Category] | None = None,
+        min_importance: float = 0.0,
+        since: Since | None = None,
+        min_score: float = -1.0,
+    ) -> Found:
+        """Return the k entries nearest to a question, nearest first, each with its cosine. Every entry is compared.
+
+        Args:
+            query: A question, or a vector of the embedder, shape (dims,). A blank question finds nothing.
+            k: At most so many, at least 1.
+            category: Only those of a category, or of one of several.
+            min_importance: Only those that matter at least so much, 0..1.
+            since: Only those made at this time or later: a datetime (UTC if it names no zone), a date, or milliseconds.
+            min_score: Only those with at least this cosine, -1..1.
+
+        Raises:
+            QueryError: An argument has a wrong type or value.
+            EmbedderError: There is no key or no embedder, it failed, the table is that of another one, or a vector has
+                other dimensions than those of the table.
+            StoreError: The table could not be read, or this is closed.
+        """
+        _check_number("k", k)
+        counts = wanted(category, min_importance, since)
+        if isinstance(query, str) and not query.strip():
+            return []
+        dims = self._ready()
+        if dims is None:
+            return []
+        vector = self._question(query, dims)
+        for is_last in (False, True):
+            rows = self._table.nearest(vector, k, counts)
+            there = self._there([row.id for row, _, _ in rows])
+            true = [one for one in rows if one[0].id in there and _row_of(there[one[0].id]) == one[0]]
+            if is_last or len(true) == len(rows):
+                break
+            self.sync()  # a document was changed or deleted by another hand
+        return [(entry_of(there[row.id], vector), score) for row, vector, score in true if score >= min_score]
+
+    # --- the table -----------------------------------------------------------------------------------------------
+
+    def sync(self) -> int:
+        """Make the table say what the documents say, and return how many rows that changed.
+
+        Raises:
+            EmbedderError, StoreError: As `search`. What was done before it failed stays.
+        """
+        self._check_open()
+        self._check_model()
+        # First the rows: an entry that another process adds meanwhile has its document before its row.
+        rows, seen, lacking = self._table.rows(), set(), []
+        for document in self._all():
+            seen.add(document.id)
+            if rows.get(document.id) != _row_of(document):
+                lacking.append(document)
+        gone = rows.keys() - seen
+        self._table.remove(gone)
+        for first in range(0, len(lacking), _AT_ONCE):
+            self._put(lacking[first : first + _AT_ONCE])
+        self._is_current = True
+        return len(gone) + len(lacking)
+
+    def rebuild(self) -> int:
+        """Make all vectors again, by this embedder, which may be another one than before; return how many.
+
+        Raises:
+            EmbedderError: The embedder failed. Where it did so at once, the table stays as it was.
+            StoreError: The table could not be written, or this is closed.
+        """
+        self._check_open()
+        found = [*self._all()]
+        for first in range(0, len(found), _AT_ONCE):
+            self._put(found[first : first + _AT_ONCE], fresh=first == 0)
+        self._is_current = True
+        return len(found)
+
+    def compact(self) -> None:
+        """Merge the files of the table and remove its old versions. `close` and every 20th write see to it.
+
+        Raises:
+            StoreError: The table could not be written, or this is closed.
+        """
+        self._check_open()
+        self._table.compact()
+
+    def close(self) -> None:
+        """Compact the table where that is due, and close an embedder made here. Calling it twice is allowed."""
+        with self._lock:
+            if self._closed:
+                return
+            self._closed = True
+        try:
+            if self._table.has_writes:
+                self._table.compact(if_due=True)
+        finally:
+            if self._made is not None and self._made is not self._choice:
+                self._made.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"LanceEntries({self._memory!r}, uri={self._table.uri!r})"
+
+    # --- inside --------------------------------------------------------------------------------------------------
+
+    def _all(self) -> Iterator[Document]:
+        """Yield the documents as they are shown; those that a person has emptied are left out."""
+        return (one for one in self._documents.iterate(masked=True) if one.text.strip())
+
+    def _there(self, ids: Sequence[str]) -> dict[str, Document]:
+        """Return those of some documents that are there, by id and in their order, as they are shown."""
+        return {one.id: one for one in self._documents.get(ids, masked=True) if one.text.strip()}
+
+    def _ready(self) -> int | None:
+        """Return the dimensions of the table, made or fixed at the first use; None if there is nothing to search."""
+        self._check_open()
+        meta = self._check_model()
+        if meta is None or not self._is_current:
+            self.sync()
+            meta = self._table.meta()
+        return None if meta is None else meta[1]
+
+    def _check_model(self) -> tuple[str, int] | None:
+        meta, identity = self._table.meta(), self._embedder.identity
+        if meta is not None and meta[0] != identity:
+            raise EmbedderError(
+                f"{self._table.uri} holds vectors of {meta[0]!r} ({meta[1]} dimensions), and this embedder is "
+                f"{identity!r}: open it with the one that made them, or call rebuild()"
+            )
+        return meta
+
+    @property
+    def _embedder(self) -> Embedder:
+        with self._lock:
+            if self._made is None:
+                made = load_embedder(str(self._choice))
+                if made is None:
+                    raise ConfigError("entries need an embedder: name a provider")
+                self._made = made
+        rules = self._memory.config.embedding
+        if not rules.allow_remote and self._made.leaves_machine is not False:
+            raise EmbedderError(
+                f"the embedder {self._made.provider} {self._made.model} may send text to another machine, and "
+                "embedding.allow_remote is off: allow it, or pass another one, such as load_embedder('static')"
+            )
+        return self._made
+
+    def _put(self, found: Sequence[Document], *, fresh: bool = False) -> Entries:
+        """Write the rows of documents as they are shown, and return their entries."""
+        if not found:
+            return []
+        texts = [one.text for one in found]
+        vectors = _checked(self._embedder.embed_documents(texts), len(texts), self._embedder)
+
+        def still() -> set[Row]:  # another process may have replaced or deleted a document meanwhile
+            return {_row_of(one) for one in self._there([one.id for one in found]).values()}
+
+        self._table.put([*map(_row_of, found)], vectors, self._embedder.identity, still=still, fresh=fresh)
+        return [entry_of(one, vector) for one, vector in zip(found, vectors, strict=True)]
+
+    def _question(self, query: str | Sequence[float] | Vector, dims: int) -> Vector:
+        import numpy as np
+
+        if isinstance(query, str):
+            found: Vector = np.asarray(self._embedder.embed_query(query), "float32")
+            maker = f"the embedder {self._embedder.identity!r} made a vector"
+        else:
+            try:
+                found, maker = np.asarray(query, "float32"), "the question is a vector"
+            except (TypeError, ValueError) as error:
+                raise QueryError(f"a question is a text or a vector of numbers, not {query!r:.80}") from error
+        if found.shape != (dims,):
+            raise EmbedderError(
+                f"{maker} of shape {found.shape}, and those of {self._table.uri} have {dims} dimensions: ask with the "
+                "embedder that made them, or call rebuild()"
+            )
+        if not np.isfinite(found).all():
+            raise EmbedderError(f"{maker} with values that are not finite")
+        return found
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise StoreError(f"{self!r} is closed: make another one")
+
+
+def _row_of(document: Document) -> Row:
+    entry = entry_of(document)
+    digest = sha256(entry.text.encode("utf-8", "surrogatepass")).hexdigest()
+    return Row(entry.id, digest, entry.importance, entry.category, entry.created_at)
+
+
+def _checked(vectors: Matrix, texts: int, embedder: Embedder) -> Matrix:
+    import numpy as np
+
+    rows: Matrix = np.asarray(vectors, "float32")
+    if rows.ndim != 2 or rows.shape[0] != texts or not rows.shape[1] or not np.isfinite(rows).all():
+        raise EmbedderError(
+            f"the embedder {embedder.identity!r} made an array of shape {rows.shape} of {texts} texts: it must be "
+            f"({texts}, dims), of finite numbers"
+        )
+    return rows
+
+
+def _check_number(name: str, value: object) -> None:
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        raise QueryError(f"{name}={value!r:.80} is not a whole number above 0")

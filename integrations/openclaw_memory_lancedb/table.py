@@ -1,0 +1,314 @@
+"""The table of vectors in LanceDB: rows by id, one writer at a time, and no more old versions than needed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import timedelta
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+from filelock import FileLock, Timeout
+from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_random_exponential
+
+from openclaw_memory.errors import EmbedderError, IndexLockedError, MissingExtraError, StoreError
+from openclaw_memory_lancedb.entries import Category, Wanted
+
+if TYPE_CHECKING:
+    from openclaw_memory.types import Matrix, Vector
+
+NAME = "entries"
+# Each write is a version of the table with a file of its own, and each file costs a search. Compaction writes all rows
+# again, so that a large table waits for more of them.
+FEWEST_VERSIONS, MOST_VERSIONS = 20, 500
+# Versions so old are removed: a search that began earlier on one of them begins again.
+_KEPT = timedelta(seconds=1)
+_FORGOTTEN = timedelta(milliseconds=1)  # of those with the bytes of removed rows
+_LOCK_SECONDS = 60.0
+_TRIES, _FIRST_WAIT, _LONGEST_WAIT = 8, 0.05, 2.0
+_AT_ONCE = 1000  # ids in one statement
+
+_Result = TypeVar("_Result")
+
+
+class Row(NamedTuple):
+    """What the table says of an entry. It holds no text: `digest` says whether the vector is that of the text."""
+
+    id: str
+    digest: str
+    importance: float
+    category: str
+    created_at: int
+
+
+_COLUMNS = {"id": "id", "digest": "digest", "importance": "importance", "category": "category"} | {
+    "createdAt": "created_at"
+}
+
+
+class Table:
+    """The rows at an address. Safe to use from several threads and processes."""
+
+    def __init__(self, uri: str, lock: Path) -> None:
+        """Name the table. Nothing is imported, read or written yet.
+
+        Args:
+            uri: A folder, or an address that LanceDB knows.
+            lock: The file by which writers wait for each other.
+
+        Raises:
+            MissingExtraError: lancedb is not installed.
+        """
+        if find_spec("lancedb") is None:
+            raise MissingExtraError(
+                'openclaw_memory_lancedb needs LanceDB: pip install ".[lancedb]" in a checkout of openclaw_memory'
+            )
+        self.uri, self._lock_file = uri, lock
+        self._connection: Any = None
+        self._writes = 0
+
+    def meta(self) -> tuple[str, int] | None:
+        """Return the identity of the model that made the vectors, and their dimensions; None if there is no table."""
+
+        def read() -> tuple[str, int] | None:
+            table = self._table()
+            if table is None:
+                return None
+            schema = table.schema
+            identity = (schema.metadata or {}).get(b"identity", b"").decode()
+            return identity, int(schema.field("vector").type.list_size)
+
+        return self._tried(read)
+
+    def rows(self) -> dict[str, Row]:
+        """Return every row by id."""
+
+        def read() -> dict[str, Row]:
+            table = self._table()
+            if table is None:
+                return {}
+            found = table.search().select([*_COLUMNS]).limit(None).to_arrow().to_pylist()
+            return {row["id"]: _row(row) for row in found}
+
+        return self._tried(read)
+
+    def nearest(self, vector: Vector, k: int, wanted: Wanted) -> list[tuple[Row, Vector, float]]:
+        """Return the k rows nearest to a vector, nearest first, with their vectors and cosines; all are compared."""
+        import numpy as np
+
+        def read() -> list[tuple[Row, Vector, float]]:
+            table = self._table()
+            if table is None:
+                return []
+            query = table.search(vector, vector_column_name="vector").distance_type("cosine").where(_sql(wanted))
+            found = query.select([*_COLUMNS, "vector", "_distance"]).limit(k).to_arrow().to_pylist()
+            return [
+                (_row(one), np.asarray(one["vector"], "float32"), max(-1.0, min(1.0, 1.0 - one["_distance"])))
+                for one in found
+            ]
+
+        return self._tried(read)
+
+    def vector(self, entry_id: str) -> Vector | None:
+        """Return the vector of an entry; None if there is none."""
+        import numpy as np
+
+        def read() -> Vector | None:
+            table = self._table()
+            found = [] if table is None else table.search().where(_is_one_of([entry_id])).select(["vector"]).to_list()
+            return np.asarray(found[0]["vector"], "float32") if found else None
+
+        return self._tried(read)
+
+    def put(
+        self,
+        rows: Sequence[Row],
+        vectors: Matrix,
+        identity: str,
+        *,
+        still: Callable[[], Collection[Row]] | None = None,
+        fresh: bool = False,
+    ) -> None:
+        """Write rows, each in place of the one with its id.
+
+        Args:
+            rows: The rows, each id once.
+            vectors: Their vectors, shape (len(rows), dims).
+            identity: The identity of the model that made them.
+            still: Returns the rows that are still to be written when it is this writer's turn; all where None.
+            fresh: Whether these replace the whole table.
+
+        Raises:
+            EmbedderError: The table holds vectors of another model, or of other dimensions. Nothing was written.
+            IndexLockedError: Another process writes for longer than a minute.
+        """
+        dims = vectors.shape[1]
+
+        def write() -> None:
+            true = None if still is None else still()
+            kept = [at for at, row in enumerate(rows) if true is None or row in true]
+            made = _arrow([rows[at] for at in kept], vectors[kept], identity)
+            table = self._table()
+            if table is None or fresh:
+                self._db().create_table(NAME, data=made, mode="create" if table is None else "overwrite")
+                return
+            stored = table.schema.field("vector").type.list_size
+            if stored != dims:
+                raise EmbedderError(
+                    f"the embedder {identity!r} made vectors of {dims} dimensions, and those of {self.uri} have "
+                    f"{stored}: open it with the embedder that made them, or call rebuild()"
+                )
+            if kept:
+                table.merge_insert("id").when_matched_update_all().when_not_matched_insert_all().execute(made)
+
+        self._write(write)
+
+    def remove(self, ids: Iterable[str]) -> None:
+        """Remove rows by id; unknown ones are left out."""
+        gone = list(ids)
+
+        def write() -> None:
+            table = self._table()
+            if table is None:
+                return
+            for first in range(0, len(gone), _AT_ONCE):
+                table.delete(_is_one_of(gone[first : first + _AT_ONCE]))
+
+        if gone:
+            self._write(write)
+
+    def compact(self, *, if_due: bool = False) -> None:
+        """Merge the files of the table, remove old versions, and with them the bytes of rows that were removed.
+
+        Args:
+            if_due: Only where there are so many versions that it is worth it, or removed rows whose bytes are there.
+        """
+
+        def write() -> None:
+            table = self._table()
+            if table is None:
+                return
+            stats = table.stats()
+            lengths = stats["fragment_stats"]["lengths"]
+            fragments = stats["fragment_stats"]["num_fragments"]
+            has_removed = bool(fragments) and round(lengths["mean"] * fragments) > stats["num_rows"]
+            versions = len(table.list_versions())
+            if if_due and not has_removed and versions < due_at(stats["num_rows"]):
+                return
+            if has_removed:  # LanceDB leaves the bytes of a few removed rows in their file
+                table = self._db().create_table(NAME, data=table.to_arrow(), mode="overwrite")
+            table.optimize(cleanup_older_than=_FORGOTTEN if has_removed else _KEPT)
+
+        with self._locked():
+            self._tried(write)
+
+    @property
+    def has_writes(self) -> bool:
+        """Whether this object has written since it was made."""
+        return self._writes > 0
+
+    def _write(self, write: Callable[[], None]) -> None:
+        with self._locked():
+            self._tried(write)
+        self._writes += 1
+        if self._writes % FEWEST_VERSIONS == 0:
+            self.compact(if_due=True)
+
+    def _table(self) -> Any:
+        """Return the table as it is now; None if there is none."""
+        try:
+            return self._db().open_table(NAME)
+        except (ValueError, FileNotFoundError) as error:
+            if "not found" in str(error).lower():
+                return None
+            raise
+
+    def _db(self) -> Any:
+        if self._connection is None:
+            import lancedb  # pyright: ignore[reportMissingImports] - an extra, which types are not checked with
+
+            self._connection = lancedb.connect(self.uri)
+        return self._connection
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        """Hold the lock of writers: those who write at once would cost each other's work, and could double an entry."""
+        self._lock_file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        try:
+            with FileLock(self._lock_file, timeout=_LOCK_SECONDS):
+                yield
+        except Timeout as error:
+            raise IndexLockedError(
+                f"another process has written to {self.uri} for {_LOCK_SECONDS:.0f} s: end it, or call this again"
+            ) from error
+
+    def _tried(self, work: Callable[[], _Result]) -> _Result:
+        """Return what `work` returns; begun again where another writer, on a machine that knows no lock, came first."""
+        trying = Retrying(
+            retry=retry_if_exception(_passes),
+            stop=stop_after_attempt(_TRIES),
+            wait=wait_random_exponential(_FIRST_WAIT, _LONGEST_WAIT),
+            reraise=True,
+        )
+        try:
+            return trying(work)
+        except (RuntimeError, ValueError, OSError) as error:
+            raise StoreError(
+                f"LanceDB cannot use {self.uri}: {error}; what it holds can be made again: remove it, and open it again"
+            ) from error
+
+
+def due_at(rows: int) -> int:
+    """Return how many versions a table of so many rows has before it is compacted."""
+    return min(max(FEWEST_VERSIONS, rows // 100), MOST_VERSIONS)
+
+
+def _passes(error: BaseException) -> bool:
+    """Whether an error of LanceDB passes: a commit came too late, or a version is gone that was being read."""
+    words = str(error).lower()
+    return isinstance(error, RuntimeError | OSError) and ("commit conflict" in words or "not found" in words)
+
+
+def _arrow(rows: Sequence[Row], vectors: Matrix, identity: str) -> Any:
+    """Return rows as a table of Arrow, which says whose vectors they have."""
+    import pyarrow as pa  # pyright: ignore[reportMissingImports] - likewise
+
+    kinds = {"importance": pa.float64(), "createdAt": pa.int64()}
+    dims = vectors.shape[1]
+    fields = [pa.field(column, kinds.get(column, pa.string()), nullable=False) for column in _COLUMNS]
+    columns = [
+        pa.array([getattr(row, name) for row in rows], one.type)
+        for one, name in zip(fields, _COLUMNS.values(), strict=True)
+    ]
+    fields.append(pa.field("vector", pa.list_(pa.float32(), dims), nullable=False))
+    flat = pa.array(vectors.reshape(-1).astype("float32", copy=False))
+    columns.append(pa.FixedSizeListArray.from_arrays(flat, dims))
+    return pa.table(columns, schema=pa.schema(fields, metadata={"identity": identity}))
+
+
+def _row(values: Mapping[str, Any]) -> Row:
+    return Row(**{name: values[column] for column, name in _COLUMNS.items()})
+
+
+def _sql(wanted: Wanted) -> str:
+    """Return the filter of a search. Its values were checked: categories that there are, and numbers."""
+    terms = [_is_one_of_categories(wanted.categories)]
+    if wanted.min_importance > 0:
+        terms.append(f"importance >= {wanted.min_importance!r}")
+    if wanted.since > 0:
+        terms.append(f'"createdAt" >= {wanted.since:d}')
+    return " AND ".join(terms)
+
+
+def _is_one_of_categories(categories: Sequence[Category]) -> str:
+    return f"category IN ({', '.join(map(_quoted, categories))})" if categories else "false"
+
+
+def _is_one_of(ids: Iterable[str]) -> str:
+    return f"id IN ({', '.join(map(_quoted, ids))})"
+
+
+def _quoted(value: str) -> str:
+    """Return a text as a literal of SQL, in which a quote is doubled and nothing else has a meaning."""
+    return "'" + value.replace("'", "''") + "'"

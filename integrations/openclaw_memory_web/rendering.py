@@ -1,0 +1,184 @@
+"""Turn notes and results into HTML in which each line of the file can be found, marked and linked to."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+from markupsafe import Markup, escape
+
+from openclaw_memory.types import SearchResult
+
+Span = tuple[int, int]  # the first and the last line, 1-based
+_RUN = re.compile(r"L?(\d{1,9})(?:-L?(\d{1,9}))?")
+_BREAKS = {"softbreak", "hardbreak"}
+_FRONT = "---"
+_LEFT_OUT = "…"  # a line of a snippet that stands for lines that were left out
+_WORD = re.compile(r"\w+")
+_LEAST_WORD = 3  # characters: shorter words of a question are mostly "is", "of", "the"
+_COMMON = frozenset(
+    "the and for was were are who what when where which why how does did has have with that this from about not can"
+    " der die das und ist war wer was wann wie het een van wat wie les des une que qui est los las del por con".split()
+)
+
+
+def spans_of(text: str) -> tuple[Span, ...]:
+    """Return the lines that `L3-L5,L9` names, as a citation does behind its `#`, in order.
+
+    Args:
+        text: What a citation names; anything else in it is passed over.
+    """
+    found = ((int(first), int(last or first)) for first, last in _RUN.findall(text))
+    return tuple(sorted((first, max(first, last)) for first, last in found if first > 0))
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line to show: its number in the file (None between runs of lines), its text, and whether it is marked."""
+
+    number: int | None
+    text: str | Markup
+    is_cited: bool = False
+
+
+def numbered(text: str, start: int, cited: Sequence[Span]) -> list[Line]:
+    """Return the lines of an excerpt.
+
+    Args:
+        text: The excerpt.
+        start: The number of its first line.
+        cited: The lines to mark.
+    """
+    return [Line(number, line, _is_in(number, cited)) for number, line in enumerate(text.split("\n"), start)]
+
+
+def found_lines(result: SearchResult, query: str) -> list[Line]:
+    """Return the lines of a result with their numbers, and the words of the question marked.
+
+    Args:
+        result: The result.
+        query: The question.
+    """
+    numbers: list[int | None] = []
+    for first, last in result.spans:
+        numbers += [*([None] if numbers else []), *range(first, last + 1)]
+    texts = result.snippet.split("\n")
+    # A result that is a whole chunk may be cut short: the numbers of the lines that are there still hold.
+    return [
+        Line(None if text == _LEFT_OUT else number, marked(text, query))
+        for number, text in zip(numbers, texts, strict=False)
+    ]
+
+
+def marked(text: str, query: str) -> Markup:
+    """Return a text with the words of a question in `<mark>`.
+
+    Args:
+        text: The text.
+        query: The question.
+    """
+    words = {word for word in _WORD.findall(query.casefold()) if word not in _COMMON}
+    # Scripts without spaces have short words; in others, short ones say little.
+    words = {word for word in words if len(word) >= _LEAST_WORD or not word.isascii()}
+    if not words:
+        return escape(text)
+    alternatives = "|".join(sorted(map(re.escape, words), key=len, reverse=True))
+    parts = re.split(rf"((?<!\w)(?:{alternatives})\w*|(?:{_wide(words)}))", text, flags=re.IGNORECASE)
+    return Markup("").join(
+        Markup("<mark>{}</mark>").format(part) if number % 2 else escape(part) for number, part in enumerate(parts)
+    )
+
+
+def _wide(words: set[str]) -> str:
+    """Return a pattern of the words that may stand inside a run of letters: those of scripts without spaces."""
+    return "|".join(re.escape(word) for word in words if ord(word[0]) >= 0x2E80) or r"(?!)"
+
+
+def rendered(text: str, start: int, cited: Sequence[Span], link: Callable[[str], str]) -> Markup:
+    """Return Markdown as HTML. Markup in it is shown as text, and pictures, which others could count, are not loaded.
+
+    Each line has the id `L<number>`, and those of `cited` are marked.
+
+    Args:
+        text: The Markdown.
+        start: The number of its first line.
+        cited: The lines to mark.
+        link: Returns the address that a link in the text leads to.
+    """
+    head, body = _front_matter(text) if start == 1 else (0, text)
+    above = ""
+    if head:
+        lines = text.split("\n")[:head]
+        above = (
+            f'<details class="front"><summary>{head} lines of fields</summary>{_block(lines, start, cited)}</details>'
+        )
+    first = start + head
+    markdown = MarkdownIt("commonmark", {"html": False, "breaks": True}).enable(["table", "strikethrough"])
+    markdown.disable("image")
+    tokens = markdown.parse(body)
+    for token in tokens:
+        if token.type == "inline" and token.map and token.children is not None:
+            for one in token.children:
+                if one.type == "link_open":
+                    one.attrs |= {"href": link(str(one.attrs["href"])), "rel": "noopener noreferrer"}
+            token.children = [*_in_lines(token.children, first + token.map[0], first + token.map[1] - 1, cited)]
+        elif token.type in {"fence", "code_block"} and token.map:
+            opened = first + token.map[0] + (token.type == "fence")
+            token.type, token.tag = "html_block", ""
+            token.content = _block(token.content.removesuffix("\n").split("\n"), opened, cited)
+    return Markup(above + markdown.renderer.render(tokens, markdown.options, {}))  # noqa: S704 - it escapes all text
+
+
+def _front_matter(text: str) -> tuple[int, str]:
+    """Return how many lines of fields are above a text, and the text below them."""
+    lines = text.split("\n")
+    if lines[0].rstrip() != _FRONT:
+        return 0, text
+    end = next((number for number, line in enumerate(lines[1:], 1) if line.rstrip() == _FRONT), 0)
+    return (end + 1, "\n".join(lines[end + 1 :])) if end else (0, text)
+
+
+def _in_lines(children: Sequence[Token], first: int, last: int, cited: Sequence[Span]) -> Iterator[Token]:
+    """Yield what is in a paragraph, each line of the file within an element of its own."""
+    runs = [list(run) for is_break, run in groupby(children, lambda one: one.type in _BREAKS) if not is_break]
+    depth = 0
+    for one in children:
+        depth += one.nesting
+        if one.type in _BREAKS and depth:  # an emphasis that goes on in the next line: the lines are marked as one
+            runs = [list(children)]
+            break
+    breaks = [one for one in children if one.type in _BREAKS]
+    for number, run in enumerate(runs):
+        is_last = number == len(runs) - 1
+        span = (first + number, last if is_last else first + number)
+        opened, closed = _tags(span, cited)
+        yield _html(opened)
+        yield from run
+        yield _html(closed)
+        if not is_last:
+            yield breaks[number]
+
+
+def _block(lines: Sequence[str], start: int, cited: Sequence[Span]) -> str:
+    shown = (str(escape(line)).join(_tags((number, number), cited)) for number, line in enumerate(lines, start))
+    return "<pre><code>" + "\n".join(shown) + "</code></pre>\n"
+
+
+def _tags(span: Span, cited: Sequence[Span]) -> tuple[str, str]:
+    """Return what opens and closes the element of a line."""
+    is_cited = any(first <= span[1] and span[0] <= last for first, last in cited)
+    if is_cited:
+        return f'<mark id="L{span[0]}" class="line">', "</mark>"
+    return f'<span id="L{span[0]}" class="line">', "</span>"
+
+
+def _html(content: str) -> Token:
+    return Token("html_inline", "", 0, content=content)
+
+
+def _is_in(number: int, spans: Sequence[Span]) -> bool:
+    return any(first <= number <= last for first, last in spans)

@@ -1,0 +1,127 @@
+"""Define the command that turns PDF, HTML, DOCX and Org into Markdown, and keeps it as documents of the memory."""
+
+from __future__ import annotations
+
+import datetime
+import shutil
+import subprocess
+import warnings
+from pathlib import Path
+from typing import Any
+
+import click
+
+from openclaw_memory._safe import clean_line
+from openclaw_memory.cli.options import Place, placed, synced
+from openclaw_memory.cli.output import note, paint, say, say_json
+from openclaw_memory.errors import InvalidInputError, MissingExtraError, remedy
+
+NOT_ALL = 1  # the exit code where a file was not taken
+READ_BY_MARKITDOWN = (".pdf", ".html", ".htm", ".docx")
+READ_BY_PANDOC = (".org",)  # markitdown leaves its markup as it is
+_ORG = "Org files are read by pandoc, which is not installed: install it, or export the file as Markdown in Emacs"
+_DIGITS = 8
+_SECONDS = 120  # that pandoc may take for one file
+
+
+@click.command()
+@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
+@placed
+def ingest(place: Place, files: tuple[Path, ...]) -> int:
+    """Keep PDF, HTML, DOCX or Org files in the memory, as Markdown.
+
+    FILES is what to read, one file or several, which stay as they are. Each becomes a document in memory/notes/, whose
+    front matter names its source and the day; the same file again takes the place of its document. PDF, HTML and DOCX
+    need the extra `ingest` (markitdown), Org needs the program pandoc. Pictures are not read. Exit code 1: a file was
+    not taken.
+
+    Example: openclaw-memory ingest --workspace notes page.html
+    """
+    from openclaw_memory.types import Document
+
+    today = datetime.datetime.now().astimezone().date().isoformat()
+    found: list[tuple[Path, Document]] = []
+    left_out: list[tuple[Path, str]] = []
+    with place.open() as memory:
+        for file in files:
+            try:
+                text = as_markdown(file)
+            except InvalidInputError as error:
+                left_out.append((file, str(error)))
+            except OSError as error:
+                left_out.append((file, f"{error.strerror}; {remedy(error)}"))
+            else:
+                metadata = {"source": str(file.absolute()), "title": file.stem, "ingested": today}
+                found.append((file, Document(_id_of(file), text, metadata)))
+        memory.documents.add([document for _, document in found])
+        written = [{"file": str(file), "id": document.id, "chars": len(document.text)} for file, document in found]
+        followed = synced(memory, hidden=place.as_json)
+    if place.as_json:
+        skipped = [{"file": str(file), "reason": reason} for file, reason in left_out]
+        say_json({"ingested": written, "left_out": skipped, "sync_error": followed.trouble})
+    else:
+        for one in written:
+            kept = paint(str(one["id"]), fg="cyan")
+            say(f"kept {clean_line(str(one['file']))} as {kept}, {one['chars']:,} characters")
+        for file, reason in left_out:
+            note(f"{file} was left out: {reason}")
+        if followed.trouble:
+            note(followed.trouble)
+    return NOT_ALL if left_out else 0
+
+
+def as_markdown(file: Path) -> str:
+    """Return what a file says, as Markdown.
+
+    Raises:
+        InvalidInputError: It is of another kind, cannot be read, or says nothing.
+        OSError: It cannot be opened.
+        MissingExtraError: markitdown is not installed.
+    """
+    suffix = file.suffix.lower()
+    if suffix not in (*READ_BY_MARKITDOWN, *READ_BY_PANDOC):
+        kinds = ", ".join((*READ_BY_MARKITDOWN, *READ_BY_PANDOC))
+        raise InvalidInputError(f"files of the kind {suffix or '(none)'!r} are not read: {kinds} are")
+    text = _by_pandoc(file) if suffix in READ_BY_PANDOC else _by_markitdown(file, suffix)
+    if not text.strip():
+        raise InvalidInputError("it holds no text: a scan needs a program that reads pictures first")
+    return text.strip() + "\n"
+
+
+def _by_markitdown(file: Path, suffix: str) -> str:
+    """Return what the one converter makes of a file that is for its kind: others would take a broken file for text."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of what it imports, for machines without ffmpeg
+            from markitdown import StreamInfo, converters
+    except ImportError as error:
+        from openclaw_memory.embeddings.vectors import installing
+
+        raise MissingExtraError(f"reading {suffix} needs markitdown ({error}): {installing('ingest')}") from error
+    kinds: dict[str, Any] = {".pdf": converters.PdfConverter, ".docx": converters.DocxConverter}
+    converter = kinds.get(suffix, converters.HtmlConverter)()
+    with file.open("rb") as stream:
+        try:
+            return str(converter.convert(stream, StreamInfo(extension=suffix, filename=file.name)).markdown)
+        except Exception as error:  # whatever its parsers raise of a file from anywhere
+            why = f"it cannot be read ({type(error).__name__}): is it a whole {suffix} file?"
+            raise InvalidInputError(why) from error
+
+
+def _by_pandoc(file: Path) -> str:
+    if (pandoc := shutil.which("pandoc")) is None:
+        raise InvalidInputError(_ORG)
+    command = [pandoc, "--sandbox", "--from=org", "--to=gfm", "--wrap=none", str(file.absolute())]
+    try:
+        done = subprocess.run(command, capture_output=True, check=True, timeout=_SECONDS)  # noqa: S603
+    except (OSError, subprocess.SubprocessError) as error:
+        why = remedy(error) if isinstance(error, OSError) else "look at it with pandoc yourself"
+        raise InvalidInputError(f"pandoc cannot read it: {why}") from error
+    return done.stdout.decode("utf-8", "replace")
+
+
+def _id_of(file: Path) -> str:
+    from hashlib import sha256
+
+    digest = sha256(str(file.resolve()).encode("utf-8", "surrogatepass")).hexdigest()[:_DIGITS]
+    return f"{file.stem}-{digest}"

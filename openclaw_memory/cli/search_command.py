@@ -1,0 +1,240 @@
+"""Define the command that searches, and shows what it has found."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, get_args
+
+import click
+
+from openclaw_memory._safe import clean_line
+from openclaw_memory.cli.options import Followed, Place, TakesText, placed, synced, unicode_words
+from openclaw_memory.cli.output import note, say_json
+from openclaw_memory.config.config import colours
+from openclaw_memory.config.terminal import takes_hyperlinks
+from openclaw_memory.types.files import SOURCES, Source
+from openclaw_memory.types.records import RecordType
+
+if TYPE_CHECKING:
+    from openclaw_memory.memory import Memory
+    from openclaw_memory.search import SearchResults
+    from openclaw_memory.search.syntax import Asked
+    from openclaw_memory.types import SearchResult, SyncReport
+
+MOST_RESULTS = 1000  # as `Memory.search` has it
+_COUNT = click.IntRange(1, MOST_RESULTS)
+_SHARE = click.FloatRange(0, 1)
+TYPES: tuple[str, ...] = get_args(RecordType)
+_LEFT_OUT = re.compile(r"-[^\W\d_][\w-]*[^\W_]")
+
+
+class _Query(TakesText):
+    """A command whose query may have words with a minus before them: `key -boat`."""
+
+    def is_text(self, argument: str) -> bool:
+        if not _LEFT_OUT.fullmatch(argument) or argument.startswith("--"):
+            return False
+        short = argument[:2]
+        if any(short in option.opts for option in self.params):
+            raise click.UsageError(
+                f"{argument} could mean {short} {argument[2:]} too: write {short} and its value apart, or the whole "
+                f'query in quotes, as in "key {argument}"'
+            )
+        return True
+
+
+@click.command(cls=_Query)
+@click.argument("query", nargs=-1, required=True)
+@click.option(
+    "-n",
+    "--max-results",
+    type=_COUNT,
+    metavar="N",
+    help="How many results. Default: 6.",
+)
+@click.option(
+    "--max-chars",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="As many shorter results as fit into N characters.",
+)
+@click.option("--min-score", type=_SHARE, metavar="X", help="Leave out scores below, 0 to 1.")
+@click.option("--source", type=click.Choice(SOURCES), help="Only notes, or only transcripts (sessions).")
+@click.option("--path", multiple=True, metavar="GLOB", help="Only files that match a .gitignore pattern. Repeatable.")
+@click.option("--since", metavar="DAY", help="Only lines of this day or later: 2026-01-31.")
+@click.option("--until", metavar="DAY", help="Only lines of this day or earlier.")
+@click.option(
+    "--type", "types", multiple=True, type=click.Choice(TYPES), help="Only records of a type. Repeatable: any."
+)
+@click.option("--key", multiple=True, metavar="GLOB", help="Only records whose key matches. Repeatable: any.")
+@click.option("--user", multiple=True, metavar="ID", help="Only records of this user. Repeatable: any.")
+@click.option("--tag", "tags", multiple=True, metavar="TAG", help="Only files with this tag. Repeatable: all of them.")
+@click.option("--min-confidence", type=_SHARE, metavar="X", help="Leave out records less sure, 0 to 1.")
+@click.option("--task", metavar="TEXT", help="What you are at work on: what has to do with it comes first.")
+@click.option("--rule", "rules", multiple=True, metavar="NAME=X", help="Rank otherwise: mmr=0.7. Repeatable.")
+@click.option("-C", "--context", type=click.IntRange(min=0), metavar="N", help="Show N lines around each result.")
+@click.option("-l", "--files-only", is_flag=True, help="Print the files of the results alone, each once.")
+@click.option("--open", "in_editor", is_flag=True, help="Open the best result in your editor, at its line.")
+@click.option("--pager/--no-pager", default=None, help="Page the results. Default: where the terminal is too small.")
+@click.option("--explain", is_flag=True, help="Show how each score came about.")
+@click.option("--no-sync", is_flag=True, help="Answer from the index as it is, though files may have changed.")
+@placed
+def search(
+    place: Place,
+    query: tuple[str, ...],
+    max_results: int | None,
+    max_chars: int | None,
+    min_score: float | None,
+    source: Source | None,
+    path: tuple[str, ...],
+    since: str | None,
+    until: str | None,
+    types: tuple[RecordType, ...],
+    key: tuple[str, ...],
+    user: tuple[str, ...],
+    tags: tuple[str, ...],
+    min_confidence: float | None,
+    task: str | None,
+    rules: tuple[str, ...],
+    context: int | None,
+    files_only: bool,
+    in_editor: bool,
+    pager: bool | None,
+    explain: bool,
+    no_sync: bool,
+) -> int:
+    """Ask a question; get the lines that answer it, each cited.
+
+    QUERY is the question, or words to look for. What is between quotation marks must occur as it is ('"spare key"',
+    quoted for the shell too), and a word after a minus must not (-boat). The index first follows the files that
+    changed. A rule is a setting of `search` that this search has instead; `off` turns it off. Exit code 1: nothing was
+    found.
+
+    Example: openclaw-memory search --workspace notes "Who has the spare key?"
+    """
+    question, asked = _asked(query)
+    with place.open() as memory:
+        is_bare = _is_bare(memory)
+        report, trouble, error = Followed() if no_sync or is_bare else synced(memory, hidden=place.as_json)
+        results = memory.search(
+            asked.text,
+            max_results=max_results,
+            max_chars=max_chars,
+            min_score=min_score,
+            source=source,
+            explain=explain,
+            path=path,
+            since=since,
+            until=until,
+            type=types,
+            key=key,
+            user_id=user,
+            tags=tags,
+            min_confidence=min_confidence,
+            phrases=asked.phrases or None,
+            without=asked.without or None,
+            task=task,
+            rules=dict(map(_rule, rules)) or None,
+        )
+        if error is not None and not results and memory.status().last_sync is None:
+            raise error  # there is no index to answer from, and none can be built
+        if is_bare:
+            results = replace(results, stale=False, reason=None)
+        stale = results.stale or trouble is not None or (no_sync and bool(memory.status().dirty))
+        advice = "" if results or results.reason else memory.workspace.advice(len(memory.workspace.scan().files))
+        if results and not place.as_json:
+            _show(memory, results, asked.text, context=context, files_only=files_only, pager=pager, explain=explain)
+            if in_editor:
+                open_result(memory, results[0])
+    if place.as_json:
+        known = {name: getattr(results, name) for name in ("mode", "reason", "provider", "model", "filtered")}
+        known["reason"] = results.reason or advice or None
+        say_json({"query": question, **known, "stale": stale, "sync_error": trouble, "results": list(results)})
+        return 0 if results else 1
+    _say_limits(results, advice)
+    if stale and not (trouble and _explains(results.reason or advice, report)):
+        note(trouble or f"the index is behind the files: run `openclaw-memory index{place.options}`")
+    return 0 if results else 1
+
+
+def _asked(query: tuple[str, ...]) -> tuple[str, Asked]:
+    from openclaw_memory.search.syntax import read_query
+
+    question = unicode_words(query, "QUERY")
+    if not question.strip():
+        raise click.UsageError("QUERY is empty: ask a question, or name words to look for")
+    asked = read_query(question)
+    if not asked.text.strip():
+        raise click.UsageError("QUERY only leaves words out: name what to look for, too")
+    return question, asked
+
+
+def _say_limits(results: SearchResults, advice: str) -> None:
+    if results.all_weak:
+        note("all results are weak: the notes may not answer this")
+    if not results:
+        hint = f"; {results.filtered} below the minimum score: --min-score 0 shows them" if results.filtered else ""
+        click.echo(f"nothing found{hint}", err=True)
+    if reason := results.reason or advice:
+        note(reason)
+
+
+def _show(
+    memory: Memory,
+    results: SearchResults,
+    query: str,
+    *,
+    context: int | None,
+    files_only: bool,
+    pager: bool | None,
+    explain: bool,
+) -> None:
+    from openclaw_memory.cli.results import file_of, is_tall, paths_of, rows_of
+
+    if files_only:
+        click.echo("\n".join(map(clean_line, paths_of(results, memory.workspace))))
+        return
+    around = None if context is None else (memory, context)
+    linked = partial(file_of, memory.workspace) if sys.stdout.isatty() and takes_hyperlinks() else None
+    rows = list(rows_of(list(results), query=query, explain=explain, linked=linked, context=around))
+    if is_tall(rows) if pager is None else pager:
+        bare = rows_of(list(results), query=query, explain=explain, context=around)  # a pager may not know links
+        click.echo_via_pager("".join(f"{row}\n" for row in bare), color=colours())
+    else:
+        click.echo("\n".join(rows))
+
+
+def open_result(memory: Memory, result: SearchResult) -> None:
+    """Open the file of a result in the user's editor, at its first line."""
+    from openclaw_memory.cli.editor import open_at
+    from openclaw_memory.cli.results import file_of
+
+    open_at(file_of(memory.workspace, result.path), result.start_line)
+
+
+def _rule(text: str) -> tuple[str, Any]:
+    """Return the name and the value of `mmr=0.7`: TOML, or a bare word, of which `off` is None."""
+    import tomllib
+
+    name, is_given, value = text.partition("=")
+    if not is_given:
+        raise click.UsageError(f"--rule {text!r} has no value: write NAME=VALUE, as in mmr=0.7")
+    try:
+        return name.strip(), tomllib.loads(f"value = {value}")["value"]
+    except tomllib.TOMLDecodeError:
+        return name.strip(), None if value.strip() == "off" else value.strip()
+
+
+def _is_bare(memory: Memory) -> bool:
+    """Whether there is nothing to index, and no index: a folder that is no workspace is left as it is."""
+    index = memory.index_path
+    return index is not None and not os.path.lexists(index) and not memory.workspace.scan().files
+
+
+def _explains(reason: str, report: SyncReport | None) -> bool:
+    """Whether a reason names all that a sync could not do: files that wait for vectors, and why."""
+    return report is not None and not report.failed and all(file.reason in reason for file in report.waiting)

@@ -1,0 +1,35 @@
+"""Read a query as a person types it: phrases between quotation marks, and words to leave out after a minus."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+_PHRASE = re.compile(r'(?:(?<=\s)|^)"([^"]*)"(?=[\s.,;:!?]|$)')
+_LEFT_OUT = re.compile(r"(?:(?<=\s)|^)-([^\W\d_][^\s\"]*)")
+
+
+class Asked(NamedTuple):
+    """A query as a person types it, taken apart: its words, its phrases, and the words that are left out."""
+
+    text: str
+    phrases: tuple[str, ...] = ()
+    without: tuple[str, ...] = ()
+
+
+def read_query(typed: str) -> Asked:
+    """Return the parts of a query in which `"a phrase"` must occur as it is, and `-word` must not.
+
+    The words of a phrase stay part of the text. A quotation mark or a minus within a word (`it's 5"`, `follow-up`),
+    before a digit or with a blank behind it means nothing.
+
+    Args:
+        typed: The query.
+    """
+    phrases = tuple(found.strip() for found in _PHRASE.findall(typed) if found.strip())
+    bare = _PHRASE.sub(" ", typed)
+    without = tuple(found.rstrip(".,;:!?") for found in _LEFT_OUT.findall(bare))
+    text = _PHRASE.sub(lambda match: match[1], typed) if phrases else typed
+    for word in without:
+        text = re.sub(rf"(?:(?<=\s)|^)-{re.escape(word)}[.,;:!?]*(?=\s|$)", "", text)
+    return Asked(" ".join(text.split()) if phrases or without else typed, phrases, without)

@@ -1,0 +1,286 @@
+"""Signatures of record files: whether this library wrote a file as it is, and whether a later version was signed here.
+
+A signature is an HMAC-SHA256 over the path, all fields and the text. It cannot say that a file is not an older one that
+was put back, or that a signature should be there: for that, the versions signed on this machine are listed in the
+user's data folder, a line for each write, in one file for each workspace.
+"""
+
+from __future__ import annotations
+
+import hmac
+import json
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from hashlib import blake2b
+from pathlib import Path
+from shlex import quote
+from threading import Lock
+from typing import Any
+
+from openclaw_memory._log import warn
+from openclaw_memory.errors import EncryptionKeyError, OpenClawMemoryError, remedy
+from openclaw_memory.security import keys
+from openclaw_memory.security.keys import Key
+from openclaw_memory.security.user_secret import secret
+from openclaw_memory.types.files import unencrypted
+
+FIELD = "signature"
+FOLDER = "signed"  # in the user's data folder
+_METHOD = "hmac-sha256"
+_WRITTEN = re.compile(rf"{_METHOD}:([0-9a-f]{{16}}):([0-9a-f]{{64}})")
+_PURPOSE = "signature"
+_GONE = "gone"
+_UNSIGNED = ("low", "medium")  # all else counts as high, also what is misspelled
+_OPEN = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
+
+
+def needs_one(root: Path, path: str, fields: Mapping[str, Any] | None) -> bool:
+    """Return whether a file has to be signed: a record of high sensitivity, and what was signed once.
+
+    Args:
+        root: The workspace.
+        path: The file.
+        fields: Its fields; None where it has none.
+    """
+    said = fields or {}
+    is_high = "memory_id" in said and said.get("sensitivity") not in _UNSIGNED
+    return is_high or FIELD in said or _ledger(root).is_listed(path)
+
+
+def signed(path: str, fields: Mapping[str, Any], text: str) -> dict[str, Any]:
+    """Return the fields with a signature over them.
+
+    Args:
+        path: The file.
+        fields: Its fields, as they are written.
+        text: The text below them.
+
+    Raises:
+        EncryptionKeyError: There is no key that lasts. Nothing may be written.
+    """
+    if keys.given() is None and (problem := secret().problem):
+        raise EncryptionKeyError(
+            f"what is of high sensitivity is signed, and no key lasts here ({problem}): nothing was written; set "
+            f"{keys.VARIABLE} to 64 hex digits"
+        )
+    key = keys.signing()
+    return {**_bare(fields), FIELD: f"{_METHOD}:{key.id}:{_mac(key, path, fields, text)}"}
+
+
+def problem(root: Path, path: str, fields: Mapping[str, Any] | None, text: str) -> str | None:
+    """Return why a file must not be shown; None for one that needs no signature, or has a good one.
+
+    Args:
+        root: The workspace.
+        path: The file.
+        fields: Its fields; None where it has none.
+        text: The text below them.
+    """
+    if not needs_one(root, path, fields):
+        return None
+    wrong = _wrong(_ledger(root), path, fields or {}, text)
+    if wrong is None:
+        return None
+    return f"{path} {wrong}; it is shown nowhere: look at it, then sign it with `openclaw-memory sign {quote(path)}`"
+
+
+def listed(root: Path, path: str, memory_id: str, version: int) -> None:
+    """Put down that a version was signed here: earlier ones are no longer taken.
+
+    What cannot be put down is a warning in the log: the record itself is written and signed.
+
+    Args:
+        root: The workspace.
+        path: The file of the record.
+        memory_id: The id of the record.
+        version: The version.
+    """
+    _ledger(root).add(path, memory_id, version)
+
+
+def unlisted(root: Path, path: str) -> None:
+    """Put down that a record was forgotten here: its file is not taken again. Nothing happens for one never signed.
+
+    Args:
+        root: The workspace.
+        path: The file of the record.
+    """
+    _ledger(root).close(path)
+
+
+def latest(root: Path, memory_id: str) -> int:
+    """Return the latest version of a record that was signed here; 0 for none.
+
+    Args:
+        root: The workspace.
+        memory_id: The id of the record.
+    """
+    return _ledger(root).latest(memory_id) or 0
+
+
+def _wrong(ledger: _Ledger, path: str, fields: Mapping[str, Any], text: str) -> str | None:
+    if FIELD not in fields:
+        was = "has lost its signature" if ledger.is_listed(path) else "is of high sensitivity and not signed"
+        return f"{was}: something else than this library wrote it, or an earlier version of it"
+    return _forged(path, fields, text) or _outdated(ledger, fields)
+
+
+def _forged(path: str, fields: Mapping[str, Any], text: str) -> str | None:
+    written = _WRITTEN.fullmatch(str(fields[FIELD]))
+    if written is None:  # it is not repeated: a model may read this
+        return "has something else than a signature in the field of that name"
+    key_id, mac = written.groups()
+    try:
+        key = _key(key_id)
+    except OpenClawMemoryError as error:
+        return f"cannot be checked ({error})"
+    if key is None:
+        return f"was signed with the key {key_id}, which is not here: set {keys.VARIABLE} to that key if it is yours"
+    if not hmac.compare_digest(mac, _mac(key, path, fields, text)):
+        return "has changed since it was signed: something else than this library wrote it"
+    return None
+
+
+def _outdated(ledger: _Ledger, fields: Mapping[str, Any]) -> str | None:
+    known, version = ledger.latest(str(fields.get("memory_id"))), fields.get("version")
+    if known is None:
+        return "was forgotten here, and has come back"
+    if not isinstance(version, int) or version < known:
+        return f"is version {version}, and version {known} was signed here: an older file was put back"
+    return ledger.trouble
+
+
+def _key(key_id: str) -> Key | None:
+    """Return the user's key with an id, whether new records are signed with it or were earlier."""
+    if (key := keys.signing()).id == key_id:
+        return key
+    others = (*keys.readable(), Key(secret().key))
+    return next((one for one in others if one.id == key_id), None)
+
+
+def _bare(fields: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in fields.items() if name != FIELD}
+
+
+def _mac(key: Key, path: str, fields: Mapping[str, Any], text: str) -> str:
+    # Git and editors change the ends of lines; what a value holds is in its field too, to the letter.
+    said = [unencrypted(path), _bare(fields), text.replace("\r\n", "\n").strip()]
+    message = json.dumps(said, sort_keys=True, ensure_ascii=False).encode("utf-8", "surrogatepass")
+    return hmac.new(key.derived(_PURPOSE), message, "sha256").hexdigest()
+
+
+@dataclass(slots=True)
+class _Ledger:
+    """What was signed in one workspace on this machine, read on where its file has grown."""
+
+    file: Path | None
+    """None where the user has no data folder."""
+    trouble: str | None = None
+    """Why the file cannot be read, if it cannot."""
+    _read: tuple[int, int] = (0, 0)  # inode, and how many bytes of it were read
+    # Paths and ids by their tags: the latest record at a path, and the latest version of a record, None if forgotten.
+    _records: dict[str, str] = field(default_factory=dict)
+    _versions: dict[str, int | None] = field(default_factory=dict)
+    _lock: Lock = field(default_factory=Lock)
+
+    def is_listed(self, path: str) -> bool:
+        """Whether the record at a path was signed here, and was not forgotten since."""
+        self._refresh()
+        memory_id = self._records.get(_tag_of(path))
+        return memory_id is not None and self._versions[memory_id] is not None
+
+    def latest(self, memory_id: str) -> int | None:
+        """Return the latest version that was signed, 0 for none; None for a record that was forgotten."""
+        self._refresh()
+        return self._versions.get(_tag(memory_id), 0)
+
+    def add(self, path: str, memory_id: str, version: int) -> None:
+        """Put down a version of a record."""
+        self._write(f"{_tag_of(path)} {_tag(memory_id)} {version}\n".encode())
+
+    def close(self, path: str) -> None:
+        """Put down that the record at a path was forgotten, if it is listed."""
+        if self.is_listed(path):
+            self._write(f"{_tag_of(path)} {self._records[_tag_of(path)]} {_GONE}\n".encode())
+
+    def _write(self, line: bytes) -> None:
+        if self.file is None:
+            return
+        try:
+            self.file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            descriptor = os.open(self.file, os.O_WRONLY | os.O_APPEND | os.O_CREAT | _OPEN, 0o600)
+            try:
+                os.write(descriptor, line)  # at once: processes that write at the same time part no line
+            finally:
+                os.close(descriptor)
+        except OSError as error:
+            warn(f"{self.file} does not say what was signed last ({error.strerror}): {remedy(error)}")
+
+    def _refresh(self) -> None:
+        if self.file is None:
+            return
+        with self._lock:
+            try:
+                info = os.stat(self.file, follow_symlinks=False)
+                if (info.st_ino, info.st_size) != self._read:
+                    self._read_on(info)
+                self.trouble = None
+            except FileNotFoundError:
+                self._forget()
+            except OSError as error:
+                self.trouble = f"may be an older one: {self.file} cannot be read ({error.strerror}, {remedy(error)})"
+
+    def _read_on(self, info: os.stat_result) -> None:
+        inode, at = self._read
+        if inode != info.st_ino or at > info.st_size:
+            self._forget()
+            at = 0
+        descriptor = os.open(self.file or "", os.O_RDONLY | _OPEN)
+        with open(descriptor, "rb") as stream:
+            stream.seek(at)
+            new = stream.read()
+        whole = new[: new.rfind(b"\n") + 1]
+        for line in whole.decode("utf-8", "replace").split("\n"):
+            match line.split(" "):
+                case [path, memory_id, version] if version == _GONE or version.isdecimal():
+                    self._take(path, memory_id, version)
+                case _:  # the end, or half a line of a process that was killed
+                    continue
+        self._read = info.st_ino, at + len(whole)
+
+    def _take(self, path: str, memory_id: str, version: str) -> None:
+        self._records[path] = memory_id
+        known = self._versions.get(memory_id, 0)
+        self._versions[memory_id] = None if known is None or version == _GONE else max(known, int(version))
+
+    def _forget(self) -> None:
+        self._records.clear()
+        self._versions.clear()
+        self._read = (0, 0)
+
+
+def _ledger(root: Path) -> _Ledger:
+    from platformdirs import user_data_path
+
+    try:
+        return _ledger_in(user_data_path("openclaw-memory") / FOLDER, root)
+    except RuntimeError:  # a user without a home folder: only what files say themselves can be checked
+        return _ledger_in(None, root)
+
+
+@cache
+def _ledger_in(folder: Path | None, root: Path) -> _Ledger:
+    name = blake2b(os.path.realpath(root).encode("utf-8", "surrogateescape"), digest_size=16).hexdigest()
+    return _Ledger(folder and folder / name)
+
+
+def _tag_of(path: str) -> str:
+    return _tag(unencrypted(path))  # to encrypt a file, or to decrypt it, changes nothing of what it says
+
+
+def _tag(name: str) -> str:
+    """Return the digest of a path, which says what it is about, or of an id, which may hold anything."""
+    return blake2b(name.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()

@@ -1,0 +1,210 @@
+"""Turn records, chunks and terms into rows of PostgreSQL and back."""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from functools import lru_cache
+from hashlib import blake2b, sha256
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from openclaw_memory.types import Chunk, ChunkRow, FileRecord, IndexMeta, StoredChunk
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray as NumpyArray
+
+    from openclaw_memory.types import Source
+
+CONTEXT_WEIGHT = 0.5  # as in store/fts.py: a word of the heading says less about a chunk than a word of its text
+
+FILES = (
+    "path", "source", "hash", "size", "mtime_ns", "inode", "checked_ns", "vectors_missing", "ctime_ns", "doc_id",
+    "part_of", "left_out",
+)  # fmt: skip
+FILE_TYPES = (
+    "text", "text", "text", "int8", "int8", "numeric", "int8", "text", "int8", "text", "text", "text",
+)  # fmt: skip
+CHUNKS = (
+    "id", "path", "source", "identity", "vector_key", "ordinal", "start_line", "end_line", "start_char", "section",
+    "length", "terms", "text", "context", "metadata",
+)  # fmt: skip
+CHUNK_TYPES = (
+    "int8", "text", "text", "text", "text", "int4", "int4", "int4", "int8", "int4", "int4", "text", "text", "text",
+    "text",
+)  # fmt: skip
+CASTS = {"terms": "bigint[]"}  # what `unnest` cannot hand over as it is: its arrays would have to be of one length
+IDENTITY, LENGTH = CHUNKS.index("identity"), CHUNKS.index("length")
+POSTINGS = ("term", "chunk", "weight", "length", "source")  # the last two are those of the chunk
+
+STORED = (
+    "id",
+    "path",
+    "source",
+    "ordinal",
+    "start_line",
+    "end_line",
+    "start_char",
+    "text",
+    "context",
+    "section",
+    "metadata",
+)
+
+# What PostgreSQL takes for no text is stored as JSON behind this character; so is a text that begins with it.
+_ESCAPED = "\x01"
+
+
+def tenant_id(name: str) -> UUID:
+    """Return the key of a tenant: 128 bits of the SHA-256 of its name, so that no two names meet in one."""
+    return UUID(bytes=sha256(name.encode("utf-8", "surrogatepass")).digest()[:16])
+
+
+@lru_cache(maxsize=1 << 16)
+def term_id(term: str) -> int:
+    """Return the key of a term: a hash of 64 bits, signed as PostgreSQL's bigint."""
+    return int.from_bytes(blake2b(term.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "big", signed=True)
+
+
+def stored(text: str) -> str:
+    """Return a text as PostgreSQL can hold it: NUL and lone surrogates are written as JSON writes them."""
+    if "\x00" not in text and not text.startswith(_ESCAPED):
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            pass
+        else:
+            return text
+    return _ESCAPED + json.dumps(text)
+
+
+def read(text: str) -> str:
+    """Return a text as it was before `stored`."""
+    return str(json.loads(text[1:])) if text.startswith(_ESCAPED) else text
+
+
+def _maybe(text: str | None) -> str | None:
+    return None if text is None else stored(text)
+
+
+def file_row(record: FileRecord) -> tuple[Any, ...]:
+    """Return the row of a file, in the order of `FILES`."""
+    return (
+        stored(record.path),
+        record.source,
+        stored(record.hash),
+        record.size,
+        record.mtime_ns,
+        record.inode,
+        record.checked_ns,
+        _maybe(record.vectors_missing),
+        record.ctime_ns,
+        _maybe(record.doc_id),
+        _maybe(record.part_of),
+        _maybe(record.left_out),
+    )
+
+
+def file_record(row: tuple[Any, ...]) -> FileRecord:
+    """Return the record of a row in the order of `FILES`."""
+    path, source, digest, size, mtime, inode, checked, missing, ctime, *document = row
+    doc_id, part_of, left_out = (None if text is None else read(text) for text in document)
+    return FileRecord(
+        read(path),
+        source,
+        read(digest),
+        size,
+        mtime,
+        int(inode),
+        checked,
+        None if missing is None else read(missing),
+        ctime,
+        doc_id,
+        part_of,
+        left_out,
+    )
+
+
+def chunk_rows(
+    record: FileRecord, rows: Iterable[ChunkRow], first_id: int, first_ordinal: int
+) -> Iterator[tuple[tuple[Any, ...], Mapping[int, float]]]:
+    """Yield for each row of a file its columns, in the order of `CHUNKS`, and the weights of its terms' keys."""
+    path = stored(record.path)
+    for at, row in enumerate(rows):
+        terms, context = row.terms.split(), row.context_terms.split()
+        weights: dict[int, float] = {}  # two terms with one hash, should that ever be, count as one
+        for part, weight in ((terms, 1.0), (context, CONTEXT_WEIGHT)):
+            for term in part:
+                key = term_id(term)
+                weights[key] = weights.get(key, 0.0) + weight
+        chunk = row.chunk
+        yield (
+            (
+                first_id + at,
+                path,
+                record.source,
+                stored(row.identity or ""),
+                _maybe(row.vector_key),
+                0 if row.identity else first_ordinal + at,
+                chunk.start_line,
+                chunk.end_line,
+                chunk.start_char,
+                chunk.section,
+                len(terms) + len(context),
+                "{}" if row.identity else array(weights),
+                stored(chunk.text),
+                stored(chunk.context),
+                json.dumps(dict(chunk.metadata)),
+            ),
+            weights,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Packed:
+    """Numbers as PostgreSQL's own bytes of an array, `int8[]` of whole numbers and `float4[]` of others.
+
+    They are made and read several times as fast as the text of an array; `postgres_connections` says how they are sent.
+    """
+
+    values: NumpyArray[np.int64] | NumpyArray[np.float32]
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it is an `int8[]`."""
+        return self.values.dtype.kind == "i"
+
+    def packed(self) -> bytes:
+        """Return the bytes: a header, then the size and the value of each number."""
+        import numpy as np
+
+        number, element, size = (">i8", 20, 8) if self.is_whole else (">f4", 700, 4)  # 20 and 700: types of PostgreSQL
+        rows = np.empty(len(self.values), [("size", ">i4"), ("value", number)])
+        rows["size"], rows["value"] = size, self.values
+        return struct.pack(">iiIii", 1, 0, element, len(rows), 1) + rows.tobytes()
+
+
+def array(column: Iterable[float | None]) -> str:
+    """Return numbers as the text of an array of PostgreSQL, which psycopg takes far longer to make of a list."""
+    return "{" + ",".join(["NULL" if value is None else str(value) for value in column]) + "}"
+
+
+def stored_chunk(row: tuple[Any, ...], token_codes: bytes = b"") -> StoredChunk:
+    """Return the chunk of a row in the order of `STORED`."""
+    chunk_id, path, source, ordinal, start, end, char, text, context, section, metadata = row
+    kind: Source = source
+    chunk = Chunk(start, end, char, read(text), read(context), section, json.loads(metadata))
+    return StoredChunk(chunk_id, read(path), kind, chunk, ordinal, token_codes)
+
+
+def meta_text(meta: IndexMeta) -> str:
+    """Return what an index was built with, as JSON."""
+    return json.dumps({**asdict(meta), "chunking": dict(meta.chunking)})
+
+
+def meta_of(text: str | None) -> IndexMeta | None:
+    """Return what an index was built with; None before the first build."""
+    return IndexMeta(**json.loads(text)) if text else None

@@ -1,0 +1,290 @@
+"""Write the rows of one index in PostgreSQL: a generation of a tenant, in a transaction that alone writes it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from openclaw_memory.errors import StoreError
+from openclaw_memory.store import postgres_rows as rows_of
+from openclaw_memory.store.postgres_connections import as_query
+from openclaw_memory.store.postgres_rows import stored
+from openclaw_memory.types import ChunkRow, FileRecord, IndexMeta, Matrix
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+    import psycopg
+
+HERE = "tenant = %(tenant)s AND generation = %(generation)s"
+OF_A_GENERATION = ("files", "chunks", "postings")
+# What a document is, and what of it is left out, stays as it is where only the record of its file is updated.
+_KEPT = frozenset({"path", "doc_id", "part_of", "left_out"})
+
+
+@dataclass(slots=True)
+class Generation:
+    """The row of a generation, locked until its transaction ends; `save` writes what has changed of it.
+
+    `number` is -1 where nothing was built yet, and only vectors are written.
+    """
+
+    connection: psycopg.Connection[Any]
+    schema: str
+    tenant: UUID
+    number: int = -1
+    meta: IndexMeta | None = None
+    last_id: int = 0
+    chunks: int = 0
+    terms: int = 0
+    live: bool = True
+
+    @property
+    def model(self) -> str | None:
+        """The identity of the vectors of chunks, as it is stored; None before the first build."""
+        return stored(self.meta.identity) if self.meta else None
+
+    def run(self, statement: str, **values: Any) -> psycopg.Cursor[Any]:
+        """Run a statement, in which `{s}` is the schema and `{here}` this generation."""
+        given = {"tenant": self.tenant, "generation": self.number, "model": self.model, **values}
+        return self.connection.execute(as_query(statement.replace("{here}", HERE).replace("{s}", self.schema)), given)
+
+    def check(self, made_for: IndexMeta | None) -> None:
+        """Check that rows made for an index may be written to this one.
+
+        Raises:
+            StoreError: They may not.
+        """
+        if self.meta is None:
+            raise StoreError("the index has no meta yet; call begin_build(meta) first, or name the identity")
+        there = (self.meta.identity, dict(self.meta.chunking))
+        if made_for is not None and there != (made_for.identity, dict(made_for.chunking)):
+            raise StoreError("the index was built again by another process meanwhile; sync again")
+
+    def save(self) -> None:
+        """Write the row of the generation."""
+        if self.number < 0:
+            return
+        self.run(
+            """INSERT INTO {s}.generations (tenant, generation, live, meta, identity, last_id, chunks, terms)
+            VALUES (%(tenant)s, %(generation)s, %(live)s, %(meta)s, %(model)s, %(last_id)s, %(chunks)s, %(terms)s)
+            ON CONFLICT (tenant, generation) DO UPDATE SET live = excluded.live, meta = excluded.meta,
+                identity = excluded.identity, last_id = excluded.last_id, chunks = excluded.chunks,
+                terms = excluded.terms
+            """,
+            live=self.live,
+            meta=rows_of.meta_text(self.meta) if self.meta else None,
+            last_id=self.last_id,
+            chunks=self.chunks,
+            terms=self.terms,
+        )
+
+    # --- rows ----------------------------------------------------------------------------------------------------
+
+    def drop(self, which: str, **values: Any) -> None:
+        """Remove rows and their postings; their vectors stay, as those that were let go of last."""
+        self.let_go(which, **values)
+        gone = self.run(
+            f"""WITH gone AS (
+                DELETE FROM {{s}}.chunks WHERE {{here}} AND {which} RETURNING id, identity, length, terms
+            ), postings AS (
+                DELETE FROM {{s}}.postings WHERE {{here}} AND ctid = ANY(ARRAY(
+                    SELECT old.ctid FROM gone CROSS JOIN unnest(gone.terms) AS own (term) CROSS JOIN LATERAL (
+                        SELECT ctid FROM {{s}}.postings WHERE {{here}} AND term = own.term AND chunk = gone.id LIMIT 1
+                    ) AS old
+                ))
+            ) SELECT count(*), coalesce(sum(length), 0) FROM gone WHERE identity = ''""",
+            **values,
+        ).fetchone()
+        if gone:
+            self.chunks -= gone[0]
+            self.terms -= gone[1]
+
+    def let_go(self, which: str = "true", **values: Any) -> None:
+        """Number the vectors of rows that are about to go, after all that were let go of before."""
+        self.run(
+            f"""WITH gone AS (
+                SELECT coalesce(nullif(identity, ''), %(model)s) AS model, vector_key AS key, min(id) AS first
+                FROM {{s}}.chunks WHERE {{here}} AND {which} AND vector_key IS NOT NULL GROUP BY 1, 2
+            ), numbers AS MATERIALIZED (
+                SELECT jsonb_object_agg(key, %(now)s + number) AS of
+                FROM (SELECT key, row_number() OVER (ORDER BY first) AS number FROM gone) AS ordered
+            ) UPDATE {{s}}.vectors SET unused = ((SELECT of FROM numbers) ->> key)::bigint WHERE tenant = %(tenant)s
+                AND ctid = ANY(ARRAY(SELECT old.ctid FROM gone CROSS JOIN LATERAL (
+                    SELECT ctid FROM {{s}}.vectors
+                    WHERE tenant = %(tenant)s AND identity = gone.model AND key = gone.key LIMIT 1
+                ) AS old))""",
+            now=time.time_ns(),  # a sequence would be a table for all tenants
+            **values,
+        )
+
+    def clear(self) -> None:
+        """Remove all files and rows; vectors are kept, and count as let go of now."""
+        self.let_go()
+        for table in OF_A_GENERATION:
+            self.run(f"DELETE FROM {{s}}.{table} WHERE {{here}}")
+        self.chunks = self.terms = 0
+
+    def copy_rows(self, old: int) -> None:
+        """Begin with the files and rows of another generation."""
+        columns = {"files": rows_of.FILES, "chunks": rows_of.CHUNKS, "postings": rows_of.POSTINGS}
+        for table, names in columns.items():
+            listed = ", ".join(names)
+            self.run(
+                f"INSERT INTO {{s}}.{table} (tenant, generation, {listed}) SELECT tenant, %(generation)s, {listed} "
+                f"FROM {{s}}.{table} WHERE tenant = %(tenant)s AND generation = %(old)s",
+                old=old,
+            )
+
+    def has(self, path: str) -> bool:
+        """Whether a file is indexed."""
+        return self.run("SELECT 1 FROM {s}.files WHERE {here} AND path = %(path)s", path=path).fetchone() is not None
+
+    def put_records(self, records: Sequence[FileRecord]) -> None:
+        """Add records of files, or put them in the place of those that are there."""
+        new = ", ".join(f"{name} = excluded.{name}" for name in rows_of.FILES)
+        self._insert(
+            "files",
+            rows_of.FILES,
+            rows_of.FILE_TYPES,
+            [rows_of.file_row(record) for record in records],
+            f"ON CONFLICT (tenant, generation, path) DO UPDATE SET {new}",
+        )
+
+    def update_record(self, record: FileRecord) -> None:
+        """Update the record of a file that is indexed; what document it holds stays."""
+        new = ", ".join(f"{name} = %({name})s" for name in rows_of.FILES if name not in _KEPT)
+        values = dict(zip(rows_of.FILES, rows_of.file_row(record), strict=True))
+        self.run(f"UPDATE {{s}}.files SET {new} WHERE {{here}} AND path = %(path)s", **values)
+
+    def put_rows(self, files: Sequence[tuple[FileRecord, Sequence[ChunkRow], int]]) -> None:
+        """Add the rows of files, whose first ordinals are given, with new ids.
+
+        Raises:
+            StoreError: The vector of a chunk is not stored.
+        """
+        wanted = {stored(row.vector_key) for _, rows, _ in files for row in rows if row.vector_key and not row.identity}
+        known = self.run(
+            "SELECT key FROM {s}.vectors WHERE tenant = %(tenant)s AND identity = %(model)s AND key = ANY(%(keys)s)",
+            keys=list(wanted),
+        )
+        if missing := sorted(wanted - {key for (key,) in known}):
+            raise StoreError(f"no vector is stored under {missing[0]!r}; call add_vectors before the rows")
+        before = self.last_id
+        made: list[tuple[tuple[Any, ...], Mapping[int, float]]] = []
+        for record, rows, first in files:
+            made += rows_of.chunk_rows(record, rows, self.last_id + 1, first)
+            self.last_id += len(rows)
+        own = [(row, weights) for row, weights in made if not row[rows_of.IDENTITY]]
+        self.chunks += len(own)
+        self.terms += sum(row[rows_of.LENGTH] for row, _ in own)
+        self._insert("chunks", rows_of.CHUNKS, rows_of.CHUNK_TYPES, [row for row, _ in made])
+        postings = _postings(own)
+        if len(postings[0]):
+            terms, ids, weights = (rows_of.Packed(column) for column in postings)
+            self.run(
+                """INSERT INTO {s}.postings (tenant, generation, term, chunk, weight, length, source)
+                SELECT %(tenant)s, %(generation)s, term, chunk, weight, length, source
+                FROM unnest(%(terms)s, %(ids)s, %(weights)s) AS new (term, chunk, weight)
+                JOIN (SELECT id AS chunk, length, source FROM {s}.chunks WHERE {here} AND id > %(before)s) AS chunks
+                USING (chunk)""",
+                before=before,
+                terms=terms,
+                ids=ids,
+                weights=weights,
+            )
+
+    def _insert(
+        self, table: str, columns: Sequence[str], types: Sequence[str], rows: Sequence[tuple[Any, ...]], then: str = ""
+    ) -> None:
+        """Add rows in one statement: COPY is refused under row-level security."""
+        if not rows:
+            return
+        arrays = {
+            f"column{at}": list(column) if kind == "text" else rows_of.array(column)
+            for at, (column, kind) in enumerate(zip(zip(*rows, strict=True), types, strict=True))
+        }
+        given = ", ".join(f"%({name})s::{kind}[]" for name, kind in zip(arrays, types, strict=True))
+        taken = ", ".join(f"{name}::{rows_of.CASTS[name]}" if name in rows_of.CASTS else name for name in columns)
+        self.run(
+            f"INSERT INTO {{s}}.{table} (tenant, generation, {', '.join(columns)}) "
+            f"SELECT %(tenant)s, %(generation)s, {taken} FROM unnest({given}) AS new ({', '.join(columns)}) {then}",
+            **arrays,
+        )
+
+    # --- vectors -------------------------------------------------------------------------------------------------
+
+    def put_vectors(
+        self, model: str, keys: Sequence[str], matrix: Matrix, token_codes: Sequence[bytes] | None = None
+    ) -> None:
+        """Add vectors that are not stored yet; those that are get the codes of their tokens, if they have none."""
+        codes = token_codes if token_codes is not None else [None] * len(keys)
+        self.run(
+            "CREATE TEMPORARY TABLE IF NOT EXISTS new_vectors "
+            "(key text, vector public.vector, is_zero boolean, codes bytea) ON COMMIT DELETE ROWS"
+        )
+        with self.connection.cursor().copy("COPY new_vectors FROM STDIN (FORMAT BINARY)") as copy:
+            copy.set_types(["text", "vector", "bool", "bytea"])
+            for key, row, own in zip(keys, matrix, codes, strict=True):
+                copy.write_row((stored(key), row, not row.any(), own))
+        self.run(
+            """INSERT INTO {s}.vectors AS old (tenant, identity, key, vector, is_zero, token_codes)
+            SELECT DISTINCT ON (key) %(tenant)s, %(model)s, key, vector, is_zero, codes FROM new_vectors ORDER BY key
+            ON CONFLICT (tenant, identity, key) DO UPDATE SET token_codes = excluded.token_codes
+            WHERE old.token_codes IS NULL AND excluded.token_codes IS NOT NULL""",
+            model=model,
+        )
+
+    def prune(self, most: int) -> int:
+        """Remove vectors that no row of any generation uses, the longest unused first; return how many."""
+        return self.run(
+            """DELETE FROM {s}.vectors AS gone USING (
+                SELECT identity, key FROM {s}.vectors AS v WHERE tenant = %(tenant)s AND NOT EXISTS (
+                    SELECT 1 FROM {s}.chunks AS c
+                    JOIN {s}.generations AS g ON g.tenant = c.tenant AND g.generation = c.generation
+                    WHERE c.tenant = %(tenant)s AND c.vector_key = v.key
+                        AND coalesce(nullif(c.identity, ''), g.identity) = v.identity
+                )
+                ORDER BY unused, key LIMIT greatest(0, (
+                    SELECT count(*) FROM {s}.vectors WHERE tenant = %(tenant)s
+                ) - %(most)s)
+            ) AS spare
+            WHERE gone.tenant = %(tenant)s AND gone.identity = spare.identity AND gone.key = spare.key""",
+            most=most,
+        ).rowcount
+
+
+def _postings(rows: Sequence[tuple[tuple[Any, ...], Mapping[int, float]]]) -> tuple[Any, Any, Any]:
+    """Return the terms, chunks and weights of the postings of rows in the order of their index.
+
+    In that order the server writes them with half of the work.
+    """
+    import numpy as np
+
+    terms = np.fromiter((term for _, weights in rows for term in weights), np.int64)
+    ids = np.repeat(
+        np.fromiter((row[0] for row, _ in rows), np.int64), np.fromiter((len(w) for _, w in rows), np.int64)
+    )
+    found = np.fromiter((weight for _, weights in rows for weight in weights.values()), np.float32)
+    order = np.lexsort((ids, terms))
+    return terms[order], ids[order], found[order]
+
+
+def locked(connection: psycopg.Connection[Any], schema: str, tenant: UUID, generation: int | None = None) -> Generation:
+    """Return a generation of a tenant, by default the one that answers, and keep other writers from it until the end.
+
+    Where nothing was built yet, it has the number -1.
+    """
+    found = Generation(connection, schema, tenant)
+    row = found.run(
+        "SELECT generation, meta, last_id, chunks, terms, live FROM {s}.generations WHERE tenant = %(tenant)s AND "
+        + ("live" if generation is None else "generation = %(number)s")
+        + " FOR UPDATE",
+        number=generation,
+    ).fetchone()
+    if row is not None:
+        found.number, found.meta = row[0], rows_of.meta_of(row[1])
+        found.last_id, found.chunks, found.terms, found.live = row[2:]
+    return found

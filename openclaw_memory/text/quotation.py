@@ -1,0 +1,78 @@
+"""Quotations: how text that comes from outside is kept in a note, below which its source is named (pure).
+
+A web page, a mail or what a program printed may say anything, also to the model that reads it. In a note it is a
+quotation of Markdown, line by line, with `> — source` as its last one: no part of it looks like the user's words.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from openclaw_memory._safe import clean_line
+from openclaw_memory.errors import InvalidInputError
+from openclaw_memory.text.fence import harmless
+from openclaw_memory.text.redaction import redact
+
+MAX_SOURCE = 500  # characters: an address, not a text of its own
+# All that any reader takes for the end of a line.
+_BREAK = re.compile("\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
+_QUOTED = re.compile(r" {0,3}>")
+_SOURCE = re.compile(r"[ >]*>[ ]?(?:—|–|--)[ ]*(\S.*)")
+
+
+def quoted(text: str, source: str) -> str:
+    """Return a text as a quotation with its source.
+
+    Args:
+        text: What something else than the user or the agent says.
+        source: Where it comes from, such as an address; one line.
+
+    Raises:
+        InvalidInputError: One of them is empty, or the source is too long.
+    """
+    if not isinstance(text, str) or not text.strip():
+        raise InvalidInputError("the text to quote is empty: give at least one word")
+    lines = _BREAK.split(harmless(text).strip())
+    return "\n".join([*(f"> {line}".rstrip() for line in lines), ">", f"> — {checked_source(source)}"])
+
+
+def checked_source(source: str) -> str:
+    """Return the name of a source as one safe line, with secrets masked.
+
+    Args:
+        source: Where a text comes from.
+
+    Raises:
+        InvalidInputError: It is no text, empty or too long.
+    """
+    name = clean_line(" ".join(source.split())) if isinstance(source, str) else ""
+    if not name.strip() or len(name) > MAX_SOURCE:
+        raise InvalidInputError(
+            f"quoted_from is {source!r:.80}, not a source by its name or address, of up to {MAX_SOURCE} characters"
+        )
+    return redact(harmless(name))
+
+
+def source_of(lines: Sequence[str], start: int, end: int) -> str | None:
+    """Return the source of the first quotation with one that lines are a part of; None for none.
+
+    Args:
+        lines: All lines of a note.
+        start: The first of the lines, 1-based.
+        end: The last one, included.
+    """
+    at = max(0, start - 1)
+    while at > 0 and _is_quoted(lines, at) and _is_quoted(lines, at - 1):
+        at -= 1
+    inside = False
+    while at < len(lines) and (at < end or inside):
+        inside = _is_quoted(lines, at)
+        if inside and (found := _SOURCE.fullmatch(lines[at].rstrip())):
+            return found[1]
+        at += 1
+    return None
+
+
+def _is_quoted(lines: Sequence[str], at: int) -> bool:
+    return _QUOTED.match(lines[at]) is not None

@@ -1,0 +1,63 @@
+"""Days and moments of a workspace: this moment in its time zone, and a day from whatever a caller names it by."""
+
+from __future__ import annotations
+
+import datetime
+
+from openclaw_memory.errors import ConfigError, InvalidInputError
+
+
+def local_now(timezone: str | None, now: datetime.datetime | None = None) -> datetime.datetime:
+    """Return `now`, by default this moment, in an IANA time zone; in this machine's where `timezone` is None.
+
+    A `now` without a zone is returned as it is.
+
+    Raises:
+        ConfigError: The time zone is unknown.
+    """
+    if now is not None and now.tzinfo is None:
+        return now
+    now = now or datetime.datetime.now(datetime.UTC)
+    if timezone is None:
+        return now.astimezone()
+    import zoneinfo
+
+    try:
+        return now.astimezone(zoneinfo.ZoneInfo(timezone))
+    except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError) as error:  # OSError: it names a folder of zones
+        known = zoneinfo.available_timezones()
+        remedy = "name one of the IANA data base, such as 'Europe/Amsterdam'"
+        if not known:
+            remedy = "this machine has no time zone data: `pip install tzdata`"
+        raise ConfigError(f"journal.timezone {timezone!r} is not a known time zone: {remedy}") from error
+
+
+def day_of(
+    given: datetime.date | str | None,
+    name: str,
+    timezone: str | None,
+    *,
+    error: type[InvalidInputError] = InvalidInputError,
+) -> datetime.date | None:
+    """Return the day that a caller means; None for None.
+
+    Args:
+        given: A date, a moment, or the text of one in ISO 8601. A moment with a time zone has its day in `timezone`.
+        name: The name of the argument, for the message.
+        timezone: `journal.timezone`: an IANA time zone, or this machine's where None.
+        error: What is raised.
+
+    Raises:
+        InvalidInputError: It is no day.
+        ConfigError: The time zone is unknown.
+    """
+    if isinstance(given, str):
+        try:
+            given = datetime.datetime.fromisoformat(given.strip())
+        except ValueError as wrong:
+            raise error(f"{name} is {given!r}: give a date, or its text such as '2026-01-31'") from wrong
+    if isinstance(given, datetime.datetime):
+        return local_now(timezone, given).date()
+    if given is not None and not isinstance(given, datetime.date):
+        raise error(f"{name} is {given!r}: give a date, or its text such as '2026-01-31'")
+    return given

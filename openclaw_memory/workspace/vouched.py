@@ -1,0 +1,40 @@
+"""Whether a record may be shown as its file is: what the signature says of the text of a whole file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from openclaw_memory.errors import SignatureError
+from openclaw_memory.security import signatures
+from openclaw_memory.text.front_matter import parse
+from openclaw_memory.workspace.paths import is_record
+
+
+def why_withheld(root: Path, path: str, file: str) -> str | None:
+    """Return why the file of a record is shown nowhere; None for one that may be shown, and for all other files.
+
+    Args:
+        root: The workspace.
+        path: The file.
+        file: All of its text.
+    """
+    if not is_record(path):
+        return None
+    said = parse(file)
+    fields, text = (None, "") if said is None else (said.fields, said.text)
+    return signatures.problem(root, path, fields, text)
+
+
+def check_vouched(root: Path, path: str, file: str) -> None:
+    """Check that a file may be shown.
+
+    Args:
+        root: The workspace.
+        path: The file.
+        file: All of its text.
+
+    Raises:
+        SignatureError: It is that of a record that no signature vouches for.
+    """
+    if (problem := why_withheld(root, path, file)) is not None:
+        raise SignatureError(problem)

@@ -1,0 +1,113 @@
+"""A message names the fault, and what it advises works."""
+
+import io
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+from openclaw_memory import Memory
+from openclaw_memory.cli import doctor
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["get", "MEMORY.md#L9-L3"], "'MEMORY.md#L9-L3' ends before it begins: write L3-L9"),
+        (["delete", "MEMORY.md#L4-L3", "--seen", "0" * 12], "ends before it begins: write L3-L4"),
+        (["get", "MEMORY.md#L3", "--lines", "2"], "names its lines: leave --start and --lines out"),
+        (["get", "MEMORY.md", "--lines", "0"], "'--lines': 0 is not in the range x>=1"),
+        (["search", "-n", str(10**23), "boiler"], f"'--max-results': {10**23} is not in the range 1<=x<=1000"),
+        (["search", "--source", "foo", "boiler"], "'--source': 'foo' is not one of 'memory', 'sessions'"),
+        (["search", "--type", "foo", "boiler"], "'--type': 'foo' is not one of"),
+        (["search", "--min-score", "7", "boiler"], "'--min-score': 7.0 is not in the range"),
+        (["search", "caf\udce9"], "QUERY is not UTF-8 at character 4"),
+        (["append", "caf\udce9"], "TEXT is not UTF-8 at character 4"),
+    ],
+)
+def test_a_wrong_argument_is_named(run, notes, arguments, words):
+    outcome = run(*arguments, "--workspace", notes)
+    assert outcome.code == 2
+    assert words in outcome.err
+    assert len(outcome.err.splitlines()) == 1
+
+
+def test_standard_input_that_is_not_utf_8_is_told_with_its_line(run, notes, monkeypatch):
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"tea\ncaf\xe9 au lait\n")))
+    outcome = run("append", "--workspace", notes, "-")
+    assert outcome.code == 2
+    assert "standard input is not UTF-8: byte 0xe9 in line 2; if it is Latin-1, pass it through iconv" in outcome.err
+
+
+def test_standard_input_may_have_the_line_ends_and_the_mark_of_windows(run, notes, monkeypatch):
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"\xef\xbb\xbftea\r\ncocoa\r\n")))
+    assert run("append", "--workspace", notes, "--date", "2026-03-01", "-").code == 0
+    assert "tea\ncocoa\n" in (notes / "memory/2026-03-01.md").read_text(encoding="utf-8")
+
+
+def test_init_always_names_its_count_and_the_next_step(run, tmp_path):
+    (tmp_path / "vault/deep").mkdir(parents=True)
+    for name in ("a", "b"):
+        (tmp_path / f"vault/deep/{name}.md").write_text("A note.\n", encoding="utf-8")
+    for _ in range(2):
+        outcome = run("init", "-w", tmp_path / "vault")
+        assert f'1 file to search: openclaw-memory search --workspace {tmp_path}/vault "a question"' in outcome.out
+        assert "2 Markdown files lie in" in outcome.err
+    outcome = run("init", "-w", tmp_path / "all", "--all-markdown")
+    assert outcome.code == 2
+    (tmp_path / "all").mkdir()
+    outcome = run("init", "-w", tmp_path / "all", "--all-markdown")
+    assert f'no file yet to search: openclaw-memory append --workspace {tmp_path}/all "a note"' in outcome.out
+
+
+def findings(folder):
+    return doctor.examine(lambda: Memory.open(folder))
+
+
+@pytest.mark.parametrize("name", ["memory/link.md", "sessions"])
+def test_the_doctor_says_of_a_link_to_nothing_that_it_is_one(notes, name):
+    (notes / name).symlink_to("/nowhere/at/all")
+    found = findings(notes)
+    assert [one for one in found if f"It leads to /nowhere/at/all, where nothing is: rm {notes / name}" in one.remedy]
+    assert not any("chmod" in one.remedy for one in found)
+
+
+def test_the_doctor_says_where_the_index_is_kept_if_a_link_is_in_its_place(notes):
+    (notes / ".memory").symlink_to("/nowhere/at/all")
+    told = " ".join(one.detail for one in findings(notes))
+    assert "to keep it in the workspace, put a folder or a file of its own there" in told
+    assert "put a folder with the file itself there" in told
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid"), reason="this system knows no owners")
+def test_the_doctor_does_not_advise_to_change_the_rights_of_what_others_own(notes, monkeypatch):
+    real = os.access
+    monkeypatch.setattr(os, "access", lambda path, mode: not mode & os.W_OK and real(path, mode))
+    mine = findings(notes)[0].remedy
+    assert "chmod u+w" in mine
+    owner = os.stat(notes).st_uid
+    monkeypatch.setattr(doctor.os, "geteuid", lambda: owner + 1)
+    theirs = findings(notes)[0].remedy
+    assert "chmod" not in theirs
+    assert f"cp -R {notes} ." in theirs
+
+
+SHIPPED = [
+    path
+    for folder in ("openclaw_memory", "adapters", "integrations", "docs", "notebooks")
+    for path in sorted((ROOT / folder).rglob("*"))
+    if path.suffix in {".py", ".md", ".json", ".ts", ".js", ".html", ".toml"} and "node_modules" not in path.parts
+]
+
+
+def test_no_message_and_no_page_advises_a_package_that_is_not_published():
+    unpublished = re.compile(r"(?:install|add|uvx|run)\b[^\n`]*openclaw-memory-index")
+    told = [
+        f"{path.relative_to(ROOT)}: {match[0]}"
+        for path in [*SHIPPED, ROOT / "README.md"]
+        for match in unpublished.finditer(path.read_text(encoding="utf-8"))
+    ]
+    assert told == []

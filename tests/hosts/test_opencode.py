@@ -1,0 +1,223 @@
+"""The plugin in the real OpenCode, which talks to a model on this machine: what is compacted is remembered in the next.
+
+OPENCODE names the binary; without it, `npm install` fetches the version that the plugin was written for. So it is with
+the types that the plugin is checked against.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import urllib.request
+from pathlib import Path
+
+import pytest
+from fake_openai import FakeOpenAI, texts, words
+from watching import eventually
+
+pytestmark = pytest.mark.hosts
+
+ROOT = Path(__file__).parents[2]
+PLUGIN = ROOT / "integrations" / "opencode_memory"
+FLUSH = "Pre-compaction memory flush"
+NOTE = "- The ferry to Texel leaves at seven."
+ASKED = "When does the ferry to Texel leave?"
+
+
+def install(folder, *packages):
+    """Install what the plugin is developed with, and more, into a folder; return its node_modules."""
+    shutil.copy(PLUGIN / "package.json", folder)
+    npm = ["npm", "install", "--no-audit", "--no-fund", "--ignore-scripts", *packages]
+    subprocess.run(npm, cwd=folder, check=True)
+    return folder / "node_modules"
+
+
+@pytest.fixture(scope="session")
+def types(tmp_path_factory):
+    """The folder of node_modules with TypeScript and the published types, without OpenCode itself."""
+    given = os.environ.get("OPENCODE_MODULES")
+    return Path(given) if given else install(tmp_path_factory.mktemp("types"))
+
+
+@pytest.fixture(scope="session")
+def modules(tmp_path_factory):
+    """The folder of node_modules with OpenCode."""
+    if given := os.environ.get("OPENCODE_MODULES"):
+        return Path(given)
+    version = json.loads((PLUGIN / "package.json").read_text())["devDependencies"]["@opencode-ai/plugin"]
+    return install(tmp_path_factory.mktemp("npm"), f"opencode-ai@{version}")
+
+
+@pytest.fixture(scope="session")
+def binary(modules):
+    return os.environ.get("OPENCODE") or next(modules.glob("opencode-linux-*/bin/opencode"))
+
+
+def test_the_plugin_has_the_types_of_the_published_interface(types, tmp_path):
+    shutil.copytree(PLUGIN, tmp_path, dirs_exist_ok=True)
+    (tmp_path / "node_modules").symlink_to(types)
+    tsc = types / "typescript" / "bin" / "tsc"
+    checked = subprocess.run(
+        ["node", tsc, "-p", "jsconfig.json", "--pretty", "false"],
+        check=False,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+    )
+    assert (checked.stdout, checked.returncode) == ("", 0)
+
+
+class Host:
+    """OpenCode with the plugin, in a home and a project of its own; `talk` is its server."""
+
+    def __init__(self, binary, root, model):
+        self.binary, self.project, self.model = binary, root / "project", model
+        home = root / "home"
+        self.project.mkdir()
+        home.mkdir()
+        provider = {
+            "npm": "@ai-sdk/openai-compatible",
+            "options": {"baseURL": model.url, "apiKey": "none"},
+            "models": {"fake": {"name": "Fake", "tool_call": True, "limit": {"context": 20_000, "output": 1_000}}},
+        }
+        command = [sys.executable, "-m", "openclaw_memory"]
+        settings = {
+            "model": "local/fake",
+            "small_model": "local/fake",
+            "provider": {"local": provider},
+            "plugin": [[str(PLUGIN / "plugin.js"), {"command": command, "memory": {"search": {"maxResults": 5}}}]],
+            "autoupdate": False,
+            "share": "disabled",
+        }
+        (self.project / "opencode.json").write_text(json.dumps(settings))
+        (self.project / "MEMORY.md").write_text("# Memory\n\n- The harbour is Den Helder.\n")
+        kept = {name: os.environ[name] for name in ("PATH", "PYTHONPATH") if name in os.environ}
+        off = ("MODELS_FETCH", "AUTOUPDATE", "LSP_DOWNLOAD", "DEFAULT_PLUGINS")
+        self.environment = {**kept, "HOME": str(home), **{f"OPENCODE_DISABLE_{name}": "1" for name in off}}
+
+    def start(self, *arguments, **options):
+        return subprocess.Popen(
+            [self.binary, *arguments, "--print-logs"],
+            cwd=self.project,
+            env=self.environment,
+            stdin=subprocess.DEVNULL,
+            text=True,
+            **options,
+        )
+
+    def __enter__(self):
+        self.log = (self.project.parent / "log").open("w+")
+        self.server = self.start("serve", "--port", "0", stdout=subprocess.PIPE, stderr=self.log)
+        self.url = next(line for line in self.server.stdout if "listening" in line).split()[-1]
+        return self
+
+    def __exit__(self, *_):
+        self.server.terminate()
+        self.server.wait(30)
+        self.server.stdout.close()
+        self.log.close()
+
+    def call(self, method, path, body=None):
+        data = None if body is None else json.dumps(body).encode()
+        headers = {"Content-Type": "application/json"}
+        request = urllib.request.Request(f"{self.url}{path}", data, headers, method=method)
+        with urllib.request.urlopen(request, timeout=300) as answer:
+            return json.loads(answer.read() or b"null")
+
+    def say(self, session, text):
+        parts = [{"type": "text", "text": text}]
+        return self.call("POST", f"/session/{session}/message", {"parts": parts})
+
+
+@pytest.fixture
+def model():
+    def reply(request):
+        said = words(request)
+        if FLUSH in said:
+            return NOTE if said_by("user", request).startswith("Session nearing") else "A summary."
+        if not request.get("tools"):
+            return "A talk about a ferry."
+        if wants_search(request):
+            return "memory_search", {"query": "Which harbour is it?"}
+        return "Understood."
+
+    with FakeOpenAI(reply) as fake:
+        yield fake
+
+
+def wants_search(request):
+    last = request["messages"][-1]
+    return last["role"] == "user" and any("search for it" in text for text in texts(last))
+
+
+def said_by(role, request):
+    return words({"messages": [message for message in request["messages"] if message["role"] == role]})
+
+
+def kept(log):
+    """The texts of a transcript's messages."""
+    entries = [json.loads(line) for line in log.read_text().splitlines()]
+    return [block["text"] for entry in entries[1:] for block in entry["message"]["content"]]
+
+
+def test_a_conversation_that_is_compacted_and_ends_is_remembered_in_the_next(binary, tmp_path, model):
+    with Host(binary, tmp_path, model) as host:
+        session = host.call("POST", "/session", {})["id"]
+        host.say(session, "Which harbour is it? Please search for it.")
+        first = next(asked for asked in model.asked if asked.get("tools"))
+        called = next(message for asked in model.asked for message in asked["messages"] if message["role"] == "tool")
+        host.say(session, ASKED)
+        host.say(session, "It leaves at seven, I have heard.")
+        before = len(model.asked)
+        host.call("POST", f"/session/{session}/summarize", {"providerID": "local", "modelID": "fake"})
+        compaction = model.asked[before:]
+        host.say(session, "What was it about?")
+        after = model.asked[-1]
+        sessions = host.call("GET", "/session")
+        (log,) = (host.project / "sessions").glob("*.jsonl")
+        eventually(lambda: len(kept(log)) == 8)
+        host.call("DELETE", f"/session/{session}")
+        snapshots = host.project / ".memory" / "snapshots"
+        eventually(lambda: [*snapshots.glob("*.json")])  # OpenCode waits for no plugin here
+
+    tools = {tool["function"]["name"]: tool["function"] for tool in first["tools"]}
+    assert tools["memory_search"]["parameters"]["required"] == ["query"]
+    assert "The harbour is Den Helder." in said_by("system", first)
+    assert "<recalled-memory" in said_by("user", first)
+    assert json.loads("".join(texts(called)))["status"] == "ok"
+
+    flushes = [asked for asked in compaction if FLUSH in words(asked)]
+    assert len(flushes) == 1
+    assert ASKED in words(flushes[0])
+    assert not flushes[0].get("tools")
+    assert [one["id"] for one in sessions] == [session]
+    (note,) = (host.project / "memory").glob("*.md")
+    assert NOTE in note.read_text()
+    assert NOTE in said_by("system", after)
+
+    (snapshot,) = snapshots.glob("*.json")
+    assert "What was it about?" in snapshot.read_text()
+    assert kept(log).count(ASKED) == 1
+    assert not (host.project / ".memory" / "hooks.log").exists()
+
+    model.asked.clear()
+    host.start("run", "Which ferry goes to Texel?", stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).wait(120)
+    assert any(NOTE in words(asked) for asked in model.asked)
+    logs = "".join(log.read_text() for log in (host.project / "sessions").glob("*.jsonl"))
+    assert "Which ferry goes to Texel?" in logs
+
+
+def test_a_window_that_is_full_is_flushed_once_though_the_flush_fills_its_own(binary, tmp_path, model):
+    with Host(binary, tmp_path, model) as host:
+        session = host.call("POST", "/session", {})["id"]
+        host.say(session, ASKED)
+        # Of 20,000: OpenCode compacts by itself, and would do so in the session of the flush.
+        model.tokens = lambda asked: 19_900 if FLUSH in said_by("user", asked) or wants_search(asked) else 100
+        host.say(session, "It leaves at seven, I have heard. Please search for it.")
+        host.say(session, "What was it about?")
+    flushes = [asked for asked in model.asked if said_by("user", asked).startswith("Session nearing compaction")]
+    assert len(flushes) == 1
+    assert any("summary" in said_by("user", asked) and FLUSH in said_by("user", asked) for asked in model.asked)
+    (note,) = (host.project / "memory").glob("*.md")
+    assert [line for line in note.read_text().splitlines() if line] == [f"# {note.stem}", NOTE]

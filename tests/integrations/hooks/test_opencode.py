@@ -1,0 +1,312 @@
+"""The Python half of OpenCode's plugin: an event and what it says in JSON, and the answer."""
+
+import json
+import runpy
+import subprocess
+import sys
+from dataclasses import asdict
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from openclaw_memory_hooks import opencode
+
+from openclaw_memory import Memory
+from openclaw_memory.cli.commands import commands
+from openclaw_memory.config import IntentConfig, MemoryConfig, PoliciesConfig, PolicyRule
+from openclaw_memory.errors import ConfigError, InvalidInputError
+from openclaw_memory.testing import RecordingEmbedder
+from openclaw_memory.tools import memory_tools
+
+ROOT = Path(__file__).parents[3]
+PLUGIN = ROOT / "integrations" / "opencode_memory"
+SESSION = "ses_df5187428ffebUVP47kd2c38P3"
+LOG = f"sessions/{SESSION}.jsonl"
+NOTE = "- The ferry to Texel leaves at seven."
+TALK = [
+    {"id": "msg_1", "role": "user", "timestamp": 1795479276565, "text": "When does the ferry to Texel leave?"},
+    {"id": "msg_2", "role": "assistant", "timestamp": 1795479278475, "text": "It leaves at seven."},
+]
+
+
+@pytest.fixture
+def notes(tmp_path):
+    folder = tmp_path / "notes"
+    folder.mkdir()
+    (folder / "MEMORY.md").write_text("# Memory\n\n- The harbour is Den Helder.\n")
+    return folder
+
+
+@pytest.fixture
+def memory(notes):
+    with Memory.open(notes, embedder=RecordingEmbedder()) as memory:
+        yield memory
+
+
+def unasked(asked):
+    raise AssertionError(f"no model is needed, and it was asked {asked}")
+
+
+def told(memory, event, exchange=unasked, **given):
+    return opencode.answer(event, {"sessionID": SESSION, **given}, memory, exchange)
+
+
+def kept(memory):
+    return [line for line in memory.get(LOG, lines=100).text.splitlines() if line]
+
+
+def note_of_today(memory):
+    return (memory.workspace.root / "memory" / f"{memory.flush().now().date()}.md").read_text()
+
+
+def test_a_session_starts_with_how_to_use_the_tools_and_the_long_term_memory(memory):
+    system = told(memory, "session.created")["system"]
+    assert "run memory_search" in system
+    assert "memory_append" not in system
+    assert "The harbour is Den Helder." in system
+
+
+def test_what_the_memory_knows_is_recalled_for_a_message_within_bounds(memory):
+    for number in range(40):
+        memory.append(f"The harbour has crane number {number}, which {'often ' * 40}stands still.")
+    told(memory, "session.created")
+    recalled = told(memory, "chat.message", text="Which harbour is it?")["recalled"]
+    assert "<recalled-memory" in recalled
+    assert len(recalled) < opencode.RECALLED_CHARS + 1_000
+    assert told(memory, "chat.message", text="Good morning") == {"recalled": ""}
+
+
+def test_with_intents_turned_off_nothing_is_recalled_by_itself(notes):
+    config = MemoryConfig(intent=IntentConfig(enabled=False))
+    with Memory.open(notes, embedder=RecordingEmbedder(), config=config) as memory:
+        told(memory, "session.created")
+        assert told(memory, "chat.message", text="Which harbour is it?") == {}
+
+
+def test_a_tool_answers_as_the_librarys_own(memory):
+    told(memory, "session.created")
+    answered = json.loads(told(memory, "tool", tool="memory_get", args={"path": "MEMORY.md", "from": 3})["output"])
+    own = {tool.name: tool for tool in memory_tools(memory)}["memory_get"].run({"path": "MEMORY.md", "from": 3}).data
+    # The fence has an id of its own each time.
+    assert {**answered, "text": ""} == {**own, "text": ""}
+    assert "Den Helder" in answered["text"]
+
+
+def test_a_tool_finds_what_was_written_just_now(memory):
+    (memory.workspace.root / "MEMORY.md").write_text("# Memory\n\n- The lighthouse is red.\n")
+    found = json.loads(told(memory, "tool", tool="memory_search", args={"query": "lighthouse"})["output"])
+    assert found["results"][0]["citation"].startswith("MEMORY.md#L")
+
+
+def test_a_wrong_argument_is_said_to_the_model(memory):
+    answered = json.loads(told(memory, "tool", tool="memory_search", args={"query": "a", "maxResults": 0})["output"])
+    assert answered["status"] == "invalid"
+
+
+def test_each_turn_is_kept_once_with_its_secrets_masked(memory):
+    secret = {"id": "msg_3", "role": "user", "text": "password=hunter2secretvalue"}
+    for _ in range(2):
+        assert told(memory, "session.idle", messages=[*TALK, secret]) == {}
+    assert kept(memory)[:2] == ["User: When does the ferry to Texel leave?", "Assistant: It leaves at seven."]
+    assert len(kept(memory)) == 3
+    assert "hunter2secretvalue" not in (memory.workspace.root / LOG).read_text()
+
+
+def test_what_policies_never_let_be_stored_is_neither_kept_nor_flushed(notes):
+    policies = PoliciesConfig(rules=(PolicyRule("island", "never-store", pattern="Texel"),))
+    with Memory.open(notes, embedder=RecordingEmbedder(), config=MemoryConfig(policies=policies)) as memory:
+        model = Model("NO_REPLY")
+        told(memory, "session.compacting", model, messages=TALK)
+        assert kept(memory) == ["Assistant: It leaves at seven."]
+        assert "Texel" not in model.asked[0]
+
+
+class Model:
+    """Answers what a flush asks the plugin: each time the next of `replies`."""
+
+    def __init__(self, *replies):
+        self.replies, self.asked = [*replies], []
+
+    def __call__(self, asked):
+        self.asked.append(asked["ask"])
+        reply = self.replies.pop(0)
+        return {"reply": reply} if isinstance(reply, str) else reply
+
+
+def test_before_a_compaction_a_model_writes_down_what_should_last(memory):
+    model = Model(NOTE)
+    assert told(memory, "session.compacting", model, messages=TALK) == {"flush": "saved"}
+    (asked,) = model.asked
+    assert "User: When does the ferry to Texel leave?\n\nAssistant: It leaves at seven." in asked
+    assert NOTE in note_of_today(memory)
+
+
+def test_a_model_with_nothing_to_say_writes_nothing(memory):
+    assert told(memory, "session.compacting", Model("NO_REPLY"), messages=TALK) == {"flush": "nothing"}
+    assert not (memory.workspace.root / "memory").exists() or not [*memory.workspace.root.glob("memory/*.md")]
+
+
+def test_a_conversation_that_is_too_long_is_flushed_in_parts(memory):
+    long = [{"id": f"msg_{n}", "role": "user", "text": f"Crane {n} {'stands still ' * 100}"} for n in range(10)]
+    model = Model(*["NO_REPLY"] * 20)
+    assert told(memory, "session.compacting", model, messages=long, room=1_500) == {"flush": "nothing"}
+    assert 1 < len(model.asked) < 20
+    assert all(sum(f"Crane {n} " in asked for asked in model.asked) == 1 for n in range(10))
+
+
+@pytest.mark.parametrize("failed", [{"error": "the service is down"}, {}])
+def test_where_the_model_fails_the_conversation_is_kept(failed, memory):
+    assert told(memory, "session.compacting", Model(failed), messages=TALK) == {"flush": "kept"}
+    assert len(kept(memory)) == 2
+
+
+def test_a_conversation_without_words_asks_no_model(memory):
+    assert told(memory, "session.compacting", messages=[]) == {}
+
+
+def test_what_was_said_before_a_compaction_is_recalled_and_what_is_in_view_is_not(memory):
+    told(memory, "session.idle", messages=TALK)
+    question = "When does the ferry to Texel leave?"
+    assert LOG not in told(memory, "chat.message", text=question)["recalled"]
+    told(memory, "session.compacted")
+    assert LOG in told(memory, "chat.message", text=question)["recalled"]
+
+
+def test_a_session_that_is_deleted_leaves_a_snapshot(memory):
+    told(memory, "session.idle", messages=TALK)
+    assert told(memory, "session.deleted") == {}
+    (snapshot,) = memory.snapshots(SESSION)
+    assert [message.content for message in snapshot.messages] == [one["text"] for one in TALK]
+    assert LOG in told(memory, "chat.message", sessionID="next", text="When does the ferry to Texel leave?")["recalled"]
+
+
+@pytest.mark.parametrize(
+    ("event", "given"),
+    [
+        ("session.exploded", {}),
+        ("session.created.", {}),
+        ("chat.message", {"text": 7}),
+        ("tool", {"tool": "memory_append", "args": {"text": "x"}}),
+        ("session.idle", {"messages": "none"}),
+        ("session.idle", {"messages": [7]}),
+        ("session.deleted", {"sessionID": ""}),
+    ],
+)
+def test_what_is_no_event_is_an_error(event, given, memory):
+    with pytest.raises(InvalidInputError, match=r"there is no|the event"):
+        told(memory, event, **given)
+
+
+# --- the settings of the documented plugin
+DOCUMENTED = {
+    "search": {
+        "hybrid": {"enabled": True, "vectorWeight": 0.7, "textWeight": 0.3, "candidateMultiplier": 4},
+        "minScore": 0.35,
+        "maxResults": 10,
+        "mmr": {"enabled": False, "lambda": 0.7},
+        "temporalDecay": {"enabled": False, "halfLifeDays": 30},
+    },
+    "embeddings": {"provider": "auto", "model": None, "batchSize": 100},
+    "chunking": {"tokens": 400, "overlap": 80},
+    "cache": {"enabled": True, "maxEntries": 10_000},
+    "intentDetection": {"enabled": True, "languages": ["en", "nl", "de", "fr", "es"], "confidenceThreshold": 0.7},
+    "snapshots": {"enabled": True, "maxMessages": 15},
+}
+
+
+def test_every_setting_of_the_documented_plugin_is_the_presets():
+    preset = MemoryConfig.opencode()
+    assert asdict(preset.updated(opencode.settings(DOCUMENTED))) == asdict(preset)
+
+
+@pytest.mark.parametrize(
+    ("block", "part", "name", "value"),
+    [
+        ({"search": {"hybrid": {"enabled": False}}}, "search", "vector_weight", 0),
+        ({"search": {"mmr": {"enabled": True, "lambda": 0.4}}}, "search", "mmr", 0.4),
+        ({"search": {"temporalDecay": {"enabled": True, "halfLifeDays": 9}}}, "search", "half_life_days", 9),
+        ({"search": {"maxResults": 3}}, "search", "max_results", 3),
+        ({"embeddings": {"provider": "none", "model": "m"}}, "embedding", "model", "m"),
+        ({"cache": {"enabled": False}}, "embedding", "max_entries", 0),
+        ({"intentDetection": {"languages": ["nl"]}}, "intent", "languages", ("nl",)),
+        ({"snapshots": {"maxMessages": 3}}, "snapshots", "max_messages", 3),
+        ({}, "search", "max_results", 6),
+    ],
+)
+def test_a_setting_means_what_the_librarys_own_does(block, part, name, value):
+    assert getattr(getattr(MemoryConfig().updated(opencode.settings(block)), part), name) == value
+
+
+@pytest.mark.parametrize("block", [{"serach": {}}, {"search": {"maxresults": 3}}, {"search": 3}, [], None])
+def test_a_setting_that_is_unknown_is_named(block):
+    with pytest.raises(ConfigError, match="settings of the plugin"):
+        opencode.settings(block)
+
+
+# --- the command
+def ran(event, stdin, *options):
+    result = CliRunner().invoke(commands, ["hook", "opencode", event, *options], input=stdin, standalone_mode=False)
+    assert result.exception is None
+    assert result.return_value == 0
+    return result.output
+
+
+@pytest.mark.parametrize("stdin", ["{", "[]", "{}", "\0", '{"sessionID": "s", "settings": {"cashe": 1}}'])
+def test_whatever_comes_in_the_host_goes_on_and_the_log_says_why(stdin, notes):
+    assert ran("session.deleted", stdin, "--workspace", str(notes)) == ""
+    assert "opencode: " in (notes / ".memory" / "hooks.log").read_text()
+
+
+def test_the_log_does_not_grow_for_ever(notes):
+    ran("tool", "{", "--workspace", str(notes))
+    log = notes / ".memory" / "hooks.log"
+    log.write_text("old\n" * 100_000)
+    ran("tool", "{", "--workspace", str(notes))
+    assert log.stat().st_size < 256 * 1024
+    assert "opencode: " in log.read_text().splitlines()[-1]
+
+
+def test_a_folder_that_is_no_memory_is_left_alone(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert ran("session.created", json.dumps({"sessionID": SESSION})) == ""
+    assert not [*tmp_path.iterdir()]
+
+
+def test_a_workspace_that_is_not_there_and_an_option_that_is_unknown_stop_no_host(tmp_path):
+    said = ran("session.created", "{}", "--workspace", str(tmp_path / "gone"), "--newer-option")
+    assert "opencode: WorkspaceError" in said  # on stderr: there is no folder for the log
+
+
+def test_without_an_event_a_person_is_told_where_the_plugin_is(notes):
+    said = json.loads(ran("", "", "--workspace", str(notes)))
+    assert str(notes) in said["systemMessage"]
+    assert Path(said["plugin"]).read_text().startswith("// @ts-check")
+
+
+def test_a_process_asks_the_plugin_in_between_and_answers_it(notes):
+    command = [sys.executable, "-m", "openclaw_memory", "hook", "opencode", "session.compacting"]
+    given = {"sessionID": SESSION, "messages": TALK, "settings": DOCUMENTED}
+    with subprocess.Popen(
+        [*command, "--workspace", str(notes)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        process.stdin.write(f"{json.dumps(given)}\n")
+        process.stdin.flush()
+        assert "the ferry to Texel" in json.loads(process.stdout.readline())["ask"]
+        process.stdin.write(f"{json.dumps({'reply': NOTE})}\n")
+        process.stdin.flush()
+        assert json.loads(process.stdout.readline()) == {"flush": "saved"}
+    assert process.returncode == 0
+
+
+# --- the plugin's files
+def test_the_schemas_and_the_skill_are_the_librarys_words():
+    words = runpy.run_path(str(ROOT / "scripts" / "opencode_words.py"))["texts"]()
+    assert {name: (PLUGIN / name).read_text(encoding="utf-8") for name in words} == words
+
+
+def test_the_plugin_names_itself_as_documented():
+    package = json.loads((PLUGIN / "package.json").read_text())
+    assert (package["name"], package["version"]) == ("opencode-memory", "2.0.0")
+    text = (PLUGIN / "plugin.js").read_text()
+    assert 'id: "opencode-memory", name: "Memory", version: "2.0.0"' in text
+    assert all(f'"{name}"' in text for name in opencode._EVENTS)

@@ -1,0 +1,308 @@
+"""What the pages show of a memory, and what their forms change."""
+
+import html
+import re
+
+import pytest
+
+from openclaw_memory import Memory, MemoryConfig
+from openclaw_memory.config import FilesConfig, PoliciesConfig, PolicyRule
+from openclaw_memory.errors import StoreError
+
+HTMX = {"HX-Request": "true"}
+NONSENSE = (
+    "<script>alert(1)</script> <img src=x onerror=alert(1)> ![p](http://evil.example/p.png) [j](javascript:alert(1))"
+)
+
+
+def words(page):
+    """The text of a page as it is read."""
+    return " ".join(html.unescape(re.sub(r"<[^>]+>", " ", page)).split())
+
+
+# --- search
+def test_a_search_shows_the_lines_marked_where_they_are_and_why(page):
+    shown = page.get("/?q=Who+has+the+spare+key")
+    assert 'href="/note?path=MEMORY.md&amp;lines=L' in shown
+    assert "<mark>spare</mark> <mark>key</mark>" in shown
+    assert "<mark>has</mark>" not in shown
+    assert "What speaks for it" in shown
+    assert '<th scope="row">keywords</th>' in shown
+    assert re.search(r'role="status"[^>]*>\s*\d+ results? by \w+ search', shown)
+
+
+def test_what_is_typed_is_answered_with_a_part_of_the_page(page):
+    part = page.get("/?q=ferry", headers=HTMX)
+    assert "<html" not in part
+    assert 'id="found" hx-swap-oob="innerHTML"' in part
+    assert "noon" in part
+    whole = page.get("/?q=ferry", headers=HTMX | {"HX-History-Restore-Request": "true"})
+    assert "<html" in whole
+    assert words(page.get("/?q=", headers=HTMX)) == ""
+
+
+def test_a_search_that_fails_says_so_in_place_of_results(page, memory):
+    def broken(*_, **__):
+        raise StoreError("the index is on fire")
+
+    memory.search = broken
+    assert "the index is on fire" in page.get("/?q=ferry", headers=HTMX)
+
+
+# --- notes
+def test_a_note_is_rendered_with_the_cited_lines_marked(page):
+    shown = page.get("/note?path=MEMORY.md&lines=L3,L7")
+    assert '<mark id="L3" class="line">The spare key is with Mrs. Groen.</mark>' in shown
+    assert '<span id="L4" class="line">She lives at <strong>number 9</strong>.</span>' in shown
+    assert '<li><mark id="L7" class="line">milk: oat</mark></li>' in shown
+    assert '<h1><span id="L1" class="line">House</span></h1>' in shown
+    assert 'href="/forget?paths=MEMORY.md%23L3-L3%2CL7-L7"' in shown
+    assert 'start=3&amp;end=7"' in shown
+
+
+def test_the_lines_of_code_tables_quotes_and_fields_are_those_of_the_file(page, memory):
+    text = "---\ntags: [a]\n---\n> said\n> so\n\n```\none\ntwo\n```\n\n| a | b |\n|---|---|\n| c | d |\n\n**bold\nover two**\n"
+    (memory.workspace.root / "memory/shapes.md").write_text(text, encoding="utf-8")
+    shown = page.get("/note?path=memory/shapes.md&lines=L2,L5,L9")
+    assert '<mark id="L2" class="line">tags: [a]</mark>' in shown
+    assert '<mark id="L5" class="line">so</mark>' in shown
+    assert '<span id="L8" class="line">one</span>\n<mark id="L9" class="line">two</mark>' in shown
+    assert '<span id="L16" class="line"><strong>bold<br />\nover two</strong></span>' in shown
+
+
+def test_nothing_in_a_note_is_markup_or_is_loaded(page, memory):
+    (memory.workspace.root / "memory/evil.md").write_text(
+        f"# {NONSENSE}\n\n{NONSENSE}\n\n```\n{NONSENSE}\n```\n", encoding="utf-8"
+    )
+    memory.sync()
+    for address in (
+        "/note?path=memory/evil.md",
+        "/note?path=memory/evil.md&view=lines",
+        "/?q=alert+onerror",
+        "/edit?path=memory/evil.md&start=1&end=3",
+    ):
+        shown = page.get(address)
+        assert "alert" in shown
+        assert shown.count("<script") == 1  # htmx, from this server
+        assert "<img" not in shown
+        assert 'href="javascript' not in shown
+        assert 'src="http' not in shown
+
+
+def test_no_page_has_a_style_or_script_of_its_own(page):
+    for address in ("/", "/?q=ferry", "/note?path=MEMORY.md", "/days", "/records", "/forget", "/status"):
+        shown = page.get(address)
+        assert " style=" not in shown
+        assert "<style" not in shown
+        assert not re.search(r"\son\w+=", shown)
+        assert not re.search(r"<script(?! src=\"/static/htmx.min.js\")", shown)
+
+
+def test_a_link_to_another_note_leads_to_its_page_and_one_away_says_nothing_of_this_one(page, memory):
+    text = (
+        "[near](2026-11-20.md) [up](../MEMORY.md#L3) [top](/MEMORY.md) [away](https://example.org/a.md) [it](x.pdf)\n"
+    )
+    (memory.workspace.root / "memory/links.md").write_text(text, encoding="utf-8")
+    found = re.findall(r'<a href="([^"]+)" rel="noopener noreferrer">', page.get("/note?path=memory/links.md"))
+    top = "/note?path=MEMORY.md"
+    assert found == [
+        "/note?path=memory/2026-11-20.md",
+        f"{top}&amp;lines=L3#L3",
+        top,
+        "https://example.org/a.md",
+        "x.pdf",
+    ]
+
+
+def test_a_word_with_a_line_in_it_is_marked_whole(page, memory):
+    memory.append("E_CAL_DRIFT: the mount is warm; 港の灯台は北です。")
+    memory.sync()
+    assert "<mark>E_CAL_DRIFT</mark>" in page.get("/?q=What+does+E_CAL_DRIFT+mean")
+    assert "<mark>灯台</mark>" in page.get("/?q=灯台")
+
+
+def test_a_transcript_is_shown_line_by_line(page):
+    shown = page.get("/note?path=sessions/s1.jsonl&lines=L2")
+    assert re.search(r'class="row cited" id="L2">.*User: When does the ferry leave\?', shown, re.DOTALL)
+    assert "/edit" not in shown
+
+
+def test_a_long_note_comes_in_pages_and_opens_at_the_cited_line(page, memory):
+    (memory.workspace.root / "memory/long.md").write_text(
+        "".join(f"line {number}\n" for number in range(1, 2502)), encoding="utf-8"
+    )
+    assert "from=1001" in page.get("/note?path=memory/long.md")
+    shown = page.get("/note?path=memory/long.md&lines=L2100")
+    assert '<mark id="L2100" class="line">line 2100</mark>' in shown
+    assert "line 1999<" not in shown
+    assert "from=1001" in shown
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "/note?path=../../etc/passwd",
+        "/note?path=nothing.md",
+        "/note",
+        "/note?path=MEMORY.md&from=x",
+        "/nowhere",
+        "/record?path=memory/records/fact/no.md",
+        "/days?kind=x",
+        "/records?type=x",
+        "/forget?since=soon",
+        "/edit?path=MEMORY.md&start=4&end=2",
+    ],
+)
+def test_what_is_not_there_is_said_in_a_page(page, address):
+    answer = page.client.get(address)
+    assert 400 <= answer.status_code < 500
+    assert 'role="alert"' in answer.text
+
+
+# --- changes
+def test_lines_are_edited_and_the_search_finds_the_new_ones(page, memory):
+    fields = page.form("/edit?path=MEMORY.md&start=3&end=3", "/edit")
+    done = page.send("/edit", fields | {"text": "The spare key is with Anna.\r\nShe is mostly in.", "do": "save"})
+    assert page.place(done).query == "path=MEMORY.md&lines=L3-L4"
+    assert memory.get("MEMORY.md", start=3, lines=2).text == "The spare key is with Anna.\nShe is mostly in."
+    memory.sync()
+    assert "Anna" in page.get("/?q=spare+key")
+
+
+def test_an_edit_of_lines_that_have_changed_shows_both_and_writes_nothing(page, memory):
+    fields = page.form("/edit?path=MEMORY.md&start=3&end=3", "/edit")
+    file = memory.workspace.root / "MEMORY.md"
+    file.write_text(file.read_text().replace("Groen", "Bos"), encoding="utf-8")
+    answer = page.send("/edit", fields | {"text": "The key is mine.", "do": "save"})
+    assert answer.status_code == 409
+    assert "Mrs. Bos" in answer.text
+    assert "The key is mine." in answer.text
+    assert "mine" not in file.read_text()
+
+
+def test_lines_are_deleted(page, memory):
+    fields = page.form("/edit?path=MEMORY.md&start=3&end=4", "/edit")
+    page.place(page.send("/edit", fields | {"text": "whatever", "do": "delete"}))
+    assert memory.get("MEMORY.md").text == "# House\n\n\n- tea: green\n- milk: oat"
+
+
+def test_forgetting_shows_its_plan_and_does_that_very_plan(page, memory):
+    assert 'href="/forget?paths=MEMORY.md%23L3"' in page.get("/forget?query=Groen")  # of no day: only where it is named
+    shown = words(page.get("/forget?paths=MEMORY.md%23L3"))
+    assert "Nothing was changed yet" in shown
+    assert "MEMORY.md#L3 These lines go." in shown
+    assert "Groen" in memory.get("MEMORY.md").text
+    fields = page.form("/forget?paths=MEMORY.md%23L3", "/forget")
+    receipt = page.send("/forget", fields)
+    assert receipt.status_code == 200
+    assert "The index holds nothing of it any more" in receipt.text
+    assert "Groen" not in memory.get("MEMORY.md").text
+    assert "Groen" not in page.get("/?q=spare+key")
+
+
+def test_a_plan_shows_the_lines_that_go_and_of_many_the_first(page, memory):
+    note = memory.workspace.root / "memory/2026-11-21.md"
+    note.write_text("# Tea\n\nGreen.\n" + "Tea again.\n" * 100, encoding="utf-8")
+    memory.sync()
+    assert "These lines go. these lines were named 3 Green." in words(
+        page.get("/forget?paths=memory/2026-11-21.md%23L3")
+    )
+    assert 1 < page.get("/forget?paths=memory/2026-11-21.md%23L4-L103").count("Tea again.") < 50
+
+
+def test_a_plan_that_no_longer_holds_is_not_done(page, memory):
+    fields = page.form("/forget?paths=MEMORY.md%23L3", "/forget")
+    file = memory.workspace.root / "MEMORY.md"
+    file.write_text("# New\n\nOther lines.\nMore.\n", encoding="utf-8")
+    assert page.send("/forget", fields).status_code == 409
+    assert "Other lines." in file.read_text()
+
+
+# --- days, records, status
+def test_days_show_notes_and_sessions_the_newest_first(page):
+    shown = page.get("/days")
+    assert shown.index("sessions/s1.jsonl") < shown.index("memory/2026-11-20.md")
+    assert '<time datetime="2026-11-20">' in shown
+    only = page.get("/days?kind=transcript")
+    assert "sessions/s1.jsonl" in only
+    assert "MEMORY.md" not in only
+
+
+def test_a_record_shows_what_it_is_and_takes_another_value(page, memory):
+    assert "editor.theme" in page.get("/records")
+    assert "editor.theme" in page.get("/records?q=which+theme&type=preference", headers=HTMX)
+    (path,) = (record.path for record in memory.records.find())
+    shown = words(page.get(f"/record?path={path}"))
+    assert all(said in shown for said in ("80 %", "user", "until 20", "History", "dark"))
+    fields = page.form(f"/record?path={path}", "/record")
+    page.place(page.send("/record", fields | {"value": "light"}))
+    record = memory.records.read(path)
+    assert (record.value, record.is_confirmed, len(record.history)) == ("light", True, 2)
+    assert "dark" in page.get(f"/record?path={path}")
+    again = page.send("/record", fields | {"value": "blue"})
+    assert again.status_code == 409
+    assert memory.records.read(path).value == "light"
+
+
+def test_a_value_that_is_no_text_stays_of_its_kind(page, memory):
+    path = memory.records.remember("fact", "guests", {"count": 4}).record.path
+    fields = page.form(f"/record?path={path}", "/record")
+    page.send("/record", fields | {"value": '{"count": 5}'})
+    assert memory.records.read(path).value == {"count": 5}
+    fields = page.form(f"/record?path={path}", "/record")
+    assert page.send("/record", fields | {"value": "five"}).status_code == 400
+
+
+def test_the_status_syncs_and_runs_a_heartbeat(page, memory):
+    (memory.workspace.root / "memory/new.md").write_text("Something new.\n", encoding="utf-8")
+    assert "memory/new.md" in page.get("/status")
+    fields = page.form("/status", "/status")
+    assert "1 added" in page.send("/status", fields | {"do": "sync"}).text
+    assert memory.status().heartbeat is None
+    assert "findings" in page.send("/status", fields | {"do": "heartbeat"}).text
+    assert memory.status().heartbeat is not None
+    assert "<html" not in page.get("/status", headers=HTMX)
+
+
+# --- what policies hide
+def test_what_policies_hide_is_on_no_page(tmp_path, opened):
+    rules = (PolicyRule("pay", "masked", pattern=r"\b\d{5} euros"),)
+    (tmp_path / "MEMORY.md").write_text("The salary of Anna is 51234 euros.\n", encoding="utf-8")
+    with Memory.open(tmp_path, config=MemoryConfig(policies=PoliciesConfig(rules=rules))) as memory:
+        path = memory.records.remember("fact", "pay.anna", "51234 euros").record.path
+        memory.sync()
+        page = opened(memory)
+        for address in (
+            "/?q=salary+of+Anna",
+            "/note?path=MEMORY.md",
+            "/note?path=MEMORY.md&view=lines",
+            "/edit?path=MEMORY.md&start=1&end=1",
+            "/records",
+            f"/record?path={path}",
+            f"/note?path={path}",
+            "/days",
+            "/forget?query=salary",
+            "/forget?paths=MEMORY.md%23L1",
+            "/status",
+        ):
+            assert "51234" not in page.get(address)
+        fields = page.form(f"/record?path={path}", "/record")
+        shown = html.unescape(
+            re.search(r"<textarea[^>]*>\n(.*?)</textarea>", page.get(f"/record?path={path}"), re.DOTALL)[1]
+        )
+        page.place(page.send("/record", fields | {"value": shown}))
+        assert "51234 euros" in (tmp_path / path).read_text(encoding="utf-8")
+
+
+# --- size
+def test_the_first_page_does_not_grow_with_the_notes(tmp_path, opened):
+    for number in range(400):
+        (tmp_path / f"{number:03}-a-note-with-a-rather-long-name.md").write_text("A line.\n", encoding="utf-8")
+    with Memory.open(tmp_path, config=MemoryConfig(files=FilesConfig(extra_paths=(".",)))) as memory:
+        page = opened(memory)
+        shown = page.get("/")
+        assert "400 files" in words(shown)
+        parts = [shown, *(page.get(name) for name in re.findall(r'(?:src|href)="(/static/[^"]+)"', shown))]
+        assert len(parts) == 4
+        assert sum(len(part.encode()) for part in parts) < 100_000
+        assert page.get("/days").count("<li>") == 200

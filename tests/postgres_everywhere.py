@@ -1,0 +1,25 @@
+"""A plugin of pytest, `-p postgres_everywhere`: indexes that would be files are tenants of a database instead.
+
+POSTGRES_EVERYWHERE names the database.
+"""
+
+import os
+
+import pytest
+
+
+@pytest.fixture(autouse=True)
+def index_in_postgres(monkeypatch):
+    """Give each memory that asks for no store of its own one in PostgreSQL, a tenant by its workspace."""
+    from openclaw_memory.store import registry
+    from openclaw_memory.store.postgres import PostgresStore
+
+    usual = registry.store_of
+
+    def store_of(choice, root, index_path=None, *settings):
+        if choice not in {None, "sqlite"}:
+            return usual(choice, root, index_path, *settings)
+        tenant = f"{os.environ.get('PYTEST_CURRENT_TEST')} {index_path or root}"
+        return PostgresStore(os.environ["POSTGRES_EVERYWHERE"], tenant=tenant), ()
+
+    monkeypatch.setattr(registry, "store_of", store_of)

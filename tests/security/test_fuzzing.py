@@ -1,0 +1,89 @@
+"""Whatever others have written, each parser reads it or raises an error of ours, in a time that grows with its length."""
+
+import gc
+import random
+from contextlib import suppress
+
+import pytest
+from cpu_time import least_seconds
+from hypothesis import HealthCheck, given, seed, settings
+from hypothesis import strategies as st
+from parsers import PARSERS
+
+from openclaw_memory.errors import OpenClawMemoryError
+
+BY_DAY = 60
+NIGHTLY, PARTS = 84_000, 12  # of each parser, in so many parts: a million in all
+SIZE = 100_000  # characters
+BAR = 0.1  # seconds of a processor for those
+SMALLER = 4  # so much shorter is the text that they are compared with
+
+
+def check(name, text):
+    with suppress(OpenClawMemoryError):
+        PARSERS[name].read(text)
+
+
+def texts(name):
+    """Texts of the pieces that mean something to a parser, of any characters, and of both."""
+    pieces = st.sampled_from(PARSERS[name].pieces)
+    anything = st.text(max_size=12) | st.text(alphabet=st.characters(codec=None), max_size=6)
+    return st.lists(pieces | pieces | pieces | anything, max_size=14).map("".join)
+
+
+@pytest.mark.parametrize("name", PARSERS)
+def test_any_text_is_read_or_refused_by_an_error_of_ours(name):
+    @settings(max_examples=BY_DAY, suppress_health_check=list(HealthCheck), database=None)
+    @given(texts(name))
+    def run(text):
+        check(name, text)
+
+    run()
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("part", range(PARTS))
+@pytest.mark.parametrize("name", PARSERS)
+def test_a_million_texts_are_read_or_refused_by_an_error_of_ours(name, part):
+    @seed(part)
+    @settings(max_examples=NIGHTLY // PARTS, suppress_health_check=list(HealthCheck), database=None)
+    @given(texts(name))
+    def run(text):
+        check(name, text)
+
+    run()
+
+
+def test_a_million_are_a_million():
+    assert len(PARSERS) * NIGHTLY >= 1_000_000
+
+
+def stretched(name, size):
+    """Long texts that are made to keep a parser busy: each piece again and again, between beginnings and ends."""
+    parser = PARSERS[name]
+    chance = random.Random(1)
+    for piece in parser.stretch:
+        yield piece, (piece * size)[:size]
+    mixed = ""
+    while len(mixed) < size:
+        mixed += chance.choice(parser.pieces)
+    yield "mixed", mixed[:size]
+    yield "one line", mixed.replace("\n", " ")[:size]
+
+
+@pytest.mark.parametrize("name", PARSERS)
+def test_a_text_of_100_kb_takes_a_tenth_of_a_second_and_four_times_as_long_as_a_quarter_of_it(name):
+    gc.collect()
+    gc.freeze()  # what this process of tests holds besides is not a parser's
+    try:
+        for (piece, long), (_, short) in zip(stretched(name, SIZE), stretched(name, SIZE // SMALLER), strict=True):
+            check(name, short[:100])  # compiles patterns
+            took = least_seconds(lambda text=long: check(name, text), enough=BAR)
+            if took < BAR:
+                continue
+            # A slow or busy machine: what grows with the length alone takes four times as long, squares sixteen times.
+            quarter = least_seconds(lambda text=short: check(name, text), enough=0.0)
+            assert took <= BAR * 3, f"{took:.2f} s for {SIZE:,} characters of {piece!r}"
+            assert took <= quarter * SMALLER * 2, f"{piece!r}: {quarter:.3f} s for a quarter, {took:.3f} s for all"
+    finally:
+        gc.unfreeze()

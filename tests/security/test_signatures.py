@@ -1,0 +1,402 @@
+"""Records of high sensitivity: signed when they are written, checked at every door, and shown nowhere once forged."""
+
+import json
+import os
+import secrets
+import shutil
+import stat
+from pathlib import Path
+
+import pytest
+
+from openclaw_memory import Memory, MemoryConfig
+from openclaw_memory.cli import main
+from openclaw_memory.errors import (
+    ConflictError,
+    EncryptionKeyError,
+    InvalidInputError,
+    NotFoundError,
+    RecordError,
+    SignatureError,
+)
+from openclaw_memory.records import RecordSource
+from openclaw_memory.security import user_secret
+from openclaw_memory.security.keys import VARIABLE
+from openclaw_memory.tools import memory_tools
+
+DOOR = "memory/records/fact/door.code.md"
+
+
+@pytest.fixture(autouse=True)
+def key(tmp_path, monkeypatch):
+    """A user whose data folder is new, and who has set no key."""
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    monkeypatch.delenv(VARIABLE, raising=False)
+
+
+@pytest.fixture
+def root(tmp_path):
+    folder = tmp_path / "notes"
+    (folder / "memory").mkdir(parents=True)
+    (folder / "memory" / "2026-02-09.md").write_text("# 2026-02-09\n\nThe door was painted.\n")
+    return folder
+
+
+@pytest.fixture
+def memory(root):
+    with Memory.open(root, embedder=None) as memory:
+        memory.records.remember("fact", "door.code", "amber seven", sensitivity="high")
+        memory.sync()
+        yield memory
+
+
+def change(root, *pairs, path=DOOR):
+    """Edit a file as another program does."""
+    file = root / path
+    text = file.read_text()
+    for old, new in pairs:
+        assert old in text
+        text = text.replace(old, new)
+    file.write_text(text)
+
+
+def without(root, *names, path=DOOR):
+    """Take fields out of a file."""
+    file = root / path
+    kept = [line for line in file.read_text().split("\n") if line.partition(":")[0] not in names]
+    file.write_text("\n".join(kept))
+
+
+def assert_shown_nowhere(memory, word="amber", path=DOOR):
+    assert [hit for hit in memory.search("door code").results if hit.path == path] == []
+    with pytest.raises(SignatureError):
+        memory.get(path)
+    assert [one for one in memory.records if one.path == path] == []
+    assert memory.records.find(key="door.*") == []
+    assert [one.path for one in memory.records.find("door code")] == []
+    with pytest.raises(RecordError):
+        memory.records.read(path)
+    search, get, *_ = memory_tools(memory, edit=True, records=True)
+    for answer in (search.run({"query": "door code"}), get.run({"path": path})):
+        assert word not in json.dumps(answer.data)
+    with pytest.raises(SignatureError):
+        memory.promote(path, *[memory.workspace.read(path).split("\n").index("---", 1) + 2] * 2)
+    assert path in "\n".join(memory.status(deep=True).notices)
+    [item] = [one for one in memory.inspect() if one.path == path]
+    assert path in str(item.problem)
+    exported = memory.workspace.root.parent / "all.jsonl"
+    report = memory.export(exported)
+    assert path not in report.files
+    assert path in [one.path for one in report.skipped]
+    assert word not in exported.read_text()
+
+
+def test_a_record_of_high_sensitivity_is_signed_and_found_like_others(memory, root):
+    assert "signature: " in (root / DOOR).read_text()
+    assert memory.records.get("fact", "door.code").value == "amber seven"
+    assert memory.search("door code").results[0].path == DOOR
+    assert "amber seven" in memory.get(DOOR).text
+    assert memory.status(deep=True).notices == ()
+    assert memory.records.unsigned() == []
+    assert DOOR in memory.export(root.parent / "all.jsonl").files
+
+
+def test_records_of_less_sensitivity_are_not_signed_and_may_be_edited_by_hand(memory, root):
+    memory.records.remember("fact", "tea", "green", sensitivity="medium")
+    path = "memory/records/fact/tea.md"
+    assert "signature" not in (root / path).read_text()
+    change(root, ("green", "black"), path=path)
+    assert memory.records.get("fact", "tea").value == "black"
+
+
+@pytest.mark.parametrize(
+    "forge",
+    [
+        lambda root: change(root, ("door.code: amber seven", "door.code: amber eight")),
+        lambda root: change(root, ('"amber seven"', '"amber eight"'), ("door.code: amber seven", "door.code: amber eight")),
+        lambda root: change(root, ('sensitivity: "high"', 'sensitivity: "low"')),
+        lambda root: (change(root, ('sensitivity: "high"', 'sensitivity: "low"')), without(root, "signature")),
+        lambda root: without(root, "signature"),
+        lambda root: without(root, "sensitivity", "signature"),
+        lambda root: without(root, "memory_id", "signature"),
+        lambda root: without(root, "openclaw_memory"),
+        lambda root: change(root, ("version: 1", "version: 7")),
+        lambda root: change(root, ("ttl: ", "ttl: 1")),
+        lambda root: change(root, ('signature: "hmac', 'signature: "none')),
+        lambda root: (root / DOOR).write_text("door.code: amber eight\n"),
+    ],
+    ids=[
+        "sentence", "value", "lowered", "lowered, signature gone", "signature gone", "sensitivity gone", "no record",
+        "no fields", "version", "expiry", "another method", "a note in its place",
+    ],
+)  # fmt: skip
+def test_what_something_else_has_written_is_shown_nowhere_and_reported(memory, root, forge):
+    forge(root)
+    memory.sync()
+    assert_shown_nowhere(memory) if "---" in (root / DOOR).read_text() else None
+    assert [hit for hit in memory.search("door code").results if hit.path == DOOR] == []
+    with pytest.raises(SignatureError):
+        memory.get(DOOR)
+    assert DOOR in "\n".join(memory.status(deep=True).notices)
+
+
+def test_an_index_that_still_has_the_old_words_of_a_forged_record_shows_none(memory, root):
+    change(root, ("ttl: ", "ttl: 9"))
+    assert [hit for hit in memory.search("amber seven").results if hit.path == DOOR] == []
+
+
+@pytest.mark.parametrize("name", ["memory_id", "user_id", "type", "key", "value", "confidence", "source", "sensitivity", "ttl", "last_confirmed_at", "version", "created_at", "updated_at", "confirmed", "decayed_at", "waiting", "history", "tokens", "written"])  # fmt: skip
+def test_every_field_is_signed(memory, root, name):
+    without(root, name)
+    with pytest.raises(SignatureError):
+        memory.get(DOOR)
+
+
+def test_an_older_version_that_is_put_back_is_not_taken(memory, root):
+    shutil.copy(root / DOOR, root.parent / "old")
+    memory.records.confirm("fact", "door.code", value="cedar nine")
+    shutil.copy(root.parent / "old", root / DOOR)
+    memory.sync()
+    assert_shown_nowhere(memory)
+    assert "version 2 was signed here" in memory.records.unsigned()[0].problem
+
+
+@pytest.mark.parametrize("by", ["records", "memory"])
+def test_a_forgotten_record_that_is_put_back_is_not_taken(memory, root, by):
+    shutil.copy(root / DOOR, root.parent / "old")
+    if by == "records":
+        assert memory.records.forget("fact", "door.code")
+    else:
+        assert memory.forget(paths=[DOOR], dry_run=False).is_erased
+    (root / DOOR).parent.mkdir(parents=True, exist_ok=True)
+    shutil.copy(root.parent / "old", root / DOOR)
+    with pytest.raises(SignatureError, match="forgotten here"):
+        memory.get(DOOR)
+
+
+def test_after_a_record_was_forgotten_another_may_have_its_place(memory, root):
+    memory.records.forget("fact", "door.code")
+    memory.records.remember("fact", "door.code", "birch", sensitivity="low")
+    assert "signature" not in (root / DOOR).read_text()
+    assert memory.records.get("fact", "door.code").value == "birch"
+
+
+def test_a_record_that_was_lowered_by_the_library_stays_signed(memory, root):
+    memory.records.remember("fact", "door.code", "amber seven", sensitivity="low")
+    assert memory.records.get("fact", "door.code").sensitivity == "low"
+    without(root, "signature")
+    with pytest.raises(SignatureError):
+        memory.get(DOOR)
+
+
+def test_nothing_that_an_agent_calls_vouches_for_a_forged_record(memory, root):
+    change(root, ("door.code: amber seven", "door.code: amber eight"))
+    before = (root / DOOR).read_bytes()
+    with pytest.raises(SignatureError, match="openclaw-memory sign"):
+        memory.records.remember("fact", "door.code", "amber eight", sensitivity="high")
+    with pytest.raises(SignatureError):
+        memory.records.confirm("fact", "door.code")
+    tools = {tool.name: tool for tool in memory_tools(memory, records=True)}
+    for name in ("memory_remember", "memory_confirm"):
+        answer = tools[name].run({"type": "fact", "key": "door.code", "value": "amber eight"})
+        assert answer.data["status"] == "unavailable"
+    memory.heartbeat()
+    memory.records.decay()
+    assert (root / DOOR).read_bytes() == before
+
+
+def test_a_forged_expiry_has_no_record_deleted(memory, root):
+    change(root, ("ttl: ", "ttl: 1"), ("updated_at: ", 'updated_at: "2001-01-01T00:00:00Z"\nother: '))
+    assert memory.records.expire() == []
+    assert memory.heartbeat().tasks
+    assert (root / DOOR).exists()
+
+
+def test_a_person_looks_at_a_changed_record_and_signs_it(memory, root):
+    change(root, ("door.code: amber seven", "door.code: amber eight"))
+    [one] = memory.records.unsigned()
+    assert (one.path, one.value) == (DOOR, "amber eight")
+    signed = memory.records.sign(one.path, seen=one)
+    assert (signed.value, signed.problem) == ("amber eight", None)
+    assert memory.records.get("fact", "door.code").value == "amber eight"
+    assert memory.records.history("fact", "door.code")[-1].seen.source.kind == "user"
+    memory.sync()
+    assert memory.search("amber eight").results[0].path == DOOR
+    assert memory.status(deep=True).notices == ()
+
+
+def test_what_changes_after_it_was_looked_at_is_not_signed(memory, root):
+    change(root, ("door.code: amber seven", "door.code: amber eight"))
+    [one] = memory.records.unsigned()
+    change(root, ("door.code: amber eight", "door.code: amber nine"))
+    for seen in (one, one.digest):
+        with pytest.raises(ConflictError):
+            memory.records.sign(DOOR, seen=seen)
+    assert len(memory.records.unsigned()) == 1
+
+
+def test_an_older_version_can_be_signed_and_is_the_latest_then(memory, root):
+    shutil.copy(root / DOOR, root.parent / "old")
+    memory.records.confirm("fact", "door.code", value="cedar nine")
+    shutil.copy(root.parent / "old", root / DOOR)
+    assert memory.records.sign(DOOR).version == 3
+    assert memory.records.get("fact", "door.code").value == "amber seven"
+
+
+def test_what_needs_no_signature_is_not_signed(memory):
+    memory.records.remember("fact", "tea", "green")
+    with pytest.raises(InvalidInputError, match="needs no signature"):
+        memory.records.sign("memory/records/fact/tea.md")
+    with pytest.raises(NotFoundError):
+        memory.records.sign("memory/records/fact/coffee.md")
+
+
+def test_a_record_of_before_there_were_signatures_is_reported_and_signed_by_one_command(memory, root, capsys):
+    path = "memory/records/fact/safe.md"
+    memory.records.remember("fact", "safe", "under the stairs", sensitivity="medium")
+    change(root, ('sensitivity: "medium"', 'sensitivity: "high"'), path=path)
+    notices = "\n".join(memory.status(deep=True).notices)
+    assert f"openclaw-memory sign {path}" in notices
+    with pytest.raises(SystemExit) as left:
+        main(["sign", "-w", str(root)])
+    out = capsys.readouterr().out
+    assert (left.value.code, "under the stairs" in out, "not signed" in out) == (1, True, True)
+    with pytest.raises(SystemExit) as done:
+        main(["sign", "-w", str(root), path, "--yes"])
+    assert done.value.code == 0
+    assert memory.records.get("fact", "safe").value == "under the stairs"
+
+
+def test_another_key_is_reported_with_what_to_do(memory, monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "of another user"))
+    [one] = memory.records.unsigned()
+    assert VARIABLE in one.problem
+    memory.records.sign(DOOR, seen=one)
+    assert memory.records.get("fact", "door.code").value == "amber seven"
+
+
+def test_one_key_in_the_environment_of_two_machines_vouches_on_both(root, monkeypatch, tmp_path):
+    monkeypatch.setenv(VARIABLE, secrets.token_hex(32))
+    with Memory.open(root, embedder=None) as memory:
+        memory.records.remember("fact", "door.code", "amber seven", sensitivity="high")
+        monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "other machine"))
+        assert memory.records.get("fact", "door.code").value == "amber seven"
+        change(root, ("amber seven", "amber eight"))
+        with pytest.raises(SignatureError):
+            memory.records.get("fact", "door.code")
+
+
+def test_a_key_that_is_set_later_leaves_what_was_signed_without_it(memory, monkeypatch):
+    monkeypatch.setenv(VARIABLE, secrets.token_hex(32))
+    assert memory.records.get("fact", "door.code").value == "amber seven"
+    memory.records.confirm("fact", "door.code", value="cedar nine")
+    monkeypatch.delenv(VARIABLE)
+    with pytest.raises(SignatureError, match=VARIABLE):
+        memory.records.get("fact", "door.code")
+
+
+def test_a_key_that_cannot_be_read_hides_what_it_signed_and_says_so(memory, monkeypatch):
+    monkeypatch.setenv(VARIABLE, "no key")
+    with pytest.raises(SignatureError, match=VARIABLE):
+        memory.records.get("fact", "door.code")
+
+
+def test_nothing_is_signed_with_a_key_that_does_not_last(root, monkeypatch):
+    monkeypatch.setattr(user_secret, "_of", lambda _: user_secret.Secret(bytes(32), "the disk is read-only"))
+    with Memory.open(root, embedder=None) as memory:
+        with pytest.raises(EncryptionKeyError, match="the disk is read-only"):
+            memory.records.remember("fact", "door.code", "amber seven", sensitivity="high")
+        assert not (root / DOOR).exists()
+        memory.records.remember("fact", "tea", "green")
+
+
+def test_other_ends_of_lines_are_no_forgery(memory, root):
+    (root / DOOR).write_bytes((root / DOOR).read_bytes().replace(b"\n", b"\r\n"))
+    assert memory.records.get("fact", "door.code").value == "amber seven"
+
+
+@pytest.mark.usefixtures("memory")
+def test_the_list_of_what_was_signed_is_the_users_alone_and_names_nothing(tmp_path):
+    [file] = (tmp_path / "data" / "openclaw-memory" / "signed").iterdir()
+    assert stat.S_IMODE(os.stat(file).st_mode) == 0o600
+    assert stat.S_IMODE(os.stat(file.parent).st_mode) == 0o700
+    assert b"door" not in file.read_bytes()
+
+
+def test_a_list_that_cannot_be_kept_or_is_half_written_stops_nothing(memory, tmp_path):
+    [file] = (tmp_path / "data" / "openclaw-memory" / "signed").iterdir()
+    with file.open("ab") as stream:
+        stream.write(b"half a li")
+    assert memory.records.get("fact", "door.code").value == "amber seven"
+    file.unlink()
+    assert memory.records.get("fact", "door.code").value == "amber seven"
+    file.mkdir()  # nothing can be written there
+    with pytest.raises(SignatureError, match="cannot be read"):
+        memory.records.get("fact", "door.code")
+
+
+def test_a_token_and_decay_keep_a_record_signed(memory):
+    memory.records.remember("preference", "tea", "green", sensitivity="high", token="call-1")
+    memory.records.remember("preference", "tea", "green", sensitivity="high", token="call-1")
+    memory.records.decay(least=0.0)
+    assert memory.records.get("preference", "tea").value == "green"
+    source = RecordSource("chat_turn", "turn-9", memory.records.get("preference", "tea").source.observed_at)
+    memory.records.remember("preference", "tea", "black", source=source)
+    assert memory.records.get("preference", "tea").waiting[0].value == "black"
+
+
+def test_a_backend_of_ones_own_shows_no_forged_record(memory, root):
+    class Engine:
+        def search(self, *_, **__):
+            return memory_found
+
+        def get(self, *_, **__):
+            return memory_read
+
+        def sync(self, **_):
+            raise NotImplementedError
+
+        def status(self, **_):
+            raise NotImplementedError
+
+        def close(self):
+            pass
+
+    memory_found, memory_read = memory.search("door code"), memory.get(DOOR)
+    with Memory(memory.workspace, backend=Engine()) as other:
+        assert DOOR in [hit.path for hit in other.search("door code").results]
+        change(root, ("amber seven", "amber eight"))
+        assert DOOR not in [hit.path for hit in other.search("door code").results]
+        with pytest.raises(SignatureError):
+            other.get(DOOR)
+
+
+def test_what_an_import_brings_from_another_user_waits_for_this_one(memory, monkeypatch, tmp_path):
+    memory.export(tmp_path / "all.jsonl")
+    other = Path(tmp_path / "other")
+    other.mkdir()
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "of another user"))
+    with Memory.open(other, embedder=None) as there:
+        assert DOOR in there.import_(tmp_path / "all.jsonl").added
+        [one] = there.records.unsigned()
+        there.records.sign(one.path, seen=one)
+        assert there.records.get("fact", "door.code").value == "amber seven"
+
+
+def test_a_plain_file_in_the_place_of_an_encrypted_record_is_shown_nowhere(root, monkeypatch):
+    pytest.importorskip("pyrage")
+    monkeypatch.setenv(VARIABLE, secrets.token_hex(32))
+    encrypted = MemoryConfig().updated({"encryption": {"enabled": True}})
+    with Memory.open(root, embedder=None, config=encrypted) as memory:
+        kept = memory.records.remember("fact", "door.code", "amber seven", sensitivity="high").record
+        assert memory.records.get("fact", "door.code").value == "amber seven"
+        other = memory.records.remember("fact", "tea", "green").record
+        planted = (root / other.path).read_text().replace("tea", "door.code").replace("green", "amber eight")
+        for keep_both in (True, False):
+            (root / DOOR).write_text(planted)
+            if not keep_both:
+                (root / kept.path).unlink()
+            with pytest.raises(SignatureError):
+                memory.get(DOOR)
+            assert "amber eight" not in [one.value for one in memory.records]
+            assert DOOR not in [hit.path for hit in memory.search("door code").results]

@@ -1,0 +1,127 @@
+"""No answer from before a change is called fresh: what is known to be missing is known before the index is read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Event
+
+import pytest
+
+from openclaw_memory import Memory, MemoryConfig, SqliteStore, SyncConfig
+from openclaw_memory.types import Progress, Store
+
+SECONDS = 60
+QUIET = MemoryConfig(sync=SyncConfig(on_search=False))
+ENTRIES = 25
+
+
+def opened(notes: Path, config: MemoryConfig | None = QUIET) -> Memory:
+    return Memory.open(notes, embedder=None, config=config)
+
+
+@pytest.fixture
+def after_snapshot(monkeypatch):
+    """Functions that are called once each, right after a search has taken its snapshot of the index."""
+    planned: list[object] = []
+    real = SqliteStore.snapshot
+
+    @contextmanager
+    def snapshot(store: SqliteStore) -> Iterator[Store]:
+        with real(store) as frozen:
+            frozen.meta()  # the state that is read is that of now
+            while planned:
+                planned.pop()()  # type: ignore[operator]
+            yield frozen
+
+    monkeypatch.setattr(SqliteStore, "snapshot", snapshot)
+    return planned
+
+
+@pytest.mark.parametrize("config", [QUIET, MemoryConfig()], ids=["quiet", "syncs on search"])
+def test_an_answer_from_before_a_sync_that_has_ended_meanwhile_is_stale(notes, after_snapshot, config):
+    with opened(notes, config) as memory, ThreadPoolExecutor(1) as threads:
+        memory.sync()
+        memory.append("A zeppelin was seen.")
+        after_snapshot.append(lambda: threads.submit(memory.sync).result(SECONDS))
+        before = memory.search("zeppelin")
+        assert (len(before), before.stale) == (0, True)
+        after = memory.search("zeppelin")
+        assert ("zeppelin" in after[0].snippet, after.stale) == (True, False)
+
+
+def test_what_a_search_saw_change_during_a_sync_is_not_forgotten_when_that_sync_ends(notes, monkeypatch):
+    with opened(notes, None) as memory, ThreadPoolExecutor(1) as threads:
+        memory.sync()
+        monkeypatch.setattr(memory._service._background, "request", lambda *_: None)  # no sync but the one here
+        (notes / "memory/first.md").write_text("A balloon was seen.\n")
+        reached, go_on = Event(), Event()
+
+        def hold(_: Progress) -> None:
+            reached.set()
+            assert go_on.wait(SECONDS)
+
+        done = threads.submit(memory.sync, progress=hold)
+        assert reached.wait(SECONDS)
+        (notes / "memory/second.md").write_text("A zeppelin was seen.\n")  # after the sync has listed the files
+        staleness = memory._service._staleness
+        staleness._looked = float("-inf")  # the next search looks, whenever the last one has
+        assert memory.search("zeppelin").stale
+        go_on.set()
+        assert done.result(SECONDS).ok
+        assert staleness.is_behind()
+
+
+def test_a_write_counts_though_another_memory_has_synced_what_was_written_before(notes, monkeypatch):
+    with opened(notes) as memory, opened(notes) as other:
+        memory.sync()
+        memory.append("A balloon was seen.")
+        other.sync()
+        staleness = memory._service._staleness
+        real = staleness._done_elsewhere_since
+
+        def written_meanwhile(at: float) -> bool:
+            done = real(at)
+            monkeypatch.undo()
+            memory.append("A zeppelin was seen.")
+            return done
+
+        monkeypatch.setattr(staleness, "_done_elsewhere_since", written_meanwhile)
+        memory.search("balloon")
+        results = memory.search("zeppelin")
+        assert results.stale
+        assert not any("zeppelin" in result.snippet for result in results)
+
+
+@pytest.mark.parametrize("watched", [False, True])
+def test_while_syncs_and_searches_run_together_no_old_answer_is_called_fresh(notes, watched):
+    ended = Event()
+
+    def sync_on(memory: Memory) -> int:
+        syncs = 0
+        while not ended.is_set():
+            memory.sync()
+            syncs += 1
+        return syncs
+
+    with opened(notes, MemoryConfig(sync=SyncConfig(debounce_seconds=0.01))) as memory, opened(notes) as other:
+        memory.sync()
+        if watched:
+            memory.watch()
+        with ThreadPoolExecutor(2) as threads:
+            syncing = [threads.submit(sync_on, memory), threads.submit(sync_on, other)]
+            try:
+                old = []
+                written = memory.append("The gate opens with code 0.", date="2026-03-01")
+                for entry in range(1, ENTRIES):
+                    line = written.start_line
+                    written = memory.edit(written.path, line, line, f"The gate opens with code {entry}.", seen=written)
+                    results = memory.search("gate code")
+                    says = f"code {entry}." in " ".join(result.snippet for result in results)
+                    old += [entry] if not (says or results.stale) else []
+            finally:
+                ended.set()
+            assert min(done.result(SECONDS) for done in syncing) > 0
+        assert old == []

@@ -1,0 +1,83 @@
+"""A day is a day, however a caller names it: a date, a moment, or the text of either; anything else is an error of ours."""
+
+from __future__ import annotations
+
+import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from openclaw_memory import JournalConfig, Memory, MemoryConfig
+from openclaw_memory.errors import InvalidInputError, QueryError
+from openclaw_memory.workspace.days import day_of
+
+DAY = datetime.date(2026, 11, 23)
+LATE = datetime.datetime(2026, 11, 22, 23, 30, tzinfo=datetime.UTC)  # half past midnight in Amsterdam
+AMSTERDAM = MemoryConfig(journal=JournalConfig(timezone="Europe/Amsterdam"))
+NO_DAYS = [20261123, 1.5, True, b"2026-11-23", ("2026-11-23",), "tomorrow", "", "2026-13-01"]
+
+MEANT = {
+    "a date": DAY,
+    "a moment without a zone": datetime.datetime.fromisoformat("2026-11-23T00:42:05.891603"),
+    "a moment of another zone": LATE,
+    "text": " 2026-11-23 ",
+    "text of a moment": "2026-11-23T00:42:05.891603",
+    "text of a moment of another zone": "2026-11-22T23:30:00Z",
+}
+
+
+@pytest.fixture
+def memory(notes):
+    with Memory.open(notes, embedder=None, config=AMSTERDAM) as opened:
+        yield opened
+
+
+@pytest.fixture(params=MEANT.values(), ids=MEANT.keys())
+def meant(request: pytest.FixtureRequest) -> Any:
+    return request.param
+
+
+def test_a_day_is_that_of_the_journals_zone(meant):
+    assert day_of(meant, "date", "Europe/Amsterdam") == DAY
+
+
+def test_a_note_is_written_to_the_day_that_was_meant(memory, meant):
+    assert memory.append("The gate was painted.", date=meant).path == "memory/2026-11-23.md"
+    assert [path.name for path in (Path(memory.workspace.root) / "memory").glob("*T*")] == []
+
+
+def test_a_session_starts_with_the_notes_of_the_day_that_was_meant(memory, meant):
+    memory.append("The gate was painted.", date=DAY)
+    assert "memory/2026-11-23.md" in [file.path for file in memory.bootstrap(now=meant).files]
+
+
+def test_a_search_is_confined_to_the_days_that_were_meant(memory, meant):
+    memory.append("The gate was painted green.", date=DAY)
+    memory.append("The gate was painted blue.", date="2026-11-22")
+    memory.sync()
+    assert [result.path for result in memory.search("gate painted", since=meant, until=meant)] == [
+        "memory/2026-11-23.md"
+    ]
+
+
+def test_what_is_listed_and_forgotten_is_of_the_day_that_was_meant(memory, meant):
+    memory.append("The gate was painted.", date=DAY)
+    assert [item.path for item in memory.inspect(kind="day", since=meant, until=meant)] == ["memory/2026-11-23.md"]
+    assert "memory/2026-11-23.md" in str(memory.forget(since=meant).plan)
+    assert "memory/2026-11-23.md" in str(memory.forget(last_days=1, now=meant).plan)
+
+
+@pytest.mark.parametrize("given", NO_DAYS, ids=str)
+def test_what_is_no_day_is_an_error_that_names_the_argument_and_the_value(memory, given):
+    calls = {
+        "date": lambda: memory.append("The gate was painted.", date=given),
+        "now": lambda: memory.bootstrap(now=given),
+        "since": lambda: memory.forget(since=given),
+        "until": lambda: memory.inspect(until=given),
+    }
+    for name, call in calls.items():
+        with pytest.raises(InvalidInputError, match=rf"^{name} is .*: give a date"):
+            call()
+    with pytest.raises(QueryError, match=r"^since is .*: give a date"):
+        memory.search("gate", since=given)

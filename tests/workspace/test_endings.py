@@ -1,0 +1,63 @@
+"""Which endings the name of a note may have: those of the settings, for whoever scans, reads, searches and watches."""
+
+import pytest
+
+from openclaw_memory import Memory, MemoryConfig
+from openclaw_memory.errors import ConfigError, PathNotAllowedError
+from openclaw_memory.indexing.watcher import kind_of
+from openclaw_memory.workspace.paths import note_endings
+
+NAMES = ("memory/a.md", "memory/b.MD", "memory/c.markdown", "memory/d.txt", "memory/2026-03-01.txt")
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "memory").mkdir()
+    (tmp_path / "vault").mkdir()
+    for name in (*NAMES, "vault/e.markdown", "vault/f.txt", "memory/g.rst", "vault/h.mdx"):
+        (tmp_path / name).write_text(f"The anchor of {name} is heavy.\n", encoding="utf-8")
+    return tmp_path
+
+
+def test_notes_of_each_ending_are_found_and_can_be_read_and_changed(folder):
+    config = MemoryConfig().updated({"files": {"extra_paths": ("vault",)}})
+    with Memory.open(folder, config=config) as memory:
+        memory.sync()
+        found = {result.path for result in memory.search("heavy anchor", max_results=20, min_score=0)}
+        assert found == {*NAMES, "vault/e.markdown", "vault/f.txt"}
+        seen = memory.get("memory/d.txt")
+        memory.edit("memory/d.txt", 1, 1, "It is light.", seen=seen)
+        assert memory.get("memory/d.txt#L1").text == "It is light."
+
+
+def test_the_day_in_the_name_of_a_note_counts_whatever_its_ending_is(folder):
+    with Memory.open(folder) as memory:
+        memory.sync()
+        of_march = {"since": "2026-03-01", "until": "2026-03-01"}
+        assert [one.path for one in memory.search("anchor", **of_march)] == ["memory/2026-03-01.txt"]
+        assert memory.search("What was on 1 March 2026?")[0].path == "memory/2026-03-01.txt"
+
+
+def test_a_question_that_names_a_file_is_answered_by_it(folder):
+    with Memory.open(folder) as memory:
+        memory.sync()
+        assert memory.search("what is in d.txt")[0].path == "memory/d.txt"
+
+
+def test_openclaws_own_numbers_read_what_openclaw_reads(folder):
+    with Memory.open(folder, config=MemoryConfig.openclaw()) as memory:
+        assert [file.path for file in memory.workspace.scan().files] == ["memory/a.md"]
+        with pytest.raises(PathNotAllowedError):
+            memory.get("memory/d.txt")
+
+
+def test_an_event_counts_for_the_endings_of_the_settings():
+    endings = note_endings(MemoryConfig().files)
+    assert kind_of("/w/sessions", "/w", "/w/memory/d.txt", is_folder=False, endings=endings) == "memory"
+    assert kind_of("/w/sessions", "/w", "/w/memory/g.rst", is_folder=False, endings=endings) is None
+
+
+@pytest.mark.parametrize("ending", ["", "md", ".", ".a/b", "*"])
+def test_an_ending_is_a_dot_and_letters(ending):
+    with pytest.raises(ConfigError, match="an ending is a dot and letters"):
+        MemoryConfig().updated({"files": {"endings": (ending,)}})
