@@ -58,6 +58,19 @@ class Terminal:
         os.write(self.own, keys.encode())
         return self
 
+    def interrupt(self):
+        """Press Ctrl-C, each second again: CPython overlooks one that comes just before it waits for a line."""
+        pressed = 0.0
+
+        def press():
+            nonlocal pressed
+            if time.monotonic() - pressed > 1:
+                self.type("\x03")
+                pressed = time.monotonic()
+            return False
+
+        self._read(press)
+
     def end(self):
         """Read until the command has ended; return its exit code."""
         self._read(lambda: False)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from openclaw_memory.embeddings.selection import probed
 from openclaw_memory.errors import EmbedderError
 from openclaw_memory.indexing.changes import Difference, compared, missing_vectors
 from openclaw_memory.indexing.fingerprint import describe, outdated
-from openclaw_memory.indexing.odd_files import as_skipped, is_unreadable, note_odd_files, odd_files
+from openclaw_memory.indexing.odd_files import OddFile, as_skipped, is_unreadable, note_odd_files, odd_files
 from openclaw_memory.indexing.parts import SyncParts, batch_place
 from openclaw_memory.types import Embedder, FileRecord, IndexMeta, MemoryFile, Skipped, Store, SyncReport
 from openclaw_memory.workspace.paths import shown_path
@@ -33,12 +33,13 @@ def _with_batch(parts: SyncParts) -> SyncParts:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The files, and the index, as a pass finds them."""
+    """The files, and the index, as a pass finds them: all, or what is at `paths`."""
 
     scan: Scan
     stored: IndexMeta | None
     before: Mapping[str, FileRecord]
     difference: Difference
+    paths: Collection[str] | None = None
 
 
 @dataclass(slots=True)
@@ -134,7 +135,7 @@ def at_paths(parts: SyncParts, paths: Iterable[str]) -> SyncReport | None:
         return None
     before = store.files(wanted)
     scan = Scan(tuple(files), ())
-    found = Found(scan, stored, before, compared(scan, before))
+    found = Found(scan, stored, before, compared(scan, before), wanted)
     return _written(parts, store, found, plan)
 
 
@@ -148,8 +149,7 @@ def _written(parts: SyncParts, store: Store, found: Found, plan: Plan) -> SyncRe
     unread = [] if rebuilding else [file.path for file in files if is_unreadable(file, before_odd)]
     if unread:
         files = tuple(file for file in files if file.path not in unread)
-    there = {file.path for file in found.scan.files} - {file.path for file in files}
-    odd = {path: one for path, one in before_odd.items() if path in there or found.scan.is_unknown(path)}
+    odd = _still_odd(before_odd, found, files)
     report = SyncReport(
         unchanged=0 if rebuilding else found.difference.unchanged,
         skipped=(*found.scan.skipped, *as_skipped(odd, unread)),
@@ -187,6 +187,15 @@ def _written(parts: SyncParts, store: Store, found: Found, plan: Plan) -> SyncRe
         store.remove_files(removed)
     waiting = report.waiting if plan.put_off is None else tuple(_all(found.scan.files, plan.put_off))
     return replace(report, removed=tuple(shown_path(parts.workspace.rules, path) for path in removed), waiting=waiting)
+
+
+def _still_odd(odd: Mapping[str, OddFile], found: Found, read: Iterable[MemoryFile]) -> dict[str, OddFile]:
+    """Return the odd files that a pass neither reads again nor has found gone."""
+    if not odd:
+        return {}
+    there, again = {file.path for file in found.scan.files}, {file.path for file in read}
+    unseen = {path for path in odd if found.scan.is_unknown(path) or (found.paths and path not in found.paths)}
+    return {path: one for path, one in odd.items() if path in unseen or path in there - again}
 
 
 def together(first: SyncReport, then: SyncReport) -> SyncReport:

@@ -147,7 +147,7 @@ def test_an_editor_that_cannot_be_started_is_named(notes):
 
 def test_ctrl_c_ends_a_watch_without_a_traceback(notes):
     with Terminal("watch", cwd=notes, environment=PLAIN) as terminal:
-        terminal.wait_for("note: watching").type("\x03")
+        terminal.wait_for("note: watching").interrupt()
         assert terminal.end() == 0
         assert "Traceback" not in terminal.seen
 
@@ -159,14 +159,14 @@ def memory_of(notes):
     return (notes / "MEMORY.md").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize(("answer", "code"), [("y\r", 0), ("\r", 2), ("\x03", 130)])
+@pytest.mark.parametrize(("answer", "code"), [("y\r", 0), ("\r", 2), (None, 130)])
 def test_a_person_is_asked_in_place_of_a_hash(notes, answer, code):
     before = memory_of(notes)
     with Terminal("delete", "MEMORY.md#L4", cwd=notes, environment=PLAIN) as terminal:
         terminal.wait_for("Delete MEMORY.md#L4? [y/N]:")
         assert f"- {KEY}" in bare(terminal.seen)
         assert memory_of(notes) == before
-        terminal.type(answer)
+        terminal.interrupt() if answer is None else terminal.type(answer)
         assert terminal.end() == code
         assert "Traceback" not in terminal.seen
     assert (KEY in memory_of(notes)) == (code != 0)

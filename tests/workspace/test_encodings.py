@@ -11,7 +11,7 @@ import pytest
 
 from openclaw_memory import Memory, MemoryConfig, SyncConfig
 from openclaw_memory.errors import UndecodableError, WriteError
-from openclaw_memory.types import Progress
+from openclaw_memory.types import Document, Progress
 from openclaw_memory.workspace.encodings import decoded
 
 QUIET = MemoryConfig(sync=SyncConfig(on_search=False))
@@ -108,6 +108,18 @@ def test_a_note_that_cannot_be_read_is_named_by_every_answer(memory):
     memory.sync()
     assert memory.search("boiler").reason is None
     assert "boîte" in memory.search("clé de la cave")[0].snippet
+
+
+def test_a_note_that_cannot_be_read_is_named_until_it_is_gone(memory):
+    root, said = memory.workspace.root, "not searched, since it is not text in UTF-8: memory/cave.md"
+    for key in ("first", "second"):  # these alone are synced before the search
+        memory.documents.add([Document(key, "A zeppelin.")])
+        memory.documents.search("zeppelin", 1)
+    with Memory.open(root, embedder=None, config=QUIET) as second:
+        assert said in str(second.search("boiler").reason)
+        (root / "memory/cave.md").unlink()
+        second.sync()
+        assert second.search("boiler").reason is None
 
 
 def test_a_note_that_cannot_be_read_is_not_tried_again_before_it_changes(memory, monkeypatch):
