@@ -26,7 +26,7 @@ from paraphrase import facts
 from retrieval import Workspace, auroc, machine, opened, speakers, unanswerable, workspaces
 
 from openclaw_memory import Memory, MemoryConfig
-from openclaw_memory.search.passages import HYBRID, KEYWORD, LATE, Weights
+from openclaw_memory.search.passages import HYBRID, KEYWORD, LATE, WEAK_BELOW, Weights
 from openclaw_memory.types import Embedder
 
 WEIGHTS = {"answered": 0.5, "something else": 0.25, "other speaker": 0.25}
@@ -141,7 +141,7 @@ def figures(fit: Sequence[Workspace], held: Sequence[Workspace], name: str) -> d
         "calibration_error_fit": calibration_error(before),
         "auroc_something_else": auroc(found["answered"], found["something else"]),
         "auroc_other_speaker": auroc(found["answered"], found["other speaker"]),
-        "weak": {kind: float(np.mean(np.array(each) < now.weak)) for kind, each in kinds.items()},
+        "weak": {kind: float(np.mean(np.array(each) < WEAK_BELOW)) for kind, each in kinds.items()},
         "slope": {"now": now.slope, "fitted": slope},
         "middle": {"now": now.middle, "fitted": middle},
         "reliability": reliability(found),

@@ -22,7 +22,7 @@ RECORDS = (DOCS / "explanation" / "records.md").read_text(encoding="utf-8")
 HEARTBEAT = (DOCS / "how-to" / "heartbeat.md").read_text(encoding="utf-8")
 RULES = RecordsConfig()
 # What turns a value into a score, and is no weight of a line.
-OF_THE_SCORE = {"middle", "slope", "spread", "weak"}
+OF_THE_SCORE = {"middle", "slope", "spread"}
 
 
 def test_the_weights_of_lines_are_those_of_the_code():
@@ -51,7 +51,7 @@ def test_the_weights_of_lines_are_those_of_the_code():
         f"`search.max_results` ({SearchConfig().max_results})",
         f"within {passages.REACH} lines, worth at most {passages.DROP:g} less",
         f"{passages.ATTRIBUTION} of what the best line of theirs",
-        f"A result with a score below {HYBRID.weak} is `weak`, with keywords only below {KEYWORD.weak}",
+        f"A result with a score below {passages.WEAK_BELOW} is `weak`",
         f"those below {passages.WEAK_CHUNK_BELOW} are weak",
         f"0 after {query_dates.LATE_DAYS} days",
         f"slope {HYBRID.slope}, middle {HYBRID.middle}; with tokens: {LATE.slope} and {LATE.middle};",

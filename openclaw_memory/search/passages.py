@@ -54,6 +54,9 @@ _FILE_NAME = re.compile(r"[^\s\"'`<>()]+\.(?:md|markdown|txt)\b", re.IGNORECASE)
 # How much it counts for the confidence whose lines answer. More tells questions about the wrong person better, and
 # those about something else worse.
 ATTRIBUTION = 0.75
+# A result is weak below this score, which says how likely the notes answer: where it is less than one to two, they may
+# not. Most questions without an answer fall below, and a tenth of the others: `benchmarks/calibration.py`.
+WEAK_BELOW = 0.3
 # OpenClaw's minimum score, which is that of a weak chunk here: keywords alone may have found it.
 WEAK_CHUNK_BELOW = 0.35
 MAX_EXPONENT = 700.0  # exp(710) is beyond any float
@@ -73,7 +76,7 @@ class Weights:
     `middle` and `slope` turn the value of the best window, without its `name` and `chunk` parts, into the confidence
     that the notes answer the query: a logistic curve fitted to answerable and unanswerable questions. `name` is left
     out because most lines of a name do not answer, `chunk` because some chunk is always the nearest. `spread` is how
-    slowly other passages lose score. A result with a score below `weak` is weak.
+    slowly other passages lose score.
     """
 
     keyword: float
@@ -88,7 +91,6 @@ class Weights:
     chunk: float
     middle: float
     slope: float
-    weak: float
     spread: float = 5.0
     tokens: float = 0.0
     chunk_tokens: float = 0.0
@@ -96,15 +98,15 @@ class Weights:
 
 HYBRID = Weights(
     keyword=1.5, overlap=0.0, words=6.0, meaning=7.0, pairs=0.4, exact=2.0, date=2.0, name=3.0, question=-0.8,
-    chunk=1.5, middle=9.28, slope=0.604, weak=0.2,
+    chunk=1.5, middle=9.28, slope=0.604,
 )  # fmt: skip
 LATE = Weights(
     keyword=1.25, overlap=0.0, words=4.5, meaning=6.0, pairs=0.4, exact=2.0, date=2.5, name=3.0, question=-0.8,
-    chunk=0.7, tokens=5.0, chunk_tokens=4.0, middle=12.1, slope=0.495, weak=0.2,
+    chunk=0.7, tokens=5.0, chunk_tokens=4.0, middle=12.1, slope=0.495,
 )  # fmt: skip
 KEYWORD = Weights(
     keyword=3.0, overlap=3.0, words=0.0, meaning=0.0, pairs=0.3, exact=2.0, date=1.5, name=2.0, question=-0.5,
-    chunk=0.0, middle=4.85, slope=1.1, weak=0.3,
+    chunk=0.0, middle=4.85, slope=1.1,
 )  # fmt: skip
 
 
@@ -158,7 +160,7 @@ def best_lines(given: RerankInput) -> list[SearchResult]:
         }
         if given.explain:
             parts |= {name: float(feature[passage.best]) for name, feature in features.items()}
-        results.append(_result(shown, confidence * share, weights.weak, given.rules.snippet_chars, parts))
+        results.append(_result(shown, confidence * share, given.rules.snippet_chars, parts))
     return results
 
 
@@ -361,12 +363,10 @@ def _best_by_line(chunks: Sequence[StoredChunk], lines: Lines, scores: Sequence[
     return best
 
 
-def _result(
-    shown: Sequence[Line], score: float, weak: float, max_chars: int, parts: Mapping[str, float]
-) -> SearchResult:
+def _result(shown: Sequence[Line], score: float, max_chars: int, parts: Mapping[str, float]) -> SearchResult:
     first, last = shown[0], shown[-1]
     snippet = text_of(shown)[:max_chars]
-    place, sureness = (first.path, first.number, last.number), _confidence_in(score, weak)
+    place, sureness = (first.path, first.number, last.number), _confidence_in(score, WEAK_BELOW)
     return SearchResult(*place, score, snippet, first.source, parts, spans_of(shown), sureness)
 
 
