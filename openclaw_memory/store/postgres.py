@@ -6,14 +6,13 @@ import json
 import os
 import re
 import threading
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
-from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
-from openclaw_memory.errors import ConfigError, EmbedderError, StoreError, SyncBusyError
+from openclaw_memory.errors import ConfigError, EmbedderError, StoreError
 from openclaw_memory.store import postgres_hnsw as hnsw
 from openclaw_memory.store import postgres_rows as rows_of
 from openclaw_memory.store import postgres_search as searching
@@ -24,6 +23,8 @@ from openclaw_memory.store.postgres_connections import (
     SCHEMA,
     TABLES,
     as_query,
+    hold_lock,
+    is_lost,
     lock_key,
     own_errors,
     shown_url,
@@ -62,9 +63,7 @@ if TYPE_CHECKING:
 _Result = TypeVar("_Result")
 
 ATTEMPTS = 3  # of a call whose connection was lost: its transaction is done as a whole or not at all
-POLL_SECONDS, NOTIFY_SECONDS = 0.05, 1.0
 LOCKS = ("sync", "watch")
-OPTIONS = ("tenant", "schema", "hnsw", "files")  # of an address, that are ours and not the server's
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,40}")
 
 # The generation that answers, or the one that is being built.
@@ -117,6 +116,8 @@ class PostgresStore:
         self._generation: int | None = None  # None: the one that answers
         self._held: psycopg.Connection[Any] | None = None  # of a snapshot, in its transaction
         self._held_meta: IndexMeta | None = None  # read when the snapshot began
+        self._files: tuple[Any, Mapping[str, FileRecord]] | None = None  # all of them, and after which change
+        self._pruned_at: Any = None  # how many `prune` left at most, and after which changes
 
     def shared_files(self, root: Path) -> SharedFiles | None:
         """Return the notes of the tenant, of which the folder `root` is a copy; None where these are files alone."""
@@ -132,10 +133,12 @@ class PostgresStore:
         if self._held is not None:
             yield self._held
             return
-        pool = self._pool or POOLS.of(self.url, self.schema)
-        with pool.connection(CONNECT_SECONDS) as connection:
+        with self._connections().connection(CONNECT_SECONDS) as connection:
             take_tenant(connection, str(self._key))
             yield connection
+
+    def _connections(self) -> ConnectionPool[Any]:
+        return self._pool or POOLS.of(self.url, self.schema)
 
     def _try(self, work: Callable[[psycopg.Connection[Any]], _Result]) -> _Result:
         """Return what `work` returns on a connection, which is another one where the first is lost.
@@ -143,19 +146,25 @@ class PostgresStore:
         Raises:
             StoreError: The server cannot be reached, or refuses.
         """
-        import psycopg
-        from psycopg_pool import PoolTimeout
 
+        def once() -> _Result:
+            with own_errors(self.url), self._connection() as connection:
+                return work(connection)
+
+        return self._again(once)
+
+    def _again(self, work: Callable[[], _Result]) -> _Result:
+        """Return what `work` returns, which is called again where a connection was lost."""
         left = 1 if self._held is not None else ATTEMPTS
         while True:
             left -= 1
             try:
-                with own_errors(self.url), self._connection() as connection:
-                    return work(connection)
+                return work()
             except StoreError as error:
-                lost = isinstance(error.__cause__, psycopg.OperationalError | psycopg.InterfaceError)
-                if not lost or left < 1 or isinstance(error.__cause__, PoolTimeout):
+                if left < 1 or not is_lost(error):
                     raise
+                # They are not asked before each use, which is a round trip; those that are lost go as soon as one is.
+                self._connections().check()
 
     def _run(self, statement: str, **values: Any) -> psycopg.Cursor[Any]:
         """Run a statement in a snapshot, as `_ask`."""
@@ -258,17 +267,20 @@ class PostgresStore:
         if self._held is not None:
             yield self
             return
-        with own_errors(self.url), self._connection() as connection:
+        with own_errors(self.url), ExitStack() as held:
+            yield self._again(lambda: self._frozen(held))
+
+    def _frozen(self, held: ExitStack) -> PostgresStore:
+        """Return a view in a transaction that ends with `held`."""
+        with own_errors(self.url), ExitStack() as own:
+            connection = own.enter_context(self._connection())
             frozen = self._at(self._generation, connection)
-            try:
-                with connection.pipeline():
-                    connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-                    row = frozen._run(_META).fetchone()
-                frozen._held_meta = rows_of.meta_of(row[0]) if row else None
-                yield frozen
-            finally:
-                if not connection.closed:
-                    connection.rollback()
+            with connection.pipeline():
+                connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+                row = frozen._run(_META).fetchone()
+            frozen._held_meta = rows_of.meta_of(row[0]) if row else None
+            held.enter_context(own.pop_all())
+            return frozen
 
     # --- writing -------------------------------------------------------------------------------------------------
 
@@ -375,10 +387,24 @@ class PostgresStore:
         return row[0] if row else None
 
     def prune(self, max_entries: int | None) -> int:
-        removed = 0 if max_entries is None else self._write(lambda generation: generation.prune(max_entries))
+        removed = 0 if max_entries is None else self._pruned(max_entries)
         meta = self.meta() if self._hnsw else None
         if meta is not None and meta.complete and meta.dims:
             self._keep_hnsw(meta)
+        return removed
+
+    def _pruned(self, most: int) -> int:
+        """Remove vectors as `prune` says; only look for them where something was written since it was done last."""
+
+        def work(connection: psycopg.Connection[Any]) -> int:
+            with connection.transaction():
+                return locked(connection, self.schema, self._key, self._generation).prune(most)
+
+        changes = "SELECT generation, change FROM {s}.generations WHERE tenant = %(tenant)s ORDER BY generation"
+        state = (most, self._ask(changes))
+        if state[1] and state == self._pruned_at:
+            return 0
+        removed, self._pruned_at = self._try(work), state
         return removed
 
     def _keep_hnsw(self, meta: IndexMeta) -> None:
@@ -581,6 +607,8 @@ class PostgresStore:
         ids: Iterable[str] | None = None,
         part_of: str | None = None,
     ) -> Mapping[str, FileRecord]:
+        if paths is None and ids is None and part_of is None:
+            return self._all_files()
         rows = self._ask(
             f"SELECT {', '.join(rows_of.FILES)} FROM {{s}}.files WHERE {{here}} "
             "AND (%(paths)s::text[] IS NULL OR path = ANY(%(paths)s)) "
@@ -590,8 +618,16 @@ class PostgresStore:
             ids=None if ids is None else [stored(one) for one in ids],
             part_of=None if part_of is None else stored(part_of),
         )
-        records = sorted((rows_of.file_record(row) for row in rows), key=lambda record: record.path)
-        return {record.path: record for record in records}
+        return rows_of.file_records(rows)
+
+    def _all_files(self) -> Mapping[str, FileRecord]:
+        """Return all files: the same object as long as nothing was written."""
+        state = self._ask("SELECT generation, change FROM {s}.generations WHERE {here}")
+        if self._files is None or self._files[0] != state:
+            # After `state`: what is written in between is read again.
+            rows = self._ask(f"SELECT {', '.join(rows_of.FILES)} FROM {{s}}.files WHERE {{here}}")
+            self._files = (state, MappingProxyType(rows_of.file_records(rows)))
+        return self._files[1]
 
     def identities(self) -> Mapping[str, tuple[int, int]]:
         rows = self._ask(
@@ -605,39 +641,18 @@ class PostgresStore:
 
     @contextmanager
     def lock(self, name: str, wait: float | None = None, notify: Callable[[str], None] | None = None) -> Iterator[bool]:
-        """Hold an advisory lock of the server while the block runs, on a connection of its own."""
-        key, me = lock_key(str(self._key), name), (os.getpid(), threading.get_ident())
-        if POOLS.holders.get(key) == me:  # by another store too: a thread does not wait for itself
-            yield False
+        """Hold an advisory lock of the server while the block runs, by a connection that nothing else has meanwhile."""
+        key = lock_key(str(self._key), name)
+        if POOLS.holders.get(key) == (os.getpid(), threading.get_ident()):
+            yield False  # by another store too: a thread does not wait for itself
             return
-        import psycopg
-
-        began, told = time.monotonic(), 0.0
-        with own_errors(self.url):
-            connection = psycopg.connect(self.url, autocommit=True, connect_timeout=int(CONNECT_SECONDS))
-        try:
-            while True:
-                with own_errors(self.url):
-                    row = connection.execute("SELECT pg_try_advisory_lock(%s)", (key,)).fetchone()
-                if row and row[0]:
-                    break
-                waited = time.monotonic() - began
-                who = f"another holder has the lock {name!r} of {self.tenant!r}"
-                if wait is not None and waited >= wait:
-                    raise SyncBusyError(f"{who}, and was waited for {wait:g} s; try again, or wait for longer")
-                if notify is not None and waited >= told:
-                    notify(f"waiting: {who}")
-                    told = waited + NOTIFY_SECONDS
-                time.sleep(POLL_SECONDS)
-            POOLS.holders[key] = me
-            try:
-                yield True
-            finally:
-                POOLS.holders.pop(key, None)
-                with suppress(psycopg.Error):  # a lost connection has let go of it
-                    connection.execute("SELECT pg_advisory_unlock(%s)", (key,))
-        finally:
-            connection.close()
+        who = f"another holder has the lock {name!r} of {self.tenant!r}"
+        with ExitStack() as held:
+            with own_errors(self.url):
+                pool = POOLS.of(self.url, self.schema, held=True)
+                connection = held.enter_context(pool.connection(CONNECT_SECONDS))
+                held.enter_context(hold_lock(connection, key, who, wait, notify))
+            yield True
 
     def verify(self) -> tuple[str, ...]:
         """Check that what the index counts and names is there."""
@@ -759,34 +774,6 @@ class _Build:
                 for table in ("generations", *OF_A_GENERATION):
                     built.run(f"DELETE FROM {{s}}.{table} WHERE {{here}}")
                 built.number = -1
+                locked(built.connection, built.schema, built.tenant).save()  # its vectors are out of use
 
         self.store._write(work)
-
-
-def open_postgres(url: str, root: Path) -> PostgresStore:
-    """Return the store of a URL: `postgresql://user@host/database?tenant=ID`, for the workspace in `root`.
-
-    The tenant is by default the path of the workspace, which other machines share only if it is the same there.
-    `schema` and `hnsw=1` are those of `PostgresStore`; all else is the server's.
-
-    Raises:
-        ConfigError: As `PostgresStore`, or `hnsw` is neither 0 nor 1.
-    """
-    parts = urlsplit(url)
-    options = parse_qsl(parts.query, keep_blank_values=True)
-    own = {name: value for name, value in options if name in OPTIONS}
-    rest = urlencode([one for one in options if one[0] not in OPTIONS], safe="/")
-    bare = urlunsplit(("postgresql", parts.netloc, parts.path, rest, ""))
-    if own.get("hnsw", "0") not in {"0", "1"}:
-        raise ConfigError(f"hnsw={own['hnsw']} in the address of a store must be 1, or 0 to compare all vectors")
-    if own.get("files", "folder") not in {"folder", "column"}:
-        raise ConfigError(f"files={own['files']} in the address of a store must be 'folder' or 'column'")
-    with suppress(OSError):
-        root = root.resolve()
-    return PostgresStore(
-        bare,
-        tenant=own.get("tenant", f"workspace:{root}"),
-        schema=own.get("schema", SCHEMA),
-        hnsw=own.get("hnsw") == "1",
-        keeps_files=own.get("files") == "column",
-    )

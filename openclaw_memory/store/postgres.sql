@@ -10,6 +10,7 @@ CREATE TABLE IF NOT EXISTS {schema}.generations (
     last_id bigint NOT NULL,         -- ids are never given twice
     chunks bigint NOT NULL DEFAULT 0,
     terms bigint NOT NULL DEFAULT 0, -- occurrences in all chunks, for the average length
+    change text NOT NULL,            -- another one after each write
     PRIMARY KEY (tenant, generation)
 );
 CREATE UNIQUE INDEX IF NOT EXISTS generations_live ON {schema}.generations (tenant) WHERE live;

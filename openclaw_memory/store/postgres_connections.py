@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from importlib.resources import files as package_files
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 from openclaw_memory import _forks
-from openclaw_memory.errors import MissingExtraError, StoreError
+from openclaw_memory.errors import MissingExtraError, StoreError, SyncBusyError
 from openclaw_memory.store.postgres_rows import Packed, term_id
 
 if TYPE_CHECKING:
@@ -25,17 +27,23 @@ TABLES = ("generations", "texts", "files", "chunks", "postings", "vectors")
 # code is not worth its making for statements of milliseconds.
 PLANS = "SET enable_nestloop = off; SET jit = off"
 POOL_SIZE = 8  # connections of a process, for all its memories of one database
+# Of those that one holds while it asks others: a limit here would let threads wait for each other. The server has one.
+MOST_HELD = 1000
+POLL_SECONDS, NOTIFY_SECONDS = 0.05, 1.0
 CONNECT_SECONDS = 10.0
 _MISSING = 'a store in PostgreSQL needs its extra ({}): pip install ".[postgres]" in a checkout of openclaw_memory'
 
 
-def open_pool(url: str, *, schema: str = SCHEMA, size: int = POOL_SIZE) -> ConnectionPool[Any]:
+def open_pool(
+    url: str, *, schema: str = SCHEMA, size: int = POOL_SIZE, is_checked: bool = False
+) -> ConnectionPool[Any]:
     """Open a pool of connections to a database, and make the tables where they are missing.
 
     Args:
         url: A connection string of PostgreSQL.
         schema: The schema of the tables.
         size: How many connections at most.
+        is_checked: Ask the server whether a connection is still there before each use of it.
 
     Raises:
         MissingExtraError: The extra `postgres` is not installed.
@@ -64,7 +72,7 @@ def open_pool(url: str, *, schema: str = SCHEMA, size: int = POOL_SIZE) -> Conne
         timeout=CONNECT_SECONDS,
         configure=configure,
         kwargs={"autocommit": True, "connect_timeout": int(CONNECT_SECONDS)},
-        check=ConnectionPool.check_connection,
+        check=ConnectionPool.check_connection if is_checked else None,
     )
 
 
@@ -175,6 +183,15 @@ def own_errors(url: str) -> Iterator[None]:
         raise StoreError(f"{shown_url(url)}: {' '.join(str(error).split())}") from error
 
 
+def is_lost(error: StoreError) -> bool:
+    """Whether an error of `own_errors` is that of a lost connection, and not of a server that gives none."""
+    import psycopg
+    from psycopg_pool import PoolTimeout
+
+    why = error.__cause__
+    return isinstance(why, psycopg.OperationalError | psycopg.InterfaceError) and not isinstance(why, PoolTimeout)
+
+
 def shown_url(url: str, tenant: str | None = None) -> str:
     """Return an address without its password, with the tenant."""
     parts = urlsplit(url)
@@ -194,20 +211,26 @@ class Pools:
     """
 
     def __init__(self) -> None:
-        self.opened: dict[tuple[int, str, str], ConnectionPool[Any]] = {}
+        self.opened: dict[tuple[int, str, str, bool], ConnectionPool[Any]] = {}
         self.holders: dict[int, tuple[int, int]] = {}
         self._opening = _forks.lock()
 
-    def of(self, url: str, schema: str) -> ConnectionPool[Any]:
+    def of(self, url: str, schema: str, *, held: bool = False) -> ConnectionPool[Any]:
         """Return the pool for a database, whose tables are there; a child that was forked has its own.
+
+        Args:
+            url: A connection string of PostgreSQL.
+            schema: The schema of the tables.
+            held: The pool of connections that are held, for a lock or a transaction, while others are asked.
 
         Raises:
             MissingExtraError, StoreError: As `open_pool`.
         """
-        key = (os.getpid(), url, schema)
+        key = (os.getpid(), url, schema, held)
         with self._opening:
             if key not in self.opened:
-                self.opened[key] = open_pool(url, schema=schema)
+                size = MOST_HELD if held else POOL_SIZE
+                self.opened[key] = open_pool(url, schema=schema, size=size, is_checked=held)
             return self.opened[key]
 
     def close(self, part: str = "") -> None:
@@ -220,3 +243,53 @@ class Pools:
 
 
 POOLS = Pools()
+
+
+@contextmanager
+def hold_lock(
+    connection: psycopg.Connection[Any],
+    key: int,
+    who: str,
+    wait: float | None = None,
+    notify: Callable[[str], None] | None = None,
+) -> Iterator[None]:
+    """Hold an advisory lock of the server by a connection while the block runs; see `Store.lock`.
+
+    Args:
+        connection: It has the lock, and must not be used for another one meanwhile.
+        key: The number of the lock.
+        who: What is said of the wait.
+        wait: How many seconds to wait at most; None waits on.
+        notify: Is told that it waits, once a second.
+
+    Raises:
+        SyncBusyError: It was waited for in vain.
+    """
+    import psycopg
+
+    began, told = time.monotonic(), 0.0
+    while not _answer(connection, "SELECT pg_try_advisory_lock(%s)", key):
+        waited = time.monotonic() - began
+        if wait is not None and waited >= wait:
+            raise SyncBusyError(f"{who}, and was waited for {wait:g} s; try again, or wait for longer")
+        if notify is not None and waited >= told:
+            notify(f"waiting: {who}")
+            told = waited + NOTIFY_SECONDS
+        time.sleep(POLL_SECONDS)
+    POOLS.holders[key] = (os.getpid(), threading.get_ident())
+    has_let_go = False
+    try:
+        yield
+    finally:
+        POOLS.holders.pop(key, None)
+        try:
+            with suppress(psycopg.Error):  # a lost connection has let go of it
+                has_let_go = _answer(connection, "SELECT pg_advisory_unlock(%s)", key)
+        finally:
+            if not has_let_go:
+                connection.close()  # who is given it next would hold the lock
+
+
+def _answer(connection: psycopg.Connection[Any], statement: str, key: int) -> bool:
+    row = connection.execute(as_query(statement), (key,)).fetchone()
+    return bool(row and row[0])

@@ -17,6 +17,7 @@ from openclaw_memory._log import warn
 from openclaw_memory.errors import PathNotAllowedError, StoreError
 from openclaw_memory.store.postgres_connections import (
     CONNECT_SECONDS,
+    POOLS,
     as_query,
     lock_key,
     make_table,
@@ -136,17 +137,10 @@ class PostgresFiles:
 
     @contextmanager
     def _connected(self) -> Iterator[psycopg.Connection[Any]]:
-        """Yield a connection of its own: those of the pool are for what the block asks meanwhile."""
-        import psycopg
-
-        with own_errors(self._url):
-            connection = psycopg.connect(self._url, autocommit=True, connect_timeout=int(CONNECT_SECONDS))
-        try:
-            with own_errors(self._url):
-                take_tenant(connection, str(self._tenant))
-            yield connection
-        finally:
-            connection.close()
+        """Yield a connection for this block alone: what it asks meanwhile has others."""
+        with own_errors(self._url), POOLS.of(self._url, self._schema, held=True).connection(CONNECT_SECONDS) as one:
+            take_tenant(one, str(self._tenant))
+            yield one
 
     def _run(self, connection: psycopg.Connection[Any], statement: str, **values: Any) -> psycopg.Cursor[Any]:
         with own_errors(self._url):

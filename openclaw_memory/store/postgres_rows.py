@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from hashlib import blake2b, sha256
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -126,6 +127,12 @@ def file_record(row: tuple[Any, ...]) -> FileRecord:
         part_of,
         left_out,
     )
+
+
+def file_records(rows: Iterable[tuple[Any, ...]]) -> dict[str, FileRecord]:
+    """Return the records of rows in the order of `FILES`, by their paths and in their order."""
+    records = sorted(map(file_record, rows), key=attrgetter("path"))
+    return {record.path: record for record in records}
 
 
 def chunk_rows(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -40,6 +41,7 @@ class Generation:
     chunks: int = 0
     terms: int = 0
     live: bool = True
+    change: str | None = None
 
     @property
     def model(self) -> str | None:
@@ -67,18 +69,21 @@ class Generation:
         """Write the row of the generation."""
         if self.number < 0:
             return
+        self.change = os.urandom(8).hex()
         self.run(
-            """INSERT INTO {s}.generations (tenant, generation, live, meta, identity, last_id, chunks, terms)
-            VALUES (%(tenant)s, %(generation)s, %(live)s, %(meta)s, %(model)s, %(last_id)s, %(chunks)s, %(terms)s)
+            """INSERT INTO {s}.generations (tenant, generation, live, meta, identity, last_id, chunks, terms, change)
+            VALUES (%(tenant)s, %(generation)s, %(live)s, %(meta)s, %(model)s, %(last_id)s, %(chunks)s, %(terms)s,
+                %(change)s)
             ON CONFLICT (tenant, generation) DO UPDATE SET live = excluded.live, meta = excluded.meta,
                 identity = excluded.identity, last_id = excluded.last_id, chunks = excluded.chunks,
-                terms = excluded.terms
+                terms = excluded.terms, change = excluded.change
             """,
             live=self.live,
             meta=rows_of.meta_text(self.meta) if self.meta else None,
             last_id=self.last_id,
             chunks=self.chunks,
             terms=self.terms,
+            change=self.change,
         )
 
     # --- rows ----------------------------------------------------------------------------------------------------

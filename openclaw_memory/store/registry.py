@@ -61,7 +61,7 @@ def _store_of(
         return _checked(choice), ()
     scheme, _, rest = choice.partition("://")
     if scheme in POSTGRES:
-        from openclaw_memory.store.postgres import open_postgres
+        from openclaw_memory.store.postgres_address import open_postgres
 
         return open_postgres(choice, root), ()
     if scheme != SQLITE:

@@ -10,7 +10,8 @@ from watching import eventually
 from openclaw_memory import Memory
 from openclaw_memory.errors import ConfigError
 from openclaw_memory.store import postgres_connections, postgres_hnsw
-from openclaw_memory.store.postgres import PostgresStore, open_postgres
+from openclaw_memory.store.postgres import PostgresStore
+from openclaw_memory.store.postgres_address import open_postgres
 from openclaw_memory.testing import RecordingEmbedder, contracts
 from openclaw_memory.testing.contracts import _made_key, _made_meta, _made_record, _made_row
 from openclaw_memory.types import CandidateRequest

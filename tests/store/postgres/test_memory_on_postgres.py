@@ -16,7 +16,7 @@ from openclaw_memory.errors import SyncBusyError
 from openclaw_memory.store import postgres_connections
 from openclaw_memory.store.postgres import PostgresStore
 from openclaw_memory.testing import RecordingEmbedder
-from openclaw_memory.testing.contracts import _made_meta, _made_record, _made_row
+from openclaw_memory.testing.contracts import _made_key, _made_meta, _made_record, _made_row, _made_vectors
 from openclaw_memory.types import Chunk, Document, VectorSource
 
 ROOT = Path(__file__).parents[3]
@@ -153,3 +153,28 @@ def test_a_forked_child_has_connections_of_its_own(database):
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     assert store.get_meta("name") == "parent"
     assert len([key for key in postgres_connections.POOLS.opened if key[1] == database]) == 1
+
+
+def test_a_sync_without_a_change_reads_no_rows_again_until_another_worker_writes(notes, database):
+    with Memory.open(notes, store=f"{database}&tenant=quiet", embedder=RecordingEmbedder()) as memory:
+        memory.sync()
+        store, other = PostgresStore(database, tenant="quiet"), PostgresStore(database, tenant="quiet")
+        known = store.files()
+        memory.sync()
+        assert store.files() is known
+        other.remove_files(["memory/household.md"])
+        assert store.files().keys() == known.keys() - {"memory/household.md"}
+        assert memory.sync().added == ("memory/household.md",)
+
+
+def test_vectors_out_of_use_are_looked_for_again_after_each_write(database):
+    store, other = PostgresStore(database, tenant="spare"), PostgresStore(database, tenant="spare")
+    store.begin_build(_made_meta()).publish()
+    assert [store.prune(0), store.prune(0)] == [0, 0]
+    other.add_vectors([_made_key(1)], _made_vectors(1))
+    assert [store.prune(1), store.prune(0), store.prune(0)] == [0, 1, 0]
+    build = other.begin_build(_made_meta("check/another"))
+    build.store.add_vectors([_made_key(2)], _made_vectors(1))
+    store.prune(1)
+    build.abort()
+    assert [store.prune(1), store.prune(0)] == [0, 1]
