@@ -6,26 +6,17 @@ import asyncio
 import contextvars
 import os
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable
 from concurrent.futures import Executor, ThreadPoolExecutor
-from functools import partial
-from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
+from functools import partial, wraps
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
 
 from openclaw_memory import _forks
 from openclaw_memory.errors import StoreError
+from openclaw_memory.memory import Memory
 
 if TYPE_CHECKING:
-    import datetime
-
-    from openclaw_memory.control.inspection import Order
-    from openclaw_memory.memory import Memory
-    from openclaw_memory.search import SearchResults
-    from openclaw_memory.types import Excerpt, Progress, Source, Status, SyncReport
-    from openclaw_memory.types.control import ExportReport, ForgetPlan, ForgetReceipt, ImportReport, Item, Kind
-    from openclaw_memory.types.heartbeat import HeartbeatReport
-    from openclaw_memory.types.records import RecordType
-    from openclaw_memory.types.snapshots import Snapshot
-    from openclaw_memory.workspace.journal import Bootstrap
+    from openclaw_memory.types import Progress, SyncReport
 
 __all__ = ["in_thread"]
 
@@ -52,6 +43,19 @@ async def _awaited(pool: Executor | None, call: Callable[[], T]) -> T:
     return await asyncio.get_running_loop().run_in_executor(pool, lambda: context.run(call))
 
 
+def _awaiting(method: Callable[Concatenate[Memory, P], T]) -> Callable[Concatenate[AsyncMemory, P], Awaitable[T]]:
+    """Return a method of a `Memory` as one of an `AsyncMemory`, with the same arguments."""
+
+    @wraps(method)
+    async def awaited(self: AsyncMemory, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await self._call(getattr(self.memory, method.__name__), *args, **kwargs)
+
+    summary = (method.__doc__ or "").partition("\n")[0].partition(" See ")[0]  # there is none with `python -OO`
+    awaited.__doc__ = f"{summary} See `Memory.{method.__name__}`.".strip()
+    awaited.__module__, awaited.__qualname__ = __name__, f"AsyncMemory.{method.__name__}"
+    return awaited
+
+
 class AsyncMemory:
     """The calls of a `Memory`, awaited: each runs in a thread of a pool, and the event loop goes on meanwhile.
 
@@ -59,8 +63,8 @@ class AsyncMemory:
     `watch`) is reached through `memory`, in a thread: `await in_thread(memory.memory.records.get, "fact", "office")`.
 
     A call whose task is cancelled while it runs is finished in its thread: a note that was being appended is appended,
-    what was being forgotten is forgotten.
-    A `sync` ends at its next step, and the index stays as it was.
+    what was being forgotten is forgotten, and its receipt is dropped. A `sync` ends at its next step, and the index
+    stays as it was. Functions that are handed over, such as `ask` of `heartbeat`, are called in a thread.
 
     >>> import asyncio, tempfile
     >>> async def ask(folder: str) -> str:
@@ -104,108 +108,24 @@ class AsyncMemory:
         Raises:
             WorkspaceError, ConfigError: As `Memory.open`.
         """
-        from openclaw_memory.memory import Memory
-
         return cls(Memory.open(path, **options), max_threads=max_threads)
 
-    async def search(
-        self,
-        query: str,
-        *,
-        max_results: int | None = None,
-        max_chars: int | None = None,
-        min_score: float | None = None,
-        source: Source | None = None,
-        explain: bool = False,
-        now: datetime.datetime | None = None,
-        path: str | Sequence[str] | None = None,
-        since: datetime.date | str | None = None,
-        until: datetime.date | str | None = None,
-        type: RecordType | Sequence[RecordType] | None = None,  # noqa: A002 - the field's name
-        key: str | Sequence[str] | None = None,
-        user_id: str | Sequence[str] | None = None,
-        tags: str | Sequence[str] | None = None,
-        min_confidence: float | None = None,
-        phrases: str | Sequence[str] | None = None,
-        without: str | Sequence[str] | None = None,
-        task: str | None = None,
-        rules: Mapping[str, Any] | None = None,
-    ) -> SearchResults:
-        """Return the lines that answer `query`, best first. See `Memory.search`."""
-        return await self._call(
-            self.memory.search,
-            query,
-            max_results=max_results,
-            max_chars=max_chars,
-            min_score=min_score,
-            source=source,
-            explain=explain,
-            now=now,
-            path=path,
-            since=since,
-            until=until,
-            type=type,
-            key=key,
-            user_id=user_id,
-            tags=tags,
-            min_confidence=min_confidence,
-            phrases=phrases,
-            without=without,
-            task=task,
-            rules=rules,
-        )
-
-    async def get(self, path: str, *, start: int | None = None, lines: int | None = None) -> Excerpt:
-        """Return lines of a memory file. See `Memory.get`."""
-        return await self._call(self.memory.get, path, start=start, lines=lines)
-
-    async def append(
-        self,
-        text: str,
-        *,
-        date: datetime.date | str | None = None,
-        title: str | None = None,
-        skip_existing: bool = False,
-        quoted_from: str | None = None,
-    ) -> Excerpt:
-        """Add `text` to the note of a day. See `Memory.append`."""
-        return await self._call(
-            self.memory.append, text, date=date, title=title, skip_existing=skip_existing, quoted_from=quoted_from
-        )
-
-    async def edit(self, path: str, start: int, end: int, text: str, *, seen: str | Excerpt) -> Excerpt:
-        """Replace lines of a note that are still as `seen`. See `Memory.edit`."""
-        return await self._call(self.memory.edit, path, start, end, text, seen=seen)
-
-    async def delete(self, path: str, start: int, end: int, *, seen: str | Excerpt) -> None:
-        """Remove lines of a note that are still as `seen`. See `Memory.delete`."""
-        await self._call(self.memory.delete, path, start, end, seen=seen)
-
-    async def promote(
-        self, path: str, start: int, end: int, *, section: str | None = None, seen: str | Excerpt | None = None
-    ) -> Excerpt:
-        """Copy lines of a note to `MEMORY.md`. See `Memory.promote`."""
-        return await self._call(self.memory.promote, path, start, end, section=section, seen=seen)
-
-    async def bootstrap(
-        self, *, private: bool = True, max_chars: int | None = None, now: datetime.date | str | None = None
-    ) -> Bootstrap:
-        """Return what an agent reads when a session starts. See `Memory.bootstrap`."""
-        return await self._call(self.memory.bootstrap, private=private, max_chars=max_chars, now=now)
-
-    async def snapshot(
-        self, session_id: str, messages: Sequence[Mapping[str, Any]] | None = None, summary: str | None = None
-    ) -> Snapshot | None:
-        """Keep the end of a session, and name it in today's note. See `Memory.snapshot`."""
-        return await self._call(self.memory.snapshot, session_id, messages, summary)
-
-    async def snapshots(self, session_id: str | None = None) -> tuple[Snapshot, ...]:
-        """Return the snapshots that there are, the latest first. See `Memory.snapshots`."""
-        return await self._call(self.memory.snapshots, session_id)
-
-    async def resume(self, session_id: str) -> list[Mapping[str, Any]]:
-        """Return the messages by which a session goes on. See `Memory.resume`."""
-        return await self._call(self.memory.resume, session_id)
+    search = _awaiting(Memory.search)
+    get = _awaiting(Memory.get)
+    append = _awaiting(Memory.append)
+    edit = _awaiting(Memory.edit)
+    delete = _awaiting(Memory.delete)
+    promote = _awaiting(Memory.promote)
+    bootstrap = _awaiting(Memory.bootstrap)
+    snapshot = _awaiting(Memory.snapshot)
+    snapshots = _awaiting(Memory.snapshots)
+    resume = _awaiting(Memory.resume)
+    heartbeat = _awaiting(Memory.heartbeat)
+    inspect = _awaiting(Memory.inspect)
+    forget = _awaiting(Memory.forget)
+    export = _awaiting(Memory.export)
+    import_ = _awaiting(Memory.import_)
+    status = _awaiting(Memory.status)
 
     async def sync(
         self,
@@ -234,77 +154,6 @@ class AsyncMemory:
         except asyncio.CancelledError:
             cancelled.set()
             raise
-
-    async def heartbeat(
-        self, *, budget_seconds: float = 5.0, ask: Callable[[str], str] | None = None
-    ) -> HeartbeatReport:
-        """Look after the memory within a budget of time; `ask` is called in a thread. See `Memory.heartbeat`."""
-        return await self._call(self.memory.heartbeat, budget_seconds=budget_seconds, ask=ask)
-
-    async def inspect(
-        self,
-        *,
-        kind: Kind | None = None,
-        since: datetime.date | str | None = None,
-        until: datetime.date | str | None = None,
-        type: str | None = None,  # noqa: A002 - the field's name
-        source: str | None = None,
-        sensitivity: str | None = None,
-        sort: Order = "path",
-    ) -> tuple[Item, ...]:
-        """Return everything that is remembered, as it is on disk. See `Memory.inspect`."""
-        return await self._call(
-            self.memory.inspect,
-            kind=kind,
-            since=since,
-            until=until,
-            type=type,
-            source=source,
-            sensitivity=sensitivity,
-            sort=sort,
-        )
-
-    async def forget(
-        self,
-        *,
-        last_days: int | None = None,
-        since: datetime.date | str | None = None,
-        query: str | None = None,
-        key: str | None = None,
-        session: str | None = None,
-        paths: Sequence[str] | None = None,
-        dry_run: bool = True,
-        seen: str | ForgetPlan | None = None,
-        now: datetime.date | str | None = None,
-    ) -> ForgetReceipt:
-        """Plan what is forgotten, and with `dry_run=False` forget it. See `Memory.forget`.
-
-        A task that is cancelled drops the receipt: what had begun is forgotten all the same.
-        """
-        return await self._call(
-            self.memory.forget,
-            last_days=last_days,
-            since=since,
-            query=query,
-            key=key,
-            session=session,
-            paths=paths,
-            dry_run=dry_run,
-            seen=seen,
-            now=now,
-        )
-
-    async def export(self, file: str | os.PathLike[str]) -> ExportReport:
-        """Write everything that is remembered to one file of JSON lines. See `Memory.export`."""
-        return await self._call(self.memory.export, file)
-
-    async def import_(self, file: str | os.PathLike[str]) -> ImportReport:
-        """Add the files of an export that are missing here. See `Memory.import_`."""
-        return await self._call(self.memory.import_, file)
-
-    async def status(self, *, deep: bool = False) -> Status:
-        """Return what is indexed, with what, and what is degraded. See `Memory.status`."""
-        return await self._call(self.memory.status, deep=deep)
 
     async def close(self) -> None:
         """Close the memory, and wait for the calls that are running. Calling it twice is allowed."""

@@ -277,31 +277,12 @@ class Memory:
             QueryError: An argument has a wrong type or value.
         """
         from openclaw_memory.search.filters import filter_of
+        from openclaw_memory.types import SearchRequest
 
-        only = filter_of(
-            path=path,
-            since=since,
-            until=until,
-            type=type,
-            key=key,
-            user_id=user_id,
-            tags=tags,
-            min_confidence=min_confidence,
-            phrases=phrases,
-            without=without,
-            timezone=self.workspace.journal.timezone,
-        )
-        ranking: dict[str, Any] = {"task": task, "rules": rules}  # a backend of before knows neither
+        zone = self.workspace.journal.timezone
+        only = filter_of(path, since, until, type, key, user_id, tags, min_confidence, phrases, without, zone)
         found = self._backend.search(
-            query,
-            max_results=max_results,
-            max_chars=max_chars,
-            min_score=min_score,
-            source=source,
-            explain=explain,
-            now=now,
-            only=only,
-            **{name: value for name, value in ranking.items() if value is not None},
+            SearchRequest(query, max_results, max_chars, min_score, source, explain, now, only, task, rules)
         )
         if self._backend is self._builtin:  # it has done so itself
             return found

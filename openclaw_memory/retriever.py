@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
@@ -12,15 +13,14 @@ from openclaw_memory.embeddings.selection import CircuitBreakerEmbedder, Embedde
 from openclaw_memory.errors import EmbedderError
 from openclaw_memory.indexing.service import IndexService
 from openclaw_memory.indexing.staleness import BUILDING, NOTHING_YET
-from openclaw_memory.types import IndexMeta, Source, Store, WordVectorEmbedder
+from openclaw_memory.types import IndexMeta, Store, WordVectorEmbedder
 
 if TYPE_CHECKING:
-    import datetime
     from collections.abc import Callable
 
     from openclaw_memory.search import SearchResults
     from openclaw_memory.search.prepared import Lexicon
-    from openclaw_memory.search.wording import Wording
+    from openclaw_memory.types import SearchRequest
     from openclaw_memory.types.where import Where
     from openclaw_memory.workspace import Workspace
 
@@ -40,40 +40,18 @@ class Retriever:
 
     def answer(
         self,
-        query: str,
+        request: SearchRequest,
         rules: SearchConfig,
-        source: Source | None,
         *,
-        explain: bool,
-        now: datetime.datetime | None = None,
         passes: Callable[[str], bool] | None = None,
         where: Where | None = None,
-        task: str | None = None,
-        wording: Wording | None = None,
     ) -> SearchResults:
         """Return the results of a search; a damaged index is built again first."""
         from openclaw_memory.search import SearchResults
 
         if not (self._config.sync.before_search or self._service.has_index()):
-            return SearchResults((), query, "keyword", "none", "", stale=True, reason=NOTHING_YET)
-
-        def found(store: Store, stored: IndexMeta | None, behind: bool) -> SearchResults:
-            return self._results(
-                store,
-                stored,
-                query,
-                rules,
-                source,
-                behind=behind,
-                explain=explain,
-                now=now,
-                passes=passes,
-                where=where,
-                task=task,
-                wording=wording,
-            )
-
-        results, done = self._service.reading(found)
+            return SearchResults((), request.query, "keyword", "none", "", stale=True, reason=NOTHING_YET)
+        results, done = self._service.reading(partial(self._results, request, rules, passes, where))
         return self._checked(replace(results, reason=_joined(done, results.reason)))
 
     def _checked(self, results: SearchResults) -> SearchResults:
@@ -98,39 +76,28 @@ class Retriever:
 
     def _results(
         self,
-        store: Store,
-        stored: IndexMeta | None,
-        query: str,
+        request: SearchRequest,
         rules: SearchConfig,
-        source: Source | None,
-        *,
-        behind: bool,
-        explain: bool,
-        now: datetime.datetime | None,
         passes: Callable[[str], bool] | None,
         where: Where | None,
-        task: str | None,
-        wording: Wording | None,
+        store: Store,
+        stored: IndexMeta | None,
+        behind: bool,
     ) -> SearchResults:
         """Return the results from one state of the index, built with `stored`, and `behind` the files or not."""
         from openclaw_memory.search.search import search
 
         embedder, reason, stale = self._for_search(store, stored, behind)
         results = search(
-            query,
+            request,
             store=store,
             embedder=embedder,
             rules=rules,
-            source=source,
             lexicon=self._lexicon_for(embedder),
             use_chunk_scores=embedder is not None and not isinstance(embedder.inner, WordVectorEmbedder),
             max_share=self._config.sessions.max_share,
-            explain=explain,
-            now=now,
             passes=passes,
             where=where,
-            task=task,
-            wording=wording,
         )
         if not (results or results.filtered or store.files()):
             reason = _joined(reason, self._workspace.advice(len(self._workspace.scan().files)))

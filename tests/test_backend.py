@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from openclaw_memory.backends.builtin import BuiltinBackend
 from openclaw_memory.config import PoliciesConfig, PolicyRule
 from openclaw_memory.errors import ConfigError
 from openclaw_memory.tools import memory_tools, recall
-from openclaw_memory.types import SearchResult, SyncReport
+from openclaw_memory.types import SearchFilter, SearchRequest, SearchResult, SyncReport
 from openclaw_memory.types.status import details
 
 KEY = "ghp_" + "a1B2" * 9
@@ -24,10 +25,10 @@ class Fixed:
     def __init__(self, workspace: Workspace) -> None:
         self.workspace, self.calls = workspace, []
 
-    def search(self, query, **_options):
+    def search(self, request):
         self.calls.append("search")
         found = SearchResult("MEMORY.md", 3, 3, 0.9, "- Ines prefers trains to planes.", "memory")
-        return SearchResults((found,), query, "keyword", "fixed", "")
+        return SearchResults((found,), request.query, "keyword", "fixed", "")
 
     def get(self, path, *, start=None, lines=None):
         self.calls.append("get")
@@ -56,17 +57,21 @@ def test_a_memory_hands_its_calls_to_the_backend_it_was_given(notes):
     assert not (notes / ".memory").exists()
 
 
-def test_a_backend_is_handed_a_task_and_rules_only_where_they_are_given(notes):
+def test_a_backend_is_handed_a_search_as_one_value(notes):
     class Curious(Fixed):
-        def search(self, query, **options):
-            self.calls.append({name: options[name] for name in ("task", "rules") if name in options})
-            return super().search(query)
+        def search(self, request):
+            self.calls.append(request)
+            return super().search(request)
 
     backend = Curious(Workspace.open(notes))
     memory = Memory(backend.workspace, backend=backend)
+    now = datetime(2026, 3, 1, tzinfo=UTC)
+    limits = {"max_results": 3, "max_chars": 500, "min_score": 0.2, "source": "memory", "explain": True, "now": now}
+    ranking = {"task": "a journey", "rules": {"mmr": 0.7}}
     memory.search("trains")
-    memory.search("trains", task="a journey", rules={"mmr": 0.7})
-    assert backend.calls[::2] == [{}, {"task": "a journey", "rules": {"mmr": 0.7}}]
+    memory.search("trains", path="MEMORY.md", without="planes", **limits, **ranking)
+    only = SearchFilter(path=("MEMORY.md",), without=("planes",))
+    assert backend.calls[::2] == [SearchRequest("trains"), SearchRequest("trains", only=only, **limits, **ranking)]
 
 
 def test_a_tool_that_writes_says_so_where_the_memory_has_another_backend(notes):
@@ -77,9 +82,11 @@ def test_a_tool_that_writes_says_so_where_the_memory_has_another_backend(notes):
 
 def test_tools_mask_the_secrets_of_another_backend_and_keep_to_their_budget(notes):
     class Talkative(Fixed):
-        def search(self, query, **_options):
-            key = replace(super().search(query)[0], snippet=f"the key is {KEY}")
-            return SearchResults((key, *[replace(key, snippet="one\n" * 500)] * 4), query, "keyword", "fixed", "")
+        def search(self, request):
+            key = replace(super().search(request)[0], snippet=f"the key is {KEY}")
+            return SearchResults(
+                (key, *[replace(key, snippet="one\n" * 500)] * 4), request.query, "keyword", "fixed", ""
+            )
 
     memory = Memory(Workspace.open(notes), backend=Talkative(Workspace.open(notes)))
     first, *others = recall(memory, "key").split("[MEMORY.md#")[1:]
@@ -95,11 +102,11 @@ def test_policies_hold_for_what_another_backend_finds_and_reads(notes):
     )
 
     class Careless(Fixed):
-        def search(self, query, **_options):
-            found = super().search(query)[0]
+        def search(self, request):
+            found = super().search(request)[0]
             key = replace(found, start_line=4, end_line=4, snippet="- The spare key is with Mrs. Groen.")
             knee = replace(found, path="memory/records/fact/health.knee.md", snippet="health.knee: a bad knee")
-            return SearchResults((found, key, knee), query, "keyword", "fixed", "", rejected=(key,))
+            return SearchResults((found, key, knee), request.query, "keyword", "fixed", "", rejected=(key,))
 
         def get(self, path, *, start=None, lines=None):
             self.calls.append("get")

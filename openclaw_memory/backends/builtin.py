@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from openclaw_memory import _forks
 from openclaw_memory.config import MemoryConfig
@@ -14,17 +14,14 @@ from openclaw_memory.errors import EmbedderError
 from openclaw_memory.indexing.service import IndexParts, IndexService
 from openclaw_memory.records.files import RecordFiles
 from openclaw_memory.retriever import Retriever
-from openclaw_memory.types import Embedder, Excerpt, Progress, Source, Store, SyncReport
+from openclaw_memory.types import Embedder, Excerpt, Progress, Store, SyncReport
 
 if TYPE_CHECKING:
-    import datetime
-
     from openclaw_memory.documents import Documents
     from openclaw_memory.heartbeat import Heartbeat
     from openclaw_memory.records import Records
     from openclaw_memory.search import SearchResults
-    from openclaw_memory.types import Status
-    from openclaw_memory.types.search_filter import SearchFilter
+    from openclaw_memory.types import SearchRequest, Status
     from openclaw_memory.types.where import Where
     from openclaw_memory.workspace import Workspace
 
@@ -83,36 +80,9 @@ class BuiltinBackend:
 
         return Heartbeat(self._workspace, self.records, self.service, self._config)
 
-    def search(
-        self,
-        query: str,
-        *,
-        max_results: int | None = None,
-        max_chars: int | None = None,
-        min_score: float | None = None,
-        source: Source | None = None,
-        explain: bool = False,
-        now: datetime.datetime | None = None,
-        only: SearchFilter | None = None,
-        task: str | None = None,
-        rules: Mapping[str, Any] | None = None,
-    ) -> SearchResults:
+    def search(self, request: SearchRequest) -> SearchResults:
         """See `Memory.search`."""
-        return _search(
-            self._retriever,
-            self._record_files,
-            self._config,
-            query,
-            max_results=max_results,
-            max_chars=max_chars,
-            min_score=min_score,
-            source=source,
-            explain=explain,
-            now=now,
-            only=only,
-            task=task,
-            rules=rules,
-        )
+        return _search(self._retriever, self._record_files, self._config, request)
 
     def get(self, path: str, *, start: int | None = None, lines: int | None = None) -> Excerpt:
         """See `Memory.get`."""
@@ -184,45 +154,31 @@ def _search(
     retriever: Retriever,
     records: RecordFiles,
     config: MemoryConfig,
-    query: str,
+    request: SearchRequest,
     *,
-    max_results: int | None = None,
-    max_chars: int | None = None,
-    min_score: float | None = None,
-    source: Source | None = None,
-    explain: bool = False,
-    now: datetime.datetime | None = None,
-    only: SearchFilter | None = None,
     passes: Callable[[str], bool] | None = None,
     where: Where | None = None,
-    task: str | None = None,
-    rules: Mapping[str, Any] | None = None,
 ) -> SearchResults:
+    """Answer a request from files that pass `passes`, and chunks that pass `where`; all do where None."""
     from openclaw_memory.search.budget import within
-    from openclaw_memory.search.query import check_task, validate_request, with_time_zone
+    from openclaw_memory.search.query import rules_of, with_time_zone
 
-    used = validate_request(config.search, query, max_results, min_score, source, max_chars, rules)
-    check_task(task)
-    now = with_time_zone(now)
-    wording = None
-    if only is not None:
+    rules = rules_of(request, config.search)
+    request = replace(request, now=with_time_zone(request.now))
+    if (only := request.only) is not None:
         from openclaw_memory.search.filters import chunk_filter
-        from openclaw_memory.types.search_filter import SearchFilter
+        from openclaw_memory.types import SearchFilter
 
         if replace(only, phrases=(), without=()) != SearchFilter():
-            where = chunk_filter(only, config.records.decaying, config.records.half_life_days, now)
-        if only.phrases or only.without:
-            from openclaw_memory.search.wording import wording_of
-
-            wording = wording_of(only)
-        if only.phrases and min_score is None:
-            used = replace(used, min_score=0.0)  # what holds the phrase is what was asked for
-    answer = partial(retriever.answer, query, used, source, explain=explain, now=now, where=where, task=task)
-    answer = partial(answer, wording=wording)
+            where = chunk_filter(only, config.records.decaying, config.records.half_life_days, request.now)
+        if only.phrases and request.min_score is None:
+            rules = replace(rules, min_score=0.0)  # what holds the phrase is what was asked for
+    answer = partial(retriever.answer, request, rules, where=where)
     found = answer(passes=passes)
-    if records.hidden((result.path for result in found.results), now):  # seldom: a heartbeat deletes what has expired
-        found = answer(passes=lambda path: (passes is None or passes(path)) and not records.hidden((path,), now))
-    if max_chars is None:
+    hidden = partial(records.hidden, now=request.now)
+    if hidden(result.path for result in found.results):  # seldom: a heartbeat deletes what has expired
+        found = answer(passes=lambda path: (passes is None or passes(path)) and not hidden((path,)))
+    if request.max_chars is None:
         return found
-    shown, omitted = within(found.results, max_chars)
+    shown, omitted = within(found.results, request.max_chars)
     return replace(found, results=shown, omitted=omitted)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from openclaw_memory import _forks
 from openclaw_memory.backends.protocol import Backend
@@ -19,14 +19,11 @@ from openclaw_memory.errors import (
     WorkspaceError,
 )
 from openclaw_memory.indexing.background import Background
-from openclaw_memory.types import Excerpt, Progress, Source, SyncReport
+from openclaw_memory.types import Excerpt, Progress, SyncReport
 
 if TYPE_CHECKING:
-    import datetime
-
     from openclaw_memory.search import SearchResults
-    from openclaw_memory.types import Status
-    from openclaw_memory.types.search_filter import SearchFilter
+    from openclaw_memory.types import SearchRequest, Status
 
 _log = logging.getLogger(__name__)
 
@@ -70,45 +67,19 @@ class FallbackBackend:
         self._is_closed = False
         self._probing = Background(self._probe)
 
-    def search(
-        self,
-        query: str,
-        *,
-        max_results: int | None = None,
-        max_chars: int | None = None,
-        min_score: float | None = None,
-        source: Source | None = None,
-        explain: bool = False,
-        now: datetime.datetime | None = None,
-        only: SearchFilter | None = None,
-        task: str | None = None,
-        rules: Mapping[str, Any] | None = None,
-    ) -> SearchResults:
+    def search(self, request: SearchRequest) -> SearchResults:
         """See `Memory.search`; `reason` says why the secondary engine has answered, where it has.
 
         Raises:
             BackendError: Both engines failed; the message has both reasons.
         """
-        ranking: dict[str, Any] = {
-            name: value for name, value in {"task": task, "rules": rules}.items() if value is not None
-        }
 
         def ask(engine: Backend) -> SearchResults:
-            return engine.search(
-                query,
-                max_results=max_results,
-                max_chars=max_chars,
-                min_score=min_score,
-                source=source,
-                explain=explain,
-                now=now,
-                only=only,
-                **ranking,
-            )
+            return engine.search(request)
 
         found, why = self._first_of(ask)
         if why is None and found is not None:
-            if found.results or not query.strip():
+            if found.results or not request.query.strip():
                 return found
             why = f"{self._name} found nothing" + (f" ({found.reason})" if found.reason else "")
             try:

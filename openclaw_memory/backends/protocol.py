@@ -2,45 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-from openclaw_memory.types import Excerpt, Progress, Source, SyncReport
+from openclaw_memory.types import Excerpt, Progress, SyncReport
 
 if TYPE_CHECKING:
-    import datetime
-
     from openclaw_memory.search import SearchResults
-    from openclaw_memory.types import Status
-    from openclaw_memory.types.search_filter import SearchFilter
+    from openclaw_memory.types import SearchRequest, Status
 
 
 @runtime_checkable
 class Backend(Protocol):
     """Indexes the files of a workspace and answers from them.
 
-    Arguments, results and errors are those of the methods of `Memory` with the same names.
+    Arguments, results and errors are those of the methods of `Memory` with the same names; a search comes as one value.
     """
 
-    def search(
-        self,
-        query: str,
-        *,
-        max_results: int | None = None,
-        max_chars: int | None = None,
-        min_score: float | None = None,
-        source: Source | None = None,
-        explain: bool = False,
-        now: datetime.datetime | None = None,
-        only: SearchFilter | None = None,
-        task: str | None = None,
-        rules: Mapping[str, Any] | None = None,
-    ) -> SearchResults:
-        """Return the lines that answer `query`, best first.
-
-        `only` holds the filters of `Memory.search`, `path` to `min_confidence`, checked; None for none.
-        `task` and `rules` are left out where none are given.
-        """
+    def search(self, request: SearchRequest) -> SearchResults:
+        """Return the lines that answer the query of a request, best first."""
         ...
 
     def get(self, path: str, *, start: int | None = None, lines: int | None = None) -> Excerpt:

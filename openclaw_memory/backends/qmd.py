@@ -26,16 +26,13 @@ from openclaw_memory.errors import (
 )
 from openclaw_memory.indexing.background import Background
 from openclaw_memory.records.files import RecordFiles
-from openclaw_memory.types import Excerpt, Progress, SearchResult, Source, SyncReport
+from openclaw_memory.types import Excerpt, Progress, SearchResult, SyncReport
 from openclaw_memory.types.files import Skipped
 
 if TYPE_CHECKING:
-    import datetime
-
     from openclaw_memory.config import MemoryConfig
     from openclaw_memory.search import SearchResults
-    from openclaw_memory.types import Status
-    from openclaw_memory.types.search_filter import SearchFilter
+    from openclaw_memory.types import SearchRequest, Status
     from openclaw_memory.workspace import Workspace
 
 _log = logging.getLogger(__name__)
@@ -95,34 +92,14 @@ class QmdBackend:
         self._began = self._is_closed = False
         self._is_current = self._is_embedded = False  # QMD has indexed and embedded the copies as they are
 
-    def search(
-        self,
-        query: str,
-        *,
-        max_results: int | None = None,
-        max_chars: int | None = None,
-        min_score: float | None = None,
-        source: Source | None = None,
-        explain: bool = False,
-        now: datetime.datetime | None = None,
-        only: SearchFilter | None = None,
-        task: str | None = None,
-        rules: Mapping[str, Any] | None = None,
-    ) -> SearchResults:
+    def search(self, request: SearchRequest) -> SearchResults:
         """Return the lines that QMD finds, best first.
 
+        In the mode `search` a note must hold every word of the query; `"..."` is a phrase, and `-word` leaves out notes
+        that hold it. `min_score` is on QMD's scale, and 0 where None. `explain` keeps the results that it removes.
+
         Args:
-            query: A question or keywords. In the mode `search` a note must hold every word; `"..."` is a phrase, and
-                `-word` leaves out notes that hold it.
-            max_results: As `Memory.search`.
-            max_chars: As `Memory.search`.
-            min_score: Results below it are left out, in [0, 1], on QMD's scale; none where None.
-            source: As `Memory.search`.
-            explain: Keep the results that `min_score` removes.
-            now: The moment at which records must not have expired.
-            only: Not offered.
-            task: Not offered.
-            rules: Not offered.
+            request: The search. `only`, `task` and `rules` are not offered.
 
         Raises:
             QueryError: An argument has a wrong type or value.
@@ -131,34 +108,35 @@ class QmdBackend:
         """
         from openclaw_memory.search import SearchResults
         from openclaw_memory.search.budget import within
-        from openclaw_memory.search.query import validate_request, with_time_zone
+        from openclaw_memory.search.query import rules_of, with_time_zone
 
         self._check_open()
-        used = validate_request(self._config.search, query, max_results, min_score, source, max_chars, rules)
-        now = with_time_zone(now)
-        for name, value in (("filters such as path and since", only), ("task", task), ("rules", rules)):
+        rules = rules_of(request, self._config.search)
+        now = with_time_zone(request.now)
+        named = {"filters such as path and since": request.only, "task": request.task, "rules": request.rules}
+        for name, value in named.items():
             if value is not None:
                 raise NotOfferedError(f"QMD offers no {name}: leave it out, or let the built-in engine answer")
         answer = SearchResults(
             (),
-            query,
+            request.query,
             _MODES[self._rules.mode],
             "qmd",
             self._rules.mode,
-            min_score=0.0 if min_score is None else min_score,
+            min_score=request.min_score or 0.0,
         )
-        if not query.strip():
+        if not request.query.strip():
             return answer
         self._begin()
-        hits, waiting = self._found(_as_asked(query, self._rules.mode), used.max_results + _SPARE)
-        results, lost = self._cited(hits, used.snippet_chars)
+        hits, waiting = self._found(_as_asked(request.query, self._rules.mode), rules.max_results + _SPARE)
+        results, lost = self._cited(hits, rules.snippet_chars)
         hidden = self._records.hidden((one.path for one in results), now)
-        fitting = [one for one in results if one.path not in hidden and source in (None, one.source)]
+        fitting = [one for one in results if one.path not in hidden and request.source in (None, one.source)]
         passed = [one for one in fitting if one.score >= answer.min_score]
         rejected = [one for one in fitting if one.score < answer.min_score]
-        shown, omitted = passed[: used.max_results], 0
-        if max_chars is not None:
-            kept, omitted = within(shown, max_chars)
+        shown, omitted = passed[: rules.max_results], 0
+        if request.max_chars is not None:
+            kept, omitted = within(shown, request.max_chars)
             shown = list(kept)
         behind = bool(lost or self._notes.behind())
         if behind:
@@ -167,7 +145,7 @@ class QmdBackend:
             answer,
             results=tuple(shown),
             filtered=len(rejected),
-            rejected=tuple(rejected) if explain else (),
+            rejected=tuple(rejected) if request.explain else (),
             stale=behind or waiting is not None,
             omitted=omitted,
             reason="; ".join(filter(None, [waiting, _words_on(lost)])) or None,

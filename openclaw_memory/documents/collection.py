@@ -45,7 +45,17 @@ from openclaw_memory.errors import (
 from openclaw_memory.indexing.service import IndexService
 from openclaw_memory.text.front_matter import PART_OF
 from openclaw_memory.text.terms import query_terms
-from openclaw_memory.types import Document, Embedder, Hit, IndexMeta, Source, Store, StoredChunk, VectorSource
+from openclaw_memory.types import (
+    Document,
+    Embedder,
+    Hit,
+    IndexMeta,
+    SearchRequest,
+    Source,
+    Store,
+    StoredChunk,
+    VectorSource,
+)
 from openclaw_memory.types.files import Span
 from openclaw_memory.workspace import Workspace, documents
 from openclaw_memory.workspace.document_cache import (
@@ -188,7 +198,7 @@ class Documents:
         search: Callable[..., SearchResults],
         embedder: Callable[[], Embedder | None],
     ) -> None:
-        """`service` keeps the index of the workspace; `search` is `Memory.search`, `embedder` returns its embedder."""
+        """`service` keeps the index of the workspace; `search` answers a request, `embedder` returns its embedder."""
         self._workspace, self._service, self._search, self._embedder = workspace, service, search, embedder
         self._root, self._rules = workspace.root, workspace.rules
         self._cache = DocumentCache(self._root, self._rules)
@@ -439,9 +449,8 @@ class Documents:
         wanted, counts, passes = min(MOST_RESULTS, k), self._counts(where), self._passing(where)
         of_chunks = _of_chunks(where)
         while True:
-            results = self._search(
-                query, max_results=wanted, min_score=min_score, source=source, passes=passes, where=of_chunks
-            )
+            asked = SearchRequest(query, max_results=wanted, min_score=min_score, source=source)
+            results = self._search(asked, passes=passes, where=of_chunks)
             hits = ((self._found(one.path, one.spans, one.snippet, one.source), one.score) for one in results)
             found = distinct(hits, k, counts)
             if len(found) >= k or len(results) < wanted or wanted == MOST_RESULTS:

@@ -40,6 +40,7 @@ from openclaw_memory.records.files import RecordFiles, is_expired, may_be_named,
 from openclaw_memory.records.settling import Settled, same_value, settle, with_value
 from openclaw_memory.security import signatures
 from openclaw_memory.text.policies import About
+from openclaw_memory.types import SearchRequest
 from openclaw_memory.types.files import ENCRYPTED
 from openclaw_memory.types.records import (
     Observation,
@@ -96,7 +97,7 @@ class Records:
         Args:
             workspace: The files.
             rules: How values are settled, and for how long they hold.
-            search: Answers a question from the files of records, as `Memory.search`.
+            search: Answers a `SearchRequest` from the files that pass `passes`.
             files: Reads their files; a reader of its own where None.
             wrote: Called after each change of a file.
             clock: Returns the moment, with a time zone.
@@ -257,7 +258,7 @@ class Records:
         if text is None:
             return list(islice(filter(passes, self.holding(self.everything(key))), limit))
         there = {record.path: record for record in self.holding(self.everything(key)) if passes(record)}
-        found = self._search(text, max_results=limit or 20, min_score=0.0, passes=there.__contains__)
+        found = self._search(SearchRequest(text, max_results=limit or 20, min_score=0.0), passes=there.__contains__)
         return [there[path] for path in dict.fromkeys(result.path for result in found)]
 
     def confirm(

@@ -12,7 +12,7 @@ from unicodedata import normalize
 from openclaw_memory.config.globs import is_matched, read_globs
 from openclaw_memory.errors import ConfigError, QueryError
 from openclaw_memory.types.records import RecordType
-from openclaw_memory.types.search_filter import SearchFilter
+from openclaw_memory.types.search_request import SearchFilter
 from openclaw_memory.types.where import CONFIDENCE, DAY, KEY, SURE_AT, TAGS, TYPE, USER, Metadata
 from openclaw_memory.workspace.days import day_of
 from openclaw_memory.workspace.paths import note_date
@@ -22,7 +22,6 @@ SECONDS_OF_DAY, SECONDS_OF_HOUR = 86_400, 3_600
 
 
 def filter_of(
-    *,
     path: str | Sequence[str] | None = None,
     since: date | str | None = None,
     until: date | str | None = None,

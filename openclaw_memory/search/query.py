@@ -15,7 +15,7 @@ from openclaw_memory.config.sections import PARTS, RANGES, checked, normalised_w
 from openclaw_memory.errors import ConfigError, QueryError, nearest
 from openclaw_memory.search.query_dates import DateMention, mentioned_dates, text_of_dates
 from openclaw_memory.text.terms import content_words, fold, query_terms, word_stem, words
-from openclaw_memory.types import SOURCES
+from openclaw_memory.types import SOURCES, SearchRequest
 from openclaw_memory.workspace.paths import date_term
 
 MOST_RESULTS = int(RANGES["search.max_results"][1])
@@ -104,28 +104,18 @@ def rarity(frequency: int, count: int) -> float:
     return math.log(1 + (max(count, frequency) - frequency + 0.5) / (frequency + 0.5))
 
 
-def validate_request(
-    rules: SearchConfig,
-    query: object,
-    max_results: object,
-    min_score: object,
-    source: object,
-    max_chars: object = None,
-    overrides: object = None,
-) -> SearchConfig:
-    """Return `rules` with the arguments of one call in place of the configured values, and first with `overrides`.
+def rules_of(request: SearchRequest, rules: SearchConfig) -> SearchConfig:
+    """Return `rules` with what a request says in place of the configured values, and first with its own `rules`.
 
-    A `min_score` of the call is a floor: nothing passes below it. For a budget of `max_chars` passages are shorter, and
-    there are as many as fill it; whole chunks stay as they are.
+    A `min_score` of the request is a floor: nothing passes below it. For a budget of `max_chars` passages are shorter,
+    and there are as many as fill it; whole chunks stay as they are.
 
     Raises:
-        QueryError: An argument is not valid; the message names it.
+        QueryError: An argument of the search is not valid; the message names it.
     """
-    if not isinstance(query, str):
-        raise QueryError(f"query must be a string, not {type(query).__name__}")
-    if source is not None and source not in SOURCES:
-        raise QueryError(f"source {source!r} is unknown; use {', '.join(map(repr, SOURCES))}, or leave it out for all")
-    rules = _overridden(rules, overrides)
+    max_results, max_chars, min_score = request.max_results, request.max_chars, request.min_score
+    _check_words(request)
+    rules = _overridden(rules, request.rules)
     if max_chars is not None:
         if not isinstance(max_chars, int) or isinstance(max_chars, bool) or max_chars < 1:
             raise QueryError(f"max_chars must be a whole number of at least 1, not {max_chars!r}")
@@ -143,6 +133,16 @@ def validate_request(
             raise QueryError(f"min_score must be a number from 0 to 1, not {min_score!r}")
         rules = replace(rules, min_score=float(min_score), keyword_fill=False)
     return rules
+
+
+def _check_words(request: SearchRequest) -> None:
+    if not isinstance(request.query, str):
+        raise QueryError(f"query must be a string, not {type(request.query).__name__}")
+    if request.source is not None and request.source not in SOURCES:
+        known = ", ".join(map(repr, SOURCES))
+        raise QueryError(f"source {request.source!r} is unknown; use {known}, or leave it out for all")
+    if request.task is not None and not isinstance(request.task, str):
+        raise QueryError(f"task must be a string or None, not {type(request.task).__name__}")
 
 
 def _overridden(rules: SearchConfig, overrides: object) -> SearchConfig:
@@ -176,12 +176,6 @@ def _why_no_rule(name: str) -> str:
             )
     known = sorted(RULES_OF_A_SEARCH)
     return f"a search has no rule {name!r}: {nearest(name, known)}rules are {', '.join(known)}"
-
-
-def check_task(task: object) -> None:
-    """Raise QueryError for a task that is neither a text nor None."""
-    if task is not None and not isinstance(task, str):
-        raise QueryError(f"task must be a string or None, not {type(task).__name__}")
 
 
 def with_time_zone(now: object) -> datetime | None:

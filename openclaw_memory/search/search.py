@@ -21,60 +21,60 @@ from openclaw_memory.search.query import Query, parse_query, weighed
 from openclaw_memory.search.ranking import ranked, selected
 from openclaw_memory.search.results import SearchResults
 from openclaw_memory.search.task import Task, with_task
-from openclaw_memory.search.wording import Wording, with_phrases
 from openclaw_memory.search.wording import candidates as candidates_of_wording
-from openclaw_memory.types import CandidateRequest, Candidates, Embedder, SearchResult, Source, Store, Vector
+from openclaw_memory.search.wording import with_phrases, wording_of
+from openclaw_memory.types import (
+    CandidateRequest,
+    Candidates,
+    Embedder,
+    SearchRequest,
+    SearchResult,
+    Source,
+    Store,
+    Vector,
+)
 from openclaw_memory.types.index import TokenVectors
 from openclaw_memory.types.where import Where
 
 
 def search(
-    query: str,
+    request: SearchRequest,
     *,
     store: Store,
     embedder: Embedder | None,
     rules: SearchConfig,
     lexicon: Lexicon | None = None,
     use_chunk_scores: bool = False,
-    source: Source | None = None,
     max_share: float = 1.0,
-    now: datetime | None = None,
-    explain: bool = False,
     passes: Callable[[str], bool] | None = None,
     where: Where | None = None,
-    task: str | None = None,
-    wording: Wording | None = None,
 ) -> SearchResults:
-    """Return the results for `query`, best first; none for a blank query.
+    """Return the results for a request, best first; none for a blank query.
 
     Args:
-        query: What is looked for; the first 2,000 characters count.
+        request: What is looked for; the first 2,000 characters of the query and of the task count. `rules` and `where`
+            hold its limits and the filters of chunks by their metadata.
         store: The index. It is asked once, by `Store.candidates`.
         embedder: Makes the vector of the query. One that fails leaves the keywords, and `reason` says so.
         rules: Limits, weights and the threshold.
         lexicon: What is known of words, and of lines from searches before. Lines are compared with the query by its
             vectors of words; without any, as they are written.
         use_chunk_scores: Whether the score of a line also counts how near its chunk is to the query.
-        source: The one source to search. Without it, notes and transcripts bring candidates each on their own.
         max_share: The share of results, 0..1, that transcripts have at most (one where it comes to less), unless notes
             leave places over.
-        now: The moment, with a time zone, from which the age of a note is counted.
-        explain: Whether the `parts` of a result hold every feature of its best line.
         passes: Returns whether the file of a path counts; None if all do.
         where: A filter on the metadata of chunks.
-        wording: The phrases that chunks must hold, and the words that they must not; None for any.
-        task: What the asker is at work on, which reranks the results by `rules.task_weight`; its first 2,000 characters
-            count. A blank one, like None, changes nothing.
 
     Returns:
         At most `rules.max_results` results.
     """
-    parsed = parse_query(query)
+    task, wording = request.task, wording_of(request.only)
+    parsed = parse_query(request.query)
     fusion = fusion_of(parsed, rules)
     at_work = parse_query(task) if task and task.strip() and rules.task_weight > 0 else None
     counted = at_work.stems if at_work else ()
     ask = store.candidates if wording is None else partial(candidates_of_wording, store, wording)
-    found, tokens, reason = _candidates(parsed, ask, embedder, rules, source, fusion, passes, where, counted)
+    found, tokens, reason = _candidates(parsed, ask, embedder, rules, request.source, fusion, passes, where, counted)
     parsed = weighed(parsed, found.frequencies, found.chunk_count)
     chunks = {stored.id: stored for stored in found.chunks}
     candidates = [candidate for hits in found.hits for candidate in fuse(hits, chunks, fusion)]
@@ -91,7 +91,7 @@ def search(
             rules,
             lexicon,
             has_vectors,
-            explain,
+            request.explain,
             use_chunk_scores,
             reranked=at_work is not None,
         )
@@ -114,22 +114,24 @@ def search(
     named = [
         beginning(file_chunks, rules.snippet_chars)
         for file_chunks in found.named
-        if file_chunks and source in (None, file_chunks[0].source)
+        if file_chunks and request.source in (None, file_chunks[0].source)
     ]
     order = ranked(
         [*named, *(answer for answer in answers if not any(_share_a_line(answer, other) for other in named))],
         parsed.text,
         half_life_days=rules.half_life_days,
         mmr_lambda=rules.mmr,
-        now=now or datetime.now(UTC),
+        now=request.now or datetime.now(UTC),
         day_of=days_of(candidates),
     )
     kept = selected(order, rules.min_score, rules.max_results, max_share, fill=rules.keyword_fill)
     filtered = min(len(order), rules.max_results) - len(kept)
-    below = [answer for answer in order if answer.score < rules.min_score and answer not in kept] if explain else []
+    below = (
+        [answer for answer in order if answer.score < rules.min_score and answer not in kept] if request.explain else []
+    )
     return SearchResults(
         results=tuple(kept),
-        query=query,
+        query=request.query,
         mode="keyword" if not by_vector else "hybrid" if rules.text_weight > 0 else "vector",
         provider=embedder.provider if embedder else "none",
         model=embedder.model if embedder else "",

@@ -16,7 +16,7 @@ from openclaw_memory.text.terms import fold, terms
 from openclaw_memory.types import SOURCES, CandidateRequest, Candidates, SearchResult, SourceHits, Store, StoredChunk
 
 if TYPE_CHECKING:
-    from openclaw_memory.types.search_filter import SearchFilter
+    from openclaw_memory.types.search_request import SearchFilter
 
 # Chunks with a phrase that are looked at, those with most of its words first. A phrase is asked for because it is rare.
 MOST_CHUNKS = 2000

@@ -174,7 +174,7 @@ def check_filter(wanted: object) -> None:
         QueryError: It is something else, has another name, or a value that does not fit.
     """
     from openclaw_memory.search.filters import filter_of
-    from openclaw_memory.types.search_filter import SearchFilter
+    from openclaw_memory.types.search_request import SearchFilter
 
     names = [spec.name for spec in fields(SearchFilter)]
     if not isinstance(wanted, Mapping):
@@ -288,7 +288,8 @@ def found(
         QueryError: As `Memory.search`.
     """
     from openclaw_memory.search.budget import within
-    from openclaw_memory.search.query import validate_request
+    from openclaw_memory.search.query import rules_of
+    from openclaw_memory.types import SearchRequest
 
     policies = memory.workspace.policies
     in_words = cache(lambda: _as_transcript(in_view, policies))
@@ -302,7 +303,8 @@ def found(
 
     source: Source | None = audience.source if audience.private else audience.source or "memory"
     only = only or {}
-    rules = validate_request(memory.config.search, query, max_results, min_score, None, max_chars, only.get("rules"))
+    request = SearchRequest(query, max_results, max_chars, min_score, rules=only.get("rules"))
+    rules = rules_of(request, memory.config.search)
     for more in (0, _MORE_ANSWERS):
         results = memory.search(
             query,

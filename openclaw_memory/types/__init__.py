@@ -33,7 +33,7 @@ if TYPE_CHECKING:
         gather_candidates,
     )
     from openclaw_memory.types.results import Progress, SearchResult, SyncReport
-    from openclaw_memory.types.search_filter import SearchFilter
+    from openclaw_memory.types.search_request import SearchFilter, SearchRequest
     from openclaw_memory.types.snapshots import Snapshot, SnapshotMessage
     from openclaw_memory.types.status import Status
     from openclaw_memory.types.where import Where
@@ -55,6 +55,7 @@ __all__ = [
     "MemoryFile",
     "Progress",
     "SearchFilter",
+    "SearchRequest",
     "SearchResult",
     "Skipped",
     "Snapshot",
@@ -84,7 +85,7 @@ _MODULES = {
     ),
     "protocols": ("Build", "Embedder", "Store", "WordVectorEmbedder", "gather_candidates"),
     "results": ("Progress", "SearchResult", "SyncReport"),
-    "search_filter": ("SearchFilter",),
+    "search_request": ("SearchFilter", "SearchRequest"),
     "snapshots": ("Snapshot", "SnapshotMessage"),
     "status": ("Status",),
     "where": ("Where",),

@@ -9,7 +9,7 @@ from qmd_place import wait_for
 from openclaw_memory import Memory, SearchResults, SyncReport, Workspace
 from openclaw_memory.backends import Backend, FallbackBackend
 from openclaw_memory.errors import BackendError, NotFoundError, NotOfferedError, QueryError, StoreError
-from openclaw_memory.types import SearchResult
+from openclaw_memory.types import SearchRequest, SearchResult
 
 SOON = (0.01, 0.02)
 LATER = (60.0, 60.0)
@@ -28,9 +28,9 @@ class Engine:
             raise self.error
         return answer
 
-    def search(self, query, **_options):
+    def search(self, request):
         hit = SearchResult("MEMORY.md", 3, 3, 0.9, f"from {self.name}", "memory")
-        return self._answer("search", SearchResults((hit,) * self.found, query, "keyword", self.name, ""))
+        return self._answer("search", SearchResults((hit,) * self.found, request.query, "keyword", self.name, ""))
 
     def get(self, path, *, start=None, lines=None):
         return self._answer("get", Workspace.open(self.notes).excerpt(path, start=start, lines=lines))
@@ -68,7 +68,7 @@ def both(engines):
 def test_the_primary_engine_answers(engines, both):
     backend = both()
     assert isinstance(backend, Backend)
-    found = backend.search("trains")
+    found = backend.search(SearchRequest("trains"))
     assert (found.provider, found.reason) == ("first", None)
     assert engines[1].calls == []
     assert backend.get("MEMORY.md").text
@@ -81,7 +81,7 @@ def test_while_it_fails_the_other_one_answers_and_says_why(engines, both, error)
     backend = both()
     engines[0].error = error
     for _ in range(3):
-        found = backend.search("trains")
+        found = backend.search(SearchRequest("trains"))
         assert (found.provider, found.reason) == ("second", "another engine answered: first failed: it broke")
     assert engines[0].calls == ["search"]  # no search waits for it again
     state = backend.status()
@@ -95,13 +95,13 @@ def test_while_it_fails_the_other_one_answers_and_says_why(engines, both, error)
 def test_it_answers_again_once_it_is_well(engines, both):
     backend = both(SOON)
     engines[0].error = BackendError("it broke")
-    assert backend.search("trains").provider == "second"
+    assert backend.search(SearchRequest("trains")).provider == "second"
     wait_for(lambda: engines[0].calls.count("status") > 2)
-    assert backend.search("trains").provider == "second"
+    assert backend.search(SearchRequest("trains")).provider == "second"
     engines[0].error = None
-    wait_for(lambda: backend.search("trains").provider == "first")
+    wait_for(lambda: backend.search(SearchRequest("trains")).provider == "first")
     probes = engines[0].calls.count("status")
-    backend.search("trains")
+    backend.search(SearchRequest("trains"))
     wait_for(lambda: backend._probing._later is None)  # what was due has run
     assert engines[0].calls.count("status") == probes
     assert backend.status().fallback is None
@@ -113,7 +113,7 @@ def test_the_waits_between_probes_double(engines, both):
     waits = []
     plain = backend._probing.request
     backend._probing.request = lambda after: waits.append(after) or plain(after)
-    backend.search("trains")
+    backend.search(SearchRequest("trains"))
     wait_for(lambda: len(waits) > 4)
     assert waits[:5] == [0.01, 0.02, 0.04, 0.04, 0.04]
 
@@ -121,11 +121,11 @@ def test_the_waits_between_probes_double(engines, both):
 def test_an_engine_with_problems_is_not_well(engines, both):
     backend = both(SOON)
     engines[0].error = BackendError("it broke")
-    backend.search("trains")
+    backend.search(SearchRequest("trains"))
     plain = engines[0].status
     engines[0].status = lambda *, deep: replace(plain(deep=deep), problems=("no vectors",))
     engines[0].error = None
-    wait_for(lambda: "no vectors" in str(backend.search("trains").reason))
+    wait_for(lambda: "no vectors" in str(backend.search(SearchRequest("trains")).reason))
 
 
 def test_of_many_searches_at_once_that_fail_one_begins_to_probe(engines, both):
@@ -135,7 +135,7 @@ def test_of_many_searches_at_once_that_fail_one_begins_to_probe(engines, both):
 
     def ask():
         gate.wait()
-        found.append(backend.search("trains").provider)
+        found.append(backend.search(SearchRequest("trains")).provider)
 
     threads = [threading.Thread(target=ask) for _ in range(8)]
     for thread in threads:
@@ -152,30 +152,30 @@ def test_what_is_wrong_with_a_call_is_no_failure(engines, both, error):
     backend = both()
     engines[0].error = error
     with pytest.raises(type(error)):
-        backend.search("trains")
+        backend.search(SearchRequest("trains"))
     assert engines[1].calls == []
     engines[0].error = None
-    assert backend.search("trains").provider == "first"
+    assert backend.search(SearchRequest("trains")).provider == "first"
 
 
 def test_what_it_does_not_offer_the_other_one_answers_alone(engines, both):
     backend = both()
     engines[0].error = NotOfferedError("first offers no filters")
-    found = backend.search("trains")
+    found = backend.search(SearchRequest("trains"))
     assert (found.provider, found.reason) == ("second", "another engine answered: first offers no filters")
     engines[0].error = None
-    assert backend.search("trains").provider == "first"
+    assert backend.search(SearchRequest("trains")).provider == "first"
 
 
 def test_where_it_finds_nothing_the_other_one_is_asked(engines, both):
     backend = both()
     engines[0].found = 0
-    found = backend.search("trains")
+    found = backend.search(SearchRequest("trains"))
     assert (found.provider, found.reason) == ("second", "another engine answered: first found nothing")
     engines[1].found = 0
-    assert backend.search("trains").provider == "first"
+    assert backend.search(SearchRequest("trains")).provider == "first"
     engines[1].error = BackendError("it broke too")
-    assert backend.search("trains").provider == "first"
+    assert backend.search(SearchRequest("trains")).provider == "first"
     assert backend._reason is None
 
 
@@ -183,7 +183,7 @@ def test_where_both_fail_the_error_has_both_reasons(engines, both):
     backend = both()
     engines[0].error, engines[1].error = BackendError("it broke"), StoreError("no index")
     with pytest.raises(BackendError, match="first failed: it broke; and the engine in its place failed too: no index"):
-        backend.search("trains")
+        backend.search(SearchRequest("trains"))
 
 
 def test_a_sync_is_of_both_and_the_failure_of_the_first_is_told(engines, both):
@@ -192,7 +192,7 @@ def test_a_sync_is_of_both_and_the_failure_of_the_first_is_told(engines, both):
     assert [engine.calls for engine in engines] == [["sync, forced"]] * 2
     engines[0].error = BackendError("it broke")
     assert backend.sync().added == ("second",)
-    assert backend.search("trains").reason == "another engine answered: first failed: it broke"
+    assert backend.search(SearchRequest("trains")).reason == "another engine answered: first failed: it broke"
     engines[1].error = StoreError("no index")
     with pytest.raises(StoreError, match="no index"):
         backend.sync()
@@ -207,12 +207,12 @@ def test_a_status_that_fails_is_a_failure(engines, both):
 def test_both_are_closed(engines, both):
     backend = both()
     engines[0].error = BackendError("it broke")
-    backend.search("trains")
+    backend.search(SearchRequest("trains"))
     backend.close()
     backend.close()
     assert [engine.calls[-1] for engine in engines] == ["close", "close"]
     with pytest.raises(StoreError, match="closed"):
-        backend.search("trains")
+        backend.search(SearchRequest("trains"))
 
 
 def test_the_built_in_engine_answers_in_place_of_qmd_until_that_is_well(qmd):

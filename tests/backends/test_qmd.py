@@ -18,7 +18,7 @@ from openclaw_memory.backends.qmd_notes import NOTES_FOLDER
 from openclaw_memory.config import PoliciesConfig, PolicyRule, SyncConfig
 from openclaw_memory.errors import BackendError, ConfigError, NotOfferedError, StoreError
 from openclaw_memory.tools import recall
-from openclaw_memory.types.search_filter import SearchFilter
+from openclaw_memory.types import SearchFilter, SearchRequest
 
 
 def test_it_is_an_engine(qmd):
@@ -27,7 +27,7 @@ def test_it_is_an_engine(qmd):
 
 @pytest.mark.parametrize("server", [True, False])
 def test_a_result_is_the_lines_that_qmd_shows_cited_as_ours(qmd, server):
-    found = qmd.engine(server=server).search("trains planes")
+    found = qmd.engine(server=server).search(SearchRequest("trains planes"))
     (hit,) = found
     assert (hit.citation, hit.source) == ("MEMORY.md#L3-L4", "memory")
     assert hit.snippet == "- Ines prefers trains to planes.\n- The ferry leaves at seven."
@@ -36,76 +36,76 @@ def test_a_result_is_the_lines_that_qmd_shows_cited_as_ours(qmd, server):
 
 
 def test_blank_lines_at_the_ends_are_not_cited(qmd):
-    assert [hit.citation for hit in qmd.engine().search("gauges")] == ["memory/2026-03-01.md#L3-L5"]
+    assert [hit.citation for hit in qmd.engine().search(SearchRequest("gauges"))] == ["memory/2026-03-01.md#L3-L5"]
 
 
 def test_scores_are_those_of_qmd_and_only_the_threshold_of_a_search_counts(qmd):
     engine = qmd.engine(server=False)  # a word of two notes out of three scores 0
-    assert [hit.score for hit in engine.search("ferry")] == [0, 0]
-    found = engine.search("ferry", min_score=0.1, explain=True)
+    assert [hit.score for hit in engine.search(SearchRequest("ferry"))] == [0, 0]
+    found = engine.search(SearchRequest("ferry", min_score=0.1, explain=True))
     assert (len(found), found.filtered, len(found.rejected)) == (0, 2, 2)
 
 
 def test_results_keep_to_number_budget_and_source(qmd):
     engine = qmd.engine()
-    assert len(engine.search("ferry", max_results=1)) == 1
-    found = engine.search("ferry", max_chars=60)
+    assert len(engine.search(SearchRequest("ferry", max_results=1))) == 1
+    found = engine.search(SearchRequest("ferry", max_chars=60))
     assert len("".join(hit.snippet for hit in found)) <= 60
-    assert not engine.search("ferry", source="sessions")
-    assert not engine.search(" ")
+    assert not engine.search(SearchRequest("ferry", source="sessions"))
+    assert not engine.search(SearchRequest(" "))
 
 
 @pytest.mark.parametrize("given", [{"only": SearchFilter(path=("*",))}, {"task": "a journey"}, {"rules": {"mmr": 0.7}}])
 def test_what_qmd_does_not_offer_is_refused_with_a_word(qmd, given):
     with pytest.raises(NotOfferedError, match="QMD offers no"):
-        qmd.engine().search("ferry", **given)
+        qmd.engine().search(SearchRequest("ferry", **given))
 
 
 def test_a_question_is_one_line_with_quotes_in_pairs_and_never_an_option(qmd):
     engine = qmd.engine(server=False)
-    engine.search('--full\n"ferry')
+    engine.search(SearchRequest('--full\n"ferry'))
     assert qmd.calls[-1].endswith("-- --full ferry")
-    engine.search('"the ferry" -blue')
+    engine.search(SearchRequest('"the ferry" -blue'))
     assert qmd.calls[-1].endswith('-- "the ferry" -blue')
 
 
 def test_a_question_by_vectors_has_no_signs(qmd):
     engine = qmd.engine(server=False, mode="vsearch")
-    assert not engine.search('-not "the submarine"')
+    assert not engine.search(SearchRequest('-not "the submarine"'))
     assert "vsearch --json -n 16 -c memory -- not the submarine" in qmd.calls
 
 
 def test_a_second_engine_answers_from_the_index_at_once_and_updates_it_behind(qmd):
-    qmd.engine().search("ferry")
+    qmd.engine().search(SearchRequest("ferry"))
     qmd.fails("update", "hang")
-    assert qmd.engine().search("ferry")
+    assert qmd.engine().search(SearchRequest("ferry"))
     assert is_alive(qmd.hanging())
 
 
 def test_files_that_have_changed_are_left_out_and_indexed_again(qmd):
     engine = qmd.engine()
-    assert engine.search("trains planes")
+    assert engine.search(SearchRequest("trains planes"))
     updates = qmd.count("update")
     (qmd.notes / "MEMORY.md").write_text("# Travel\n\n- Ines prefers planes.\n", encoding="utf-8")
-    found = engine.search("trains planes")
+    found = engine.search(SearchRequest("trains planes"))
     assert (len(found), found.stale) == (0, True)
     assert found.reason == "results of MEMORY.md were left out: the text has changed, and is indexed again"
     wait_for(lambda: qmd.count("update") > updates)
-    wait_for(lambda: not engine.search("trains planes").stale)
+    wait_for(lambda: not engine.search(SearchRequest("trains planes")).stale)
 
 
 def test_a_new_file_is_noticed_by_a_search(qmd):
     engine = qmd.engine()
-    assert not engine.search("ferry").stale
+    assert not engine.search(SearchRequest("ferry")).stale
     (qmd.notes / "memory" / "new.md").write_text("The quay.\n", encoding="utf-8")
-    assert engine.search("ferry").stale
-    wait_for(lambda: not engine.search("ferry").stale)
+    assert engine.search(SearchRequest("ferry")).stale
+    wait_for(lambda: not engine.search(SearchRequest("ferry")).stale)
     assert "memory-new" in " ".join(os.listdir(qmd.folder / NOTES_FOLDER))
 
 
 def test_notes_that_have_not_changed_are_indexed_once(qmd):
     engine = qmd.engine()
-    engine.search("ferry")
+    engine.search(SearchRequest("ferry"))
     engine._cycle()
     engine._cycle()
     assert qmd.count("update") == 1
@@ -234,7 +234,7 @@ def test_files_of_others_in_its_folder_stay(qmd):
 
 def test_a_missing_program_is_named_with_what_to_do(qmd):
     with pytest.raises(BackendError, match=r"no program 'qmd-is-not-here'.*npm install -g @tobilu/qmd@2.8.3"):
-        qmd.engine(command=("qmd-is-not-here",)).search("ferry")
+        qmd.engine(command=("qmd-is-not-here",)).search(SearchRequest("ferry"))
 
 
 @pytest.mark.parametrize(
@@ -251,7 +251,7 @@ def test_a_missing_program_is_named_with_what_to_do(qmd):
 def test_what_fails_is_an_error_that_says_what_to_do(qmd, command, how, said):
     qmd.fails(command, how)
     with pytest.raises(BackendError, match=said):
-        qmd.engine().search("ferry")
+        qmd.engine().search(SearchRequest("ferry"))
 
 
 def test_a_script_without_node_is_named_with_what_to_do(qmd, tmp_path):
@@ -259,27 +259,27 @@ def test_a_script_without_node_is_named_with_what_to_do(qmd, tmp_path):
     script.write_text("#!/usr/bin/env node-is-not-here\n", encoding="utf-8")
     script.chmod(0o755)
     with pytest.raises(BackendError, match=r"does not run .*put Node.js 22 or later on PATH"):
-        qmd.engine(command=(str(script),)).search("ferry")
+        qmd.engine(command=(str(script),)).search(SearchRequest("ferry"))
 
 
 def test_another_program_of_that_name_is_noticed(qmd):
     with pytest.raises(BackendError, match="is no QMD 2"):
-        qmd.engine(command=("echo", "hello")).search("ferry")
+        qmd.engine(command=("echo", "hello")).search(SearchRequest("ferry"))
 
 
 @pytest.mark.parametrize("server", [True, False])
 def test_nothing_by_vectors_is_an_error_where_nothing_is_embedded(qmd, server):
     with pytest.raises(BackendError, match="has embedded none of 3 notes"):
-        qmd.engine(mode="vsearch", server=server).search("ferry")
+        qmd.engine(mode="vsearch", server=server).search(SearchRequest("ferry"))
 
 
 @pytest.mark.parametrize("command", ["update", "http", "search"])
 def test_what_hangs_is_killed_in_time(qmd, command):
     engine = qmd.engine(server=command == "http", timeout_seconds=2.0, update_timeout_seconds=2.0)
-    engine.search("ferry")
+    engine.search(SearchRequest("ferry"))
     qmd.fails(command, "hang")
     with pytest.raises(BackendError, match=r"did not (end|answer) within"):
-        engine.sync() if command == "update" else engine.search("ferry")
+        engine.sync() if command == "update" else engine.search(SearchRequest("ferry"))
     wait_for(lambda: not is_alive(qmd.hanging()))
 
 
@@ -287,7 +287,7 @@ def test_a_server_that_never_listens_is_killed_in_time(qmd):
     qmd.fails("mcp", "hang")
     engine = qmd.engine(timeout_seconds=2.0)
     with pytest.raises(BackendError, match=r"did not start within 2 s.*backend.server"):
-        engine.search("ferry")
+        engine.search(SearchRequest("ferry"))
     wait_for(lambda: not is_alive(qmd.hanging()))
 
 
@@ -311,7 +311,7 @@ def test_a_failed_embedding_is_in_the_status(qmd):
 
 def test_the_status_says_what_is_copied_and_what_fails(qmd):
     engine = qmd.engine()
-    engine.search("ferry")
+    engine.search(SearchRequest("ferry"))
     state = engine.status(deep=True)
     assert (state.backend, state.files, state.problems, state.dirty) == ("qmd", 3, (), {})
     assert state.custom == {"mode": "search", "copies": 3, "vectors": 0, "pending": 3}
@@ -327,17 +327,19 @@ def test_the_status_says_that_it_is_missing_before_any_search(qmd):
 
 def test_a_server_that_has_died_is_started_again(qmd):
     engine = qmd.engine()
-    engine.search("ferry")
+    engine.search(SearchRequest("ferry"))
     engine._program._server.running.process.kill()
     engine._program._server.running.process.wait()
-    assert engine.search("ferry")
+    assert engine.search(SearchRequest("ferry"))
     assert qmd.count("mcp") == 2
 
 
 def test_one_server_answers_searches_at_once(qmd):
     engine = qmd.engine()
     found = []
-    threads = [threading.Thread(target=lambda: found.append(len(engine.search("ferry")))) for _ in range(6)]
+    threads = [
+        threading.Thread(target=lambda: found.append(len(engine.search(SearchRequest("ferry"))))) for _ in range(6)
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -348,13 +350,13 @@ def test_one_server_answers_searches_at_once(qmd):
 
 def test_a_closed_engine_has_no_processes_and_answers_nothing(qmd):
     engine = qmd.engine()
-    engine.search("ferry")
+    engine.search(SearchRequest("ferry"))
     process = engine._program._server.running.process
     engine.close()
     engine.close()
     assert process.poll() is not None
     with pytest.raises(StoreError, match="closed"):
-        engine.search("ferry")
+        engine.search(SearchRequest("ferry"))
 
 
 def test_a_search_under_way_ends_when_the_engine_is_closed(qmd):
@@ -363,7 +365,7 @@ def test_a_search_under_way_ends_when_the_engine_is_closed(qmd):
 
     def ask() -> None:
         with pytest.raises(BackendError) as caught:
-            engine.search("ferry")
+            engine.search(SearchRequest("ferry"))
         told.append(caught)
 
     asking = threading.Thread(target=ask)
@@ -397,18 +399,18 @@ def test_a_program_that_is_killed_leaves_no_server(qmd):
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_a_child_has_a_server_of_its_own_and_leaves_that_of_its_parent(qmd):
     engine = qmd.engine()
-    engine.search("ferry")
+    engine.search(SearchRequest("ferry"))
     if (child := os.fork()) == 0:
         code = 1
         try:
-            code = 0 if len(engine.search("ferry")) == 2 else 2
+            code = 0 if len(engine.search(SearchRequest("ferry"))) == 2 else 2
             engine.close()
         finally:
             os._exit(code)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     assert qmd.count("mcp") == 2
     assert engine._program._server.running.process.poll() is None
-    assert engine.search("ferry")
+    assert engine.search(SearchRequest("ferry"))
     assert qmd.count("mcp") == 2
 
 
@@ -454,13 +456,13 @@ def test_a_collection_of_another_name_than_letters_is_refused(qmd):
 def test_without_a_sync_nothing_is_indexed_where_searches_may_not_sync(qmd):
     config = replace(qmd.config(), sync=SyncConfig(before_search=False))
     with pytest.raises(NotOfferedError, match="call sync"):
-        qmd.engine(config).search("ferry")
+        qmd.engine(config).search(SearchRequest("ferry"))
     assert qmd.calls == []
 
 
 def test_notes_are_handed_over_at_an_interval(qmd):
     engine = qmd.engine(update_minutes=0.002)
-    engine.search("ferry")
+    engine.search(SearchRequest("ferry"))
     (qmd.notes / "memory" / "new.md").write_text("The quay.\n", encoding="utf-8")
     wait_for(lambda: qmd.count("update") > 1)
     engine.close()

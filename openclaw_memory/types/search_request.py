@@ -1,10 +1,13 @@
-"""What a search is confined to, as one value."""
+"""What a search is asked, and what it is confined to, each as one value."""
 
 from __future__ import annotations
 
 import datetime
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
+from openclaw_memory.types.files import Source
 from openclaw_memory.types.records import RecordType
 
 
@@ -35,3 +38,24 @@ class SearchFilter:
     min_confidence: float | None = None
     phrases: tuple[str, ...] = ()
     without: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SearchRequest:
+    """A search as a `Backend` is asked it: the arguments of `Memory.search`, which says what each of them means.
+
+    Attributes:
+        only: The filters, from `path` to `without`, checked; None where none is given. All else is as the caller gave
+            it, and `openclaw_memory.search.query.rules_of` checks it.
+    """
+
+    query: str
+    max_results: int | None = None
+    max_chars: int | None = None
+    min_score: float | None = None
+    source: Source | None = None
+    explain: bool = False
+    now: datetime.datetime | None = None
+    only: SearchFilter | None = None
+    task: str | None = None
+    rules: Mapping[str, Any] | None = None
