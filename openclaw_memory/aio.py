@@ -6,7 +6,7 @@ import asyncio
 import contextvars
 import os
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from concurrent.futures import Executor, ThreadPoolExecutor
 from functools import partial, wraps
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
@@ -43,7 +43,9 @@ async def _awaited(pool: Executor | None, call: Callable[[], T]) -> T:
     return await asyncio.get_running_loop().run_in_executor(pool, lambda: context.run(call))
 
 
-def _awaiting(method: Callable[Concatenate[Memory, P], T]) -> Callable[Concatenate[AsyncMemory, P], Awaitable[T]]:
+def _awaiting(
+    method: Callable[Concatenate[Memory, P], T],
+) -> Callable[Concatenate[AsyncMemory, P], Coroutine[Any, Any, T]]:
     """Return a method of a `Memory` as one of an `AsyncMemory`, with the same arguments."""
 
     @wraps(method)
