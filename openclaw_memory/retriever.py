@@ -103,7 +103,7 @@ class Retriever:
             reason = _joined(reason, self._workspace.advice(len(self._workspace.scan().files)))
         building = BUILDING if stored is not None and not stored.complete else None
         reason = _joined(results.reason or reason, self._service.unread(store, again=behind))
-        return replace(results, stale=stale, reason=_joined(building, reason))
+        return replace(results, stale=stale, reason=_joined(building, getattr(store, "shortage", None), reason))
 
     def _lexicon_for(self, embedder: CircuitBreakerEmbedder | None) -> Lexicon:
         """Return the lexicon of all searches with this embedder: with its vectors of words, or the bundled model's."""

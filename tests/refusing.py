@@ -10,10 +10,12 @@ import errno
 import json
 import os
 import resource
+import shutil
 import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -21,6 +23,7 @@ from processes import QUIET, fresh, synced
 
 from openclaw_memory import Memory
 from openclaw_memory.errors import OpenClawMemoryError, StoreError, WriteError
+from openclaw_memory.store.encryption import encrypt_index
 from openclaw_memory.types import Excerpt
 
 PAGE = 4096  # a tmpfs gives room by pages
@@ -102,25 +105,114 @@ def full(folder: Path, step: int = 16 * PAGE) -> dict[str, dict[str, int]]:
     return seen
 
 
-def full_when_opened(folder: Path) -> dict[str, str]:
-    """What is said by a memory that is opened where nothing is free, and that the index answers once there is room."""
+# The log of one that was cut off is read; a backup, or a file system in memory, does not keep its shared index.
+KINDS = ("closed", "cut off", "cut off and copied", "encrypted, cut off and copied")
+
+
+def full_when_opened(folder: Path) -> dict[str, dict[str, object]]:
+    """What is answered and said by memories that are opened where nothing is free, of an index of each kind."""
+    return {kind: full_when_opened_as(folder, kind) for kind in KINDS}
+
+
+def full_when_opened_as(folder: Path, kind: str) -> dict[str, object]:
     disk, root = Disk(folder), folder / "notes"
     begin(root)
+    index = root / ".memory/index.sqlite"
+    if "encrypted" in kind and not index.with_name("index.sqlite.key").exists():
+        os.environ["OPENCLAW_MEMORY_KEY"] = os.urandom(32).hex()
+        encrypt_index(index)
+    if "cut off" in kind:
+        cut_off(root, index)
+        assert index.with_name("index.sqlite-wal").stat().st_size > 0
+    if "copied" in kind:
+        index.with_name("index.sqlite-shm").unlink()
+    (root / "memory/later.md").write_text("memo later\n")
+    (root / "x.toml").write_text('[defaults.embedding]\nprovider = "hashing"\n')
     disk.leave(0)
-    said = {}
-    for name, call in {
-        "search": lambda memory: memory.search("memo"),
-        "status": lambda memory: memory.status(),
-    }.items():
-        with notes(root) as memory:
-            try:
-                call(memory)
-            except OpenClawMemoryError as error:
-                said[name] = str(error)
-    disk.empty()
+    before = {file.name: file.stat().st_ino for file in index.parent.glob("index.sqlite*")}
+    content = index.read_bytes()
+    with notes(root) as memory, notes(root) as other:
+        found = memory.search("memo kept")
+        state = memory.status(deep=True)
+        seen: dict[str, object] = {
+            "paths": sorted({result.path for result in found}),
+            "cut": [result.path for result in memory.search("cut")][:1],
+            "reason": found.reason,
+            "notices": state.notices,
+            "problems": state.problems,
+            "other": len(other.search("memo kept")),
+            "sync": refusal(memory.sync, StoreError),
+            "append": refusal(lambda: memory.append(LONG), WriteError),
+        }
+        if kind == "closed":
+            seen |= {
+                "search by command": command("search", root, "memo kept"),
+                "status by command": command("status", root),
+                "append by command": command("append", root, LONG),
+            }
+        for _ in range(5):  # what is kept in memory from the fourth search on answers too
+            assert {result.path for result in memory.search("memo kept")} == {result.path for result in found}
+        now = {file.name: file.stat().st_ino for file in index.parent.glob("index.sqlite*")}
+        assert before.items() <= now.items(), "something was deleted or replaced"
+        assert now.keys() - before.keys() <= {"index.sqlite-shm", "index.sqlite-wal"}
+        assert index.read_bytes() == content
+        disk.empty()
+        assert other.sync().added == (
+            "memory/later.md",
+        )  # though the first memory is still open, and has looked last when all was full
+        assert not memory.search("memo kept").reason
+        assert not memory.status().notices
+        assert "memory/later.md" in {result.path for result in memory.search("memo later")}
+        assert memory.append(LONG)
+    (root / "memory/later.md").unlink()
+    check_index(root)
+    return seen
+
+
+def no_names_left(folder: Path) -> dict[str, object]:
+    """What is said where a file system that has room takes no more files, and whether the index answers afterwards."""
+    root = folder / "notes"
+    begin(root)
+    index = root / ".memory/index.sqlite"
+    content, many = index.read_bytes(), folder / "many"
+    many.mkdir()
+    with suppress(OSError):
+        for number in range(1000):
+            (many / str(number)).touch()
     with notes(root) as memory:
-        assert memory.search("memo kept")
-    return said
+        said = refusal(lambda: memory.search("memo kept"), StoreError)
+        assert index.read_bytes() == content
+        shutil.rmtree(many)
+        return {"search": said, "answers": len(memory.search("memo kept"))}
+
+
+def cut_off(root: Path, index: Path) -> None:
+    """Write to the index in a process that is killed: its log holds what the file does not."""
+    code = "import os, refusing; m = refusing.notes(refusing.Path({!r})); m.sync(); os.kill(os.getpid(), 9)"
+    (root / "memory/cut.md").write_text(f"memo cut {os.urandom(4).hex()}\n")
+    subprocess.run([sys.executable, "-c", code.format(str(root))], check=False)
+    assert index.with_name("index.sqlite-wal").exists()
+
+
+def command(name: str, root: Path, *rest: str) -> tuple[int, str, str]:
+    """The exit code of a command, what it prints, and what it says on stderr."""
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "openclaw_memory",
+            name,
+            "--workspace",
+            str(root),
+            "--config",
+            str(root / "x.toml"),
+            *rest,
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return done.returncode, done.stdout, done.stderr
 
 
 def fill_for_writer(disk: Disk, root: Path, work: Work) -> dict[str, int]:
@@ -295,6 +387,7 @@ if __name__ == "__main__":
         "full by many pages": partial(full, step=64 * PAGE),
         "full by each page": partial(full, step=PAGE),
         "full when opened": full_when_opened,
+        "no names left": no_names_left,
         "read-only": read_only,
         "no descriptors": no_descriptors,
     }

@@ -156,7 +156,7 @@ def search(
         say_json({"query": question, **known, "stale": stale, "sync_error": trouble, "results": list(results)})
         return 0 if results else 1
     _say_limits(results, advice)
-    if stale and not (trouble and _explains(results.reason or advice, report)):
+    if stale and not _explains(results.reason or advice, trouble, report):
         note(trouble or f"the index is behind the files: run `openclaw-memory index{place.options}`")
     return 0 if results else 1
 
@@ -235,6 +235,15 @@ def _is_bare(memory: Memory) -> bool:
     return index is not None and not os.path.lexists(index) and not memory.workspace.scan().files
 
 
-def _explains(reason: str, report: SyncReport | None) -> bool:
-    """Whether a reason names all that a sync could not do: files that wait for vectors, and why."""
-    return report is not None and not report.failed and all(file.reason in reason for file in report.waiting)
+def _explains(reason: str, trouble: str | None, report: SyncReport | None) -> bool:
+    """Whether a reason names all that a sync could not do: a full disk, or files that wait for vectors, and why."""
+    from openclaw_memory.store.connection import SHORTAGE
+
+    if SHORTAGE in reason:
+        return True
+    return (
+        bool(trouble)
+        and report is not None
+        and not report.failed
+        and all(one.reason in reason for one in report.waiting)
+    )

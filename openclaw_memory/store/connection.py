@@ -96,6 +96,7 @@ PRAGMA journal_size_limit = {CACHE_KIB * 1024};
 
 
 SHARED_BYTES = 32 * 1024  # SQLite makes the `-shm` beside a log in parts of this size
+SHORTAGE = "the disk is full: the index answers as it is, and follows the notes once there is room"
 
 
 def fetch(db: apsw.Connection, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
@@ -111,12 +112,14 @@ def damaged(path: Path | str, what: object) -> CorruptIndexError:
 
 
 def is_full(folder: Path) -> bool:
-    """Return whether the disk of a folder has no room for the index that processes share of a log; False if unknown."""
+    """Return whether a disk has no room for what processes share of a log; False where that is unknown."""
     try:
         state = os.statvfs(folder)
     except (AttributeError, OSError):  # Windows has none
         return False
-    return state.f_bavail * state.f_frsize < SHARED_BYTES
+    blocks = state.f_bfree if os.geteuid() == 0 else state.f_bavail  # some are kept for root
+    takes_no_files = state.f_files > 0 and state.f_favail == 0  # file systems without such a limit say 0 of 0
+    return takes_no_files or blocks * state.f_frsize < SHARED_BYTES
 
 
 @contextmanager
@@ -242,9 +245,9 @@ def connect(
 ) -> apsw.Connection:
     """Open a connection with all pragmas set and, where `extension` names it, sqlite-vec loaded.
 
-    Without `durable`, a commit does not wait for the disk: it may be lost when the power fails. No link is followed
-    below the folder `trusted`, by default that of the file. With a `key`, all that SQLite reads and writes of the file
-    and its log is encrypted; one that is wrong is found by the first reading.
+    On a full disk it only reads. Without `durable`, a commit does not wait for the disk: it may be lost when the power
+    fails. No link is followed below the folder `trusted`, by default that of the file. With a `key`, all that SQLite
+    reads and writes of the file and its log is encrypted; one that is wrong is found by the first reading.
 
     Raises:
         EncryptionError: There is a key, and SQLite cannot encrypt.
@@ -253,10 +256,30 @@ def connect(
     if os.name == "posix" and name != IN_MEMORY:  # SQLite refuses links at any part of a path: those above are resolved
         above = trusted or path.parent
         name = os.path.join(os.path.realpath(above), path.relative_to(above))
-    flags = apsw.SQLITE_OPEN_NOFOLLOW | (apsw.SQLITE_OPEN_READONLY if read_only else apsw.SQLITE_OPEN_READWRITE)
+    set_up = partial(_set_up, extension=extension, durable=durable, key=key)
+    uri = Path(name).absolute().as_uri()
     if read_only and _needs_no_log(path):
-        name = f"{Path(name).absolute().as_uri()}?immutable=1"
-    db = apsw.Connection(name, flags=flags | apsw.SQLITE_OPEN_URI)  # no path begins as a URI does
+        return set_up(apsw.Connection(f"{uri}?immutable=1", flags=_ONLY_READ | apsw.SQLITE_OPEN_URI))
+    flags = _ONLY_READ if read_only else apsw.SQLITE_OPEN_NOFOLLOW | apsw.SQLITE_OPEN_READWRITE
+    try:
+        return set_up(apsw.Connection(name, flags=flags | apsw.SQLITE_OPEN_URI))  # no path begins as a URI does
+    except (apsw.IOError, apsw.CantOpenError, apsw.FullError) as error:  # pragmas read the file
+        if getattr(error, "extendedresult", 0) != apsw.SQLITE_IOERR_SHMSIZE and not is_full(path.parent):
+            raise
+    return set_up(OnFullDisk(f"{uri}?readonly_shm=1", flags=_ONLY_READ | apsw.SQLITE_OPEN_URI))
+
+
+class OnFullDisk(apsw.Connection):
+    """A connection that only reads, as the disk has no room for the index of the log that processes share.
+
+    It makes that index in its own memory, and reads what is in the log too. It is as safe as any other if a process
+    writes once there is room: it holds a lock that keeps the log from being copied to the file while it reads, and
+    uses the shared index as soon as another process has made it. (`immutable=1` would see half of what that one
+    writes, and `locking_mode=EXCLUSIVE` would keep all others out.)
+    """
+
+
+def _set_up(db: apsw.Connection, *, extension: str | None, durable: bool, key: Key | None) -> apsw.Connection:
     try:
         if key is not None:
             _unlock(db, key)
@@ -350,12 +373,15 @@ class Pool:
     """The connections that one process has opened to a file, of which it keeps the idle ones.
 
     The first one is never lent: as long as it is open, SQLite keeps the log, so that a log that is gone was deleted.
+    Those that only read for want of room are not kept: as long as there is one, SQLite would have every connection of
+    this process only read, and the next one finds out whether there is room.
     """
 
     def __init__(self, path: Path, first: apsw.Connection) -> None:
         self.pid = os.getpid()
         self.idle: deque[apsw.Connection] = deque()
         self.writing = _forks.lock()
+        self.only_reads = isinstance(first, OnFullDisk)
         self._first = first
         self._path, self._file, self._log = path, identity_of(path), identity_of(f"{path}-wal")
 
@@ -416,7 +442,13 @@ class Connections:
         self._pool: Pool | None = None
         self._opening = _forks.rlock()
         self._was_open = False
+        self._only_reads = False  # as those did that were opened last, for want of room
         self._closed = False
+
+    @property
+    def shortage(self) -> str | None:
+        """In words that the disk is full, if it is, as far as this is known."""
+        return SHORTAGE if self._only_reads or is_full(self.path.parent) else None
 
     @contextmanager
     def lend(self) -> Iterator[apsw.Connection]:
@@ -448,13 +480,15 @@ class Connections:
                     ) from error
                 raise
             else:
-                if pool is self._pool:
+                if pool is self._pool and not pool.only_reads:
                     pool.idle.append(db)
                 else:
                     db.close()
             finally:
                 if self._closed:
                     pool.close()
+                elif pool.only_reads and pool is self._pool:
+                    self.forget()
 
     @contextmanager
     def read(self) -> Iterator[apsw.Connection]:
@@ -477,8 +511,11 @@ class Connections:
     @contextmanager
     def write(self) -> Iterator[apsw.Connection]:
         """Lend a connection inside a write transaction, committed at the end and rolled back on any error."""
-        with self.alone() as db, transaction(db, WRITE):
-            yield db
+        with self.alone() as db:
+            if self._only_reads:
+                raise StoreError(f"{self.path}: the disk is full; free some space and sync again")
+            with transaction(db, WRITE):
+                yield db
 
     @property
     def are_open(self) -> bool:
@@ -528,9 +565,9 @@ class Connections:
                 if has_moved(first):
                     pool.close()
                     raise IndexReplacedError(f"{self.path} was replaced while it was opened")
-                self._pool = pool
+                self._pool, self._only_reads = pool, pool.only_reads
             except (apsw.IOError, apsw.CantOpenError, apsw.ProtocolError) as error:
-                if not self._was_open:
+                if not self._was_open or is_full(self.path.parent):
                     raise
                 raise IndexReplacedError(
                     f"{self.path} was deleted or replaced while it was opened ({error})"

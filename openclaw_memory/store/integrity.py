@@ -14,7 +14,14 @@ import apsw
 
 from openclaw_memory.errors import StoreError
 from openclaw_memory.store import code_table, erasure, fts, rows, schema, token_rows, vector_cache
-from openclaw_memory.store.connection import APPLICATION_ID, COMPANIONS, KEY_NAME, OWN_FOLDER, create_file, fetch
+from openclaw_memory.store.connection import (
+    APPLICATION_ID,
+    COMPANIONS,
+    KEY_NAME,
+    OWN_FOLDER,
+    create_file,
+    fetch,
+)
 from openclaw_memory.store.footprint import bytes_needed, load_simsimd
 from openclaw_memory.store.shadow import files_in
 from openclaw_memory.types import StoreInfo
@@ -47,11 +54,16 @@ SELECT count(*) FROM vectors WHERE model_id NOT IN (SELECT id FROM models)
 
 
 def with_counts(
-    info: StoreInfo, db: apsw.Connection, path: Path, extension: tuple[str | None, str | None]
+    info: StoreInfo,
+    db: apsw.Connection,
+    path: Path,
+    extension: tuple[str | None, str | None],
+    shortage: str | None,
 ) -> StoreInfo:
     """Return `info` with counts, sizes and working engine paths.
 
-    `extension` is the path of sqlite-vec's library, or None and the reason why it is not loaded.
+    `extension` is the path of sqlite-vec's library, or None and the reason why it is not loaded; `shortage` says
+    that the disk is full.
     """
     library, vector_error = extension
     error = vector_error or _codes_error(db)
@@ -61,7 +73,7 @@ def with_counts(
     _, slow = load_simsimd()
     return replace(
         info,
-        notices=(*info.notices, *([slow] if slow else [])),
+        notices=(*info.notices, *filter(None, [shortage, slow])),
         files=sum(files for files, _ in counts.values()),
         chunks=chunks,
         vectors=vector_cache.count(db),
@@ -73,7 +85,7 @@ def with_counts(
         size_bytes=size_of(path) + log_bytes,
         log_bytes=log_bytes,
         engine=_engine(db, with_vec=vector_error is None),
-        memory_bytes=bytes_needed(chunks, _dims(db) or 0),
+        memory_bytes=bytes_needed(chunks, vector_cache.dims(db) or 0),
         unerased=erasure.is_erasing(db),
     )
 
@@ -96,7 +108,7 @@ def problems(db: apsw.Connection, *, with_vec: bool) -> Iterator[str]:
     if wrong := token_rows.problem(db):
         yield wrong
     fts.document_frequencies(db, ["word"])
-    dims = _dims(db)
+    dims = vector_cache.dims(db)
     if vector_cache.count(db):
         from openclaw_memory.store import vectors
 
@@ -109,13 +121,8 @@ def problems(db: apsw.Connection, *, with_vec: bool) -> Iterator[str]:
 
 
 def _codes_error(db: apsw.Connection) -> str | None:
-    dims = _dims(db)
+    dims = vector_cache.dims(db)
     return None if dims is None else code_table.error(db, dims)
-
-
-def _dims(db: apsw.Connection) -> int | None:
-    found = vector_cache.model(db)
-    return None if found is None else found[1]
 
 
 def size_of(path: Path) -> int:

@@ -50,6 +50,7 @@ from openclaw_memory.store.connection import (
     WRITE,
     Connections,
     Identity,
+    OnFullDisk,
     Pinned,
     connect,
     damaged,
@@ -92,6 +93,7 @@ PATHS_OF = """
 SELECT chunks.id, files.path FROM json_each(?) AS wanted
 CROSS JOIN chunks ON chunks.id = wanted.value CROSS JOIN files ON files.id = file_id
 """
+COUNT = "SELECT count(*) FROM chunks"
 HAS_SOURCE = "SELECT 1 FROM files WHERE source = ? LIMIT 1"
 
 
@@ -198,6 +200,7 @@ class SqliteStore:
             raise StoreError(f"{self.path}: there is no index here to read; sync first")
         file = identity_of(self.path)
         db = self._opened(read_only)
+        read_only = read_only or isinstance(db, OnFullDisk)
         try:
             if not self._is_made_here(db, read_only):
                 db.close()
@@ -308,6 +311,11 @@ class SqliteStore:
         other.path, other._connections = connections.path, connections
         return other
 
+    @property
+    def shortage(self) -> str | None:
+        """In words that the disk is full, if it is: the index is read then, and not written."""
+        return self._connections.shortage
+
     def meta(self) -> IndexMeta | None:
         """Return what the index was built with; None when it is new. The first vectors set `dims`."""
         with self._connections.read() as db:
@@ -345,7 +353,7 @@ class SqliteStore:
             rows.set_meta(db, replace(meta, building=name))
             model_id = vector_cache.add_model(db, meta.identity, meta.dims)
             vector_cache.say_dims(db)
-            if dims := _dims(db):
+            if dims := vector_cache.dims(db):
                 from openclaw_memory.store.vectors import halve
 
                 halve(db, model_id, dims)
@@ -449,7 +457,7 @@ class SqliteStore:
             document_rows.remove(db, gone)
             count, removed, lost = rows.remove_files(db, gone)
             vector_cache.retire(db, lost)
-            self._update_codes(db, _dims(db), removed, [])
+            self._update_codes(db, vector_cache.dims(db), removed, [])
             changes.note(db, removed)
             if count:
                 erasure.note(db, erase=True)
@@ -547,7 +555,7 @@ class SqliteStore:
                 pinned,
                 request,
                 frequencies=counted(request.counted),
-                chunk_count=_count(db, "SELECT count(*) FROM chunks") if kept is None else kept.chunk_count,
+                chunk_count=int(fetch(db, COUNT)[0][0]) if kept is None else kept.chunk_count,
                 sources=[source for source in SOURCES if fetch(db, HAS_SOURCE, (source,))],
                 paths=lambda: [path for (path,) in fetch(db, "SELECT path FROM files")],
                 paths_of=lambda ids: dict(fetch(db, PATHS_OF, (json.dumps(ids),))),
@@ -590,7 +598,7 @@ class SqliteStore:
                 return self._resident.nearest(db, vector, k, source, ids)
             if identity is not None:
                 return document_rows.nearest(db, self._document_cache, vector, k, source, identity, ids)
-            dims = _dims(db)
+            dims = vector_cache.dims(db)
             if dims is None:
                 return []
             return vectors.nearest(db, vector, dims, k, source, ids, use_codes=self._vector_error is None)
@@ -602,7 +610,7 @@ class SqliteStore:
         with self._connections.read() as db:
             if self._resident is not None:
                 return self._resident.vectors(db, chunk_ids)
-            dims, wanted = _dims(db), list(chunk_ids)
+            dims, wanted = vector_cache.dims(db), list(chunk_ids)
             of_chunks = {} if dims is None else vectors.of_chunks(db, dims, wanted)
             return {**of_chunks, **document_rows.vectors(db, wanted)}
 
@@ -687,7 +695,7 @@ class SqliteStore:
         if not (counts and info.exists):
             return info
         with self._connections.read() as db:
-            info = integrity.with_counts(info, db, self.path, self._extension)
+            info = integrity.with_counts(info, db, self.path, self._extension, self.shortage)
             return index_key.described(info, db, self._key, self._encryption)
 
     def verify(self) -> tuple[str, ...]:
@@ -787,13 +795,3 @@ def _check(db: apsw.Connection, path: Path, read_only: bool) -> None:
             f"{path} has schema version {meta.schema_version}, this library knows up to {SCHEMA_VERSION}; "
             "update openclaw_memory, or delete the index and sync again"
         )
-
-
-def _dims(db: apsw.Connection) -> int | None:
-    model = vector_cache.model(db)
-    return model[1] if model else None
-
-
-def _count(db: apsw.Connection, statement: str) -> int:
-    ((count,),) = fetch(db, statement)
-    return int(count)

@@ -196,6 +196,12 @@ def in_use(db: apsw.Connection) -> list[int]:
     return [row[0] for row in fetch(db, IN_USE)]
 
 
+def dims(db: apsw.Connection) -> int | None:
+    """Return the dimensions of the model that the index has; None before its first vectors."""
+    found = model(db)
+    return None if found is None else found[1]
+
+
 def count(db: apsw.Connection) -> int:
     """Return how many vectors are stored, of all models."""
     ((vectors,),) = fetch(db, "SELECT count(*) FROM vectors")

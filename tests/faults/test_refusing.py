@@ -13,6 +13,8 @@ from typing import Any
 import pytest
 from processes import ROOT, traced, why_not_traced
 
+from openclaw_memory.store.connection import SHORTAGE
+
 SCRIPT = ROOT / "tests/refusing.py"
 # As root of a name space of its own, any user may mount.
 MOUNT = 'mount -t tmpfs -o "$1" none "$2" && shift 2 && exec "$@"'
@@ -63,10 +65,35 @@ def test_a_full_disk_is_told_at_every_size_and_nothing_is_torn(tmp_path, scene):
 
 
 @needs_mounts
-def test_an_index_that_cannot_be_opened_for_want_of_room_says_that_the_disk_is_full(tmp_path):
-    said = mounted("full when opened", tmp_path, "size=24m")
-    assert said.keys() == {"search", "status"}
-    assert all("the disk is full" in words and "free some space" in words for words in said.values()), said
+def test_an_index_that_is_opened_on_a_full_disk_answers_and_says_so_and_is_written_once_there_is_room(tmp_path):
+    """Plain or encrypted, closed or with a log that a killed process has left; the scene looks at what is written."""
+    seen = mounted("full when opened", tmp_path, "size=24m")
+    assert len(seen) == 4
+    for kind, said in seen.items():
+        assert "memory/2026-11-21.md" in said["paths"], kind
+        assert (said["cut"] == ["memory/cut.md"]) is ("cut off" in kind)
+        assert said["reason"] == SHORTAGE
+        assert said["notices"] == [SHORTAGE]
+        assert said["problems"] == []
+        assert said["other"] > 0
+        assert "the disk is full" in said["sync"]
+        assert "free some space" in said["sync"]
+        assert "free some disk space" in said["append"] or "the disk is full: make room" in said["append"]
+    code, out, err = seen["closed"]["search by command"]
+    assert (code, "memo kept" in out) == (0, True)
+    assert err == f"note: {SHORTAGE}\n"
+    code, out, err = seen["closed"]["status by command"]
+    assert (code, out.count("the disk is full"), err) == (0, 1, "")
+    code, out, err = seen["closed"]["append by command"]
+    assert (code, out, len(err.splitlines())) == (2, "", 1)
+    assert "free some disk space" in err or "the disk is full: make room" in err
+
+
+@needs_mounts
+def test_where_not_even_a_name_has_room_the_index_is_not_taken_for_damaged(tmp_path):
+    said = mounted("no names left", tmp_path, "size=24m,nr_inodes=40")
+    assert "the disk is full" in said["search"]
+    assert said["answers"]
 
 
 WRITER = """
