@@ -62,7 +62,8 @@ class BuiltinBackend:
 
         # Not with methods of this object: it would only be freed, with what it keeps open, by a garbage collection.
         search = partial(_search, self._retriever, self._record_files, self._config)
-        return Documents(self._workspace, self.service, search, partial(_embedder, self.service, self._embedders))
+        embedder, hidden = partial(_embedder, self.service, self._embedders), self._record_files.hidden
+        return Documents(self._workspace, self.service, search, embedder, hidden)
 
     @_forks.cached_property
     def records(self) -> Records:

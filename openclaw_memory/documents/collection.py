@@ -67,7 +67,7 @@ from openclaw_memory.workspace.document_cache import (
     parts_of,
 )
 from openclaw_memory.workspace.documents import Fields, Upserted
-from openclaw_memory.workspace.paths import DOCUMENTS_FOLDER
+from openclaw_memory.workspace.paths import DOCUMENTS_FOLDER, locate
 from openclaw_memory.workspace.scan import notes_below
 
 if TYPE_CHECKING:
@@ -79,6 +79,7 @@ MOST_RESULTS = 1000
 
 
 _Result = TypeVar("_Result")
+Hidden: TypeAlias = Callable[[Iterable[str]], frozenset[str]]
 _Search: TypeAlias = Callable[..., list[Hit]]  # takes how many hits are wanted, and a filter of chunks as `where`
 
 
@@ -88,9 +89,10 @@ class DocumentFiles:
     What is written or deleted here is indexed by the next sync.
     """
 
-    def __init__(self, workspace: Workspace, cache: DocumentCache, service: IndexService) -> None:
-        """`service` keeps the index of the workspace."""
+    def __init__(self, workspace: Workspace, cache: DocumentCache, service: IndexService, hidden: Hidden) -> None:
+        """`service` keeps the index of the workspace; `hidden` as for `Documents`."""
         self._root, self._rules, self._cache, self._service = workspace.root, workspace.rules, cache, service
+        self._hidden = hidden
 
     def write(self, path: str, fields: Mapping[str, Any], text: str) -> None:
         """Write one document; see `write_many`.
@@ -127,7 +129,7 @@ class DocumentFiles:
             self._apply(documents.write, wanted)
 
     def read(self, path: str) -> tuple[Mapping[str, Any], str] | None:
-        """Return the fields and the text of a document; None if there is no file, or a person's own.
+        """Return the fields and the text of a document; None if there is no file, a person's own, or a hidden record.
 
         The fields are the same object as long as the file is the same: do not change them, change a copy.
 
@@ -139,7 +141,9 @@ class DocumentFiles:
         """
         self._service.check_open()
         content = self._cache.load(path).content
-        return None if content is None else (content.fields, content.text)
+        if content is None or self._hidden((locate(self._root, self._rules, path).path,)):
+            return None
+        return content.fields, content.text
 
     def delete(self, *paths: str) -> bool:
         """Delete documents; return whether there was any.
@@ -157,6 +161,8 @@ class DocumentFiles:
     def iterate(self, folder: str) -> Iterator[tuple[str, Mapping[str, Any], str]]:
         """Yield path, fields (do not change them) and text of each document in a folder, in the order of paths.
 
+        Records that are shown nowhere, being expired or not vouched for by their signature, are left out.
+
         Args:
             folder: A folder in `memory/`, or `memory` itself; those inside it count too.
 
@@ -166,7 +172,8 @@ class DocumentFiles:
         """
         self._service.check_open()
         for path, content in documents.below(self._root, self._rules, self._cache, folder):
-            yield path, content.fields, content.text
+            if not self._hidden((path,)):
+                yield path, content.fields, content.text
 
     def _apply(self, change: Callable[..., Any], *arguments: Any) -> Any:
         """Change files, and let the index know that they have changed, also if that failed half-way."""
@@ -197,14 +204,19 @@ class Documents:
         service: IndexService,
         search: Callable[..., SearchResults],
         embedder: Callable[[], Embedder | None],
+        hidden: Hidden,
     ) -> None:
-        """`service` keeps the index of the workspace; `search` answers a request, `embedder` returns its embedder."""
+        """`service` keeps the index of the workspace; `search` answers a request, `embedder` returns its embedder.
+
+        `hidden` returns those of some paths whose records are not to be shown, whatever the index has of them.
+        """
         self._workspace, self._service, self._search, self._embedder = workspace, service, search, embedder
         self._root, self._rules = workspace.root, workspace.rules
         self._cache = DocumentCache(self._root, self._rules)
         self._places = DocumentPlaces(workspace, self._cache, service)
         self._vectors = DocumentVectors(workspace, self._cache, service, weakly(self._reading))
-        self.files = DocumentFiles(workspace, self._cache, service)
+        self._hidden = hidden
+        self.files = DocumentFiles(workspace, self._cache, service, hidden)
         self._collection = ""
 
     def collection(self, name: str | None) -> Self:
@@ -347,7 +359,7 @@ class Documents:
         return [owned(document) for document in found if document is not None]
 
     def read(self, path: str) -> Document | None:
-        """Return the document that a file holds now; None if it holds no document, or cannot be read.
+        """Return the document that a file holds now; None if it holds none, cannot be read, or is a hidden record.
 
         Args:
             path: The file, below `memory/`.
@@ -356,7 +368,9 @@ class Documents:
             A document that shares its metadata and fields with later calls: do not change them.
         """
         seen = self._cache.try_load(path)
-        return None if seen is None else document_in(path, seen)
+        if seen is None or self._hidden((locate(self._root, self._rules, path).path,)):
+            return None
+        return document_in(path, seen)
 
     def delete(self, ids: Sequence[str]) -> list[str]:
         """Delete the documents with these ids, and index that; return the ids of those that existed.
@@ -744,7 +758,8 @@ class Documents:
         return lambda search: partial(search, where=of_chunks), k if is_exact else WIDER * k
 
     def _cited(self, doc_id: str) -> Document | None:
-        return None if self._collection else cited_lines(self._workspace, doc_id)
+        lines = None if self._collection else cited_lines(self._workspace, doc_id)
+        return None if lines is None or self._hidden((lines.path,)) else lines
 
     def _by_name(self, doc_id: str, *, masked: bool) -> Document | None:
         """The document with an id, if it is in the file that is named after it."""
@@ -760,8 +775,10 @@ class Documents:
         return document_in(path, self._cache.load(path) if masked else self._cache.unmasked(path), name)
 
     def _found(self, path: str, spans: Sequence[Span], text: str, source: Source) -> Document | None:
-        """Return the document, or the lines, that a passage of the index belongs to; None if the file is gone."""
+        """Return the document, or the lines, that a passage of the index belongs to; None if it is gone or hidden."""
         if source == "memory":
+            if self._hidden((path,)):
+                return None
             seen = self._cache.try_load(path)
             if seen is None:
                 return None
