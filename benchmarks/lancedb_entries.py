@@ -53,7 +53,7 @@ def texts(count):
 def versions(count, dims, compacts):
     """Megabytes that so many rows take on the disk, written one by one, and milliseconds of a search then."""
     with tempfile.TemporaryDirectory() as folder:
-        table = Table(f"{folder}/table", Path(folder, "lock"))
+        table = Table(Path(folder), "table")
         if not compacts:
             table.compact = lambda **_: None
         chance = np.random.default_rng(7)

@@ -75,12 +75,11 @@ class LanceEntries:
         """
         if not isinstance(embedder, str | Embedder) or embedder == "none":
             raise ConfigError(f"entries need an embedder or the name of a provider, not {embedder!r:.80}")
-        folder = memory.workspace.root / _FOLDER
-        self._table = Table(os.fspath(folder if uri is None else uri), folder.with_suffix(".lock"))
+        self._table = Table(memory.workspace.root, _FOLDER, None if uri is None else os.fspath(uri))
         self._memory, self._documents = memory, memory.documents.collection(COLLECTION)
         self._choice, self._made = embedder, None if isinstance(embedder, str) else embedder
         self._lock = Lock()
-        self._is_current = self._closed = False
+        self._is_current = self._closed = self._is_plain = False
 
     # --- what is remembered --------------------------------------------------------------------------------------
 
@@ -103,7 +102,7 @@ class LanceEntries:
             created_at: Milliseconds since 1970; by default now.
 
         Raises:
-            InvalidInputError, PolicyError, EmbedderError, WriteError, StoreError: As `add_many`.
+            InvalidInputError, PolicyError, EmbedderError, ConfigError, WriteError, StoreError: As `add_many`.
         """
         named = {name: value for name, value in (("id", id), ("created_at", created_at)) if value is not None}
         (entry,) = self.add_many([MemoryEntry(text, importance, category, **named)])  # type: ignore[arg-type]
@@ -122,6 +121,7 @@ class LanceEntries:
             InvalidInputError: A value is not what `MemoryEntry` takes, or one id comes twice.
             PolicyError: A rule says never to store one of the texts. Nothing was written.
             EmbedderError: There is no key or no embedder, it failed, or the table is that of another one.
+            ConfigError: The memory is encrypted, which LanceDB is not.
             WriteError: A document could not be written.
             StoreError: The table could not be written, or this is closed.
         """
@@ -220,6 +220,7 @@ class LanceEntries:
             QueryError: An argument has a wrong type or value.
             EmbedderError: There is no key or no embedder, it failed, the table is that of another one, or a vector has
                 other dimensions than those of the table.
+            ConfigError: The memory is encrypted, which LanceDB is not.
             StoreError: The table could not be read, or this is closed.
         """
         _check_number("k", k)
@@ -245,9 +246,10 @@ class LanceEntries:
         """Make the table say what the documents say, and return how many rows that changed.
 
         Raises:
-            EmbedderError, StoreError: As `search`. What was done before it failed stays.
+            EmbedderError, ConfigError, StoreError: As `search`. What was done before it failed stays.
         """
         self._check_open()
+        self._check_plain()
         self._check_model()
         # First the rows: an entry that another process adds meanwhile has its document before its row.
         rows, seen, lacking = self._table.rows(), set(), []
@@ -267,9 +269,11 @@ class LanceEntries:
 
         Raises:
             EmbedderError: The embedder failed. Where it did so at once, the table stays as it was.
+            ConfigError: The memory is encrypted, which LanceDB is not.
             StoreError: The table could not be written, or this is closed.
         """
         self._check_open()
+        self._check_plain()
         found = [*self._all()]
         for first in range(0, len(found), _AT_ONCE):
             self._put(found[first : first + _AT_ONCE], fresh=first == 0)
@@ -320,11 +324,23 @@ class LanceEntries:
     def _ready(self) -> int | None:
         """Return the dimensions of the table, made or fixed at the first use; None if there is nothing to search."""
         self._check_open()
+        self._check_plain()
         meta = self._check_model()
         if meta is None or not self._is_current:
             self.sync()
             meta = self._table.meta()
         return None if meta is None else meta[1]
+
+    def _check_plain(self) -> None:
+        """Refuse a memory that is encrypted: vectors, and checksums by which a text can be guessed, would lie open."""
+        if self._is_plain:
+            return
+        if self._memory.config.encryption.enabled or "key" in self._memory.status().engine:
+            raise ConfigError(
+                f"this memory is encrypted, and LanceDB encrypts nothing: {self._table.uri} would tell of its texts. "
+                "Keep entries in a plain memory of their own, or on an encrypted disk; delete the table if it is there"
+            )
+        self._is_plain = True
 
     def _check_model(self) -> tuple[str, int] | None:
         meta, identity = self._table.meta(), self._embedder.identity

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
@@ -50,12 +51,14 @@ _COLUMNS = {"id": "id", "digest": "digest", "importance": "importance", "categor
 class Table:
     """The rows at an address. Safe to use from several threads and processes."""
 
-    def __init__(self, uri: str, lock: Path) -> None:
+    def __init__(self, root: Path, own: str, uri: str | None = None) -> None:
         """Name the table. Nothing is imported, read or written yet.
 
         Args:
-            uri: A folder, or an address that LanceDB knows.
-            lock: The file by which writers wait for each other.
+            root: The workspace.
+            own: The folder of the table in it. What is there is used only if no link is on the way. Next to it is the
+                file by which writers wait for each other.
+            uri: Another folder, or an address that LanceDB knows.
 
         Raises:
             MissingExtraError: lancedb is not installed.
@@ -64,7 +67,9 @@ class Table:
             raise MissingExtraError(
                 'openclaw_memory_lancedb needs LanceDB: pip install ".[lancedb]" in a checkout of openclaw_memory'
             )
-        self.uri, self._lock_file = uri, lock
+        self._own = root / own
+        self.uri, self._is_own = (os.fspath(self._own), True) if uri is None else (uri, False)
+        self._lock_file = self._own.with_suffix(".lock")
         self._connection: Any = None
         self._writes = 0
 
@@ -226,6 +231,8 @@ class Table:
 
     def _db(self) -> Any:
         if self._connection is None:
+            if self._is_own:
+                self._refuse(_links(self._own))
             import lancedb  # pyright: ignore[reportMissingImports] - an extra, which types are not checked with
 
             self._connection = lancedb.connect(self.uri)
@@ -234,14 +241,23 @@ class Table:
     @contextmanager
     def _locked(self) -> Iterator[None]:
         """Hold the lock of writers: those who write at once would cost each other's work, and could double an entry."""
-        self._lock_file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._refuse(_links(self._lock_file))
         try:
-            with FileLock(self._lock_file, timeout=_LOCK_SECONDS):
+            for folder in (self._lock_file.parent, self._own) if self._is_own else (self._lock_file.parent,):
+                folder.mkdir(mode=0o700, exist_ok=True)
+        except OSError as error:
+            raise StoreError(f"LanceDB cannot use {self._own} ({error.strerror}): move away what is there") from error
+        try:
+            with FileLock(self._lock_file, timeout=_LOCK_SECONDS, mode=0o600):
                 yield
         except Timeout as error:
             raise IndexLockedError(
                 f"another process has written to {self.uri} for {_LOCK_SECONDS:.0f} s: end it, or call this again"
             ) from error
+
+    def _refuse(self, links: Iterator[str]) -> None:
+        for link in links:
+            raise StoreError(f"{link} is a link, and what it leads to is not touched: move it away")
 
     def _tried(self, work: Callable[[], _Result]) -> _Result:
         """Return what `work` returns; begun again where another writer, on a machine that knows no lock, came first."""
@@ -257,6 +273,19 @@ class Table:
             raise StoreError(
                 f"LanceDB cannot use {self.uri}: {error}; what it holds can be made again: remove it, and open it again"
             ) from error
+
+
+def _links(place: Path) -> Iterator[str]:
+    """Yield what is a link: a file or folder of ours in a workspace, the folder that it is in, what a folder holds.
+
+    A workspace from someone else may lead us elsewhere by it. A lock with a second name would be emptied under both.
+    LanceDB itself gives its files second names for a moment, and writes none of them in place.
+    """
+    yield from (os.fspath(one) for one in (place.parent, place) if one.is_symlink())
+    if place.is_file() and place.stat().st_nlink > 1:
+        yield os.fspath(place)
+    for folder, names, files in os.walk(place):
+        yield from (found for name in (*names, *files) if os.path.islink(found := os.path.join(folder, name)))
 
 
 def due_at(rows: int) -> int:

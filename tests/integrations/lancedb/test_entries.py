@@ -3,7 +3,10 @@
 import datetime
 import json
 import multiprocessing
+import os
+import secrets
 import shutil
+import stat
 import subprocess
 import sys
 import time
@@ -575,6 +578,69 @@ def test_what_lancedb_cannot_do_is_an_error_of_this_library(memory, embedder, mo
         entries.search("tea")
     with pytest.raises(StoreError, match="LanceDB cannot use"):
         entries.close()
+
+
+# --- the files of the table ------------------------------------------------------------------------------------------
+
+
+def test_the_files_of_the_table_are_their_owners_alone(tmp_path, embedder):
+    umask = os.umask(0)
+    try:
+        with Memory.open(tmp_path, embedder=None) as memory, LanceEntries(memory, embedder) as entries:
+            entries._table.compact()  # the first that makes a folder
+            entries.add("tea without sugar")
+    finally:
+        os.umask(umask)
+    modes = {
+        name: stat.S_IMODE(os.stat(tmp_path / ".memory" / name).st_mode) for name in ("", "lancedb", "lancedb.lock")
+    }
+    assert modes == {"": 0o700, "lancedb": 0o700, "lancedb.lock": 0o600}
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("", "soft"),
+        ("lancedb", "soft"),
+        ("lancedb.lock", "soft"),
+        ("lancedb.lock", "hard"),
+        ("lancedb/entries.lance", "soft"),
+        ("lancedb/entries.lance/_versions", "soft"),
+    ],
+)
+def test_nothing_is_written_through_a_link_in_a_folder_of_someone_else(tmp_path, embedder, name, kind):
+    outside, planted = tmp_path / "outside", tmp_path / "notes" / ".memory" / name
+    outside.mkdir()
+    (outside / "kept").write_text("precious")
+    planted.parent.mkdir(parents=True)
+    if kind == "hard":
+        os.link(outside / "kept", planted)
+    else:
+        planted.symlink_to(outside / ("kept" if name == "lancedb.lock" else ""))
+    with (
+        Memory.open(tmp_path / "notes", embedder=None, index_path=tmp_path / "index.sqlite") as memory,
+        LanceEntries(memory, embedder) as entries,
+    ):
+        for use in (lambda: entries.add("tea"), lambda: entries.search("tea"), entries.sync, entries.compact):
+            with pytest.raises(StoreError, match=f"{planted.name} .*link"):
+                use()
+    assert [(one.name, one.read_text()) for one in outside.iterdir()] == [("kept", "precious")]
+
+
+@pytest.mark.parametrize("is_set", [True, False])
+def test_an_encrypted_memory_has_no_vectors_and_checksums_in_the_open(tmp_path, embedder, monkeypatch, is_set):
+    monkeypatch.setenv("OPENCLAW_MEMORY_KEY", secrets.token_hex(32))
+    encrypted = MemoryConfig().updated({"encryption": {"enabled": True}})
+    with Memory.open(tmp_path, embedder=None, config=encrypted) as memory:
+        memory.sync()
+    with Memory.open(tmp_path, embedder=None, config=encrypted if is_set else None) as memory:
+        entries = LanceEntries(memory, embedder)
+        for use in (lambda: entries.add("tea"), lambda: entries.search("tea"), entries.sync, entries.rebuild):
+            with pytest.raises(ConfigError, match="encrypt"):
+                use()
+        entries.close()
+    assert not (tmp_path / ".memory" / "lancedb").exists()
+    assert list(tmp_path.glob("memory/**/*.md")) == []
 
 
 def test_nothing_of_lancedb_is_loaded_before_it_is_needed(tmp_path):
