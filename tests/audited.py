@@ -6,9 +6,9 @@ import os
 from pathlib import Path
 from typing import Any
 
-from openclaw_memory.audit import Verdict, verify
 from openclaw_memory.audit.head import head_file
 from openclaw_memory.audit.log import AccessLog
+from openclaw_memory.audit.reading import Verdict, verify
 from openclaw_memory.config import AuditConfig
 
 ON = AuditConfig(enabled=True)

@@ -77,6 +77,8 @@ def search_filter(filters: MetadataFilters | Mapping[str, Any] | None) -> dict[s
 # What says of a name that its value is a list, or a limit; for others it is `in`.
 _SEVERAL: Mapping[str, FilterOperator] = {
     "tags": FilterOperator.ALL,
+    "phrases": FilterOperator.ALL,
+    "without": FilterOperator.ANY,
     "since": FilterOperator.GTE,
     "until": FilterOperator.LTE,
     "min_confidence": FilterOperator.GTE,

@@ -22,6 +22,7 @@ from openclaw_memory.audit import acting_as, entries, verify
 from openclaw_memory.control import Item
 from openclaw_memory.errors import ConflictError, InvalidInputError, NotFoundError, PathNotAllowedError, PolicyError
 from openclaw_memory.records import Record
+from openclaw_memory.search import read_query
 from openclaw_memory.types import Excerpt, SearchResult
 from openclaw_memory_web.guard import FORM_TOKEN, Guard
 from openclaw_memory_web.rendering import Line, Span, found_lines, numbered, rendered, spans_of
@@ -348,14 +349,19 @@ def _found(memory: Memory, query: str) -> dict[str, Any]:
     """Return what a search finds, as the pages show it."""
     if not query:
         return {"found": (), "results": None, "trouble": None}
+    asked = read_query(query)
+    if not asked.text.strip():
+        return {"found": (), "results": None, "trouble": "These words are only left out: name what to look for, too."}
     try:
-        results = memory.search(query, max_results=RESULTS, explain=True)
+        results = memory.search(
+            asked.text, max_results=RESULTS, explain=True, phrases=asked.phrases, without=asked.without
+        )
     except OpenClawMemoryError as error:  # while somebody types, an error stands where the results would
         return {"found": (), "results": None, "trouble": str(error)}
     found = [
         Found(
             one,
-            found_lines(one, query),
+            found_lines(one, asked.text, asked.phrases),
             note_address(one.path, one.citation.rpartition("#")[2]),
             sorted(
                 (

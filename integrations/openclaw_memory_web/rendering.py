@@ -18,7 +18,7 @@ _RUN = re.compile(r"L?(\d{1,9})(?:-L?(\d{1,9}))?")
 _BREAKS = {"softbreak", "hardbreak"}
 _FRONT = "---"
 _LEFT_OUT = "…"  # a line of a snippet that stands for lines that were left out
-_WORD = re.compile(r"\w+")
+_WORD, _PLAIN_WORD = re.compile(r"\w+"), re.compile(r"[^\W_]+")
 _LEAST_WORD = 3  # characters: shorter words of a question are mostly "is", "of", "the"
 _COMMON = frozenset(
     "the and for was were are who what when where which why how does did has have with that this from about not can"
@@ -56,12 +56,13 @@ def numbered(text: str, start: int, cited: Sequence[Span]) -> list[Line]:
     return [Line(number, line, _is_in(number, cited)) for number, line in enumerate(text.split("\n"), start)]
 
 
-def found_lines(result: SearchResult, query: str) -> list[Line]:
-    """Return the lines of a result with their numbers, and the words of the question marked.
+def found_lines(result: SearchResult, query: str, phrases: Sequence[str] = ()) -> list[Line]:
+    """Return the lines of a result with their numbers, and the words and phrases of the question marked.
 
     Args:
         result: The result.
         query: The question.
+        phrases: What it holds that was asked for as it is.
     """
     numbers: list[int | None] = []
     for first, last in result.spans:
@@ -69,24 +70,27 @@ def found_lines(result: SearchResult, query: str) -> list[Line]:
     texts = result.snippet.split("\n")
     # A result that is a whole chunk may be cut short: the numbers of the lines that are there still hold.
     return [
-        Line(None if text == _LEFT_OUT else number, marked(text, query))
+        Line(None if text == _LEFT_OUT else number, marked(text, query, phrases))
         for number, text in zip(numbers, texts, strict=False)
     ]
 
 
-def marked(text: str, query: str) -> Markup:
-    """Return a text with the words of a question in `<mark>`.
+def marked(text: str, query: str, phrases: Sequence[str] = ()) -> Markup:
+    """Return a text with the words and phrases of a question in `<mark>`.
 
     Args:
         text: The text.
         query: The question.
+        phrases: What it holds that was asked for as it is.
     """
     words = {word for word in _WORD.findall(query.casefold()) if word not in _COMMON}
     # Scripts without spaces have short words; in others, short ones say little.
-    words = {word for word in words if len(word) >= _LEAST_WORD or not word.isascii()}
+    words = {re.escape(word) for word in words if len(word) >= _LEAST_WORD or not word.isascii()}
+    words |= {r"[\W_]+".join(map(re.escape, _PLAIN_WORD.findall(phrase))) for phrase in phrases}
+    words.discard("")
     if not words:
         return escape(text)
-    alternatives = "|".join(sorted(map(re.escape, words), key=len, reverse=True))
+    alternatives = "|".join(sorted(words, key=len, reverse=True))
     parts = re.split(rf"((?<!\w)(?:{alternatives})\w*|(?:{_wide(words)}))", text, flags=re.IGNORECASE)
     return Markup("").join(
         Markup("<mark>{}</mark>").format(part) if number % 2 else escape(part) for number, part in enumerate(parts)
@@ -95,7 +99,7 @@ def marked(text: str, query: str) -> Markup:
 
 def _wide(words: set[str]) -> str:
     """Return a pattern of the words that may stand inside a run of letters: those of scripts without spaces."""
-    return "|".join(re.escape(word) for word in words if ord(word[0]) >= 0x2E80) or r"(?!)"
+    return "|".join(word for word in words if ord(word[0]) >= 0x2E80) or r"(?!)"
 
 
 def rendered(text: str, start: int, cited: Sequence[Span], link: Callable[[str], str]) -> Markup:

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 from openclaw_memory._acting import acting_as
 from openclaw_memory._lazy import late_names
 
-__all__ = ["Entry", "Verdict", "acting_as", "entries", "verify"]
+__all__ = ["Entry", "acting_as", "entries", "verify"]
 
 if TYPE_CHECKING:
     from openclaw_memory.audit.chain import Entry
-    from openclaw_memory.audit.reading import Verdict, entries, verify
+    from openclaw_memory.audit.reading import entries, verify
 
 # A door names who acts, also where nothing is logged: nothing more is loaded for that.
-__getattr__, __dir__ = late_names(__name__, {"chain": ("Entry",), "reading": ("Verdict", "entries", "verify")}, __all__)
+__getattr__, __dir__ = late_names(__name__, {"chain": ("Entry",), "reading": ("entries", "verify")}, __all__)

@@ -8,7 +8,7 @@ import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -113,10 +113,10 @@ class QmdBackend:
         self._check_open()
         rules = rules_of(request, self._config.search)
         now = with_time_zone(request.now)
-        named = {"filters such as path and since": request.only, "task": request.task, "rules": request.rules}
-        for name, value in named.items():
-            if value is not None:
-                raise NotOfferedError(f"QMD offers no {name}: leave it out, or let the built-in engine answer")
+        if unknown := _not_offered(request):
+            raise NotOfferedError(
+                f"QMD offers no {', '.join(unknown)} of a search: leave it out, or let the built-in engine answer"
+            )
         answer = SearchResults(
             (),
             request.query,
@@ -420,6 +420,17 @@ def _as_asked(query: str, mode: str) -> str:
     if mode != "search" or query.count('"') % 2:
         query = " ".join(query.replace('"', " ").split())
     return query if mode == "search" else _NEGATED.sub("", query)
+
+
+def _not_offered(request: SearchRequest) -> list[str]:
+    """Return the names of what QMD cannot do.
+
+    It has phrases and a minus of its own, but the minus leaves out whole notes, and of a note with the phrase it shows
+    other lines: those with most of the words as they are typed, quotation marks included.
+    """
+    only = {} if request.only is None else asdict(request.only)
+    filters = [name for name, value in only.items() if value not in (None, ())]
+    return filters + [name for name in ("task", "rules") if getattr(request, name) is not None]
 
 
 def _words_on(lost: Sequence[str]) -> str | None:

@@ -12,7 +12,8 @@ from openclaw_memory.cli.options import Place, placed
 from openclaw_memory.cli.output import note, paint, say, say_json
 
 if TYPE_CHECKING:
-    from openclaw_memory.audit import Entry, Verdict
+    from openclaw_memory.audit import Entry
+    from openclaw_memory.audit.reading import Verdict
 
 NOT_WHOLE = 1  # the exit code where entries are wrong or missing
 SHOWN = 50

@@ -92,8 +92,7 @@ def _found(memory: Memory, typed: str) -> Sequence[SearchResult]:
     asked = read_query(typed)
     if not asked.text.strip():
         return ()
-    phrases, without = asked.phrases or None, asked.without or None
-    return memory.search(asked.text, max_results=RESULTS, phrases=phrases, without=without).results
+    return memory.search(asked.text, max_results=RESULTS, phrases=asked.phrases, without=asked.without).results
 
 
 def _print_found(memory: Memory, typed: str, *, as_json: bool) -> int:

@@ -135,8 +135,8 @@ def search(
             user_id=user,
             tags=tags,
             min_confidence=min_confidence,
-            phrases=asked.phrases or None,
-            without=asked.without or None,
+            phrases=asked.phrases,
+            without=asked.without,
             task=task,
             rules=dict(map(_rule, rules)) or None,
         )

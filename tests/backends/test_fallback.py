@@ -233,7 +233,9 @@ def test_a_search_with_filters_is_answered_by_the_built_in_engine(qmd):
     memory = qmd.memory()
     found = memory.search("ferry", path="MEMORY.md")
     assert {hit.path for hit in found} == {"MEMORY.md"}
-    assert "QMD offers no filters" in str(found.reason)
+    assert "QMD offers no path" in str(found.reason)
+    (hit,) = memory.search("ferry", phrases="the ferry", without="blue")
+    assert "The ferry leaves" in hit.snippet
     assert memory.search("ferry").provider == "qmd"
 
 

@@ -55,9 +55,17 @@ def test_results_keep_to_number_budget_and_source(qmd):
     assert not engine.search(SearchRequest(" "))
 
 
-@pytest.mark.parametrize("given", [{"only": SearchFilter(path=("*",))}, {"task": "a journey"}, {"rules": {"mmr": 0.7}}])
-def test_what_qmd_does_not_offer_is_refused_with_a_word(qmd, given):
-    with pytest.raises(NotOfferedError, match="QMD offers no"):
+@pytest.mark.parametrize(
+    ("given", "named"),
+    [
+        ({"only": SearchFilter(path=("*",))}, "path"),
+        ({"only": SearchFilter(phrases=("the ferry",), without=("blue",))}, "phrases, without"),
+        ({"only": SearchFilter(min_confidence=0.0)}, "min_confidence"),
+        ({"task": "a journey", "rules": {"mmr": 0.7}}, "task, rules"),
+    ],
+)
+def test_what_qmd_does_not_offer_is_refused_by_name(qmd, given, named):
+    with pytest.raises(NotOfferedError, match=f"QMD offers no {named} of a search: leave it out"):
         qmd.engine().search(SearchRequest("ferry", **given))
 
 

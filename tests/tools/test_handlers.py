@@ -66,6 +66,13 @@ def test_a_search_answers_with_place_score_and_a_fenced_snippet(call):
     assert answer.artifact[0].snippet == inside(best["snippet"])
 
 
+def test_quotation_marks_and_a_minus_in_a_query_mean_nothing(call):
+    """Models quote, too, what the notes say in other words."""
+    plain = call("memory_search", query="When is the boiler serviced by October?")
+    quoted = call("memory_search", query='When is the "boiler serviced by" -October?')
+    assert [row["citation"] for row in quoted.data["results"]] == [row["citation"] for row in plain.data["results"]]
+
+
 def test_an_answer_is_compact_json(memory):
     search = memory_tools(memory)[0]
     text = search({"query": "boiler"})

@@ -296,6 +296,8 @@ def test_a_task_is_that_of_the_search_set_once_or_for_one_call(dated):
         ({"tags": "Heating"}, {"memory/2019-02-03.md"}),
         ({"type": "preference"}, {"memory/records/preference/boiler.sound.md"}),
         ({"type": "preference", "min_confidence": 0.9}, set()),
+        ({"phrases": "the boiler of 2019 02 03"}, {"memory/2019-02-03.md"}),
+        ({"phrases": ["the boiler of 2019 02 03"], "without": "boiler"}, set()),
     ],
 )
 def test_a_filter_is_that_of_the_search_set_once_for_one_call_or_by_the_run(dated, only, paths):

@@ -239,6 +239,12 @@ SINCE, UNTIL = FilterOperator.GTE, FilterOperator.LTE
         (of(("type", EQ, "preference")), {"memory/records/preference/boiler.sound.md"}),
         (of(("type", IN, ["preference"]), ("min_confidence", SINCE, 0.9)), set()),
         (MetadataFilters(filters=[of(("tags", EQ, "noise"))]), {"memory/2019-02-03.md"}),
+        ({"phrases": "the boiler of 2019 02 03"}, {"memory/2019-02-03.md"}),
+        (
+            of(("phrases", ALL, ["the boiler of 2019 02 03"]), ("without", FilterOperator.ANY, ["kettle"])),
+            {"memory/2019-02-03.md"},
+        ),
+        (of(("phrases", EQ, "the boiler of 2019 02 03"), ("without", EQ, "boiler")), set()),
     ],
 )
 def test_filters_are_those_of_the_search_under_its_names(dated, filters, paths):

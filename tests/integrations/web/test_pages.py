@@ -4,10 +4,12 @@ import html
 import re
 
 import pytest
+from openclaw_memory_web.rendering import marked
 
 from openclaw_memory import Memory, MemoryConfig
 from openclaw_memory.config import FilesConfig, PoliciesConfig, PolicyRule
 from openclaw_memory.errors import StoreError
+from openclaw_memory.search import read_query
 
 HTMX = {"HX-Request": "true"}
 NONSENSE = (
@@ -39,6 +41,36 @@ def test_what_is_typed_is_answered_with_a_part_of_the_page(page):
     whole = page.get("/?q=ferry", headers=HTMX | {"HX-History-Restore-Request": "true"})
     assert "<html" in whole
     assert words(page.get("/?q=", headers=HTMX)) == ""
+
+
+def test_a_phrase_is_found_and_marked_as_it_is(page):
+    shown = page.get('/?q="the spare key" of Ann')
+    assert "<mark>The spare key</mark> is with" in shown
+    assert 'value="&#34;the spare key&#34; of Ann"' in shown
+    assert "0 results" in page.get('/?q="spare the key"')
+
+
+@pytest.mark.parametrize(
+    ("typed", "line", "shown"),
+    [
+        ('"to be"', "To be, or not (to be)?", "[To be], or not ([to be])?"),
+        ('"number 9" Groen', "Groen: number-9", "[Groen]: [number-9]"),
+        ('"鍵は"', "予備の鍵は箱", "予備の[鍵は]箱"),
+        ("key -spare", "the spare key", "the spare [key]"),
+        ("a<b>", "a<b>", "a&lt;b&gt;"),
+    ],
+)
+def test_the_words_and_phrases_that_were_asked_for_are_marked(typed, line, shown):
+    asked = read_query(typed)
+    text = str(marked(line, asked.text, asked.phrases))
+    assert text.replace("<mark>", "[").replace("</mark>", "]") == shown
+
+
+def test_what_holds_a_word_after_a_minus_is_not_found(page):
+    assert "/note?path=memory/2026-11-20.md" in page.get("/?q=ferry+leaves")
+    shown = page.get("/?q=ferry+leaves+-noon")
+    assert "/note?path=memory/2026-11-20.md" not in shown
+    assert "only left out" in page.get("/?q=-ferry", headers=HTMX)
 
 
 def test_a_search_that_fails_says_so_in_place_of_results(page, memory):
