@@ -17,11 +17,13 @@ SECONDS = 60  # a command that has not written what is waited for by then has fa
 _CODE = re.compile(r"\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[\[(][0-9;?]*[ -/]*[@-~]|\x1b[=>]")
 COLOURFUL = {"TERM": "xterm-256color", "NO_COLOR": "", "PAGER": "cat"}
 
+OURS = (sys.executable, "-m", "openclaw_memory")
+
 
 class Terminal:
-    """A command in a pseudo-terminal; `seen` is all that it has written so far."""
+    """A command in a pseudo-terminal, ours unless another `program` is named; `seen` is all that it has written so far."""
 
-    def __init__(self, *arguments, cwd, columns=80, lines=60, environment=None):
+    def __init__(self, *arguments, cwd, columns=80, lines=60, environment=None, program=OURS):
         environment = {**os.environ, **COLOURFUL, **(environment or {})}
         for name in ("COLUMNS", "LINES"):  # they would go before what the terminal says
             environment.pop(name, None)
@@ -33,7 +35,7 @@ class Terminal:
             signal.signal(signal.SIGINT, signal.SIG_DFL)  # a worker of pytest may ignore it, which children inherit
 
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "openclaw_memory", *map(str, arguments)],
+            [*program, *map(str, arguments)],
             stdin=theirs, stdout=theirs, stderr=theirs, cwd=cwd, env=environment, start_new_session=True,
             preexec_fn=lead,  # noqa: PLW1509 - the only way to give a child its terminal; tests start no thread here
         )  # fmt: skip
@@ -53,6 +55,10 @@ class Terminal:
         """Read until the words are on the screen."""
         self._read(lambda: words in bare(self.seen))
         return self
+
+    def wait(self, is_enough):
+        """Read until this is so."""
+        self._read(is_enough)
 
     def type(self, keys):
         os.write(self.own, keys.encode())

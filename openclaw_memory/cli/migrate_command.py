@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, get_args
 import click
 
 from openclaw_memory._safe import clean_line
-from openclaw_memory.cli.options import Place, placed, synced
+from openclaw_memory.cli.options import Place, complete_files, placed, synced
 from openclaw_memory.cli.output import note, paint, say, say_json
 from openclaw_memory.types.migration import Format
 
@@ -19,7 +19,13 @@ _SHOWN = 20  # files, and lines of what was left out; --json has all
 
 
 @click.command()
-@click.option("--from", "source", metavar="FILE", help="A file or folder. Default: .memory.md of the workspace.")
+@click.option(
+    "--from",
+    "source",
+    metavar="FILE",
+    shell_complete=complete_files,
+    help="A file or folder. Default: .memory.md of the workspace.",
+)
 @click.option("--format", "file_format", type=click.Choice(get_args(Format)), help="Default: what the file says.")
 @click.option("--dry-run", is_flag=True, help="Write nothing; show what would be written.")
 @placed

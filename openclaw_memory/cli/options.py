@@ -106,6 +106,13 @@ def _known_workspaces(_context: click.Context, _option: click.Parameter, incompl
     return [*map(CompletionItem, names), CompletionItem(incomplete, type="dir")]
 
 
+def complete_files(_context: click.Context, _option: click.Parameter, incomplete: str) -> list[Any]:
+    """Complete the path of a file."""
+    from click.shell_completion import CompletionItem
+
+    return [CompletionItem(incomplete, type="file")]
+
+
 def placed(command: Callable[..., Any]) -> Callable[..., Any]:
     """Give a command the options that all share, passed to it as one `Place`."""
 
@@ -117,7 +124,14 @@ def placed(command: Callable[..., Any]) -> Callable[..., Any]:
         help="The notes: a folder, or a name of your settings.",
     )
     @click.option("-a", "--agent", metavar="ID", help="An OpenClaw agent: its workspace, and its settings.")
-    @click.option("-c", "--config", "settings", metavar="FILE", help="Settings in TOML: [defaults] and [agents.ID].")
+    @click.option(
+        "-c",
+        "--config",
+        "settings",
+        metavar="FILE",
+        shell_complete=complete_files,
+        help="Settings in TOML: [defaults] and [agents.ID].",
+    )
     @click.option("--json", "as_json", is_flag=True, help="Answer in JSON.")
     @functools.wraps(command)
     def wrapper(

@@ -306,22 +306,3 @@ def test_the_script_of_a_shell_is_one(run, shell):
     if program is not None:
         checked = subprocess.run([program, "-n"], input=script, capture_output=True, text=True, check=False)
         assert (checked.returncode, checked.stderr) == (0, "")
-
-
-def test_bash_completes_with_the_script(run, notes):
-    """As a person presses Tab: the function of the script, in a bash of its own."""
-    bash = shutil.which("bash")
-    if bash is None:
-        pytest.skip("there is no bash")
-    script = run("completion", "bash").out
-    # What bash calls is the installed program.
-    stand_in = f'openclaw-memory() {{ {sys.executable} -m openclaw_memory "$@"; }}\n'
-    script = script.replace(
-        "_OPENCLAW_MEMORY_COMPLETE=bash_complete $1)",
-        f"_OPENCLAW_MEMORY_COMPLETE=bash_complete {sys.executable} -m openclaw_memory)",
-    )
-    asks = 'COMP_WORDS=(openclaw-memory search --so); COMP_CWORD=2; _openclaw_memory_completion openclaw-memory; echo "${COMPREPLY[@]}"\n'
-    done = subprocess.run(
-        [bash, "--norc"], input=stand_in + script + asks, cwd=notes, capture_output=True, text=True, check=False
-    )
-    assert done.stdout.strip() == "--source", done.stderr
