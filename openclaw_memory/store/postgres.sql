@@ -43,6 +43,7 @@ CREATE TABLE IF NOT EXISTS {schema}.chunks (
     tenant uuid NOT NULL,
     generation integer NOT NULL,
     id bigint NOT NULL,
+    block bigint NOT NULL,           -- the first id of those that were written with it
     path text NOT NULL,
     source text NOT NULL,
     identity text NOT NULL,          -- '' for a chunk, else the model of a vector that came with the file
@@ -62,16 +63,18 @@ CREATE TABLE IF NOT EXISTS {schema}.chunks (
 CREATE INDEX IF NOT EXISTS chunks_path ON {schema}.chunks (tenant, generation, path);
 CREATE INDEX IF NOT EXISTS chunks_vector
     ON {schema}.chunks (tenant, generation, identity, source) INCLUDE (vector_key, id);
--- A term is a hash of 64 bits: terms of any length, with any character.
+-- A row has all chunks of a block with a term, in arrays side by side: a row for each would take eight times the disk, and
+-- most of the time of an index. A term is a hash of 64 bits: terms of any length, with any character.
 CREATE TABLE IF NOT EXISTS {schema}.postings (
     tenant uuid NOT NULL,
     generation integer NOT NULL,
     term bigint NOT NULL,
-    chunk bigint NOT NULL,
-    weight real NOT NULL,            -- occurrences in the text, and half of those in the context
-    length integer NOT NULL,         -- of the chunk
+    block bigint NOT NULL,
     source text NOT NULL,
-    PRIMARY KEY (tenant, generation, term, chunk) INCLUDE (weight, length, source)
+    chunks bigint[] NOT NULL,        -- their ids
+    weights real[] NOT NULL,         -- occurrences in the text, and half of those in the context
+    lengths real[] NOT NULL,         -- of the chunks, in terms
+    PRIMARY KEY (tenant, generation, term, block, source)
 );
 -- Vectors outlive their chunks, and belong to all generations: they are what costs most.
 CREATE TABLE IF NOT EXISTS {schema}.vectors (

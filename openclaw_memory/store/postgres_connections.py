@@ -77,24 +77,23 @@ def open_pool(
 
 
 def _register_packed(connection: psycopg.Connection[Any]) -> None:
-    """Let a connection send `Packed` numbers as they are."""
+    """Let a connection send `Packed` columns as they are."""
     from psycopg.adapt import Dumper
     from psycopg.pq import Format
 
     class Whole(Dumper):
-        format, oid = Format.BINARY, 1016  # int8[]
+        format = Format.BINARY
 
         def dump(self, obj: Packed) -> bytes:
             return obj.packed()
 
         def get_key(self, obj: Packed, format: Any) -> Any:  # noqa: A002, ARG002 - as psycopg calls it
-            return (self.cls, obj.is_whole)
+            return (self.cls, obj.types)
 
         def upgrade(self, obj: Packed, format: Any) -> Dumper:  # noqa: A002, ARG002 - as psycopg calls it
-            return self if obj.is_whole else Others(self.cls)
-
-    class Others(Whole):
-        oid = 1021  # float4[]
+            one = Whole(self.cls)
+            one.oid = obj.types[0]
+            return one
 
     connection.adapters.register_dumper(Packed, Whole)
 

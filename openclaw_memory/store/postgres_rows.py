@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from hashlib import blake2b, sha256
@@ -30,16 +31,15 @@ FILE_TYPES = (
     "text", "text", "text", "int8", "int8", "numeric", "int8", "text", "int8", "text", "text", "text",
 )  # fmt: skip
 CHUNKS = (
-    "id", "path", "source", "identity", "vector_key", "ordinal", "start_line", "end_line", "start_char", "section",
-    "length", "terms", "text", "context", "metadata",
+    "id", "block", "path", "source", "identity", "vector_key", "ordinal", "start_line", "end_line", "start_char",
+    "section", "length", "text", "context", "metadata",
 )  # fmt: skip
 CHUNK_TYPES = (
-    "int8", "text", "text", "text", "text", "int4", "int4", "int4", "int8", "int4", "int4", "text", "text", "text",
+    "int8", "int8", "text", "text", "text", "text", "int4", "int4", "int4", "int8", "int4", "int4", "text", "text",
     "text",
 )  # fmt: skip
-CASTS = {"terms": "bigint[]"}  # what `unnest` cannot hand over as it is: its arrays would have to be of one length
-IDENTITY, LENGTH = CHUNKS.index("identity"), CHUNKS.index("length")
-POSTINGS = ("term", "chunk", "weight", "length", "source")  # the last two are those of the chunk
+IDENTITY, LENGTH, SOURCE = CHUNKS.index("identity"), CHUNKS.index("length"), CHUNKS.index("source")
+POSTINGS = ("term", "block", "source", "chunks", "weights", "lengths")
 
 STORED = (
     "id",
@@ -136,21 +136,20 @@ def file_records(rows: Iterable[tuple[Any, ...]]) -> dict[str, FileRecord]:
 
 
 def chunk_rows(
-    record: FileRecord, rows: Iterable[ChunkRow], first_id: int, first_ordinal: int
+    record: FileRecord, rows: Iterable[ChunkRow], first_id: int, first_ordinal: int, block: int
 ) -> Iterator[tuple[tuple[Any, ...], Mapping[int, float]]]:
     """Yield for each row of a file its columns, in the order of `CHUNKS`, and the weights of its terms' keys."""
     path = stored(record.path)
     for at, row in enumerate(rows):
         terms, context = row.terms.split(), row.context_terms.split()
-        weights: dict[int, float] = {}  # two terms with one hash, should that ever be, count as one
-        for part, weight in ((terms, 1.0), (context, CONTEXT_WEIGHT)):
-            for term in part:
-                key = term_id(term)
-                weights[key] = weights.get(key, 0.0) + weight
+        weights: Counter[int] = Counter(map(term_id, terms))  # two terms with one hash, should that be, count as one
+        for key, count in Counter(map(term_id, context)).items():
+            weights[key] += count * CONTEXT_WEIGHT  # type: ignore[assignment]  # a Counter holds any number
         chunk = row.chunk
         yield (
             (
                 first_id + at,
+                block,
                 path,
                 record.source,
                 stored(row.identity or ""),
@@ -161,7 +160,6 @@ def chunk_rows(
                 chunk.start_char,
                 chunk.section,
                 len(terms) + len(context),
-                "{}" if row.identity else array(weights),
                 stored(chunk.text),
                 stored(chunk.context),
                 json.dumps(dict(chunk.metadata)),
@@ -172,26 +170,40 @@ def chunk_rows(
 
 @dataclass(frozen=True, slots=True)
 class Packed:
-    """Numbers as PostgreSQL's own bytes of an array, `int8[]` of whole numbers and `float4[]` of others.
+    """A column as PostgreSQL's own bytes of an array: `int8[]` of whole numbers, `float4[]` of others, `text[]`.
 
     They are made and read several times as fast as the text of an array; `postgres_connections` says how they are sent.
     """
 
-    values: NumpyArray[np.int64] | NumpyArray[np.float32]
+    values: NumpyArray[np.int64] | NumpyArray[np.float32] | Sequence[str | None]
 
     @property
-    def is_whole(self) -> bool:
-        """Whether it is an `int8[]`."""
-        return self.values.dtype.kind == "i"
+    def types(self) -> tuple[int, int]:
+        """The numbers that PostgreSQL has for the type of the array, and for that of its elements."""
+        dtype = getattr(self.values, "dtype", None)
+        if dtype is None:
+            return 1009, 25
+        return (1016, 20) if dtype.kind == "i" else (1021, 700)
 
     def packed(self) -> bytes:
-        """Return the bytes: a header, then the size and the value of each number."""
+        """Return the bytes: a header, then the size and the value of each element."""
         import numpy as np
 
-        number, element, size = (">i8", 20, 8) if self.is_whole else (">f4", 700, 4)  # 20 and 700: types of PostgreSQL
+        element = self.types[1]
+        header = struct.pack(">iiIii", 1, 1, element, len(self.values), 1)
+        if element == 25:
+            return header + b"".join(_sized(text) for text in self.values)
+        number, size = (">i8", 8) if element == 20 else (">f4", 4)
         rows = np.empty(len(self.values), [("size", ">i4"), ("value", number)])
         rows["size"], rows["value"] = size, self.values
-        return struct.pack(">iiIii", 1, 0, element, len(rows), 1) + rows.tobytes()
+        return header + rows.tobytes()
+
+
+def _sized(text: str | None) -> bytes:
+    if text is None:
+        return b"\xff\xff\xff\xff"  # -1 is NULL
+    data = text.encode()
+    return len(data).to_bytes(4, "big") + data
 
 
 def array(column: Iterable[float | None]) -> str:
@@ -203,7 +215,8 @@ def stored_chunk(row: tuple[Any, ...], token_codes: bytes = b"") -> StoredChunk:
     """Return the chunk of a row in the order of `STORED`."""
     chunk_id, path, source, ordinal, start, end, char, text, context, section, metadata = row
     kind: Source = source
-    chunk = Chunk(start, end, char, read(text), read(context), section, json.loads(metadata))
+    made = {} if metadata == "{}" else json.loads(metadata)
+    chunk = Chunk(start, end, char, read(text), read(context), section, made)
     return StoredChunk(chunk_id, read(path), kind, chunk, ordinal, token_codes)
 
 

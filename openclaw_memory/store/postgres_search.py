@@ -24,7 +24,8 @@ _TERMS = """
 here AS MATERIALIZED (
     SELECT chunks, terms, identity FROM {s}.generations WHERE {here}
 ), found AS MATERIALIZED (
-    SELECT term, chunk, weight, length, source FROM {s}.postings WHERE {here} AND term = ANY(%(terms)s)
+    SELECT term, source, unnest(chunks) AS chunk, unnest(weights) AS weight, unnest(lengths) AS length
+    FROM {s}.postings WHERE {here} AND term = ANY(%(terms)s)
 ), rarity AS MATERIALIZED (
     SELECT term, greatest(ln((here.chunks - count(*) + 0.5) / (count(*) + 0.5)), 1e-6)::float8 AS idf,
         %(telling)s AND count(*) >= %(share)s * here.chunks AND here.chunks >= %(large)s AS is_common
@@ -96,7 +97,7 @@ _FOUND = """
 SELECT 'chunks' AS kind, '' AS source, chunks AS id, 0::float8 AS score FROM here
 UNION ALL SELECT 'source', source, 0, 0 FROM asked
 UNION ALL SELECT 'common', '', term, 0 FROM rarity WHERE is_common
-UNION ALL SELECT 'counted', '', term, count(*)::float8 FROM {s}.postings
+UNION ALL SELECT 'counted', '', term, sum(cardinality(chunks)) FROM {s}.postings
     WHERE {here} AND term = ANY(%(counted)s) GROUP BY term
 UNION ALL SELECT 'text', source, chunk, score FROM text"""
 _FOUND_NEAR = """
@@ -172,6 +173,8 @@ def gathered(
     Returns:
         What was found; None where terms were left out as common, and without them there are too few chunks.
     """
+    import numpy as np
+
     asked = [term_id(term) for term in usable_terms(request.terms)[:MAX_TERMS]]
     keys = {term: term_id(next(iter(usable_terms([term])), "")) for term in request.counted}
     by_vector = (_COSINES_OF_ALL if near is None else _COSINES_OF_NEAR) + _BY_COSINES
@@ -203,7 +206,8 @@ def gathered(
         return None
     named = [path for path in names if request.named and request.named(read(path))]
     with connection.pipeline():
-        chunks = run(STORED_WITH_CODES if request.token_codes else STORED, ids=list(set(request.choose(hits))))
+        ids = rows_of.Packed(np.array(sorted(set(request.choose(hits))), np.int64))
+        chunks = run(STORED_WITH_CODES if request.token_codes else STORED, ids=ids)
         files = run(OF_FILES, paths=named, identity=stored("")) if named else None
         chosen = chunks_of(chunks.fetchall(), token_codes=request.token_codes)
         of_files = chunks_of(files.fetchall()) if files else []

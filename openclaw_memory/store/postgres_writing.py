@@ -6,6 +6,8 @@ import os
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate, chain
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from openclaw_memory.errors import StoreError
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 
 HERE = "tenant = %(tenant)s AND generation = %(generation)s"
 OF_A_GENERATION = ("files", "chunks", "postings")
+_POSITIONS = ("first", "last")  # of what a row has in a long column; they are no columns of a table
 # What a document is, and what of it is left out, stays as it is where only the record of its file is updated.
 _KEPT = frozenset({"path", "doc_id", "part_of", "left_out"})
 
@@ -93,13 +96,25 @@ class Generation:
         self.let_go(which, **values)
         gone = self.run(
             f"""WITH gone AS (
-                DELETE FROM {{s}}.chunks WHERE {{here}} AND {which} RETURNING id, identity, length, terms
-            ), postings AS (
-                DELETE FROM {{s}}.postings WHERE {{here}} AND ctid = ANY(ARRAY(
-                    SELECT old.ctid FROM gone CROSS JOIN unnest(gone.terms) AS own (term) CROSS JOIN LATERAL (
-                        SELECT ctid FROM {{s}}.postings WHERE {{here}} AND term = own.term AND chunk = gone.id LIMIT 1
-                    ) AS old
-                ))
+                DELETE FROM {{s}}.chunks WHERE {{here}} AND {which}
+                RETURNING id, block, source, identity, length, terms
+            ), touched AS MATERIALIZED (
+                SELECT place, count = cardinality(ids) AS is_empty FROM (
+                    SELECT block, source, term, count(*) FROM gone CROSS JOIN unnest(terms) AS own (term)
+                    GROUP BY 1, 2, 3
+                ) AS own CROSS JOIN LATERAL (
+                    SELECT ctid AS place, chunks AS ids FROM {{s}}.postings
+                    WHERE {{here}} AND term = own.term AND block = own.block AND source = own.source LIMIT 1
+                ) AS old
+            ), emptied AS (
+                DELETE FROM {{s}}.postings
+                WHERE {{here}} AND ctid = ANY(ARRAY(SELECT place FROM touched WHERE is_empty))
+            ), changed AS (
+                UPDATE {{s}}.postings SET (chunks, weights, lengths) = (
+                    SELECT array_agg(chunk), array_agg(weight), array_agg(length)
+                    FROM unnest(chunks, weights, lengths) AS each (chunk, weight, length)
+                    WHERE chunk NOT IN (SELECT id FROM gone)
+                ) WHERE {{here}} AND ctid = ANY(ARRAY(SELECT place FROM touched WHERE NOT is_empty))
             ) SELECT count(*), coalesce(sum(length), 0) FROM gone WHERE identity = ''""",
             **values,
         ).fetchone()
@@ -134,7 +149,7 @@ class Generation:
 
     def copy_rows(self, old: int) -> None:
         """Begin with the files and rows of another generation."""
-        columns = {"files": rows_of.FILES, "chunks": rows_of.CHUNKS, "postings": rows_of.POSTINGS}
+        columns = {"files": rows_of.FILES, "chunks": (*rows_of.CHUNKS, "terms"), "postings": rows_of.POSTINGS}
         for table, names in columns.items():
             listed = ", ".join(names)
             self.run(
@@ -155,7 +170,7 @@ class Generation:
             rows_of.FILES,
             rows_of.FILE_TYPES,
             [rows_of.file_row(record) for record in records],
-            f"ON CONFLICT (tenant, generation, path) DO UPDATE SET {new}",
+            then=f"ON CONFLICT (tenant, generation, path) DO UPDATE SET {new}",
         )
 
     def update_record(self, record: FileRecord) -> None:
@@ -177,46 +192,78 @@ class Generation:
         )
         if missing := sorted(wanted - {key for (key,) in known}):
             raise StoreError(f"no vector is stored under {missing[0]!r}; call add_vectors before the rows")
-        before = self.last_id
+        block = self.last_id + 1
         made: list[tuple[tuple[Any, ...], Mapping[int, float]]] = []
         for record, rows, first in files:
-            made += rows_of.chunk_rows(record, rows, self.last_id + 1, first)
+            made += rows_of.chunk_rows(record, rows, self.last_id + 1, first, block)
             self.last_id += len(rows)
         own = [(row, weights) for row, weights in made if not row[rows_of.IDENTITY]]
         self.chunks += len(own)
         self.terms += sum(row[rows_of.LENGTH] for row, _ in own)
-        self._insert("chunks", rows_of.CHUNKS, rows_of.CHUNK_TYPES, [row for row, _ in made])
-        postings = _postings(own)
-        if len(postings[0]):
-            terms, ids, weights = (rows_of.Packed(column) for column in postings)
+        self._put_chunks(made)
+        self._put_postings(block, own)
+
+    def _put_chunks(self, rows: Sequence[tuple[tuple[Any, ...], Mapping[int, float]]]) -> None:
+        """Add chunks with the keys of their terms: sent as one long column, of which the server cuts what each has."""
+        import numpy as np
+
+        has = [len(weights) if not row[rows_of.IDENTITY] else 0 for row, weights in rows]
+        terms = chain.from_iterable(weights for (_, weights), count in zip(rows, has, strict=True) if count)
+        lasts = list(accumulate(has))
+        self._insert(
+            "chunks",
+            (*rows_of.CHUNKS, *_POSITIONS),
+            (*rows_of.CHUNK_TYPES, "int8", "int8"),
+            [(*row, last - count + 1, last) for (row, _), count, last in zip(rows, has, lasts, strict=True)],
+            made={"terms": "(%(terms)s)[first:last]"},
+            terms=rows_of.Packed(np.fromiter(terms, np.int64, sum(has))),
+        )
+
+    def _put_postings(self, block: int, rows: Sequence[tuple[tuple[Any, ...], Mapping[int, float]]]) -> None:
+        """Add the postings of a block: sent as four long columns, of which the server cuts what each term has."""
+        for source in sorted({row[rows_of.SOURCE] for row, _ in rows}):
+            postings = _postings([one for one in rows if one[0][rows_of.SOURCE] == source])
+            if postings is None:
+                continue
             self.run(
-                """INSERT INTO {s}.postings (tenant, generation, term, chunk, weight, length, source)
-                SELECT %(tenant)s, %(generation)s, term, chunk, weight, length, source
-                FROM unnest(%(terms)s, %(ids)s, %(weights)s) AS new (term, chunk, weight)
-                JOIN (SELECT id AS chunk, length, source FROM {s}.chunks WHERE {here} AND id > %(before)s) AS chunks
-                USING (chunk)""",
-                before=before,
-                terms=terms,
-                ids=ids,
-                weights=weights,
+                """INSERT INTO {s}.postings (tenant, generation, term, block, source, chunks, weights, lengths)
+                SELECT %(tenant)s, %(generation)s, term, %(block)s, %(source)s, (%(chunks)s)[first:last],
+                    (%(weights)s)[first:last], (%(lengths)s)[first:last]
+                FROM unnest(%(terms)s, %(firsts)s, %(lasts)s) AS new (term, first, last)""",
+                block=block,
+                source=source,
+                **{name: rows_of.Packed(column) for name, column in postings.items()},
             )
 
     def _insert(
-        self, table: str, columns: Sequence[str], types: Sequence[str], rows: Sequence[tuple[Any, ...]], then: str = ""
+        self,
+        table: str,
+        columns: Sequence[str],
+        types: Sequence[str],
+        rows: Sequence[tuple[Any, ...]],
+        *,
+        then: str = "",
+        made: Mapping[str, str] = MappingProxyType({}),
+        **values: Any,
     ) -> None:
-        """Add rows in one statement: COPY is refused under row-level security."""
+        """Add rows in one statement: COPY is refused under row-level security.
+
+        Columns that the server makes are in `made`, with its expressions.
+        """
         if not rows:
             return
         arrays = {
-            f"column{at}": list(column) if kind == "text" else rows_of.array(column)
+            f"column{at}": rows_of.Packed(column) if kind == "text" else rows_of.array(column)
             for at, (column, kind) in enumerate(zip(zip(*rows, strict=True), types, strict=True))
         }
         given = ", ".join(f"%({name})s::{kind}[]" for name, kind in zip(arrays, types, strict=True))
-        taken = ", ".join(f"{name}::{rows_of.CASTS[name]}" if name in rows_of.CASTS else name for name in columns)
+        own = [name for name in columns if name not in _POSITIONS]
         self.run(
-            f"INSERT INTO {{s}}.{table} (tenant, generation, {', '.join(columns)}) "
-            f"SELECT %(tenant)s, %(generation)s, {taken} FROM unnest({given}) AS new ({', '.join(columns)}) {then}",
+            f"INSERT INTO {{s}}.{table} (tenant, generation, {', '.join([*own, *made])}) "
+            f"SELECT %(tenant)s, %(generation)s, {', '.join([*own, *made.values()])} "
+            f"FROM unnest({given}) AS new ({', '.join(columns)}) {then}",
             **arrays,
+            **values,
         )
 
     # --- vectors -------------------------------------------------------------------------------------------------
@@ -261,20 +308,30 @@ class Generation:
         ).rowcount
 
 
-def _postings(rows: Sequence[tuple[tuple[Any, ...], Mapping[int, float]]]) -> tuple[Any, Any, Any]:
-    """Return the terms, chunks and weights of the postings of rows in the order of their index.
+def _postings(rows: Sequence[tuple[tuple[Any, ...], Mapping[int, float]]]) -> dict[str, Any] | None:
+    """Return what the chunks of a source have, a term after the other; None where they have no terms.
 
-    In that order the server writes them with half of the work.
+    Those of a term are from its `firsts` to its `lasts` in `chunks`, `weights` and `lengths`, from 1 on. The terms are
+    in the order of their index, in which the server writes them with half of the work.
     """
     import numpy as np
 
-    terms = np.fromiter((term for _, weights in rows for term in weights), np.int64)
-    ids = np.repeat(
-        np.fromiter((row[0] for row, _ in rows), np.int64), np.fromiter((len(w) for _, w in rows), np.int64)
-    )
-    found = np.fromiter((weight for _, weights in rows for weight in weights.values()), np.float32)
-    order = np.lexsort((ids, terms))
-    return terms[order], ids[order], found[order]
+    counts = np.fromiter((len(weights) for _, weights in rows), np.int64)
+    terms = np.fromiter(chain.from_iterable(weights for _, weights in rows), np.int64)
+    if not len(terms):
+        return None
+    order = np.argsort(terms, kind="stable")  # so that the ids of a term stay in their order
+    terms = terms[order]
+    starts = np.flatnonzero(np.r_[True, terms[1:] != terms[:-1]])
+    weights = np.fromiter(chain.from_iterable(weights.values() for _, weights in rows), np.float32)
+    return {
+        "terms": terms[starts],
+        "firsts": starts + 1,
+        "lasts": np.r_[starts[1:], len(terms)],
+        "chunks": np.repeat(np.fromiter((row[0] for row, _ in rows), np.int64), counts)[order],
+        "weights": weights[order],
+        "lengths": np.repeat(np.fromiter((row[rows_of.LENGTH] for row, _ in rows), np.float32), counts)[order],
+    }
 
 
 def locked(connection: psycopg.Connection[Any], schema: str, tenant: UUID, generation: int | None = None) -> Generation:

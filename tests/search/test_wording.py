@@ -18,12 +18,17 @@ NOTES = {
 }
 
 
-@pytest.fixture(params=["sqlite", "memory"])
+@pytest.fixture(params=["sqlite", "memory", pytest.param("postgres", marks=pytest.mark.nightly)])
 def memory(request, tmp_path):
     (tmp_path / "memory").mkdir()
     for name, text in NOTES.items():
         (tmp_path / "memory" / name).write_text(text, encoding="utf-8")
-    with Memory.open(tmp_path, store="sqlite" if request.param == "sqlite" else InMemoryStore()) as memory:
+    stores = {
+        "sqlite": lambda: "sqlite",
+        "memory": InMemoryStore,
+        "postgres": lambda: request.getfixturevalue("server"),
+    }
+    with Memory.open(tmp_path, store=stores[request.param]()) as memory:
         memory.sync()
         yield memory
 

@@ -178,3 +178,25 @@ def test_vectors_out_of_use_are_looked_for_again_after_each_write(database):
     store.prune(1)
     build.abort()
     assert [store.prune(1), store.prune(0)] == [0, 1]
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"phrases": "van dam"},
+        {"phrases": ["boiler", "van dam"]},
+        {"without": "boiler", "min_score": 0.0},
+        {"without": ["boiler", "key"], "min_score": 0.0},
+        {"phrases": "the", "without": "boiler", "min_score": 0.0},
+        {"phrases": "dam van"},
+    ],
+)
+def test_phrases_and_words_to_leave_out_find_what_they_find_in_a_file(notes, database, asked):
+    found = {}
+    for store in ("sqlite", f"{database}&tenant=wording"):
+        with Memory.open(notes, store=store) as memory:
+            memory.sync()
+            results = memory.search("Who services the boiler?", max_results=20, **asked)
+            found[store[:6]] = [(one.citation, one.snippet, round(one.score, 5)) for one in results]
+    assert found["sqlite"] == found["postgr"]
+    assert found["sqlite"] or asked == {"phrases": "dam van"}
