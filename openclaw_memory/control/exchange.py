@@ -15,13 +15,21 @@ from openclaw_memory.control.contents import contents, place_of, with_transcript
 from openclaw_memory.control.inspection import zone_of
 from openclaw_memory.conversation.snapshots import file_name, is_snapshot, parsed, saving
 from openclaw_memory.errors import InvalidInputError, NotFoundError, OpenClawMemoryError, WriteError, remedy
-from openclaw_memory.text.policies import about_in
+from openclaw_memory.text.policies import about_in, encryption_of
 from openclaw_memory.types import Skipped
 from openclaw_memory.types.control import ExportReport, ImportReport
-from openclaw_memory.types.files import unencrypted
+from openclaw_memory.types.files import ENCRYPTED, unencrypted
 from openclaw_memory.workspace import Workspace
 from openclaw_memory.workspace.atomic import locked, make_folders, replace_file, writing
-from openclaw_memory.workspace.paths import TRANSCRIPTS, Place, check_name, is_of_the_agent, is_transcript, shown_path
+from openclaw_memory.workspace.paths import (
+    TRANSCRIPTS,
+    Place,
+    check_name,
+    is_of_the_agent,
+    is_record,
+    is_transcript,
+    shown_path,
+)
 from openclaw_memory.workspace.safe_read import as_written, is_utf16, opened_file
 from openclaw_memory.workspace.session_log import log_name
 from openclaw_memory.workspace.transcript_records import parse
@@ -77,11 +85,28 @@ def import_(workspace: Workspace, file: str | os.PathLike[str]) -> ImportReport:
         try:
             if not is_snapshot(one.path):  # of which the session has a name
                 check_name(every.rules, one.path)
-            place = place_of(every, one.path)
+            place = _kept_at(every, one)
             (added if _added(every, place, one.data) else unchanged).append(place.path)
         except (OpenClawMemoryError, OSError) as error:
             refused.append(Skipped(shown_path(every.rules, one.path), str(error)))
     return ImportReport(tuple(added), tuple(unchanged), tuple(refused))
+
+
+def _kept_at(workspace: Workspace, file: _File) -> Place:
+    """Return where a file belongs: under its name, or under that of an encrypted one, as if it were written here."""
+    place, encryption = place_of(workspace, file.path), encryption_of(workspace.rules)
+    if encryption is None or encryption.key_id is None or place.path.endswith(ENCRYPTED):
+        return place
+    if os.path.lexists(Path(place.base, *place.parts)):
+        return place
+    if is_transcript(place.path):
+        is_wanted = encryption.transcripts
+    elif is_snapshot(place.path):
+        is_wanted = encryption.snapshots
+    else:
+        about = about_in(file.data.decode("utf-8", "replace")) if is_record(place.path) else None
+        is_wanted = about is not None and about.sensitivity == "high"
+    return place_of(workspace, f"{file.path}{ENCRYPTED}") if is_wanted else place
 
 
 def _added(workspace: Workspace, place: Place, data: bytes) -> bool:

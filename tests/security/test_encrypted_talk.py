@@ -144,3 +144,34 @@ def test_four_processes_add_to_one_encrypted_transcript(folder):
     with Memory.open(folder, embedder=None, config=ENCRYPTED) as memory:
         said = [one["content"] for one in memory.session_log("s1").messages()]
     assert sorted(said) == sorted(f"{name} {at}" for name in range(4) for at in range(15))
+
+
+def test_what_is_imported_is_encrypted_as_what_is_written_here(folder, tmp_path_factory):
+    plain = tmp_path_factory.mktemp("plain")
+    with Memory.open(plain, embedder=None) as memory:
+        talk(memory)
+        memory.snapshot("s1")
+        memory.records.remember("fact", "marmalade", "in the cellar", sensitivity="high")
+        memory.records.remember("fact", "tea", "green", sensitivity="low")
+        memory.export(plain / "all.jsonl")
+    with Memory.open(folder, embedder=None, config=ENCRYPTED) as memory:
+        report = memory.import_(plain / "all.jsonl")
+        assert sorted(path for path in report.added if not path.endswith(".age")) == [
+            memory.workspace.scan().files[0].path,
+            "memory/records/fact/tea.md",
+        ]
+        assert memory.import_(plain / "all.jsonl").added == ()
+        assert memory.records.get("fact", "marmalade").value == "in the cellar"
+        assert [one["content"] for one in memory.resume("s1")] == [one["content"] for one in SAID]
+        memory.session_log("s1").append("user", "And the bread?")
+        assert memory.search("marmalade cellar").results
+    assert holding(folder, b"cellar") == holding(folder, b"bread") == []
+
+
+def test_what_is_there_in_the_open_is_not_imported_a_second_time(folder, tmp_path_factory):
+    file = tmp_path_factory.mktemp("plain") / "all.jsonl"
+    with Memory.open(folder, embedder=None, config=MemoryConfig().updated({"encryption": {"enabled": True}})) as memory:
+        talk(memory)
+        memory.export(file)
+    with Memory.open(folder, embedder=None, config=ENCRYPTED) as memory:
+        assert memory.import_(file).unchanged == ("sessions/s1.jsonl",)
