@@ -111,7 +111,7 @@ def test_what_was_recalled_into_a_message_is_neither_kept_nor_shown_to_the_model
     block = OpenClawMemoryBlock(memory, llm=llm, flush_tokens=1)
     put(block, [user(f"{get(block, asked)}\n{asked.content}")], "s1")
     assert kept("s1") == [asked.content]
-    assert "4711" not in llm.seen[0][0].content
+    assert "code is 4711" not in llm.seen[0][0].content
 
 
 @pytest.mark.parametrize("accepts", [True, False])
@@ -350,8 +350,8 @@ def test_the_arguments_of_the_search_are_those_of_the_block(memory):
     memory.sync()
     question = user("What is the boiler code?")
     assert get(OpenClawMemoryBlock(memory, max_results=2), question).count("#L") == 2
-    assert "4719" not in get(OpenClawMemoryBlock(memory, source="memory"), question)
-    assert "471" not in get(OpenClawMemoryBlock(memory, source="sessions", min_score=1), question)
+    assert "code is 4719" not in get(OpenClawMemoryBlock(memory, source="memory"), question)
+    assert "code was 471" not in get(OpenClawMemoryBlock(memory, source="sessions", min_score=1), question)
     assert len(get(OpenClawMemoryBlock(memory, max_chars=40), question)) < 200
 
 
