@@ -2,6 +2,7 @@
 
 import gc
 import os
+import shutil
 import sys
 import tempfile
 import uuid
@@ -20,6 +21,11 @@ from openclaw_memory.testing import InMemoryStore
 
 # At the end, so that no folder of tests hides a package: tests may import `embedding_server` and `embedding_faults`.
 sys.path.append(str(Path(__file__).parent))
+
+# Waiting for a disk takes as long as all of the work: what tests write is kept in memory, where there is room for it.
+IN_MEMORY, ROOM = Path("/dev/shm"), 2 << 30
+if os.access(IN_MEMORY, os.W_OK) and shutil.disk_usage(IN_MEMORY).free > ROOM:
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(IN_MEMORY))
 
 # The time one example takes says more about the machine than about the code.
 settings.register_profile("steady", deadline=None)
