@@ -593,7 +593,7 @@ class Memory:
             type: Only records of this type.
             source: Only what comes from there: "user", "chat_turn", "tool" or "file". A record says so itself; a
                 person's notes are "file", documents "tool", transcripts and snapshots "chat_turn". What a record has
-                from outside is "external".
+                from outside, and a document whose `origin` says so, is "external".
             sensitivity: Only records of this sensitivity.
             sort: "path", "date" or "changed" (newest first), or "size" (largest first).
 

@@ -11,6 +11,7 @@ from typing import Any
 from openclaw_memory.conversation import snapshots
 from openclaw_memory.errors import NotFoundError, OpenClawMemoryError, PathNotAllowedError
 from openclaw_memory.text.front_matter import parse
+from openclaw_memory.text.quotation import EXTERNAL, is_external
 from openclaw_memory.types import MemoryFile, Skipped
 from openclaw_memory.types.control import Item, Kind
 from openclaw_memory.workspace import Workspace, scan
@@ -103,7 +104,9 @@ def _note(workspace: Workspace, file: MemoryFile, zone: datetime.tzinfo | None) 
         key = fields.get("key" if kind == "record" else "id")
         day = _day(_time(fields, "created_at"), zone) or (day if kind == "document" else None)
     said = fields.get("source")
-    source = "tool" if kind == "document" else "file"
+    source = "file"
+    if kind == "document":
+        source = EXTERNAL if is_external(fields) else "tool"
     if kind == "record" and isinstance(said, dict):
         source = str(said.get("kind"))
     item = Item(

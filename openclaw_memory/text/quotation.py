@@ -7,13 +7,14 @@ quotation of Markdown, line by line, with `> — source` as its last one: no par
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from openclaw_memory._safe import clean_line
 from openclaw_memory.errors import InvalidInputError
 from openclaw_memory.text.fence import harmless
 from openclaw_memory.text.redaction import redact
 
+EXTERNAL = "external"  # the `origin` of a document that comes from outside
 MAX_SOURCE = 500  # characters: an address, not a text of its own
 # All that any reader takes for the end of a line.
 _BREAK = re.compile("\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
@@ -72,6 +73,12 @@ def source_of(lines: Sequence[str], start: int, end: int) -> str | None:
             return found[1]
         at += 1
     return None
+
+
+def is_external(fields: Mapping[str, object]) -> bool:
+    """Return whether the front matter of a document says that it comes from outside, itself or in its metadata."""
+    metadata = fields.get("metadata")
+    return EXTERNAL in (fields.get("origin"), metadata.get("origin") if isinstance(metadata, dict) else None)
 
 
 def _is_quoted(lines: Sequence[str], at: int) -> bool:

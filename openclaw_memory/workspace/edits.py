@@ -23,7 +23,7 @@ from openclaw_memory.errors import (
 from openclaw_memory.security.age import is_encrypted
 from openclaw_memory.text.front_matter import front_matter_end, parse, with_vector
 from openclaw_memory.text.policies import about_in, policies_of
-from openclaw_memory.text.quotation import source_of
+from openclaw_memory.text.quotation import is_external, source_of
 from openclaw_memory.types import Excerpt
 from openclaw_memory.types.files import ENCRYPTED, unencrypted
 from openclaw_memory.workspace.atomic import replace_file, writing
@@ -43,7 +43,6 @@ from openclaw_memory.workspace.safe_read import (
 )
 from openclaw_memory.workspace.vouched import check_vouched
 
-EXTERNAL = "external"  # the `origin` of a document that comes from outside
 LONG_TERM_HEADING = "# Long-term memory"
 
 # The beginning of a hash is enough, as in git; twelve digits identify a version of one file beyond doubt.
@@ -326,17 +325,11 @@ def _check_origin(note: _Note, file: str, start: int, end: int) -> None:
         OriginError: They are of a quotation with its source, or of a document that says so of itself.
     """
     said = parse(file)
-    metadata = said.fields.get("metadata") if said is not None else None
-    is_outside = said is not None and EXTERNAL in (said.fields.get("origin"), *_origin_in(metadata))
-    if is_outside or source_of(note.lines, start, end) is not None:
+    if (said is not None and is_external(said.fields)) or source_of(note.lines, start, end) is not None:
         raise OriginError(
             f"lines {start} to {end} of {note.place.path} come from outside, and are not copied to MEMORY.md: have the "
             "user say what of it holds, and write that in words of your own"
         )
-
-
-def _origin_in(metadata: object) -> tuple[object, ...]:
-    return (metadata.get("origin"),) if isinstance(metadata, dict) else ()
 
 
 def _with_kept(note: _Note, kept: Sequence[str], section: str | None) -> tuple[list[str], int]:

@@ -1,13 +1,16 @@
 """PDF, HTML, DOCX and Org as Markdown of the memory, each with its source."""
 
 import json
-import shutil
+import re
+import sys
 import zipfile
+from types import SimpleNamespace
 
 import pytest
 
 from openclaw_memory import Memory
 from openclaw_memory.cli import ingest_command
+from openclaw_memory.errors import OriginError
 
 HTML = "<html><head><title>T</title></head><body><h1>Ferry</h1><p>It leaves at <b>eight</b>.</p><script>evil()</script>"
 
@@ -114,11 +117,12 @@ def test_org_is_read_by_pandoc_or_left_out_with_a_word(run, notes, tmp_path, mon
     org = tmp_path / "todo.org"
     org.write_text("* Boats\n- paint the /hull/\n", encoding="utf-8")
     monkeypatch.setattr(ingest_command.shutil, "which", lambda _name: None)
+    monkeypatch.setitem(sys.modules, "pypandoc", None)
     outcome = run("ingest", "-w", notes, org)
     assert outcome.code == 1
     assert "Org files are read by pandoc, which is not installed" in outcome.err
     script = tmp_path / "pandoc"
-    script.write_text('#!/bin/sh\n[ "$1" = --sandbox ] && [ "$2" = --from=org ] && sed "s/^[*] /# /" "$5"\n')
+    script.write_text('#!/bin/sh\n[ "$1" = --sandbox ] && [ "$2" = --from=org ] && sed "s/^[*] /# /"\n')
     script.chmod(0o755)
     monkeypatch.setattr(ingest_command.shutil, "which", lambda _name: str(script))
     assert run("ingest", "-w", notes, org).code == 0
@@ -126,8 +130,63 @@ def test_org_is_read_by_pandoc_or_left_out_with_a_word(run, notes, tmp_path, mon
     assert "# Boats\n- paint" in page.read_text(encoding="utf-8")
 
 
-@pytest.mark.skipif(shutil.which("pandoc") is None, reason="pandoc is not installed")
+ORG = r"""#+TITLE: Refit of the Heron
+#+DATE: 2026-05-03
+* TODO Hull                                      :boat:yard:
+  DEADLINE: <2026-06-01 Mon>
+  :PROPERTIES:
+  :CUSTOM_ID: hull
+  :END:
+  - [X] sand the /hull/ of draft_2
+  - [ ] paint it with *two coats*
+** Costs
+   | Item  | Euro |
+   |-------+------|
+   | Paint |   80 |
+* Engine
+  See [[https://example.org/volvo][the manual]].
+  #+BEGIN_SRC python
+  print("oil")
+  #+END_SRC
+  #+INCLUDE: "SECRET"
+"""
+
+
+@pytest.mark.skipif(ingest_command._pandoc() is None, reason="neither pandoc nor pypandoc_binary is installed")
 def test_pandoc_itself_reads_org(tmp_path):
+    (tmp_path / "secret.txt").write_text("the password of somebody")
     org = tmp_path / "todo.org"
-    org.write_text("* Boats\n- paint the /hull/\n", encoding="utf-8")
-    assert ingest_command.as_markdown(org).startswith("# Boats\n")
+    org.write_text(ORG.replace("SECRET", str(tmp_path / "secret.txt")), encoding="utf-8")
+    text, title = ingest_command.as_markdown(org)
+    assert title == "Refit of the Heron"
+    assert text.startswith("# TODO Hull\n\n**DEADLINE:** *<2026-06-01 Mon>*\n")
+    assert re.search(r"^-\s+\[x\] sand the \*hull\* of draft_2$", text, re.MULTILINE)
+    assert "| Paint | 80   |" in text
+    assert "[the manual](https://example.org/volvo)" in text
+    assert "```" in text
+    assert not re.search("<[a-z]|password|CUSTOM_ID|yard", text)
+
+
+def test_what_is_ingested_comes_from_outside_unless_the_user_says_it_is_his_own(run, notes, files):
+    assert run("ingest", "-w", notes, files / "page.html").code == 0
+    assert run("ingest", "-w", notes, "--own", files / "letter.DOCX").code == 0
+    with Memory.open(notes) as memory:
+        [page] = memory.inspect(kind="document", source="external")
+        [letter] = memory.inspect(kind="document", source="tool")
+        for item, word in ((page, "eight"), (letter, "crane")):
+            lines = memory.workspace.read(item.path).split("\n")
+            at = next(number for number, line in enumerate(lines, 1) if word in line)
+            if item is page:
+                with pytest.raises(OriginError, match="come from outside"):
+                    memory.promote(item.path, at, at)
+            else:
+                assert "crane" in memory.promote(item.path, at, at).text
+        assert memory.documents.read(page.path).metadata["title"] == "T"
+
+
+def test_signs_of_a_pdf_without_a_letter_and_its_ends_of_pages_are_no_text(files, monkeypatch):
+    from markitdown import converters
+
+    made = SimpleNamespace(markdown="(cid:127) Wim\fTides", title=None)
+    monkeypatch.setattr(converters.PdfConverter, "convert", lambda *_: made)
+    assert ingest_command.as_markdown(files / "paper.pdf").text == "Wim\n\nTides\n"
