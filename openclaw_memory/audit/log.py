@@ -24,6 +24,7 @@ from openclaw_memory.audit.head import Head
 from openclaw_memory.audit.place import content, files_in, folder_of, key_of, name_of, own_key
 from openclaw_memory.audit.place import opened as opened_file
 from openclaw_memory.errors import AuditError, OpenClawMemoryError, remedy
+from openclaw_memory.security.keys import sync_folder
 
 if TYPE_CHECKING:
     from openclaw_memory.config import AuditConfig
@@ -215,7 +216,7 @@ class AccessLog:
         # On the disk before there is a log: one without a head is taken for another one's.
         self._keep(self._head, head)
         os.fsync(self._head)
-        _sync_folder(heads.folder_of_heads())
+        sync_folder(heads.folder_of_heads())
         if moved is not None:
             heads.head_file(moved.place).unlink(missing_ok=True)
         return head
@@ -266,7 +267,7 @@ class AccessLog:
         self._first, self._path = first, str(self._folder / name_of(first))
         self._inode = os.fstat(self._file).st_ino
         if is_new:
-            _sync_folder(self._folder)
+            sync_folder(self._folder)
 
     def _key(self, key_id: str) -> bytes:
         if key_id not in self._keys:
@@ -278,15 +279,6 @@ class AccessLog:
             if descriptor is not None:
                 os.close(descriptor)
         self._head = self._file = None
-
-
-def _sync_folder(folder: Path) -> None:
-    if os.name == "posix":
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
 
 
 def last_entry(folder: Path, key: bytes | None) -> Entry | None:

@@ -215,7 +215,7 @@ def _put_down(key_id: str, text: str) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Have the disk confirm a new name: a key that a power cut takes away takes all that it encrypted with it."""
+    """Have the disk confirm a new name: a power cut would take away a key, and all that it encrypted with it."""
     if os.name == "posix":
         descriptor = os.open(folder, os.O_RDONLY)
         try:
