@@ -13,7 +13,7 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cache
+from functools import lru_cache
 from hashlib import blake2b
 from pathlib import Path
 from shlex import quote
@@ -29,6 +29,7 @@ from openclaw_memory.types.files import unencrypted
 
 FIELD = "signature"
 FOLDER = "signed"  # in the user's data folder
+_WORKSPACES = 256  # lists that are kept in memory; those of others are read again
 _METHOD = "hmac-sha256"
 _WRITTEN = re.compile(rf"{_METHOD}:([0-9a-f]{{16}}):([0-9a-f]{{64}})")
 _PURPOSE = "signature"
@@ -271,7 +272,7 @@ def _ledger(root: Path) -> _Ledger:
         return _ledger_in(None, root)
 
 
-@cache
+@lru_cache(maxsize=_WORKSPACES)
 def _ledger_in(folder: Path | None, root: Path) -> _Ledger:
     name = blake2b(os.path.realpath(root).encode("utf-8", "surrogateescape"), digest_size=16).hexdigest()
     return _Ledger(folder and folder / name)

@@ -20,7 +20,7 @@ from openclaw_memory.errors import (
     SignatureError,
 )
 from openclaw_memory.records import RecordSource
-from openclaw_memory.security import user_secret
+from openclaw_memory.security import signatures, user_secret
 from openclaw_memory.security.keys import VARIABLE
 from openclaw_memory.tools import memory_tools
 
@@ -321,6 +321,14 @@ def test_the_list_of_what_was_signed_is_the_users_alone_and_names_nothing(tmp_pa
     assert stat.S_IMODE(os.stat(file).st_mode) == 0o600
     assert stat.S_IMODE(os.stat(file.parent).st_mode) == 0o700
     assert b"door" not in file.read_bytes()
+
+
+def test_of_many_workspaces_few_lists_are_kept_in_memory_and_none_is_lost(memory, root, tmp_path):
+    record = memory.records.get("fact", "door.code")
+    for other in range(300):
+        assert signatures.latest(tmp_path / str(other), record.memory_id) == 0
+    assert signatures._ledger_in.cache_info().currsize <= 256
+    assert signatures.latest(root, record.memory_id) == record.version
 
 
 def test_a_list_that_cannot_be_kept_or_is_half_written_stops_nothing(memory, tmp_path):
