@@ -1,4 +1,4 @@
-"""Find links below a folder that is trusted, in the place of files that this library makes: they lead elsewhere."""
+"""Keep away from links in the place of files that this library makes: they lead elsewhere."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ import os
 import stat
 from collections.abc import Sequence
 from pathlib import Path
+
+# Flags of `os.open` for a file that is no link. O_NONBLOCK: opening a FIFO must not wait for a writer.
+NO_LINK = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 
 
 def link_to(path: Path, trusted: Path, *, hard: bool = True, beside: Sequence[str] = ()) -> str | None:

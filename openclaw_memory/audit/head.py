@@ -16,6 +16,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
 
+from openclaw_memory._links import NO_LINK
 from openclaw_memory.errors import WriteError, remedy
 
 LOCK_SECONDS = 5.0  # an entry takes microseconds: who waits this long waits for something stuck
@@ -23,7 +24,6 @@ _POLL_SECONDS = 0.001
 # The head is written into the two slots in turn: a write that a power cut tears leaves the other one.
 _SLOT_BYTES = 4096
 _CHECK = 32
-_OPEN = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
@@ -102,7 +102,7 @@ def open_head(place: str) -> int:
     file = head_file(place)
     try:
         make_private(file.parent)
-        return os.open(file, os.O_RDWR | os.O_CREAT | _OPEN, 0o600)
+        return os.open(file, os.O_RDWR | os.O_CREAT | NO_LINK, 0o600)
     except OSError as error:
         raise WriteError(
             f"{file}, the head of the access log, cannot be opened ({error.strerror}): {remedy(error)}, or set "
@@ -131,7 +131,7 @@ def known_heads() -> Iterator[Head]:
 def head_in(file: Path) -> Head | None:
     """Return the head in a file; None where there is none."""
     try:
-        with open(os.open(file, os.O_RDONLY | _OPEN), "rb") as opened:
+        with open(os.open(file, os.O_RDONLY | NO_LINK), "rb") as opened:
             return decoded(opened.read())
     except OSError:
         return None

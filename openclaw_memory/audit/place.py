@@ -8,7 +8,7 @@ import stat
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from openclaw_memory._links import link_to
+from openclaw_memory._links import NO_LINK, link_to
 from openclaw_memory.audit.chain import PURPOSE
 from openclaw_memory.errors import EncryptionKeyError, PathNotAllowedError
 from openclaw_memory.security import keys
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from openclaw_memory.config import AuditConfig
 
 _NAME = re.compile(r"access\.(\d{12})\.jsonl")
-_SAFE = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
-_OPEN = _SAFE | getattr(os, "O_CLOEXEC", 0)
 
 
 def folder_of(root: Path, rules: AuditConfig) -> Path:
@@ -65,7 +63,7 @@ def opened(folder: Path, first: int, flags: int) -> int:
         OSError: It cannot be opened, or is a link.
         PathNotAllowedError: It is no ordinary file, or has other names, which would be written with it.
     """
-    descriptor = os.open(folder / name_of(first), flags | _OPEN, 0o600)
+    descriptor = os.open(folder / name_of(first), flags | NO_LINK, 0o600)
     info = os.fstat(descriptor)
     if not stat.S_ISREG(info.st_mode) or info.st_nlink > 1:
         os.close(descriptor)

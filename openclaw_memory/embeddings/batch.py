@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from openclaw_memory._links import NO_LINK
 from openclaw_memory._log import warn
 from openclaw_memory.embeddings.remote.errors import FailureKind, ServiceError
 from openclaw_memory.embeddings.remote.http import answers_within
@@ -41,7 +42,6 @@ LONGEST_SECONDS = 72 * 3600
 REQUEST_SECONDS = 600.0
 # What a line of a job's file holds besides its text: the key, the model's name, options.
 LINE_BYTES = 512
-_NO_LINK = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 VECTORS_PER_WRITE = 256
 PASSING = {FailureKind.PASSING, FailureKind.BUSY}
 
@@ -325,7 +325,7 @@ def load(path: Path) -> dict[str, Known]:
 
 
 def _read(path: Path) -> bytes:
-    with open(os.open(path, os.O_RDONLY | _NO_LINK), "rb") as file:
+    with open(os.open(path, os.O_RDONLY | NO_LINK), "rb") as file:
         return file.read()
 
 

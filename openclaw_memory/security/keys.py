@@ -14,6 +14,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from openclaw_memory._links import NO_LINK
 from openclaw_memory.config.config import keys_in_environment
 from openclaw_memory.config.sections import KeyPlace
 from openclaw_memory.errors import EncryptionError, EncryptionKeyError, remedy
@@ -27,7 +28,6 @@ VARIABLE = "OPENCLAW_MEMORY_KEY"
 SERVICE = "openclaw-memory"  # of the keys in a keyring, whose user names are the ids
 FOLDER = "keys"  # in the user's data folder
 _ID_BYTES = 8
-_OPEN = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +164,7 @@ def _file(key_id: str) -> Path:
 def _in_file(key_id: str) -> Key | None:
     path = _file(key_id)
     try:
-        descriptor = os.open(path, os.O_RDONLY | _OPEN)
+        descriptor = os.open(path, os.O_RDONLY | NO_LINK)
     except FileNotFoundError:
         return None
     except OSError as error:
@@ -198,7 +198,7 @@ def _put_down(key_id: str, text: str) -> None:
     path = _file(key_id)
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _OPEN, 0o600)
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | NO_LINK, 0o600)
         try:
             os.write(descriptor, text.encode())
             os.fsync(descriptor)

@@ -20,6 +20,7 @@ from shlex import quote
 from threading import Lock
 from typing import Any
 
+from openclaw_memory._links import NO_LINK
 from openclaw_memory._log import warn
 from openclaw_memory.errors import EncryptionKeyError, OpenClawMemoryError, remedy
 from openclaw_memory.security import keys
@@ -35,7 +36,6 @@ _WRITTEN = re.compile(rf"{_METHOD}:([0-9a-f]{{16}}):([0-9a-f]{{64}})")
 _PURPOSE = "signature"
 _GONE = "gone"
 _UNSIGNED = ("low", "medium")  # all else counts as high, also what is misspelled
-_OPEN = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
 
 
 def needs_one(root: Path, path: str, fields: Mapping[str, Any] | None) -> bool:
@@ -212,7 +212,7 @@ class _Ledger:
             return
         try:
             self.file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            descriptor = os.open(self.file, os.O_WRONLY | os.O_APPEND | os.O_CREAT | _OPEN, 0o600)
+            descriptor = os.open(self.file, os.O_WRONLY | os.O_APPEND | os.O_CREAT | NO_LINK, 0o600)
             try:
                 os.write(descriptor, line)  # at once: processes that write at the same time part no line
             finally:
@@ -239,7 +239,7 @@ class _Ledger:
         if inode != info.st_ino or at > info.st_size:
             self._forget()
             at = 0
-        descriptor = os.open(self.file or "", os.O_RDONLY | _OPEN)
+        descriptor = os.open(self.file or "", os.O_RDONLY | NO_LINK)
         with open(descriptor, "rb") as stream:
             stream.seek(at)
             new = stream.read()

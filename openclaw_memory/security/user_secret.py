@@ -8,13 +8,13 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import NamedTuple
 
+from openclaw_memory._links import NO_LINK
 from openclaw_memory.errors import StoreError, remedy
 
 NAME = "index.key"
 BYTES = 32
 # Random for each start of a Linux machine, the same in all its processes and containers: no stranger can know it.
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
-_OPEN = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 
 
 class Secret(NamedTuple):
@@ -78,7 +78,7 @@ def _read(folder: Path) -> bytes | None:
         OSError: It cannot be read, is a link, or is no key of this user.
     """
     try:
-        descriptor = os.open(folder / NAME, os.O_RDONLY | _OPEN)
+        descriptor = os.open(folder / NAME, os.O_RDONLY | NO_LINK)
     except FileNotFoundError:
         return None
     try:
@@ -102,7 +102,7 @@ def _made(folder: Path) -> bytes:
     """
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     unfinished = folder / f".{NAME}.{os.urandom(8).hex()}.tmp"
-    descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _OPEN, 0o600)
+    descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL | NO_LINK, 0o600)
     try:
         try:
             os.write(descriptor, os.urandom(BYTES))

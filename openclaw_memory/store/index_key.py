@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import apsw
 
+from openclaw_memory._links import NO_LINK
 from openclaw_memory.config.sections import EncryptionConfig
 from openclaw_memory.errors import EncryptionKeyError, StoreError, remedy
 from openclaw_memory.security import keys
@@ -215,8 +216,7 @@ def _unnamed(index: Path, connected: Connected) -> tuple[apsw.Connection, Key]:
 
 
 def _read(place: Path) -> bytes:
-    flags = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
-    descriptor = os.open(place, os.O_RDONLY | flags)
+    descriptor = os.open(place, os.O_RDONLY | NO_LINK)
     try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             return b""

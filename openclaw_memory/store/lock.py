@@ -14,6 +14,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from openclaw_memory._links import NO_LINK
 from openclaw_memory.errors import SyncBusyError
 
 if TYPE_CHECKING:
@@ -24,7 +25,6 @@ POLL_SECONDS = 0.05
 GRACE_SECONDS = 0.1
 NOTIFY_SECONDS = 1.0
 HOLDER_BYTES = 64
-_NO_LINK = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 HOLDER_AT = 1  # on Windows the locked byte, which is the first, cannot be read
 
 
@@ -106,7 +106,7 @@ def _lock(path: Path) -> BaseFileLock:
 
 
 def _sign(path: Path, holder: str) -> None:
-    with suppress(OSError), open(os.open(path, os.O_RDWR | _NO_LINK), "r+b", buffering=0) as file:
+    with suppress(OSError), open(os.open(path, os.O_RDWR | NO_LINK), "r+b", buffering=0) as file:
         file.seek(HOLDER_AT)
         file.write(holder.encode().ljust(HOLDER_BYTES))  # on a full disk the holder stays unnamed
 
@@ -114,7 +114,7 @@ def _sign(path: Path, holder: str) -> None:
 def _holder(path: Path) -> tuple[int, int] | None:
     """Return the process and the thread that hold the lock; None where they are unknown."""
     try:
-        with open(os.open(path, os.O_RDONLY | _NO_LINK), "rb", buffering=0) as file:
+        with open(os.open(path, os.O_RDONLY | NO_LINK), "rb", buffering=0) as file:
             file.seek(HOLDER_AT)
             process, thread = file.read(HOLDER_BYTES).split()
         return int(process), int(thread)

@@ -13,6 +13,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
+from openclaw_memory._links import NO_LINK
 from openclaw_memory.config import FilesConfig
 from openclaw_memory.errors import (
     EncryptionError,
@@ -49,8 +50,6 @@ DEFAULT_CHARS = 12_000
 
 CAN_WALK = os.open in os.supports_dir_fd
 _DIRECTORY = getattr(os, "O_DIRECTORY", 0)
-# O_NONBLOCK: opening a FIFO must not wait for a writer.
-_SAFE = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 
 
 def read_bytes(root: Path, path: str, rules: FilesConfig) -> bytes:
@@ -346,7 +345,7 @@ def refusal(error: OSError, path: str) -> OpenClawMemoryError:
 
 def _step(part: str, flags: int, mode: int, folder: int) -> int:
     try:
-        return os.open(part, flags | _SAFE, mode, dir_fd=folder)
+        return os.open(part, flags | NO_LINK, mode, dir_fd=folder)
     except NotADirectoryError:
         # A symlink opened as a folder gives ENOTDIR as well. Nothing was opened: this look only finds the right word.
         if stat.S_ISLNK(os.stat(part, dir_fd=folder, follow_symlinks=False).st_mode):
@@ -361,4 +360,4 @@ def _open_by_name(base: str, parts: Sequence[str], flags: int, mode: int) -> int
         current = os.path.join(current, part)
         if os.path.islink(current):
             raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), current)
-    return os.open(current, flags | _SAFE, mode)
+    return os.open(current, flags | NO_LINK, mode)
