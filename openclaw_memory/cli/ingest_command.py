@@ -16,7 +16,6 @@ from openclaw_memory._safe import clean_line
 from openclaw_memory.cli.options import Place, placed, synced
 from openclaw_memory.cli.output import note, paint, say, say_json
 from openclaw_memory.errors import InvalidInputError, MissingExtraError, remedy
-from openclaw_memory.text.quotation import EXTERNAL
 
 NOT_ALL = 1  # the exit code where a file was not taken
 READ_BY_MARKITDOWN = (".pdf", ".html", ".htm", ".docx")
@@ -31,7 +30,6 @@ _ORG_TITLE = re.compile(r"^#\+title:[ \t]*(\S.*?)[ \t]*\r?$", re.IGNORECASE | re
 # A day of Org, which is nothing else to Markdown.
 _ESCAPED_DAY = re.compile(r"\\([<\[])(\d{4}-\d\d-\d\d[^<>\[\]\n\\]*)\\([>\]])")
 _NO_LETTER = re.compile(r"\(cid:\d+\)")  # what the reader of PDF writes for a sign whose letter the file does not say
-OUTSIDE = {"origin": EXTERNAL}
 _DIGITS = 8
 _SECONDS = 120  # that pandoc may take for one file
 
@@ -51,6 +49,7 @@ def ingest(place: Place, files: tuple[Path, ...], own: bool) -> int:
 
     Example: openclaw-memory ingest --workspace notes page.html
     """
+    from openclaw_memory.text.quotation import EXTERNAL
     from openclaw_memory.types import Document
 
     today = datetime.datetime.now().astimezone().date().isoformat()
@@ -66,7 +65,9 @@ def ingest(place: Place, files: tuple[Path, ...], own: bool) -> int:
                 left_out.append((file, f"{error.strerror}; {remedy(error)}"))
             else:
                 metadata = {"source": str(file.absolute()), "title": read.title or file.stem, "ingested": today}
-                found.append((file, Document(_id_of(file), read.text, metadata if own else metadata | OUTSIDE)))
+                found.append(
+                    (file, Document(_id_of(file), read.text, metadata if own else {**metadata, "origin": EXTERNAL}))
+                )
         memory.documents.add([document for _, document in found])
         written = [{"file": str(file), "id": document.id, "chars": len(document.text)} for file, document in found]
         followed = synced(memory, hidden=place.as_json)
