@@ -17,6 +17,7 @@ from hypothesis import settings
 
 from openclaw_memory import SqliteStore
 from openclaw_memory.config import EncryptionConfig
+from openclaw_memory.security.keys import VARIABLE
 from openclaw_memory.testing import InMemoryStore
 
 # At the end, so that no folder of tests hides a package: tests may import `embedding_server` and `embedding_faults`.
@@ -55,6 +56,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         number, parts = (int(figure) for figure in part.split("/"))
         config.hook.pytest_deselected(items=[item for at, item in enumerate(items) if at % parts != number - 1])
         items[:] = items[number - 1 :: parts]
+
+
+@pytest.fixture
+def with_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A user who has set the key that the tests of encryption know."""
+    from encrypted import KEY
+
+    monkeypatch.setenv(VARIABLE, KEY.secret.hex())
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

@@ -34,6 +34,21 @@ HARMLESS = frozenset(
     " sched_yield select set_robust_list stat statfs statx sysinfo uname".split()
 )
 
+# Code before that of a process: `killed(3, "replace")` has it end with 9 in place of the fourth of these calls of `os`.
+KILLED = """
+import os
+def killed(at, *names):
+    calls = iter(range(at + 1))
+    def counted(real):
+        def call(*arguments, **more):
+            if next(calls) == at:
+                os._exit(9)
+            return real(*arguments, **more)
+        return call
+    for name in names:
+        setattr(os, name, counted(getattr(os, name)))
+"""
+
 
 def python(code: str, *arguments: object, **options: Any) -> subprocess.Popen[str]:
     """A Python process; what it prints is read from its `stdout`, what it complains of is shown where a test fails."""

@@ -6,18 +6,15 @@ import sys
 
 import pyrage
 import pytest
+from encrypted import KEY, OTHER, unsealed
+from processes import KILLED
 
 from openclaw_memory import Memory, MemoryConfig
 from openclaw_memory.security import age
-from openclaw_memory.security.keys import VARIABLE, Key
+from openclaw_memory.security.keys import VARIABLE
 
-KEY, OTHER = Key(bytes(range(32))), Key(bytes(32))
+pytestmark = pytest.mark.usefixtures("with_key")
 HEALTH = "# Health\n\nThe blood group is O negative.\n"
-
-
-@pytest.fixture(autouse=True)
-def with_key(monkeypatch):
-    monkeypatch.setenv(VARIABLE, KEY.secret.hex())
 
 
 @pytest.fixture
@@ -30,10 +27,6 @@ def folder(tmp_path):
 
 def notes(folder):
     return sorted(file.name for file in (folder / "memory").rglob("*.md*"))
-
-
-def unsealed(file, key=KEY):
-    return age.unseal(file.read_bytes(), [key], str(file)).decode()
 
 
 def test_a_note_is_encrypted_found_and_decrypted(run, folder):
@@ -121,22 +114,11 @@ def test_a_file_whose_key_is_lost_is_named_and_left(run, folder):
     assert "memory/lost.md.age was left as it is" in done.err
 
 
-CHILD = """
-import os, sys
-calls = 0
-def counted(name):
-    real = getattr(os, name)
-    def call(*arguments, **more):
-        global calls
-        if calls == int(sys.argv[1]):
-            os._exit(9)
-        calls += 1
-        return real(*arguments, **more)
-    setattr(os, name, call)
+CHILD = f"""{KILLED}
+import sys
 from openclaw_memory.cli import main
 import openclaw_memory.workspace.encrypted
-for name in ('replace', 'rename', 'unlink', 'open', 'fsync', 'write'):
-    counted(name)
+killed(int(sys.argv[1]), 'replace', 'rename', 'unlink', 'open', 'fsync', 'write')
 main(sys.argv[2:])
 """
 

@@ -9,8 +9,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from encrypted import ENCRYPTED, KEY, OTHER, holding, unsealed
 
-from openclaw_memory import Memory, MemoryConfig
+from openclaw_memory import Memory
 from openclaw_memory.errors import (
     ConflictError,
     EncryptionError,
@@ -23,8 +24,7 @@ from openclaw_memory.security.keys import VARIABLE, Key
 from openclaw_memory.workspace.encrypted import decrypt_at, encrypt_again, encrypt_at
 from openclaw_memory.workspace.paths import locate
 
-KEY, OTHER = Key(bytes(range(32))), Key(bytes(32))
-ENCRYPTED = MemoryConfig().updated({"encryption": {"enabled": True}})
+pytestmark = pytest.mark.usefixtures("with_key")
 HEALTH = "# Health\n\nThe blood group is O negative.\nThe allergy is against pollen.\n"
 TODAY = datetime.date(2026, 11, 21)
 # Made by the program age for the passphrase "open sesame": it takes nine seconds.
@@ -35,31 +35,10 @@ FOR_A_PASSPHRASE = base64.b64decode(
 )
 
 
-@pytest.fixture(autouse=True)
-def with_key(monkeypatch):
-    monkeypatch.setenv(VARIABLE, KEY.secret.hex())
-
-
-@pytest.fixture
-def folder(tmp_path):
-    (tmp_path / "notes" / "memory").mkdir(parents=True)
-    return tmp_path / "notes"
-
-
-@pytest.fixture
-def memory(folder):
-    with Memory.open(folder, embedder=None, config=ENCRYPTED) as memory:
-        yield memory
-
-
 def seal(file: Path, text: str = HEALTH, key: Key = KEY) -> Path:
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_bytes(age.seal(text.encode(), key))
     return file
-
-
-def unsealed(file: Path, key: Key = KEY) -> str:
-    return age.unseal(file.read_bytes(), [key], str(file)).decode()
 
 
 def reasons(memory: Memory) -> dict[str, str]:
@@ -177,10 +156,6 @@ def test_documents_are_read_and_written_where_a_person_has_encrypted_them(memory
 
 
 # --- never in the open ---------------------------------------------------------------------------------------------
-
-
-def holding(folder: Path, words: bytes) -> list[str]:
-    return [str(file) for file in folder.rglob("*") if file.is_file() and words in file.read_bytes()]
 
 
 def test_no_text_of_an_encrypted_note_is_in_any_file(memory, folder, tmp_path, monkeypatch):

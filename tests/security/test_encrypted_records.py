@@ -4,32 +4,15 @@ import subprocess
 import sys
 
 import pytest
+from encrypted import ENCRYPTED, KEY, OTHER
+from processes import KILLED
 
-from openclaw_memory import Memory, MemoryConfig
+from openclaw_memory import Memory
 from openclaw_memory.errors import ConflictError, RecordError, UndecryptableError
 from openclaw_memory.security import age
-from openclaw_memory.security.keys import VARIABLE, Key
 
-KEY, OTHER = Key(bytes(range(32))), Key(bytes(32))
-ENCRYPTED = MemoryConfig().updated({"encryption": {"enabled": True}})
+pytestmark = pytest.mark.usefixtures("with_key")
 PLAIN_PATH, PATH = "memory/records/fact/health.blood.md", "memory/records/fact/health.blood.md.age"
-
-
-@pytest.fixture(autouse=True)
-def with_key(monkeypatch):
-    monkeypatch.setenv(VARIABLE, KEY.secret.hex())
-
-
-@pytest.fixture
-def folder(tmp_path):
-    (tmp_path / "memory").mkdir()
-    return tmp_path
-
-
-@pytest.fixture
-def memory(folder):
-    with Memory.open(folder, embedder=None, config=ENCRYPTED) as memory:
-        yield memory
 
 
 def files(folder):
@@ -113,22 +96,12 @@ def test_a_record_without_its_key_is_a_problem_and_hides_no_other(memory, folder
     assert "a key that is not here" in memory.records.problems()[0]
 
 
-CHILD = """
-import os, sys
+CHILD = f"""{KILLED}
+import sys
 from openclaw_memory import Memory, MemoryConfig
-memory = Memory.open(sys.argv[1], embedder=None, config=MemoryConfig().updated({'encryption': {'enabled': True}}))
-calls = 0
-def counted(name):
-    real = getattr(os, name)
-    def call(*arguments, **more):
-        global calls
-        if calls == int(sys.argv[3]):
-            os._exit(9)
-        calls += 1
-        return real(*arguments, **more)
-    setattr(os, name, call)
-for name in ('replace', 'rename', 'unlink'):
-    counted(name)
+config = MemoryConfig().updated({{'encryption': {{'enabled': True}}}})
+memory = Memory.open(sys.argv[1], embedder=None, config=config)
+killed(int(sys.argv[3]), 'replace', 'rename', 'unlink')
 memory.records.remember('fact', 'health.blood', 'O negative', sensitivity=sys.argv[2])
 os._exit(0)
 """

@@ -5,30 +5,19 @@ import subprocess
 import sys
 
 import pytest
+from encrypted import KEY, OTHER, holding
 
 from openclaw_memory import Memory, MemoryConfig
 from openclaw_memory.errors import EncryptionError
 from openclaw_memory.security import age
-from openclaw_memory.security.keys import VARIABLE, Key
 
-KEY, OTHER = Key(bytes(range(32))), Key(bytes(32))
 ENCRYPTED = MemoryConfig().updated({"encryption": {"enabled": True, "transcripts": True, "snapshots": True}})
+pytestmark = pytest.mark.usefixtures("with_key")
 PATH = "sessions/s1.jsonl.age"
 SAID = [
     {"role": "user", "content": "The marmalade is in the cellar."},
     {"role": "assistant", "content": "Noted: the cellar."},
 ]
-
-
-@pytest.fixture(autouse=True)
-def with_key(monkeypatch):
-    monkeypatch.setenv(VARIABLE, KEY.secret.hex())
-
-
-@pytest.fixture
-def folder(tmp_path):
-    (tmp_path / "memory").mkdir()
-    return tmp_path
 
 
 @pytest.fixture
@@ -42,10 +31,6 @@ def talk(memory):
     for one in SAID:
         log.append(one["role"], one["content"])
     return log
-
-
-def holding(folder, words):
-    return [str(file) for file in folder.rglob("*") if file.is_file() and words in file.read_bytes()]
 
 
 def test_a_transcript_is_encrypted_where_the_settings_say_so(memory, folder):
