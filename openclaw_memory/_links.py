@@ -11,6 +11,19 @@ from pathlib import Path
 NO_LINK = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 
 
+def new_file(path: Path) -> int:
+    """Open a file to write that is new, and its owner's alone; what was under its name, such as a link, is gone.
+
+    Args:
+        path: The file.
+
+    Raises:
+        OSError: It cannot be made, or another one has come in between.
+    """
+    path.unlink(missing_ok=True)
+    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | NO_LINK, 0o600)
+
+
 def link_to(path: Path, trusted: Path, *, hard: bool = True, beside: Sequence[str] = ()) -> str | None:
     """Return which part of the way from a trusted folder to a file below it is a link, in words; None for no link.
 

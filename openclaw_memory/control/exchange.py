@@ -11,6 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
+from openclaw_memory._links import new_file
 from openclaw_memory.control.contents import contents, place_of, with_transcripts
 from openclaw_memory.control.inspection import zone_of
 from openclaw_memory.conversation.snapshots import file_name, is_snapshot, parsed, saving
@@ -51,8 +52,7 @@ def export(workspace: Workspace, file: str | os.PathLike[str]) -> ExportReport:
     target = Path(file)
     unfinished = target.with_name(f".{target.name}.part")
     try:
-        descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with os.fdopen(descriptor, "w", encoding="utf-8", newline="\n") as stream:
+        with open(new_file(unfinished), "w", encoding="utf-8", newline="\n") as stream:
             stream.write(json.dumps({"format": FORMAT, "version": VERSION}) + "\n")
             for content in there:
                 is_talk = content.item.kind == "transcript"

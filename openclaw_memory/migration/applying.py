@@ -6,11 +6,11 @@ import filecmp
 import os
 import shutil
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from openclaw_memory._links import new_file
 from openclaw_memory.errors import (
     InvalidInputError,
     NotFoundError,
@@ -134,10 +134,7 @@ def _backup(file: Path, day: datetime.date) -> Path:
             number += 1
             target = file.with_name(f"{file.name}.bak-{day.isoformat()}-{number}")
         unfinished = file.with_name(f".{target.name}.part")
-        with suppress(FileNotFoundError):
-            unfinished.unlink()
-        descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600)
-        with os.fdopen(descriptor, "wb") as stream, file.open("rb") as old:
+        with open(new_file(unfinished), "wb") as stream, file.open("rb") as old:
             shutil.copyfileobj(old, stream)
             stream.flush()
             os.fsync(stream.fileno())

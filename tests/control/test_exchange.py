@@ -89,6 +89,21 @@ def test_what_cannot_be_read_or_written_is_said(filled, tmp_path):
         filled.export(tmp_path / "missing" / "all.jsonl")
 
 
+@pytest.mark.parametrize("is_link", [True, False])
+def test_what_somebody_has_put_in_the_way_of_an_export_is_not_written_to(filled, tmp_path, is_link):
+    theirs, planted = tmp_path / "theirs", tmp_path / ".everything.jsonl.part"
+    theirs.touch(mode=0o666)
+    if is_link:
+        planted.symlink_to(theirs)
+    else:
+        planted.hardlink_to(theirs)
+    file = tmp_path / "everything.jsonl"
+    filled.export(file)
+    assert theirs.read_bytes() == b""
+    assert not file.is_symlink()
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+
+
 def test_snapshots_are_exported_and_imported_and_others_are_refused(filled, tmp_path):
     file, there = tmp_path / "all.jsonl", tmp_path / "there"
     made = filled.snapshot("agent:talk", [{"role": "user", "content": "Tea?"}])
