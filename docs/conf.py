@@ -9,6 +9,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from docutils import nodes
+
 if TYPE_CHECKING:
     from sphinx.application import Sphinx
 
@@ -28,6 +30,9 @@ nitpicky = True
 
 html_theme = "furo"
 html_title = "openclaw_memory"
+html_favicon = "../integrations/openclaw_memory_web/static/icon.svg"
+# The red of names is too dark on the yellow of the one that was linked to.
+html_theme_options = {"dark_css_variables": dict.fromkeys(("color-api-name", "color-api-pre-name"), "#f47a7a")}
 html_static_path = ["static"]
 html_css_files = ["site.css"]
 html_show_sphinx = html_show_copyright = False
@@ -42,7 +47,8 @@ default_role = "code"  # docstrings mark code with single backticks
 autodoc_member_order = "bysource"
 autodoc_inherit_docstrings = False  # frameworks write theirs in another markup
 autodoc_typehints_format = "short"
-autodoc_default_options = {"members": True, "undoc-members": True}
+# What has no words is a field, whose type the signature shows, or does what a protocol or a framework says of it.
+autodoc_default_options = {"members": True}
 napoleon_numpy_docstring = False
 napoleon_use_ivar = True  # a list of attributes, and not a second description of each
 python_use_unqualified_type_names = True
@@ -73,6 +79,7 @@ nitpick_ignore = [
     ("py:class", "openclaw_memory.testing.fakes.State"),
     ("py:class", "openclaw_memory.store.connection.Connections"),
     ("py:class", "openclaw_memory.workspace.paths.Place"),
+    ("py:class", "openclaw_memory.records.files.RecordFiles"),
 ]
 
 # Files outside this folder that are a page of the site: what is linked there leads to the page.
@@ -167,8 +174,31 @@ def _example_as_code(_app: Sphinx, _context: object, lines: list[str]) -> None:
     ]
 
 
+def _readable_signature(
+    _app: Sphinx, what: str, _name: str, thing: object, _options: object, signature: str | None, returned: str | None
+) -> tuple[str, str | None] | None:
+    """A signature that is Python: else Sphinx cuts it at each comma, and shows no type whole."""
+    if what == "class" and getattr(thing, "_is_protocol", False):
+        return "", None  # nobody calls a protocol
+    if signature is None:
+        return None
+    made_anew = re.sub(r"= ?<(?:[^<>]|<[^<>]*>)+>", "=...", signature)
+    for name in ("args", "kwargs"):
+        made_anew = made_anew.replace(f"*{name}: ~typing.~P", f"*{name}: P.{name}")
+    return made_anew, returned
+
+
+def _dashes(_app: Sphinx, tree: nodes.document) -> None:
+    """Between an argument and its words, Sphinx writes two hyphens, which `smartquotes` would join."""
+    for text in list(tree.findall(nodes.Text)):
+        if text == " -- ":
+            text.parent.replace(text, nodes.Text(" – "))
+
+
 def setup(app: Sphinx) -> None:
     """Called by Sphinx."""
+    app.connect("autodoc-process-signature", _readable_signature)
+    app.connect("doctree-read", _dashes)
     app.connect("builder-inited", _load_commands)
     app.connect("sphinx-click-process-description", _example_as_code)
     app.connect("builder-inited", _copy_notebooks)

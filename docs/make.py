@@ -46,7 +46,8 @@ so; a value of the wrong type, or a name that is not here, is a `ConfigError`. `
 [defaults]
 search.max_results = 6
 
-[agents.research]               # MemoryConfig.from_toml("settings.toml", agent="research")
+# MemoryConfig.from_toml("settings.toml", agent="research")
+[agents.research]
 search.half_life_days = 30
 ```
 
@@ -65,6 +66,13 @@ table {{ width: 100%; border-collapse: collapse; }}
 tbody tr {{ border-top: 1px solid #8884; }}
 @media (prefers-color-scheme: dark) {{ body {{ background: #131416; color: #cfd0d0; }} }}
 code {{ font: 12.5px "Liberation Mono", monospace; }}
+@media (max-width: 40em) {{
+  .openclaw-memory {{ width: 358px; }}
+  thead {{ display: none; }}
+  tr {{ display: grid; grid-template-columns: auto 5em minmax(0, 1fr); padding: 4px 0; }}
+  code {{ white-space: normal !important; }}
+  td:last-child {{ grid-column: 1 / -1; }}
+}}
 </style>
 </head>
 <body>
@@ -130,17 +138,19 @@ def search_result() -> str:
     return PAGE.format(table=table)
 
 
-def draw(page: Path, pictures: dict[str, Path], browser: str) -> None:
-    """A picture of the table of `page` for each scheme of colours, twice as many pixels as it is wide."""
+def draw(page: Path, browser: str) -> None:
+    """Pictures of the table of `page`, wide and narrow, in both schemes, with twice as many pixels as they show."""
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
         chromium = playwright.chromium.launch(executable_path=browser, args=["--no-sandbox", "--disable-gpu"])
-        for scheme, picture in pictures.items():
-            size = {"width": 900, "height": 800}
-            shown = chromium.new_page(viewport=size, device_scale_factor=2, color_scheme=scheme)
-            shown.goto(page.as_uri())
-            shown.locator(".openclaw-memory").screenshot(path=picture)
+        for width, size in (("", 900), ("-narrow", 390)):
+            for scheme in ("light", "dark"):
+                view = {"width": size, "height": 800}
+                shown = chromium.new_page(viewport=view, device_scale_factor=2, color_scheme=scheme)
+                shown.goto(page.as_uri())
+                picture = page.with_name(f"{page.stem}{width}{'-dark' if scheme == 'dark' else ''}.png")
+                shown.locator(".openclaw-memory").screenshot(path=picture)
         chromium.close()
 
 
@@ -152,7 +162,7 @@ def main() -> None:
     browser = shutil.which("chromium")
     if browser is None:
         sys.exit("there is no chromium on the PATH: the pictures are as they were")
-    draw(page, {"light": page.with_suffix(".png"), "dark": page.with_name("search-result-dark.png")}, browser)
+    draw(page, browser)
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
 
 import pytest
+from contrast import POOR
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -236,10 +237,12 @@ def test_the_front_page_shows_in_a_browser(site, watched):
     page = watched.page
     page.goto((site / "index.html").as_uri())
     assert page.locator("h1").first.inner_text().startswith("openclaw_memory")
-    for scheme, file in (("light", "search-result.png"), ("dark", "search-result-dark.png")):
+    narrow = "-narrow" if page.viewport_size["width"] < 640 else ""
+    for scheme, file in (("light", f"search-result{narrow}.png"), ("dark", f"search-result{narrow}-dark.png")):
         page.emulate_media(color_scheme=scheme)
         (picture,) = [one for one in page.locator("article img").all() if one.is_visible()]
-        assert picture.evaluate("picture => picture.complete && picture.naturalWidth") == 1800
+        # As large as it was drawn, or a little smaller: letters that can be read.
+        assert picture.evaluate("picture => picture.complete && picture.width / picture.naturalWidth") > 0.4
         assert picture.get_attribute("src").endswith(f"/{file}")
     assert page.locator("pre", has_text="memory.search").is_visible()
     menu = page.locator(".sidebar-tree").get_by_role("link", name="Reference", exact=True)
@@ -257,6 +260,44 @@ def test_a_page_is_never_wider_than_the_screen(site, watched, name):
     wide = watched.page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
     assert wide == 0
     assert (watched.errors, watched.blocked) == ([], [])
+
+
+# A page of each kind, and one of which a part was linked to.
+KINDS = """
+    index tutorial changelog how-to/langchain reference/python reference/python#openclaw_memory.SearchResults
+    reference/settings reference/command-line explanation/benchmarks notebooks/quickstart notebooks/ranking_lab
+""".split()
+
+
+@pytest.mark.site
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_every_text_can_be_read(site, chromium, scheme):
+    with chromium.new_context(color_scheme=scheme) as context:
+        page, poor = context.new_page(), {}
+        for name in KINDS:
+            file, _, anchor = name.partition("#")
+            page.goto(f"{(site / file).as_uri()}.html#{anchor}")
+            if found := page.evaluate(POOR):
+                poor[name] = found
+        assert poor == {}
+
+
+# The names of the reference of which nothing is said, or an argument has no type.
+UNSAID = """() => [...document.querySelectorAll("dl.py > dt.sig[id]")].filter(name => {
+    const words = name.parentElement.querySelector(":scope > dd")
+    const untyped = [...name.querySelectorAll("em.sig-param")].some(one => !/:|^[*/]$/.test(one.textContent))
+    return untyped || !words || [...words.children].every(one => one.matches("dl.py"))
+}).map(name => name.id)"""
+
+
+@pytest.mark.site
+@pytest.mark.parametrize("name", ["python", "parts", "langchain", "llama-index"])
+def test_every_name_of_the_reference_has_words_and_every_argument_a_type(site, chromium, name):
+    with chromium.new_context() as context:
+        page = context.new_page()
+        page.goto((site / "reference" / f"{name}.html").as_uri())
+        assert page.locator("dl.py > dt.sig").count() > 10
+        assert page.evaluate(UNSAID) == []
 
 
 # The words of the titles, and of the menu, of which a part stands on another line.

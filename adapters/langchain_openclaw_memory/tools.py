@@ -64,6 +64,7 @@ class OpenClawToolkit(BaseToolkit):
     erase: bool = False
 
     def get_tools(self) -> list[BaseTool]:
+        """Return what `memory_tools` makes of these arguments."""
         return memory_tools(**{field: getattr(self, field) for field in type(self).model_fields})
 
 

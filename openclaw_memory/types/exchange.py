@@ -73,6 +73,7 @@ class ToolAnswer:
 
     @property
     def ok(self) -> bool:
+        """Whether the tool did what it was asked for."""
         return self.data.get("status") == "ok"
 
     @property

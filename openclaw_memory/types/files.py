@@ -120,6 +120,7 @@ class Excerpt:
 
     @property
     def citation(self) -> str:
+        """The file and the lines of it that were read: `path#L3-L9`."""
         return citation(self.path, (self.start_line, self.end_line))
 
     def _repr_html_(self) -> str:

@@ -48,6 +48,7 @@ class Chunk:
 
     @property
     def embedding_text(self) -> str:
+        """What is embedded: the context, and the text below it."""
         return f"{self.context}\n{self.text}" if self.context else self.text
 
 
@@ -147,6 +148,7 @@ class IndexMeta:
 
     @property
     def complete(self) -> bool:
+        """Whether the index is whole: False while it is being built."""
         return self.building is None
 
 

@@ -33,10 +33,11 @@ class Embedder(Protocol):
     Vectors of different identities are never compared.
 
     Attributes:
-        provider: Name of the provider, such as `openai`.
-        model: Name of the model.
-        identity: Everything that changes a vector (provider, endpoint, model, dimensions, options), without secrets.
-        leaves_machine: False only where no text is sent to another machine. Anything else is refused unless
+        provider (str): Name of the provider, such as `openai`.
+        model (str): Name of the model.
+        identity (str): Everything that changes a vector (provider, endpoint, model, dimensions, options), without
+            secrets.
+        leaves_machine (bool): False only where no text is sent to another machine. Anything else is refused unless
             `embedding.allow_remote` is on.
     """
 

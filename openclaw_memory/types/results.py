@@ -40,6 +40,7 @@ class SearchResult:
 
     @property
     def citation(self) -> str:
+        """The file and its lines that are shown: `path#L3-L9`."""
         return citation(self.path, *self.spans)
 
     def _repr_html_(self) -> str:
@@ -96,6 +97,7 @@ class SyncReport:
 
     @property
     def ok(self) -> bool:
+        """Whether every file was read, and has its vectors."""
         return not self.failed and not self.waiting
 
     def _repr_html_(self) -> str:
