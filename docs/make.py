@@ -22,7 +22,7 @@ from openclaw_memory.config.sections import CHOICES, PARTS, RANGES
 
 DOCS = Path(__file__).parent
 NOTES = DOCS.parent / "openclaw_memory" / "data" / "demo"
-QUESTION = "Which visitors do not eat meat?"
+QUESTION = "Where do the visitors from Valencia sleep?"
 
 WORDS = {
     "int": "whole number",
