@@ -197,7 +197,7 @@ class OpenClawStore(BaseStore):
         return is_shown(self._memory, session_of(None, run_config())) is None
 
     def _plain_item(self, namespace: tuple[str, ...], key: str, *, refresh: bool = False) -> Item | None:
-        path = item_files.path_of(namespace, key)
+        path = item_files.file_on_disk(self._memory.workspace.root, namespace, key)
         found = self._memory.documents.files.read(path)
         item = self._parsed(path, *found) if found else None
         if item is None:

@@ -38,7 +38,7 @@ def audit(
     """Show the access log: who has read and written what.
 
     The newest entry comes first: its number, when, who (the doors that it came through, and the session), what was
-    done, to which lines, and what came of it. Settings turn the log on: [audit] enabled = true.
+    done, to which lines, and what came of it. Settings turn the log on: audit.enabled = true.
 
     Example: openclaw-memory audit --workspace notes --verify
     """

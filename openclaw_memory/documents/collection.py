@@ -67,7 +67,7 @@ from openclaw_memory.workspace.document_cache import (
     parts_of,
 )
 from openclaw_memory.workspace.documents import Fields, Upserted
-from openclaw_memory.workspace.paths import DOCUMENTS_FOLDER, locate
+from openclaw_memory.workspace.paths import DOCUMENTS_FOLDER, as_found, locate
 from openclaw_memory.workspace.scan import notes_below
 
 if TYPE_CHECKING:
@@ -140,6 +140,7 @@ class DocumentFiles:
             PathNotAllowedError: The path cannot be that of a memory file.
         """
         self._service.check_open()
+        path = as_found(self._root, path)
         content = self._cache.load(path).content
         if content is None or self._hidden((locate(self._root, self._rules, path).path,)):
             return None

@@ -95,8 +95,9 @@ def unseal(data: bytes, among: Iterable[Key], what: str) -> bytes:
             opened: bytes = pyrage.decrypt(data, [pyrage.x25519.Identity.from_str(identity_of(key))])
         except pyrage.DecryptError as error:
             if _ANOTHER_KEY not in str(error):
+                why = str(error).partition("\n")[0]  # below it, a newer version of the program age is recommended
                 raise EncryptionError(
-                    f"{what} is damaged and cannot be decrypted ({error}): restore it from a copy"
+                    f"{what} is damaged and cannot be decrypted ({why}): restore it from a copy"
                 ) from error
         else:
             return opened

@@ -39,6 +39,7 @@ from openclaw_memory.workspace.paths import (
     NOTE_ENDINGS,
     NOTES_FOLDER,
     Place,
+    as_found,
     as_it_is,
     check_name,
     locate,
@@ -156,7 +157,7 @@ def write(root: Path, rules: FilesConfig, documents: Sequence[Fields]) -> list[s
     """
     _check_policies(rules, documents)
     with writing(root, documents[0].path if documents else NOTES_FOLDER, rules):
-        return _write(root, rules, documents)
+        return _write(root, rules, [one._replace(path=as_found(root, one.path)) for one in documents])
 
 
 def update(
@@ -241,7 +242,7 @@ def remove(
         WriteError: A file could not be removed.
     """
     rules = unguarded(rules)  # a document may go whatever its name is
-    places = [_own_place(root, rules, path) for path in paths]
+    places = [_own_place(root, rules, as_found(root, path)) for path in paths]
     if not places:
         return []
     planned: dict[tuple[str, ...], dict[str, os.stat_result]] = {}

@@ -160,6 +160,11 @@ def as_it_is(root: Path, path: str) -> str:
     return encrypted if is_encrypted else unencrypted(path)
 
 
+def as_found(root: Path, path: str) -> str:
+    """Return the path of a file that a program names: with the ending of encrypted files where that is all there is."""
+    return path if path.endswith(ENCRYPTED) else as_it_is(root, path)
+
+
 def extra_places(root: Path, rules: FilesConfig) -> Iterator[Place]:
     """Return the places that `files.extra_paths` names: `~` is expanded, relative ones are taken from the workspace."""
     return (_configured(root, given.strip()) for given in rules.extra_paths if given.strip())

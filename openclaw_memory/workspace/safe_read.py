@@ -187,6 +187,9 @@ def opened(place: Place, rules: FilesConfig) -> Iterator[int]:
     except OSError as error:
         if isinstance(error, OpenClawMemoryError):
             raise
+        if error.errno == errno.ENOENT and os.path.lexists(f"{os.path.join(place.base, *place.parts)}{ENCRYPTED}"):
+            # To write it under the name of before would put it in the open, next to the encrypted one.
+            raise NotFoundError(f"{place.path} is encrypted: its name is {place.path}{ENCRYPTED}") from error
         raise refusal(error, place.path) from error
 
 

@@ -16,6 +16,7 @@ from openclaw_memory.errors import (
     ConflictError,
     EncryptionError,
     InvalidInputError,
+    NotFoundError,
     UndecryptableError,
     WriteError,
 )
@@ -379,3 +380,37 @@ def test_a_file_gets_the_present_key_once(memory, folder, monkeypatch):
     assert encrypt_again(place, rules)
     assert unsealed(file, KEY) == HEALTH
     assert not encrypt_again(place, rules)
+
+
+def test_a_document_that_was_encrypted_is_read_written_and_deleted_by_its_path_as_before(memory, folder):
+    path, fields = "memory/pets/kiwi.md", {"kind": "bird"}
+    memory.sync()
+    memory.documents.files.write(path, fields, "Kiwi sings.")
+    encrypt_at(locate(folder, memory.workspace.rules, path), memory.workspace.rules)
+    assert memory.documents.files.read(path) == (fields, "Kiwi sings.")
+    memory.documents.files.write(path, fields, "Kiwi sings no more.")
+    assert [file.name for file in (folder / "memory" / "pets").iterdir()] == ["kiwi.md.age"]
+    assert memory.documents.files.read(f"{path}.age") == (fields, "Kiwi sings no more.")
+    assert memory.documents.files.delete(path)
+    assert list((folder / "memory").glob("pets/*")) == []
+    memory.documents.files.write(f"{path}.age", fields, "Kiwi is back.")
+    assert [file.name for file in (folder / "memory" / "pets").iterdir()] == ["kiwi.md.age"]
+
+
+def test_the_name_of_before_leads_to_the_one_of_now(memory, folder):
+    seal(folder / "memory" / "health.md.age")
+    memory.sync()
+    for ask in (
+        lambda: memory.get("memory/health.md#L3"),
+        lambda: memory.edit("memory/health.md", 3, 3, "x", seen="0" * 12),
+    ):
+        with pytest.raises(NotFoundError, match=r"memory/health\.md is encrypted: its name is memory/health\.md\.age"):
+            ask()
+
+
+def test_why_a_file_cannot_be_decrypted_is_one_line(memory, folder):
+    file = seal(folder / "memory" / "health.md.age")
+    file.write_bytes(file.read_bytes().replace(b"age-encryption.org/v1", b"age-encryption.org/v9"))
+    memory.sync()
+    [skipped] = memory.status().skipped
+    assert "\n" not in skipped.reason

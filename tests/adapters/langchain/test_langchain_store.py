@@ -668,3 +668,27 @@ def test_the_front_matter_is_json_that_other_programs_read(store, memory):
 def test_what_is_given_wrongly_is_refused_with_what_to_give_instead(memory, call, words):
     with pytest.raises((ConfigError, InvalidInputError), match=words):
         call(memory)
+
+
+def test_an_item_whose_file_was_encrypted_is_got_put_searched_and_deleted_as_before(notes, monkeypatch):
+    pytest.importorskip("pyrage")
+    monkeypatch.setenv("OPENCLAW_MEMORY_KEY", "ab" * 32)
+    encrypted = MemoryConfig().updated({"encryption": {"enabled": True}})
+    with Memory.open(notes, embedder=None, config=encrypted) as memory:
+        memory.sync()
+        OpenClawStore(memory).put(USERS, "prefs", {"text": "Anna prefers trains."}, ttl=60)
+    subprocess.run(
+        [sys.executable, "-m", "openclaw_memory", "encrypt", "-w", str(notes), "memory/users/anna/prefs.md"],
+        check=True,
+        capture_output=True,
+    )
+    folder = notes / "memory" / "users" / "anna"
+    with Memory.open(notes, embedder=None, config=encrypted) as memory:
+        store = OpenClawStore(memory)
+        assert store.get(USERS, "prefs", refresh_ttl=True).value == {"text": "Anna prefers trains."}
+        assert keys(store.search(("users",))) == keys(store.search(("users",), query="trains")) == ["prefs"]
+        store.put(USERS, "prefs", {"text": "Anna prefers ferries."})
+        assert [file.name for file in folder.iterdir() if file.suffix != ".lock"] == ["prefs.md.age"]
+        assert store.get(USERS, "prefs").value == {"text": "Anna prefers ferries."}
+        store.delete(USERS, "prefs")
+        assert list(folder.glob("prefs*")) == []
