@@ -16,7 +16,7 @@ from openclaw_memory.errors import NotFoundError, PathNotAllowedError, RecordErr
 from openclaw_memory.text.policies import about_fields, policies_of, unguarded
 from openclaw_memory.types.files import unencrypted
 from openclaw_memory.workspace import Workspace
-from openclaw_memory.workspace.paths import NOTE_ENDINGS, RECORDS_FOLDER, hidden_by, is_record
+from openclaw_memory.workspace.paths import NOTE_ENDINGS, RECORDS_FOLDER, hidden_by, is_record, locate
 
 if TYPE_CHECKING:
     from openclaw_memory.text.front_matter import FrontMatter
@@ -42,6 +42,9 @@ class RecordFiles:
         """
         self.damaged: dict[str, str] = {}
         """What is wrong with files that `walk` could not read, by path."""
+        self.forged: dict[str, str] = {}
+        """Why no signature vouches for files, by path, as `walk` or `look_for_forged` found it."""
+        self._plain: dict[str, Stamp] = {}  # files that say they need no signature, as they were then
         self._workspace, self._rules = workspace, rules
         self._read: dict[str, tuple[FrontMatter, int, Record, datetime]] = {}
 
@@ -126,7 +129,7 @@ class RecordFiles:
         self._workspace.refresh()
         seen, rules = set[str](), self._workspace.rules
         if may_be is None:
-            self.damaged = {}
+            self.damaged, self.forged = {}, {}
         for path, info in notes_below(self._workspace.root, RECORDS_FOLDER, unguarded(rules), may_be):
             seen.add(path)
             try:
@@ -137,13 +140,41 @@ class RecordFiles:
                 yield path, error
             else:
                 if record is not None and record.problem is not None and hidden_by(rules, path) is None:
-                    self.damaged[path] = record.problem
+                    self.forged[path] = record.problem
                 if record is not None:
                     yield path, record
         if may_be is None:
             self._cache.forget_all_but(seen, RECORDS_FOLDER)
             for path in self._read.keys() - seen:
                 self._read.pop(path, None)
+
+    def look_for_forged(self) -> None:
+        """Find out what no signature vouches for; of a record that needs none, only the bytes are read.
+
+        Raises:
+            WorkspaceError: A folder cannot be listed.
+        """
+        from openclaw_memory.security import signatures
+        from openclaw_memory.workspace.safe_read import read_as_it_is
+        from openclaw_memory.workspace.scan import notes_below
+
+        self._workspace.refresh()
+        root, rules = self._workspace.root, unguarded(self._workspace.rules)
+        plain: dict[str, Stamp] = {}
+        forged: dict[str, str] = {}
+        for path, info in notes_below(root, RECORDS_FOLDER, rules):
+            if hidden_by(self._workspace.rules, path) is not None:
+                continue
+            with suppress(NotFoundError, PathNotAllowedError, WorkspaceError):  # what cannot be read is named elsewhere
+                if self._plain.get(path) == info or signatures.is_plain(
+                    read_as_it_is(locate(root, rules, path), rules)[0]
+                ):
+                    plain[path] = info
+                    if not signatures.is_listed(root, path):
+                        continue
+                if (problem := self._problem(path, self._cache.load(path, info).content)) is not None:
+                    forged[path] = problem
+        self._plain, self.forged = plain, forged
 
     def hidden(self, paths: Iterable[str], now: datetime | None = None) -> frozenset[str]:
         """Return those of the paths whose records are not to be shown, however old an index is that named them.

@@ -406,7 +406,8 @@ class Records:
         """Return a line for each file of a record that is damaged or wrongly signed, and each record with two files.
 
         Args:
-            look: Whether to read every record first; without it, only what was read before is reported.
+            look: Whether to read every record first; without it, signatures are checked, and what else was found
+                before is reported.
         """
         if look:
             keys = dict[tuple[str | None, str, str], str]()
@@ -417,7 +418,10 @@ class Records:
                     key = self._policies.shown(read.key)
                     words = f"{path} holds the same record as {other}, {read.type} {key!r}: delete one"
                     self._files.damaged[path] = words
-        return [self._files.damaged[path] for path in sorted(self._files.damaged)]
+        else:
+            self._files.look_for_forged()
+        found = {**self._files.damaged, **self._files.forged}
+        return [found[path] for path in sorted(found)]
 
     # --- policies ---------------------------------------------------------------------------------------------
 

@@ -36,6 +36,7 @@ _WRITTEN = re.compile(rf"{_METHOD}:([0-9a-f]{{16}}):([0-9a-f]{{64}})")
 _PURPOSE = "signature"
 _GONE = "gone"
 _UNSIGNED = ("low", "medium")  # all else counts as high, also what is misspelled
+_LOW = re.compile(rf'^sensitivity: "?(?:{"|".join(_UNSIGNED)})"?[ \t]*\r?$'.encode(), re.MULTILINE)
 
 
 def needs_one(root: Path, path: str, fields: Mapping[str, Any] | None) -> bool:
@@ -49,6 +50,25 @@ def needs_one(root: Path, path: str, fields: Mapping[str, Any] | None) -> bool:
     said = fields or {}
     is_high = "memory_id" in said and said.get("sensitivity") not in _UNSIGNED
     return is_high or FIELD in said or _ledger(root).is_listed(path)
+
+
+def is_plain(data: bytes) -> bool:
+    """Return whether the file of a record says of itself that it needs no signature; it is not parsed for that.
+
+    Args:
+        data: Its content.
+    """
+    return data.count(b"sensitivity") == 1 and _LOW.search(data) is not None and FIELD.encode() not in data
+
+
+def is_listed(root: Path, path: str) -> bool:
+    """Return whether the record at a path was signed here, and not forgotten since.
+
+    Args:
+        root: The workspace.
+        path: The file.
+    """
+    return _ledger(root).is_listed(path)
 
 
 def signed(path: str, fields: Mapping[str, Any], text: str) -> dict[str, Any]:

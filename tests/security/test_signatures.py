@@ -23,6 +23,7 @@ from openclaw_memory.records import RecordSource
 from openclaw_memory.security import signatures, user_secret
 from openclaw_memory.security.keys import VARIABLE
 from openclaw_memory.tools import memory_tools
+from openclaw_memory.workspace.document_cache import DocumentCache
 
 DOOR = "memory/records/fact/door.code.md"
 
@@ -138,6 +139,37 @@ def test_what_something_else_has_written_is_shown_nowhere_and_reported(memory, r
     with pytest.raises(SignatureError):
         memory.get(DOOR)
     assert DOOR in "\n".join(memory.status(deep=True).notices)
+
+
+@pytest.mark.parametrize("syncs", [False, True])
+def test_a_status_names_forged_records_that_nothing_has_read_before_also_while_a_sync_is_under_way(memory, root, syncs):
+    memory.close()
+    change(root, ("amber", "copper"))
+    shutil.copy(root / DOOR, root / DOOR.replace("door.code", "gate.code"))
+    with Memory.open(root, embedder=None) as other, Memory.open(root, embedder=None) as third:
+        if syncs:
+            other.sync()
+        with third._builtin.service.store().lock("sync", 0):
+            said = other.status().notices
+        for path in (DOOR, DOOR.replace("door.code", "gate.code")):
+            assert [line for line in said if line.startswith(f"{path} has changed since it was signed")], said
+        assert "a sync is under way" in said
+        other.records.sign(DOOR)
+        assert not [line for line in other.status().notices if DOOR in line]
+
+
+def test_a_status_reads_no_more_of_records_that_need_no_signature_than_their_bytes(memory, root, monkeypatch):
+    for number in range(3):
+        memory.records.remember("fact", f"low.{number}", "grey")
+    memory.close()
+    with Memory.open(root, embedder=None) as other:
+        read = []
+        load = DocumentCache.load
+        monkeypatch.setattr(
+            DocumentCache, "load", lambda self, path, *rest: read.append(path) or load(self, path, *rest)
+        )
+        assert other.status().notices == ()
+        assert set(read) == {DOOR}
 
 
 def test_an_index_that_still_has_the_old_words_of_a_forged_record_shows_none(memory, root):
