@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, NoReturn, Self
 
+from openclaw_memory._weak import weakly
 from openclaw_memory.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -73,7 +74,8 @@ class Memory:
         from openclaw_memory.flush.state import FlushRegistry, failures_in
 
         self.config = settings_of(config)
-        workspace = guarded_workspace(workspace, store, self.config)
+        own = store if not callable(store) else weakly(self._made_store) if backend is None else None
+        workspace = guarded_workspace(workspace, own, self.config)
         if self.config.audit.enabled:
             from openclaw_memory.audit.calls import record_calls
 
@@ -98,6 +100,11 @@ class Memory:
             )
             backend = backend_of(workspace, self._builtin, self.config)
         self._backend = backend
+
+    def _made_store(self) -> Store:
+        """Return the store that a function makes at the first use."""
+        assert self._builtin is not None, "a memory with another engine makes no store"
+        return self._builtin.service.store()
 
     @classmethod
     def open(

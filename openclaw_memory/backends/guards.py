@@ -26,7 +26,8 @@ def guarded_workspace(
 
     Args:
         workspace: The files.
-        store: The store of the index; None where another engine answers, whose index is plain.
+        store: The store of the index, or a function that returns it and is called when a key is needed; None where
+            another engine answers, whose index is plain.
         config: The settings.
     """
     plain = store is None or config.backend.name != "builtin"
@@ -37,7 +38,8 @@ def guarded_workspace(
     return replace(workspace, rules=guarded(workspace.rules, Policies(config.policies.rules), encryption, shared))
 
 
-def _key_id(store: object) -> str | None:
+def _key_id(store: Store | Callable[[], Store] | None) -> str | None:
     """Return the id of the key that an index is encrypted with; None for a plain one, and a store without keys."""
-    key_id: Callable[[], str | None] | None = getattr(store, "key_id", None)
+    made = store() if callable(store) else store
+    key_id: Callable[[], str | None] | None = getattr(made, "key_id", None)
     return None if key_id is None else key_id()

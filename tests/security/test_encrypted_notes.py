@@ -17,11 +17,13 @@ from openclaw_memory.errors import (
     EncryptionError,
     InvalidInputError,
     NotFoundError,
+    StoreError,
     UndecryptableError,
     WriteError,
 )
 from openclaw_memory.security import age
 from openclaw_memory.security.keys import VARIABLE, Key
+from openclaw_memory.store.sqlite import SqliteStore
 from openclaw_memory.workspace.encrypted import decrypt_at, encrypt_again, encrypt_at
 from openclaw_memory.workspace.paths import locate
 
@@ -44,6 +46,34 @@ def seal(file: Path, text: str = HEALTH, key: Key = KEY) -> Path:
 
 def reasons(memory: Memory) -> dict[str, str]:
     return {file.path: file.reason for file in memory.status().skipped}
+
+
+def test_the_store_of_a_function_has_a_key_too_and_is_made_once(folder, tmp_path):
+    made = []
+
+    def make():
+        made.append(SqliteStore(tmp_path / "index" / "index.sqlite", encryption=ENCRYPTED.encryption))
+        return made[-1]
+
+    seal(folder / "memory/health.md.age")
+    with Memory.open(folder, embedder=None, store=make) as memory:
+        assert made == []
+        assert "O negative" in memory.get("memory/health.md.age").text
+        assert memory.sync().added == ("memory/health.md.age",)
+        assert memory.search("blood group")[0].path == "memory/health.md.age"
+        assert reasons(memory) == {}
+    assert len(made) == 1
+    with pytest.raises(StoreError, match="closed"):
+        made[0].files()
+
+
+def test_with_a_function_that_makes_a_plain_store_an_encrypted_note_is_not_read(folder, tmp_path):
+    seal(folder / "memory/health.md.age")
+    with Memory.open(folder, embedder=None, store=lambda: SqliteStore(tmp_path / "index.sqlite")) as memory:
+        memory.sync()
+        assert "encrypt the index too" in reasons(memory)["memory/health.md.age"]
+        with pytest.raises(UndecryptableError):
+            memory.get("memory/health.md.age")
 
 
 # --- like other notes ----------------------------------------------------------------------------------------------
