@@ -25,6 +25,7 @@ from openclaw_memory.errors import (
     remedy,
 )
 from openclaw_memory.indexing.background import Background
+from openclaw_memory.indexing.history import unread_in_words
 from openclaw_memory.records.files import RecordFiles
 from openclaw_memory.types import Excerpt, Progress, SearchResult, SyncReport
 from openclaw_memory.types.files import Skipped
@@ -141,6 +142,7 @@ class QmdBackend:
         behind = bool(lost or self._notes.behind())
         if behind:
             self._background.request()
+        unread = unread_in_words({one.path: one.reason for one in self._notes.skipped})
         return replace(
             answer,
             results=tuple(shown),
@@ -148,7 +150,7 @@ class QmdBackend:
             rejected=tuple(rejected) if request.explain else (),
             stale=behind or waiting is not None,
             omitted=omitted,
-            reason="; ".join(filter(None, [waiting, _words_on(lost)])) or None,
+            reason="; ".join(filter(None, [waiting, _words_on(lost), unread])) or None,
         )
 
     def get(self, path: str, *, start: int | None = None, lines: int | None = None) -> Excerpt:

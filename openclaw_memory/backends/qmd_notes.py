@@ -17,7 +17,7 @@ from openclaw_memory.errors import BackendError, OpenClawMemoryError, remedy
 from openclaw_memory.records.files import RecordFiles
 from openclaw_memory.text.front_matter import front_matter_end
 from openclaw_memory.text.policies import indexed_text
-from openclaw_memory.types import MemoryFile, Source
+from openclaw_memory.types import MemoryFile, Skipped, Source
 from openclaw_memory.workspace import Scan, Workspace
 
 NOTES_FOLDER = "copied-notes"
@@ -53,6 +53,8 @@ class QmdNotes:
         """
         self._workspace, self._records, self._folder = workspace, records, folder
         self._known: dict[str, list[Any]] | None = None
+        self.skipped: tuple[Skipped, ...] = ()
+        """The files that were left out when it was last looked for changes."""
         self._latest: Scan | None = None
         self._unreadable: dict[str, list[Any]] = {}
 
@@ -103,6 +105,7 @@ class QmdNotes:
     def behind(self) -> dict[str, str]:
         """Return the files whose copies are not up to date, each with the reason."""
         scan = self._workspace.scan()
+        self.skipped = scan.skipped
         if scan is self._latest:
             return {}
         known, wanted = {**self._unreadable, **self._manifest()}, self._wanted(scan)

@@ -204,7 +204,7 @@ def why_not_read(path: str) -> str:
 
 NOT_READ = (
     "is encrypted, and the index is not, which would hold its text in the open: encrypt the index too, with "
-    "`openclaw-memory encrypt`"
+    "`openclaw-memory encrypt`; neither QMD nor another store than SQLite can be"
 )
 
 

@@ -229,6 +229,16 @@ def test_a_sync_says_what_it_has_copied(qmd):
     assert len(engine.sync(force=True).added) == 2
 
 
+def test_what_is_encrypted_is_not_copied_and_each_search_says_so(qmd):
+    (qmd.notes / "memory" / "health.md.age").write_bytes(b"age-encryption.org/v1\n-> X25519 abc\n")
+    with qmd.memory() as memory:
+        for query in ("salary", "nothing of this kind"):
+            assert "what is encrypted was not searched: memory/health.md.age" in str(memory.search(query).reason)
+    copies = [file.read_bytes() for file in (qmd.folder / NOTES_FOLDER).iterdir()]
+    assert copies
+    assert [one for one in copies if b"X25519" in one] == []
+
+
 def test_files_of_others_in_its_folder_stay(qmd):
     mine = qmd.folder / NOTES_FOLDER / "mine.md"
     mine.parent.mkdir(parents=True)
