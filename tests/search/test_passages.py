@@ -10,10 +10,11 @@ from openclaw_memory.embeddings.static import StaticEmbedder
 from openclaw_memory.search.passages import ANSWERS
 from openclaw_memory.search.prepared import Lexicon
 from openclaw_memory.search.search import search
+from openclaw_memory.types import SearchRequest
 
 
 def ask(store, query, **rules):
-    return search(query, store=store, embedder=None, rules=SearchConfig(min_score=0.0, **rules))
+    return search(SearchRequest(query), store=store, embedder=None, rules=SearchConfig(min_score=0.0, **rules))
 
 
 @pytest.mark.parametrize("answer", ANSWERS)
@@ -52,7 +53,7 @@ def test_a_blank_query_needs_no_vector_and_finds_nothing():
         raise AssertionError("a blank query needs no vector")
 
     embedder = SimpleNamespace(provider="p", model="m", embed_query=no_vector)
-    results = search(" ", store=Shelf(), embedder=embedder, rules=SearchConfig())
+    results = search(SearchRequest(" "), store=Shelf(), embedder=embedder, rules=SearchConfig())
     assert (list(results), results.provider, results.model, results.mode) == ([], "p", "m", "hybrid")
 
 
@@ -61,7 +62,7 @@ def test_the_vector_of_a_query_is_made_once():
     embedder = SimpleNamespace(provider="p", model="m", embed_query=lambda text: made.append(text) or VECTOR)
     chunks = [stored(1, "memory/a.md"), stored(2, "sessions/a.jsonl", "User: a red boiler")]
     shelf = Shelf(chunks, {1: 0.5, 2: 0.5}, near={1: 0.5, 2: 0.5})
-    results = search("boiler", store=shelf, embedder=embedder, rules=SearchConfig(min_score=0.0))
+    results = search(SearchRequest("boiler"), store=shelf, embedder=embedder, rules=SearchConfig(min_score=0.0))
     assert {result.path for result in results} == {"memory/a.md", "sessions/a.jsonl"}
     assert made == ["boiler"]
 
@@ -76,13 +77,12 @@ def test_a_transcript_is_never_read_whole_for_its_name():
 def by_meaning(chunks, found, near, query, *, use_chunk_scores=True):
     """The results with an embedder and the vectors of words that ship."""
     return search(
-        query,
+        SearchRequest(query, explain=True),
         store=Shelf(chunks, found, near=near),
         embedder=SimpleNamespace(provider="p", model="m", embed_query=lambda _text: VECTOR),
         rules=SearchConfig(min_score=0.0),
         lexicon=Lexicon(StaticEmbedder().word_vectors),
         use_chunk_scores=use_chunk_scores,
-        explain=True,
     )
 
 

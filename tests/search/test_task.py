@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from openclaw_memory import Memory, MemoryConfig
+from openclaw_memory import MemoryConfig
 from openclaw_memory.errors import EmbedderError, QueryError
 from openclaw_memory.testing import RecordingEmbedder
 
@@ -125,24 +125,3 @@ def test_a_task_that_the_embedder_fails_for_is_compared_by_its_words_and_the_rea
 def test_a_named_file_keeps_its_score(remember):
     found = remember(NOTES, embedder="default").search("memory/alpha.md", task=TASK)
     assert (found[0].path, found[0].score) == ("memory/alpha.md", 1.0)
-
-
-class Former:
-    """A backend of before there were tasks: it takes none, and has found something already."""
-
-    def __init__(self, found):
-        self.found = found
-
-    def search(self, query, **wishes):
-        if "task" in wishes:
-            raise TypeError(f"task is unknown, for {query}")
-        return self.found
-
-
-def test_a_backend_that_knows_no_task_is_asked_without_one(remember):
-    memory = remember(NOTES, embedder=None)
-    found = memory.search(QUESTION)
-    other = Memory(memory.workspace, backend=Former(found))
-    assert other.search(QUESTION) == found
-    with pytest.raises(TypeError, match="task"):
-        other.search(QUESTION, task=TASK)
