@@ -442,13 +442,13 @@ class Connections:
         self._pool: Pool | None = None
         self._opening = _forks.rlock()
         self._was_open = False
-        self._only_reads = False  # as those did that were opened last, for want of room
+        self.only_reads = False  # as those did that were opened last, for want of room
         self._closed = False
 
     @property
     def shortage(self) -> str | None:
         """In words that the disk is full, if it is, as far as this is known."""
-        return SHORTAGE if self._only_reads or is_full(self.path.parent) else None
+        return SHORTAGE if self.only_reads or is_full(self.path.parent) else None
 
     @contextmanager
     def lend(self) -> Iterator[apsw.Connection]:
@@ -512,7 +512,7 @@ class Connections:
     def write(self) -> Iterator[apsw.Connection]:
         """Lend a connection inside a write transaction, committed at the end and rolled back on any error."""
         with self.alone() as db:
-            if self._only_reads:
+            if self.only_reads:
                 raise StoreError(f"{self.path}: the disk is full; free some space and sync again")
             with transaction(db, WRITE):
                 yield db
@@ -565,7 +565,7 @@ class Connections:
                 if has_moved(first):
                     pool.close()
                     raise IndexReplacedError(f"{self.path} was replaced while it was opened")
-                self._pool, self._only_reads = pool, pool.only_reads
+                self._pool, self.only_reads = pool, pool.only_reads
             except (apsw.IOError, apsw.CantOpenError, apsw.ProtocolError) as error:
                 if not self._was_open or is_full(self.path.parent):
                     raise
@@ -596,9 +596,9 @@ class Connections:
 class Pinned(Connections):
     """One connection inside a read transaction, in place of many: every reading sees the same state."""
 
-    def __init__(self, db: apsw.Connection, path: Path) -> None:
+    def __init__(self, db: apsw.Connection, path: Path, *, only_reads: bool) -> None:
         super().__init__(_refuse, path)
-        self._db = db
+        self._db, self.only_reads = db, only_reads
 
     @contextmanager
     def read(self) -> Iterator[apsw.Connection]:

@@ -738,7 +738,7 @@ class SqliteStore:
 
     def _pinned(self, db: apsw.Connection) -> Self:
         """Return this store as it is in the read transaction of one connection."""
-        return self._of(Pinned(db, self.path))
+        return self._of(Pinned(db, self.path, only_reads=self._connections.only_reads))
 
     def _update_codes(self, db: apsw.Connection, dims: int | None, removed: list[int], added: list[int]) -> None:
         if dims is None or not (removed or added):

@@ -3,11 +3,13 @@ import stat
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
 from dataclasses import replace
 
 import apsw
 import pytest
 
+from openclaw_memory.config.sections import EncryptionConfig
 from openclaw_memory.errors import (
     CorruptIndexError,
     IndexLockedError,
@@ -16,6 +18,7 @@ from openclaw_memory.errors import (
     StoreError,
 )
 from openclaw_memory.store import SqliteStore, connection
+from openclaw_memory.store.connection import SHORTAGE
 from openclaw_memory.store.schema import SCHEMA_VERSION
 
 
@@ -270,3 +273,40 @@ def test_a_log_that_others_took_away_again_and_again_is_opened_anew(path):
         assert db.execute("SELECT 1").fetchall() == [(1,)]
     assert len(opened) == 2
     connections.close()
+
+
+@contextmanager
+def no_room():
+    """No file may grow to a block of a disk within the block, as where a user's share of the disk is used up."""
+    resource = pytest.importorskip("resource", reason="only POSIX limits files")
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+@pytest.mark.parametrize("encrypted", [False, True])
+def test_an_index_that_is_opened_where_there_is_no_room_is_read_and_is_written_once_there_is(tmp_path, encrypted):
+    path, said = tmp_path / "index.sqlite", EncryptionConfig(enabled=encrypted)
+    with closing(SqliteStore(path, encryption=said)) as store:
+        store.set_meta("word", "quince")
+    content = path.read_bytes()
+    with closing(SqliteStore(path)) as store, closing(SqliteStore(path)) as other:
+        with no_room():
+            assert store.get_meta("word") == other.get_meta("word") == "quince"
+            assert store.describe().notices == (SHORTAGE,)
+            assert store.shortage == SHORTAGE
+            assert store.verify() == ()
+            with store.snapshot() as frozen:
+                assert frozen.get_meta("word") == "quince"
+                assert frozen.shortage == SHORTAGE
+            for one in (store, other):
+                with pytest.raises(StoreError, match="the disk is full"):
+                    one.set_meta("word", "plum")
+            assert path.read_bytes() == content
+        other.set_meta("word", "plum")  # though the first one is open, and was used last where there was no room
+        assert store.get_meta("word") == "plum"
+        assert store.shortage is None
+        assert store.describe().notices == ()
