@@ -17,7 +17,7 @@ from openclaw_memory.config import (
     SearchConfig,
     SyncConfig,
 )
-from openclaw_memory.config.config import settings_of, state_dir
+from openclaw_memory.config.config import environment_of_a_child, settings_of, state_dir
 from openclaw_memory.config.inside import BOUNDS, MOST_CHARS, MOST_ENTRIES, with_settings
 from openclaw_memory.config.sections import CHOICES, PARTS, RANGES
 from openclaw_memory.errors import ConfigError
@@ -508,3 +508,11 @@ def test_the_state_folder_is_where_openclaw_keeps_it(monkeypatch, variables, exp
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
     assert state_dir() == Path(expected)
+
+
+def test_a_program_that_is_started_is_given_the_environment_without_the_users_keys(monkeypatch):
+    monkeypatch.setenv("OPENCLAW_MEMORY_KEY", "ab" * 32)
+    monkeypatch.setenv("LANG", "C.UTF-8")
+    given = environment_of_a_child({"INDEX_PATH": "/x"})
+    assert "OPENCLAW_MEMORY_KEY" not in given
+    assert (given["LANG"], given["INDEX_PATH"]) == ("C.UTF-8", "/x")

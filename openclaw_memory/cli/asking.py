@@ -43,12 +43,18 @@ def whole_text(shown: Excerpt | None) -> str:
     """Return lines as an editor may begin with them: all that the file has there.
 
     Raises:
-        click.UsageError: There are none, or parts of them are masked.
+        click.UsageError: There are none, parts of them are masked, or they are of an encrypted file.
     """
     if shown is None:
         raise click.UsageError("TEXT is missing: write the new text, or `-` for standard input")
+    from openclaw_memory.types.files import ENCRYPTED
     from openclaw_memory.workspace.safe_read import hash_of
 
+    if shown.path.endswith(ENCRYPTED):
+        raise click.UsageError(
+            f"{shown.path} is encrypted, and an editor would be given its lines in the open, in a temporary file: "
+            "write the new text, or `-` for standard input"
+        )
     if hash_of(shown.text) != shown.hash:
         raise click.UsageError(f"{shown.citation} has parts that are masked here: change them in the file itself")
     return shown.text

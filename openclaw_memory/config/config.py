@@ -327,19 +327,22 @@ def masks_listed_secrets() -> bool:
     return os.environ.get("OPENCLAW_MEMORY_LISTED_SECRETS", "").strip().lower() not in {"off", "0", "false", "no"}
 
 
+KEYS_VARIABLE = "OPENCLAW_MEMORY_KEY"
+
+
 def keys_in_environment() -> tuple[str, ...]:
     """Return the keys in OPENCLAW_MEMORY_KEY, separated by commas: the first one encrypts, all of them decrypt."""
-    given = os.environ.get("OPENCLAW_MEMORY_KEY", "").split(",")
+    given = os.environ.get(KEYS_VARIABLE, "").split(",")
     return tuple(one.strip() for one in given if one.strip())
 
 
 def environment_of_a_child(changes: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment of this process with changes, for a program that it starts.
+    """Return the environment of this process with changes, for a program that it starts: without the user's keys.
 
     Args:
         changes: What is otherwise, by name.
     """
-    return {**os.environ, **changes}
+    return {name: value for name, value in os.environ.items() if name != KEYS_VARIABLE} | dict(changes)
 
 
 def state_dir() -> Path:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from openclaw_memory._links import NO_LINK
-from openclaw_memory.config.config import keys_in_environment
+from openclaw_memory.config.config import KEYS_VARIABLE, keys_in_environment
 from openclaw_memory.config.sections import KeyPlace
 from openclaw_memory.errors import EncryptionError, EncryptionKeyError, remedy
 from openclaw_memory.security.user_secret import secret
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 BYTES = 32
-VARIABLE = "OPENCLAW_MEMORY_KEY"
+VARIABLE = KEYS_VARIABLE
 SERVICE = "openclaw-memory"  # of the keys in a keyring, whose user names are the ids
 FOLDER = "keys"  # in the user's data folder
 _ID_BYTES = 8

@@ -226,6 +226,17 @@ def test_lines_with_a_masked_part_are_not_put_into_an_editor(notes, writes):
     assert memory_of(notes) == f"{secret}\n"
 
 
+def test_lines_of_an_encrypted_note_are_not_put_into_an_editor(notes, writes):
+    environment, before = writes("x")
+    environment["OPENCLAW_MEMORY_KEY"] = "ab" * 32
+    for arguments in (("encrypt",), ("encrypt", "MEMORY.md")):
+        assert shown(notes, *arguments, environment=environment)[0] == 0
+    code, seen = shown(notes, "edit", "MEMORY.md.age#L4", environment=environment)
+    assert code == 2
+    assert "MEMORY.md.age is encrypted" in bare(seen)
+    assert not before.exists()
+
+
 def test_a_note_is_written_in_the_editor(notes, writes):
     environment, before = writes("Anna moved the launch.\n\nTo Friday.\n")
     code, _ = shown(notes, "append", "--edit", "--date", "2026-03-01", "Anna", environment=environment)
