@@ -1,14 +1,17 @@
 """The guides cannot lie: their examples run, and their tables are those of the code."""
 
 import dataclasses
+import itertools
 import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 from adapter_readmes import EXAMPLE
+from every_command import COMMANDS
 
 from openclaw_memory import JournalConfig, Memory, SessionsConfig, Status, SyncConfig
 from openclaw_memory.cli.doctor import examine
@@ -30,6 +33,13 @@ GUIDES = {
 # An agent of LlamaIndex looks at each of its attributes, old ones too, and its Memory leaves a database open.
 THEIRS = ("ignore::DeprecationWarning:inspect", "ignore::ResourceWarning:aiosqlite.core")
 SECONDS = 120  # a guide whose watcher never finds the note would wait for ever
+BLOCK = re.compile(r"^```(?:sh|bash|shell|console)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+TYPED = {
+    line
+    for text in GUIDES.values()
+    for block in BLOCK.findall(text)
+    for line in re.findall(r"openclaw-memory (?!-).*", block.replace("\\\n", " "))
+}
 UPKEEP, TRANSCRIPTS, AGENTS = (GUIDES[f"how-to/{name}.md"] for name in ("upkeep", "transcripts", "agents"))
 
 
@@ -60,6 +70,14 @@ def test_the_examples_of_a_guide_run_in_their_order_and_print_what_it_says(tmp_p
     )
     assert done.stderr == ""
     assert done.stdout == "".join(printed for _, printed in examples)
+
+
+@pytest.mark.parametrize("line", sorted(TYPED))
+def test_what_a_guide_has_typed_is_understood(line):
+    words = shlex.shlex(line, posix=True, punctuation_chars=True)
+    words.whitespace_split = True
+    _, name, *arguments = itertools.takewhile(lambda word: not set(word) <= set("|&;<>()"), words)
+    COMMANDS[name].make_context(name, arguments, resilient_parsing=False)
 
 
 @pytest.mark.parametrize(
