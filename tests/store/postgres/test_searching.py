@@ -89,3 +89,25 @@ def test_both_ways_of_a_search_find_the_same(server, files):
             assert (one.vector is None) == (other.vector is None)
             for mine, theirs in [(one.text, other.text), (one.vector, other.vector), (one.cosines, other.cosines)]:
                 assert dict(mine or {}) == pytest.approx(dict(theirs or {}), abs=1e-6)
+
+
+def test_what_is_left_of_a_block_ranks_as_if_it_were_all_that_was_ever_written(server):
+    store = filled(PostgresStore(server, tenant="blocks"), 9)
+    store.remove_files(["memory/1.md", "memory/4.md", "sessions/6.jsonl"])
+    store.replace_files([(_made_record("memory/2.md", content="new"), [_made_row(2, "every mod1 mod7x3 new")])])
+    store.extend_file(_made_record("memory/5.md", content="longer"), [_made_row(110, "every mod1 longer")], 105)
+    assert store.verify() == ()
+
+    fresh = PostgresStore(server, tenant="never in blocks")
+    fresh.begin_build(_made_meta()).publish()
+    for path, record in store.files().items():
+        rows = [_made_row(one.chunk.start_line, one.chunk.text) for one in store.file_chunks(path)]
+        fresh.replace_files([(record, rows)])
+    for terms in (["every"], ["mod1", "n0"], ["mod7x3", "new", "longer"], ["n20"]):
+        for match in ("any", "all"):
+            one, other = (
+                {(names[hit.chunk_id], round(hit.score, 9)) for hit in each.search_text(terms, 99, match=match)}
+                for each in (store, fresh)
+                for names in [{c.id: (c.path, c.chunk.start_line) for c in each.chunks(range(1, 400))}]
+            )
+            assert one == other
