@@ -340,7 +340,7 @@ class PostgresStore:
             f"SELECT key FROM {{s}}.vectors WHERE tenant = %(tenant)s AND identity = {_MODEL} AND key = ANY(%(keys)s)"
             + coded,
             model=None if identity is None else stored(identity),
-            keys=list(wanted),
+            keys=rows_of.Packed(list(wanted)),
         )
         return {wanted[key] for (key,) in rows}
 

@@ -164,7 +164,7 @@ def gathered(
     """Answer a usual request in two round trips: one for what is found, one for the texts of what is chosen of it.
 
     Args:
-        connection: In a transaction that sees one state.
+        connection: In a transaction that sees one state, which ends when all is found.
         run: Runs a statement of this module on it.
         request: What is wanted; see `is_usual`.
         near: The keys and cosines that an index of neighbours has found. None: all vectors are compared, as they are
@@ -209,6 +209,7 @@ def gathered(
         ids = rows_of.Packed(np.array(sorted(set(request.choose(hits))), np.int64))
         chunks = run(STORED_WITH_CODES if request.token_codes else STORED, ids=ids)
         files = run(OF_FILES, paths=named, identity=stored("")) if named else None
+        connection.execute("COMMIT")  # here, where it is no round trip of its own
         chosen = chunks_of(chunks.fetchall(), token_codes=request.token_codes)
         of_files = chunks_of(files.fetchall()) if files else []
     counts = found.get(("counted", ""), {})

@@ -188,7 +188,7 @@ class Generation:
         wanted = {stored(row.vector_key) for _, rows, _ in files for row in rows if row.vector_key and not row.identity}
         known = self.run(
             "SELECT key FROM {s}.vectors WHERE tenant = %(tenant)s AND identity = %(model)s AND key = ANY(%(keys)s)",
-            keys=list(wanted),
+            keys=rows_of.Packed(list(wanted)),
         )
         if missing := sorted(wanted - {key for (key,) in known}):
             raise StoreError(f"no vector is stored under {missing[0]!r}; call add_vectors before the rows")
@@ -273,14 +273,15 @@ class Generation:
     ) -> None:
         """Add vectors that are not stored yet; those that are get the codes of their tokens, if they have none."""
         codes = token_codes if token_codes is not None else [None] * len(keys)
+        are_zero = (~matrix.any(axis=1)).tolist()
         self.run(
             "CREATE TEMPORARY TABLE IF NOT EXISTS new_vectors "
             "(key text, vector public.vector, is_zero boolean, codes bytea) ON COMMIT DELETE ROWS"
         )
         with self.connection.cursor().copy("COPY new_vectors FROM STDIN (FORMAT BINARY)") as copy:
             copy.set_types(["text", "vector", "bool", "bytea"])
-            for key, row, own in zip(keys, matrix, codes, strict=True):
-                copy.write_row((stored(key), row, not row.any(), own))
+            for key, row, is_zero, own in zip(keys, matrix, are_zero, codes, strict=True):
+                copy.write_row((stored(key), row, is_zero, own))
         self.run(
             """INSERT INTO {s}.vectors AS old (tenant, identity, key, vector, is_zero, token_codes)
             SELECT DISTINCT ON (key) %(tenant)s, %(model)s, key, vector, is_zero, codes FROM new_vectors ORDER BY key
