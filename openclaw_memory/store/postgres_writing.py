@@ -273,7 +273,7 @@ class Generation:
     ) -> None:
         """Add vectors that are not stored yet; those that are get the codes of their tokens, if they have none."""
         codes = token_codes if token_codes is not None else [None] * len(keys)
-        are_zero = (~matrix.any(axis=1)).tolist()
+        are_zero: list[bool] = (matrix == 0).all(axis=1).tolist()
         self.run(
             "CREATE TEMPORARY TABLE IF NOT EXISTS new_vectors "
             "(key text, vector public.vector, is_zero boolean, codes bytea) ON COMMIT DELETE ROWS"
