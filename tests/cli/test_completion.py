@@ -83,6 +83,7 @@ def all_lines(terminal):
 WANTED = {name: line for name, (_, line) in LINES.items()}
 
 
+@pytest.mark.nightly
 def test_zsh_completes_what_is_typed(place):
     zsh = shell("zsh")
     begin = f"""
@@ -109,6 +110,7 @@ show() {{ printf 'LINE<%s>END' "$READLINE_LINE"; READLINE_LINE=; }}; bind -x '"\
         assert all_lines(terminal) == WANTED
 
 
+@pytest.mark.nightly
 def test_fish_completes_what_is_typed(place):
     fish, begin = shell("fish"), f"source {script('fish', place)}"
 
