@@ -85,12 +85,6 @@ def kind(request):
     return KINDS[request.param]
 
 
-@pytest.fixture(scope="module")
-def warmed() -> list[Kind]:
-    """The kinds of sync that have run before anything is counted."""
-    return []
-
-
 @pytest.fixture
 def begun(tmp_path, kind):
     """A workspace as it is before the sync, to be copied."""
@@ -132,11 +126,9 @@ def sign(index: Path) -> None:
 
 
 @pytest.mark.parametrize("most", [POINTS, pytest.param(None, marks=pytest.mark.nightly)], ids=["some", "all"])
-def test_a_sync_killed_at_any_system_call_leaves_old_rows_or_new_ones(tmp_path, kind, begun, most, warmed):
+def test_a_sync_killed_at_any_system_call_leaves_old_rows_or_new_ones(tmp_path, kind, begun, most):
     before = rows(begun / ".memory/index.sqlite")
-    if not warmed:
-        run(begun, kind, "warm", "-o", os.devnull)  # the first run may still write byte code
-        warmed.append(kind)
+    run(begun, kind, "warm", "-o", os.devnull)  # the first run may still write byte code
     calm, _ = run(begun, kind, "calm", "-o", tmp_path / "log")
     after = rows(calm / ".memory/index.sqlite")
     expected = fresh(calm)

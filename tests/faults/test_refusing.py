@@ -101,6 +101,7 @@ import os, sys
 from pathlib import Path
 from openclaw_memory.workspace import Workspace
 workspace = Workspace.open(sys.argv[1])
+os.getpgid(0)
 {code}
 """
 WRITERS = {
