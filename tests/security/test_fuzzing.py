@@ -14,7 +14,7 @@ from openclaw_memory.errors import OpenClawMemoryError
 
 BY_DAY = 60
 NIGHTLY, PARTS = 84_000, 12  # of each parser, in so many parts: a million in all
-SIZES = [20_000, pytest.param(100_000, marks=pytest.mark.nightly)]  # characters
+SIZES = [8_000, pytest.param(100_000, marks=pytest.mark.nightly)]  # characters
 SECONDS = 1e-6  # of a processor for one: 0.1 s for the longest
 SMALLER = 4  # so much shorter is the text that they are compared with
 
