@@ -118,7 +118,7 @@ def check_bytes(model: ModelFile, sha256: str) -> None:
 
 def all_pieces(model: ModelFile) -> list[str]:
     """Return every piece, in the order of the rows; raise EmbedderError where the file is damaged."""
-    path, data, layout = model
+    path, data, layout = model.path, model.data, model.layout
     offsets = _unsigned("I", data[layout.offsets_at : layout.costs_at])
     if offsets[0] != 0 or offsets[-1] != layout.pieces_bytes or not all(map(lt, offsets, offsets[1:])):
         raise EmbedderError(f"{path} has pieces that do not follow each other; {REMEDY}")
