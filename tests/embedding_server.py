@@ -180,10 +180,12 @@ class EmbeddingServer:
     async def _serve(self) -> None:
         self._loop, self._stopping = asyncio.get_running_loop(), asyncio.Event()
         open_connections: set[asyncio.Task[None]] = set()
+        writers: list[asyncio.StreamWriter] = []
 
         async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             task = asyncio.current_task()
             open_connections.add(task)
+            writers.append(writer)
             self.connections += 1
             try:
                 await self._talk(reader, writer)
@@ -208,7 +210,9 @@ class EmbeddingServer:
         for task in open_connections:
             task.cancel()
         await asyncio.gather(*open_connections, return_exceptions=True)
-        await asyncio.sleep(0)  # transports close one turn of the loop after they are told to
+        for writer in writers:
+            writer.transport.abort()  # one that was closed may still have an answer that its client does not read
+        await asyncio.gather(*(writer.wait_closed() for writer in writers), return_exceptions=True)
         await server.wait_closed()
 
     async def _talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

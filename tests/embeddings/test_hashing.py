@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from openclaw_memory.embeddings.hashing import HashingEmbedder, create
+from openclaw_memory.embeddings.hashing import WORD, HashingEmbedder, create
 from openclaw_memory.errors import EmbedderError
 
 
@@ -22,7 +22,11 @@ def test_every_process_makes_the_same_vectors(seed):
     assert bytes.fromhex(shown.stdout) == HashingEmbedder(16).embed_query("Ines prefers trains, niña 数据").tobytes()
 
 
-@given(st.from_regex(r"\w{1,30}", fullmatch=True), st.integers(1, 9))
+# In lower case, the dot of a dotted capital I is no letter: it parts the word in two, whose signs may cancel out.
+one_word = st.from_regex(r"\w{1,30}", fullmatch=True).filter(lambda word: WORD.fullmatch(word.lower()))
+
+
+@given(one_word, st.integers(1, 9))
 def test_a_word_alone_is_never_zero(word, dims):
     assert np.linalg.norm(HashingEmbedder(dims).embed_query(word)) == pytest.approx(1, abs=1e-6)
 
