@@ -6,11 +6,11 @@ setup:
 
 # Run the tests: `just test tests/store -k vector`.
 test *arguments:
-    pytest -n 2 {{arguments}}
+    pytest -n 3 {{arguments}}
 
 # Run the tests that take long, or a part of them: `just nightly --part 2/5`.
 nightly *arguments:
-    pytest -n 2 -m nightly {{arguments}}
+    pytest -n 3 -m nightly {{arguments}}
 
 # Run the real programs that the integrations are for: the first run downloads them, some 400 MB, unless
 # CLAUDE_CODE_BINARY names that program, and OPENCODE_MODULES and QMD_NODE_MODULES folders of npm's modules.

@@ -41,7 +41,7 @@ def test_the_first_screen_says_what_it_is_and_shows_both_frameworks():
     assert "from llama_index_openclaw_memory import" in shown
     assert len(lines) < 200
     assert "pip install . && openclaw-memory demo" in README
-    assert 'pip install -e ".[dev]" && pytest -n 2' in README
+    assert 'pip install -e ".[dev]" && pytest -n 3' in README
 
 
 @pytest.mark.parametrize("code", [code for code, _ in EXAMPLES[1:]])

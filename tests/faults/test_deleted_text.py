@@ -307,7 +307,7 @@ def test_of_many_edits_no_deleted_word_is_left_anywhere(notes, edits, seed):
 
 
 @pytest.mark.parametrize("edits", [30, pytest.param(1500, marks=pytest.mark.endurance)])
-@pytest.mark.parametrize("embedder", ["static", "own"])
+@pytest.mark.parametrize("embedder", ["static", pytest.param("own", marks=pytest.mark.nightly)])
 def test_an_index_of_edited_notes_stays_below_twice_the_size_of_a_new_one(notes, tmp_path, embedder, edits):
     """Every edit writes a note that was never there before; an own embedder's vectors of old ones are kept a while."""
     dice = random.Random(1)

@@ -212,7 +212,7 @@ os.getpgid(0)
 
 
 @needs_strace
-@pytest.mark.parametrize("was_plain", [False, True])
+@pytest.mark.parametrize("was_plain", [pytest.param(False, marks=pytest.mark.nightly), True])
 def test_no_text_is_written_to_any_file_by_whatever_is_done_with_an_encrypted_index(tmp_path, was_plain):
     notes = workspace(tmp_path / "notes")
     if was_plain:
@@ -273,7 +273,7 @@ def before(notes: Path, change: str) -> Path:
 
 
 @needs_strace
-@pytest.mark.parametrize("most", [3, pytest.param(None, marks=pytest.mark.nightly)], ids=["some", "all"])
+@pytest.mark.parametrize("most", [1, pytest.param(None, marks=pytest.mark.nightly)], ids=["some", "all"])
 def test_a_change_of_the_key_killed_at_any_system_call_leaves_the_old_key_or_the_new_and_is_finished(
     tmp_path, before, change, most
 ):

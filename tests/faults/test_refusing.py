@@ -138,6 +138,7 @@ def test_on_a_disk_that_turned_read_only_nothing_is_acknowledged_and_searches_an
     assert all("ead-only" in words or "annot be" in words for words in told.values()), told
 
 
+@pytest.mark.nightly
 def test_without_descriptors_nothing_is_torn_and_all_goes_on_afterwards(tmp_path):
     outcomes = seen("no descriptors", tmp_path / "disk")
     for name in ("append", "append to a new note", "edit", "say", "search", "sync"):

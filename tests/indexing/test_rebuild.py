@@ -122,7 +122,7 @@ def test_a_rebuild_embeds_only_what_has_changed(place):
     assert (report.embedded, place.embedder.texts, report.changed) == (1, ["memo plum"], ("memory/0.md",))
 
 
-@pytest.mark.parametrize("kills", [4, pytest.param(100, marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("kills", [2, pytest.param(100, marks=pytest.mark.nightly)])
 def test_a_rebuild_that_is_killed_at_any_point_leaves_the_old_index_or_the_new_one(tmp_path, kills):
     notes, index = tmp_path / "notes", tmp_path / "index.sqlite"
     (notes / "memory").mkdir(parents=True)

@@ -155,6 +155,7 @@ def test_any_sequence_of_changes_ends_with_an_index_that_follows_the_disk(watche
 
 
 # --- bursts
+@pytest.mark.nightly
 def test_a_burst_of_thousands_of_events_is_followed_and_so_is_what_comes_after_it(watched, root):
     one, index = watched(root)
     for number in range(3000):

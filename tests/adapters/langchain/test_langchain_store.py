@@ -633,6 +633,7 @@ with Memory.open(sys.argv[1], embedder=None) as memory:
 """
 
 
+@pytest.mark.nightly
 def test_processes_can_put_at_the_same_time(store, memory):
     arguments = [sys.executable, "-c", PUTTING, str(memory.workspace.root)]
     others = [subprocess.Popen([*arguments, name]) for name in "ab"]

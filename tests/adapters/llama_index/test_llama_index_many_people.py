@@ -236,7 +236,11 @@ def answers_from_both(messages, tools):
     return f"BLOCK {' '.join(shown[:1])} TOOLS {' '.join(results)}"
 
 
-@pytest.mark.parametrize("around", [run_values, lambda **tags: instrument_tags(tags)], ids=["values", "tags"])
+@pytest.mark.parametrize(
+    "around",
+    [run_values, pytest.param(lambda **tags: instrument_tags(tags), marks=pytest.mark.nightly)],
+    ids=["values", "tags"],
+)
 async def test_an_agent_with_block_and_tools_serves_two_people_at_once(tmp_path, monkeypatch, around):
     monkeypatch.chdir(tmp_path)
     llm = ScriptedLLM(script=answers_from_both)

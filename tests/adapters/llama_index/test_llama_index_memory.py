@@ -73,6 +73,7 @@ def noted(memory):
     return lambda: "\n".join(path.read_text() for path in sorted((memory.workspace.root / "memory").glob("*.md")))
 
 
+@pytest.mark.nightly
 async def test_of_300_turns_each_ejected_message_is_kept_once_and_the_facts_are_noted(
     memory, conversation, noted, kept
 ):

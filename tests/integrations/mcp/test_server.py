@@ -366,6 +366,7 @@ async def check_no_leak(memory, connected, count):
     assert (after[1] <= files, after[2] <= threads) == (True, True)
 
 
+@pytest.mark.nightly
 @pytest.mark.skipif("sys.platform != 'linux'")
 async def test_calls_leak_nothing(memory, connected):
     await check_no_leak(memory, connected, 60)

@@ -66,7 +66,9 @@ async def test_over_stdin_and_stdout_a_client_searches_writes_and_leaves(notes):
         assert any("Brandt" in file.read_text(encoding="utf-8") for file in (notes / "memory").glob("*.md"))
 
 
-@pytest.mark.parametrize("end", ["stdin closed", "SIGTERM", "client gone"])
+@pytest.mark.parametrize(
+    "end", ["stdin closed", *(pytest.param(end, marks=pytest.mark.nightly) for end in ("SIGTERM", "client gone"))]
+)
 def test_on_stdout_there_is_the_protocol_alone_and_the_end_is_clean(notes, end):
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     with started(notes, **pipes) as process:
