@@ -2,6 +2,7 @@
 
 import io
 import json
+import os
 import re
 import shlex
 import stat
@@ -356,5 +357,6 @@ def test_a_terminal_without_unicode_gets_question_marks(notes):
 
 def command(*arguments: object, **environment: str) -> subprocess.CompletedProcess[bytes]:
     words = [sys.executable, "-m", "openclaw_memory", *map(str, arguments)]
-    root = Path(__file__).parents[2]
-    return subprocess.run(words, capture_output=True, check=False, env={"PYTHONPATH": str(root), **environment})
+    own = {name: os.environ[name] for name in ("XDG_CONFIG_HOME", "XDG_DATA_HOME")}  # not the user's
+    env = {"PYTHONPATH": str(Path(__file__).parents[2]), **own, **environment}
+    return subprocess.run(words, capture_output=True, check=False, env=env)
