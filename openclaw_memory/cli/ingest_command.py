@@ -153,7 +153,7 @@ def _pandoc() -> str | None:
     if (found := shutil.which("pandoc")) is not None:
         return found
     try:
-        from pypandoc import get_pandoc_path
+        from pypandoc import get_pandoc_path  # pyright: ignore[reportMissingImports]  # in no extra
 
         return str(get_pandoc_path())
     except (ImportError, OSError):
