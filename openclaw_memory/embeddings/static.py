@@ -92,7 +92,6 @@ class StaticEmbedder:
     def __init__(self, path: str | Path | None = None) -> None:
         self._file = open_model(DATA / f"{MODEL}.oms" if path is None else Path(path))
         self._is_ours = path is None
-        self._is_checked = not self._is_ours
         self.dims = self._file.layout.dims
         self.model = self._file.path.stem
         self.identity = f"{self.provider}:{self.model}:{self.dims}:{self._file.layout.digest}"
@@ -103,9 +102,8 @@ class StaticEmbedder:
         return vector
 
     def embed_documents(self, texts: Sequence[str]) -> Matrix:
-        if not self._is_checked:
+        if self._is_ours:
             check_bytes(self._file, SHA256)
-            self._is_checked = True
         return self._embedded(texts)
 
     def _embedded(self, texts: Sequence[str]) -> Matrix:

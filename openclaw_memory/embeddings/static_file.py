@@ -104,10 +104,10 @@ def open_model(path: Path) -> ModelFile:
 
 def check_bytes(model: ModelFile, sha256: str) -> None:
     """Raise EmbedderError unless the file as a whole has this SHA-256, in hex; a file is read once in a process."""
-    import hashlib
-
     if (model.stamp, sha256) in _checked:
         return
+    import hashlib
+
     found = hashlib.sha256(model.data).hexdigest()
     if found != sha256:
         raise EmbedderError(
