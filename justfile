@@ -15,7 +15,7 @@ nightly *arguments:
 # Run the real programs that the integrations are for: the first run downloads them, some 400 MB, unless
 # CLAUDE_CODE_BINARY names that program, and OPENCODE_MODULES and QMD_NODE_MODULES folders of npm's modules.
 hosts *arguments:
-    pytest -m hosts tests/hosts {{arguments}}
+    pytest -m hosts tests/hosts tests/integrations {{arguments}}
 
 # Print which faults the library survives, by which figures: `just faults --run` runs the proofs first.
 faults *arguments:

@@ -19,17 +19,17 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from openclaw_memory_audit import AccessLog
 from speed_data import write_files
 
-from openclaw_memory import Memory, MemoryConfig
-from openclaw_memory.audit import verify
-from openclaw_memory.audit.log import AccessLog
-from openclaw_memory.config import AuditConfig
+from openclaw_memory import Memory, MemoryConfig, Workspace
+from openclaw_memory.config.data_folder import locate_workspace_data
+from openclaw_memory.events import Event
 
 BAR_US = 100.0  # of an entry
 NOTES = 500
-LOGGED = MemoryConfig(audit=AuditConfig(enabled=True))
-PLACES = [(f"memory/2026-11-{day:02}.md", "3-9") for day in range(1, 7)]
+LOGGED = MemoryConfig(plugins={"audit": {"enabled": True}})
+PLACES = tuple((f"memory/2026-11-{day:02}.md", "3-9") for day in range(1, 7))
 
 
 def cpu(call: Callable[[], object], times: int) -> float:
@@ -42,14 +42,14 @@ def cpu(call: Callable[[], object], times: int) -> float:
 
 def entries(folder: Path, count: int, rounds: int) -> dict[str, Any]:
     """The cost of an entry, and of the proof, with the usual settings, rotation included."""
-    log = AccessLog(folder, LOGGED.audit)
-    log.write("search", PLACES)
-    one = [cpu(lambda: log.write("get", PLACES[:1]), count) for _ in range(rounds)]
-    six = [cpu(lambda: log.write("search", PLACES), count) for _ in range(rounds)]
-    log.close()
-    files = list((folder / ".memory" / "audit").iterdir())
+    folder.mkdir()
+    log = AccessLog(Workspace.open(folder))
+    log(Event("search", PLACES))
+    one = [cpu(lambda: log(Event("get", PLACES[:1])), count) for _ in range(rounds)]
+    six = [cpu(lambda: log(Event("search", PLACES)), count) for _ in range(rounds)]
+    files = list((locate_workspace_data(folder) / "audit").glob("access.*"))
     began = time.process_time()
-    verdict = verify(folder, LOGGED.audit)
+    verdict = log.verify()
     spent = time.process_time() - began
     assert verdict.ok, verdict
     return {
@@ -81,7 +81,7 @@ def main() -> None:
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        os.environ["XDG_DATA_HOME"] = f"{folder}/data"
+        os.environ["OPENCLAW_MEMORY_HOME"] = f"{folder}/data"
         found = {
             **entries(Path(folder, "entries"), given.entries, given.rounds),
             "get_us": calls(Path(folder, "calls"), given.entries, given.rounds),

@@ -1,10 +1,14 @@
 """What one change and one question cost among many LlamaIndex nodes with vectors ready, beside LlamaIndex's own store.
 
     python benchmarks/documents_at_scale.py [--nodes N] [--dims N] [--rivals]
+    python benchmarks/documents_at_scale.py --narrow --nodes 100000
 
 Times are milliseconds, the median of several turns, on the wall and of CPU time of the process. `SimpleVectorStore`
 keeps everything in memory; it has no hybrid search. With `--rivals` Chroma and LanceDB, on disk, are asked by vectors
 too; `requirements.txt` names their integrations.
+
+With `--narrow`, searches are confined to a few of the nodes (a namespace of LangGraph's store, a collection, a source, ids):
+what each costs, whether its first result is the right one, and whether it has a score.
 """
 
 from __future__ import annotations
@@ -24,6 +28,8 @@ import numpy as np
 
 sys.path.append(str(Path(__file__).parents[1] / "adapters"))
 
+from langchain_openclaw_memory import OpenClawStore
+from langgraph.store.base import PutOp
 from llama_index.core.schema import NodeRelationship, RelatedNodeInfo, TextNode
 from llama_index.core.vector_stores import MetadataFilter, MetadataFilters, SimpleVectorStore, VectorStoreQuery
 from llama_index.core.vector_stores.types import VectorStoreQueryMode
@@ -33,6 +39,7 @@ from openclaw_memory import Memory
 
 TURNS = 5  # of each change; questions are twice as many
 PART_OF = 10  # nodes of one source
+WARM = 20  # searches that are confined to a few nodes
 BARS = {"add all": 6_000, "insert one": 15, "delete one by id": 15}  # milliseconds of CPU time
 MOST_BY_FILTER = 1.5  # times a hybrid search without one
 
@@ -106,6 +113,77 @@ def steps(store: Any, nodes: Sequence[TextNode], dims: int) -> dict[str, Timed]:
     return found
 
 
+def narrow_namespace(count: int) -> dict[str, Any]:
+    """Search namespaces of five items of LangGraph's store, with `count` items of others in the same memory."""
+    draw = random.Random(1)
+    words = [f"word{number}" for number in range(3000)]
+    said = [f"Locker {number} holds {' '.join(draw.choices(words, k=12))}." for number in range(count)]
+    with tempfile.TemporaryDirectory() as folder, Memory.open(folder) as memory:
+        store = OpenClawStore(memory)
+        puts = [
+            PutOp(("memories", f"user{number // 5}"), f"item{number}", {"text": text})
+            for number, text in enumerate(said)
+        ]
+        for at in range(0, count, 5000):
+            store.batch(puts[at : at + 5000])
+        memory.sync()
+
+        def search(number: int) -> list[Any]:
+            query = " ".join(said[number].rstrip(".").split()[-3:])
+            return store.search(("memories", f"user{number // 5}"), query=query, limit=3)
+
+        right = 0
+        for number in range(0, 10 * WARM, 10):
+            found = search(number)
+            right += found[0].key == f"item{number}" and found[0].score is not None
+        return {
+            "right first, with a score": f"{right} of {WARM}",
+            "a namespace seen before": timed([lambda one=one: search(one) for one in range(0, 10 * WARM, 10)]),
+            "a namespace never seen": timed([lambda one=one: search(one) for one in range(1000, 1000 + 10 * WARM, 10)]),
+        }
+
+
+def narrow_nodes(count: int, dims: int) -> dict[str, Any]:
+    """Query few of `count` nodes: those of a collection, of a source and with given ids."""
+    nodes = made(count, dims)
+    with tempfile.TemporaryDirectory() as folder, Memory.open(folder) as memory:
+        store, own = OpenClawVectorStore(memory), OpenClawVectorStore(memory, collection="own")
+        for at in range(0, count, 5000):
+            store.add(nodes[at : at + 5000])
+        own.add(nodes[:3])
+        found: dict[str, Any] = {}
+        for mode in (VectorStoreQueryMode.DEFAULT, VectorStoreQueryMode.HYBRID, VectorStoreQueryMode.TEXT_SEARCH):
+            ways: dict[str, tuple[Any, Any]] = {
+                "all nodes": (store, lambda _: {}),
+                "a collection of three": (own, lambda _: {}),
+                "doc_ids": (store, lambda number: {"doc_ids": [f"source-{number // PART_OF}"]}),
+                "a filter by ref_doc_id": (store, lambda number: {"filters": of_source(number // PART_OF)}),
+                "node_ids": (store, lambda number: {"node_ids": [f"node-{number}", f"node-{number + 1}"]}),
+            }
+            for name, (asked, wishes) in ways.items():
+                numbers = [at % 3 if asked is own else 37 * at for at in range(WARM)]
+                queries = [
+                    VectorStoreQuery(
+                        nodes[number].embedding,
+                        3,
+                        query_str=" ".join(nodes[number].text.split()[:3]),
+                        mode=mode,
+                        **wishes(number),
+                    )
+                    for number in numbers
+                ]
+                answers = [asked.query(query) for query in queries]
+                right = sum(answer.ids[0] == f"node-{number}" for answer, number in zip(answers, numbers, strict=True))
+                times = timed([lambda query=query, asked=asked: asked.query(query) for query in queries])
+                found[f"{mode.value}, {name}"] = {"right first": f"{right} of {WARM}", **times}
+        return found
+
+
+def of_source(number: int) -> MetadataFilters:
+    """The filter of the nodes of a source."""
+    return MetadataFilters(filters=[MetadataFilter(key="ref_doc_id", value=f"source-{number}")])
+
+
 def rivals(folder: str) -> Iterator[Any]:
     """Stores of other libraries on disk, through their integrations for LlamaIndex."""
     import chromadb
@@ -139,8 +217,13 @@ def main() -> None:
     parser.add_argument("--nodes", type=int, default=10_000)
     parser.add_argument("--dims", type=int, default=256)
     parser.add_argument("--rivals", action="store_true")
+    parser.add_argument("--narrow", action="store_true", help="searches that are confined to a few of the nodes")
     options = parser.parse_args()
-    json.dump(measured(options.nodes, options.dims, with_rivals=options.rivals), sys.stdout, indent=1)
+    if options.narrow:
+        result = {"LangGraph": narrow_namespace(options.nodes), "LlamaIndex": narrow_nodes(options.nodes, options.dims)}
+    else:
+        result = measured(options.nodes, options.dims, with_rivals=options.rivals)
+    json.dump(result, sys.stdout, indent=1)
     print()
 
 

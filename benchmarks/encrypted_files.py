@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from openclaw_memory import Memory, MemoryConfig
-from openclaw_memory.control.encrypting import encrypt_files
+from openclaw_memory.control import reseal
 
 NOTES, LINES, REPEATS = 500, 40, 200  # a note has about 4 kB
 MESSAGE, MEGABYTE = "x" * 2_000, 1_000_000
@@ -45,12 +45,12 @@ def measured(*, encrypted: bool) -> dict[str, float]:
             )
             (folder / "memory" / f"plan-{number}.md").write_text(f"# Plan {number}\n\n{said}")
         (folder / "memory" / "2026-11-21.md").write_text("# 2026-11-21\n\n" + "- said\n" * 500)
-        settings = {"encryption": {"enabled": True, "transcripts": encrypted, "snapshots": encrypted}}
-        with Memory.open(folder, embedder=None, config=MemoryConfig().updated(settings)) as memory:
+        plugins = {"encryption": {"enabled": True, "transcripts": encrypted, "snapshots": encrypted}}
+        with Memory.open(folder, embedder=None, config=MemoryConfig(plugins=plugins)) as memory:
             memory.status()
             paths = [file.path for file in memory.workspace.scan().files]
             if encrypted:
-                paths = [one.after for one in encrypt_files(memory.workspace, paths)]
+                paths = [reseal(memory.workspace, path, sealed=True) for path in paths]
             notes = [path for path in paths if "plan" in path]
             found: dict[str, float] = {"bytes": sum((folder / path).stat().st_size for path in notes)}
             started = time.process_time()

@@ -22,12 +22,12 @@ from pathlib import Path
 from typing import Any
 
 import apsw
+from openclaw_memory_encryption import decrypt_index, encrypt_index, rotate_index_key
 from retrieval import machine
 from speed_data import questions, write_chunks
 
 from openclaw_memory import Memory, MemoryConfig
 from openclaw_memory.embeddings import load_embedder
-from openclaw_memory.store import decrypt_index, encrypt_index, rotate_index_key
 
 BAR = 1.5  # times what a search of the plain index costs
 ASKED = 60
@@ -37,7 +37,8 @@ KINDS = ("plain", "encrypted")
 
 
 def config_of(kind: str, **search: Any) -> MemoryConfig:
-    settings = {"encryption": {"enabled": kind == "encrypted"}, "search": search, "sync": {"on_search": False}}
+    plugins = {"encryption": {"enabled": kind == "encrypted"}}
+    settings = {"plugins": plugins, "search": search, "sync": {"on_search": False}}
     return MemoryConfig().updated(settings)
 
 
@@ -131,7 +132,12 @@ def measured(chunks: int, kinds: Sequence[str], scratch: Path, builds: int) -> l
         index = indexes["encrypted"]
         for name, change in (("rotate-key", rotate_index_key), ("decrypt", decrypt_index), ("encrypt", encrypt_index)):
             rows.append(
-                {"chunks": chunks, "work": name, "unit": "ms", "encrypted": milliseconds(lambda c=change: c(index))}
+                {
+                    "chunks": chunks,
+                    "work": name,
+                    "unit": "ms",
+                    "encrypted": milliseconds(lambda c=change: c(folder, index)),
+                }
             )
     return rows
 
@@ -163,7 +169,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     rows = []
     with tempfile.TemporaryDirectory() as place:
-        os.environ["XDG_DATA_HOME"] = place  # keys of this run alone
+        os.environ["OPENCLAW_MEMORY_HOME"] = place  # keys of this run alone
         for count in map(int, options.chunks.split(",")):
             kinds = KINDS[:1] if options.plain else KINDS
             rows += measured(count, kinds, Path(place) / str(count), options.builds)

@@ -23,8 +23,8 @@ from paraphrase import wilson
 from retrieval import machine
 
 from openclaw_memory import Memory, SearchResult
-from openclaw_memory.chunking.blocks import front_matter_stop
 from openclaw_memory.search import SearchResults
+from openclaw_memory.text.markdown_blocks import front_matter_stop
 
 FOLDER = Path(__file__).parent / "first_hour"
 SPLITS = ("dev", "held-out")

@@ -15,9 +15,8 @@ from pathlib import Path
 from statistics import mean
 from typing import Any, NamedTuple
 
-from openclaw_memory.config import IntentConfig
-from openclaw_memory.intent import detect_intent, language_of, worth_asking
-from openclaw_memory.intent.languages import by_stop_words
+from openclaw_memory_intent import IntentConfig, detect_intent, language_of, worth_asking
+from openclaw_memory_intent.languages import by_stop_words
 
 FOLDER = Path(__file__).parent / "intent"
 FILES = ("tune.tsv", "held.tsv")

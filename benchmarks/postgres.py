@@ -22,13 +22,13 @@ from typing import Any
 
 import numpy as np
 import psycopg
+from openclaw_memory_postgres import PostgresStore
+from openclaw_memory_postgres.rows import tenant_id
 from pgvector.psycopg import register_vector
 from speed import counting_embedder, machine
 from speed_data import questions, write_chunks, write_files
 
 from openclaw_memory import Memory
-from openclaw_memory.store import postgres_rows
-from openclaw_memory.store.postgres import PostgresStore
 
 OTHERS = 1000  # chunks of each of the other agents
 WARM_UP, ASKED, SYNCS = 10, 50, 5
@@ -90,7 +90,7 @@ def server(url: str | None) -> Iterator[str]:
 
 def copy_agent(url: str, number: int, from_tenant: str) -> None:
     """Give the database one agent more, whose rows are those of another one."""
-    old, new = postgres_rows.tenant_id(from_tenant), postgres_rows.tenant_id(f"other {number}")
+    old, new = tenant_id(from_tenant), tenant_id(f"other {number}")
     with psycopg.connect(url) as connection:
         for table in TABLES:
             columns = connection.execute(
@@ -140,7 +140,7 @@ def recall(url: str, tenant: str) -> float:
         rows = connection.execute(
             "SELECT c.id, v.vector FROM openclaw_memory.chunks AS c JOIN openclaw_memory.vectors AS v "
             "ON v.tenant = c.tenant AND v.key = c.vector_key WHERE c.tenant = %s AND NOT v.is_zero",
-            (postgres_rows.tenant_id(tenant),),
+            (tenant_id(tenant),),
         ).fetchall()
     vectors = np.stack([vector.to_numpy() for _, vector in rows])
     store, embedder, found = PostgresStore(url, tenant=tenant), counting_embedder(), 0
@@ -151,17 +151,6 @@ def recall(url: str, tenant: str) -> float:
         least = np.sort(cosines)[-NEAREST] - 1e-6  # of equal cosines, any chunk is one of the nearest
         found += sum(exact[hit.chunk_id] >= least for hit in store.search_vector(asked, NEAREST))
     return found / (NEAREST * ASKED)
-
-
-def by_neighbours(url: str, folder: Path, clock: Clock, tenant: str) -> dict[str, Any]:
-    """What a search costs with an index of neighbours, and what that finds; the index is made here."""
-    store, before = f"{url}{'&' if '?' in url else '?'}tenant={tenant}&hnsw=1", clock()
-    with Memory.open(folder, store=store, embedder=counting_embedder()) as memory:
-        memory.sync()
-        made, path = clock() - before, memory.status().vector.path
-    found = {"postgres": round(search_ms(folder, clock, store), 2), "made_s": round(made, 1), "path": path}
-    print(f"{tenant} by neighbours", found, file=sys.stderr, flush=True)
-    return found
 
 
 def sync_ms(folder: Path, clock: Clock, store: str) -> float:
@@ -203,7 +192,6 @@ def measured(url: str, options: argparse.Namespace, root: Path) -> dict[str, Any
     for count, folder in folders.items():
         both(f"search of {count} chunks among {there * OTHERS} rows, ms", search_ms, folder, f"own {count}")
         rows[f"recall@{NEAREST} of {count} chunks among {there * OTHERS} rows"] = recall(url, f"own {count}")
-        rows[f"search of {count} chunks by neighbours, ms"] = by_neighbours(url, folder, clock, f"own {count}")
     both("sync of 2,000 files without a change, ms", sync_ms, write_files(root / "files", 2000), "files")
     with psycopg.connect(url) as connection:
         ((size,),) = connection.execute("SELECT pg_database_size(current_database())").fetchall()

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import sys
+from enum import EnumMeta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -78,8 +79,16 @@ nitpick_ignore = [
     ("py:class", "openclaw_memory.aio.T"),
     ("py:class", "openclaw_memory.testing.fakes.State"),
     ("py:class", "openclaw_memory.store.connection.Connections"),
+    ("py:class", "openclaw_memory.workspace.files.WorkspaceFiles"),
     ("py:class", "openclaw_memory.workspace.paths.Place"),
     ("py:class", "openclaw_memory.records.files.RecordFiles"),
+    ("py:class", "openclaw_memory.events.Events"),
+    ("py:class", "openclaw_memory.embeddings.remote.pipeline.Answer"),
+    ("py:class", "openclaw_memory.embeddings.remote.client.T"),
+    ("py:class", "openclaw_memory.embeddings.remote.errors.FailureKind"),
+    ("py:class", "openclaw_memory.embeddings.selection.EmbedderSelector"),
+    ("py:class", "openclaw_memory.documents.filters.ChunkScope"),
+    ("py:class", "openclaw_memory_audit.reading.Wrong"),
 ]
 
 # Files outside this folder that are a page of the site: what is linked there leads to the page.
@@ -178,8 +187,8 @@ def _readable_signature(
     _app: Sphinx, what: str, _name: str, thing: object, _options: object, signature: str | None, returned: str | None
 ) -> tuple[str, str | None] | None:
     """A signature that is Python: else Sphinx cuts it at each comma, and shows no type whole."""
-    if what == "class" and getattr(thing, "_is_protocol", False):
-        return "", None  # nobody calls a protocol
+    if what == "class" and (getattr(thing, "_is_protocol", False) or isinstance(thing, EnumMeta)):
+        return "", None  # nobody calls a protocol, or an enumeration
     if signature is None:
         return None
     made_anew = re.sub(r"= ?<(?:[^<>]|<[^<>]*>)+>", "=...", signature)

@@ -42,6 +42,9 @@ has a value where `MemoryConfig.openclaw()` has another one. A number outside it
 so; a value of the wrong type, or a name that is not here, is a `ConfigError`. `MemoryConfig.openclaw("2026.2")` and
 `MemoryConfig.opencode()` have [numbers of their own](../explanation/differences.md#the-two-presets).
 
+Some settings count only with another one, such as `chunking.tokens` with `chunking.style = "tokens"`. One that is set
+and not read is a notice of `status`, `doctor` and `config`.
+
 ```toml
 [defaults]
 search.max_results = 6

@@ -19,9 +19,9 @@ from llama_index.core.memory import Memory as ChatMemory
 from llama_index.core.node_parser import SentenceSplitter
 from llama_index_openclaw_memory import OpenClawEmbedding, OpenClawMemoryBlock, OpenClawVectorStore
 from llama_index_openclaw_memory.testing import ScriptedLLM, quoting
+from openclaw_memory_lab import copy_lab
 
 from openclaw_memory import Memory
-from openclaw_memory.evaluation import copy_lab
 
 folder = Path("llama-index-notes")
 shutil.rmtree(folder, ignore_errors=True)

@@ -109,16 +109,16 @@ fuel
 assert "Diesel" in fuel[0].snippet
 
 # %% [markdown]
-# What the notes do not answer gets a low score, or none: what lies below the minimum is left out, and the line above
-# the table counts it. The model that ships with the package is small. A question that has hardly a word in common with
-# the note that answers it may get a low score too; [a larger model](bring_your_own_embedder.ipynb) helps there.
+# What the notes do not answer gets low scores, all of them `weak`. The model that ships with the package is small. A
+# question that has hardly a word in common with the note that answers it may get a low score too; [a larger
+# model](bring_your_own_embedder.ipynb) helps there.
 
 # %%
-nothing = memory.search("What is the Wi-Fi password?")
-nothing
+unanswered = memory.search("What is the Wi-Fi password?")
+unanswered
 
 # %% tags=["claim"]
-assert not nothing
+assert all(result.confidence == "weak" for result in unanswered)
 
 # %% [markdown]
 # ## Where a score comes from
@@ -134,7 +134,9 @@ explained
 assert explained.rows[0].vector > explained.rows[0].keyword
 
 # %%
-axes = explained.plot()
+from openclaw_memory_lab import plot_explanation
+
+axes = plot_explanation(explained)
 _ = axes.set_title("“fuel” found “diesel”: most of the score is meaning", loc="left")
 
 # %% [markdown]
@@ -196,7 +198,7 @@ assert "19:30" in curtain[0].snippet
 # The extension brings three magics. They use the variable `memory`, and `%memory` syncs before it searches.
 
 # %%
-# %load_ext openclaw_memory.jupyter
+# %load_ext openclaw_memory_jupyter
 
 # %% magic_args="--date 2026-03-16" language="memory_append"
 # Ghent: the rider asks for a black floor and forty chairs.
@@ -206,13 +208,13 @@ assert "19:30" in curtain[0].snippet
 # The text of the cell now stands in `memory/2026-03-16.md`. Run the cell twice and it still stands there once.
 
 # %%
-# %memory -n 2 What was the deposit for Ghent?
+# %memory -n 2 "What was the deposit for Ghent?"
 
 # %% [markdown]
 # ## What lies on the disk
 #
-# The Markdown files are all there is to know. The index, `.memory/index.*`, is made from them, and git leaves it alone:
-# delete it, and the next `sync` makes it again.
+# The Markdown files are all there is to know. The index, in your data folder, is made from them: delete it, and
+# the next `sync` makes it again.
 
 # %% tags=["varies"]
 # %memory_status

@@ -28,8 +28,7 @@
 from pathlib import Path
 
 import pandas
-
-from openclaw_memory.evaluation import copy_lab
+from openclaw_memory_lab import copy_lab
 
 folder = Path("ranking-lab")
 notes = folder / "notes"
@@ -62,16 +61,20 @@ from datetime import UTC, datetime
 import numpy
 from matplotlib import pyplot
 from matplotlib.axes import Axes
-
-from openclaw_memory import MemoryConfig
-from openclaw_memory.evaluation import (
+from openclaw_memory_jupyter import progress
+from openclaw_memory_lab import (
     Comparison,
     Evaluation,
     Question,
     compare,
+    plot_against,
+    plot_explanation,
+    plot_groups,
+    shows_more,
+    sign_test,
 )
-from openclaw_memory.evaluation.chance import plot_against, plot_groups, shows_more, sign_test
-from openclaw_memory.jupyter import progress
+
+from openclaw_memory import MemoryConfig
 
 NOW = datetime(2026, 7, 1, tzinfo=UTC)
 BLUE, ORANGE, GREEN, RED, GREY = "#0072b2", "#e69f00", "#009e73", "#d55e00", "#767676"
@@ -215,7 +218,7 @@ with Memory.open(notes, index_path=folder / "index.sqlite") as memory:
 explained
 
 # %%
-ax = explained.plot()
+ax = plot_explanation(explained)
 ax.set_title("Three notes hold the words of the question;\nnothing says which is newest (2026-06-19)")
 pyplot.show()
 
@@ -403,7 +406,7 @@ pandas.DataFrame(
 # %%
 with Memory.open(notes, index_path=folder / "index.sqlite", config=with_search(half_life_days=180.0)) as memory:
     aged = memory.search(QUESTION, explain=True, now=NOW).explain()
-ax = aged.plot()
+ax = plot_explanation(aged)
 ax.set_title("With a half-life, the older note falls behind;\na recipe without a date loses nothing")
 pyplot.show()
 
@@ -447,12 +450,12 @@ assert not any(differ(one, parts[-1]) for one in parts[1:-1])
 #
 # `search.min_score` is what an answer must reach to be shown. A high one keeps a search silent where the notes have no
 # answer, and drops answers that were right. There is no setting that has both. The small figures count questions
-# against the default of 0.06.
+# against the default of 0.
 
 # %%
 thresholds = [0.0, 0.06, 0.1, 0.2, 0.3, 0.5]
 by_threshold = try_all({f"min_score = {value:g}": with_search(min_score=value) for value in thresholds})
-usual, strict = by_threshold["min_score = 0.06"], by_threshold["min_score = 0.2"]
+usual, strict = by_threshold["min_score = 0"], by_threshold["min_score = 0.2"]
 
 fig, ax = pyplot.subplots()
 label = f"evidence shown (n = {len(answerable)})"
@@ -461,7 +464,7 @@ for kind, colour, marker in (("elsewhere", GREEN, "^"), ("unanswerable", RED, "s
     label = f"silent, {kind} (n = {len(asked(kind))})"
     shares = [of_kind(one, kind).silent for one in by_threshold]
     ax.plot(thresholds, shares, color=colour, marker=marker, label=label)
-ax.axvline(MemoryConfig().search.min_score, color="black", linestyle="--", linewidth=1, label="default: 0.06")
+ax.axvline(MemoryConfig().search.min_score, color="black", linestyle="--", linewidth=1, label="default: 0")
 ax.set_title(
     "0.2 is silent for all ten questions from elsewhere, for eight of seventeen that sound\n"
     "as if they had an answer, and shows less of the evidence"
@@ -632,7 +635,7 @@ print(QUESTIONS.read_text(encoding="utf-8"))
 # with indexes in a temporary folder. Put first what you use now, and add what you would like to try.
 
 # %%
-from openclaw_memory.evaluation import read_questions
+from openclaw_memory_lab import read_questions
 
 with Memory.open(WORKSPACE, index_path=folder / "mine.sqlite") as memory:
     mine = read_questions(QUESTIONS, memory)
@@ -685,7 +688,7 @@ def as_toml(config: MemoryConfig) -> str:
     changed = {
         part: {key: value for key, value in now[part].items() if value != usual[part][key]}
         for part in now
-        if part != "notices"
+        if isinstance(now[part], dict)
     }
     return tomli_w.dumps({"defaults": {part: values for part, values in changed.items() if values}})
 

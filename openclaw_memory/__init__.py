@@ -35,79 +35,8 @@ What is indexed, and what works less well than it could, is in the status:
 >>> folder.cleanup()
 """
 
-from typing import TYPE_CHECKING
-
-from openclaw_memory._lazy import late_names
+import lazy_loader
 
 __version__ = "0.1.0"
 
-__all__ = [
-    "AsyncMemory",
-    "ChunkingConfig",
-    "Embedder",
-    "EmbeddingConfig",
-    "Excerpt",
-    "FilesConfig",
-    "JournalConfig",
-    "Memories",
-    "Memory",
-    "MemoryConfig",
-    "OpenClawMemoryError",
-    "SearchConfig",
-    "SearchResult",
-    "SearchResults",
-    "SessionsConfig",
-    "SqliteStore",
-    "Status",
-    "Store",
-    "SyncConfig",
-    "SyncReport",
-    "Workspace",
-    "load_embedder",
-]
-
-if TYPE_CHECKING:
-    from openclaw_memory.aio import AsyncMemory
-    from openclaw_memory.config import (
-        ChunkingConfig,
-        EmbeddingConfig,
-        FilesConfig,
-        JournalConfig,
-        MemoryConfig,
-        SearchConfig,
-        SessionsConfig,
-        SyncConfig,
-    )
-    from openclaw_memory.embeddings import load_embedder
-    from openclaw_memory.errors import OpenClawMemoryError
-    from openclaw_memory.memories import Memories
-    from openclaw_memory.memory import Memory
-    from openclaw_memory.search import SearchResults
-    from openclaw_memory.store import SqliteStore
-    from openclaw_memory.types import Embedder, Excerpt, SearchResult, Status, Store, SyncReport
-    from openclaw_memory.workspace import Workspace
-
-# Where each public name lives: a name is imported when it is first asked for, so that a program pays for what it uses.
-_MODULES = {
-    "aio": ("AsyncMemory",),
-    "config": (
-        "ChunkingConfig",
-        "EmbeddingConfig",
-        "FilesConfig",
-        "JournalConfig",
-        "MemoryConfig",
-        "SearchConfig",
-        "SessionsConfig",
-        "SyncConfig",
-    ),
-    "embeddings": ("load_embedder",),
-    "errors": ("OpenClawMemoryError",),
-    "memories": ("Memories",),
-    "memory": ("Memory",),
-    "search": ("SearchResults",),
-    "store": ("SqliteStore",),
-    "types": ("Embedder", "Excerpt", "SearchResult", "Status", "Store", "SyncReport"),
-    "workspace": ("Workspace",),
-}
-
-__getattr__, __dir__ = late_names(__name__, _MODULES, __all__)
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -22,7 +22,7 @@ FORK_SECONDS = 5.0
 # parent had begun.
 LATE = {"openclaw_memory", "apsw", "numpy", "filelock", "Stemmer", "tenacity", "httpx", "httpcore"}
 # Modules of this library that no call of a memory imports.
-APART = ("openclaw_memory.__main__", "openclaw_memory.cli", "openclaw_memory.jupyter", "openclaw_memory.testing")
+APART = ("openclaw_memory.__main__", "openclaw_memory.cli", "openclaw_memory.testing")
 CUT = (
     "this process was forked in the midst of work on an index, whose locks it cannot know: open no memory in it; fork "
     "while nothing is under way, or start processes by spawning them"
@@ -188,6 +188,6 @@ def _import_all() -> None:
 
 
 def _imports_under_way() -> Iterator[str]:
-    for name, module in list(sys.modules.items()):
+    for name, module in sys.modules.copy().items():
         if name.partition(".")[0] in LATE and getattr(getattr(module, "__spec__", None), "_initializing", False):
             yield name

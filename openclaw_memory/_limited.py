@@ -45,26 +45,22 @@ class Limited:
             self._turn.release()
 
     def _run(self, work: Callable[[], T], until: float, seconds: float) -> T:
-        returned: list[T] = []
-        raised: list[BaseException] = []
-        ended = threading.Event()
+        from concurrent.futures import Future, wait
+
+        result: Future[T] = Future()
 
         def run() -> None:
             try:
-                returned.append(work())
+                result.set_result(work())
             except BaseException as error:  # noqa: BLE001 - raised where it is waited for
-                raised.append(error)
-            finally:
-                ended.set()
+                result.set_exception(error)
 
         self._thread = threading.Thread(target=run, name=self._name, daemon=True)
         try:
             self._thread.start()
         except RuntimeError:  # at the end of a program there are no more threads
             run()
-        if not ended.wait(max(0.0, until - time.monotonic())):
+        if not wait([result], max(0.0, until - time.monotonic())).done:
             raise TimeoutError(f"it has taken more than {seconds:g} s")
         self._thread = None
-        if raised:
-            raise raised[0]
-        return returned[0]
+        return result.result()

@@ -15,12 +15,20 @@ _ENDS = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 
 def clean(text: str) -> str:
-    """Return `text` with all controls and direction marks as U+FFFD; tabs and line feeds stay."""
+    """Return `text` with all controls and direction marks as U+FFFD; tabs and line feeds stay.
+
+    Args:
+        text: Text from a note or a file name.
+    """
     return _UNSAFE.sub("\ufffd", text.replace("\r\n", "\n"))
 
 
 def clean_line(text: str) -> str:
-    """Return a name, or another text of one line, as `clean` does, and without tabs and ends of lines."""
+    """Return a name, or another text of one line, as `clean` does, and without tabs and ends of lines.
+
+    Args:
+        text: The name.
+    """
     return _UNSAFE_IN_A_LINE.sub("\ufffd", text)
 
 

@@ -125,8 +125,6 @@ class AsyncMemory:
     heartbeat = _awaiting(Memory.heartbeat)
     inspect = _awaiting(Memory.inspect)
     forget = _awaiting(Memory.forget)
-    export = _awaiting(Memory.export)
-    import_ = _awaiting(Memory.import_)
     status = _awaiting(Memory.status)
 
     async def sync(

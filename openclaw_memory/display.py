@@ -13,6 +13,8 @@ from openclaw_memory.errors import MissingExtraError
 if TYPE_CHECKING:
     import pandas
 
+__all__ = ["bars", "clean_line", "frame", "table"]
+
 # Okabe and Ito chose them so that everybody can distinguish them; the plots have the same two.
 KEYWORD_COLOUR, VECTOR_COLOUR, TASK_COLOUR = "#0072b2", "#e69f00", "#009e73"
 _CELL = "text-align:left;vertical-align:top;padding:4px 10px"
@@ -27,7 +29,13 @@ class Markup(str):
 
 
 def table(caption: str | Markup, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """Return an HTML table below its caption, or the caption alone without rows; what is not `Markup` is escaped."""
+    """Return an HTML table below its caption, or the caption alone without rows; what is not `Markup` is escaped.
+
+    Args:
+        caption: The text above the table.
+        columns: The names of the columns.
+        rows: The cells of each row: texts, numbers, or what `bars` returns.
+    """
     head = _row("th", columns)
     body = "".join(_row("td", row) for row in rows)
     above = f'<div style="text-align:left;padding:4px 10px">{_cell(caption)}</div>'
@@ -56,7 +64,12 @@ def faint(cell: str | Markup) -> Markup:
 
 
 def bars(value: float, *parts: tuple[float, str]) -> Markup:
-    """Return a number, and below it a bar of coloured parts; a part of 1 is as wide as bars become. NaN has no bar."""
+    """Return a number, and below it a bar of coloured parts; a part of 1 is as wide as bars become. NaN has no bar.
+
+    Args:
+        value: The number.
+        parts: The share of each part, 0..1, and its colour.
+    """
     if math.isnan(value):
         return faint("–")
     drawn = "".join(
@@ -68,7 +81,12 @@ def bars(value: float, *parts: tuple[float, str]) -> Markup:
 
 
 def frame(of: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> pandas.DataFrame:
-    """Return rows as a data frame; `of` is the call that wants it, for the error.
+    """Return rows as a data frame.
+
+    Args:
+        of: The call that wants it, for the error.
+        columns: The names of the columns.
+        rows: The cells of each row.
 
     Raises:
         MissingExtraError: pandas is not installed.

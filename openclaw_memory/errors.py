@@ -7,12 +7,12 @@ The tree::
     ├── WorkspaceError          the workspace folder is missing or is not a folder
     │   ├── PathNotAllowedError a path leaves the workspace or is not a memory file
     │   ├── UndecodableError    a memory file does not hold text, or is another program's transcript
-    │   │   └── UndecryptableError  it is encrypted: the key is not here, the index is plain, or it is damaged
+    │   │   └── SealedFileError  it is encrypted: the key is not here, the index is plain, or it is damaged
     │   └── RecordError         the file of a record is damaged: the message says where
     │       └── SignatureError  the file of a record is not as this library has signed it
     ├── NotFoundError           an allowed path names no file, or no line in it
     ├── InvalidInputError       a call got an argument of a wrong type or value; nothing was read or written
-    │   ├── QueryError          the call was a search, or the evaluation of searches
+    │   ├── QueryError          the call was a search
     │   └── OriginError         text from outside was to become a preference or long-term memory
     ├── EmbedderError           an embedder is unknown, misbehaves, or its vectors do not fit
     │   └── MissingExtraError   an optional package is needed: the message holds the pip command
@@ -24,9 +24,7 @@ The tree::
     │   ├── IndexReplacedError  the index was deleted or built again while it was in use
     │   └── IndexLockedError    another process held the index longer than the busy timeout
     │       └── SyncBusyError   another sync of this index is running, and the wait for it is over
-    ├── AuditError              the access log cannot be read, or an entry that `audit.required` asks for not be written
-    ├── EncryptionError         what is encrypted cannot be read or written: a package or a part is missing
-    │   └── EncryptionKeyError  the key is missing, is another one, or can be read by others
+    ├── UserKeyError            a key of the user's is missing, is malformed, or can be read by others
     └── WriteError              a memory file could not be written; nothing was changed
         ├── ConflictError       the lines to change are not what the caller saw; the error has both versions
         └── PolicyError         a rule of the user's says never to store this; the error names the rule
@@ -42,14 +40,11 @@ from collections.abc import Iterable
 from openclaw_memory._safe import clean
 
 __all__ = [
-    "AuditError",
     "BackendError",
     "ConfigError",
     "ConflictError",
     "CorruptIndexError",
     "EmbedderError",
-    "EncryptionError",
-    "EncryptionKeyError",
     "IndexLockedError",
     "IndexReplacedError",
     "InvalidInputError",
@@ -63,11 +58,12 @@ __all__ = [
     "PolicyError",
     "QueryError",
     "RecordError",
+    "SealedFileError",
     "SignatureError",
     "StoreError",
     "SyncBusyError",
     "UndecodableError",
-    "UndecryptableError",
+    "UserKeyError",
     "WorkspaceError",
     "WriteError",
 ]
@@ -195,20 +191,12 @@ class IndexLockedError(StoreError):
     """Another process held the index longer than the busy timeout."""
 
 
-class AuditError(OpenClawMemoryError):
-    """The access log cannot be read, or what `audit.required` refuses without an entry would have left none."""
+class UserKeyError(OpenClawMemoryError):
+    """A key of the user's is missing, is malformed, or can be read by other users."""
 
 
-class EncryptionError(OpenClawMemoryError):
-    """What is encrypted cannot be read or written: a package or a part of it is missing. Nothing of it is damaged."""
-
-
-class EncryptionKeyError(EncryptionError):
-    """The key of what is encrypted is missing, is another one, is malformed, or can be read by other users."""
-
-
-class UndecryptableError(EncryptionError, UndecodableError):
-    """A memory file is encrypted and was not read: its key is not here, the index is plain, or the file is damaged."""
+class SealedFileError(UndecodableError):
+    """A memory file is encrypted and not read or written: the key is not here, the index is plain, or it is damaged."""
 
 
 class WriteError(OpenClawMemoryError, OSError):

@@ -21,7 +21,7 @@ from openclaw_memory._log import warn
 from openclaw_memory.config import MemoryConfig
 from openclaw_memory.config.config import settings_of
 from openclaw_memory.embeddings.selection import EmbedderChoice, embedders_of
-from openclaw_memory.errors import ConfigError, InvalidInputError, StoreError, WriteError, remedy
+from openclaw_memory.errors import ConfigError, InvalidInputError, StoreError
 
 if TYPE_CHECKING:
     from asyncio import Future
@@ -41,11 +41,10 @@ _TAKEN = {
     "sessions",
     *(f"{port}{n}" for port in ("com", "lpt") for n in range(10)),
 }
-_LONGEST = 120  # characters of a folder's name; file systems take 255, and some encrypted ones 143
+_LONGEST = 120  # characters of a folder's name; file systems take 255, some take 143
 _KEPT = 48  # of a longer one, before the hash that tells it apart
 # A conversation that pauses for longer waits for its memory to be opened again, which takes 1.4 ms.
 IDLE_SECONDS = 600.0
-_DATABASES = ("postgresql://", "postgres://")
 
 
 def folder_name(name: str) -> str:
@@ -74,6 +73,12 @@ def folder_name(name: str) -> str:
 
 def _escaped(one: str) -> str:
     return "".join(f"%{byte:02x}" for byte in one.encode("utf-8", "surrogatepass"))
+
+
+def _is_database(text: object) -> bool:
+    """Return whether a text is the URL of a store for many agents: of any but SQLite."""
+    scheme, mark, _ = str(text).partition("://")
+    return bool(mark) and scheme != "sqlite"
 
 
 def _tenants_of(address: str) -> Callable[[str], str]:
@@ -171,7 +176,7 @@ class Memories:
         self.max_open, self.idle_seconds = max_open, idle_seconds
         self.config = settings_of(config)
         url = self.config.store.url
-        self._store = _tenants_of(url) if store is None and url.startswith(_DATABASES) else store
+        self._store = _tenants_of(url) if store is None and _is_database(url) else store
         self._embedders = embedders_of(embedder, self.config.embedding)
         self._lock = _forks.lock()  # never held while a memory is opened or closed
         self._places: OrderedDict[_Key, _Place] = OrderedDict()  # the least recently used first
@@ -199,13 +204,13 @@ class Memories:
         max_open: int = 64,
         idle_seconds: float | None = IDLE_SECONDS,
     ) -> Self:
-        """Return the memories below a folder, or those whose indexes are in one database of PostgreSQL.
+        """Return the memories below a folder, or those with their indexes in one database.
 
-        In a database each agent is a tenant, by the name of its folder, and all share one pool of connections. Their
-        notes are in `folder`, on this machine or on a disk that several share.
+        In a database each agent is a tenant, by the name of its folder: its URL is that of the database with `tenant=`
+        and this name. Their notes are in `folder`, on this machine or on a disk that several share.
 
         Args:
-            root: The folder of their folders, or an address: `postgresql://USER@HOST/DATABASE`.
+            root: The folder of their folders, or the URL of a store that keeps many agents, each as a `tenant`.
             folder: With an address, the folder of their folders.
             embedder: As for `Memory.open`; it is loaded once.
             config: As for `Memory.open`, for all of them.
@@ -215,7 +220,7 @@ class Memories:
         Raises:
             ConfigError: As the constructor; or an address has no folder, or names a tenant, which each agent is itself.
         """
-        address = root if isinstance(root, str) and root.startswith(_DATABASES) else None
+        address = root if isinstance(root, str) and _is_database(root) else None
         if (address is None) != (folder is None):
             raise ConfigError(
                 f"the notes of the memories in {_shown(str(root))} need a folder: pass folder=..."
@@ -362,16 +367,10 @@ class Memories:
 
     def _open_one(self, key: _Key, config: MemoryConfig) -> Memory:
         from openclaw_memory.memory import Memory
-        from openclaw_memory.workspace.atomic import make_folders
+        from openclaw_memory.workspace.safe_folder import SafeFolder
 
         if not key.workspace:
-            try:
-                self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
-            except OSError as error:
-                raise WriteError(
-                    f"the folder {self.root} cannot be made ({error.strerror}): {remedy(error)}"
-                ) from error
-            make_folders(self.root, key.parts, str(self.root.joinpath(*key.parts)))
+            SafeFolder(self.root, create=True).make_folder("/".join(key.parts))
         return Memory.open(
             key.workspace or self.root.joinpath(*key.parts),
             embedder=self._embedders.lent(),

@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, NoReturn, Self
 
-from openclaw_memory._weak import weakly
 from openclaw_memory.errors import ConfigError
+from openclaw_memory.events import (
+    Events,
+    format_lines,
+    locate_citation,
+    locate_excerpt,
+    locate_file,
+    locate_files,
+    observed,
+)
 
 if TYPE_CHECKING:
     import datetime
@@ -21,6 +30,7 @@ if TYPE_CHECKING:
     from openclaw_memory.control.inspection import Order
     from openclaw_memory.documents import Documents
     from openclaw_memory.embeddings.selection import EmbedderChoice, EmbedderSelector
+    from openclaw_memory.events import Location, Observer
     from openclaw_memory.flush.flush import Flush
     from openclaw_memory.flush.state import ChatType
     from openclaw_memory.indexing.service import IndexService
@@ -29,13 +39,38 @@ if TYPE_CHECKING:
     from openclaw_memory.search import SearchResults
     from openclaw_memory.store.registry import StoreChoice
     from openclaw_memory.types import Embedder, Excerpt, Progress, Source, Status, Store, SyncReport
-    from openclaw_memory.types.control import ExportReport, ForgetPlan, ForgetReceipt, ImportReport, Item, Kind
+    from openclaw_memory.types.control import ForgetPlan, ForgetReceipt, Item, Kind
     from openclaw_memory.types.heartbeat import HeartbeatReport
     from openclaw_memory.types.records import RecordType
     from openclaw_memory.types.snapshots import Snapshot
     from openclaw_memory.workspace import Workspace
     from openclaw_memory.workspace.journal import Bootstrap
     from openclaw_memory.workspace.session_log import SessionLog
+
+
+def _locate_tasks(report: HeartbeatReport, *_: Any, **__: Any) -> list[Location]:
+    return [(path, "") for task in report.tasks for path in task.changed]
+
+
+def _locate_forgotten(receipt: ForgetReceipt, *_: Any, **__: Any) -> list[Location]:
+    planned = (step.citation for step in receipt.plan.steps)
+    return [locate_citation(citation) for citation in (planned if receipt.is_dry_run else receipt.forgotten)]
+
+
+def _summarize(receipt: ForgetReceipt) -> str:
+    return "planned" if receipt.is_dry_run else "partly" if receipt.remaining or not receipt.is_erased else "ok"
+
+
+def _load_observers(workspace: Workspace, config: MemoryConfig) -> list[Observer]:
+    """Load the observers that `[plugins.<name>]` turns on."""
+    if not config.plugins:
+        return []
+    from openclaw_memory.plugins import SHIPPED, has_plugin, load_plugin
+
+    # A name of ours whose package is missing is an error: what is asked for is never left undone in silence.
+    names = [name for name in config.plugins if name in SHIPPED["observers"] or has_plugin("observers", name)]
+    observers = (load_plugin("observers", name)(workspace, config) for name in names)
+    return [observer for observer in observers if observer is not None]
 
 
 class Memory:
@@ -51,7 +86,6 @@ class Memory:
         embedder: Embedder | EmbedderSelector | Callable[[], Embedder | None] | None = None,
         config: MemoryConfig | None = None,
         *,
-        notices: Sequence[str] = (),
         backend: Backend | None = None,
     ) -> None:
         """Put a memory together from its parts.
@@ -62,7 +96,6 @@ class Memory:
             embedder: Makes the vectors: an embedder, or a function that makes one at the first use; None for keyword
                 search.
             config: The settings; the defaults where None.
-            notices: Sentences that `status` repeats.
             backend: An engine in place of the built-in one, which needs `store` and takes `embedder`.
 
         Raises:
@@ -74,37 +107,32 @@ class Memory:
         from openclaw_memory.flush.state import FlushRegistry, failures_in
 
         self.config = settings_of(config)
-        own = store if not callable(store) else weakly(self._made_store) if backend is None else None
-        workspace = guarded_workspace(workspace, own, self.config)
-        if self.config.audit.enabled:
-            from openclaw_memory.audit.calls import record_calls
-
-            workspace = record_calls(self, workspace, self.config.audit)
-        self.workspace = workspace
+        workspace = guarded_workspace(workspace, store, self.config)
+        self.events = Events(_load_observers(workspace, self.config))
+        self.workspace = workspace = replace(workspace, events=self.events)
         self._flushes = FlushRegistry()
         self._builtin: BuiltinBackend | None = None
         if backend is None:
             from openclaw_memory.backends.builtin import BuiltinBackend
-            from openclaw_memory.backends.chosen import backend_of
+            from openclaw_memory.config.unread_settings import find_unread_settings
 
             if store is None:
                 raise ConfigError("a memory needs a store or a backend: use Memory.open(path) for the usual ones")
-            every = (*self.config.notices, *notices)
             self._builtin = BuiltinBackend(
                 workspace,
                 store,
                 embedder,
                 self.config,
-                notices=every,
+                notices=(*self.config.notices, *find_unread_settings(self.config)),
                 flush_failures=partial(failures_in, workspace, self._flushes),
             )
-            backend = backend_of(workspace, self._builtin, self.config)
-        self._backend = backend
+            backend = self._builtin
+            if self.config.store.backend != "builtin":
+                from openclaw_memory.plugins import load_plugin
 
-    def _made_store(self) -> Store:
-        """Return the store that a function makes at the first use."""
-        assert self._builtin is not None, "a memory with another engine makes no store"
-        return self._builtin.service.store()
+                make_backend: Callable[..., Backend] = load_plugin("backends", self.config.store.backend)
+                backend = make_backend(workspace, self._builtin, self.config)
+        self._backend = backend
 
     @classmethod
     def open(
@@ -118,24 +146,23 @@ class Memory:
     ) -> Self:
         """Return the memory of the workspace folder `path`, with the usual parts. Nothing is read or written yet.
 
-        `<workspace>/.memory/config.toml` may set chunking, ignore patterns, debounce, and extra paths inside. What is
-        wrong in it is ignored, and named in `status().notices`.
+        `<workspace>/.memory/config.toml` may set globs of files, and extra paths inside. What is wrong in it is
+        ignored, and named in `status().notices`.
 
         Args:
             path: An existing folder of notes.
             embedder: "default" (what `config.embedding` says: the static model, offline), the name of a provider, an
                 embedder, a function from a list of texts to their vectors, or None for keyword search.
             config: The settings; the defaults where None.
-            index_path: The file of the index; by default `<workspace>/.memory/index.sqlite`, or a file in the user's
-                cache folder where the workspace is read-only or has a link there.
+            index_path: The file of the index; by default `index.sqlite` in the workspace's folder below the user's
+                data folder, or below `OPENCLAW_MEMORY_HOME`.
             store: "sqlite", the URL of a store, a store, or a function that makes one. None: what `config.store` says.
 
         Raises:
             WorkspaceError: `path` is missing or is not a folder.
-            ConfigError: The provider or the store is unknown, or an argument has a wrong type.
+            ConfigError: The provider or the store is unknown, does not go with the codec, or has a wrong type.
         """
-        from dataclasses import replace
-
+        from openclaw_memory.backends.guards import load_codec
         from openclaw_memory.config.config import settings_of
         from openclaw_memory.embeddings.selection import embedders_of
         from openclaw_memory.store.registry import store_of
@@ -145,13 +172,18 @@ class Memory:
         settings = settings_of(config)
         workspace = Workspace.open(path, settings.files)
         settings = with_settings_inside(workspace.root, settings)
-        chosen, notices = store_of(store, workspace.root, index_path, settings, settings_of(config).encryption.enabled)
+        codec = load_codec(workspace.root, settings)
+        chosen = store_of(store, workspace.root, index_path, settings, codec)
         return cls(
-            replace(workspace, rules=settings.files, sessions=settings.sessions, journal=settings.journal),
+            replace(
+                workspace,
+                files=replace(workspace.files, settings=settings.files, codec=codec),
+                sessions=settings.sessions,
+                journal=settings.journal,
+            ),
             chosen,
             embedders_of(embedder, settings.embedding),
             settings,
-            notices=notices,
         )
 
     @classmethod
@@ -166,8 +198,9 @@ class Memory:
         """Return the memory of one of OpenClaw's agents, in OpenClaw's own layout.
 
         The index is `<state>/memory/<id>.sqlite`, unless `config.store` says another place; transcripts are in
-        `<state>/agents/<id>/sessions`, and what QMD keeps in `<state>/agents/<id>/qmd`, unless `config` names other
-        folders. `<state>` is `~/.openclaw`, or what `OPENCLAW_STATE_DIR` or `OPENCLAW_HOME` say.
+        `<state>/agents/<id>/sessions`, unless `config` names another folder, and what the backend of a plug-in keeps is
+        in `<state>/agents/<id>/<backend>`. `<state>` is `~/.openclaw`, or what `OPENCLAW_STATE_DIR` or `OPENCLAW_HOME`
+        say.
 
         Args:
             agent_id: Letters, digits, `-` and `_`.
@@ -183,10 +216,12 @@ class Memory:
 
         places = agent_places(agent_id)
         settings = settings_of(config)
-        folders, usual = {"sessions": places.sessions, "backend": places.qmd}, settings_of(None)
-        unset = [part for part in folders if getattr(settings, part).folder == getattr(usual, part).folder]
-        settings = settings.updated({part: {"folder": str(folders[part])} for part in unset})
-        index = places.index_path if settings.store == usual.store else None
+        usual = settings_of(None)
+        if settings.sessions.folder == usual.sessions.folder:
+            settings = settings.updated({"sessions": {"folder": str(places.sessions)}})
+        if (backend := settings.store.backend) != "builtin" and "folder" not in settings.plugins.get(backend, {}):
+            settings = settings.updated({"plugins": {backend: {"folder": str(places.state / backend)}}})
+        index = places.index_path if settings.store.url == usual.store.url else None
         return cls.open(workspace or places.workspace, embedder=embedder, config=settings, index_path=index)
 
     def sync(
@@ -224,6 +259,7 @@ class Memory:
             self._builtin.service.check_open()
             self._builtin.service.soon()
 
+    @observed("search", lambda results, *_, **__: [(result.path, format_lines(*result.spans)) for result in results])
     def search(
         self,
         query: str,
@@ -288,15 +324,14 @@ class Memory:
 
         zone = self.workspace.journal.timezone
         only = filter_of(path, since, until, type, key, user_id, tags, min_confidence, phrases, without, zone)
-        found = self._backend.search(
-            SearchRequest(query, max_results, max_chars, min_score, source, explain, now, only, task, rules)
-        )
-        if self._backend is self._builtin:  # it has done so itself
-            return found
-        from openclaw_memory.backends.as_shown import results_as_shown
+        request = SearchRequest(query, max_results, max_chars, min_score, source, explain, now, only, task, rules)
+        if self._builtin is not None and self._backend is self._builtin:  # it has policies and signatures itself
+            return self._builtin.search(request)
+        from openclaw_memory.backends.gate import search_backend
 
-        return results_as_shown(found, self.workspace)
+        return search_backend(self._backend, request, self.workspace, self.config)
 
+    @observed("get", locate_excerpt)
     def get(self, path: str, *, start: int | None = None, lines: int | None = None) -> Excerpt:
         """Return lines of a memory file from disk; `next_start` of the excerpt is where to read on.
 
@@ -313,9 +348,9 @@ class Memory:
         excerpt = self._backend.get(path, start=start, lines=lines)
         if self._backend is self._builtin:
             return excerpt
-        from openclaw_memory.backends.as_shown import excerpt_as_shown
+        from openclaw_memory.backends.gate import mask_excerpt
 
-        return excerpt_as_shown(excerpt, self.workspace)
+        return mask_excerpt(excerpt, self.workspace, self.config)
 
     def append(
         self,
@@ -443,12 +478,14 @@ class Memory:
 
         Args:
             session_key: OpenClaw's key of the session.
-            window: The model's context window in tokens; None where it is unknown.
+            window: The tokens that the conversation has room for: the model's context window, or the limit that a
+                program trims it to; None if unknown.
             session_id: Names the transcript.
             chat_type: "direct", "group" or "channel"; read off the key where None.
 
         Raises:
             InvalidInputError: The key is empty.
+            ConfigError: The window is not a number of tokens.
         """
         self._check_open()
         from openclaw_memory.flush.flush import Flush
@@ -464,6 +501,7 @@ class Memory:
             registry=self._flushes,
         )
 
+    @observed("snapshot", locate_file, writes=True)
     def snapshot(
         self, session_id: str, messages: Sequence[Mapping[str, Any]] | None = None, summary: str | None = None
     ) -> Snapshot | None:
@@ -495,6 +533,7 @@ class Memory:
         self._record_write()
         return made
 
+    @observed("snapshots", locate_files)
     def snapshots(self, session_id: str | None = None) -> tuple[Snapshot, ...]:
         """Return the snapshots that there are, the latest first. A file that cannot be read is logged as a warning.
 
@@ -506,6 +545,7 @@ class Memory:
 
         return saved(self.workspace, session_id)
 
+    @observed("resume")
     def resume(self, session_id: str) -> list[Mapping[str, Any]]:
         """Return the messages by which a session goes on: those of its transcript, else of its latest snapshot.
 
@@ -560,6 +600,7 @@ class Memory:
         """
         return self._engine.embedder
 
+    @observed("heartbeat", _locate_tasks, writes=True, result=lambda report: "busy" if report.is_busy else "ok")
     def heartbeat(self, *, budget_seconds: float = 5.0, ask: Callable[[str], str] | None = None) -> HeartbeatReport:
         """Look after the memory: expiry, decay, overdue reminders, what to confirm again, duplicates, stale notes.
 
@@ -580,6 +621,7 @@ class Memory:
         self._check_open()
         return self._engine.heartbeat.beat(budget_seconds=budget_seconds, ask=ask)
 
+    @observed("inspect")
     def inspect(
         self,
         *,
@@ -622,6 +664,7 @@ class Memory:
             sort=sort,
         )
 
+    @observed("forget", _locate_forgotten, writes=True, result=_summarize)
     def forget(
         self,
         *,
@@ -665,7 +708,6 @@ class Memory:
             ConfigError: The memory has a backend of its own.
         """
         self._check_open()
-        from openclaw_memory.backends.chosen import renew
         from openclaw_memory.control.forgetting import forget, wanted_of
 
         wanted = wanted_of(
@@ -679,44 +721,19 @@ class Memory:
             now=now,
         )
         receipt = forget(self.workspace, self._service, wanted, dry_run=dry_run, seen=seen)
-        if not dry_run:
-            renew(self._backend)
+        if not dry_run and self._backend is not self._builtin:  # it may keep text of its own
+            self._backend.sync(force=True)
         return receipt
 
-    def export(self, file: str | os.PathLike[str]) -> ExportReport:
-        """Write everything that is remembered to one file of JSON lines: notes, records, transcripts, snapshots.
+    def observe(self, observer: Observer) -> None:
+        """Call an observer with an event for each call that reads or writes, from now on.
 
-        The file holds all texts as they are, with secrets unmasked; its owner alone may read it.
-
-        Args:
-            file: Where to; a file there is replaced once the new one is whole.
-
-        Raises:
-            WriteError: It could not be written.
-            WorkspaceError: The folder cannot be listed.
-        """
-        self._check_open()
-        from openclaw_memory.control.exchange import export
-
-        return export(self.workspace, file)
-
-    def import_(self, file: str | os.PathLike[str]) -> ImportReport:
-        """Add the files of an export that are missing here. What is there is never changed; the report names it.
+        What it raises goes to the caller, and keeps a change that is `started` from being made.
 
         Args:
-            file: What `export` has written.
-
-        Raises:
-            InvalidInputError: It is no export, or damaged. Nothing was written.
-            NotFoundError: It cannot be read.
+            observer: A function of an `openclaw_memory.events.Event`.
         """
-        self._check_open()
-        from openclaw_memory.control.exchange import import_
-
-        report = import_(self.workspace, file)
-        if report.added:
-            self._record_write()
-        return report
+        self.events.add(observer)
 
     def watch(self) -> Watcher:
         """Follow the files from now on: what changes is indexed a moment later, in the background.
@@ -739,7 +756,9 @@ class Memory:
             WorkspaceError: The folder has gone.
             CorruptIndexError: The index is damaged; `sync(force=True)` rebuilds it.
         """
-        return self._backend.status(deep=deep)
+        status = self._backend.status(deep=deep)
+        problems = self.events.list_problems()
+        return replace(status, notices=(*status.notices, *problems)) if problems else status
 
     def close(self) -> None:
         """Close the store, and end the watcher and what runs in the background. Calling it twice is allowed.
@@ -747,6 +766,7 @@ class Memory:
         A sync that runs in another thread ends with a StoreError; the next one continues from there.
         """
         self._backend.close()
+        self.events.close()
 
     @property
     def _engine(self) -> BuiltinBackend:

@@ -9,9 +9,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
-from openclaw_memory._acting import acting_as
 from openclaw_memory.config import MemoryConfig
 from openclaw_memory.errors import ConfigError
+from openclaw_memory.events import acting_as
 from openclaw_memory.memories import Lease, MemoryTemplate, template_of
 from openclaw_memory.memory import Memory
 
@@ -37,10 +37,10 @@ class Held(nullcontext[Memory]):
 
 
 class Through:
-    """A memory for the time of a block, in which it is used through a door, as the access log calls it."""
+    """Use a memory for the time of a block, and name the door in its events."""
 
     def __init__(self, leased: Lease | Held, door: str, *, session: str | None = None) -> None:
-        """`leased` is the memory; the door and its session are as for `openclaw_memory.audit.acting_as`."""
+        """`leased` is the memory; the door and its session are as for `openclaw_memory.events.acting_as`."""
         self._leased, self._acting = leased, acting_as(door, session=session)
 
     @property

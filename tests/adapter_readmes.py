@@ -29,7 +29,8 @@ def check_examples(readme, names, *, is_left_out=lambda _code: False):
                 exec(compile("\n" * line + code, "README.md", "exec"), names)  # so that a failure names its line
             assert printed.getvalue() == expected, code
     finally:
-        names["memory"].close()
+        if "memory" in names:
+            names["memory"].close()
 
 
 def check_names(readme, public):

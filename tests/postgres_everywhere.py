@@ -11,8 +11,9 @@ import pytest
 @pytest.fixture(autouse=True)
 def index_in_postgres(monkeypatch):
     """Give each memory that asks for no store of its own one in PostgreSQL, a tenant by its workspace."""
+    from openclaw_memory_postgres import PostgresStore
+
     from openclaw_memory.store import registry
-    from openclaw_memory.store.postgres import PostgresStore
 
     usual = registry.store_of
 
@@ -20,6 +21,6 @@ def index_in_postgres(monkeypatch):
         if choice not in {None, "sqlite"}:
             return usual(choice, root, index_path, *settings)
         tenant = f"{os.environ.get('PYTEST_CURRENT_TEST')} {index_path or root}"
-        return PostgresStore(os.environ["POSTGRES_EVERYWHERE"], tenant=tenant), ()
+        return PostgresStore(os.environ["POSTGRES_EVERYWHERE"], tenant=tenant)
 
     monkeypatch.setattr(registry, "store_of", store_of)

@@ -14,10 +14,13 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+from index_files import index_file
+
 from openclaw_memory import Memory, MemoryConfig
 from openclaw_memory.config import SyncConfig
 from openclaw_memory.embeddings.hashing import HashingEmbedder
 from openclaw_memory.store import SqliteStore
+from openclaw_memory.types import ConnectionHook
 
 ROOT = Path(__file__).parents[1]
 STRACE = shutil.which("strace")
@@ -129,9 +132,9 @@ class Scores(dict[tuple[str, int], float]):
         return not self == other
 
 
-def content(index: Path) -> dict[str, Any]:
+def content(index: Path, hook: ConnectionHook | None = None) -> dict[str, Any]:
     """Everything a sound index says: of each file its hash and its chunks, and how they are found. No ids, no times."""
-    with closing(SqliteStore.open(index)) as store:
+    with closing(SqliteStore(index, hook=hook)) as store:
         assert store.verify() == ()
         names = {
             found.id: (path, found.chunk.start_line) for path in store.files() for found in store.file_chunks(path)
@@ -149,7 +152,7 @@ def content(index: Path) -> dict[str, Any]:
 
 def synced(notes: Path, index: Path | None = None) -> dict[str, Any]:
     """What the index of a workspace says after one more sync, with nothing left to be swept."""
-    path = index or notes / ".memory/index.sqlite"
+    path = index or index_file(notes)
     with Memory.open(notes, embedder="hashing", config=QUIET, index_path=path) as memory:
         assert memory.sync().ok
         assert memory.status(deep=True).problems == ()

@@ -19,11 +19,11 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
+from index_files import index_file, index_folder
 from processes import QUIET, fresh, synced
 
 from openclaw_memory import Memory
 from openclaw_memory.errors import OpenClawMemoryError, StoreError, WriteError
-from openclaw_memory.store.encryption import encrypt_index
 from openclaw_memory.types import Excerpt
 
 PAGE = 4096  # a tmpfs gives room by pages
@@ -106,7 +106,7 @@ def full(folder: Path, step: int = 16 * PAGE) -> dict[str, dict[str, int]]:
 
 
 # The log of one that was cut off is read; a backup, or a file system in memory, does not keep its shared index.
-KINDS = ("closed", "cut off", "cut off and copied", "encrypted, cut off and copied")
+KINDS = ("closed", "cut off", "cut off and copied")
 
 
 def full_when_opened(folder: Path) -> dict[str, dict[str, object]]:
@@ -117,10 +117,7 @@ def full_when_opened(folder: Path) -> dict[str, dict[str, object]]:
 def full_when_opened_as(folder: Path, kind: str) -> dict[str, object]:
     disk, root = Disk(folder), folder / "notes"
     begin(root)
-    index = root / ".memory/index.sqlite"
-    if "encrypted" in kind and not index.with_name("index.sqlite.key").exists():
-        os.environ["OPENCLAW_MEMORY_KEY"] = os.urandom(32).hex()
-        encrypt_index(index)
+    index = index_file(root)
     if "cut off" in kind:
         cut_off(root, index)
         assert index.with_name("index.sqlite-wal").stat().st_size > 0
@@ -173,7 +170,7 @@ def no_names_left(folder: Path) -> dict[str, object]:
     """What is said where a file system that has room takes no more files, and whether the index answers afterwards."""
     root = folder / "notes"
     begin(root)
-    index = root / ".memory/index.sqlite"
+    index = index_file(root)
     content, many = index.read_bytes(), folder / "many"
     many.mkdir()
     with suppress(OSError):
@@ -248,13 +245,16 @@ def fill_for_sync(disk: Disk, root: Path, force: bool, step: int) -> dict[str, i
             assert memory.search("memo kept")
             disk.leave(turn * step)
             try:
-                assert memory.sync(force=force).ok
+                report = memory.sync(force=force)
+                assert report.ok
+                assert "damaged" not in str(report.rebuilt)
             except StoreError as error:
                 told(error, "disk", "full")
                 outcomes["refused"] += 1
-                assert memory.search("memo kept")
-                assert not list((root / ".memory").glob("*.rebuild-*"))
-                assert not list((root / ".memory").glob("*.damaged-*"))
+                results = memory.search("memo kept")
+                assert results
+                assert "damaged" not in str(results.reason)
+                assert not list(index_folder(root).glob("*.rebuild-*"))
                 continue
         disk.empty()
         check_index(root)
@@ -265,7 +265,7 @@ def fill_for_sync(disk: Disk, root: Path, force: bool, step: int) -> dict[str, i
 def fill_for_first_index(disk: Disk, root: Path, step: int) -> dict[str, int]:
     outcomes: Counter[str] = Counter()
     for turn in range(1000):
-        for file in (root / ".memory").iterdir():
+        for file in index_folder(root).iterdir():
             file.unlink()
         disk.leave(turn * step)
         try:
@@ -291,7 +291,6 @@ def told(error: OpenClawMemoryError, *words: str) -> None:
 def check_index(root: Path) -> None:
     now, new = synced(root), fresh(root)
     assert all(now[part] == new[part] for part in now), "the index does not equal a fresh one"
-    assert not list((root / ".memory").glob("*.damaged-*"))
 
 
 # --- a disk that turned read-only
@@ -302,13 +301,13 @@ def read_only(folder: Path) -> dict[str, str]:
     before = files(root)
     subprocess.run(["mount", "-o", "remount,ro", str(folder)], check=True)
     told = {}
-    for name, index in (("its index", root / ".memory/index.sqlite"), ("an index in the cache folder", None)):
+    for name, index in (("its index", None), ("an index elsewhere", folder.parent / "elsewhere.sqlite")):
         with notes(root, index) as memory:
             assert memory.search("memo kept")[0].path in {NOTE, TALK}
             assert memory.get(NOTE, start=3, lines=1).text == "memo kept"
             for writer, work in WRITERS.items():
                 told[f"{writer} beside {name}"] = refusal(lambda work=work, memory=memory: work(memory, 1), WriteError)
-            if index is not None:
+            if index is None:
                 told["rebuild"] = refusal(lambda memory=memory: memory.sync(force=True), StoreError)
             else:
                 assert memory.sync(force=True).ok

@@ -8,17 +8,9 @@ from typing import Any
 import pytest
 
 from openclaw_memory.chunking import STYLES
-from openclaw_memory.config import (
-    ChunkingConfig,
-    EmbeddingConfig,
-    EncryptionConfig,
-    FilesConfig,
-    MemoryConfig,
-    SearchConfig,
-    SyncConfig,
-)
-from openclaw_memory.config.config import environment_of_a_child, settings_of, state_dir
-from openclaw_memory.config.inside import BOUNDS, MOST_CHARS, MOST_ENTRIES, with_settings
+from openclaw_memory.config import EmbeddingConfig, FilesConfig, MemoryConfig, SearchConfig
+from openclaw_memory.config.config import settings_of, state_dir
+from openclaw_memory.config.inside import MOST_CHARS, MOST_ENTRIES, with_settings
 from openclaw_memory.config.sections import CHOICES, PARTS, RANGES
 from openclaw_memory.errors import ConfigError
 from openclaw_memory.search.candidates import FUSIONS
@@ -124,7 +116,6 @@ KEY = "sk-proj-4rX9kQ7zAb12Cd34Ef56"
         lambda _: MemoryConfig().updated({"embedding": {"providers": KEY}}),
         lambda _: MemoryConfig().updated({"embedding": {"providers": {"openai": KEY}}}),
         lambda _: MemoryConfig().updated({"embedding": {"model": [KEY]}}),
-        lambda _: MemoryConfig().updated({"embedding": {"batch": KEY}}),
         lambda _: MemoryConfig().updated({"embedding": KEY}),
         lambda _: MemoryConfig().updated({"search": {"openai": KEY}}),
         lambda _: MemoryConfig().updated({"providers": {"openai": KEY}}),
@@ -328,25 +319,10 @@ def of_workspace(config, file):
     return with_settings(config, file.read_text(encoding="utf-8"), str(file))
 
 
-def test_a_workspace_may_set_chunking_globs_and_debounce(tmp_path):
-    text = '[chunking]\nmax_chars = 300\n[files]\ninclude = ["a/*"]\nexclude = ["b"]\n[sync]\ndebounce_seconds = 3\n'
-    config = of_workspace(MemoryConfig(), toml(tmp_path, text))
-    assert config.chunking == ChunkingConfig(max_chars=300)
+def test_a_workspace_may_set_globs(tmp_path):
+    config = of_workspace(MemoryConfig(), toml(tmp_path, '[files]\ninclude = ["a/*"]\nexclude = ["b"]\n'))
     assert (config.files.include, config.files.exclude) == (("a/*",), ("b",))
-    assert config.sync == SyncConfig(debounce_seconds=3)
     assert config.notices == ()
-
-
-@pytest.mark.parametrize("was", [True, False])
-@pytest.mark.parametrize("asked", ["true", "false"])
-def test_a_workspace_may_have_its_index_encrypted_and_never_have_it_plain(tmp_path, was, asked):
-    before = MemoryConfig().updated({"encryption": {"enabled": was}})
-    config = of_workspace(before, toml(tmp_path, f"[encryption]\nenabled = {asked}\nkeys = 'keyring'\n"))
-    assert config.encryption == EncryptionConfig(enabled=was or asked == "true")
-    assert [named for named in ("encryption.enabled = false", "encryption.keys") if named in str(config.notices)] == [
-        *(["encryption.enabled = false"] if asked == "false" else []),
-        "encryption.keys",
-    ]
 
 
 @pytest.mark.parametrize(
@@ -427,31 +403,6 @@ def test_no_path_holds_a_nul(part):
         MemoryConfig().updated(part)
 
 
-@pytest.mark.parametrize(
-    ("wished", "given"),
-    [
-        ("max_chars = 1", ChunkingConfig(max_chars=BOUNDS["max_chars"][0])),
-        ("max_chars = 1000000", ChunkingConfig(max_chars=BOUNDS["max_chars"][1])),
-        ("max_chars = 0x" + "f" * 5000, ChunkingConfig(max_chars=BOUNDS["max_chars"][1])),
-        ("overlap_lines = 20", ChunkingConfig(overlap_lines=BOUNDS["overlap_lines"][1])),
-        ("tokens = 8", ChunkingConfig(tokens=40, overlap_tokens=20)),
-        ("overlap_tokens = 100000", ChunkingConfig(overlap_tokens=200)),
-    ],
-    ids=lambda value: value[:30] if isinstance(value, str) else None,
-)
-def test_the_chunks_of_a_workspace_are_neither_tiny_nor_repeated_over_and_over(tmp_path, wished, given):
-    config = of_workspace(MemoryConfig(), toml(tmp_path, f"[chunking]\n{wished}\n"))
-    assert config.chunking == given
-    assert config.notices
-
-
-def test_whoever_opens_a_workspace_may_ask_for_other_chunks_than_it_may():
-    chunking = ChunkingConfig(max_chars=80, overlap_lines=20)
-    config = MemoryConfig(chunking=chunking)
-    assert config.noting() is config
-    assert with_settings(config, "files.exclude = ['a']", "here").chunking == chunking
-
-
 def test_a_workspace_names_so_many_globs_and_no_longer_ones(tmp_path):
     globs = [f"{number}/" for number in range(MOST_ENTRIES + 2)]
     config = of_workspace(MemoryConfig(), toml(tmp_path, f"files.exclude = {['x' * MOST_CHARS + 'y', *globs]}\n"))
@@ -473,18 +424,17 @@ def test_of_many_settings_that_are_ignored_the_first_are_named_and_the_others_co
 @pytest.mark.parametrize(
     ("text", "named"),
     [
-        ("[chunking]\nmax_chars = 'x'\n", "chunking.max_chars must be a whole number"),
-        ("[chunking]\nsize = 1\n", "chunking.size may not be set"),
+        ("[chunking]\nmax_chars = 300\n", "chunking.max_chars may not be set"),
         ("[chunking", "cannot be read as TOML"),
-        ('[files]\nexclude = "b"', "files.exclude must be a list"),
-        ('[files]\nexclude = ["a", 1]', "files.exclude must be a list"),
-        ('[files]\nexclude = ["[z-a]"]', r"files.exclude holds a pattern that cannot be read: '\[z-a\]'"),
+        ('files.exclude = "b"', "files.exclude must be a list"),
+        ('files.exclude = ["a", 1]', "files.exclude must be a list"),
+        ('files.exclude = ["[z-a]"]', r"files.exclude holds a pattern that cannot be read: '\[z-a\]'"),
     ],
 )
 def test_what_is_wrong_in_a_workspace_is_ignored_and_the_rest_counts(tmp_path, text, named):
-    config = of_workspace(MemoryConfig(), toml(tmp_path, f"sync.debounce_seconds = 3\n{text}"))
-    assert config.sync.debounce_seconds == (1.5 if text == "[chunking" else 3)
-    assert dataclasses.replace(config, notices=(), sync=SyncConfig()) == MemoryConfig()
+    config = of_workspace(MemoryConfig(), toml(tmp_path, f"files.extra_paths = ['docs']\n{text}"))
+    assert config.files.extra_paths == (() if text == "[chunking" else ("docs",))
+    assert dataclasses.replace(config, notices=(), files=FilesConfig()) == MemoryConfig()
     assert [re.search(named, notice) is not None for notice in config.notices] == [True]
 
 
@@ -508,11 +458,3 @@ def test_the_state_folder_is_where_openclaw_keeps_it(monkeypatch, variables, exp
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
     assert state_dir() == Path(expected)
-
-
-def test_a_program_that_is_started_is_given_the_environment_without_the_users_keys(monkeypatch):
-    monkeypatch.setenv("OPENCLAW_MEMORY_KEY", "ab" * 32)
-    monkeypatch.setenv("LANG", "C.UTF-8")
-    given = environment_of_a_child({"INDEX_PATH": "/x"})
-    assert "OPENCLAW_MEMORY_KEY" not in given
-    assert (given["LANG"], given["INDEX_PATH"]) == ("C.UTF-8", "/x")

@@ -13,7 +13,6 @@ from openclaw_memory import MemoryConfig
 from openclaw_memory.config import EmbeddingConfig, PoliciesConfig, PolicyRule, SearchConfig, StoreConfig
 from openclaw_memory.display import Markup, bars, bold, clean, code, faint, frame, lines, table
 from openclaw_memory.errors import MissingExtraError
-from openclaw_memory.types.intent import MemoryIntent
 from openclaw_memory.types.snapshots import Snapshot, SnapshotMessage
 
 
@@ -90,7 +89,7 @@ def rows_of(html: str) -> list[list[str]]:
 def test_settings_say_what_is_set_and_what_is_as_by_default():
     shown = {row[0]: row[1:] for row in rows_of(MemoryConfig(search=SearchConfig(max_results=3))._repr_html_()) if row}
     assert shown["search"][0] == "max_results = 3"
-    assert "min_score = 0.06" in shown["search"][1]
+    assert "min_score = 0.0" in shown["search"][1]
     assert "max_results" not in shown["search"][1]
     assert shown["files"][0] == ""
 
@@ -114,13 +113,12 @@ def test_what_was_clamped_stands_below_the_settings():
 
 
 @given(st.text())
-def test_whatever_is_in_a_snapshot_or_an_intent_is_shown_as_text(text):
+def test_whatever_is_in_a_snapshot_is_shown_as_text(text):
     at = datetime.datetime(2026, 11, 21, 9, 30, tzinfo=datetime.UTC)
     snapshot = Snapshot(text, at, (SnapshotMessage(text, text),), text, text)
-    intent = MemoryIntent(entities=(text,), language=text, by_rules=True, reason=text)
-    for html in (snapshot._repr_html_(), intent._repr_html_()):
-        assert set(seen(html).tags) <= {"table", "thead", "tbody", "tr", "th", "td", "code", "div", "b", "span"}
-        assert clean(text) in seen(html).text
+    html = snapshot._repr_html_()
+    assert set(seen(html).tags) <= {"table", "thead", "tbody", "tr", "th", "td", "code", "div", "b", "span"}
+    assert clean(text) in seen(html).text
 
 
 def test_a_snapshot_shows_who_said_what():

@@ -10,12 +10,12 @@ from types import SimpleNamespace
 
 import embedding_faults as lies
 import pytest
+from openclaw_memory_batch import BatchEmbedder
 
 import openclaw_memory.embeddings
 from openclaw_memory import EmbeddingConfig, Memory, MemoryConfig, load_embedder
 from openclaw_memory.embeddings import Limits, RetryPolicy, gemini, hashing, local, openai, static, voyage
-from openclaw_memory.embeddings.batch import Patience
-from openclaw_memory.embeddings.registry import ENTRY_POINT_GROUP, providers
+from openclaw_memory.embeddings.registry import providers
 from openclaw_memory.embeddings.selection import SILENT_SECONDS
 from openclaw_memory.errors import EmbedderError
 from openclaw_memory.testing import check_embedder
@@ -58,14 +58,14 @@ def own_server(embedding_server, monkeypatch):
 def acme(tmp_path, monkeypatch):
     """The provider of the guide, installed beside us as its TOML says."""
     points = tomllib.loads(PROJECT)["project"]["entry-points"]
-    (module,) = {value.partition(":")[0] for value in points[ENTRY_POINT_GROUP].values()}
+    (module,) = {value.partition(":")[0] for value in points["openclaw_memory.embedders"].values()}
     folder = tmp_path / "site-packages"
     facts = folder / f"{module}-1.0.dist-info"
     facts.mkdir(parents=True)
     (folder / f"{module}.py").write_text(PROVIDER, encoding="utf-8")
     (facts / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {module}\nVersion: 1.0\n", encoding="utf-8")
-    lines = [f"{name} = {value}" for name, value in points[ENTRY_POINT_GROUP].items()]
-    (facts / "entry_points.txt").write_text("\n".join([f"[{ENTRY_POINT_GROUP}]", *lines]), encoding="utf-8")
+    lines = [f"{name} = {value}" for name, value in points["openclaw_memory.embedders"].items()]
+    (facts / "entry_points.txt").write_text("\n".join(["[openclaw_memory.embedders]", *lines]), encoding="utf-8")
     monkeypatch.syspath_prepend(folder)
     yield SimpleNamespace(module=module)
     sys.modules.pop(module, None)
@@ -164,7 +164,7 @@ def test_the_options_of_a_provider_are_listed(module):
         f"({EmbeddingConfig().query_seconds:g}; {MemoryConfig.openclaw().embedding.query_seconds:g} in OpenClaw's preset)",
         f"left alone for {SILENT_SECONDS:g} s",
         f"`embedding.max_entries` ({EmbeddingConfig().max_entries:,})",
-        f"From {Patience().min_texts:,} missing texts on",
+        f"From {inspect.signature(BatchEmbedder).parameters['min_texts'].default:,} missing texts on",
         f"the server alone, such as\n`{gemini.ENDPOINT}`",
         f"several of {Limits(1, 1).request_tokens:,} bytes together",
     ],

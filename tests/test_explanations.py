@@ -51,6 +51,7 @@ def test_the_weights_of_lines_are_those_of_the_code():
         f"`search.max_results` ({SearchConfig().max_results})",
         f"within {passages.REACH} lines, worth at most {passages.DROP:g} less",
         f"{passages.ATTRIBUTION} of what the best line of theirs",
+        f"the nearest by far, by {passages.FAR_NEARER} of the way to the farthest candidate",
         f"A result with a score below {passages.WEAK_BELOW} is `weak`",
         f"those below {passages.WEAK_CHUNK_BELOW} are weak",
         f"0 after {query_dates.LATE_DAYS} days",
@@ -92,8 +93,8 @@ def test_the_tasks_of_a_heartbeat_are_those_of_the_code_in_their_order(tmp_path)
 @pytest.mark.parametrize(
     "words",
     [
-        f"the latest {RULES.versions} values (`records.versions`)",
-        f"the latest {RULES.waiting} observations, `records.waiting`",
+        f"the latest {settling.MOST_VERSIONS} values",
+        f"the latest {settling.MOST_WAITING} observations",
         f"surer, up to {settling.MOST_CONFIDENCE}:",
         f"has held for {RULES.stable_days:g} days (`records.stable_days`)",
         "`{}`, `{}` and `{}` (`records.high_impact`)".format(*RULES.high_impact),

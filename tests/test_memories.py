@@ -25,7 +25,8 @@ from openclaw_memory.embeddings import unguarded
 from openclaw_memory.errors import ConfigError, InvalidInputError, PathNotAllowedError, StoreError, WorkspaceError
 from openclaw_memory.memories import folder_name
 from openclaw_memory.runs import memory_choice, memory_of, run_values
-from openclaw_memory.testing import InMemoryStore, RecordingEmbedder
+from openclaw_memory.store import SqliteStore
+from openclaw_memory.testing import RecordingEmbedder
 
 
 @pytest.fixture
@@ -45,8 +46,6 @@ def test_the_example_in_the_docstring_is_true():
 
 
 # --- opening and closing
-
-
 def test_each_name_has_a_memory_of_its_own(users):
     with users.use("anna") as anna, users.use("bob") as bob:
         anna.append("Anna takes the ferry.")
@@ -238,8 +237,6 @@ def test_the_time_of_idleness_is_a_number_above_zero(tmp_path, wrong):
 
 
 # --- what a memory is kept by
-
-
 def test_a_memory_is_kept_by_agent_workspace_and_settings(users, tmp_path):
     (tmp_path / "own").mkdir()
     settings = MemoryConfig(sync=SyncConfig(on_search=False))
@@ -266,7 +263,7 @@ def test_each_agent_may_have_a_store_of_its_own(tmp_path):
     kept = {}
 
     def store(agent):
-        return lambda: kept.setdefault(agent, InMemoryStore())
+        return lambda: kept.setdefault(agent, SqliteStore(tmp_path / f"{len(kept)}.sqlite"))
 
     (tmp_path / "own").mkdir()
     with Memories(tmp_path / "agents", embedder=None, store=store) as agents:
@@ -280,9 +277,9 @@ def test_each_agent_may_have_a_store_of_its_own(tmp_path):
             with lease as memory:
                 memory.append("The ferry leaves at seven.")
                 assert memory.search("ferry")
-                assert memory.index_path is None
+                assert memory.index_path.parent == tmp_path
     assert set(kept) == {"anna", "a%2fb", f"anna {tmp_path / 'own'}", "a/b"}
-    assert not [*tmp_path.rglob("*.sqlite")]
+    assert {path.parent for path in tmp_path.rglob("*.sqlite")} == {tmp_path}
 
 
 def test_settings_that_are_not_shown_make_another_memory_too(users):
@@ -312,7 +309,7 @@ def test_in_a_database_each_agent_is_a_tenant(tmp_path, monkeypatch):
 
     def store_of(choice, *_):
         asked.append(choice)
-        return InMemoryStore(), ()
+        return SqliteStore(tmp_path / f"{len(asked)}.sqlite")
 
     monkeypatch.setattr("openclaw_memory.store.registry.store_of", store_of)
     with Memories.open(DATABASE, folder=tmp_path, embedder=None) as agents:
@@ -346,8 +343,6 @@ def test_a_root_is_no_address():
 
 
 # --- event loops and forks
-
-
 async def test_leases_are_awaited(users):
     async def ask(name):
         async with users.use(name) as memory:
@@ -423,8 +418,6 @@ def test_a_child_uses_the_pool_and_waits_for_no_thread_of_its_parent(tmp_path):
 
 
 # --- names
-
-
 @pytest.mark.parametrize("name", ["anna", "anna@example.com", "user-17", "a+b_c=d", "x.y"])
 def test_plain_names_are_their_own_folders(name):
     assert folder_name(name) == name
@@ -517,8 +510,6 @@ def test_the_root_is_a_path():
 
 
 # --- what a run chooses
-
-
 def test_a_template_takes_the_values_of_the_run(users):
     template = users.template("{tenant}/user-{user_id}")
     with template.use({"tenant": "Acme", "user_id": 7, "more": object()}) as memory:

@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from index_files import index_file
 
 from openclaw_memory import Memory, MemoryConfig, SqliteStore, Workspace
 from openclaw_memory.config import ChunkingConfig, EmbeddingConfig
@@ -37,7 +38,7 @@ def memory(notes):
 
 
 def index_of(notes: Path) -> Path:
-    return notes / ".memory" / "index.sqlite"
+    return index_file(notes)
 
 
 # --- opening
@@ -110,26 +111,23 @@ def test_what_is_no_embedder_is_refused(notes):
         Memory.open(notes, embedder=7)
 
 
-def test_a_workspace_may_set_its_chunking_and_nothing_that_leads_out(notes):
+def test_a_workspace_may_leave_files_out_and_set_nothing_that_leads_out(notes):
     (notes / ".memory").mkdir()
     (notes / ".memory/config.toml").write_text(
-        '[chunking]\nmax_chars = 200\n[embedding]\nprovider = "openai"\n[files]\nexclude = ["memory/household.md"]\n'
+        '[embedding]\nprovider = "openai"\n[files]\nexclude = ["memory/household.md"]\n'
     )
     with Memory.open(notes, embedder=None) as memory:
-        assert memory.config.chunking.max_chars == 200
         assert memory.config.embedding.provider == "static"
         assert any("embedding.provider" in notice for notice in memory.status().notices)
         assert "memory/household.md" not in memory.sync().added
 
 
-def test_a_workspace_that_cannot_be_written_is_indexed_in_the_cache_folder(notes, tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+def test_a_workspace_that_cannot_be_written_is_indexed_and_stays_as_it_is(notes, monkeypatch):
     monkeypatch.setattr(os, "access", lambda path, mode: mode != os.W_OK or not str(path).startswith(str(notes)))
     with Memory.open(notes, embedder=HashingEmbedder()) as memory:
         assert memory.search("boiler")
         status = memory.status()
-    assert Path(status.index_path).is_relative_to(tmp_path / "cache")
-    assert any("cannot be written" in notice for notice in status.notices)
+    assert status.index_path == str(index_file(notes))
     assert not (notes / ".memory").exists()
 
 
@@ -255,7 +253,6 @@ def test_the_status_names_what_is_indexed_what_is_dirty_and_what_is_skipped(memo
     assert status.vector.available
     assert status.vector.verified
     assert status.fts.verified
-    assert status.cache.entries > 0
     assert status.engine
 
 

@@ -10,6 +10,7 @@ from threading import Event
 from typing import Any
 
 import pytest
+from index_files import index_file, index_folder
 from watching import eventually
 
 from openclaw_memory import Memory, MemoryConfig, SyncConfig
@@ -161,7 +162,7 @@ def test_a_damaged_index_is_left_to_the_sync_that_is_at_work_on_it(notes, monkey
     monkeypatch.setattr(service, "RECOVERY_SECONDS", 0.2)
     with opened(notes, QUIET) as memory:
         memory.sync()
-    index = notes / ".memory/index.sqlite"
+    index = index_file(notes)
     index.write_bytes(b"this is no database" * 1000)
     with opened(notes, QUIET) as memory, ThreadPoolExecutor(1) as threads:
         with SqliteStore(index).lock("sync"):
@@ -176,10 +177,10 @@ def test_what_is_found_sound_and_fails_again_is_set_aside_all_the_same(notes, mo
     monkeypatch.setattr(SqliteStore, "verify", lambda _: ())
     with opened(notes, QUIET) as memory:
         memory.sync()
-    (notes / ".memory/index.sqlite").write_bytes(b"this is no database" * 1000)
+    index_file(notes).write_bytes(b"this is no database" * 1000)
     with opened(notes, QUIET) as memory:
         results = memory.search("boiler")
-        assert "is set aside as" in str(results.reason)
+        assert "is built again" in str(results.reason)
         assert results[0].path == "memory/household.md"
 
 
@@ -196,7 +197,7 @@ def test_a_search_may_be_told_to_build_nothing(notes):
 def test_a_sync_after_a_search_that_healed_tells_what_was_found(notes):
     with opened(notes, QUIET) as memory:
         memory.sync()
-    (notes / ".memory/index.sqlite").write_bytes(b"this is no database" * 1000)
+    index_file(notes).write_bytes(b"this is no database" * 1000)
     with opened(notes, QUIET) as memory:
         assert "damaged" in str(memory.search("boiler").reason)
         last = memory.status().last_sync
@@ -246,10 +247,10 @@ def test_stopping_a_watcher_ends_the_sync_under_way(notes, monkeypatch):
 def test_the_status_makes_no_new_index_where_the_old_one_was_deleted(notes):
     with opened(notes, QUIET) as memory:
         memory.sync()
-        for file in (notes / ".memory").glob("index.sqlite*"):
+        for file in index_folder(notes).glob("index.sqlite*"):
             file.unlink()
         assert any("nothing is indexed yet" in notice for notice in memory.status().notices)
-        assert not (notes / ".memory/index.sqlite").exists()
+        assert not index_file(notes).exists()
 
 
 def test_what_is_written_can_be_had_indexed_before_anybody_asks(notes):

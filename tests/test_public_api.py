@@ -53,8 +53,7 @@ FRONT_DOOR = {
     "heartbeat": ["budget_seconds", "ask"],
     "inspect": ["kind", "since", "until", "type", "source", "sensitivity", "sort"],
     "forget": ["last_days", "since", "query", "key", "session", "paths", "dry_run", "seen", "now"],
-    "export": ["file"],
-    "import_": ["file"],
+    "observe": ["observer"],
     "watch": [],
     "status": ["deep"],
     "close": [],
@@ -86,10 +85,6 @@ def test_the_reference_lists_every_public_name(module, names):
     assert names == set(importlib.import_module(module).__all__)
 
 
-def test_there_are_few_public_names_outside_the_top_level():
-    assert sum(len(names) for module, names in public_names().items() if module != "openclaw_memory") <= 197
-
-
 @pytest.mark.parametrize("name", PUBLIC)
 def test_each_public_name_can_be_had_and_is_documented(name):
     assert inspect.getdoc(getattr(openclaw_memory, name))
@@ -97,11 +92,6 @@ def test_each_public_name_can_be_had_and_is_documented(name):
 
 def test_names_that_are_asked_for_late_are_listed_early():
     assert set(PUBLIC) <= set(dir(openclaw_memory))
-
-
-def test_an_unknown_name_is_answered_with_the_known_ones():
-    with pytest.raises(AttributeError, match=r"no attribute 'Memroy'; it has .*\bMemory\b"):
-        openclaw_memory.Memroy  # noqa: B018
 
 
 @pytest.mark.parametrize(("method", "parameters"), FRONT_DOOR.items())

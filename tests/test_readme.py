@@ -36,7 +36,7 @@ def test_the_first_screen_says_what_it_is_and_shows_both_frameworks():
     assert all(word in "\n".join(lines[:6]) for word in ("hybrid retrieval", "LangChain", "LlamaIndex"))
     assert lines.index("```python") < 15
     assert len(EXAMPLES[0][0].splitlines()) <= 10
-    shown = "\n".join(lines[:40])
+    shown = "\n".join(lines[:45])
     assert "from langchain_openclaw_memory import" in shown
     assert "from llama_index_openclaw_memory import" in shown
     assert len(lines) < 200
@@ -47,6 +47,15 @@ def test_the_first_screen_says_what_it_is_and_shows_both_frameworks():
 @pytest.mark.parametrize("code", [code for code, _ in EXAMPLES[1:]])
 def test_an_adapter_takes_five_lines(code):
     assert len([line for line in code.splitlines() if line]) <= 5
+
+
+@pytest.mark.parametrize(
+    ("package", "extra"),
+    [("langchain_openclaw_memory", "langchain-agents"), ("llama_index_openclaw_memory", "llama-index")],
+)
+def test_the_line_above_an_adapters_example_says_what_installs_it(package, extra):
+    above = README.partition(f"```python\nfrom {package} import")[0].splitlines()[-2:]
+    assert f'pip install ".[{extra}]"' in "".join(above)
 
 
 @pytest.mark.parametrize("line", TYPED)

@@ -3,9 +3,7 @@
 import html.parser
 import importlib.util
 import inspect
-import os
 import pkgutil
-import shutil
 import subprocess
 import sys
 from collections import defaultdict
@@ -20,17 +18,15 @@ from contrast import POOR
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 PUBLIC = [
-    *(f"openclaw_memory{name}" for name in ("", ".config", ".embeddings", ".errors", ".evaluation", ".jupyter")),
+    *(f"openclaw_memory{name}" for name in ("", ".config", ".embeddings", ".errors")),
     *(f"openclaw_memory{name}" for name in (".flush", ".testing", ".tools", ".types")),
+    "openclaw_memory_jupyter",
+    "openclaw_memory_lab",
     "langchain_openclaw_memory",
     "llama_index_openclaw_memory",
 ]
 BUILD_SECONDS = 300
 # What Chromium asks the network for by itself is switched off; its sandbox is not for the root user of a container.
-CHROMIUM = """
-    --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking
-    --disable-component-update --disable-sync
-""".split()
 WIDTHS = {"wide": 1280, "narrow": 390}
 
 # A note whose text, name and heading would do something if any of them were taken for markup.
@@ -184,20 +180,6 @@ def test_every_page_can_be_reached_from_the_front_page(site):
 
 
 # --- in a browser
-@pytest.fixture(scope="module")
-def chromium():
-    """Debian's Chromium, without a window."""
-    path = shutil.which("chromium")
-    if path is None:
-        (pytest.fail if os.environ.get("CI") else pytest.skip)("no chromium on the PATH: apt-get install chromium")
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, args=CHROMIUM)
-        yield browser
-        browser.close()
-
-
 class Watched:
     """A page that tells what went wrong, and that no request of leaves this machine."""
 

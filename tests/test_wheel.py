@@ -9,6 +9,7 @@ import zipfile
 from email import message_from_string
 from pathlib import Path
 
+import lazy_loader
 import pytest
 
 ROOT = Path(__file__).parents[1]
@@ -18,9 +19,18 @@ PACKAGES = {
     "langchain_openclaw_memory": ROOT / "adapters" / "langchain_openclaw_memory",
     "llama_index_openclaw_memory": ROOT / "adapters" / "llama_index_openclaw_memory",
     "openclaw_memory_claude_code": ROOT / "integrations" / "claude_code",
+    "openclaw_memory_audit": ROOT / "integrations" / "openclaw_memory_audit",
+    "openclaw_memory_batch": ROOT / "integrations" / "openclaw_memory_batch",
+    "openclaw_memory_encryption": ROOT / "integrations" / "openclaw_memory_encryption",
     "openclaw_memory_hooks": ROOT / "integrations" / "openclaw_memory_hooks",
+    "openclaw_memory_intent": ROOT / "integrations" / "openclaw_memory_intent",
+    "openclaw_memory_jupyter": ROOT / "integrations" / "openclaw_memory_jupyter",
+    "openclaw_memory_lab": ROOT / "integrations" / "openclaw_memory_lab",
     "openclaw_memory_lancedb": ROOT / "integrations" / "openclaw_memory_lancedb",
     "openclaw_memory_mcp": ROOT / "integrations" / "openclaw_memory_mcp",
+    "openclaw_memory_migrate": ROOT / "integrations" / "openclaw_memory_migrate",
+    "openclaw_memory_postgres": ROOT / "integrations" / "openclaw_memory_postgres",
+    "openclaw_memory_qmd": ROOT / "integrations" / "openclaw_memory_qmd",
     "openclaw_memory_web": ROOT / "integrations" / "openclaw_memory_web",
     "opencode_memory": ROOT / "integrations" / "opencode_memory",
 }
@@ -99,9 +109,10 @@ def test_the_demonstration_runs_from_the_wheel(wheel, tmp_path):
 @pytest.mark.parametrize(
     ("package", "extra"), [("langchain_openclaw_memory", "langchain"), ("llama_index_openclaw_memory", "llama-index")]
 )
-def test_an_adapter_without_its_framework_says_what_to_install(package, extra, wheel):
-    # -S leaves out site-packages: no framework is installed there.
-    code = f"import sys; sys.path.insert(0, {str(wheel)!r}); import {package}"
+def test_an_adapter_without_its_framework_says_what_to_install(package, extra, wheel, tmp_path):
+    # -S leaves out site-packages: no framework is installed there, and of what the library needs only what an import takes.
+    (tmp_path / "lazy_loader").symlink_to(Path(lazy_loader.__file__).parent)
+    code = f"import sys; sys.path[:0] = [{str(wheel)!r}, {str(tmp_path)!r}]; import {package}"
     done = subprocess.run([sys.executable, "-I", "-S", "-c", code], capture_output=True, text=True, check=False)
     assert f'pip install ".[{extra}]"' in done.stderr.splitlines()[-1]
 

@@ -15,11 +15,13 @@ from langchain_openclaw_memory._messages import first_of, openclaw_messages
 from langchain_openclaw_memory._session import kind_of, run_config, thread_of
 from openclaw_memory.aio import in_thread
 from openclaw_memory.conversation import compaction_threshold
-from openclaw_memory.errors import ConfigError, InvalidInputError, OpenClawMemoryError
+from openclaw_memory.errors import InvalidInputError, OpenClawMemoryError
 from openclaw_memory.flush import adrive_flush, arun_flush, drive_flush, run_flush
 from openclaw_memory.runs import MemoryChoice, memory_choice
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from langchain_core.messages import BaseMessage
 
     from openclaw_memory import Memory
@@ -33,8 +35,9 @@ _log = logging.getLogger(__name__)
 class Wanted:
     """A flush that is due: its memory, session, model and messages. `window` and `tokens` are in tokens.
 
-    `cut` says that the messages are taken from the conversation next, which then begins a new cycle. `held` is called
-    with whether a turn was held.
+    `cut` says that the messages are taken from the conversation next, which then begins a new cycle; `may_wait`, that
+    the cut is postponed if they cannot be saved. `held` is called with whether they are saved or kept:
+    if not, they are flushed again.
     """
 
     leased: Leased
@@ -46,30 +49,35 @@ class Wanted:
     count: Counter
     session_id: str | None = None
     cut: bool = False
+    may_wait: bool = False
     held: Callable[[bool], object] = bool
 
 
-def checked(memory: MemoryChoice, session_key: str | None, window: Any = None) -> MemoryChoice:
+def checked(memory: MemoryChoice, session_key: str | None) -> MemoryChoice:
     """Return what chooses the memory of a run.
 
     Raises:
-        TypeError, ConfigError: As `memory_choice`; or the window is not a number of tokens.
+        TypeError, ConfigError: As `memory_choice`.
         InvalidInputError: The session key is empty.
     """
     choice = memory_choice(memory)
     if session_key is not None and not (isinstance(session_key, str) and session_key.strip()):
         raise InvalidInputError(f"session_key must name a session, such as 'main', not {session_key!r}")
-    if window is not None and (not isinstance(window, int) or isinstance(window, bool) or window <= 0):
-        raise ConfigError(f"window={window!r} is not a number of tokens: pass a whole number above 0, such as 200_000")
     return choice
 
 
 def wanted_before_cut(
-    leased: Leased, session_key: str | None, model: Model, messages: Sequence[BaseMessage], count: Counter
+    leased: Leased,
+    session_key: str | None,
+    model: Model,
+    messages: Sequence[BaseMessage],
+    count: Counter,
+    *,
+    may_wait: bool = False,
 ) -> Wanted:
     """Return the flush of messages that a summary takes from the conversation of the current run."""
     key, thread = session_of_run(session_key, messages)
-    return Wanted(leased, key, model, messages, None, 0, count, session_id=thread, cut=True)
+    return Wanted(leased, key, model, messages, None, 0, count, session_id=thread, cut=True, may_wait=may_wait)
 
 
 def session_of_run(session_key: str | None, messages: Sequence[BaseMessage]) -> tuple[str, str | None]:
@@ -85,32 +93,48 @@ def session_of_run(session_key: str | None, messages: Sequence[BaseMessage]) -> 
     return f"main:{blake2b(text, digest_size=8).hexdigest()}", None
 
 
-def save(wanted: Wanted) -> bool:
-    """Let the model write down what should last. Return whether the turn was held, whatever its outcome; never raises.
+def save(wanted: Wanted) -> str | None:
+    """Hold the turn of a flush; return its outcome, or None if no flush is wanted. Never raises.
 
-    It is not held if the memory cannot be opened or written, or wants no flush. If the flush fails, the messages are
-    kept verbatim.
+    If the flush fails, the messages are kept verbatim. They are "lost" if the memory cannot be opened or written.
     """
-    held = False
+    outcome: str | None = "lost"
     with _reported(wanted), wanted.leased as memory:
-        begin = partial(_begun, wanted, memory)
-        held = run_flush(wanted.key, begin, lambda turn: drive_flush(turn, *_asking(wanted, memory, turn)))
-        _ended(wanted, memory, held=held)
-    return held
+        turns: list[FlushTurn] = []
+
+        def drive(turn: FlushTurn) -> None:
+            turns.append(turn)
+            drive_flush(turn, *_asking(wanted, memory, turn))
+
+        run_flush(wanted.key, partial(_begun, wanted, memory), drive)
+        outcome = _end(wanted, memory, turns)
+    return outcome  # noqa: RET504 - "lost" if an error was reported
 
 
-async def asave(wanted: Wanted) -> bool:
+async def asave(wanted: Wanted) -> str | None:
     """Do what `save` does with an awaited model; files are read and written in a thread."""
-    held = False
+    outcome: str | None = "lost"
     with _reported(wanted):
         async with wanted.leased as memory:
+            turns: list[FlushTurn] = []
 
             async def drive(turn: FlushTurn) -> None:
+                turns.append(turn)
                 await adrive_flush(turn, *_asking(wanted, memory, turn, is_async=True))
 
-            held = await arun_flush(wanted.key, partial(_begun, wanted, memory), drive)
-            await in_thread(_ended, wanted, memory, held=held)
-    return held
+            await arun_flush(wanted.key, partial(_begun, wanted, memory), drive)
+            outcome = await in_thread(_end, wanted, memory, turns)
+    return outcome
+
+
+def can_save(leased: Leased, session_key: str | None, messages: Sequence[BaseMessage]) -> bool:
+    """Return whether the memory of the current run can be written now, by trying it."""
+    key, thread = session_of_run(session_key, messages)
+    try:
+        with leased as memory:
+            return memory.flush(key, session_id=thread).can_be_written
+    except OpenClawMemoryError:
+        return False
 
 
 @contextmanager
@@ -155,17 +179,30 @@ def _begun(wanted: Wanted, memory: Memory) -> FlushTurn | None:
     )
 
 
-def _ended(wanted: Wanted, memory: Memory, *, held: bool) -> None:
-    """Note that the conversation begins a new cycle, and report what could not be saved before."""
-    wanted.held(held)
-    workspace, is_chat = memory.workspace, kind_of(run_config()) == "chat"
-    if not held and is_chat and memory.config.compaction.flushes and not workspace.can_be_written:
+def _end(wanted: Wanted, memory: Memory, turns: Sequence[FlushTurn]) -> str | None:
+    """Record a flush that ended: a new cycle begins, or the cut waits for a memory that can be written."""
+    workspace, outcome = memory.workspace, turns[0].outcome if turns else None
+    error = ""
+    if not turns and kind_of(run_config()) == "chat" and memory.config.compaction.flushes:
+        outcome = "lost"
+        error = "" if workspace.can_be_written else _name_obstacle(workspace.root)
+    if error:
+        _log.warning(f"no memories of session {wanted.key!r} can be saved before a compaction: {error}")
+        _session(wanted, memory).save(flush_error=error)
+    wanted.held(outcome not in {None, "lost"})
+    if outcome == "lost" and wanted.may_wait:
         _log.warning(
-            f"no memories of session {wanted.key!r} can be saved before a compaction: {workspace.root} is read-only; "
-            "give this process the right to write to its folder memory/"
+            f"the summary of session {wanted.key!r} waits until its messages can be saved, or its window is full"
         )
-    elif wanted.cut:
+    elif wanted.cut and not error:
         try:
             _session(wanted, memory).compacted()
-        except Exception as error:  # noqa: BLE001 - what is shown by status alone never breaks the turn of the user
-            _log.warning(f"the compaction of session {wanted.key!r} could not be noted: {error}")
+        except Exception as failure:  # noqa: BLE001 - what is shown by status alone never breaks the turn of the user
+            _log.warning(f"the compaction of session {wanted.key!r} could not be noted: {failure}")
+    return outcome
+
+
+def _name_obstacle(root: Path) -> str:
+    if not root.is_dir():
+        return f"{root} is not a folder any more: bring it back"
+    return f"{root} is read-only: give this process the right to write to its folder memory/"

@@ -99,7 +99,8 @@ def _shown(messages: Iterable[BaseMessage]) -> list[BaseMessage] | str:
 def _read(reply: Any) -> ModelReply:
     message = reply if isinstance(reply, AIMessage) else AIMessage(reply if isinstance(reply, str) else reply.text)
     calls = (*message.tool_calls, *message.invalid_tool_calls)
-    return ModelReply(message, message.text, [(call["id"] or "", call["name"], call["args"]) for call in calls])
+    called = [(call["id"] or "", call["name"], call["args"]) for call in calls]
+    return ModelReply(message, message.text, called, [message.response_metadata])
 
 
 def _config(kind: str) -> RunnableConfig:

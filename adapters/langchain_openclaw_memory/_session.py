@@ -17,8 +17,8 @@ from pydantic import ConfigDict, Field, PlainValidator, model_validator
 from pydantic.json_schema import SkipJsonSchema
 
 from openclaw_memory import Memory
-from openclaw_memory.audit import acting_as
 from openclaw_memory.errors import QueryError, nearest
+from openclaw_memory.events import acting_as
 from openclaw_memory.runs import Held, Leased, MemoryChoice, Through, memory_choice, memory_of
 
 if TYPE_CHECKING:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -67,9 +66,9 @@ class MemoryFlushCallback(BaseCallbackHandler):
         token_counter: Callable[..., int] = count_tokens_approximately,
         session_key: str | None = None,
     ) -> None:
-        self.memory, self.session_key = checked(memory, session_key, window), session_key
+        self.memory, self.session_key = checked(memory, session_key), session_key
         self.model, self.token_counter = chat_model(model), token_counter
-        self.window = window or window_of(self.model)
+        self.window = window_of(self.model) if window is None else window
         if self.window is None:
             raise ConfigError(
                 f"unknown context window of {type(self.model).__name__}, so no flush would be due: pass "
@@ -134,7 +133,7 @@ class MemoryFlushCallback(BaseCallbackHandler):
     def _saving(self, key: str, messages: Sequence[BaseMessage], tokens: int, compacting: bool) -> Callable[[], bool]:  # noqa: ARG002
         name = self.session_key or key.partition("\n")[0] or "main"
         wanted = Wanted(self._memory_of(key), name, self.model, messages, self.window, tokens, self.token_counter)
-        return partial(save, wanted)
+        return lambda: save(wanted) not in {None, "lost"}
 
 
 def _key(metadata: dict[str, Any], folder: Path) -> str:

@@ -34,15 +34,13 @@ class OpenClawEmbeddings(Embeddings):
         Raises:
             EmbedderError: The provider is unknown, or it does not take the model or an option.
             MissingExtraError: The provider needs a package that is not installed.
-            ConfigError: The name is `none`, or a model or options came with a loaded embedder.
+            ConfigError: The embedder is None or `none`, or a model or options came with a loaded embedder.
         """
         if not isinstance(embedder, str) and (model is not None or options):
             given = ", ".join([*(["model"] if model is not None else []), *options])  # their values may be keys
             raise ConfigError(f"a loaded embedder takes no model and no options: leave out {given}")
-        if embedder == "none":
-            raise ConfigError("'none' is not an embedder: name a provider that makes vectors, such as 'static'")
         self._settings = embedder, model, options
-        if not _in_event_loop():
+        if embedder in (None, "none") or not _in_event_loop():
             self.embedder  # noqa: B018 - what is wrong with the settings is said at once
 
     @cached_property
@@ -50,7 +48,11 @@ class OpenClawEmbeddings(Embeddings):
         """What makes the vectors."""
         embedder, model, options = self._settings
         loaded = load_embedder(embedder, model, **options) if isinstance(embedder, str) else embedder
-        assert loaded is not None, "only `none` is no embedder"
+        if loaded is None:
+            raise ConfigError(
+                "None and 'none' are not embedders, and a memory that searches by keywords alone has none: "
+                "name a provider that makes vectors, such as 'static'"
+            )
         return loaded
 
     def __deepcopy__(self, _memo: object) -> Self:

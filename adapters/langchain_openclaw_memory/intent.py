@@ -3,7 +3,6 @@
 # No `from __future__ import annotations`: LangGraph reads the annotations of the state and of hooks at run time.
 
 from collections.abc import Mapping
-from dataclasses import asdict
 from typing import Annotated, Any, Literal, NotRequired, TypeAlias, get_args
 
 from langchain.agents.middleware import AgentState, ModelRequest
@@ -18,18 +17,9 @@ from langchain_openclaw_memory._session import kind_of, run_config
 from langchain_openclaw_memory._showing import ShowingMiddleware, ended
 from openclaw_memory import Memory
 from openclaw_memory.aio import in_thread
-from openclaw_memory.config import IntentConfig
 from openclaw_memory.conversation import own_words
 from openclaw_memory.errors import ConfigError
-from openclaw_memory.intent import (
-    MemoryIntent,
-    Suggestion,
-    adetect_intent,
-    detect_intent,
-    suggestion,
-    suggestion_text,
-    worth_asking,
-)
+from openclaw_memory.plugins import load_plugin
 from openclaw_memory.runs import MemoryChoice
 from openclaw_memory.tools import fenced_results, is_shown
 
@@ -58,10 +48,11 @@ class IntentMiddleware(ShowingMiddleware):
     """Find out what each message wants of the memory, and suggest it: to the model, or to the user first.
 
     Once a turn, a model is asked what the user's message wants: to remember, to look up, to forget, or nothing; see
-    `detect_intent`. Messages that `worth_asking` passes over cost no call. What is suggested ends the system message of
-    the turn's calls, where the agent has the tool for it, and is no part of the conversation. Nothing is written or
-    deleted by it. It has its say where the user alone reads, in runs that are a chat. A model that fails, dawdles or
-    answers nonsense costs the suggestion, never the turn; one warning is logged for each kind of failure.
+    `detect_intent` of `openclaw_memory_intent`. Messages that `worth_asking` passes over cost no call. What is
+    suggested ends the system message of the turn's calls, where the agent has the tool for it, and is no part of the
+    conversation. Nothing is written or deleted by it. It has its say where the user alone reads, in runs that are a
+    chat. A model that fails, dawdles or answers nonsense costs the suggestion, never the turn; one warning is logged
+    for each kind of failure.
 
     With `mode="interrupt"` the agent stops before something is remembered or forgotten, and asks the user by
     LangGraph's `interrupt`, which needs a checkpointer. Its value has `type`, `"openclaw_memory_intent"`, what
@@ -78,7 +69,8 @@ class IntentMiddleware(ShowingMiddleware):
 
     Raises:
         TypeError: `memory` is not a memory.
-        ConfigError: `mode` is unknown, or the model does not exist or needs a package that is missing.
+        ConfigError: `mode` is unknown, the model does not exist or needs a package that is missing, or
+            `openclaw_memory_intent` is not installed.
     """
 
     state_schema = IntentState
@@ -97,30 +89,31 @@ class IntentMiddleware(ShowingMiddleware):
         if mode not in get_args(IntentMode):
             raise ConfigError(f"mode must be 'note' or 'interrupt', not {mode!r}")
         self.model, self.mode = chat_model(model), mode
+        self._detector_of = load_plugin("detectors", "intent")
 
     def before_agent(self, state: AgentState[Any], runtime: Runtime[Any]) -> dict[str, Any] | None:  # noqa: ARG002
         """Find out what the message wants."""
-        found = None
-        if asked := self._asked(state):
-            message, rules = asked
-            found = self._suggested(detect_intent(message, intent_model(self.model)[0], rules), rules)
-        return self._held(state, found)
+        suggestion = None
+        if task := self._find_task(state):
+            message, detector = task
+            suggestion = self._suggest(detector.detect(message, intent_model(self.model)[0]), detector)
+        return self._keep(state, suggestion)
 
     async def abefore_agent(self, state: AgentState[Any], runtime: Runtime[Any]) -> dict[str, Any] | None:  # noqa: ARG002
         """Find out what the message wants, from an awaited model."""
-        found = None
-        if asked := await in_thread(self._asked, state):
-            message, rules = asked
-            found = self._suggested(await adetect_intent(message, intent_model(self.model)[1], rules), rules)
-        return await in_thread(self._held, state, found)
+        suggestion = None
+        if task := await in_thread(self._find_task, state):
+            message, detector = task
+            suggestion = self._suggest(await detector.detect_async(message, intent_model(self.model)[1]), detector)
+        return await in_thread(self._keep, state, suggestion)
 
     def before_model(self, state: AgentState[Any], runtime: Runtime[Any]) -> dict[str, Any] | None:  # noqa: ARG002
         """Ask the user, if that is due."""
         held = self._of(state)
         if self.mode == "note" or held is None or "agreed" in held or not _is_question(held):
             return None
-        said = {"type": _QUESTION, **_suggestion(held).to_dict()}
-        answer = interrupt(said | ({"lines": held["lines"]} if held["kind"] == "forget" else {}))
+        question = {"type": _QUESTION, **held["question"]}
+        answer = interrupt(question | ({"lines": held["lines"]} if held["kind"] == "forget" else {}))
         return self._update(state, {**held, "agreed": answer is True})
 
     async def abefore_model(self, state: AgentState[Any], runtime: Runtime[Any]) -> dict[str, Any] | None:
@@ -136,41 +129,49 @@ class IntentMiddleware(ShowingMiddleware):
         if needed not in {tool.name for tool in request.tools if isinstance(tool, BaseTool)}:
             return request, None
         if "agreed" not in held:
-            return ended(request, suggestion_text(_suggestion(held), name=self.memory_name)), None
+            return ended(request, held["instructions"]), None
         text = _ANSWERED[held["kind"], held["agreed"]].format(write=write)
         if held["agreed"] and held["lines"]:
             lines = [(line["citation"], line["text"]) for line in held["lines"]]
             text = f"{text}\n{fenced_results(lines, self.memory_name or 'memory')}"
         return ended(request, text), None
 
-    def _asked(self, state: AgentState[Any]) -> tuple[str, IntentConfig] | None:
-        """Return the message that a model is to be asked about, and the rules; None where none is worth it."""
+    def _find_task(self, state: AgentState[Any]) -> tuple[str, Any] | None:
+        """Return the message that a model is to be asked about, and the detector; None where none is worth it."""
         said = state["messages"][-1] if state["messages"] else None
         if said is None or not is_from_user(said) or kind_of(run_config()) != "chat":
             return None
         message = own_words(str(said.text))
 
-        def rules(memory: Memory, session: str | None) -> IntentConfig | None:
-            return memory.config.intent if is_shown(memory, session) is None else None
+        def make_detector(memory: Memory, session: str | None) -> Any:
+            return self._detector_of(memory.config) if is_shown(memory, session) is None else None
 
-        known = self._of_memory(rules)
-        return (message, known) if known is not None and known.enabled and worth_asking(message) else None
+        detector = self._of_memory(make_detector)
+        return (message, detector) if detector is not None and detector.is_worth_asking(message) else None
 
-    def _suggested(self, found: MemoryIntent, rules: IntentConfig) -> Suggestion | None:
-        if found.reason is not None:
-            self._warn_once(tuple(found.reason.split(": ")[:2]), f"{self.nothing}: {found.reason}")
-        return suggestion(found, rules)
+    def _suggest(self, intent: Any, detector: Any) -> dict[str, Any] | None:
+        """Return the suggestion as it is kept in the state."""
+        if intent.reason is not None:
+            self._warn_once(tuple(intent.reason.split(": ")[:2]), f"{self.nothing}: {intent.reason}")
+        if (suggestion := detector.suggest(intent)) is None:
+            return None
+        return {
+            "kind": suggestion.kind,
+            "query": suggestion.query,
+            "question": suggestion.to_dict(),
+            "instructions": detector.write_instructions(suggestion, name=self.memory_name),
+        }
 
-    def _held(self, state: AgentState[Any], found: Suggestion | None) -> dict[str, Any] | None:
-        if found is None:
+    def _keep(self, state: AgentState[Any], suggestion: dict[str, Any] | None) -> dict[str, Any] | None:
+        if suggestion is None:
             return self._update(state, None) if self._of(state) else None
-        wants_lines = self.mode == "interrupt" and found.kind == "forget" and found.query
+        wants_lines = self.mode == "interrupt" and suggestion["kind"] == "forget" and suggestion["query"]
 
         def lines(memory: Memory, session: str | None) -> list[dict[str, str]]:  # noqa: ARG001
-            hits = memory.search(found.query, source="memory") if wants_lines else ()
+            hits = memory.search(suggestion["query"], source="memory") if wants_lines else ()
             return [{"citation": hit.citation, "text": hit.snippet} for hit in hits if hit.confidence == "strong"]
 
-        return self._update(state, {**asdict(found), "lines": self._of_memory(lines) or []})
+        return self._update(state, {**suggestion, "lines": self._of_memory(lines) or []})
 
     def _of(self, state: Any) -> dict[str, Any] | None:
         held: Mapping[str, dict[str, Any] | None] = state.get("openclaw_intent") or {}
@@ -183,10 +184,6 @@ class IntentMiddleware(ShowingMiddleware):
         return name if self.memory_name is None else f"{self.memory_name}_{name}"
 
 
-def _suggestion(held: Mapping[str, Any]) -> Suggestion:
-    return Suggestion(held["kind"], tuple(held["entities"]), held["query"], held["message"])
-
-
 def _is_question(held: Mapping[str, Any]) -> bool:
-    """Whether the user can answer it with yes or no: what is to be forgotten has been found."""
+    """Return whether the user can answer yes or no: there are lines to forget, or something to remember."""
     return held["kind"] == "memory_write" or (held["kind"] == "forget" and bool(held["lines"]))

@@ -46,8 +46,7 @@ from openclaw_memory.records import Record
 from openclaw_memory.runs import MemoryChoice, memory_choice
 from openclaw_memory.tools import is_shown
 
-# The notes of people and of other namespaces are found as well: so many times more are asked for with each look.
-_WIDER = 4
+_PASSAGES = 4  # of an item at most, on average, that a search returns
 _SYNC_SECONDS = 5.0  # a search waits at most this long for the sync of another process
 _MOST_RESULTS = 1000  # of one search; see `Memory.search`
 # A read puts off the end of an item if so much of its time has passed: not each one touches the file.
@@ -67,8 +66,8 @@ class OpenClawStore(BaseStore):
     none.
 
     It answers as LangGraph's `InMemoryStore` does; the README has a table of the differences, and says how times to
-    live are kept. A search with a query first indexes what has changed, unless another process syncs for long. Items
-    that the query does not find follow, unscored, up to the limit.
+    live are kept. A search with a query first indexes the items of its namespace that have changed, unless another
+    process syncs for long. Items that the query does not find follow, unscored, up to the limit.
     """
 
     __slots__ = ("_choice", "_fields", "_memory", "_read_before", "_swept", "ttl_config")
@@ -197,7 +196,7 @@ class OpenClawStore(BaseStore):
         return is_shown(self._memory, session_of(None, run_config())) is None
 
     def _plain_item(self, namespace: tuple[str, ...], key: str, *, refresh: bool = False) -> Item | None:
-        path = item_files.file_on_disk(self._memory.workspace.root, namespace, key)
+        path = self._memory.workspace.files.find(item_files.path_of(namespace, key))
         found = self._memory.documents.files.read(path)
         item = self._parsed(path, *found) if found else None
         if item is None:
@@ -270,21 +269,16 @@ class OpenClawStore(BaseStore):
             )
 
     def _scores(self, query: str, items: Mapping[str, Item], count: int) -> dict[str, float]:
-        """Return the scores of what the query finds among the items, by path, best first; up to `count`."""
+        """Return the scores of the items that a query finds, by path, best first; up to `count`."""
         scores: dict[str, float] = {}
         if not items or count < 1:
             return scores
         with suppress(SyncBusyError):  # what is not indexed yet comes unscored
-            self._memory.sync(wait=_SYNC_SECONDS)
-        wanted = _WIDER * count
-        while True:
-            hits = self._memory.search(query, max_results=wanted, min_score=0.0, source="memory")
-            for hit in hits:
-                if hit.path in items:
-                    scores.setdefault(hit.path, hit.score)
-            if len(scores) >= min(count, len(items)) or len(hits) < wanted or wanted >= _MOST_RESULTS:
-                return scores
-            wanted, scores = _WIDER * wanted, {}
+            self._memory.documents.files.sync(items, wait=_SYNC_SECONDS)
+        results = min(_MOST_RESULTS, _PASSAGES * count)
+        for hit in self._memory.search(query, max_results=results, min_score=0.0, source="memory", path=[*items]):
+            scores.setdefault(hit.path, hit.score)
+        return scores
 
     def _write(self, puts: Iterable[PutOp]) -> None:
         """Remember records, put all items at once, and then delete."""

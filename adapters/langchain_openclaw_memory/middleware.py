@@ -19,7 +19,16 @@ from langchain_core.messages.utils import count_tokens_approximately
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
 from langgraph.runtime import Runtime
 
-from langchain_openclaw_memory._flush import Wanted, asave, checked, save, session_of_run, wanted_before_cut, window_of
+from langchain_openclaw_memory._flush import (
+    Wanted,
+    asave,
+    can_save,
+    checked,
+    save,
+    session_of_run,
+    wanted_before_cut,
+    window_of,
+)
 from langchain_openclaw_memory._flush_model import Model, chat_model
 from langchain_openclaw_memory._messages import READING, first_of, is_summary, reported_tokens
 from langchain_openclaw_memory._session import WarnOnce, kind_of, memory_of_run, refuse, remember, run_config, thread_of
@@ -33,6 +42,7 @@ from openclaw_memory.runs import Leased, MemoryChoice
 _log = logging.getLogger(__name__)
 
 _WAITING = 4096  # conversations at once that wait for the model that is to be asked
+_FULL = 0.9  # of its window: a summary waits no longer then
 _FORMERLY = ("max_tokens_before_summary", "messages_to_keep")  # arguments of LangChain's that it still takes
 _KINDS = frozenset({"tokens", "messages", "fraction"})
 
@@ -47,7 +57,9 @@ class OpenClawSummarizationMiddleware(SummarizationMiddleware[Any, Any]):
     The messages that are about to be cut are shown to a model, which writes what should last into today's note, before
     the state changes. The turn is silent: no stream sees it, and the conversation is not changed by it. A flush that
     fails never breaks the run; the messages are then kept verbatim in the transcript of the session, and
-    `memory.status()` reports it. A summary that fails changes nothing. Where the memory's `compaction.enabled` is off,
+    `memory.status()` reports it. If the memory cannot be written at all, the summary waits until it can, or until nine
+    tenths of the window of `model` are full, or the agent's model refuses the conversation as too long. A summary that
+    fails changes nothing. Where the memory's `compaction.enabled` is off,
     neither happens. Runs with `configurable={"run_kind":
     "heartbeat"}` or `"cli"` are not flushed.
 
@@ -82,6 +94,8 @@ class OpenClawSummarizationMiddleware(SummarizationMiddleware[Any, Any]):
         super().__init__(model, **options)
         self.memory, self.session_key = checked(memory, session_key), session_key
         self.flush_model = chat_model(flush_model or self.model)
+        # The conversations whose summary waits, and whether their model refused them as too long since.
+        self._postponed: OrderedDict[tuple[Path, str], bool] = OrderedDict()
         _warn_without_trigger(self)
 
     def before_model(self, state: AgentState[Any], runtime: Runtime[Any]) -> dict[str, Any] | None:
@@ -89,23 +103,82 @@ class OpenClawSummarizationMiddleware(SummarizationMiddleware[Any, Any]):
         leased = memory_of_run(self.memory, run_config())  # a run that chooses none is told before a summary is paid
         if not leased.config.compaction.enabled:
             return None
+        messages = state["messages"]
+        place, may_wait = self._locate(leased, messages)
+        if may_wait and place in self._postponed and not can_save(leased, self.session_key, messages):
+            return None
         update = super().before_model(state, runtime)
-        if lost := _lost(state["messages"], update):
-            save(self._wanted(leased, lost))
-        return update
+        lost = _lost(messages, update)
+        outcome = save(self._wanted(leased, lost, may_wait=may_wait)) if lost else None
+        return self._settle(place, update, postpone=may_wait and outcome == "lost")
 
     async def abefore_model(self, state: AgentState[Any], runtime: Runtime[Any]) -> dict[str, Any] | None:
         """Summarise if that is due, and save what the summary takes. Files are read and written in a thread."""
         leased = memory_of_run(self.memory, run_config())
         if not leased.config.compaction.enabled:
             return None
+        messages = state["messages"]
+        place, may_wait = self._locate(leased, messages)
+        waits = may_wait and place in self._postponed
+        if waits and not await in_thread(can_save, leased, self.session_key, messages):
+            return None
         update = await super().abefore_model(state, runtime)
-        if lost := _lost(state["messages"], update):
-            await asave(self._wanted(leased, lost))
+        lost = _lost(messages, update)
+        outcome = await asave(self._wanted(leased, lost, may_wait=may_wait)) if lost else None
+        return self._settle(place, update, postpone=may_wait and outcome == "lost")
+
+    def wrap_model_call(
+        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
+    ) -> ModelResponse[Any]:
+        """Ask again with a summary if the model refuses a conversation as too long that waits for its summary."""
+        try:
+            return handler(request)
+        except Exception as error:
+            if not (is_overflow(error) and self._end_wait(request)):
+                raise
+            return handler(_with_update(request, super().before_model(request.state, request.runtime)))
+
+    async def awrap_model_call(
+        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
+    ) -> ModelResponse[Any]:
+        """Ask again as `wrap_model_call` does, with awaited models."""
+        try:
+            return await handler(request)
+        except Exception as error:
+            if not (is_overflow(error) and self._end_wait(request)):
+                raise
+            return await handler(_with_update(request, await super().abefore_model(request.state, request.runtime)))
+
+    def _wanted(self, leased: Leased, lost: list[AnyMessage], *, may_wait: bool) -> Wanted:
+        return wanted_before_cut(
+            leased, self.session_key, self.flush_model, lost, self.token_counter, may_wait=may_wait
+        )
+
+    def _locate(self, leased: Leased, messages: Sequence[AnyMessage]) -> tuple[tuple[Path, str], bool]:
+        """Return folder and session of this run's conversation, and whether there is room for it to wait."""
+        place = leased.folder, session_of_run(self.session_key, messages)[0]
+        window, is_refused = window_of(self.model), self._postponed.get(place, False)
+        if window is None or is_refused:
+            return place, not is_refused
+        return place, max(self.token_counter(messages), reported_tokens(messages)) < _FULL * window
+
+    def _settle(
+        self, place: tuple[Path, str], update: dict[str, Any] | None, *, postpone: bool
+    ) -> dict[str, Any] | None:
+        """Return an update, or None if it is postponed."""
+        if postpone:
+            remember(self._postponed, place, False, _WAITING)
+            return None
+        if update is not None:
+            self._postponed.pop(place, None)
         return update
 
-    def _wanted(self, leased: Leased, lost: list[AnyMessage]) -> Wanted:
-        return wanted_before_cut(leased, self.session_key, self.flush_model, lost, self.token_counter)
+    def _end_wait(self, request: ModelRequest[Any]) -> bool:
+        """Have the conversation of a refused request wait no longer; return whether it did."""
+        place, _ = self._locate(memory_of_run(self.memory, run_config()), request.state["messages"])
+        if is_waiting := place in self._postponed:
+            self._postponed[place] = True
+        return is_waiting
 
 
 class MemoryFlushMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
@@ -147,12 +220,13 @@ class MemoryFlushMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         session_key: str | None = None,
     ) -> None:
         super().__init__()
-        self.memory, self.session_key = checked(memory, session_key, window), session_key
+        self.memory, self.session_key = checked(memory, session_key), session_key
         self.window, self.token_counter = window, token_counter
         self.model = chat_model(model) if model is not None else None
         self.trigger, self._clauses = trigger, _clauses_of(trigger) if trigger is not None else []
         self._summarization: SummarizationMiddleware[Any, Any] | None = None
         self._detectors: dict[tuple[int | None, CompactionConfig], ConversationDetector[BaseMessage]] = {}
+        self._get_detector(window, CompactionConfig())  # a wrong window is an error now, and not in the first run
         self._waiting: OrderedDict[tuple[Path, str | None, str], list[AnyMessage]] = OrderedDict()
         self._first: OrderedDict[tuple[Path, str], str | None] = OrderedDict()
         self._warn_once = WarnOnce(_log)
@@ -319,13 +393,17 @@ class MemoryFlushMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         sizes = {"messages": len(messages), "tokens": tokens, "fraction": tokens / window if window else 0.0}
         reached = any(all(sizes[kind] >= limit for kind, limit in clause.items()) for clause in self._clauses)
         rules, count = leased.config.compaction, self.token_counter
-        detector = self._detectors.get((window, rules)) or self._detectors.setdefault(
-            (window, rules), ConversationDetector(READING, rules=rules, window=window, count=count)
+        held = self._get_detector(window, rules).due(
+            f"{leased.folder}\n{key}", messages, tokens=tokens, compacting=overflow or reached
         )
-        held = detector.due(f"{leased.folder}\n{key}", messages, tokens=tokens, compacting=overflow or reached)
         if held is None:
             return None
         return Wanted(leased, key, model, messages, window, tokens, count, thread, held=held)
+
+    def _get_detector(self, window: int | None, rules: CompactionConfig) -> ConversationDetector[BaseMessage]:
+        return self._detectors.get((window, rules)) or self._detectors.setdefault(
+            (window, rules), ConversationDetector(READING, rules=rules, window=window, count=self.token_counter)
+        )
 
     def _unknown_window(self, model: Model) -> str | None:
         """Return why no flush would ever be due with this model, or None."""
@@ -336,6 +414,12 @@ class MemoryFlushMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
             'window=200_000, trigger=("tokens", 100_000), a model with profile={"max_input_tokens": 200_000}, or '
             "make it with MemoryFlushMiddleware.before(summarization, memory=...)"
         )
+
+
+def _with_update(request: ModelRequest[Any], update: Mapping[str, Any] | None) -> ModelRequest[Any]:
+    """Return a request with the messages that an update of the state leaves."""
+    messages = (update or {}).get("messages", request.messages)
+    return request.override(messages=[message for message in messages if not isinstance(message, RemoveMessage)])
 
 
 def _warn_without_trigger(summarization: SummarizationMiddleware[Any, Any]) -> None:

@@ -17,9 +17,9 @@ from langchain_core.messages import (
 
 from langchain_openclaw_memory._messages import RESUMED, SUMMARY_SOURCE, is_summary, openclaw_messages
 from langchain_openclaw_memory._session import DOOR
-from openclaw_memory.audit import acting_as
 from openclaw_memory.conversation import call_parts, text_of
 from openclaw_memory.errors import InvalidInputError
+from openclaw_memory.events import acting_as
 from openclaw_memory.tools import checked_memory
 
 if TYPE_CHECKING:

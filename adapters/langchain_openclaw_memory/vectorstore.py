@@ -20,6 +20,7 @@ from openclaw_memory.errors import ConfigError, EmbedderError, InvalidInputError
 from openclaw_memory.runs import MemoryChoice, memory_choice
 from openclaw_memory.tools import is_shown
 from openclaw_memory.types import Document as Written
+from openclaw_memory.workspace import SafeFolder
 
 if TYPE_CHECKING:
     import os
@@ -124,7 +125,7 @@ class OpenClawVectorStore(VectorStore):
                 "memory, or use OpenClawVectorStore(memory).add_texts(texts)"
             )
         embedder = embedding.embedder if isinstance(embedding, OpenClawEmbeddings) else LangChainEmbedder(embedding)
-        Path(workspace).expanduser().mkdir(mode=0o700, parents=True, exist_ok=True)
+        SafeFolder(Path(workspace).expanduser(), create=True).make_folder()
         index = index_path or _index_of(workspace, embedder, config)
         store = cls(Memory.open(workspace, embedder=embedder, config=config, index_path=index), collection=collection)
         store.add_texts(texts, metadatas, ids=ids)

@@ -65,6 +65,11 @@ class Ejected:
         return self._background.begin(self._work)
 
     @property
+    def unwritten(self) -> list[Message]:
+        """The messages that no transcript has, oldest first."""
+        return list(self._unwritten)
+
+    @property
     def is_needed(self) -> bool:
         """Whether something is at work, or waits that no transcript has."""
         return bool(self._unwritten) or self._writing.locked() or self._flushing.locked()
@@ -94,7 +99,7 @@ class Ejected:
         try:
             return flush_of(opened.enter_context(self._leased), self._key)
         except Exception as error:  # noqa: BLE001 - it is logged, and tried again with the next messages
-            self._failed(f"what was ejected waits in memory: {error}")
+            self._failed(f"what was ejected waits in memory, and stays in the model's view: {error}")
             return None
 
     def _failed(self, why: str) -> None:
@@ -118,7 +123,7 @@ class Ejected:
                     del self._unwritten[: len(batch)]
             except Exception as error:  # noqa: BLE001 - it is logged, and tried again with the next messages
                 count = len(self._unwritten)
-                why = f"{count} ejected messages are not in the transcript, and wait in memory: {error}"
+                why = f"{count} ejected messages are not in the transcript, and stay in the model's view: {error}"
                 self._failed(why)
                 flush.save(flush_error=why)
                 return

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, TypeAlias
 
 from llama_index.core.vector_stores.types import FilterCondition, FilterOperator, MetadataFilter, MetadataFilters
 
-from llama_index_openclaw_memory._nodes import ADDED, value_of
+from llama_index_openclaw_memory._nodes import ADDED, NO_SOURCE, SOURCE_NAMES, value_of
 from openclaw_memory import documents
 from openclaw_memory.errors import QueryError
 from openclaw_memory.tools import check_filter
@@ -18,8 +18,10 @@ Where: TypeAlias = Callable[[Document], bool]
 _Conditions: TypeAlias = Mapping[str, Any]
 
 
-def matching(filters: MetadataFilters | None) -> documents.Documents.Filter | None:
-    """Return whether a document passes filters, with filters in filters; None where they leave out nothing.
+def matching(
+    filters: MetadataFilters | None, *, ids: Iterable[str] = (), parts_of: Iterable[str] = (), folder: str = ""
+) -> documents.Documents.Filter | None:
+    """Return a filter of documents for filters, with filters in filters, ids and wholes; None if all documents pass.
 
     Each means what it means in LlamaIndex's own `SimpleVectorStore`. Where that one raises, as the document's value is
     of another type than the operator takes, the document does not match (and with `nin` does). `a.b` means the entry
@@ -30,17 +32,37 @@ def matching(filters: MetadataFilters | None) -> documents.Documents.Filter | No
     """
     if filters is not None and not isinstance(filters, MetadataFilters):
         raise QueryError(f"filters must be MetadataFilters, not {filters!r:.80}: MetadataFilters(filters=[...])")
+    narrow: dict[str, Any] = {"ids": frozenset(ids) or None, "parts_of": frozenset(parts_of) or None, "folder": folder}
     if filters is None or not filters.filters:
-        return None
+        return documents.Documents.Filter(**narrow) if any(narrow.values()) else None
     conditions, added = _conditions(filters), ADDED.intersection(names_in(filters))
     if not added:
-        return documents.Documents.Filter(conditions)
+        return documents.Documents.Filter(conditions, **narrow)
     fits = documents.matching(conditions)
 
     def test(document: Document) -> bool:
         return fits({**document.metadata, **{name: value_of(document, name) for name in added}})
 
-    return documents.Documents.Filter(tests=[test])
+    if narrow["parts_of"] is None:  # else the test alone is asked of the few that are left
+        narrow["parts_of"] = _find_wholes(filters)
+    return documents.Documents.Filter(tests=[test], **narrow)
+
+
+def _find_wholes(condition: MetadataFilter | MetadataFilters) -> frozenset[str] | None:
+    """Return the only sources that nodes which pass can have; None if they can have any, or none."""
+    if isinstance(condition, MetadataFilter):
+        is_listed = condition.operator is FilterOperator.IN and isinstance(condition.value, list)
+        if condition.key not in SOURCE_NAMES or not (is_listed or condition.operator is FilterOperator.EQ):
+            return None
+        values: Any = condition.value if is_listed else [condition.value]
+        is_whole = all(isinstance(value, str) and value != NO_SOURCE for value in values)
+        return frozenset(values) if is_whole else None
+    parts = [_find_wholes(part) for part in condition.filters]
+    wholes = [part for part in parts if part is not None]
+    if condition.condition is FilterCondition.AND:
+        return frozenset.intersection(*wholes) if wholes else None
+    is_any = condition.condition is FilterCondition.OR and len(wholes) == len(parts)
+    return frozenset[str]().union(*wholes) if is_any and wholes else None
 
 
 def names_in(filters: MetadataFilters) -> Iterator[str]:

@@ -86,12 +86,17 @@ def _with_tools(llm: Any, tools: list[MemoryTool], shown: list[ChatMessage]) -> 
     reply = _asked(llm, "chat_with_tools", tools, chat_history=shown)
     calls = llm.get_tool_calls_from_response(reply, error_on_no_tool_call=False)
     called = [(call.tool_id, call.tool_name, call.tool_kwargs) for call in calls]
-    return ModelReply(reply.message, reply.message.content or "", called)
+    return _to_model_reply(reply, called)
 
 
 def _without_tools(llm: Any, shown: list[ChatMessage]) -> ModelReply:
-    message = _asked(llm, "chat", shown).message
-    return ModelReply(message, message.content or "")
+    return _to_model_reply(_asked(llm, "chat", shown))
+
+
+def _to_model_reply(reply: ChatResponse, called: Sequence[tuple[str, str, object]] = ()) -> ModelReply:
+    message = reply.message
+    about = [reply.raw, reply.additional_kwargs, message.additional_kwargs]
+    return ModelReply(message, message.content or "", called, about)
 
 
 def _answer(call_id: str, name: str, text: str) -> ChatMessage:

@@ -38,8 +38,9 @@ _EXCLUDED_FROM = ("excluded_embed_metadata_keys", "excluded_llm_metadata_keys")
 # What the file says elsewhere. A `Document` says its text twice: as `text` and in its `text_resource`.
 _ELSEWHERE = {"id_", "embedding", "metadata", "text"}
 _SOURCE = str(NodeRelationship.SOURCE.value)
-_SOURCE_NAMES = {"document_id", "doc_id", "ref_doc_id"}
-ADDED = _SOURCE_NAMES | {"_node_type"}  # the names that LlamaIndex adds to the metadata when it stores a node
+SOURCE_NAMES = {"document_id", "doc_id", "ref_doc_id"}
+NO_SOURCE = "None"  # as LlamaIndex writes it
+ADDED = SOURCE_NAMES | {"_node_type"}  # the names that LlamaIndex adds to the metadata when it stores a node
 
 
 def written_of(node: BaseNode) -> Written:
@@ -200,22 +201,14 @@ def is_cited(document: Written) -> bool:
     return metadata.get("citation") == document.id and metadata.get("path") == document.path
 
 
-def source_of(document: Written) -> str | None:
-    """The `ref_doc_id` of the node that a document is, None where it has none; of a person's lines, the path."""
-    if is_cited(document):
-        return document.path
-    named = document.fields.get(_PART_OF)
-    return named if named and isinstance(named, str) else None
-
-
 def value_of(document: Written, name: str) -> Any:
     """Return what a filter finds under a name: metadata, and the names that LlamaIndex adds when it stores a node.
 
     `document_id`, `doc_id` and `ref_doc_id` are the id of the source, or "None", and `_node_type` is the class; they
     come before metadata of the same name. None if there is no value.
     """
-    if name in _SOURCE_NAMES:
-        return source_of(document) or "None"
+    if name in SOURCE_NAMES:
+        return document.part_of or NO_SOURCE
     if name == "_node_type":
         kind = str(_fields_of(document).get("class_name"))
         return kind if kind in _CLASSES else TextNode.class_name()

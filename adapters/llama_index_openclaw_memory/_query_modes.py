@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from llama_index.core.vector_stores.types import VectorStoreQuery, VectorStoreQueryMode
 
 from llama_index_openclaw_memory._filters import Where, matching
-from llama_index_openclaw_memory._nodes import source_of
 from llama_index_openclaw_memory._vector_origin import VectorOrigins
 from openclaw_memory.errors import EmbedderError, QueryError
 from openclaw_memory.types import Document
@@ -33,12 +32,13 @@ def answer(
     query: VectorStoreQuery,
     is_shown: Callable[[str], bool] | None = None,
     *,
+    folder: str = "",
     in_words: bool = False,
 ) -> Found:
     """Return the documents that answer a query in its mode, best first, with their similarities.
 
-    With `is_shown` those alone whose path it allows. `in_words` replaces the mode by HYBRID where the vector of the
-    query is that of its words.
+    With `is_shown` those alone whose path it allows, and with a `folder` those in it. `in_words` replaces the mode by
+    HYBRID where the vector of the query is that of its words.
 
     Raises:
         QueryError: The mode is not in `_MODES`, an argument is missing or has a wrong value, or a filter is not valid.
@@ -53,19 +53,15 @@ def answer(
     k = query.similarity_top_k
     if not isinstance(k, int) or isinstance(k, bool) or k < 0:
         raise QueryError(f"similarity_top_k must be a whole number of at least 0, not {k!r}")
-    from openclaw_memory.documents import Documents
-
-    asked = where = _where(query)
+    where = _where(query, folder)
     if is_shown is not None:
-        where = (asked or Documents.Filter()).also(lambda document: is_shown(document.path))
+        from openclaw_memory.documents import Documents
+
+        where = (where or Documents.Filter()).also(lambda document: is_shown(document.path))
     if k == 0:
         return []
-    if (
-        asked is not None
-        and where is not None
-        and query.query_embedding is None
-        and not (query.query_str or "").strip()
-    ):
+    is_filtered = bool(query.node_ids or query.doc_ids or (query.filters and query.filters.filters))
+    if is_filtered and query.query_embedding is None and not (query.query_str or "").strip():
         return [(one, 0.0) for one in islice(_listed(origins, query, where), k)]
     if in_words and _is_of_its_words(origins, query):
         find = _by_both
@@ -175,16 +171,9 @@ def _vector(origins: VectorOrigins, query: VectorStoreQuery) -> Sequence[float]:
     return numbers
 
 
-def _where(query: VectorStoreQuery) -> Documents.Filter | None:
-    from openclaw_memory.documents import Documents
-
-    tests: list[Where] = []
-    if node_ids := _names("node_ids", query.node_ids):
-        tests.append(lambda document: document.id in node_ids)
-    if doc_ids := _names("doc_ids", query.doc_ids):
-        tests.append(lambda document: source_of(document) in doc_ids)
-    by_filters = matching(query.filters)
-    return (by_filters or Documents.Filter()).also(*tests) if tests else by_filters
+def _where(query: VectorStoreQuery, folder: str) -> Documents.Filter | None:
+    ids, parts_of = _names("node_ids", query.node_ids), _names("doc_ids", query.doc_ids)
+    return matching(query.filters, ids=ids, parts_of=parts_of, folder=folder)
 
 
 def _names(name: str, given: Any) -> frozenset[str]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from llama_index.core.instrumentation import dispatcher
 
 from openclaw_memory import Memory
-from openclaw_memory.audit import acting_as
+from openclaw_memory.events import acting_as
 from openclaw_memory.runs import Through, memory_of
 
 if TYPE_CHECKING:

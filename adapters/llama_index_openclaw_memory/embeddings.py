@@ -22,6 +22,10 @@ if TYPE_CHECKING:
 
 # The most that LlamaIndex allows: an embedder of ours makes batches as its service takes them.
 _BATCH = 2048
+_NO_EMBEDDER = (
+    "None and 'none' are not embedders, and a memory that searches by keywords alone has none: "
+    "name a provider that makes vectors, such as 'static'"
+)
 _NAMES = ("provider", "model_name", "identity")
 
 
@@ -54,10 +58,7 @@ class OpenClawEmbedding(BaseEmbedding):
         """
         fields = {name: options.pop(name) for name in BaseEmbedding.model_fields if name in options}
         if embedder in (None, "none"):
-            raise ConfigError(
-                f"{embedder!r} is no embedder, and a memory that searches by keywords alone has none: "
-                "name a provider that makes vectors, such as 'static'"
-            )
+            raise ConfigError(_NO_EMBEDDER)
         if not isinstance(embedder, str) and (model is not None or options):
             given = ", ".join([*(["model"] if model is not None else []), *options])  # their values may be keys
             raise ConfigError(f"an embedder that is there takes no model and no options: leave out {given}")
@@ -65,7 +66,7 @@ class OpenClawEmbedding(BaseEmbedding):
         for name in _NAMES:
             del vars(self)[name]  # until the embedder says it
         if isinstance(embedder, str):
-            self._loading = Background().begin(partial(_loaded, embedder, model, options))
+            self._loading = Background().begin(partial(_load, embedder, model, options))
         else:
             self._loading = Future()
             self._loading.set_result(embedder)
@@ -204,7 +205,8 @@ def check_embedding(embed_model: Any) -> None:
         raise ConfigError(f"embed_model must be an embedding of LlamaIndex, not {embed_model!r}")
 
 
-def _loaded(name: str, model: str | None, options: dict[str, Any]) -> Embedder:
-    loaded = load_embedder(name, model, **options)
-    assert loaded is not None, "only `none` is no embedder"
-    return loaded
+def _load(name: str, model: str | None, options: dict[str, Any]) -> Embedder:
+    embedder = load_embedder(name, model, **options)
+    if embedder is None:
+        raise ConfigError(_NO_EMBEDDER)
+    return embedder

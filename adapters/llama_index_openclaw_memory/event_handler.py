@@ -94,7 +94,7 @@ class MemoryFlushEventHandler(BaseEventHandler):
 
     Raises:
         TypeError: `memory` is not a memory.
-        ConfigError: `llm` is not an LLM, or its window is unknown.
+        ConfigError: `llm` is not an LLM, its window is unknown, or the window is not a number of tokens.
     """
 
     memory: Any = Field(exclude=True)
@@ -117,8 +117,8 @@ class MemoryFlushEventHandler(BaseEventHandler):
     ) -> None:
         if not isinstance(llm, LLM):
             raise ConfigError(f"llm={llm!r:.80} is no LLM of LlamaIndex: give one, it writes the memories down")
-        size = window or int(_BUFFER_SHARE * (window_of(llm) or 0))
-        if not size:
+        size = int(_BUFFER_SHARE * (window_of(llm) or 0)) if window is None else window
+        if window is None and not size:
             raise ConfigError(
                 f"unknown context window of {type(llm).__name__}, so no flush would be due: pass window=200_000"
             )

@@ -17,6 +17,7 @@ from llama_index_openclaw_memory._flush_model import reply_to
 from llama_index_openclaw_memory._showing import ShownBlock
 from openclaw_memory.conversation import own_words
 from openclaw_memory.errors import ConfigError
+from openclaw_memory.plugins import load_plugin
 from openclaw_memory.runs import MemoryChoice, memory_choice
 from openclaw_memory.tools import is_shown
 
@@ -24,13 +25,12 @@ if TYPE_CHECKING:
     from llama_index.core.base.llms.types import ChatMessage
 
     from openclaw_memory import Memory
-    from openclaw_memory.config import IntentConfig
 
 _TURNS = 64  # whose text is kept, so that all calls of one turn show the same: those that may be at work at a time
 
 
 class IntentBlock(ShownBlock):
-    """Find out what each message wants of the memory, and suggest it to the model; see `detect_intent`.
+    """Detect the intent of each message, and suggest it to the model; see `openclaw_memory_intent`.
 
     Once a turn, `llm` is asked what the user's message wants: to remember, to look up, to forget, or nothing. Messages
     that `worth_asking` passes over cost no call. What is suggested is shown for the turn, and is no part of the
@@ -48,6 +48,7 @@ class IntentBlock(ShownBlock):
 
     _texts: OrderedDict[tuple[Path, str | None, str], str] = PrivateAttr(default_factory=OrderedDict)
     _lock: Any = PrivateAttr(default_factory=threading.Lock)
+    _detector_of: Any = PrivateAttr()
 
     def __init__(
         self,
@@ -72,39 +73,38 @@ class IntentBlock(ShownBlock):
 
         Raises:
             TypeError: `memory` is not a memory.
-            ConfigError: `llm` is no model; and at the first message, in a run that has no value for the template of its
-                memory.
+            ConfigError: `llm` is no model, or `openclaw_memory_intent` is not installed; and at the first message, in a
+                run that has no value for the template of its memory.
         """
         choice = memory_choice(memory)
         if not isinstance(llm, LLM):
             raise ConfigError(f"llm must be an LLM of LlamaIndex, not {llm!r:.80}: give the model itself")
         options |= {"memory": choice, "llm": llm, "session_key": session_key, "memory_name": memory_name}
         super().__init__(name=name, **options)
+        self._detector_of = load_plugin("detectors", "intent")
 
     def _text(self, messages: Sequence[ChatMessage], session_id: str | None) -> str:
-        # Loads a stemmer, which no import of this package does.
-        from openclaw_memory.intent import detect_intent, suggestion, suggestion_text, worth_asking
-
         said = next((each for each in reversed(messages) if each.role == MessageRole.USER), None)
         message = own_words(said.content or "") if said is not None else ""
 
-        def asked_of(memory: Memory, session: str | None) -> tuple[IntentConfig, Path] | None:
-            wanted = memory.config.intent.enabled and is_shown(memory, session) is None
-            return (memory.config.intent, memory.workspace.root) if wanted else None
+        def make_detector(memory: Memory, session: str | None) -> tuple[Any, Path] | None:
+            if is_shown(memory, session) is not None:
+                return None
+            return self._detector_of(memory.config), memory.workspace.root
 
-        known = self._of_memory(session_id, asked_of)
-        if known is None or not worth_asking(message):
+        known = self._of_memory(session_id, make_detector)
+        if known is None or not known[0].is_worth_asking(message):
             return ""
-        rules, folder = known
+        detector, folder = known
         turn = folder, session_id, message
         with self._lock:
             if (text := self._texts.get(turn)) is not None:
                 return text
-        intent = detect_intent(message, partial(reply_to, self.llm), rules)
+        intent = detector.detect(message, partial(reply_to, self.llm))
         if intent.reason is not None:
             self._warn_once(tuple(intent.reason.split(": ")[:2]), f"{self.nothing}: {intent.reason}")
-        found = suggestion(intent, rules)
-        text = "" if found is None else suggestion_text(found, name=self.memory_name)
+        suggestion = detector.suggest(intent)
+        text = "" if suggestion is None else detector.write_instructions(suggestion, name=self.memory_name)
         with self._lock:
             self._texts[turn] = text
             self._texts.move_to_end(turn)

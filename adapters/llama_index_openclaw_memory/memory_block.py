@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from hashlib import sha256
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Self
@@ -18,14 +20,15 @@ from pydantic import Field, PrivateAttr
 
 from llama_index_openclaw_memory._background import Background
 from llama_index_openclaw_memory._eviction import Ejected
-from llama_index_openclaw_memory._messages import openclaw_messages, words_of
+from llama_index_openclaw_memory._flush_model import window_of
+from llama_index_openclaw_memory._messages import as_text, openclaw_messages, words_of
 from llama_index_openclaw_memory._session import memory_of_run
 from openclaw_memory import Memory
 from openclaw_memory.aio import in_thread
-from openclaw_memory.conversation import own_words
+from openclaw_memory.conversation import cut, estimated_tokens, own_words
 from openclaw_memory.errors import ConfigError, InvalidInputError
 from openclaw_memory.runs import MemoryChoice, memory_choice
-from openclaw_memory.tools import question_in, recall, with_fewer_results
+from openclaw_memory.tools import fenced_results, question_in, recall, with_fewer_results
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -35,6 +38,8 @@ if TYPE_CHECKING:
 
 MAIN = "main"  # OpenClaw's name for the session where none is named
 _SESSIONS = 64  # whose latest block is kept
+_UNWRITTEN = "earlier messages, not saved yet"  # what a model is shown above them
+_BETWEEN_BLOCKS = re.compile(r"\n\n(?=<recalled-memory )")  # no text in a block holds the name of its fence
 _WAITING = 4096  # sessions that are known to wait for a flush; what of others waits is in their transcripts
 
 
@@ -44,9 +49,10 @@ class OpenClawMemoryBlock(BaseMemoryBlock[str]):
     Every message that `Memory` ejects is written to a transcript at once, word for word and with secrets masked, where
     searches find it. With an `llm`, a silent turn is held over what was ejected since the last one, once that has
     `flush_tokens` tokens or more: the model writes what should last into today's note. Nothing of this raises: what
-    fails is in the log and in `memory.status().flush`, and what the disk does not take is held in memory, and tried
-    again with the next messages. No caller but `flush` and `settle` waits for the model, and a cancelled agent stops
-    neither what is written nor what is flushed; the end of the program waits for both.
+    fails is in the log and in `memory.status().flush`. What the disk does not take is held in memory and tried again
+    with the next messages; until then it stays in the model's view, as far as a quarter of the window of `llm` allows.
+    No caller but `flush` and `settle` waits for the model, and a cancelled agent stops neither what is written nor what
+    is flushed; the end of the program waits for both.
 
     `Memory` shows the model what is relevant to the latest message of the user's: fenced, and nothing of a transcript
     that the model is shown anyway. It stays the same until that is answered, or messages go out of view.
@@ -191,7 +197,22 @@ class OpenClawMemoryBlock(BaseMemoryBlock[str]):
     # --- what is recalled ---
 
     async def _aget(self, messages: list[ChatMessage] | None = None, **block_kwargs: Any) -> str:
-        return await in_thread(self._recalled, messages or [], block_kwargs.get("session_id"))
+        session_id = block_kwargs.get("session_id")
+        recalled = await in_thread(self._recalled, messages or [], session_id)
+        return "\n\n".join(filter(None, (self._show_unwritten(session_id), recalled)))
+
+    def _show_unwritten(self, session_id: str | None) -> str:
+        """Return the ejected messages that could not be written, in a fence; the latest, if not all have room."""
+        leased = memory_of_run(self.memory)
+        with self._lock:
+            ejected = self._ejected.get((leased.folder, self._key(session_id)))
+        messages = [] if ejected is None else ejected.unwritten
+        window = None if self.llm is None else window_of(self.llm)
+        most = leased.config.compaction.soft_threshold_tokens if window is None else window // 4
+        messages = messages[cut(messages, most) :]
+        while estimated_tokens(messages) > most:
+            messages.pop(0)
+        return fenced_results([(_UNWRITTEN, as_text(messages))], "this conversation") if messages else ""
 
     def _recalled(self, messages: Sequence[ChatMessage], session_id: str | None) -> str:
         is_from_user = [message.role == MessageRole.USER for message in messages]
@@ -238,7 +259,19 @@ class OpenClawMemoryBlock(BaseMemoryBlock[str]):
         if not isinstance(content, str) or not content:
             return None
         most = len(self.tokenizer_fn(content)) - tokens_to_truncate
-        return with_fewer_results(content, lambda shorter: len(self.tokenizer_fn(shorter)) <= most) or None
+        blocks = _BETWEEN_BLOCKS.split(content)
+        while blocks:
+            *before, last = blocks
+            is_short = partial(self._is_short, before, most)
+            if shorter := with_fewer_results(last, is_short):
+                return "\n\n".join([*before, shorter])
+            if before and is_short():
+                return "\n\n".join(before)
+            blocks = before
+        return None
+
+    def _is_short(self, before: Sequence[str], most: int, last: str = "") -> bool:
+        return len(self.tokenizer_fn("\n\n".join([*before, last]).strip())) <= most
 
     def _key(self, session_id: str | None) -> str:
         return next((name for name in (self.session_key, session_id) if name and name.strip()), MAIN)

@@ -11,9 +11,9 @@ from llama_index.core.base.llms.types import ChatMessage, MessageRole, TextBlock
 
 from llama_index_openclaw_memory._messages import openclaw_messages
 from llama_index_openclaw_memory._session import DOOR
-from openclaw_memory.audit import acting_as
 from openclaw_memory.conversation import call_parts, text_of
 from openclaw_memory.errors import InvalidInputError
+from openclaw_memory.events import acting_as
 from openclaw_memory.tools import checked_memory
 
 if TYPE_CHECKING:

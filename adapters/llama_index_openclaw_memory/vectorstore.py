@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self
@@ -26,9 +26,10 @@ from llama_index_openclaw_memory._vector_origin import VectorOrigins, source_by
 from llama_index_openclaw_memory.embeddings import LlamaIndexEmbedder, check_embedding
 from openclaw_memory import Memory
 from openclaw_memory.aio import in_thread
-from openclaw_memory.errors import ConfigError, EmbedderError, InvalidInputError, WorkspaceError
+from openclaw_memory.errors import ConfigError, EmbedderError, InvalidInputError, WorkspaceError, WriteError
 from openclaw_memory.runs import MemoryChoice, memory_choice
 from openclaw_memory.tools import is_shown
+from openclaw_memory.workspace import SafeFolder
 
 if TYPE_CHECKING:
     import os
@@ -100,9 +101,9 @@ class OpenClawVectorStore(BasePydanticVectorStore):
             WorkspaceError: The folder cannot be made or read.
         """
         try:
-            Path(folder).expanduser().mkdir(mode=0o700, parents=True, exist_ok=True)
-        except OSError as error:
-            raise WorkspaceError(f"the folder {folder} cannot be made ({error.strerror}): name another one") from error
+            SafeFolder(Path(folder).expanduser(), create=True).make_folder()
+        except WriteError as error:
+            raise WorkspaceError(f"the folder of the memory cannot be made: {error}") from error
         memory = Memory.open(folder)
         try:
             return cls(memory, embed_model, **fields)
@@ -322,7 +323,8 @@ class OpenClawVectorStore(BasePydanticVectorStore):
             query = replace(query, mmr_threshold=kwargs["mmr_threshold"])
         is_default = query.mode == VectorStoreQueryMode.DEFAULT
         in_words = is_default and self.default_mode == "hybrid" and bool((query.query_str or "").strip())
-        found = answer(self._origins, query, self._shown(), in_words=in_words)
+        shown = is_shown(self.memory, session_of(self.session_key))
+        found = answer(self._origins, query, shown, folder=self._folder, in_words=in_words)
         return VectorStoreQueryResult(
             nodes=[node_of(document) for document, _ in found],
             similarities=[score for _, score in found],
@@ -339,19 +341,17 @@ class OpenClawVectorStore(BasePydanticVectorStore):
         found = self._origins.documents.get([node.node_id])
         return found[0].citation if found else ""
 
-    def _shown(self) -> Callable[[str], bool] | None:
-        """Return which paths may be shown; None if all may."""
-        shown = is_shown(self.memory, session_of(self.session_key))
-        if not self.only_added:
-            return shown
-        return lambda path: path.startswith(_ADDED) and (shown is None or shown(path))
+    @property
+    def _folder(self) -> str:
+        """The folder of the documents that count, or ""."""
+        return _ADDED if self.only_added else ""
 
     def _documents(self, node_ids: list[str] | None, filters: MetadataFilters | None) -> list[Document]:
-        where = matching(filters)
+        where = matching(filters, folder=self._folder)
         documents = self._origins.documents
         if node_ids is None:
             return list(documents.iterate(where=where))
-        shown = self._shown()
+        shown = is_shown(self.memory, session_of(self.session_key))
         found = (one for one in documents.get(node_ids) if shown is None or shown(one.path))
         return [document for document in found if where is None or where(document)]
 

@@ -13,9 +13,10 @@ from typing import Any
 
 from openclaw_memory import Memory
 from openclaw_memory.conversation import Message, text_of
-from openclaw_memory.errors import InvalidInputError
+from openclaw_memory.errors import InvalidInputError, OpenClawMemoryError
 from openclaw_memory.flush import keep_transcript, messages_since
 from openclaw_memory.tools import fenced_results, question_in, recall, session_start
+from openclaw_memory.workspace import SafeFolder
 
 Event = Mapping[str, Any]
 
@@ -33,6 +34,7 @@ MESSAGE_CHARS = 500
 
 # How far transcripts were read is remembered of so many sessions.
 MOST_SESSIONS = 100
+STATE = "claude-code.json"
 
 _COMPACTED = """\
 ## After the Compaction
@@ -153,31 +155,24 @@ def _last(messages: Sequence[Message], shown: Callable[[str], str]) -> str:
 
 
 def _known(memory: Memory, session: str, name: str) -> int:
-    value = _states(memory).get(session, {}).get(name, 0)
+    value = _read_states(SafeFolder.locate_data(memory.workspace.root)).get(session, {}).get(name, 0)
     return value if isinstance(value, int) else 0
 
 
 def _note(memory: Memory, session: str, **numbers: int) -> None:
-    states = _states(memory)
-    states = {**states, session: {**states.pop(session, {}), **numbers}}
-    latest = dict([*states.items()][-MOST_SESSIONS:])
-    file = _state_file(memory)
-    file.parent.mkdir(exist_ok=True)
-    new = file.with_name(f"{file.name}.{os.getpid()}")
-    new.write_text(json.dumps(latest), encoding="utf-8")
-    os.replace(new, file)
+    folder = SafeFolder.locate_data(memory.workspace.root)
+    with folder.lock():
+        states = _read_states(folder)
+        states = {**states, session: {**states.pop(session, {}), **numbers}}
+        folder.replace(STATE, json.dumps(dict([*states.items()][-MOST_SESSIONS:])).encode())
 
 
-def _states(memory: Memory) -> dict[str, dict[str, Any]]:
+def _read_states(folder: SafeFolder) -> dict[str, dict[str, Any]]:
     try:
-        found = json.loads(_state_file(memory).read_text(encoding="utf-8"))
-    except (OSError, ValueError):  # none yet, or damaged: everything is read again, and nothing is added twice
+        states = json.loads(folder.read(STATE))
+    except (OpenClawMemoryError, ValueError):  # none yet, or damaged: everything is read again, nothing is added twice
         return {}
-    return {key: one for key, one in found.items() if isinstance(one, dict)} if isinstance(found, dict) else {}
-
-
-def _state_file(memory: Memory) -> Path:
-    return memory.workspace.root / ".memory" / "claude-code.json"
+    return {key: one for key, one in states.items() if isinstance(one, dict)} if isinstance(states, dict) else {}
 
 
 def _text(event: Event, name: str) -> str:

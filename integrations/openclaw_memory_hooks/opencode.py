@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 from openclaw_memory import Memory
+from openclaw_memory.config import PruningConfig, find_unread_settings
 from openclaw_memory.conversation import Message, estimated_tokens, text_of
 from openclaw_memory.errors import ConfigError, InvalidInputError, PolicyError, SyncBusyError
 from openclaw_memory.flush import FlushModel, ModelReply, drive_flush, keep_named, messages_since
@@ -42,12 +44,20 @@ _SETTINGS = {
     "embeddings.batchSize": "embedding.batch_size",
     "chunking.tokens": "chunking.tokens",
     "chunking.overlap": "chunking.overlap_tokens",
-    "intentDetection.enabled": "intent.enabled",
-    "intentDetection.languages": "intent.languages",
-    "intentDetection.confidenceThreshold": "intent.confidence_threshold",
+    "intentDetection.enabled": "plugins.intent.enabled",
+    "intentDetection.languages": "plugins.intent.languages",
+    "intentDetection.confidenceThreshold": "plugins.intent.confidence_threshold",
     "snapshots.enabled": "snapshots.enabled",
     "snapshots.maxMessages": "snapshots.max_messages",
 }
+# The host compacts and prunes by its own settings, and a message is searched for without asking what it wants.
+UNUSED = frozenset(
+    {
+        *(f"plugins.intent.{name}" for name in ("languages", "confidence_threshold", "deadline_seconds")),
+        *(f"compaction.{name}" for name in ("reserve_tokens", "reserve_tokens_floor", "keep_recent_tokens")),
+        *(f"pruning.{spec.name}" for spec in fields(PruningConfig)),
+    }
+)
 _SWITCHED: Mapping[str, tuple[str, str, Any]] = {
     "search.mmr": ("lambda", "search.mmr", None),
     "search.temporalDecay": ("halfLifeDays", "search.half_life_days", None),
@@ -101,11 +111,14 @@ def answer(name: str, event: Event, memory: Memory, exchange: Exchange) -> dict[
 
 def _created(_event: Event, memory: Memory, _: Exchange) -> dict[str, Any]:
     _sync(memory)
-    return {"system": session_start(memory, TOOLS)}
+    answered: dict[str, Any] = {"system": session_start(memory, TOOLS)}
+    if notices := find_unread_settings(memory.config, UNUSED):
+        answered["notices"] = list(notices)
+    return answered
 
 
 def _message(event: Event, memory: Memory, _: Exchange) -> dict[str, Any]:
-    if not memory.config.intent.enabled:
+    if memory.config.plugins.get("intent", {}).get("enabled") is False:
         return {}
     session = _text(event, "sessionID")
     # What was said since the last compaction is in the context anyway.
@@ -230,5 +243,7 @@ def _flat(block: Any, path: str = "") -> dict[str, Any]:
 
 
 def _put(tables: dict[str, dict[str, Any]], place: str, value: Any) -> None:
-    table, key = place.split(".")
-    tables.setdefault(table, {})[key] = value
+    *parts, key = place.split(".")
+    for part in parts:
+        tables = tables.setdefault(part, {})
+    tables[key] = value

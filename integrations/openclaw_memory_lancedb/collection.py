@@ -335,7 +335,7 @@ class LanceEntries:
         """Refuse a memory that is encrypted: vectors, and checksums by which a text can be guessed, would lie open."""
         if self._is_plain:
             return
-        if self._memory.config.encryption.enabled or "key" in self._memory.status().engine:
+        if self._memory.workspace.files.codec.is_active:
             raise ConfigError(
                 f"this memory is encrypted, and LanceDB encrypts nothing: {self._table.uri} would tell of its texts. "
                 "Keep entries in a plain memory of their own, or on an encrypted disk; delete the table if it is there"

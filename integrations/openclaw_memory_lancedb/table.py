@@ -13,7 +13,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from filelock import FileLock, Timeout
 from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_random_exponential
 
-from openclaw_memory.errors import EmbedderError, IndexLockedError, MissingExtraError, StoreError
+from openclaw_memory.errors import (
+    EmbedderError,
+    IndexLockedError,
+    MissingExtraError,
+    StoreError,
+    WorkspaceError,
+    WriteError,
+)
+from openclaw_memory.workspace import SafeFolder
 from openclaw_memory_lancedb.entries import Category, Wanted
 
 if TYPE_CHECKING:
@@ -67,7 +75,7 @@ class Table:
             raise MissingExtraError(
                 'openclaw_memory_lancedb needs LanceDB: pip install ".[lancedb]" in a checkout of openclaw_memory'
             )
-        self._own = root / own
+        self._folder, self._path, self._own = SafeFolder(root), own, root / own
         self.uri, self._is_own = (os.fspath(self._own), True) if uri is None else (uri, False)
         self._lock_file = self._own.with_suffix(".lock")
         self._connection: Any = None
@@ -243,10 +251,9 @@ class Table:
         """Hold the lock of writers: those who write at once would cost each other's work, and could double an entry."""
         self._refuse(_links(self._lock_file))
         try:
-            for folder in (self._lock_file.parent, self._own) if self._is_own else (self._lock_file.parent,):
-                folder.mkdir(mode=0o700, exist_ok=True)
-        except OSError as error:
-            raise StoreError(f"LanceDB cannot use {self._own} ({error.strerror}): move away what is there") from error
+            self._folder.make_folder(self._path if self._is_own else self._path.rpartition("/")[0])
+        except (WorkspaceError, WriteError) as error:
+            raise StoreError(f"LanceDB cannot use {self._own}: {error}") from error
         try:
             with FileLock(self._lock_file, timeout=_LOCK_SECONDS, mode=0o600):
                 yield

@@ -40,7 +40,7 @@ from mcp_types import (
 )
 
 from openclaw_memory import Memory, OpenClawMemoryError
-from openclaw_memory.audit import acting_as
+from openclaw_memory.events import acting_as
 from openclaw_memory.flush import flush_prompt
 from openclaw_memory.tools import cites, is_shown, memory_tools, question_in, recall, recall_section
 from openclaw_memory.types import Tool as MemoryTool

@@ -84,7 +84,10 @@ OUTPUT_SCHEMAS: Mapping[str, dict[str, Any]] = {
         stale={"type": "boolean", "description": "The index is behind the files."},
         note=_TEXT,
         filtered={"type": "integer", "description": "How many scored too little."},
-        omitted={"type": "integer", "description": "How many did not fit."},
+        omitted={
+            "type": "integer",
+            "description": "How many did not fit, or were left out because all results are weak.",
+        },
     ),
     "memory_get": _answer(
         lines=_WHOLE,

@@ -6,7 +6,9 @@ import asyncio
 import contextlib
 import hmac
 import io
+import json
 import os
+import re
 import signal
 import socket
 import sys
@@ -18,6 +20,14 @@ import anyio
 import anyio.to_thread
 from mcp.server.stdio import stdio_server
 from mcp.server.transport_security import TransportSecuritySettings
+from mcp_types import (
+    INVALID_REQUEST,
+    PARSE_ERROR,
+    ErrorData,
+    JSONRPCError,
+    JSONRPCNotification,
+    jsonrpc_message_adapter,
+)
 
 from openclaw_memory.errors import ConfigError
 from openclaw_memory_mcp.server import MemoryServer
@@ -26,6 +36,7 @@ PATH = "/mcp"
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 WAITING_LINES = 8  # that were read and not answered yet; the client waits with the next
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
+_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 _END_SECONDS = 2  # what is under way at the end may take so long
 
 
@@ -44,7 +55,8 @@ def serve_stdio(server: MemoryServer) -> None:
             tasks.start_soon(server.changes.follow)
             with _own_stdout() as stdout:
                 # It reads in a thread of ours, which ends with the process: a read from a pipe cannot be called off.
-                streams = stdio_server(cast("Any", _lines_of_stdin()), cast("Any", stdout))
+                requests = _read_requests(_lines_of_stdin(), stdout)
+                streams = stdio_server(cast("Any", requests), cast("Any", stdout))
                 async with streams as (read, write):
                     await server.protocol.run(read, write, server.protocol.create_initialization_options())
             tasks.cancel_scope.cancel()
@@ -174,6 +186,7 @@ class _Stdout:
     def __init__(self, file: io.FileIO) -> None:
         self._file = file
         self._text = ""
+        self._lock = threading.Lock()
 
     async def write(self, text: str) -> None:
         self._text += text
@@ -184,8 +197,9 @@ class _Stdout:
 
     def _write(self, data: bytes) -> None:
         rest = memoryview(data)
-        while rest:
-            rest = rest[self._file.write(rest) :]
+        with self._lock:
+            while rest:
+                rest = rest[self._file.write(rest) :]
 
 
 @contextlib.contextmanager
@@ -201,6 +215,56 @@ def _own_stdout() -> Iterator[_Stdout]:
         sys.stdout.flush()
         os.dup2(own, 1)
         os.close(own)
+
+
+async def _read_requests(lines: AsyncIterator[str], stdout: _Stdout) -> AsyncIterator[str]:
+    """Yield the lines that are messages, and answer the others: the SDK drops them, and their sender would wait."""
+    async for line in lines:
+        message = _read_message(line) if line.strip() else None
+        if isinstance(message, JSONRPCError):
+            await stdout.write(message.model_dump_json() + "\n")
+            await stdout.flush()
+        elif message is not None:
+            yield message
+
+
+def _read_message(line: str) -> str | JSONRPCError | None:
+    """Return a line as a message that parses, or the error to answer with; None for a broken answer.
+
+    Half an emoji, which JavaScript sends where it cuts a text, becomes U+FFFD.
+    """
+    if _is_message(line):
+        return line
+    try:
+        text = _LONE_SURROGATE.sub("\ufffd", json.dumps(json.loads(line), ensure_ascii=False))
+    except (ValueError, RecursionError) as error:
+        return JSONRPCError(
+            jsonrpc="2.0", id=None, error=ErrorData(code=PARSE_ERROR, message=f"this line is no JSON: {error}")
+        )
+    if _is_message(text):
+        return text
+    fields = value if isinstance(value := json.loads(text), dict) else {}
+    if "method" not in fields and fields.keys() & {"result", "error"}:
+        return None  # an answer to an answer would go back and forth
+    request_id = fields.get("id")
+    return JSONRPCError(
+        jsonrpc="2.0",
+        id=request_id if isinstance(request_id, int | str) and not isinstance(request_id, bool) else None,
+        error=ErrorData(
+            code=INVALID_REQUEST,
+            message="this line is no request: send one JSON object a line, with jsonrpc, an id that is a string or a "
+            "whole number, a method that is a string, and params that are an object",
+        ),
+    )
+
+
+def _is_message(text: str) -> bool:
+    try:
+        message = jsonrpc_message_adapter.validate_json(text, by_name=False)
+    except ValueError:
+        return False
+    # A request with an id that is none parses as a notification, which nobody answers.
+    return not (isinstance(message, JSONRPCNotification) and "id" in json.loads(text))
 
 
 async def _lines_of_stdin() -> AsyncIterator[str]:

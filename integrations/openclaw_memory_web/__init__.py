@@ -3,13 +3,11 @@
 Importing this package needs the `web` extra. `openclaw-memory web` runs it.
 """
 
-from importlib import import_module
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+
+import lazy_loader
 
 from openclaw_memory.errors import MissingExtraError
-
-__all__ = ["create_app", "serve"]
 
 for _needed in ("starlette", "uvicorn", "jinja2", "markdown_it"):
     if find_spec(_needed) is None:
@@ -17,19 +15,4 @@ for _needed in ("starlette", "uvicorn", "jinja2", "markdown_it"):
             f'openclaw_memory_web needs {_needed}: pip install ".[web]" in a checkout of openclaw_memory'
         )
 
-if TYPE_CHECKING:
-    from openclaw_memory_web.app import create_app
-    from openclaw_memory_web.server import serve
-
-# Where each public name lives: a name is imported when it is first asked for.
-_MODULES = {"create_app": "app", "serve": "server"}
-
-
-def __getattr__(name: str) -> Any:
-    if name in _MODULES:
-        return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}; it has {', '.join(__all__)}")
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -18,9 +18,9 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from openclaw_memory import Memory, OpenClawMemoryError
-from openclaw_memory.audit import acting_as, entries, verify
 from openclaw_memory.control import Item
 from openclaw_memory.errors import ConflictError, InvalidInputError, NotFoundError, PathNotAllowedError, PolicyError
+from openclaw_memory.events import acting_as
 from openclaw_memory.records import Record
 from openclaw_memory.search import read_query
 from openclaw_memory.types import Excerpt, SearchResult
@@ -293,17 +293,15 @@ def status(asked: _Asked) -> Response:
 
 def access(asked: _Asked) -> Response:
     """Show who has read and written what, the newest first, and whether the log is as it was written."""
-    root, rules = asked.memory.workspace.root, asked.memory.config.audit
-    wanted = {name: asked.text(name) for name in ("op", "path", "actor", "since")}
+    log: Any = next((one for one in asked.memory.events.observers if hasattr(one, "read_entries")), None)
+    wanted = {name: asked.text(name) for name in ("op", "path", "actor", "session", "since")}
     skipped = asked.number("from", 1) - 1
-    found = entries(root, rules, **{name: text or None for name, text in wanted.items()})
-    page = list(islice(found, skipped, skipped + LISTED + 1))
+    page = [] if log is None else list(islice(log.read_entries(**wanted), skipped, skipped + LISTED + 1))
     return asked.show(
         "access.html",
         entries=page[:LISTED],
         wanted=wanted,
-        verdict=verify(root, rules),
-        is_on=rules.enabled,
+        verdict=log and log.verify(),
         after=_page_of(wanted, skipped + LISTED + 1) if len(page) > LISTED else None,
         before=_page_of(wanted, max(1, skipped - LISTED + 1)) if skipped else None,
     )

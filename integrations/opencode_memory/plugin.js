@@ -107,7 +107,10 @@ async function server(input, options) {
   const start = (sessionID) => {
     let text = starts.get(sessionID)
     if (!text) {
-      text = hook("session.created", { sessionID }).then((answer) => String(answer.system ?? ""))
+      text = hook("session.created", { sessionID }).then(async (answer) => {
+        if (Array.isArray(answer.notices)) await Promise.all(answer.notices.map(warn))
+        return String(answer.system ?? "")
+      })
       starts.set(sessionID, text)
     }
     return text
@@ -171,7 +174,7 @@ async function server(input, options) {
         const execute = async (args, { sessionID }) => {
           const { output } = await hook("tool", { sessionID, tool: name, args })
           if (typeof output === "string") return output
-          const error = `the memory gave no answer: see ${join(folder, ".memory", "hooks.log")}`
+          const error = `the memory gave no answer: \`openclaw-memory hook opencode --workspace ${folder}\` says where its log is`
           return JSON.stringify({ status: "unavailable", error })
         }
         // OpenCode takes a JSON schema as it takes Zod's, which the published types alone know.

@@ -11,7 +11,7 @@ from openclaw_memory import _forks
 from openclaw_memory.config import MemoryConfig
 from openclaw_memory.embeddings.selection import EmbedderSelector, handed_in, sent_to
 from openclaw_memory.errors import EmbedderError
-from openclaw_memory.indexing.service import IndexParts, IndexService
+from openclaw_memory.indexing.service import IndexService
 from openclaw_memory.records.files import RecordFiles
 from openclaw_memory.retriever import Retriever
 from openclaw_memory.types import Embedder, Excerpt, Progress, Store, SyncReport
@@ -42,7 +42,7 @@ class BuiltinBackend:
         self._workspace, self._config, self._notices = workspace, config, tuple(notices)
         self._flush_failures = flush_failures
         self._embedders = handed_in(embedder, config.embedding)
-        self.service = IndexService(IndexParts(workspace, self._embedders, config, store))
+        self.service = IndexService(workspace, self._embedders, config, store)
         self._retriever = Retriever(workspace, self.service, self._embedders, config)
         self._record_files = RecordFiles(workspace, config.records)
 
@@ -122,6 +122,7 @@ class BuiltinBackend:
             notices.append(f"the latest question was answered by keywords: {embedder.failure}")
         if self.service.is_locked():
             notices.append("a sync is under way")
+        cache = self.service.locate_cache()
         return status(
             self._workspace,
             store,
@@ -137,6 +138,7 @@ class BuiltinBackend:
             watcher=self.service.watcher_state(),
             flush=self._flush_failures(),
             heartbeat=self.heartbeat.recorded(),
+            cached=cache.count() if cache else 0,
         )
 
     def close(self) -> None:

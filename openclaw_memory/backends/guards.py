@@ -1,19 +1,21 @@
-"""The workspace of a memory with what guards its files: the user's policies, and encryption by the index's key."""
+"""Load the codec of a workspace, and add the user's policies to its files."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from openclaw_memory.security.age import FileEncryption
-from openclaw_memory.text.policies import Policies, guarded
+from openclaw_memory.config import MemoryConfig
+from openclaw_memory.errors import ConfigError, NotFoundError, StoreError
+from openclaw_memory.plugins import SHIPPED, has_plugin, load_plugin
+from openclaw_memory.text.policies import Policies
+from openclaw_memory.types.codec import PLAIN_TEXT, FileCodec
+from openclaw_memory.workspace.safe_folder import SafeFolder
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    from openclaw_memory.config import MemoryConfig
     from openclaw_memory.types import Store
     from openclaw_memory.types.files import SharedFiles
     from openclaw_memory.workspace import Workspace
@@ -22,24 +24,50 @@ if TYPE_CHECKING:
 def guarded_workspace(
     workspace: Workspace, store: Store | Callable[[], Store] | None, config: MemoryConfig
 ) -> Workspace:
-    """Return the workspace with rules for its files that carry the policies, and what encrypts and decrypts them.
+    """Add the user's policies, and the shared files of a store, to a workspace.
 
     Args:
         workspace: The files.
-        store: The store of the index, or a function that returns it and is called when a key is needed; None where
-            another engine answers, whose index is plain.
+        store: The store of the index, or a function that makes it; None where another engine answers.
         config: The settings.
     """
-    plain = store is None or config.backend.name != "builtin"
-    said = config.encryption
-    encryption = FileEncryption(partial(_key_id, None if plain else store), said.transcripts, said.snapshots)
     share: Callable[[Path], SharedFiles | None] | None = getattr(store, "shared_files", None)
     shared = None if share is None else share(workspace.root)
-    return replace(workspace, rules=guarded(workspace.rules, Policies(config.policies.rules), encryption, shared))
+    files = replace(workspace.files, policies=Policies(config.policies.rules), shared=shared)
+    return replace(workspace, files=files)
 
 
-def _key_id(store: Store | Callable[[], Store] | None) -> str | None:
-    """Return the id of the key that an index is encrypted with; None for a plain one, and a store without keys."""
-    made = store() if callable(store) else store
-    key_id: Callable[[], str | None] | None = getattr(made, "key_id", None)
-    return None if key_id is None else key_id()
+RECORD = "codec.json"  # {"codec": name of the plug-in, and what it keeps besides}
+_OTHERS = {name for kind, table in SHIPPED.items() if kind != "codecs" for name in table}  # which are not looked up
+
+
+def load_codec(root: Path, config: MemoryConfig) -> FileCodec:
+    """Load the codec of a workspace; `PLAIN_TEXT` where nothing asks for another one.
+
+    Args:
+        root: The workspace.
+        config: The settings.
+
+    Raises:
+        ConfigError: It is not installed, or its settings are wrong.
+        StoreError: The record is damaged.
+    """
+    name = _read_name(root) or next((name for name in config.plugins if _is_codec(name)), None)
+    if name is None:
+        return PLAIN_TEXT
+    codec: FileCodec = load_plugin("codecs", name)(root, config)
+    return codec
+
+
+def _is_codec(name: str) -> bool:
+    return name in SHIPPED["codecs"] or (name not in _OTHERS and has_plugin("codecs", name))
+
+
+def _read_name(root: Path) -> str | None:
+    try:
+        folder = SafeFolder.locate_data(root)
+        return str(json.loads(folder.read(RECORD))["codec"])
+    except (NotFoundError, ConfigError):  # a user without a home folder has no record
+        return None
+    except (ValueError, KeyError, TypeError) as error:
+        raise StoreError(f"{folder.base / RECORD} is damaged: restore it, or delete it and the index") from error

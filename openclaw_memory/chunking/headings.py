@@ -13,8 +13,8 @@ from itertools import accumulate, chain, groupby
 from operator import attrgetter, itemgetter
 from typing import NamedTuple
 
-from openclaw_memory.chunking.blocks import Block, blocks, front_matter, front_matter_stop, is_fence, title_of
 from openclaw_memory.config import ChunkingConfig
+from openclaw_memory.text.markdown_blocks import Block, blocks, front_matter, front_matter_stop, is_fence, title_of
 from openclaw_memory.types import Chunk
 
 # The context is embedded with every chunk: longer, it would drown the text.

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from openclaw_memory.config import ChunkingConfig
 from openclaw_memory.text.utf16 import truncate_utf16, utf16_length
 from openclaw_memory.types import Chunk
-from openclaw_memory.types.files import unencrypted
+from openclaw_memory.types.codec import get_plain_name
 
 CHARS_PER_TOKEN = 4
 MIN_CHARS = 32
@@ -70,7 +70,7 @@ class _Piece(NamedTuple):
 
 def chunk_sliding_window(text: str, path: str, rules: ChunkingConfig, _note_date: date | None) -> Iterator[Chunk]:
     """Yield chunks as OpenClaw makes them: curated files entry by entry, annotations removed, without context."""
-    chunks = chunk_tokens(text, rules.tokens, rules.overlap_tokens, per_entry=unencrypted(path) in CURATED_PATHS)
+    chunks = chunk_tokens(text, rules.tokens, rules.overlap_tokens, per_entry=get_plain_name(path) in CURATED_PATHS)
     return (Chunk(c.start_line, c.end_line, c.start_char, strip_annotations(c.text)) for c in chunks)
 
 

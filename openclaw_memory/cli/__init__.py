@@ -1,4 +1,8 @@
-"""Run the command `openclaw-memory`: its arguments, its exit codes, and how errors end it."""
+"""Run the command `openclaw-memory`: its arguments, its exit codes, and how errors end it.
+
+A plug-in's command is a click command with `@placed`, which hands it a `Place` that opens the memory. It prints with
+the other names here.
+"""
 
 from __future__ import annotations
 
@@ -10,13 +14,17 @@ from contextlib import suppress
 
 import click
 
+from openclaw_memory._safe import clean, clean_line
 from openclaw_memory.cli.commands import commands
-from openclaw_memory.cli.options import INTERRUPTED
-from openclaw_memory.cli.output import complain, say_json
+from openclaw_memory.cli.options import INTERRUPTED, Place, placed, read_text, sync_index
+from openclaw_memory.cli.output import complain, note, paint, say, say_json
 from openclaw_memory.config.config import colours, use_one_thread
-from openclaw_memory.errors import ConflictError, CorruptIndexError, OpenClawMemoryError
+from openclaw_memory.errors import CorruptIndexError, OpenClawMemoryError
 
-__all__ = ["main"]
+__all__ = [
+    "Place", "clean", "clean_line", "main", "note", "paint", "placed", "read_text", "say", "say_json",
+    "sync_index",
+]  # fmt: skip
 
 NO_ROOM = {errno.ENOSPC, errno.EDQUOT} if os.name == "posix" else {errno.ENOSPC}
 OK, FAILED = 0, 2  # 1 is a command's own: nothing found, or problems found
@@ -27,6 +35,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
     Codes: 0 done; 1 nothing found, or problems found; 2 wrong usage or an error, in one line on stderr, and
     with `--json` as an object on stdout; 130 interrupted.
+
+    Args:
+        arguments: The words behind the name of the command; those of this process if None.
     """
     use_one_thread()
     for stream in (sys.stdout, sys.stderr):
@@ -77,18 +88,11 @@ def _wants_json(arguments: Sequence[str] | None) -> bool:
 
 
 def _fail(error: click.ClickException | OpenClawMemoryError, *, as_json: bool) -> None:
-    message, details = _message_of(error), ""
-    known = {
-        "error": message,
-        "kind": "UsageError" if isinstance(error, click.ClickException) else type(error).__name__,
-    }
-    if isinstance(error, ConflictError):
-        message, _, details = message.partition("\n")
-        known["error"] = message
-        known |= {name: getattr(error, name) for name in ("path", "start_line", "current", "proposed", "hash")}
+    message = _message_of(error)
+    kind = "UsageError" if isinstance(error, click.ClickException) else type(error).__name__
     if as_json:
-        say_json(known, indent=None)
-    complain(message, details)
+        say_json({"error": message, "kind": kind}, indent=None)
+    complain(message)
 
 
 def _message_of(error: Exception) -> str:

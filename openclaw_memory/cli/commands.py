@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -10,15 +11,11 @@ import click
 from openclaw_memory import __version__
 from openclaw_memory._safe import clean, clean_line
 from openclaw_memory.cli.options import Place, placed, progress_bar, waiting
-from openclaw_memory.cli.output import (
-    note,
-    paint,
-    say,
-    say_findings,
-    say_json,
-    say_status,
-)
-from openclaw_memory.types.files import cited, unencrypted
+from openclaw_memory.cli.output import note, paint, say, say_findings, say_json, say_status
+from openclaw_memory.errors import ConfigError
+from openclaw_memory.plugins import has_plugin, list_plugins, load_plugin
+from openclaw_memory.types.codec import get_plain_name
+from openclaw_memory.types.files import citation, cited
 
 if TYPE_CHECKING:
     from openclaw_memory.search import SearchResults
@@ -29,69 +26,59 @@ _ELSEWHERE = {
     "search": ("search_command", "search"),
     "init": ("write_commands", "init"),
     "append": ("write_commands", "append"),
-    "edit": ("write_commands", "edit"),
-    "delete": ("write_commands", "delete"),
-    "promote": ("write_commands", "promote"),
-    "bootstrap": ("write_commands", "bootstrap"),
     "inspect": ("control_commands", "inspect"),
     "forget": ("control_commands", "forget"),
-    "export": ("control_commands", "export"),
-    "import": ("control_commands", "import_"),
     "sign": ("control_commands", "sign"),
-    "snapshots": ("control_commands", "snapshots"),
-    "intent": ("intent_command", "intent"),
-    "migrate": ("migrate_command", "migrate"),
-    "audit": ("audit_command", "audit"),
     "heartbeat": ("upkeep_commands", "heartbeat"),
-    "encrypt": ("encryption_commands", "encrypt"),
-    "decrypt": ("encryption_commands", "decrypt"),
-    "rotate-key": ("encryption_commands", "rotate_key"),
-    "connect": ("connect_command", "connect"),
-    "hook": ("hook_command", "hook"),
     "watch": ("watch", "watch"),
     "config": ("config_command", "config"),
-    "completion": ("completion_command", "completion"),
-    "find": ("find_command", "find"),
-    "ingest": ("ingest_command", "ingest"),
-    "mcp": ("mcp_command", "mcp"),
-    "web": ("web_command", "web"),
 }
 # What to look at in each answer, and the question.
 QUESTIONS = (
     ("by meaning: the note says it in other words", "Which visitors do not eat meat?"),
     ("by an exact name", "What does E_CAL_DRIFT mean?"),
-    ("without an answer in these notes", "How do I change the oil of a motorcycle?"),
+    ("without an answer in these notes: all is weak", "How do I change the oil of a motorcycle?"),
 )
 SHOWN = 2  # results for each question: enough to see that the right one comes first
+
+
+def _replace_command(name: str, error: ConfigError) -> click.Command:
+    """Stand in for a plug-in's command that cannot be loaded, so that `--help` lists all others."""
+
+    def fail() -> None:
+        raise error
+
+    settings = {"ignore_unknown_options": True, "allow_extra_args": True}
+    return click.Command(name, settings, fail, help="Not available: the plug-in cannot be loaded.")
 
 
 class _Commands(click.Group):
     """A group that ends quietly when its reader (`| head`) has seen enough: click itself would exit with 1.
 
-    An option of a command that is written before the command gets an error that says where it belongs.
+    An option that is written before the command gets an error that says where it belongs.
     """
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - as click calls it
-        return sorted({*self.commands, *_ELSEWHERE})
+        return sorted({*self.commands, *_ELSEWHERE, *list_plugins("commands")})
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name in _ELSEWHERE and cmd_name not in self.commands:
             module, name = _ELSEWHERE[cmd_name]
             self.add_command(getattr(import_module(f"openclaw_memory.cli.{module}"), name))
+        elif cmd_name not in self.commands and has_plugin("commands", cmd_name):
+            try:
+                self.add_command(load_plugin("commands", cmd_name))
+            except ConfigError as error:
+                return _replace_command(cmd_name, error)  # and not kept: its package may be installed by the next time
         return super().get_command(ctx, cmd_name)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        given = args[0].partition("=")[0] if args else ""
-        own = {name for option in self.get_params(ctx) for name in option.opts}
-        if given.startswith("-") and given not in own and (taking := self._taking(ctx, given)):
-            typed = next((word for word in args[1:] if word in taking), "")
-            name = next(name for name in (typed, "search", *taking) if name in taking)
-            raise click.UsageError(f"{given} belongs behind a command: `openclaw-memory {name} {given} ...`", ctx)
-        return super().parse_args(ctx, args)
-
-    def _taking(self, ctx: click.Context, option: str) -> list[str]:
-        commands = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
-        return [name for name, one in commands if one and any(option in param.opts for param in one.params)]
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            name = next((word for word in args if word in self.list_commands(ctx)), "search")
+            behind = f"{error.option_name} belongs behind a command: `openclaw-memory {name} {error.option_name} ...`"
+            raise click.UsageError(behind, ctx) from None
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
@@ -105,7 +92,7 @@ class _Commands(click.Group):
 def commands() -> None:
     """Search an agent's Markdown memory, and get cited lines back.
 
-    The notes are the truth; the index, WORKSPACE/.memory/index.*, is made from them and may be deleted.
+    The notes are the truth. The index, in your data folder, is made from them and may be deleted.
 
     First steps: `demo` shows it at work; `init` makes a workspace, or with --all-markdown one of a folder that is full
     of notes already; `search` answers; `doctor` says what is wrong.
@@ -164,28 +151,25 @@ def index(place: Place, force: bool) -> int:
 
 @commands.command()
 @click.argument("path")
-@click.option("--start", type=click.IntRange(min=1), metavar="LINE", help="First line, counted from 1.")
-@click.option("--lines", type=click.IntRange(min=1), metavar="N", help="How many lines.")
 @placed
-def get(place: Place, path: str, start: int | None, lines: int | None) -> int:
+def get(place: Place, path: str) -> int:
     """Read a memory file, or lines of it.
 
     PATH is that of the file, as seen from the workspace, or a citation as `search` prints it: PATH#L3-L4.
 
     Example: openclaw-memory get --workspace notes "MEMORY.md#L3-L4"
     """
-    if cited(path) is not None and not (start is None and lines is None):
-        raise click.UsageError(f"{path!r} names its lines: leave --start and --lines out, or the lines after #")
     with place.open() as memory:
-        excerpt = memory.get(path, start=start, lines=lines)
+        excerpt = memory.get(path)
     if place.as_json:
         say_json(excerpt)
     else:
         say(clean(excerpt.text).removesuffix("\n"))
-        if unencrypted(excerpt.path).endswith(".jsonl") and not excerpt.text.strip():
+        if get_plain_name(excerpt.path).endswith(".jsonl") and not excerpt.text.strip():
             note(f"{excerpt.citation} holds nothing that is shown: a tool, a silent reply, or no JSON")
         if excerpt.next_start is not None and cited(path) is None:
-            click.echo(f"goes on: --start {excerpt.next_start}", err=True)
+            following = (excerpt.next_start, excerpt.next_start + excerpt.end_line - excerpt.start_line)
+            note(f"it goes on: {citation(excerpt.path, following)}")
     return 0
 
 
@@ -207,8 +191,9 @@ def status(place: Place, deep: bool) -> int:
 
 
 @commands.command()
+@click.option("--prune", is_flag=True, help="Remove the data folders of workspaces that are gone.")
 @placed
-def doctor(place: Place) -> int:
+def doctor(place: Place, prune: bool) -> int:
     """Check what search needs; say what to do about findings.
 
     Exit code 1: there are problems.
@@ -216,6 +201,11 @@ def doctor(place: Place) -> int:
     Example: openclaw-memory doctor --workspace notes
     """
     from openclaw_memory.cli.doctor import examine
+    from openclaw_memory.config.data_folder import list_orphans
+
+    for folder, workspace in list_orphans() if prune else ():
+        shutil.rmtree(folder)
+        note(f"removed {folder}, of {clean_line(workspace)}")
 
     findings = examine(place.open, place.options)
     problems = sum(finding.level == "problem" for finding in findings)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
-from openclaw_memory._safe import clean, clean_line
+from openclaw_memory._safe import clean_line
 from openclaw_memory.cli.options import Place, placed
 from openclaw_memory.cli.output import note, paint, say, say_json
 from openclaw_memory.errors import NotFoundError
@@ -14,7 +14,6 @@ from openclaw_memory.types.control import Kind
 from openclaw_memory.types.records import sentence
 
 if TYPE_CHECKING:
-    from openclaw_memory.types import Skipped
     from openclaw_memory.types.control import ForgetReceipt
 
 NOT_ALL = 1  # the exit code where something could not be forgotten
@@ -25,18 +24,14 @@ _VERBS = {"remove": "the file goes", "lines": "these lines go", "messages": "the
 @click.option("--kind", type=click.Choice(get_args(Kind)), help="Only these.")
 @click.option("--since", metavar="YYYY-MM-DD", help="Only what is of this day or later.")
 @click.option("--until", metavar="YYYY-MM-DD", help="Only what is of this day or earlier.")
-@click.option("--type", metavar="TYPE", help="Only records of this type, such as preference.")
-@click.option("--source", metavar="SOURCE", help="Only what comes from user, chat_turn, tool, file or external.")
-@click.option("--sensitivity", metavar="LEVEL", help="Only records of low, medium or high sensitivity.")
-@click.option("--sort", type=click.Choice(["path", "date", "size", "changed"]), default="path", help="Default: path.")
 @placed
 def inspect(place: Place, **wanted: Any) -> int:
     """List everything that is remembered.
 
     Notes, records, documents, transcripts and snapshots. Of each: its day, what it is, its size in bytes and lines.
-    What it says is not shown: `get` does that, and `snapshots`.
+    What it says is not shown: `get` does that.
 
-    Example: openclaw-memory inspect --workspace notes --sort size
+    Example: openclaw-memory inspect --workspace notes --kind day
     """
     with place.open() as memory:
         items = memory.inspect(**wanted)
@@ -86,37 +81,6 @@ def forget(place: Place, paths: tuple[str, ...], yes: bool, seen: str | None, **
 
 
 @click.command()
-@click.argument("file")
-@placed
-def export(place: Place, file: str) -> int:
-    """Write everything that is remembered to one file of JSON lines.
-
-    FILE is where to; a file there is replaced. It holds all texts as they are, with secrets unmasked.
-
-    Example: openclaw-memory export --workspace notes everything.jsonl
-    """
-    with place.open() as memory:
-        report = memory.export(file)
-    return _said(place, report, f"{len(report.files):,} files exported", report.skipped)
-
-
-@click.command("import")
-@click.argument("file")
-@placed
-def import_(place: Place, file: str) -> int:
-    """Add what is missing here from an export.
-
-    FILE is what `export` has written. What is there is never changed: what differs is named, and the exit code is 1.
-
-    Example: openclaw-memory import --workspace notes everything.jsonl
-    """
-    with place.open() as memory:
-        report = memory.import_(file)
-    counts = f"{len(report.added):,} files added, {len(report.unchanged):,} there already"
-    return _said(place, report, counts, report.refused)
-
-
-@click.command()
 @click.argument("paths", nargs=-1, metavar="PATH")
 @click.option("--yes", is_flag=True, help="Sign them. Without this, they are only shown.")
 @click.option("--seen", metavar="DIGEST", help="Sign the one PATH only if it is still what was shown with this digest.")
@@ -148,46 +112,6 @@ def sign(place: Place, paths: tuple[str, ...], yes: bool, seen: str | None) -> i
     if not chosen and not place.as_json:
         say("no record waits for a signature")
     return NOT_ALL if chosen and not yes else 0
-
-
-def _said(place: Place, report: object, counts: str, left: tuple[Skipped, ...]) -> int:
-    """Print a report, as JSON or its counts and what it left out; return the exit code."""
-    if place.as_json:
-        say_json(report)
-    else:
-        say(counts)
-        for one in left:
-            note(f"{one.path}: {one.reason}")
-    return NOT_ALL if left else 0
-
-
-@click.command()
-@click.argument("session", required=False)
-@placed
-def snapshots(place: Place, session: str | None) -> int:
-    """List the ends of sessions that were kept, or show one.
-
-    SESSION is the id of a session: its latest snapshot is shown, with its messages; exit code 1: it has none. Secrets
-    are masked.
-
-    Example: openclaw-memory snapshots --workspace notes
-    """
-    with place.open() as memory:
-        found = memory.snapshots(session)
-    code = NOT_ALL if session is not None and not found else 0
-    if place.as_json:
-        say_json({"snapshots": [{"path": one.path, **one.to_dict()} for one in found]})
-        return code
-    if not found:
-        say("no snapshots" if session is None else f"no snapshots of {clean_line(session)}")
-    for one in found:
-        number = f"{len(one.messages):,} messages"
-        say(f"{one.timestamp:%Y-%m-%d %H:%M}Z  {number}  {paint(clean_line(one.session_id), fg='cyan')}  {one.path}")
-    for latest in found[:1] if session is not None else ():
-        say(f"\n{clean_line(latest.summary or '')}".rstrip())
-        for message in latest.messages:
-            say(f"{paint(clean_line(message.role), bold=True)}: {clean(message.content)}")
-    return code
 
 
 def _say_plan(receipt: ForgetReceipt) -> None:

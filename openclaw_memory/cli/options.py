@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from openclaw_memory._acting import acting_as
 from openclaw_memory.cli.output import note
 from openclaw_memory.errors import OpenClawMemoryError, SyncBusyError
+from openclaw_memory.events import acting_as
 
 if TYPE_CHECKING:
     from openclaw_memory.memory import Memory
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 INTERRUPTED = 130  # the exit code of what Ctrl-C has ended, as shells have it: 128 + SIGINT
 # A search or a write waits no longer than this while another process syncs.
 WAIT_SECONDS = 1.0
+FILE = click.Path(readable=False)  # a shell completes it; whether it can be read is found out where it is read
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,34 +94,18 @@ class Place:
         return Memory.open(self.folder, config=config)
 
 
-def _known_workspaces(_context: click.Context, _option: click.Parameter, incomplete: str) -> list[Any]:
-    """Complete a workspace: the names of the user's settings, and folders."""
-    from click.shell_completion import CompletionItem
-
-    from openclaw_memory.cli.places import user_settings
-
-    try:
-        names = [name for name in user_settings().workspaces if name.startswith(incomplete)]
-    except OpenClawMemoryError:
-        names = []
-    return [*map(CompletionItem, names), CompletionItem(incomplete, type="dir")]
-
-
-def complete_files(_context: click.Context, _option: click.Parameter, incomplete: str) -> list[Any]:
-    """Complete the path of a file."""
-    from click.shell_completion import CompletionItem
-
-    return [CompletionItem(incomplete, type="file")]
-
-
 def placed(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command the options that all share, passed to it as one `Place`."""
+    """Give a command the options that all share, passed to it as one `Place`.
+
+    Args:
+        command: Takes the `Place`, then its own arguments, and returns the exit code.
+    """
 
     @click.option(
         "-w",
         "--workspace",
         metavar="PATH",
-        shell_complete=_known_workspaces,
+        type=FILE,
         help="The notes: a folder, or a name of your settings.",
     )
     @click.option("-a", "--agent", metavar="ID", help="An OpenClaw agent: its workspace, and its settings.")
@@ -129,7 +114,7 @@ def placed(command: Callable[..., Any]) -> Callable[..., Any]:
         "--config",
         "settings",
         metavar="FILE",
-        shell_complete=complete_files,
+        type=FILE,
         help="Settings in TOML: [defaults] and [agents.ID].",
     )
     @click.option("--json", "as_json", is_flag=True, help="Answer in JSON.")
@@ -176,8 +161,11 @@ class TakesText(click.Command):
         return super().parse_args(ctx, [*options, "--", *text] if found else args)
 
 
-def given(text: tuple[str, ...]) -> str:
-    """Return the text that the words of an argument are; of `-` alone, what standard input has.
+def read_text(text: tuple[str, ...]) -> str:
+    """Join the words of an argument; read standard input if it is `-` alone.
+
+    Args:
+        text: The words.
 
     Raises:
         click.UsageError: It is not UTF-8.
@@ -225,8 +213,13 @@ class Followed(NamedTuple):
     error: OpenClawMemoryError | None = None
 
 
-def synced(memory: Memory, *, hidden: bool) -> Followed:
-    """Sync the index as far as possible, and wait up to `WAIT_SECONDS` for another sync."""
+def sync_index(memory: Memory, *, hidden: bool) -> Followed:
+    """Sync the index as far as possible, and wait up to `WAIT_SECONDS` for another sync.
+
+    Args:
+        memory: The memory.
+        hidden: Show no progress.
+    """
     try:
         with progress_bar(hidden=hidden) as progress:
             report = memory.sync(progress=progress, wait=WAIT_SECONDS)

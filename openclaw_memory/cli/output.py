@@ -18,29 +18,45 @@ if TYPE_CHECKING:
 
 
 def say(text: str = "") -> None:
-    """Print text that may hold parts of notes; styles are added by `paint`, after cleaning."""
+    """Print text that may hold parts of notes; styles are added by `paint`, after cleaning.
+
+    Args:
+        text: Clean text.
+    """
     click.echo(text)
 
 
 def paint(text: str, **style: Any) -> str:
-    """Return clean text in a style; bare text for a pipe or a terminal without colours."""
+    """Return clean text in a style; bare text for a pipe or a terminal without colours.
+
+    Args:
+        text: Any text.
+        style: As for `click.style`.
+    """
     return click.style(clean(text), **style)
 
 
-def complain(message: str, details: str = "") -> None:
-    """Print one line on stderr that begins with `error:`, and below it the details with their line breaks."""
+def complain(message: str) -> None:
+    """Print one line on stderr that begins with `error:`."""
     click.echo(f"{click.style('error:', fg='red')} {clean(' '.join(message.split()))}", err=True, color=colours())
-    if details:
-        click.echo(clean(details), err=True)
 
 
 def note(message: str) -> None:
-    """Print one line on stderr that begins with `note:`."""
+    """Print one line on stderr that begins with `note:`.
+
+    Args:
+        message: The sentence.
+    """
     click.echo(f"{click.style('note:', fg='yellow')} {clean(' '.join(message.split()))}", err=True)
 
 
 def say_json(value: Any, indent: int | None = 2) -> None:
-    """Print any of the library's values as JSON; everything beyond ASCII is escaped, so that it is safe to show."""
+    """Print any of the library's values as JSON; everything beyond ASCII is escaped, so that it is safe to show.
+
+    Args:
+        value: Dataclasses, mappings, sequences and plain values.
+        indent: Columns of each level; None for one line.
+    """
     import json
 
     click.echo(json.dumps(plain(value), indent=indent, default=str))

@@ -8,18 +8,18 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from openclaw_memory.config.config import default_workspace, parse_toml
+from openclaw_memory.config.data_folder import locate_workspace_data
 from openclaw_memory.errors import ConfigError, WorkspaceError, nearest
 
-MARKS = ("MEMORY.md", "memory.md", ".memory/config.toml", ".memory/index.sqlite")
+MARKS = ("MEMORY.md", "memory.md", ".memory/config.toml")
 NOTES = "memory"
-SETTINGS_NAME = "config.toml"
+SETTINGS_NAME, INDEX_NAME = "config.toml", "index.sqlite"
 
 
 class UserSettings(NamedTuple):
     """What the user's own file says of workspaces: each name with its folder, and the one that is used by default."""
 
     file: Path
-    exists: bool = False
     workspace: str | None = None
     workspaces: Mapping[str, str] = {}
 
@@ -57,7 +57,7 @@ def user_settings() -> UserSettings:
         raise ConfigError(f"{file}: workspace must be a name or a folder, not {default!r}")
     if not isinstance(names, dict) or not all(_is_entry(*item) for item in names.items()):
         raise ConfigError(f'{file}: [workspaces] must hold lines such as work = "~/work/notes", names without a slash')
-    return UserSettings(file, exists=True, workspace=default, workspaces=names)
+    return UserSettings(file, workspace=default, workspaces=names)
 
 
 def workspace_folder(given: str | None, *, new: bool = False) -> Found:
@@ -125,7 +125,7 @@ def _is_entry(name: str, folder: Any) -> bool:
 
 
 def _is_marked(folder: Path) -> bool:
-    return any(_is_ours(folder / name) for name in MARKS)
+    return any(_is_ours(folder / name) for name in MARKS) or (locate_workspace_data(folder) / INDEX_NAME).is_file()
 
 
 def _is_ours(path: Path) -> bool:

@@ -4,31 +4,29 @@ from __future__ import annotations
 
 import os
 import re
-import sys
 from dataclasses import replace
-from functools import partial
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from openclaw_memory._safe import clean_line
-from openclaw_memory.cli.options import Followed, Place, TakesText, placed, synced, unicode_words
-from openclaw_memory.cli.output import note, say_json
-from openclaw_memory.config.config import colours
-from openclaw_memory.config.terminal import takes_hyperlinks
+from openclaw_memory.cli.options import Followed, Place, TakesText, placed, sync_index, unicode_words
+from openclaw_memory.cli.output import note, say, say_json
+from openclaw_memory.cli.results import list_files, say_results
+from openclaw_memory.errors import nearest
 from openclaw_memory.types.files import SOURCES, Source
-from openclaw_memory.types.records import RecordType
 
 if TYPE_CHECKING:
     from openclaw_memory.memory import Memory
     from openclaw_memory.search import SearchResults
     from openclaw_memory.search.syntax import Asked
-    from openclaw_memory.types import SearchResult, SyncReport
+    from openclaw_memory.types import SyncReport
 
 MOST_RESULTS = 1000  # as `Memory.search` has it
 _COUNT = click.IntRange(1, MOST_RESULTS)
 _SHARE = click.FloatRange(0, 1)
-TYPES: tuple[str, ...] = get_args(RecordType)
+# Of --filter: the argument of `Memory.search`.
+FILTERS = {"tag": "tags", "type": "type", "key": "key", "user": "user_id", "min-confidence": "min_confidence"}
 _LEFT_OUT = re.compile(r"-[^\W\d_][\w-]*[^\W_]")
 
 
@@ -56,30 +54,21 @@ class _Query(TakesText):
     metavar="N",
     help="How many results. Default: 6.",
 )
-@click.option(
-    "--max-chars",
-    type=click.IntRange(min=1),
-    metavar="N",
-    help="As many shorter results as fit into N characters.",
-)
 @click.option("--min-score", type=_SHARE, metavar="X", help="Leave out scores below, 0 to 1.")
 @click.option("--source", type=click.Choice(SOURCES), help="Only notes, or only transcripts (sessions).")
 @click.option("--path", multiple=True, metavar="GLOB", help="Only files that match a .gitignore pattern. Repeatable.")
 @click.option("--since", metavar="DAY", help="Only lines of this day or later: 2026-01-31.")
 @click.option("--until", metavar="DAY", help="Only lines of this day or earlier.")
 @click.option(
-    "--type", "types", multiple=True, type=click.Choice(TYPES), help="Only records of a type. Repeatable: any."
+    "--filter",
+    "filters",
+    multiple=True,
+    metavar="NAME=X",
+    help="Only files with a tag=X; only records with a type=X, key=GLOB, user=X, min-confidence=0.5. Repeatable.",
 )
-@click.option("--key", multiple=True, metavar="GLOB", help="Only records whose key matches. Repeatable: any.")
-@click.option("--user", multiple=True, metavar="ID", help="Only records of this user. Repeatable: any.")
-@click.option("--tag", "tags", multiple=True, metavar="TAG", help="Only files with this tag. Repeatable: all of them.")
-@click.option("--min-confidence", type=_SHARE, metavar="X", help="Leave out records less sure, 0 to 1.")
 @click.option("--task", metavar="TEXT", help="What you are at work on: what has to do with it comes first.")
 @click.option("--rule", "rules", multiple=True, metavar="NAME=X", help="Rank otherwise: mmr=0.7. Repeatable.")
-@click.option("-C", "--context", type=click.IntRange(min=0), metavar="N", help="Show N lines around each result.")
 @click.option("-l", "--files-only", is_flag=True, help="Print the files of the results alone, each once.")
-@click.option("--open", "in_editor", is_flag=True, help="Open the best result in your editor, at its line.")
-@click.option("--pager/--no-pager", default=None, help="Page the results. Default: where the terminal is too small.")
 @click.option("--explain", is_flag=True, help="Show how each score came about.")
 @click.option("--no-sync", is_flag=True, help="Answer from the index as it is, though files may have changed.")
 @placed
@@ -87,23 +76,15 @@ def search(
     place: Place,
     query: tuple[str, ...],
     max_results: int | None,
-    max_chars: int | None,
     min_score: float | None,
     source: Source | None,
     path: tuple[str, ...],
     since: str | None,
     until: str | None,
-    types: tuple[RecordType, ...],
-    key: tuple[str, ...],
-    user: tuple[str, ...],
-    tags: tuple[str, ...],
-    min_confidence: float | None,
+    filters: tuple[str, ...],
     task: str | None,
     rules: tuple[str, ...],
-    context: int | None,
     files_only: bool,
-    in_editor: bool,
-    pager: bool | None,
     explain: bool,
     no_sync: bool,
 ) -> int:
@@ -111,45 +92,43 @@ def search(
 
     QUERY is the question, or words to look for. What is between quotation marks must occur as it is ('"spare key"',
     quoted for the shell too), and a word after a minus must not (-boat). The index first follows the files that
-    changed. A rule is a setting of `search` that this search has instead; `off` turns it off. Exit code 1: nothing was
-    found.
+    changed. Where all results are weak, three are shown, or as many as --max-results asks for. A rule is a setting of
+    `search` that this search has instead; `off` turns it off. Exit code 1: nothing was found.
 
     Example: openclaw-memory search --workspace notes "Who has the spare key?"
     """
+    from openclaw_memory.search.budget import limit_weak
+
     question, asked = _asked(query)
     with place.open() as memory:
         is_bare = _is_bare(memory)
-        report, trouble, error = Followed() if no_sync or is_bare else synced(memory, hidden=place.as_json)
+        report, trouble, error = Followed() if no_sync or is_bare else sync_index(memory, hidden=place.as_json)
         results = memory.search(
             asked.text,
             max_results=max_results,
-            max_chars=max_chars,
             min_score=min_score,
             source=source,
             explain=explain,
             path=path,
             since=since,
             until=until,
-            type=types,
-            key=key,
-            user_id=user,
-            tags=tags,
-            min_confidence=min_confidence,
+            **_read_filters(filters),
             phrases=asked.phrases,
             without=asked.without,
             task=task,
             rules=dict(map(_rule, rules)) or None,
         )
+        results = limit_weak(results, max_results)
         if error is not None and not results and memory.status().last_sync is None:
             raise error  # there is no index to answer from, and none can be built
         if is_bare:
             results = replace(results, stale=False, reason=None)
         stale = results.stale or trouble is not None or (no_sync and bool(memory.status().dirty))
         advice = "" if results or results.reason else memory.workspace.advice(len(memory.workspace.scan().files))
-        if results and not place.as_json:
-            _show(memory, results, asked.text, context=context, files_only=files_only, pager=pager, explain=explain)
-            if in_editor:
-                open_result(memory, results[0])
+        if results and not place.as_json and files_only:
+            say("\n".join(map(clean_line, list_files(results, memory.workspace))))
+        elif results and not place.as_json:
+            say_results(results, query=asked.text, explain=explain)
     if place.as_json:
         known = {name: getattr(results, name) for name in ("mode", "reason", "provider", "model", "filtered")}
         known["reason"] = results.reason or advice or None
@@ -183,37 +162,23 @@ def _say_limits(results: SearchResults, advice: str) -> None:
         note(reason)
 
 
-def _show(
-    memory: Memory,
-    results: SearchResults,
-    query: str,
-    *,
-    context: int | None,
-    files_only: bool,
-    pager: bool | None,
-    explain: bool,
-) -> None:
-    from openclaw_memory.cli.results import file_of, is_tall, paths_of, rows_of
-
-    if files_only:
-        click.echo("\n".join(map(clean_line, paths_of(results, memory.workspace))))
-        return
-    around = None if context is None else (memory, context)
-    linked = partial(file_of, memory.workspace) if sys.stdout.isatty() and takes_hyperlinks() else None
-    rows = list(rows_of(list(results), query=query, explain=explain, linked=linked, context=around))
-    if is_tall(rows) if pager is None else pager:
-        bare = rows_of(list(results), query=query, explain=explain, context=around)  # a pager may not know links
-        click.echo_via_pager("".join(f"{row}\n" for row in bare), color=colours())
-    else:
-        click.echo("\n".join(rows))
-
-
-def open_result(memory: Memory, result: SearchResult) -> None:
-    """Open the file of a result in the user's editor, at its first line."""
-    from openclaw_memory.cli.editor import open_at
-    from openclaw_memory.cli.results import file_of
-
-    open_at(file_of(memory.workspace, result.path), result.start_line)
+def _read_filters(pairs: tuple[str, ...]) -> dict[str, Any]:
+    """Read `tag=boat` and the like into arguments of `Memory.search`."""
+    arguments: dict[str, Any] = {}
+    for pair in pairs:
+        name, _, value = pair.partition("=")
+        if name not in FILTERS or not value:
+            raise click.UsageError(
+                f"--filter {pair!r} is not NAME=VALUE: {nearest(name, FILTERS)}the names are {', '.join(FILTERS)}"
+            )
+        if name != "min-confidence":
+            arguments.setdefault(FILTERS[name], []).append(value)
+            continue
+        try:
+            arguments["min_confidence"] = float(value)
+        except ValueError:
+            raise click.UsageError(f"--filter {pair!r} needs a number from 0 to 1") from None
+    return arguments
 
 
 def _rule(text: str) -> tuple[str, Any]:

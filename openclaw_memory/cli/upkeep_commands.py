@@ -15,9 +15,8 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.option("--budget", type=float, default=5.0, metavar="SECONDS", help="Begin no more work after. Default: 5.")
 @placed
-def heartbeat(place: Place, budget: float) -> int:
+def heartbeat(place: Place) -> int:
     """Look for what has expired, is overdue, double or stale.
 
     It changes records alone (expired ones go, confidence falls); of notes it reports. Where nothing has changed, it is
@@ -26,7 +25,7 @@ def heartbeat(place: Place, budget: float) -> int:
     Example: openclaw-memory heartbeat --workspace notes --json
     """
     with place.open() as memory:
-        report = memory.heartbeat(budget_seconds=budget)
+        report = memory.heartbeat()
     if place.as_json:
         say_json(report)
     else:

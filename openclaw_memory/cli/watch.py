@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -13,7 +12,6 @@ import click
 from openclaw_memory._safe import clean
 from openclaw_memory.cli.options import Place, placed, progress_bar, waiting
 from openclaw_memory.cli.output import note, paint, say, say_json
-from openclaw_memory.cli.units import SYSTEMS, unit, usual_system
 from openclaw_memory.errors import OpenClawMemoryError
 
 if TYPE_CHECKING:
@@ -25,16 +23,9 @@ _LOOK_SECONDS = 0.2
 
 
 @click.command()
-@click.option(
-    "--daemon",
-    is_flag=False,
-    flag_value="usual",
-    type=click.Choice(["usual", *SYSTEMS]),
-    help="Print the unit that has systemd or launchd keep this running, and how to start it.",
-)
 @click.option("--for", "seconds", type=float, metavar="SECONDS", help="End after so long, once all is indexed.")
 @placed
-def watch(place: Place, daemon: str | None, seconds: float | None) -> int:
+def watch(place: Place, seconds: float | None) -> int:
     """Index whatever changes, as it changes, until Ctrl-C.
 
     With --json there is one object a line, for each sync.
@@ -43,8 +34,6 @@ def watch(place: Place, daemon: str | None, seconds: float | None) -> int:
     """
     if seconds is not None and not seconds > 0:
         raise click.BadParameter(f"{seconds:g} is no time to watch: give seconds above 0", param_hint="--for")
-    if daemon is not None:
-        return _say_unit(place, usual_system() if daemon == "usual" else daemon)
     show = partial(say_json, indent=None) if place.as_json else _say_in_a_line
     with place.open() as memory:
         try:
@@ -57,21 +46,6 @@ def watch(place: Place, daemon: str | None, seconds: float | None) -> int:
                         note("ending after the step under way; what is not indexed yet is left to the next sync")
         except KeyboardInterrupt:
             note("ended at once: the next sync goes on from there")
-    return 0
-
-
-def _say_unit(place: Place, system: str) -> int:
-    """Print a unit, and on stderr what to do with it: the text alone goes into a file."""
-    folder = place.folder.resolve()
-    options = ["--workspace", str(folder)] if place.agent is None else ["--agent", place.agent]
-    if place.settings is not None:
-        options += ["--config", str(Path(place.settings).resolve())]
-    made = unit(system, folder, options)
-    if place.as_json:
-        say_json({"system": system, **made._asdict()})
-        return 0
-    click.echo(made.text.rstrip("\n"))
-    note(f"put this into {made.file} and start it: {made.start}")
     return 0
 
 

@@ -1,15 +1,13 @@
 """Settings: `MemoryConfig`, its parts, and where configuration and state are stored."""
 
 from openclaw_memory.config.config import MemoryConfig
+from openclaw_memory.config.data_folder import locate_user_data, locate_workspace_data
+from openclaw_memory.config.plugin_settings import read_plugin_settings
 from openclaw_memory.config.sections import (
-    AuditConfig,
-    BackendConfig,
     ChunkingConfig,
     CompactionConfig,
     EmbeddingConfig,
-    EncryptionConfig,
     FilesConfig,
-    IntentConfig,
     JournalConfig,
     PoliciesConfig,
     PolicyRule,
@@ -22,16 +20,13 @@ from openclaw_memory.config.sections import (
     StoreConfig,
     SyncConfig,
 )
+from openclaw_memory.config.unread_settings import find_unread_settings
 
 __all__ = [
-    "AuditConfig",
-    "BackendConfig",
     "ChunkingConfig",
     "CompactionConfig",
     "EmbeddingConfig",
-    "EncryptionConfig",
     "FilesConfig",
-    "IntentConfig",
     "JournalConfig",
     "MemoryConfig",
     "PoliciesConfig",
@@ -44,4 +39,8 @@ __all__ = [
     "SnapshotsConfig",
     "StoreConfig",
     "SyncConfig",
+    "find_unread_settings",
+    "locate_user_data",
+    "locate_workspace_data",
+    "read_plugin_settings",
 ]

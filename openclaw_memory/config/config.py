@@ -17,14 +17,10 @@ from typing import Any, NamedTuple, Self
 
 from openclaw_memory.config.sections import (
     PARTS,
-    AuditConfig,
-    BackendConfig,
     ChunkingConfig,
     CompactionConfig,
     EmbeddingConfig,
-    EncryptionConfig,
     FilesConfig,
-    IntentConfig,
     JournalConfig,
     PoliciesConfig,
     PruningConfig,
@@ -35,6 +31,7 @@ from openclaw_memory.config.sections import (
     SnapshotsConfig,
     StoreConfig,
     SyncConfig,
+    check_type,
     checked,
     normalised_weights,
     shown,
@@ -57,7 +54,11 @@ _OF_OPENCODE: Mapping[str, Mapping[str, Any]] = {"search": {"max_results": 10}, 
 
 @dataclass(frozen=True, slots=True)
 class MemoryConfig:
-    """All settings of one memory; `notices` lists what was clamped, normalised or not allowed."""
+    """All settings of one memory; `notices` lists what was clamped, normalised or not allowed.
+
+    `plugins` has the settings of each plug-in by its name, which the plug-in checks: see `read_plugin_settings`.
+    `explicit` names the settings that a file or a program wrote out, as `"search.mmr"`.
+    """
 
     chunking: ChunkingConfig = field(default_factory=ChunkingConfig)
     files: FilesConfig = field(default_factory=FilesConfig)
@@ -70,14 +71,12 @@ class MemoryConfig:
     compaction: CompactionConfig = field(default_factory=CompactionConfig)
     pruning: PruningConfig = field(default_factory=PruningConfig)
     snapshots: SnapshotsConfig = field(default_factory=SnapshotsConfig)
-    encryption: EncryptionConfig = field(default_factory=EncryptionConfig)
     records: RecordsConfig = field(default_factory=RecordsConfig)
-    intent: IntentConfig = field(default_factory=IntentConfig)
     policies: PoliciesConfig = field(default_factory=PoliciesConfig)
-    backend: BackendConfig = field(default_factory=BackendConfig)
     store: StoreConfig = field(default_factory=StoreConfig)
-    audit: AuditConfig = field(default_factory=AuditConfig)
+    plugins: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     notices: tuple[str, ...] = ()
+    explicit: tuple[str, ...] = field(default=(), repr=False, compare=False)
 
     def __post_init__(self) -> None:
         """Check every part.
@@ -88,6 +87,7 @@ class MemoryConfig:
         notices = list(self.notices)
         for name in PARTS:
             object.__setattr__(self, name, checked(name, getattr(self, name), notices))
+        check_type("plugins", self.plugins, "Mapping[str, Mapping[str, Any]]")
         object.__setattr__(self, "search", normalised_weights(self.search, notices))
         object.__setattr__(self, "notices", tuple(dict.fromkeys(notices)))
 
@@ -123,12 +123,12 @@ class MemoryConfig:
             sessions=SessionsConfig(index=False),
             files=FilesConfig(endings=(".md",)),
         )
-        return config if version == OPENCLAW_VERSIONS[0] else config.updated(_OF_2026_2)
+        return config if version == OPENCLAW_VERSIONS[0] else config._apply_preset(_OF_2026_2)
 
     @classmethod
     def opencode(cls) -> Self:
         """Return the numbers of an OpenCode plugin: as `openclaw("2026.2")`, 10 results, 100 texts embedded at once."""
-        return cls.openclaw("2026.2").updated(_OF_OPENCODE)
+        return cls.openclaw("2026.2")._apply_preset(_OF_OPENCODE)
 
     @classmethod
     def from_toml(cls, path: str | os.PathLike[str], *, agent: str | None = None) -> Self:
@@ -168,7 +168,12 @@ class MemoryConfig:
             ConfigError: A part or a key is unknown, or a value has the wrong type.
         """
         parts: dict[str, Any] = {}
+        changes: dict[str, Any] = {}
         for name, table in tables.items():
+            if name == "plugins":
+                check_type("plugins", table, "Mapping[str, Mapping[str, Any]]")
+                changes["plugins"] = _merged([self.plugins, table])
+                continue
             if name not in PARTS:
                 raise ConfigError(
                     f"{origin}: unknown part [{name}]; {nearest(name, PARTS)}the parts are {', '.join(PARTS)}"
@@ -185,11 +190,16 @@ class MemoryConfig:
             parts[name] = values
         try:
             parts = {name: replace(getattr(self, name), **values) for name, values in parts.items()}
-            return replace(self, **parts)
+            explicit = sorted({*self.explicit, *(f"{name}.{key}" for name in parts for key in tables[name])})
+            return replace(self, **parts, **changes, explicit=tuple(explicit))
         except ConfigError as error:
             if origin == _GIVEN:
                 raise
             raise ConfigError(f"{origin}: {error}") from error
+
+    def _apply_preset(self, tables: Mapping[str, Any]) -> Self:
+        """Return this configuration with the values of a preset, which nobody wrote out."""
+        return replace(self.updated(tables), explicit=self.explicit)
 
     def noting(self, *words: str) -> Self:
         """Return this configuration with more `notices`.
@@ -209,9 +219,8 @@ class MemoryConfig:
             same: list[str] = []
             for spec in fields(part):
                 value = getattr(part, spec.name)
-                is_default = value == getattr(default, spec.name)
                 text = f"{value!r}" if spec.repr else "set, and not shown"  # what has no repr may hold a key
-                (same if is_default else changed).append(f"{spec.name} = {text}")
+                (same if value == getattr(default, spec.name) else changed).append(f"{spec.name} = {text}")
             rows.append((code(name), lines("\n".join(changed)), faint(lines(", ".join(same)))))
         notices = [("notice", words, "") for words in self.notices]
         return table("MemoryConfig", ("part", "set", "as by default"), [*rows, *notices])
@@ -296,11 +305,6 @@ def _table(document: Mapping[str, Any], key: str, path: object) -> Mapping[str, 
 _AGENT_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 
 
-def folder_of(variable: str, default: Path) -> Path:
-    """Return the folder that a variable of the environment names, such as `XDG_CONFIG_HOME`."""
-    return Path(os.environ.get(variable) or default)
-
-
 def use_one_thread() -> None:
     """Limit numpy's OpenBLAS to one thread, unless the environment says otherwise; call it before numpy is imported.
 
@@ -331,18 +335,9 @@ KEYS_VARIABLE = "OPENCLAW_MEMORY_KEY"
 
 
 def keys_in_environment() -> tuple[str, ...]:
-    """Return the keys in OPENCLAW_MEMORY_KEY, separated by commas: the first one encrypts, all of them decrypt."""
+    """Return the keys in OPENCLAW_MEMORY_KEY, separated by commas: new data gets the first."""
     given = os.environ.get(KEYS_VARIABLE, "").split(",")
     return tuple(one.strip() for one in given if one.strip())
-
-
-def environment_of_a_child(changes: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment of this process with changes, for a program that it starts: without the user's keys.
-
-    Args:
-        changes: What is otherwise, by name.
-    """
-    return {name: value for name, value in os.environ.items() if name != KEYS_VARIABLE} | dict(changes)
 
 
 def state_dir() -> Path:
@@ -353,20 +348,19 @@ def state_dir() -> Path:
 
 
 class AgentPlaces(NamedTuple):
-    """The places of an agent's notes, index and transcripts, and of what QMD keeps of them."""
+    """The places of an agent's notes, index and transcripts, and the folder of whatever else belongs to it."""
 
     workspace: Path
     index_path: Path
     sessions: Path
-    qmd: Path
+    state: Path
 
 
 def agent_places(agent_id: str) -> AgentPlaces:
     """Return where OpenClaw's layout keeps what belongs to an agent; the id is taken in lower case.
 
     Notes are in `<state>/workspace` for `main`, in `<state>/workspace-<id>` for others, the index is
-    `<state>/memory/<id>.sqlite`, transcripts are in `<state>/agents/<id>/sessions`, and QMD's index in
-    `<state>/agents/<id>/qmd`.
+    `<state>/memory/<id>.sqlite`, transcripts are in `<state>/agents/<id>/sessions`.
 
     Raises:
         ConfigError: The id holds other characters than letters, digits, `-` and `_`.
@@ -378,7 +372,7 @@ def agent_places(agent_id: str) -> AgentPlaces:
         workspace=state / ("workspace" if name == "main" else f"workspace-{name}"),
         index_path=state / "memory" / f"{name}.sqlite",
         sessions=state / "agents" / name / "sessions",
-        qmd=state / "agents" / name / "qmd",
+        state=state / "agents" / name,
     )
 
 

@@ -4,31 +4,19 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import fields, replace
+from collections.abc import Mapping
 from typing import Any
 
 from openclaw_memory.config.config import MemoryConfig, is_passed_over, may_be_of_the_agent, parse_toml
 from openclaw_memory.config.globs import read_globs
-from openclaw_memory.config.sections import ChunkingConfig, FilesConfig
+from openclaw_memory.config.sections import FilesConfig
 from openclaw_memory.errors import ConfigError
 
-SETTABLE: Mapping[str, frozenset[str]] = {
-    "chunking": frozenset(spec.name for spec in fields(ChunkingConfig)),
-    "files": frozenset({"include", "exclude", "extra_paths"}),
-    "sync": frozenset({"debounce_seconds"}),
-    "encryption": frozenset({"enabled"}),
-}
+SETTABLE = ("include", "exclude", "extra_paths")  # of `files`
 # What a stranger may ask for. The 64 slowest globs of 128 characters that were found take 123 ms for a path of 4,095
 # characters, the longest of Linux, and 2 ms for one of 60.
 MOST_ENTRIES = 64
 MOST_CHARS = 128
-# With these the index holds a line of a note four times at most, and a note is cut into pieces of two lines or more.
-BOUNDS: Mapping[str, tuple[int, int]] = {
-    "max_chars": (150, 10_000),
-    "overlap_lines": (0, 3),
-    "tokens": (40, 2_500),
-}
 
 # tomllib takes the square of the number of parts of a key in time and memory: 1.5 GB for 20,000. No setting has ten.
 _MOST_PARTS = 10
@@ -43,12 +31,11 @@ _MOST_SHOWN = 60
 
 
 def with_settings(config: MemoryConfig, text: str, origin: str) -> MemoryConfig:
-    """Return the settings with those of a workspace: chunking, globs, extra paths, debounce, encryption on.
+    """Return the settings with those of a workspace: globs and extra paths, and nothing else.
 
-    Nothing else. Extra paths are added if they are inside, are not the agent's own rules, and do not lead into skipped
-    folders. `exclude` adds to what there is, and brings back nothing; `include` counts if there is none. What is wrong,
-    is too much or may not be set is left as it was and named in `notices`: whoever opens a workspace need not have
-    written it.
+    Extra paths are added if they are inside, are not the agent's own rules, and do not lead into skipped folders.
+    `exclude` adds to what there is, and brings back nothing; `include` counts if there is none. What is wrong, is too
+    much or may not be set is left as it was and named in `notices`: whoever opens a workspace need not have written it.
 
     Args:
         config: The settings of whoever opens the workspace.
@@ -60,19 +47,25 @@ def with_settings(config: MemoryConfig, text: str, origin: str) -> MemoryConfig:
         tables = parse_toml(text, origin)
     except ConfigError as error:
         return config.noting(f"{error}; until then its settings are ignored")
-    said: list[str] = []
-    asked: set[str] = set()
-    for part, key, value in _allowed(tables, config.files, said):
-        try:
-            config = config.updated({part: {key: value}})
-        except ConfigError as error:
-            said.append(f"{error}; it was ignored")
-        else:
-            asked |= {key} if part == "chunking" else set()
-    config = replace(config, chunking=_bounded(config.chunking, asked, said))
-    if rest := len(said[_MOST_NAMED:]):
-        said = [*said[:_MOST_NAMED], f"{rest:,} more settings were ignored"]
-    return config.noting(*(f"{origin}: {words}" for words in said))
+    notices: list[str] = []
+    files = config.files
+    for part, table in tables.items():
+        for key, value in table.items() if isinstance(table, Mapping) else [("", table)]:
+            name = f"{part}.{key}" if key else part
+            if part != "files" or key not in SETTABLE:
+                notices.append(f"{_cut(name)} {_MAY_NOT}")
+            elif key == "include" and files.include:
+                # A file counts that matches any glob of `include`: each further one would let in more.
+                if value != list(files.include):
+                    notices.append(f"files.include next to the caller's own {_MAY_NOT}")
+            else:
+                try:
+                    config = config.updated({"files": {key: _added(key, files, value, notices)}})
+                except ConfigError as error:
+                    notices.append(f"{error}; it was ignored")
+    if rest := len(notices[_MOST_NAMED:]):
+        notices = [*notices[:_MOST_NAMED], f"{rest:,} more settings were ignored"]
+    return config.noting(*(f"{origin}: {notice}" for notice in notices))
 
 
 def _check_keys(text: str, origin: str) -> None:
@@ -80,27 +73,6 @@ def _check_keys(text: str, origin: str) -> None:
     for number, line in enumerate(unspelled.split("\n"), start=1):
         if line.count(".") >= _MOST_PARTS:
             raise ConfigError(f"{origin} has a key of too many parts in line {number}: no setting has more than two")
-
-
-def _allowed(tables: Mapping[str, Any], files: FilesConfig, said: list[str]) -> Iterator[tuple[str, str, Any]]:
-    """Yield part, key and value of what a workspace may set; what it may not is added to `said`."""
-    for part, table in tables.items():
-        if not isinstance(table, Mapping):
-            said.append(f"{_cut(part)} {_MAY_NOT}")
-            continue
-        for key, value in table.items():
-            if key not in SETTABLE.get(part, ()):
-                said.append(f"{_cut(f'{part}.{key}')} {_MAY_NOT}")
-            elif part == "encryption" and value is False:
-                said.append(f"encryption.enabled = false {_MAY_NOT}")
-            elif part != "files":
-                yield part, key, value
-            elif key == "include" and files.include:
-                # A file counts that matches any glob of `include`: each further one would let in more.
-                if value != list(files.include):
-                    said.append(f"files.include next to the caller's own {_MAY_NOT}")
-            else:
-                yield part, key, _added(key, files, value, said)
 
 
 def _added(key: str, files: FilesConfig, wished: Any, said: list[str]) -> Any:
@@ -136,19 +108,6 @@ def _is_glob(glob: str, key: str, said: list[str]) -> bool:
         said.append(f"{error}; it was ignored")
         return False
     return True
-
-
-def _bounded(chunking: ChunkingConfig, asked: set[str], said: list[str]) -> ChunkingConfig:
-    """Return chunking with what the workspace asked for cut to the bounds; the caller's own values stay."""
-    changes = {
-        name: min(max(getattr(chunking, name), low), high) for name, (low, high) in BOUNDS.items() if name in asked
-    }
-    if asked & {"tokens", "overlap_tokens"}:
-        changes["overlap_tokens"] = min(chunking.overlap_tokens, changes.get("tokens", chunking.tokens) // 2)
-    for name, value in changes.items():
-        if value != (wished := getattr(chunking, name)):
-            said.append(f"chunking.{name} = {wished} is more than a workspace may ask for: {value} is used")
-    return replace(chunking, **changes)
 
 
 def _lies_inside(path: str) -> bool:

@@ -17,12 +17,13 @@ Style: TypeAlias = Literal["headings", "tokens", "lines"]  # -> chunking.chunkin
 Fusion: TypeAlias = Literal["standardised", "weighted"]  # -> search.candidates.FUSIONS
 Answer: TypeAlias = Literal["lines", "chunks"]  # -> search.passages.ANSWERS
 Match: TypeAlias = Literal["any", "all"]
-BatchUse: TypeAlias = Literal["off", "wait", "later"]
 Citations: TypeAlias = Literal["on", "off", "auto"]
-BackendName: TypeAlias = Literal["builtin", "qmd"]  # -> backends.chosen.backend_of
-BackendMode: TypeAlias = Literal["search", "vsearch", "query"]
-KeyPlace: TypeAlias = Literal["file", "keyring"]  # -> security.keys.make
 PolicyAction: TypeAlias = Literal["never-store", "masked", "allowed"]  # -> text.policies.ACTIONS
+
+
+def limit(default: float | None, low: float, high: float) -> Any:
+    """Make a setting that is a number between two limits."""
+    return field(default=default, metadata={"range": (low, high)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,11 +40,11 @@ class ChunkingConfig:
         overlap_tokens: How much of such a chunk the next one repeats.
     """
 
-    style: Style = "headings"
-    max_chars: int = 700
-    overlap_lines: int = 1
-    tokens: int = 400
-    overlap_tokens: int = 80
+    style: Style = field(default="headings", metadata={"choices": get_args(Style)})
+    max_chars: int = limit(700, 80, 100_000)
+    overlap_lines: int = limit(1, 0, 20)
+    tokens: int = limit(400, 8, 100_000)
+    overlap_tokens: int = limit(80, 0, 100_000)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +58,6 @@ class FilesConfig:
         include: Globs: where there are any, only files that match one count.
         exclude: Globs of files that do not count; one that begins with `!` brings files back.
         max_bytes: Larger files are left out, and named as skipped; transcripts may be larger.
-        max_files: Files past the first so many are left out, and named as skipped.
         allow_hard_links: Whether files with more than one hard link count: they may lie outside the workspace too.
         endings: What the names of notes end in, as spelled here.
     """
@@ -65,8 +65,7 @@ class FilesConfig:
     extra_paths: tuple[str, ...] = ()
     include: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
-    max_bytes: int = 10 * 1024 * 1024
-    max_files: int | None = None
+    max_bytes: int = limit(10 * 1024 * 1024, 1, 1 << 40)
     allow_hard_links: bool = False
     endings: tuple[str, ...] = (".md", ".MD", ".markdown", ".txt", ".TXT")
 
@@ -103,23 +102,23 @@ class SearchConfig:
             are all with 0.
     """
 
-    max_results: int = 6
-    min_score: float = 0.06
-    snippet_chars: int = 700
-    passage_chars: int | None = None
-    candidates: int = 50
-    candidate_multiplier: int | None = None
-    match: Match = "any"
-    fusion: Fusion = "standardised"
-    vector_weight: float = 0.5
-    text_weight: float = 0.5
+    max_results: int = limit(6, 1, 1000)
+    min_score: float = limit(0.0, 0, 1)
+    snippet_chars: int = limit(700, 40, 100_000)
+    passage_chars: int | None = limit(None, 1, 100_000)
+    candidates: int = limit(50, 1, 1000)
+    candidate_multiplier: int | None = limit(None, 1, 1000)
+    match: Match = field(default="any", metadata={"choices": get_args(Match)})
+    fusion: Fusion = field(default="standardised", metadata={"choices": get_args(Fusion)})
+    vector_weight: float = limit(0.5, 0, float("inf"))
+    text_weight: float = limit(0.5, 0, float("inf"))
     boosts: bool = True
     keyword_fill: bool = True
-    answer: Answer = "lines"
-    mmr: float | None = None
-    half_life_days: float | None = None
-    task_weight: float = 0.1
-    memory_mb: int = 256
+    answer: Answer = field(default="lines", metadata={"choices": get_args(Answer)})
+    mmr: float | None = limit(None, 0, 1)
+    half_life_days: float | None = limit(None, 0.001, 1_000_000)
+    task_weight: float = limit(0.1, 0, 1)
+    memory_mb: int = limit(256, 0, 1_000_000)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,10 +137,7 @@ class EmbeddingConfig:
         concurrency: How many requests of a sync run at a time, in each process.
         batch_size: The most texts of a request, or of a run of a local model; not set: as many as suit the provider,
             whose own option of this kind counts first.
-        batch: Whether the texts of a large first index go to the service's batch API: `off`; `wait` for them; or
-            collect them `later`, at another sync.
-        batch_concurrency: How many jobs of the batch API run at a time.
-        max_entries: How many vectors the cache keeps; those of the index are always kept.
+        max_entries: How many vectors the user's cache keeps, of all workspaces; those of an index are always kept.
     """
 
     provider: str = "static"
@@ -149,13 +145,11 @@ class EmbeddingConfig:
     fallback: str = "none"
     allow_remote: bool = True
     providers: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, repr=False)  # it may hold a key
-    query_seconds: float = 10.0
-    request_seconds: float = 120.0
-    concurrency: int = 4
-    batch_size: int | None = None
-    batch: BatchUse = "off"
-    batch_concurrency: int = 2
-    max_entries: int = 50_000
+    query_seconds: float = limit(10.0, 0.1, 3600)
+    request_seconds: float = limit(120.0, 1, 3600)
+    concurrency: int = limit(4, 1, 64)
+    batch_size: int | None = limit(None, 1, 10_000)
+    max_entries: int = limit(50_000, 0, 1 << 40)
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,9 +169,9 @@ class SyncConfig:
     before_search: bool = True
     on_open: bool = False
     on_search: bool = True
-    interval_seconds: float = 0.0
-    debounce_seconds: float = 1.5
-    rescan_seconds: float = 300.0
+    interval_seconds: float = limit(0.0, 0, 31_536_000)
+    debounce_seconds: float = limit(1.5, 0, 3600)
+    rescan_seconds: float = limit(300.0, 1, 86_400)
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,10 +189,10 @@ class SessionsConfig:
 
     index: bool = True
     folder: str = "sessions"
-    max_share: float = 0.34
-    delta_bytes: int = 100_000
-    delta_messages: int = 50
-    debounce_seconds: float = 5.0
+    max_share: float = limit(0.34, 0, 1)
+    delta_bytes: int = limit(100_000, 1, 1 << 40)
+    delta_messages: int = limit(50, 1, 1_000_000)
+    debounce_seconds: float = limit(5.0, 0, 3600)
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,7 +205,7 @@ class JournalConfig:
     """
 
     timezone: str | None = None
-    bootstrap_chars: int = 20_000
+    bootstrap_chars: int = limit(20_000, 100, 10_000_000)
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,9 +221,9 @@ class RecallConfig:
     """
 
     assume_direct: bool = True
-    citations: Citations = "auto"
-    max_chars: int = 4_000
-    get_lines: int = 120
+    citations: Citations = field(default="auto", metadata={"choices": get_args(Citations)})
+    max_chars: int = limit(4_000, 200, 1_000_000)
+    get_lines: int = limit(120, 1, 1_000_000)
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,14 +248,14 @@ class CompactionConfig:
     """
 
     enabled: bool = True
-    reserve_tokens: int = 16_384
-    reserve_tokens_floor: int = 20_000
-    keep_recent_tokens: int = 20_000
+    reserve_tokens: int = limit(16_384, 0, 10_000_000)
+    reserve_tokens_floor: int = limit(20_000, 0, 10_000_000)
+    keep_recent_tokens: int = limit(20_000, 0, 10_000_000)
     flush: bool = True
-    soft_threshold_tokens: int = 4_000
-    force_flush_bytes: int = 2 * 1024 * 1024
-    flush_timeout_seconds: float = 120.0
-    flush_max_calls: int = 8
+    soft_threshold_tokens: int = limit(4_000, 0, 10_000_000)
+    force_flush_bytes: int = limit(2 * 1024 * 1024, 0, 1 << 40)
+    flush_timeout_seconds: float = limit(120.0, 0.01, 3600)
+    flush_max_calls: int = limit(8, 1, 1000)
     prompt: str | None = None
     system_prompt: str | None = None
 
@@ -279,22 +273,14 @@ class PruningConfig:
         ttl_seconds: Nothing happens within so long of the last call, while a provider's cache holds the messages.
         keep_assistants: What follows the last so many replies stays as it is.
         soft_ratio: From which share of the window on long results keep their beginning and end alone.
-        soft_max_chars: Results of more characters are long.
-        head_chars: How many characters of its beginning a long result keeps.
-        tail_chars: How many of its end.
         hard_ratio: From which share on results are replaced, oldest first.
-        min_chars: None is replaced if all of them together have fewer characters.
         placeholder: What replaces a result.
     """
 
-    ttl_seconds: float = 300.0
-    keep_assistants: int = 3
-    soft_ratio: float = 0.3
-    soft_max_chars: int = 4_000
-    head_chars: int = 1_500
-    tail_chars: int = 1_500
-    hard_ratio: float = 0.5
-    min_chars: int = 50_000
+    ttl_seconds: float = limit(300.0, 0, 31_536_000)
+    keep_assistants: int = limit(3, 0, 1_000_000)
+    soft_ratio: float = limit(0.3, 0, 1)
+    hard_ratio: float = limit(0.5, 0, 1)
     placeholder: str = "[Old tool result content cleared]"
 
 
@@ -308,25 +294,7 @@ class SnapshotsConfig:
     """
 
     enabled: bool = True
-    max_messages: int = 15
-
-
-@dataclass(frozen=True, slots=True)
-class EncryptionConfig:
-    """What is encrypted on the disk; see the guide to encryption. Nothing is decrypted because a setting is off.
-
-    Attributes:
-        enabled: Whether an index is encrypted when it is made.
-        keys: Where a new key is kept: in a `file` of the user's data folder, or in the `keyring`. Keys of the
-            environment come first.
-        transcripts: Whether transcripts are encrypted too.
-        snapshots: Whether snapshots are.
-    """
-
-    enabled: bool = False
-    keys: KeyPlace = "file"
-    transcripts: bool = False
-    snapshots: bool = False
+    max_messages: int = limit(15, 1, 1000)
 
 
 @dataclass(frozen=True, slots=True)
@@ -344,39 +312,16 @@ class RecordsConfig:
         least_confidence: Observations below it are refused.
         ttl_days: For how many days a record holds, by type (`other=90`); for ever where a type is not named.
         most: How many records of one type and user there are at most: the least certain go first.
-        versions: How many values of a record its file keeps, the present one and those before. With more, files still
-            grow when a year is over.
-        waiting: How many of the latest observations that wait it keeps.
     """
 
-    stable_days: float = 7.0
-    observations: int = 2
-    half_life_days: float = 30.0
+    stable_days: float = limit(7.0, 0, 1_000_000)
+    observations: int = limit(2, 1, 1000)
+    half_life_days: float = limit(30.0, 0.001, 1_000_000)
     decaying: tuple[str, ...] = ("preference",)
     high_impact: tuple[str, ...] = ("billing.*", "credential.*", "*.scope")
-    least_confidence: float = 0.3
+    least_confidence: float = limit(0.3, 0, 1)
     ttl_days: tuple[str, ...] = ("preference=365", "fact=365", "reminder=90", "other=90")
-    most: int = 10_000
-    versions: int = 2
-    waiting: int = 5
-
-
-@dataclass(frozen=True, slots=True)
-class IntentConfig:
-    """How it is found out what a message wants of the memory; see `openclaw_memory.intent`.
-
-    Attributes:
-        enabled: Whether anything is found out; if not, a message wants nothing, and no model is asked.
-        languages: The ISO 639-1 codes of the languages that users write in.
-        confidence_threshold: Something is suggested where the model is more confident.
-        deadline_seconds: How long the model has for its answer, a second try included; then rules decide, on which
-            nothing is suggested.
-    """
-
-    enabled: bool = True
-    languages: tuple[str, ...] = ("en", "nl", "de", "fr", "es")
-    confidence_threshold: float = 0.7
-    deadline_seconds: float = 4.0
+    most: int = limit(10_000, 1, 10_000_000)
 
 
 def _check_pattern(pattern: str, rule: str) -> None:
@@ -475,171 +420,37 @@ def _rule_of(table: Any) -> PolicyRule:
 
 
 @dataclass(frozen=True, slots=True)
-class BackendConfig:
-    """Which engine answers searches: the built-in one, or the program QMD, in whose place the built-in one steps in.
-
-    Attributes:
-        name: The engine.
-        mode: The command of QMD that answers: `search` by keywords, all of which a note must hold, `vsearch` by
-            vectors, `query` by both, with expansion and reranking; the latter two need models that QMD downloads.
-        command: What starts QMD: `["qmd"]`, or `["/opt/node22/bin/node", "/opt/qmd/node_modules/@tobilu/qmd/bin/qmd"]`.
-        collection: The name under which QMD keeps the notes.
-        folder: Where QMD keeps its index; empty: in the user's cache folder.
-        update_minutes: How often QMD is handed the notes that have changed, besides at the first search; 0: at no other
-            time.
-        timeout_seconds: How long an answer may take.
-        update_timeout_seconds: How long an update or the embedding may take.
-        server: Whether QMD runs as a server; if not, each search starts the program: slower, but no port is open.
-    """
-
-    name: BackendName = "builtin"
-    mode: BackendMode = "search"
-    command: tuple[str, ...] = ("qmd",)
-    collection: str = "memory"
-    folder: str = ""
-    update_minutes: float = 5.0
-    timeout_seconds: float = 10.0
-    update_timeout_seconds: float = 600.0
-    server: bool = True
-
-
-@dataclass(frozen=True, slots=True)
 class StoreConfig:
     """Where the index is kept, unless the program says so itself: `store=` or `index_path=` of `Memory.open`.
 
     Attributes:
-        url: `"sqlite"`, a file in the workspace; `"sqlite:///PATH"`, a file elsewhere;
-            `"postgresql://user@host/database?tenant=ID"`; or the URL of a store that another package adds. Of a
-            database that names no tenant, each workspace is one by its path, and each memory of `Memories` by the name
-            of its folder; `&hnsw=1` keeps an index of neighbours for the vectors of one, `&files=column` its notes as
-            rows.
+        backend: The engine that answers searches: `builtin`, or one that a plug-in adds.
+        url: `"sqlite"`, a file in the workspace; `"sqlite:///PATH"`, a file elsewhere; or the URL of a store that a
+            package adds, such as `"postgresql://user@host/database?tenant=ID"`. A database that names no tenant has
+            each workspace as one by its path, and each memory of `Memories` by the name of its folder.
     """
 
+    backend: str = "builtin"
     url: str = field(default="sqlite", repr=False)  # it may hold a password
 
 
-@dataclass(frozen=True, slots=True)
-class AuditConfig:
-    """The access log: who has read and written what; see the guide to it.
-
-    Attributes:
-        enabled: Whether there is one.
-        folder: Where it is, relative to the workspace or absolute.
-        max_bytes: A file of it that has grown to so many bytes is followed by a new one.
-        keep: How many of the older files stay, the latest ones.
-        required: Whether what cannot be logged is refused; if not, it is done all the same, and the status says that
-            entries are missing.
-    """
-
-    enabled: bool = False
-    folder: str = ".memory/audit"
-    max_bytes: int = 4 * 1024 * 1024
-    keep: int = 4
-    required: bool = False
+PARTS: Mapping[str, type[Any]] = {part.__name__.removesuffix("Config").lower(): part for part in (
+    ChunkingConfig, FilesConfig, SearchConfig, EmbeddingConfig, SyncConfig, SessionsConfig, JournalConfig,
+    RecallConfig, CompactionConfig, PruningConfig, SnapshotsConfig, RecordsConfig, PoliciesConfig, StoreConfig,
+)}  # fmt: skip
 
 
-PARTS: Mapping[str, type[Any]] = {
-    "chunking": ChunkingConfig,
-    "files": FilesConfig,
-    "search": SearchConfig,
-    "embedding": EmbeddingConfig,
-    "sync": SyncConfig,
-    "sessions": SessionsConfig,
-    "journal": JournalConfig,
-    "recall": RecallConfig,
-    "compaction": CompactionConfig,
-    "pruning": PruningConfig,
-    "snapshots": SnapshotsConfig,
-    "encryption": EncryptionConfig,
-    "records": RecordsConfig,
-    "intent": IntentConfig,
-    "policies": PoliciesConfig,
-    "backend": BackendConfig,
-    "store": StoreConfig,
-    "audit": AuditConfig,
-}
+def _collect(kind: str) -> dict[str, Any]:
+    """Collect the ranges or the choices of all settings, by name."""
+    settings = ((f"{part}.{spec.name}", spec.metadata) for part, model in PARTS.items() for spec in fields(model))
+    return {name: metadata[kind] for name, metadata in settings if kind in metadata}
 
-RANGES: Mapping[str, tuple[float, float]] = {
-    "chunking.max_chars": (80, 100_000),
-    "chunking.overlap_lines": (0, 20),
-    "chunking.tokens": (8, 100_000),
-    "chunking.overlap_tokens": (0, 100_000),
-    "files.max_bytes": (1, 1 << 40),
-    "files.max_files": (1, 10_000_000),
-    "search.max_results": (1, 1000),
-    "search.min_score": (0, 1),
-    "search.snippet_chars": (40, 100_000),
-    "search.passage_chars": (1, 100_000),
-    "search.candidates": (1, 1000),
-    "search.candidate_multiplier": (1, 1000),
-    "search.vector_weight": (0, float("inf")),
-    "search.text_weight": (0, float("inf")),
-    "search.mmr": (0, 1),
-    "search.half_life_days": (0.001, 1_000_000),
-    "search.task_weight": (0, 1),
-    "search.memory_mb": (0, 1_000_000),
-    "embedding.query_seconds": (0.1, 3600),
-    "embedding.request_seconds": (1, 3600),
-    "embedding.concurrency": (1, 64),
-    "embedding.batch_size": (1, 10_000),
-    "embedding.batch_concurrency": (1, 64),
-    "embedding.max_entries": (0, 1 << 40),
-    "sync.interval_seconds": (0, 31_536_000),
-    "sync.debounce_seconds": (0, 3600),
-    "sync.rescan_seconds": (1, 86_400),
-    "sessions.max_share": (0, 1),
-    "sessions.delta_bytes": (1, 1 << 40),
-    "sessions.delta_messages": (1, 1_000_000),
-    "sessions.debounce_seconds": (0, 3600),
-    "journal.bootstrap_chars": (100, 10_000_000),
-    "recall.max_chars": (200, 1_000_000),
-    "recall.get_lines": (1, 1_000_000),
-    "compaction.reserve_tokens": (0, 10_000_000),
-    "compaction.reserve_tokens_floor": (0, 10_000_000),
-    "compaction.keep_recent_tokens": (0, 10_000_000),
-    "compaction.soft_threshold_tokens": (0, 10_000_000),
-    "compaction.force_flush_bytes": (0, 1 << 40),
-    "compaction.flush_timeout_seconds": (0.01, 3600),
-    "compaction.flush_max_calls": (1, 1000),
-    "pruning.ttl_seconds": (0, 31_536_000),
-    "pruning.keep_assistants": (0, 1_000_000),
-    "pruning.soft_ratio": (0, 1),
-    "pruning.soft_max_chars": (1, 1 << 30),
-    "pruning.head_chars": (0, 1 << 30),
-    "pruning.tail_chars": (0, 1 << 30),
-    "pruning.hard_ratio": (0, 1),
-    "pruning.min_chars": (0, 1 << 40),
-    "snapshots.max_messages": (1, 1000),
-    "intent.confidence_threshold": (0, 1),
-    "intent.deadline_seconds": (0.01, 600),
-    "records.stable_days": (0, 1_000_000),
-    "records.observations": (1, 1000),
-    "records.half_life_days": (0.001, 1_000_000),
-    "records.least_confidence": (0, 1),
-    "records.most": (1, 10_000_000),
-    "records.versions": (1, 1000),
-    "records.waiting": (1, 1000),
-    "audit.max_bytes": (4096, 1 << 40),
-    "audit.keep": (0, 1_000_000),
-    "backend.update_minutes": (0, 525_600),
-    "backend.timeout_seconds": (0.1, 3600),
-    "backend.update_timeout_seconds": (1, 86_400),
-}
 
-CHOICES: Mapping[str, tuple[str, ...]] = {
-    "chunking.style": get_args(Style),
-    "search.match": get_args(Match),
-    "search.fusion": get_args(Fusion),
-    "search.answer": get_args(Answer),
-    "embedding.batch": get_args(BatchUse),
-    "recall.citations": get_args(Citations),
-    "encryption.keys": get_args(KeyPlace),
-    "backend.name": get_args(BackendName),
-    "backend.mode": get_args(BackendMode),
-}
+RANGES: Mapping[str, tuple[float, float]] = _collect("range")
+CHOICES: Mapping[str, tuple[str, ...]] = _collect("choices")
 
 _GLOBS = frozenset({"files.include", "files.exclude"})
-_PATHS = frozenset({"files.extra_paths", "sessions.folder", "audit.folder", "backend.command", "backend.folder"})
+_PATHS = frozenset({"files.extra_paths", "sessions.folder"})
 # Showing more of a wrong value does not help, and it may be a key in the wrong place.
 _MOST_SHOWN, _BEGINNING = 24, 12
 _MOST_BITS = 64
@@ -668,7 +479,7 @@ def checked(part_name: str, part: Any, notices: list[str]) -> Any:
         name = f"{part_name}.{spec.name}"
         value = getattr(part, spec.name)
         if name not in CHOICES:
-            _check_type(name, value, str(spec.type))
+            check_type(name, value, str(spec.type))
         elif value not in CHOICES[name]:
             raise ConfigError(f"{name} must be one of {', '.join(CHOICES[name])}, not {shown(name, value)}")
         if name == "files.endings":
@@ -690,7 +501,8 @@ def _check_endings(endings: tuple[str, ...]) -> None:
             raise ConfigError(f'files.endings holds {one!r}: an ending is a dot and letters, such as ".md"')
 
 
-def _check_type(name: str, value: Any, annotation: str) -> None:
+def check_type(name: str, value: Any, annotation: str) -> None:
+    """Raise ConfigError for a value that does not fit the annotation of its field."""
     if value is None and annotation.endswith("| None"):
         return
     kind = annotation.removesuffix(" | None")

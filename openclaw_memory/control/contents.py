@@ -14,9 +14,9 @@ from openclaw_memory.text.front_matter import parse
 from openclaw_memory.text.quotation import EXTERNAL, is_external
 from openclaw_memory.types import MemoryFile, Skipped
 from openclaw_memory.types.control import Item, Kind
-from openclaw_memory.workspace import Workspace, scan
-from openclaw_memory.workspace.paths import RECORDS_FOLDER, Place, locate, note_date, shown_path
-from openclaw_memory.workspace.safe_read import decode, is_utf16, opened_file, read_place
+from openclaw_memory.workspace import Workspace
+from openclaw_memory.workspace.paths import RECORDS_FOLDER, Place, note_date
+from openclaw_memory.workspace.safe_read import decode, is_utf16
 from openclaw_memory.workspace.tombstones import Line, lines_of
 from openclaw_memory.workspace.vouched import why_withheld
 
@@ -50,7 +50,7 @@ def contents(workspace: Workspace, zone: datetime.tzinfo | None) -> tuple[list[C
         WorkspaceError: The folder cannot be listed.
     """
     every = with_transcripts(workspace)
-    listed = scan.scan(every.root, every.rules, every.sessions)
+    listed = every.scan()
     found, skipped = list[Content](), list(listed.skipped)
     for file in listed.files:
         try:
@@ -66,7 +66,7 @@ def contents(workspace: Workspace, zone: datetime.tzinfo | None) -> tuple[list[C
         except NotFoundError:
             continue
         except (OpenClawMemoryError, OSError) as error:
-            skipped.append(Skipped(shown_path(workspace.rules, path), str(error)))
+            skipped.append(Skipped(workspace.files.shown_path(path), str(error)))
     return found, skipped
 
 
@@ -90,12 +90,12 @@ def place_of(workspace: Workspace, path: str) -> Place:
         PathNotAllowedError: It does not name what is remembered.
     """
     if snapshots.is_snapshot(path):
-        return snapshots.place_of(workspace.root, path)
-    return locate(workspace.root, workspace.rules, path, workspace.sessions)
+        return workspace.files.make_place(path)
+    return workspace.locate(path)
 
 
 def _note(workspace: Workspace, file: MemoryFile, zone: datetime.tzinfo | None) -> Content:
-    data, info = read_place(locate(workspace.root, workspace.rules, file.path), workspace.rules)
+    data, info = workspace.files.read(workspace.files.locate(file.path))
     text = decode(data, file.path)
     read = None if is_utf16(data) else parse(text)
     fields = {} if read is None else read.fields
@@ -128,10 +128,10 @@ def _note(workspace: Workspace, file: MemoryFile, zone: datetime.tzinfo | None) 
 
 
 def _transcript(workspace: Workspace, file: MemoryFile, zone: datetime.tzinfo | None) -> Content:
-    place = locate(workspace.root, workspace.rules, file.path, workspace.sessions)
+    place = workspace.locate(file.path)
 
     def turns() -> Iterator[Line]:
-        with opened_file(place, workspace.rules) as (stream, _):
+        with workspace.files.open(place) as (stream, _):
             yield from lines_of(stream, zone)
 
     first: datetime.date | None = None
@@ -149,9 +149,9 @@ def _transcript(workspace: Workspace, file: MemoryFile, zone: datetime.tzinfo | 
 
 
 def _snapshot(workspace: Workspace, path: str, zone: datetime.tzinfo | None) -> Content:
-    data, info = read_place(snapshots.place_of(workspace.root, path), workspace.rules)
+    data, info = workspace.files.read(workspace.files.make_place(path))
     said = snapshots.parsed(data, path)
-    if snapshots.is_hidden(workspace.rules, said):
+    if snapshots.is_hidden(workspace.files, said):
         raise PathNotAllowedError("a rule of policies.rules leaves sessions of this name out: change it, or delete it")
     day = said.timestamp.astimezone(zone).date()
     changed = datetime.datetime.fromtimestamp(info.st_mtime_ns / 1e9, datetime.UTC)

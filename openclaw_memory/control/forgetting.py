@@ -23,7 +23,7 @@ from openclaw_memory.types import Skipped
 from openclaw_memory.types.control import ForgetPlan, ForgetReceipt, Step
 from openclaw_memory.types.files import Span, cited
 from openclaw_memory.workspace import Workspace
-from openclaw_memory.workspace.atomic import locked, remove_files, replace_file, writing
+from openclaw_memory.workspace.atomic import locked, remove_files
 from openclaw_memory.workspace.days import day_of, local_now
 from openclaw_memory.workspace.paths import (
     DOCUMENTS_FOLDER,
@@ -33,7 +33,7 @@ from openclaw_memory.workspace.paths import (
     is_of_the_agent,
     transcripts_place,
 )
-from openclaw_memory.workspace.safe_read import as_written, is_utf16, opened_file, read_place
+from openclaw_memory.workspace.safe_read import is_utf16
 from openclaw_memory.workspace.session_log import log_name
 from openclaw_memory.workspace.tombstones import bury, digest_of
 
@@ -184,7 +184,7 @@ def _changed(workspace: Workspace, steps: Sequence[Step], folder: Place, remaini
     talks = [step for step in steps if step.kind == "transcript"]
     with ExitStack() as held:
         for some, lock in (
-            (notes, partial(writing, workspace.root, rules=workspace.rules)),
+            (notes, workspace.files.writing),
             (talks, partial(locked, Path(folder.base, *folder.parts, ".lock"))),
             (ends, partial(saving, workspace.root)),
         ):
@@ -230,11 +230,11 @@ def _checked(workspace: Workspace, step: Step) -> os.stat_result:
     """
     place = place_of(workspace, step.path)
     if step.kind == "transcript":
-        with opened_file(place, workspace.rules) as (file, info):
+        with workspace.files.open(place) as (file, info):
             same = digest_of(file, step.size) == step.hash
             same = same and (step.action == "messages" or file.seek(0, os.SEEK_END) == step.size)
     else:
-        data, info = read_place(place, workspace.rules)
+        data, info = workspace.files.read(place)
         same = sha256(data).hexdigest() == step.hash
         if place.base != str(workspace.root):
             raise WriteError(f"{step.path} lies outside of the workspace, where files are only read: change it there")
@@ -252,7 +252,7 @@ def _checked(workspace: Workspace, step: Step) -> os.stat_result:
 def _do(workspace: Workspace, step: Step, seen: os.stat_result) -> None:
     place = place_of(workspace, step.path)
     if step.action == "messages":
-        if not bury(place, _lines(step), step.size, step.hash, workspace.rules):
+        if not bury(workspace.files, place, _lines(step), step.size, step.hash):
             raise _conflict(step)
         return
     if step.action == "remove":
@@ -260,11 +260,10 @@ def _do(workspace: Workspace, step: Step, seen: os.stat_result) -> None:
         if step.kind == "record":
             signatures.unlisted(workspace.root, step.path)
         return
-    data, _ = read_place(place, workspace.rules)
+    data, _ = workspace.files.read(place)
     gone = set(_lines(step))
     kept = [line for number, line in enumerate(data.split(b"\n"), 1) if number not in gone]
-    written = as_written(b"\n".join(kept), place, workspace.rules, is_there=True)
-    replace_file(place.base, place.parts, written, seen)
+    workspace.files.replace(place, b"\n".join(kept), seen)
 
 
 def _lines(step: Step) -> Iterator[int]:

@@ -17,8 +17,9 @@ from openclaw_memory.control.contents import Content
 from openclaw_memory.conversation.snapshots import TITLE
 from openclaw_memory.text.json_walk import leaves
 from openclaw_memory.types import Skipped
+from openclaw_memory.types.codec import SUFFIX, get_plain_name
 from openclaw_memory.types.control import Action, ForgetPlan, Kind, Review, Step
-from openclaw_memory.types.files import ENCRYPTED, Span, citation, unencrypted
+from openclaw_memory.types.files import Span, citation
 from openclaw_memory.workspace.paths import is_record, note_date
 from openclaw_memory.workspace.safe_read import split_lines
 from openclaw_memory.workspace.tombstones import Line
@@ -96,7 +97,7 @@ def plan(
     review += [
         Review(one.path, f"it could not be read: {one.reason}") for one in skipped if _may_hold(wanted, one.path)
     ]
-    gone = {unencrypted(step.path) for step in steps if step.action == "remove"}
+    gone = {get_plain_name(step.path) for step in steps if step.action == "remove"}
     gone |= {wanted.session} if wanted.session else set()
     keys = tuple(sorted(key for key, path in (states or {}).items() if path in gone))
     steps.sort(key=lambda step: step.path)
@@ -110,7 +111,7 @@ def _may_hold(wanted: Wanted, path: str) -> bool:
     if wanted.since is not None or wanted.query is not None:
         day = note_date(path)
         return wanted.since is None or day is None or day >= wanted.since
-    return unencrypted(path) == wanted.session or (wanted.key is not None and is_record(path))
+    return get_plain_name(path) == wanted.session or (wanted.key is not None and is_record(path))
 
 
 def spans_of(lines: Iterable[int]) -> tuple[Span, ...]:
@@ -157,8 +158,8 @@ def mentions(snapshots: Iterable[str], lines: Sequence[str]) -> set[int]:
         snapshots: Their paths.
         lines: The lines of the note.
     """
-    # One may have been encrypted, or decrypted, since.
-    links = [f"](../{unencrypted(path)}{ending})" for path in snapshots for ending in ("", ENCRYPTED)]
+    # One may have been sealed, or unsealed, since.
+    links = [f"](../{get_plain_name(path)}{ending})" for path in snapshots for ending in ("", SUFFIX)]
     found = set[int]()
     for number, line in enumerate(lines, 1):
         if any(link in line for link in links):
@@ -171,7 +172,7 @@ def mentions(snapshots: Iterable[str], lines: Sequence[str]) -> set[int]:
 def _of_transcript(found: _Found, wanted: Wanted, content: Content, named: Sequence[Span]) -> str:
     """Note which messages of a transcript go, and return its digest; "" where none can."""
     item, digest = content.item, sha256()
-    if wanted.session == unencrypted(item.path):
+    if wanted.session == get_plain_name(item.path):
         found.whole("it is the transcript of the session")
     looks_at_days = wanted.since is not None and (item.last_date is None or item.last_date >= wanted.since)
     if not (found.action or looks_at_days or wanted.query is not None or named):

@@ -38,6 +38,8 @@ SUMMARY = (
 
 # How much of the beginning, and of the end, of a question stays that is too long to be kept; of pruning's answers too.
 ASKED_CHARS = 1_500
+# Pruning, with OpenClaw's numbers: which results of tools are long, what stays at either end, and what is not replaced.
+LONG_RESULT_CHARS, KEPT_CHARS, LEAST_CLEARED_CHARS = 4_000, 1_500, 50_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -424,7 +426,7 @@ def prune(
         pruned[at] = _trimmed(pruned[at], rules)
         if pruned[at] is not messages[at]:
             sizes[at] = count([pruned[at]])
-    if sum(len(text_of(pruned[at])) for at in old) < rules.min_chars:
+    if sum(len(text_of(pruned[at])) for at in old) < LEAST_CLEARED_CHARS:
         return pruned
     total = sum(sizes)
     for at in old:
@@ -453,7 +455,7 @@ def _is_prunable(message: Message) -> bool:
 
 def _trimmed(message: Message, rules: PruningConfig) -> Message:
     text = text_of(message)
-    if len(text) <= rules.soft_max_chars or text == rules.placeholder:
+    if len(text) <= LONG_RESULT_CHARS or text == rules.placeholder:
         return message
-    short = in_short(text, rules.head_chars, rules.tail_chars, "this tool result")
+    short = in_short(text, KEPT_CHARS, KEPT_CHARS, "this tool result")
     return message if short == text else with_text(message, short)

@@ -36,35 +36,27 @@ from openclaw_memory.errors import (
     WriteError,
 )
 from openclaw_memory.text.fence import fenced
-from openclaw_memory.text.policies import encryption_of, policies_of
+from openclaw_memory.text.policies import Policies
 from openclaw_memory.text.redaction import redact_session, redact_talk
 from openclaw_memory.text.utf16 import truncate_utf16, utf16_length
-from openclaw_memory.types.files import ENCRYPTED, unencrypted
+from openclaw_memory.types.codec import SUFFIX, get_plain_name
 from openclaw_memory.types.snapshots import Snapshot, SnapshotMessage
-from openclaw_memory.workspace.atomic import locked, make_folders, refused, replace_file
+from openclaw_memory.workspace.atomic import lock_folder, refused, replace_file
 from openclaw_memory.workspace.days import local_now
 from openclaw_memory.workspace.journal import append, checked_text, day_path
-from openclaw_memory.workspace.paths import (
-    TRANSCRIPT_SUFFIX,
-    TRANSCRIPTS,
-    Place,
-    as_it_is,
-    check_name,
-    hidden_by,
-)
-from openclaw_memory.workspace.safe_read import as_written, read_place
+from openclaw_memory.workspace.paths import TRANSCRIPT_SUFFIX, TRANSCRIPTS
 from openclaw_memory.workspace.session_log import log_name
 from openclaw_memory.workspace.tombstones import FORGOTTEN
 from openclaw_memory.workspace.transcript_records import moment, parse
 
 if TYPE_CHECKING:
-    from openclaw_memory.config import FilesConfig
     from openclaw_memory.workspace import Workspace
+    from openclaw_memory.workspace.files import WorkspaceFiles
     from openclaw_memory.workspace.session_log import SessionLog
 
 FOLDER = (".memory", "snapshots")
 _PREFIX = "/".join((*FOLDER, ""))
-_NAME = re.compile(r"\d{8}T\d{6}Z-(?:\d+-)?([A-Za-z0-9._-]+)\.json(?:\.age)?")
+_NAME = re.compile(rf"\d{{8}}T\d{{6}}Z-(?:\d+-)?([A-Za-z0-9._-]+)\.json(?:{re.escape(SUFFIX)})?")
 TITLE = "Session Snapshot"  # of the entry in the day's note
 _TICKS = datetime.timedelta(seconds=1)  # within which a later snapshot is not let look like an earlier one
 _AHEAD = datetime.timedelta(days=1)  # by which another machine's clock, or its zone, may be wrong
@@ -104,21 +96,21 @@ def save(
         now: The moment, by default this one.
     """
     rules = rules or SnapshotsConfig()
-    check_name(workspace.rules, _transcript(session_id))
+    workspace.files.check_name(_transcript(session_id))
     checked_text(session_id, "the id of the session")
     if not rules.enabled:
         return None
     said = workspace.session_log(session_id).messages() if messages is None else messages
     # What `resume` put first, of an earlier end, is in that one's file.
     about_before = [SUMMARY.format(summary=one.summary) for one in _read_all(workspace, session_id) if one.summary]
-    kept = tuple(kept_of(workspace.rules, said, {EARLIER, *about_before})[-rules.max_messages :])
+    kept = tuple(kept_of(workspace.policies, said, {EARLIER, *about_before})[-rules.max_messages :])
     if not kept:
         return None
     now = (now or datetime.datetime.now(datetime.UTC)).astimezone(datetime.UTC)
     now = now.replace(microsecond=now.microsecond // 1000 * 1000)  # as JavaScript writes it, and as it is read again
-    about = _about(workspace.rules, summary)
+    about = _about(workspace.policies, summary)
     # The note says what the user may have said there; a snapshot holds no more than what is shown.
-    made = Snapshot(session_id, now, kept, summary_of(workspace.rules, summary), "")
+    made = Snapshot(session_id, now, kept, summary_of(workspace.policies, summary), "")
     with saving(workspace.root, _PREFIX):
         made = _written(workspace, made)
     try:
@@ -128,7 +120,7 @@ def save(
         WriteError,
     ) as error:  # what was said is kept, which matters more; the next call tries again
         warn(f"{made.path} was kept, and the note of the day does not name it: {error}")
-    return _shown(workspace.rules, made)
+    return _shown(workspace.policies, made)
 
 
 def saved(workspace: Workspace, session_id: str | None = None) -> tuple[Snapshot, ...]:
@@ -138,8 +130,8 @@ def saved(workspace: Workspace, session_id: str | None = None) -> tuple[Snapshot
         workspace: The files.
         session_id: Only those of this session.
     """
-    there = (one for one in _read_all(workspace, session_id) if not is_hidden(workspace.rules, one))
-    return tuple(_shown(workspace.rules, one) for one in there)
+    there = (one for one in _read_all(workspace, session_id) if not is_hidden(workspace.files, one))
+    return tuple(_shown(workspace.policies, one) for one in there)
 
 
 def resume(workspace: Workspace, session_id: str) -> list[Message]:
@@ -149,16 +141,16 @@ def resume(workspace: Workspace, session_id: str) -> list[Message]:
         workspace: The files.
         session_id: The session.
     """
-    log, rules = workspace.session_log(session_id), workspace.rules
-    if (rule := hidden_by(rules, log.path)) is not None:
+    log = workspace.session_log(session_id)
+    if (rule := workspace.files.hidden_by(log.path)) is not None:
         raise NotFoundError(f"the rule {rule!r} of policies.rules leaves sessions of this name out: change the rule")
     ends = _read_all(workspace, session_id)
-    if not ends or _goes_beyond(rules, log, ends[0]):
+    if not ends or _goes_beyond(log, ends[0]):
         messages = conversation(log)
     else:  # what an earlier end was about came before this one
         messages = _messages(ends[0], next((one.summary for one in ends if one.summary), None))
     left = [message for message in messages if text_of(message) != FORGOTTEN]
-    said = _whole([_masked(message, partial(_masked_text, rules)) for message in left])
+    said = _whole([_masked(message, partial(_masked_text, workspace.policies)) for message in left])
     if not said:
         raise NotFoundError(
             f"nothing was kept of session {session_id!r}: name one that memory.snapshots() lists, or that has a "
@@ -181,8 +173,7 @@ def saving(root: Path, path: str) -> Iterator[None]:
     Raises:
         PathNotAllowedError, WriteError: As `workspace.atomic.locked`.
     """
-    make_folders(root, FOLDER, path)
-    with locked(root.joinpath(*FOLDER, ".lock"), path):
+    with lock_folder(root, FOLDER, path):
         ignored = (FOLDER[0], ".gitignore")  # what was said in private is part of no repository
         if not os.path.lexists(root.joinpath(*ignored)):
             replace_file(str(root), ignored, b"*\n", None)
@@ -192,16 +183,6 @@ def saving(root: Path, path: str) -> Iterator[None]:
 def is_snapshot(path: str) -> bool:
     """Return whether a path, relative to the workspace, is that of a snapshot, by its letters."""
     return path.startswith(_PREFIX) and _NAME.fullmatch(path.removeprefix(_PREFIX)) is not None
-
-
-def place_of(root: Path, path: str) -> Place:
-    """Return the place of a snapshot.
-
-    Args:
-        root: The workspace.
-        path: A path that `is_snapshot`.
-    """
-    return Place(path, str(root), tuple(path.split("/")))
 
 
 def paths(root: Path) -> list[str]:
@@ -241,32 +222,32 @@ def parsed(data: bytes, path: str) -> Snapshot:
         ) from error
 
 
-def summary_of(rules: FilesConfig, summary: str | None) -> str | None:
+def summary_of(policies: Policies, summary: str | None) -> str | None:
     """Return what a snapshot keeps of a summary; None for nothing.
 
     Args:
-        rules: The rules of the files.
+        policies: Those for the files.
         summary: The summary.
 
     Raises:
         PolicyError: A rule says never to store it.
     """
-    about = _about(rules, summary)
-    return policies_of(rules).shown(about) if about else None
+    about = _about(policies, summary)
+    return policies.shown(about) if about else None
 
 
-def _about(rules: FilesConfig, summary: str | None) -> str | None:
+def _about(policies: Policies, summary: str | None) -> str | None:
     """Return what the note of the day says of a summary: at most `MAX_SUMMARY_UNITS` of it, on one line."""
-    about, policies = None if summary is None else _line(summary), policies_of(rules)
+    about = None if summary is None else _line(summary)
     policies.check(None, *filter(None, (summary, about)))
     if about and utf16_length(about) > MAX_SUMMARY_UNITS:  # what is hidden is so before the cut, as in messages
         about = truncate_utf16(policies.shown(about), MAX_SUMMARY_UNITS - len(_CUT)) + _CUT
     return about
 
 
-def is_hidden(rules: FilesConfig, snapshot: Snapshot) -> bool:
+def is_hidden(files: WorkspaceFiles, snapshot: Snapshot) -> bool:
     """Return whether a policy says never to store anything under the name of its session."""
-    return not snapshot.session_id.strip() or hidden_by(rules, _transcript(snapshot.session_id)) is not None
+    return not snapshot.session_id.strip() or files.hidden_by(_transcript(snapshot.session_id)) is not None
 
 
 def _read_all(workspace: Workspace, session_id: str | None) -> list[Snapshot]:
@@ -274,10 +255,10 @@ def _read_all(workspace: Workspace, session_id: str | None) -> list[Snapshot]:
     name = None if session_id is None else file_name(session_id)
     found = list[Snapshot]()
     for path in paths(workspace.root):
-        if name is not None and not unencrypted(path).endswith(f"-{name}.json"):
+        if name is not None and not get_plain_name(path).endswith(f"-{name}.json"):
             continue
         try:
-            data, _ = read_place(place_of(workspace.root, path), workspace.rules)
+            data, _ = workspace.files.read(workspace.files.make_place(path))
             found.append(parsed(data, path))
         except NotFoundError:  # forgotten since it was listed
             continue
@@ -302,7 +283,7 @@ def _written(workspace: Workspace, made: Snapshot) -> Snapshot:
 
 
 def free_path(workspace: Workspace, made: Snapshot, taken: Collection[str] = ()) -> str:
-    """Return the path that a snapshot is written to, of its second and its session, encrypted or not.
+    """Return the path that a snapshot is written to, of its second and its session, sealed or not.
 
     Args:
         workspace: The files.
@@ -311,11 +292,10 @@ def free_path(workspace: Workspace, made: Snapshot, taken: Collection[str] = ())
     """
     stamp, name = f"{made.timestamp:%Y%m%dT%H%M%SZ}", file_name(made.session_id)
     names = (f"{stamp}-{name}.json", *(f"{stamp}-{number}-{name}.json" for number in range(2, 10_000)))
-    encryption = encryption_of(workspace.rules)
-    ending = ENCRYPTED if encryption and encryption.snapshots else ""
+    ending = SUFFIX if workspace.files.codec.is_sealing("snapshot") else ""
     there = {*taken, *paths(workspace.root)}
     free = (f"{_PREFIX}{one}" for one in names)
-    return next(f"{one}{ending}" for one in free if not {one, f"{one}{ENCRYPTED}"} & there)
+    return next(f"{one}{ending}" for one in free if not {one, f"{one}{SUFFIX}"} & there)
 
 
 def write(workspace: Workspace, made: Snapshot) -> None:
@@ -326,29 +306,78 @@ def write(workspace: Workspace, made: Snapshot) -> None:
         made: The snapshot.
 
     Raises:
-        EncryptionError: It is to be encrypted, and the index is plain, or the key is not here.
+        SealedFileError: It is to be sealed, and the index is plain, or the key is not here.
         PathNotAllowedError, WriteError: It could not be written, or a file is there.
     """
     data = json.dumps(made.to_dict(), ensure_ascii=False, indent=2).encode() + b"\n"
-    place = place_of(workspace.root, made.path)
+    place = workspace.files.make_place(made.path)
     try:
-        replace_file(place.base, place.parts, as_written(data, place, workspace.rules, is_there=False), None)
+        workspace.files.replace(place, data, None)
     except OSError as error:
         raise error if isinstance(error, OpenClawMemoryError) else refused(error, made.path) from error
 
 
+def prepare_snapshot(
+    workspace: Workspace,
+    session_id: str,
+    messages: Sequence[Message],
+    summary: str | None,
+    timestamp: datetime.datetime,
+    taken: Collection[str] = (),
+) -> Snapshot:
+    """Return the snapshot of a conversation that another program had; nothing is written.
+
+    Secrets are masked and long messages cut, as `Memory.snapshot` does.
+
+    Args:
+        workspace: The files.
+        session_id: The session.
+        messages: The conversation, oldest first.
+        summary: What it was about.
+        timestamp: When it ended.
+        taken: Paths that other snapshots will have.
+
+    Raises:
+        InvalidInputError: No message has words that may be stored, or the name of the session may not be stored.
+        PolicyError: A rule says never to store the summary.
+    """
+    policies = workspace.policies
+    ending = tuple(kept_of(policies, messages, ()))
+    snapshot = Snapshot(session_id, timestamp, ending, summary_of(policies, summary), "")
+    if not snapshot.messages:
+        raise InvalidInputError("it has no message with words that may be stored")
+    if is_hidden(workspace.files, snapshot):
+        raise InvalidInputError("a rule says never to store what has the name of its session")
+    return replace(snapshot, path=free_path(workspace, snapshot, taken))
+
+
+def write_snapshot(workspace: Workspace, snapshot: Snapshot) -> None:
+    """Write a snapshot that `prepare_snapshot` returned.
+
+    Args:
+        workspace: The files.
+        snapshot: The snapshot.
+
+    Raises:
+        SealedFileError: It is to be sealed, and the index is plain, or the key is not here.
+        PathNotAllowedError, WriteError: It could not be written, or a file is there.
+    """
+    with saving(workspace.root, snapshot.path):
+        write(workspace, snapshot)
+
+
 def _mention(workspace: Workspace, made: Snapshot, about: str | None) -> None:
-    """Name a snapshot in the note of its day, once; what an encrypted one is about, only in an encrypted note."""
+    """Name a snapshot in the note of its day, once; the subject of a sealed one only in a sealed note."""
     at = local_now(workspace.journal.timezone, made.timestamp)
     said = made.to_dict()
     # Notes lie one folder below the workspace.
     many = "message" if len(made.messages) == 1 else f"{len(made.messages)} messages"
     words = f"- [{said['timestamp']}](../{made.path}): the last {many}"
     is_told = about or made.summary
-    if made.path.endswith(ENCRYPTED) and not as_it_is(workspace.root, day_path(at.date())).endswith(ENCRYPTED):
+    if made.path.endswith(SUFFIX) and not workspace.files.find(day_path(at.date())).endswith(SUFFIX):
         is_told = None
     text = f"{words}. {is_told}" if is_told else words
-    append(workspace.root, text, date=at.date(), title=TITLE, now=at, rules=workspace.rules, skip_existing=True)
+    append(workspace.files, text, date=at.date(), title=TITLE, now=at, skip_existing=True)
 
 
 def file_name(session_id: str) -> str:
@@ -374,14 +403,14 @@ def _text(value: object) -> str:
 
 
 def kept_of(
-    rules: FilesConfig, messages: Iterable[Message], left_out: Collection[str] = (EARLIER,)
+    policies: Policies, messages: Iterable[Message], left_out: Collection[str] = (EARLIER,)
 ) -> list[SnapshotMessage]:
     """Return of messages what a snapshot keeps.
 
     Those without words, those that are never to be stored, and those whose text is in `left_out` are dropped.
 
     Args:
-        rules: The rules of the files.
+        policies: Those for the files.
         messages: The messages.
         left_out: Texts.
 
@@ -390,7 +419,7 @@ def kept_of(
     """
     if isinstance(messages, str | bytes | Mapping) or not isinstance(messages, Iterable):
         raise InvalidInputError(f"messages must be a list of messages, not {messages!r:.80}")
-    policies, found = policies_of(rules), list[SnapshotMessage]()
+    found = list[SnapshotMessage]()
     for message in messages:
         if not isinstance(message, Mapping) or not isinstance(message.get("role"), str):
             raise InvalidInputError(
@@ -401,7 +430,7 @@ def kept_of(
         if not text.strip() or text == FORGOTTEN or text in left_out:
             continue
         # What is hidden is so before the cut: half a token looks like none.
-        cut = truncate_utf16(_masked_text(rules, text), MAX_UNITS)
+        cut = truncate_utf16(_masked_text(policies, text), MAX_UNITS)
         try:
             policies.check(None, role, text, cut)
         except PolicyError:
@@ -423,24 +452,24 @@ def _messages(snapshot: Snapshot, summary: str | None) -> list[Message]:
     return [{"role": "user", "type": "compaction", "content": before}, *said]
 
 
-def _goes_beyond(rules: FilesConfig, log: SessionLog, snapshot: Snapshot) -> bool:
+def _goes_beyond(log: SessionLog, snapshot: Snapshot) -> bool:
     """Return whether a transcript has the end of a snapshot, or was written to after it."""
     end = [one for one in snapshot.messages if one.role in _SPEAKERS][-_END:]
-    said = iter(kept_of(rules, log.messages()))
+    said = iter(kept_of(log.files.policies, log.messages()))
     if end and all(one in said for one in end):  # in this order, others between them
         return True
     *_, last = (None, *(moment(entry) for entry in log.branch()))
     return last is not None and last.tzinfo is not None and last > snapshot.timestamp
 
 
-def _shown(rules: FilesConfig, snapshot: Snapshot) -> Snapshot:
-    shown = partial(_masked_text, rules)
+def _shown(policies: Policies, snapshot: Snapshot) -> Snapshot:
+    shown = partial(_masked_text, policies)
     messages = tuple(SnapshotMessage(one.role, shown(one.content)) for one in snapshot.messages)
     return replace(snapshot, messages=messages, summary=None if snapshot.summary is None else shown(snapshot.summary))
 
 
-def _masked_text(rules: FilesConfig, text: str) -> str:
-    return redact_talk(policies_of(rules).shown(text))
+def _masked_text(policies: Policies, text: str) -> str:
+    return redact_talk(policies.shown(text))
 
 
 def _masked(value: Any, shown: Callable[[str], str]) -> Any:

@@ -6,12 +6,10 @@ import re
 from typing import Literal, TypeAlias
 
 from openclaw_memory.config.sections import CompactionConfig
+from openclaw_memory.errors import ConfigError
 
 Reason: TypeAlias = Literal["threshold", "transcript", "compaction"]
 Kind: TypeAlias = Literal["chat", "heartbeat", "cli", "flush"]
-
-# Into less the turn of the flush does not fit: its prompts, its tool and an answer.
-SMALLEST_WINDOW = 1_024
 
 # How the services say that a prompt is too long, each as its errors read; the last four are said by many.
 _TOO_LONG = re.compile(
@@ -40,6 +38,16 @@ _TOO_LONG = re.compile(
 _TOO_FAST = re.compile(r"rate[_ ]?limit|too many requests|tokens per (?:min|day)|\bTPM\b|throttl|quota", re.IGNORECASE)
 # The types that LangChain and LiteLLM raise for it, whatever their text.
 _TYPES = frozenset({"ContextOverflowError", "ContextWindowExceededError"})
+
+
+def check_window(window: object) -> None:
+    """Raise ConfigError if a window is neither a number of tokens above 0 nor None.
+
+    Args:
+        window: What a caller passes as the tokens that a conversation has room for.
+    """
+    if window is not None and (not isinstance(window, int) or isinstance(window, bool) or window <= 0):
+        raise ConfigError(f"window={window!r} is not a number of tokens: pass a whole number above 0, such as 200_000")
 
 
 def reserve(window: int | None, rules: CompactionConfig) -> int:
@@ -74,13 +82,13 @@ def flush_threshold(window: int | None, rules: CompactionConfig) -> int | None:
     """Return the size in tokens from which a flush is due: window - reserve - soft threshold (176,000 of 200,000).
 
     Args:
-        window: The model's context window in tokens; None if unknown.
+        window: The tokens that a conversation has room for; None or at most 0 if unknown.
         rules: The compaction settings.
 
     Returns:
-        The threshold; None if the window is unknown, or too small for the turn of a flush.
+        The threshold, at least 1; None if the window is unknown.
     """
-    if window is None or window < SMALLEST_WINDOW:
+    if window is None or window <= 0:
         return None
     return window - reserve(window, rules) - soft(window, rules)
 

@@ -2,7 +2,8 @@
 
 from typing import TYPE_CHECKING
 
-from openclaw_memory._lazy import late_names
+import lazy_loader
+
 from openclaw_memory.documents import item_files
 from openclaw_memory.text.front_matter import UNNAMED
 
@@ -13,6 +14,6 @@ if TYPE_CHECKING:
 
 __all__ = ["UNNAMED", "Documents", "is_same", "item_files", "matching"]
 
-_MODULES = {"collection": ("Documents",), "filters": ("matching",), "validation": ("is_same",)}
+_MODULES = {"collection": ["Documents"], "filters": ["matching"], "validation": ["is_same"]}
 
-__getattr__, __dir__ = late_names(__name__, _MODULES, __all__)
+__getattr__, __dir__ = lazy_loader.attach(__name__, submod_attrs=_MODULES)[0], __all__.copy

@@ -12,7 +12,7 @@ from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypeVar
 
 from openclaw_memory._weak import weakly
-from openclaw_memory.documents.filters import DocumentFilter, OfChunks
+from openclaw_memory.documents.filters import ChunkScope, DocumentFilter
 from openclaw_memory.documents.places import DocumentPlaces
 from openclaw_memory.documents.validation import (
     OURS,
@@ -42,6 +42,8 @@ from openclaw_memory.errors import (
     SyncBusyError,
     WorkspaceError,
 )
+from openclaw_memory.events import Location, locate_citation, locate_files, locate_paths, observed
+from openclaw_memory.indexing.changes import compare
 from openclaw_memory.indexing.service import IndexService
 from openclaw_memory.text.front_matter import PART_OF
 from openclaw_memory.text.terms import query_terms
@@ -67,7 +69,7 @@ from openclaw_memory.workspace.document_cache import (
     parts_of,
 )
 from openclaw_memory.workspace.documents import Fields, Upserted
-from openclaw_memory.workspace.paths import DOCUMENTS_FOLDER, as_found, locate
+from openclaw_memory.workspace.paths import DOCUMENTS_FOLDER
 from openclaw_memory.workspace.scan import notes_below
 
 if TYPE_CHECKING:
@@ -83,6 +85,14 @@ Hidden: TypeAlias = Callable[[Iterable[str]], frozenset[str]]
 _Search: TypeAlias = Callable[..., list[Hit]]  # takes how many hits are wanted, and a filter of chunks as `where`
 
 
+def _locate(document: Document) -> Location:
+    return locate_citation(document.citation or document.path or document.id)
+
+
+def _locate_hits(hits: Iterable[tuple[Document, float]], *_: Any, **__: Any) -> list[Location]:
+    return [_locate(document) for document, _score in hits]
+
+
 class DocumentFiles:
     """The documents of a memory by the paths of their files. Safe to use from several threads.
 
@@ -91,8 +101,8 @@ class DocumentFiles:
 
     def __init__(self, workspace: Workspace, cache: DocumentCache, service: IndexService, hidden: Hidden) -> None:
         """`service` keeps the index of the workspace; `hidden` as for `Documents`."""
-        self._root, self._rules, self._cache, self._service = workspace.root, workspace.rules, cache, service
-        self._hidden = hidden
+        self._files, self._cache, self._service = workspace.files, cache, service
+        self._workspace, self._hidden, self.events = workspace, hidden, workspace.events
 
     def write(self, path: str, fields: Mapping[str, Any], text: str) -> None:
         """Write one document; see `write_many`.
@@ -121,13 +131,17 @@ class DocumentFiles:
             WriteError: A document is larger than `files.max_bytes` (nothing was written), or could not be written.
         """
         self._service.check_open()
-        wanted = [Fields(*one) for one in given]
-        for one in wanted:
-            for name, value in {**one.fields, "text": one.text}.items():
-                documents.check_no_secret(value, f"{name} of {one.path}")
-        if wanted:
-            self._apply(documents.write, wanted)
+        if files := [Fields(*one) for one in given]:
+            self._write(files)
 
+    @observed("add", lambda _, __, files: locate_files(files), writes=True)
+    def _write(self, files: Sequence[Fields]) -> None:
+        for file in files:
+            for name, value in {**file.fields, "text": file.text}.items():
+                documents.check_no_secret(value, f"{name} of {file.path}")
+        self._apply(documents.write, files)
+
+    @observed("get", lambda content, _, path: [] if content is None else [(path, "")])
     def read(self, path: str) -> tuple[Mapping[str, Any], str] | None:
         """Return the fields and the text of a document; None if there is no file, a person's own, or a hidden record.
 
@@ -140,12 +154,13 @@ class DocumentFiles:
             PathNotAllowedError: The path cannot be that of a memory file.
         """
         self._service.check_open()
-        path = as_found(self._root, path)
+        path = self._files.find(path)
         content = self._cache.load(path).content
-        if content is None or self._hidden((locate(self._root, self._rules, path).path,)):
+        if content is None or self._hidden((self._files.locate(path).path,)):
             return None
         return content.fields, content.text
 
+    @observed("delete", lambda is_gone, _, *paths: locate_paths(paths) if is_gone else [], writes=True)
     def delete(self, *paths: str) -> bool:
         """Delete documents; return whether there was any.
 
@@ -159,6 +174,7 @@ class DocumentFiles:
         self._service.check_open()
         return bool(self._apply(documents.remove, paths))
 
+    @observed("list", lambda item, *_, **__: [(item[0], "")])
     def iterate(self, folder: str) -> Iterator[tuple[str, Mapping[str, Any], str]]:
         """Yield path, fields (do not change them) and text of each document in a folder, in the order of paths.
 
@@ -172,15 +188,34 @@ class DocumentFiles:
             WorkspaceError: A folder or a file cannot be read.
         """
         self._service.check_open()
-        for path, content in documents.below(self._root, self._rules, self._cache, folder):
+        for path, content in documents.below(self._cache, folder):
             if not self._hidden((path,)):
                 yield path, content.fields, content.text
+
+    def sync(self, paths: Iterable[str], *, wait: float | None = None) -> None:
+        """Bring the index up to date with the documents at these paths, whatever else has changed.
+
+        Args:
+            paths: Files of documents, below `memory/`.
+            wait: How many seconds to wait for another sync; as long as it takes if None.
+
+        Raises:
+            SyncBusyError: Another sync was not done after `wait` seconds.
+            StoreError: The index cannot be written.
+        """
+        self._service.check_open()
+        names = [self._files.find(path) for path in paths]
+        files = self._workspace.notes_at(names)
+        difference = None if files is None else compare(files, self._service.store().files(names))
+        if difference is None or difference.to_read:
+            self._service.record_write(None if difference is None else [file.path for file in difference.to_read])
+            self._service.sync(wait=wait, only_written=True)
 
     def _apply(self, change: Callable[..., Any], *arguments: Any) -> Any:
         """Change files, and let the index know that they have changed, also if that failed half-way."""
         changed: Any = None
         try:
-            changed = change(self._root, self._rules, *arguments)
+            changed = change(self._files, *arguments)
             return changed
         finally:
             if changed is None or changed:
@@ -212,11 +247,10 @@ class Documents:
         `hidden` returns those of some paths whose records are not to be shown, whatever the index has of them.
         """
         self._workspace, self._service, self._search, self._embedder = workspace, service, search, embedder
-        self._root, self._rules = workspace.root, workspace.rules
-        self._cache = DocumentCache(self._root, self._rules)
-        self._places = DocumentPlaces(workspace, self._cache, service)
-        self._vectors = DocumentVectors(workspace, self._cache, service, weakly(self._reading))
-        self._hidden = hidden
+        self._cache = DocumentCache(workspace.files)
+        self._places = DocumentPlaces(self._cache, service)
+        self._vectors = DocumentVectors(self._cache, service, weakly(self._reading))
+        self._hidden, self.events = hidden, workspace.events
         self.files = DocumentFiles(workspace, self._cache, service, hidden)
         self._collection = ""
 
@@ -239,6 +273,7 @@ class Documents:
 
     # --- by id ---------------------------------------------------------------------------------------------------
 
+    @observed("add", lambda ids, part, *_, **__: locate_paths(chain(*part._paths(ids).values())), writes=True)
     def add(self, given: Iterable[Document], vectors: Any = None, source: VectorSource | None = None) -> list[str]:
         """Write documents, each in place of the one with its id, and index them; return their ids in order.
 
@@ -331,6 +366,7 @@ class Documents:
 
         self._places.sync(written.was_followed and not odd, written.changed, prepare)
 
+    @observed("get", lambda items, *_, **__: map(_locate, items))
     def get(self, ids: Sequence[str], *, masked: bool = False) -> list[Document]:
         """Return the documents with these ids, in their order, as they were added.
 
@@ -359,6 +395,7 @@ class Documents:
             found.append(document)
         return [owned(document) for document in found if document is not None]
 
+    @observed("get", lambda item, *_: [] if item is None else [_locate(item)])
     def read(self, path: str) -> Document | None:
         """Return the document that a file holds now; None if it holds none, cannot be read, or is a hidden record.
 
@@ -369,7 +406,7 @@ class Documents:
             A document that shares its metadata and fields with later calls: do not change them.
         """
         seen = self._cache.try_load(path)
-        if seen is None or self._hidden((locate(self._root, self._rules, path).path,)):
+        if seen is None or self._hidden((self._cache.files.locate(path).path,)):
             return None
         return document_in(path, seen)
 
@@ -383,18 +420,24 @@ class Documents:
             PathNotAllowedError: An id is a path or a citation, not the id of a document. Nothing was deleted.
             WriteError: A file could not be deleted.
         """
+        return [*self._delete(ids)]
+
+    @observed("delete", lambda there, *_: locate_paths(chain(*there.values())), writes=True)
+    def _delete(self, ids: Sequence[str]) -> dict[str, Sequence[str]]:
+        """Delete documents; return the files that each had."""
         self._service.check_open()
         check_ids(ids)
         was_followed, there = self._places.is_followed, self._paths(ids)
         for doc_id in ids:
             if doc_id not in there:
                 check_names_no_file(self._workspace, self._cache, doc_id)
-        gone = [doc_id for doc_id in dict.fromkeys(ids) if doc_id in there]
+        gone = {doc_id: there[doc_id] for doc_id in dict.fromkeys(ids) if doc_id in there}
         if gone:
-            removed = self.files._apply(documents.remove, [path for doc_id in gone for path in there[doc_id]])
+            removed = self.files._apply(documents.remove, [*chain(*gone.values())])
             self._places.sync(was_followed, removed)
         return gone
 
+    @observed("list", lambda item, *_, **__: [_locate(item)])
     def iterate(
         self, where: Where | None = None, *, part_of: str | None = None, masked: bool = False
     ) -> Iterator[Document]:
@@ -408,7 +451,7 @@ class Documents:
         self._service.check_open()
         known = None if part_of is None else self._places.parts_of(part_of)
         if known is None:
-            known = [paths[0] for paths in documents.paths_by_id(self._root, self._rules, self._cache).values()]
+            known = [paths[0] for paths in documents.paths_by_id(self._cache).values()]
         seen: set[str] = set()
         for path in known:
             document = self._at(path, masked=masked)
@@ -426,11 +469,12 @@ class Documents:
         """
         if look:
             with suppress(WorkspaceError):  # what cannot be looked at is among the files that are left out
-                documents.paths_by_id(self._root, self._rules, self._cache)
+                documents.paths_by_id(self._cache)
         return [self._cache.unread[path] for path in sorted(self._cache.unread)] + self._vectors.in_words()
 
     # --- by what they say ----------------------------------------------------------------------------------------
 
+    @observed("search", _locate_hits)
     def search(
         self,
         query: str,
@@ -462,10 +506,10 @@ class Documents:
             all_of_them = self.iterate(where, masked=True) if min_score <= 0 and source != "sessions" else iter(())
             return [(document, 0.0) for document in islice(all_of_them, k)]
         wanted, counts, passes = min(MOST_RESULTS, k), self._counts(where), self._passing(where)
-        of_chunks = _of_chunks(where)
+        scope = self._narrow(where)
         while True:
             asked = SearchRequest(query, max_results=wanted, min_score=min_score, source=source)
-            results = self._search(asked, passes=passes, where=of_chunks)
+            results = self._search(asked, passes=passes, where=scope)
             hits = ((self._found(one.path, one.spans, one.snippet, one.source), one.score) for one in results)
             found = distinct(hits, k, counts)
             if len(found) >= k or len(results) < wanted or wanted == MOST_RESULTS:
@@ -476,10 +520,10 @@ class Documents:
         last = found[-1][1] if found else 1.0
         near = ((one, cosine) for one, cosine in self._near(query, k, where) if not overlaps(one, found))
         by_vector = ((document, min(last, max(0.0, cosine))) for document, cosine in near)
-        listed = notes_below(self._root, DOCUMENTS_FOLDER, self._rules)
-        rest = ((document_in(path, seen), 0.0) for path, _ in listed if (seen := self._cache.try_load(path)))
+        rest = ((document_in(path, seen), 0.0) for path in self._list(where) if (seen := self._cache.try_load(path)))
         return distinct(chain(found, by_vector, rest), k, counts)
 
+    @observed("search", _locate_hits)
     def keyword_search(
         self, query: str, k: int, *, where: Where | None = None, source: Source | None = None
     ) -> list[tuple[Document, float]]:
@@ -508,6 +552,7 @@ class Documents:
 
         return self._reading(best) if terms else []
 
+    @observed("search", _locate_hits)
     def vector_search(
         self,
         vector: Vector | Sequence[float],
@@ -616,6 +661,7 @@ class Documents:
         self._service.check_open()
         return self._vectors.adopt(sources)
 
+    @observed("reembed", writes=True)
     def reembed(self, source: VectorSource) -> int:
         """Make the vectors of all documents of this collection by a model, which may be another one than before.
 
@@ -653,8 +699,8 @@ class Documents:
 
         It says what was true when the file was read last: what is found is looked at again.
         """
-        if where is None and not self._collection:
-            return None
+        if where is None or (isinstance(where, DocumentFilter) and not where.reads_documents):
+            return None  # the index is asked for it
         counts = self._counts(where)
 
         @cache
@@ -752,11 +798,27 @@ class Documents:
         collection = self._collection
         return lambda one: one.collection == collection and (where is None or where(one))
 
+    def _narrow(self, where: Where | None) -> ChunkScope | None:
+        """Return the chunks that documents of the collection which pass a filter can have, or None for all."""
+        return (where if isinstance(where, DocumentFilter) else DocumentFilter()).narrow(self._collection)
+
     def _narrowing(self, where: Where | None, k: int) -> tuple[Callable[[_Search], _Search], int]:
         """Return what lets a search find only what may pass a filter, and how many hits to fetch at first."""
-        of_chunks = _of_chunks(where)
-        is_exact = (where is None or of_chunks is not None) and not self._collection
-        return lambda search: partial(search, where=of_chunks), k if is_exact else WIDER * k
+        scope = self._narrow(where)
+        is_exact = where is None or (isinstance(where, DocumentFilter) and where.is_exact)
+        return lambda search: partial(search, where=scope), k if is_exact else WIDER * k
+
+    def _list(self, where: Where | None) -> Iterator[str]:
+        """Yield the paths of all documents that may pass a filter, from the index if it narrows them."""
+        scope = self._narrow(where)
+        if scope is None or (not scope.collection and scope.ids is None and scope.parts_of is None):
+            return (path for path, _ in notes_below(self._cache.files, DOCUMENTS_FOLDER))
+        store = self._service.store()
+        if scope.ids is not None:
+            return iter(store.files(ids=[self._key(doc_id) for doc_id in scope.ids if doc_id.strip()]))
+        if scope.parts_of is not None:
+            return (path for whole in scope.parts_of for path in store.files(part_of=whole))
+        return iter(store.files(id_prefix=self._key("")))
 
     def _cited(self, doc_id: str) -> Document | None:
         lines = None if self._collection else cited_lines(self._workspace, doc_id)
@@ -786,11 +848,6 @@ class Documents:
             if (document := document_in(path, seen)) is not None:
                 return document
         return document_of(path, spans, self._workspace.policies.shown(text), source)
-
-
-def _of_chunks(where: Where | None) -> OfChunks | None:
-    """Return what a filter says of chunks; None if the index cannot be asked that."""
-    return where.of_chunks if isinstance(where, DocumentFilter) else None
 
 
 def _is_of(store: Store, identity: str) -> bool:

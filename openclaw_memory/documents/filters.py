@@ -9,43 +9,59 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, Self, TypeAlias
 
 from openclaw_memory.errors import QueryError
 from openclaw_memory.types import Document
-from openclaw_memory.types.where import OWN, Metadata, kind_of
+from openclaw_memory.types.files import cited
+from openclaw_memory.types.where import DOCUMENT, OWN, PART_OF, FileRange, Metadata, kind_of
+from openclaw_memory.workspace.document_cache import key_of, parts_of
 from openclaw_memory.workspace.paths import DOCUMENTS_FOLDER
 
 _Test: TypeAlias = Callable[[Any], bool]
 
 _BELOW = f"{DOCUMENTS_FOLDER}/"
+_NOWHERE = "/"  # the path of no file
 MOST_SEEN = 1000  # values of which a filter remembers whether they pass: mostly many documents have the same
 
 _JOINED: Mapping[str, Callable[[Iterable[bool]], bool]] = {"$and": all, "$or": any}
 
 
 class DocumentFilter:
-    """Which documents count: those whose metadata pass a filter, and that pass each of some tests.
+    """A filter of documents by metadata, ids, wholes and tests, which must all hold.
 
     Called with a document, it says whether this one does. In a large memory the filter costs less than a function that
-    does the same: the index knows most metadata.
+    does the same: the index knows most metadata, all ids and what documents are a part of.
     """
 
     def __init__(
-        self, metadata: Mapping[str, Any] | None = None, tests: Iterable[Callable[[Document], bool]] = ()
+        self,
+        metadata: Mapping[str, Any] | None = None,
+        tests: Iterable[Callable[[Document], bool]] = (),
+        *,
+        ids: Iterable[str] | None = None,
+        parts_of: Iterable[str] | None = None,
+        folder: str = "",
     ) -> None:
         """Join a filter and tests.
 
         Args:
             metadata: The filter, as `matching` takes it; None lets everything pass.
             tests: Functions of a document.
+            ids: Only documents with these ids, or lines with these citations.
+            parts_of: Only documents that are a part of these, or lines of the files at these paths.
+            folder: Only documents below this folder, `memory/notes/`.
 
         Raises:
             QueryError: As `matching`.
         """
-        self._fits, self._tests = matching(metadata), tuple(tests)
-        self.of_chunks = None if metadata is None else _of_chunks(metadata, self._fits)
+        self._fits, self.tests = matching(metadata), tuple(tests)
+        self._ids = None if ids is None else frozenset(ids)
+        self._parts_of = None if parts_of is None else frozenset(parts_of)
+        self._folder = folder
+        self._of_chunks = None if metadata is None else _of_chunks(metadata, self._fits)
+        self._has_metadata = metadata is not None
 
     def also(self, *tests: Callable[[Document], bool]) -> Self:
         """Return this filter with further tests.
@@ -54,11 +70,87 @@ class DocumentFilter:
             tests: Functions of a document.
         """
         other = copy(self)
-        other._tests = (*self._tests, *tests)
+        other.tests = (*self.tests, *tests)
         return other
 
+    @property
+    def is_exact(self) -> bool:
+        """True if the index alone can answer it."""
+        return not self.tests and (self._of_chunks is not None or not self._has_metadata)
+
+    @property
+    def reads_documents(self) -> bool:
+        """True if documents have to be read for it: for tests, and for metadata that the index does not have."""
+        return bool(self.tests) or self._has_metadata
+
+    def narrow(self, collection: str) -> ChunkScope | None:
+        """Return the chunks that documents which count can have, or None if these may be all.
+
+        Args:
+            collection: The collection that is searched, "" for none.
+        """
+        is_open = self._of_chunks is None and self._ids is None and self._parts_of is None and not self._folder
+        if is_open and not collection:
+            return None
+        return ChunkScope(collection, self._of_chunks, self._ids, self._parts_of, self._folder)
+
     def __call__(self, document: Document) -> bool:
-        return self._fits(document.metadata) and all(test(document) for test in self._tests)
+        return (
+            (self._ids is None or document.id in self._ids)
+            and (self._parts_of is None or document.part_of in self._parts_of)
+            and document.path.startswith(self._folder)
+            and self._fits(document.metadata)
+            and all(test(document) for test in self.tests)
+        )
+
+
+@dataclass(frozen=True)
+class ChunkScope:
+    """A filter of chunks: those that a document of a collection can have if it passes a filter. Equal for equal ones.
+
+    What the index does not know of a document, as of one from before it knew it, passes.
+    """
+
+    collection: str
+    metadata: OfChunks | None = None
+    ids: frozenset[str] | None = None
+    parts_of: frozenset[str] | None = None
+    folder: str = ""
+
+    def __call__(self, path: str, metadata: Metadata) -> bool:
+        if not path.startswith(self.folder):
+            return False
+        key, whole = metadata.get(DOCUMENT), metadata.get(PART_OF)
+        if not path.startswith(_BELOW):  # of a person
+            if self.collection or (self.ids is not None and path not in self._cited_paths):
+                return False
+            whole = path
+        elif isinstance(key, str):
+            collection, doc_id = parts_of(key)
+            if collection != self.collection or (self.ids is not None and doc_id not in self.ids):
+                return False
+        is_known = whole is not None or (key is not None and PART_OF not in metadata)
+        if self.parts_of is not None and is_known and whole not in self.parts_of:
+            return False
+        return self.metadata is None or self.metadata(path, metadata)
+
+    @cached_property
+    def _cited_paths(self) -> frozenset[str]:
+        places = (cited(doc_id) for doc_id in self.ids or ())
+        return frozenset(place[0] for place in places if place is not None)
+
+    @cached_property
+    def files(self) -> tuple[FileRange, ...]:
+        """The ranges that hold all files which pass."""
+        if self.ids is not None:
+            keys = [FileRange("doc_id", key_of(self.collection, doc_id)) for doc_id in self.ids if doc_id.strip()]
+            return (*keys, *(FileRange("path", path) for path in self._cited_paths or {_NOWHERE}))
+        if self.parts_of is not None:
+            wholes = self.parts_of or {_NOWHERE}
+            return (*(FileRange("part_of", whole) for whole in wholes), *(FileRange("path", whole) for whole in wholes))
+        if self.collection:
+            return (FileRange("doc_id", key_of(self.collection, ""), is_prefix=True),)
+        return (FileRange("path", self.folder, is_prefix=True),) if self.folder else ()
 
 
 @dataclass(frozen=True)

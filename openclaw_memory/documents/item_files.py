@@ -13,11 +13,9 @@ import re
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
-from pathlib import Path
 from typing import Any, NamedTuple
 
-from openclaw_memory.types.files import unencrypted
-from openclaw_memory.workspace.paths import as_found
+from openclaw_memory.types.codec import get_plain_name
 
 FOLDER = "memory"
 WHOLE = "$"  # LangGraph's name for the whole value among the fields to search
@@ -49,17 +47,6 @@ def path_of(namespace: Sequence[str], key: str) -> str:
     return f"{folder_of(namespace)}/{_file_name(key)}.md"
 
 
-def file_on_disk(root: Path, namespace: Sequence[str], key: str) -> str:
-    """Return the file of an item as it is on the disk: with the ending of encrypted files where that is all there is.
-
-    Args:
-        root: The workspace.
-        namespace: The namespace of the item.
-        key: Its key.
-    """
-    return as_found(root, path_of(namespace, key))
-
-
 def folder_of(namespace: Sequence[str]) -> str:
     """Return the folder of all items of a namespace, and of those that begin with it."""
     names = [_file_name(label) for label in namespace]
@@ -83,7 +70,7 @@ def _marked(name: str) -> str:
 def is_item(path: str, fields: Mapping[str, Any]) -> bool:
     """Whether a file is that of an item, by the names in its front matter: not a note, a record or a copy."""
     try:
-        return unicodedata.normalize("NFC", unencrypted(path)) == path_of(tuple(fields["namespace"]), fields["key"])
+        return unicodedata.normalize("NFC", get_plain_name(path)) == path_of(tuple(fields["namespace"]), fields["key"])
     except (KeyError, TypeError, AttributeError):
         return False
 

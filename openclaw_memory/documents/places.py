@@ -18,7 +18,6 @@ from openclaw_memory.workspace.scan import notes_below
 if TYPE_CHECKING:
     from openclaw_memory.indexing.service import IndexService
     from openclaw_memory.types import Store, SyncReport
-    from openclaw_memory.workspace import Workspace
     from openclaw_memory.workspace.document_cache import DocumentCache
 
 
@@ -29,8 +28,8 @@ class DocumentPlaces:
     they had when the index last followed them, it knows every document; what it names is checked in the file.
     """
 
-    def __init__(self, workspace: Workspace, cache: DocumentCache, service: IndexService) -> None:
-        self._root, self._rules, self._cache, self._service = workspace.root, workspace.rules, cache, service
+    def __init__(self, cache: DocumentCache, service: IndexService) -> None:
+        self._root, self._cache, self._service = cache.files.root, cache, service
         # The folders of documents with their stamps then, and the names of their files, as `Whereabouts` has them.
         self._known: tuple[Mapping[str, int], AbstractSet[str]] = ({}, frozenset())
 
@@ -43,8 +42,8 @@ class DocumentPlaces:
         wanted, (_, names) = list(keys), self._known
         if self.is_followed and (known := self._indexed(wanted, names)) is not None:
             return Whereabouts(known, self._indexed_models(), names, is_followed=True)
-        found = documents.paths_by_id(self._root, self._rules, self._cache, wanted)
-        listed = (self._cache.listed(*one).vectors for one in notes_below(self._root, DOCUMENTS_FOLDER, self._rules))
+        found = documents.paths_by_id(self._cache, wanted)
+        listed = (self._cache.listed(*one).vectors for one in notes_below(self._cache.files, DOCUMENTS_FOLDER))
         return Whereabouts(found, {one for one in listed if one is not None}, self._folders()[1])
 
     def paths(self, keys: Iterable[str]) -> Mapping[str, Sequence[str]]:
@@ -55,7 +54,7 @@ class DocumentPlaces:
         """
         wanted = list(keys)
         known = self._indexed(wanted, self._known[1]) if self.is_followed else None
-        return known if known is not None else documents.paths_by_id(self._root, self._rules, self._cache, wanted)
+        return known if known is not None else documents.paths_by_id(self._cache, wanted)
 
     def parts_of(self, whole: str) -> list[str] | None:
         """Return the paths of the documents that are parts of something; None where the index may not know all."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from copy import deepcopy
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from openclaw_memory.errors import EmbedderError, InvalidInputError, QueryError
 from openclaw_memory.text.front_matter import EMBEDDING, KEY, MODEL, key_of_vector
 from openclaw_memory.types import Document, Hit, Store, StoredChunk
-from openclaw_memory.workspace.document_cache import CachedDocument, copied, parts_of
+from openclaw_memory.workspace.document_cache import CachedDocument, parts_of
 from openclaw_memory.workspace.documents import name_of
 from openclaw_memory.workspace.paths import DOCUMENTS_FOLDER
 
@@ -159,7 +160,7 @@ def document_in(path: str, seen: CachedDocument, name: str = "") -> Document | N
 
 def owned(document: Document) -> Document:
     """Return a document with metadata and fields of its own, so that the caller may change them."""
-    return replace(document, metadata=copied(document.metadata), fields=copied(document.fields))
+    return replace(document, metadata=deepcopy(document.metadata), fields=deepcopy(document.fields))
 
 
 def distinct(

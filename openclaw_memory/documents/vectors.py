@@ -22,7 +22,6 @@ from openclaw_memory.workspace.scan import notes_below
 if TYPE_CHECKING:
     from openclaw_memory.indexing.service import IndexService
     from openclaw_memory.types import Matrix, Vector
-    from openclaw_memory.workspace import Workspace
 
 AT_ONCE = 1000  # in one call of what makes vectors, and in one transaction
 
@@ -36,13 +35,12 @@ class DocumentVectors:
 
     def __init__(
         self,
-        workspace: Workspace,
         cache: DocumentCache,
         service: IndexService,
         reading: Callable[[Callable[[Store], Any]], Any],
     ) -> None:
         """`reading` runs what reads the index as it is now, on a snapshot of it."""
-        self._workspace, self._cache, self._service, self._reading = workspace, cache, service, reading
+        self._cache, self._service, self._reading = cache, service, reading
         self._source: VectorSource | None = None  # the latest that was handed in
         self._failed = ""  # why it could not make what is gone
         self._tried: object = None  # when, and with what missing, it was tried in vain
@@ -86,7 +84,7 @@ class DocumentVectors:
 
     def _samples(self, rows: str, *, has_any: bool) -> Iterator[tuple[str, str, Document, Vector | None]]:
         """Yield documents with a text and a vector of the unnamed model; without the vector unless `has_any`."""
-        for path, _ in notes_below(self._workspace.root, DOCUMENTS_FOLDER, self._workspace.rules):
+        for path, _ in notes_below(self._cache.files, DOCUMENTS_FOLDER):
             seen = self._cache.try_load(path)
             if seen is None or seen.embedding is None or seen.embedding.identity != rows:
                 continue
@@ -155,9 +153,8 @@ class DocumentVectors:
     def _warn(self, there: Mapping[str, tuple[int, int]]) -> None:
         """Log what is missing, each reason once."""
         words = _lines(self._missing(there))
-        for one in words:
-            if one not in self._said:
-                warn(one)
+        for line in (line for line in words if line not in self._said):
+            warn(line)
         self._said = words
 
     def _there(self) -> Mapping[str, tuple[int, int]]:
@@ -186,7 +183,9 @@ class DocumentVectors:
             elif own and identity not in own:
                 counts[f"they have {dims} dimensions, those of the others have {own[0].rpartition('#')[2]}"] += rows
             elif found < rows:
-                can_make = self._source is not None and self._source.identity == model and self._failed
+                can_make = self._source is not None and self._source.make is not None and self._source.identity == model
+                if can_make and not self._failed and self._attempt(there) is None:
+                    continue  # their files are gone: the next sync removes the rows
                 why = f"only {model!r} can make them again: hand that model in, or add the documents again"
                 if model == UNNAMED:
                     why = (
@@ -194,7 +193,7 @@ class DocumentVectors:
                         "OpenClawVectorStore(memory, embed_model=...), and it makes them again, or add the documents "
                         "again"
                     )
-                counts[self._failed if can_make else why] += rows - found
+                counts[(can_make and self._failed) or why] += rows - found
         return dict(counts)
 
     # --- making them again ---------------------------------------------------------------------------------------
@@ -215,8 +214,7 @@ class DocumentVectors:
         source, attempt = self._source, self._attempt(there)
         if source is None or attempt is None:  # another thread has tried it meanwhile
             return False
-        self._tried, self._failed = attempt, ""
-        made = 0
+        self._tried, self._failed, made = attempt, "", 0
         try:
             for identity, documents in self._gone(self.models(source.identity)).items():
                 for first in range(0, len(documents), AT_ONCE):
@@ -232,7 +230,7 @@ class DocumentVectors:
     def _gone(self, models: Sequence[str]) -> dict[str, dict[str, Document]]:
         """Return the documents whose vectors of models are lost and not in their files, by identity and key."""
         wanted: dict[str, dict[str, Document]] = {}
-        for path, _ in notes_below(self._workspace.root, DOCUMENTS_FOLDER, self._workspace.rules):
+        for path, _ in notes_below(self._cache.files, DOCUMENTS_FOLDER):
             seen = self._cache.try_load(path)
             if seen is None or seen.embedding is None or seen.embedding.model not in models or seen.embedding.vector:
                 continue
@@ -271,7 +269,8 @@ def made_by(source: VectorSource, documents: Sequence[Document]) -> Matrix:
     Raises:
         EmbedderError: The source failed, or returned something else.
     """
-    assert source.make is not None, "a source that makes nothing is not asked"
+    if source.make is None:
+        raise EmbedderError(f"{source.identity!r} cannot make vectors: pass a VectorSource with its make=")
     try:
         return unit_rows(rows_of(source.make(documents), len(documents)))
     except OpenClawMemoryError:

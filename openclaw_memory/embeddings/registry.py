@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 from openclaw_memory.embeddings.vectors import checked_vectors, named, own_errors
 from openclaw_memory.errors import ConfigError, EmbedderError, nearest
+from openclaw_memory.plugins import has_plugin, list_plugins, load_plugin
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from importlib.metadata import EntryPoint
 
     from openclaw_memory.config import EmbeddingConfig
     from openclaw_memory.embeddings.remote.service import RetryPolicy
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 # The modules of this package that offer `create`.
 OWN_PROVIDERS = ("gemini", "hashing", "local", "openai", "static", "voyage")
-ENTRY_POINT_GROUP = "openclaw_memory.embedders"
 # What `auto` tries: the order of OpenClaw's first design, and the model that ships where none of them is available.
 AUTO_ORDER: tuple[str, ...] = ("local", "openai", "gemini", "voyage", "static")
 # What providers call the number of texts that are embedded at once: services the first, local models the other.
@@ -145,13 +144,13 @@ def allowed(embedder: Embedder | None, rules: EmbeddingConfig) -> Embedder | Non
 
 def check_provider(name: str) -> None:
     """Raise ConfigError for an unknown provider, besides `auto` and `none`; nothing of it is imported."""
-    if name not in {"auto", "none", *OWN_PROVIDERS} and not _installed(name):
+    if name not in {"auto", "none", *OWN_PROVIDERS} and not has_plugin("embedders", name):
         raise ConfigError(_unknown(name))
 
 
 def providers() -> tuple[str, ...]:
     """Return the names that `load_embedder` knows here and now, besides `auto` and `none`."""
-    return tuple(sorted({*OWN_PROVIDERS, *(point.name for point in _installed())}))
+    return tuple(sorted({*OWN_PROVIDERS, *list_plugins("embedders")}))
 
 
 def from_callable(
@@ -228,23 +227,13 @@ def _factory(name: str) -> Callable[..., Any]:
     if name in OWN_PROVIDERS:
         create: Callable[..., Any] = import_module(f"openclaw_memory.embeddings.{name}").create
         return create
-    for point in _installed(name):
-        try:
-            loaded: Callable[..., Any] = point.load()
-        except EmbedderError:
-            raise
-        except (ImportError, AttributeError) as error:
-            raise EmbedderError(
-                f"embedder {name!r} ({point.value}) cannot be loaded: {error}; reinstall the package that brings it"
-            ) from error
-        return loaded
-    raise EmbedderError(_unknown(name))
-
-
-def _installed(name: str | None = None) -> list[EntryPoint]:
-    from importlib.metadata import entry_points
-
-    return [point for point in entry_points(group=ENTRY_POINT_GROUP) if name in {None, point.name}]
+    if not has_plugin("embedders", name):
+        raise EmbedderError(_unknown(name))
+    try:
+        loaded: Callable[..., Any] = load_plugin("embedders", name)
+    except ConfigError as error:
+        raise EmbedderError(f"embedder {name!r}: {error}") from error
+    return loaded
 
 
 def _unknown(name: str) -> str:

@@ -16,7 +16,7 @@ from openclaw_memory.embeddings.registry import allowed, check_provider, first_a
 from openclaw_memory.embeddings.vectors import PROBE, own_errors
 from openclaw_memory.errors import ConfigError, EmbedderError
 from openclaw_memory.types import Embedder
-from openclaw_memory.types.protocols import ServiceEmbedder, TokenEmbedder
+from openclaw_memory.types.protocols import PreparingEmbedder, ServiceEmbedder, TokenEmbedder
 
 if TYPE_CHECKING:
     from openclaw_memory.types import IndexMeta, Matrix, Vector
@@ -221,6 +221,12 @@ def unguarded(embedder: T) -> T | Embedder:
     return embedder.inner if isinstance(embedder, CircuitBreakerEmbedder) else embedder
 
 
+def as_preparing(embedder: Embedder | None) -> PreparingEmbedder | None:
+    """Return the embedder itself, without its circuit breaker, where it wants to see missing texts first."""
+    inner = unguarded(embedder)
+    return inner if isinstance(inner, PreparingEmbedder) else None
+
+
 def embedded_query(embedder: Embedder, text: str) -> tuple[Vector | None, TokenVectors | None]:
     """Return what the embedder has for a question: its vector, and the vectors of its tokens if it gives tokens."""
     inner = unguarded(embedder)
@@ -261,7 +267,15 @@ def handed_in(
 
 
 def embedders_of(choice: EmbedderChoice, rules: EmbeddingConfig) -> EmbedderSelector:
-    """Return what `choice` names; `"default"` is what `rules` say. Raise ConfigError where it names nothing."""
+    """Return an embedder that is made at its first use, for `Memory(embedder=...)`.
+
+    Args:
+        choice: As for `Memory.open`: `"default"` is the embedder of `rules`.
+        rules: The settings.
+
+    Raises:
+        ConfigError: `choice` names no embedder.
+    """
     if isinstance(choice, EmbedderSelector):
         return choice
     _check(rules)

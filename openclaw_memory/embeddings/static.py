@@ -18,12 +18,7 @@ from openclaw_memory.embeddings.static_file import (
     scales_of,
     unpacked,
 )
-from openclaw_memory.embeddings.static_pieces import (
-    MAX_CHARS_TOGETHER,
-    PieceTable,
-    cheapest_pieces,
-    mapped_finder,
-)
+from openclaw_memory.embeddings.static_pieces import MAX_CHARS_TOGETHER, PieceTable, cheapest_pieces, mapped_finder
 from openclaw_memory.embeddings.vectors import named, normalised
 from openclaw_memory.errors import EmbedderError
 

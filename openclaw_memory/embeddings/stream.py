@@ -11,11 +11,12 @@ from openclaw_memory.embeddings.selection import unguarded
 from openclaw_memory.embeddings.token_codes import packed
 from openclaw_memory.embeddings.vectors import checked_vectors, own_errors, packs, weight
 from openclaw_memory.errors import EmbedderError
-from openclaw_memory.types.protocols import ServiceEmbedder, TokenEmbedder
+from openclaw_memory.types.protocols import PreparingEmbedder, ServiceEmbedder, TokenEmbedder
 
 if TYPE_CHECKING:
     from openclaw_memory.embeddings.remote.client import RemoteEmbedder
     from openclaw_memory.embeddings.remote.pipeline import Answer
+    from openclaw_memory.store.embedding_cache import EmbeddingCache
     from openclaw_memory.types import Embedder, Matrix, Store
 
     Wanted: TypeAlias = tuple[str, str]  # the key of a vector, and the text to embed
@@ -54,32 +55,43 @@ def stream(embedder: Embedder | EmbedderError, wanted: Iterable[Wanted]) -> Iter
 
 
 def known_vectors(
-    store: Store, keys: Iterable[str], identity: str, embedder: Embedder | EmbedderError | None
+    store: Store,
+    keys: Iterable[str],
+    identity: str,
+    embedder: Embedder | EmbedderError | None,
+    cache: EmbeddingCache | None = None,
 ) -> set[str]:
     """Return the keys that the embedder need not be asked for: their vectors are stored, and all that comes with them.
 
     Args:
-        store: The store.
+        store: The store. It gets the vectors that are cached.
         keys: The keys of texts.
         identity: The model of the vectors.
         embedder: What would be asked.
+        cache: What all workspaces of the user have had embedded.
     """
-    wanted = list(keys)
-    if not wanted:
+    texts = list(keys)
+    if not texts:
         return set()
-    if isinstance(unguarded(embedder), TokenEmbedder):
-        return store.known_vectors(wanted, identity, with_token_codes=True)
-    return store.known_vectors(wanted, identity)
+    with_token_codes = isinstance(unguarded(embedder), TokenEmbedder)
+    options = {"with_token_codes": True} if with_token_codes else {}
+    stored = store.known_vectors(texts, identity, **options)
+    missing = [key for key in texts if key not in stored]
+    if cache is not None and (cached := cache.load(identity, missing, with_token_codes=with_token_codes)) is not None:
+        restored, vectors, codes = cached
+        add_vectors(store, Embedded(restored, vectors, token_codes=codes), identity)
+        stored |= set(restored)
+    return stored
 
 
-def add_vectors(store: Store, embedded: Embedded, identity: str) -> None:
+def add_vectors(store: Store, embedded: Embedded, identity: str, cache: EmbeddingCache | None = None) -> None:
     """Store what came of some texts, whose `vectors` are there. Raises EmbedderError as `Store.add_vectors`."""
     if embedded.vectors is None:
         return
-    if embedded.token_codes is None:
-        store.add_vectors(embedded.keys, embedded.vectors, identity)
-    else:
-        store.add_vectors(embedded.keys, embedded.vectors, identity, token_codes=embedded.token_codes)
+    options = {} if embedded.token_codes is None else {"token_codes": embedded.token_codes}
+    store.add_vectors(embedded.keys, embedded.vectors, identity, **options)
+    if cache is not None:
+        cache.save(identity, embedded.keys, embedded.vectors, embedded.token_codes)
 
 
 def is_unheard(embedder: Embedder | None) -> bool:
@@ -96,6 +108,8 @@ def asks_service(embedder: Embedder | EmbedderError | None) -> bool:
 def remote(embedder: Embedder | EmbedderError | None) -> RemoteEmbedder | None:
     """Return the embedder itself, without its circuit breaker, where it asks a service in the background."""
     inner = unguarded(embedder)
+    if isinstance(inner, PreparingEmbedder):
+        inner = inner.inner
     if not isinstance(inner, ServiceEmbedder):  # what it takes to ask services need not be imported
         return None
     from openclaw_memory.embeddings.remote.client import RemoteEmbedder

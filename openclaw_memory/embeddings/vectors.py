@@ -41,10 +41,16 @@ def normalised(matrix: ArrayLike) -> Matrix:
 
 
 def checked_vectors(raw: ArrayLike, count: int, origin: str) -> Matrix:
-    """Return the vectors that `origin` sent for `count` texts, normalised, float32, shape (count, dims).
+    """Return vectors normalised, as float32 of the shape (count, dims).
 
-    Raises EmbedderError unless they are `count` vectors of numbers, all of the same number of dimensions, which is at
-    most `MAX_DIMENSIONS`.
+    Args:
+        raw: The vectors, as numbers or arrays.
+        count: How many texts they are of.
+        origin: Who sent them, for the error.
+
+    Raises:
+        EmbedderError: They are not `count` vectors of numbers, all of the same number of dimensions, which is at most
+            8,192.
     """
     import numpy as np
 

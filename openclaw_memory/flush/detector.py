@@ -13,7 +13,7 @@ from xml.sax.saxutils import escape
 from openclaw_memory import _forks
 from openclaw_memory._log import warn
 from openclaw_memory.config.sections import CompactionConfig
-from openclaw_memory.conversation.window import flush_due, is_overflow
+from openclaw_memory.conversation.window import check_window, flush_due, is_overflow
 
 _CONVERSATIONS = 256  # remembered at once; the one that was silent longest is forgotten first
 _RUNS = 1024  # calls under way at once: frameworks do not report that a call was cancelled
@@ -80,6 +80,9 @@ class ConversationDetector(Generic[M]):
         count: Counts the tokens of messages.
         run: Runs a prepared flush, by default at once.
         parallel: How many conversations may be interleaved under one key.
+
+    Raises:
+        ConfigError: The window is not a number of tokens.
     """
 
     def __init__(
@@ -93,6 +96,7 @@ class ConversationDetector(Generic[M]):
         run: Callable[[Callable[[], None]], None] = lambda work: work(),
         parallel: int = 1,
     ) -> None:
+        check_window(window)
         self.reading, self.rules, self.window = reading, rules, window
         self.runs: OrderedDict[Hashable, Run[M]] = OrderedDict()
         self.known: OrderedDict[str, Conversation[M]] = OrderedDict()

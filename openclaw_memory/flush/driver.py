@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 from openclaw_memory._log import warn
 from openclaw_memory.conversation.window import is_overflow
+from openclaw_memory.flush.finish_reason import is_cut_off, read_finish_reason
 from openclaw_memory.text.silent_reply import SILENT, is_silent
 from openclaw_memory.types import ToolAnswer
 
@@ -32,11 +33,15 @@ _WITHOUT_TOOLS = (
 
 
 class ModelReply(NamedTuple):
-    """What a model replied: the framework's message, its text, and its tool calls as ids, names and arguments."""
+    """What a model replied: the framework's message, its text, and its tool calls as ids, names and arguments.
+
+    `about` are the provider's mappings or objects about it, such as `{"finish_reason": "length"}`.
+    """
 
     message: Any
     text: str
     calls: Sequence[tuple[str, str | None, object]] = ()
+    about: Sequence[object] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,6 +198,8 @@ def _parts_in_turn(turn: FlushTurn, left: list[Shown], model: FlushModel[Any]) -
             continue
         if len(left) == 1:
             return reply
+        if turn.unwritten:  # a text of another part would make it good
+            raise RuntimeError(f"what the model wanted to save was not written: {turn.unwritten}")
         if not is_silent(reply):
             # Notes of another part would make the turn accept this reply.
             raise RuntimeError(f"the model answered a part of the conversation with {reply[:80]!r}, and wrote no note")
@@ -211,28 +218,44 @@ def _model_turn(turn: FlushTurn, part: Shown, model: FlushModel[Any], calls: Ite
     wrote = False
     for _ in calls:
         reply = yield list(shown)
+        reason = read_finish_reason(reply.about)
+        if is_cut_off(reason) and not (model.can_call and reply.calls):
+            turn.refuse(f"the model's reply was cut off ({reason})")
+            return SILENT
         if not model.can_call and not is_silent(reply.text):
             return SILENT if turn.tool.run({"text": reply.text}).ok else reply.text
         if not reply.calls:
             return SILENT if wrote else reply.text
         shown.append(reply.message)
-        for call_id, name, arguments in reply.calls:
-            answer = _answer_call(turn, name, arguments)
-            wrote = wrote or answer.ok
-            shown.append(model.answer(call_id, name or "", answer.text))
+        answers = _answer_calls(turn, reply, reason)
+        wrote = wrote or any(answer.ok for answer in answers)
+        called = zip(reply.calls, answers, strict=True)
+        shown.extend(model.answer(call_id, name or "", answer.text) for (call_id, name, _), answer in called)
     if not wrote:
         raise RuntimeError(f"the model was asked {turn.max_calls} times, as compaction.flush_max_calls allows")
     return SILENT
 
 
-def _answer_call(turn: FlushTurn, name: str | None, arguments: object) -> ToolAnswer:
-    """Run a tool call of the model; the answer is `ok` if something was written."""
-    if name == turn.tool.name and isinstance(arguments, dict):
-        return turn.tool.run(arguments)
-    error = f"the arguments are not a JSON object: {arguments}"
-    if name != turn.tool.name:
-        error = f"there is no tool {name!r} here: {turn.tool.name} is the only one"
-    return ToolAnswer({"status": "invalid", "error": error})
+def _answer_calls(turn: FlushTurn, reply: ModelReply, reason: str) -> list[ToolAnswer]:
+    """Answer the calls of a reply. Calls with a text run first, so that none makes good a refused one beside it."""
+    answers: dict[int, ToolAnswer] = {}
+    for at in sorted(range(len(reply.calls)), key=lambda at: not _has_text(turn, reply, at)):
+        _, name, arguments = reply.calls[at]
+        if is_cut_off(reason):  # frameworks mend arguments that end early
+            error = f"the reply was cut off ({reason}), and nothing of it written: send less text at once"
+            answers[at] = turn.refuse(error)
+        elif name != turn.tool.name:
+            answers[at] = turn.refuse(f"there is no tool {name!r:.80} here: {turn.tool.name} is the only one")
+        elif not isinstance(arguments, dict):
+            answers[at] = turn.refuse('the arguments are not a JSON object, or end early: send {"text": ...}')
+        else:
+            answers[at] = turn.tool.run(arguments)
+    return [answers[at] for at in range(len(reply.calls))]
+
+
+def _has_text(turn: FlushTurn, reply: ModelReply, at: int) -> bool:
+    _, name, arguments = reply.calls[at]
+    return name == turn.tool.name and isinstance(arguments, dict) and isinstance(arguments.get("text"), str)
 
 
 def _text(model: FlushModel[Any], shown: Shown) -> str:

@@ -27,7 +27,7 @@ from typing import Any, Literal, TypeAlias
 from openclaw_memory._log import warn
 from openclaw_memory.config.sections import CompactionConfig
 from openclaw_memory.conversation.messages import Message
-from openclaw_memory.conversation.window import Kind, Reason, flush_due
+from openclaw_memory.conversation.window import Kind, Reason, check_window, flush_due
 from openclaw_memory.errors import OpenClawMemoryError
 from openclaw_memory.flush.note_writer import DESCRIPTION, NOTHING_TO_SAVE, SCHEMA, TOOL_NAME, append_new
 from openclaw_memory.flush.state import ChatType, FlushRegistry, SessionState, change_state, iso
@@ -37,7 +37,7 @@ from openclaw_memory.types import Tool, ToolAnswer
 from openclaw_memory.workspace import Workspace
 from openclaw_memory.workspace.days import local_now
 from openclaw_memory.workspace.journal import day_path
-from openclaw_memory.workspace.paths import as_it_is, transcripts_place
+from openclaw_memory.workspace.paths import transcripts_place
 from openclaw_memory.workspace.session_log import log_name
 
 Outcome: TypeAlias = Literal["saved", "nothing", "kept", "lost"]
@@ -90,7 +90,7 @@ class Flush:
 
     Raises:
         InvalidInputError: The key or the id is empty.
-        ConfigError: The time zone of the notes is unknown.
+        ConfigError: The window is not a number of tokens, or the time zone of the notes is unknown.
     """
 
     def __init__(
@@ -107,6 +107,7 @@ class Flush:
         registry: FlushRegistry | None = None,
     ) -> None:
         log_name(key)
+        check_window(window)
         local_now(workspace.journal.timezone)
         self.workspace, self.key, self.window = workspace, key, window
         self.rules = rules or CompactionConfig()
@@ -168,6 +169,17 @@ class Flush:
             # A driver that was broken off lets go of its turn, which then holds up no other.
             self._cycle.turns.add(turn)
             return turn
+
+    @property
+    def can_be_written(self) -> bool:
+        """True if notes and the state of the session can be written now: writes the state to find out."""
+        if not self.workspace.can_be_written:
+            return False
+        try:
+            change_state(self._cycle.folder, self.key, lambda _: {})
+        except OpenClawMemoryError:
+            return False
+        return True
 
     @property
     def is_held(self) -> bool:
@@ -269,7 +281,7 @@ class FlushTurn:
     @property
     def path(self) -> str:
         """The note that the turn writes to: that of today, also after midnight."""
-        return as_it_is(self._flush.workspace.root, day_path(self._flush.now().date()))
+        return self._flush.workspace.files.find(day_path(self._flush.now().date()))
 
     @property
     def prompt(self) -> str:
@@ -286,11 +298,30 @@ class FlushTurn:
         """The one tool of the turn: it adds to today's note. See `append_new` for its answers."""
         return Tool(TOOL_NAME, DESCRIPTION, SCHEMA, self._append)
 
+    @property
+    def unwritten(self) -> str:
+        """The reason why a text of the model is not written; "" if all are."""
+        return self._refused if self._owed else ""
+
+    def refuse(self, error: str) -> ToolAnswer:
+        """Refuse a call of the model, or a reply that was cut off. The turn fails unless a later call writes a text.
+
+        Args:
+            error: What is wrong with it, for the model and for the status: without what it says.
+
+        Returns:
+            The answer to the call.
+        """
+        self._owed.add("")
+        self._refused = error
+        return ToolAnswer({"status": "invalid", "error": error})
+
     def replied(self, text: str) -> None:
         """End the turn with the model's last reply.
 
-        It has failed if the model neither wrote a note nor replied `NO_REPLY`, and if a text that was refused was not
-        written later, whole or in pieces. The messages are then kept.
+        It has failed if the model neither wrote a note nor replied `NO_REPLY`, if a text that was refused was not
+        written later, whole or in pieces, and if nothing was written after a call or a reply was refused. The messages
+        are then kept.
 
         Args:
             text: The text of the reply.
@@ -298,8 +329,8 @@ class FlushTurn:
         if not self.open:
             return
         said = text if isinstance(text, str) else ""
-        if self._owed:
-            self._fail(f"what the model wanted to save was not written: {self._refused}")
+        if self.unwritten:
+            self._fail(f"what the model wanted to save was not written: {self.unwritten}")
         elif self._wrote or declines(said):
             self._end("saved" if self._wrote else "nothing")
         else:
@@ -313,8 +344,6 @@ class FlushTurn:
         """
         if self.open:
             self._fail(f"{type(error).__name__}: {error}")
-
-    give_up = failed
 
     def _append(self, arguments: Mapping[str, Any]) -> ToolAnswer:
         if not self.open:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, BinaryIO
 from openclaw_memory.conversation.messages import text_of
 from openclaw_memory.errors import InvalidInputError, NotFoundError, PolicyError, WorkspaceError
 from openclaw_memory.flush.verbatim import keep_named
-from openclaw_memory.text.policies import policies_of
 from openclaw_memory.workspace.transcript_records import message_of, said
 from openclaw_memory.workspace.transcripts import foreign, records_with_ends
 
@@ -53,7 +52,7 @@ def keep_transcript(log: SessionLog, file: str | os.PathLike[str], start: int = 
         if reason := foreign(opened):
             raise InvalidInputError(f"{os.fspath(file)} {reason}")
         end = start if _begins_line(opened, start, info.st_size) else 0
-        messages, policies = [], policies_of(log.rules)
+        messages, policies = [], log.files.policies
         for record, record_end in records_with_ends(opened, end):
             begin, end = end, record_end
             if record is None or not said(record, muted=False)[0]:

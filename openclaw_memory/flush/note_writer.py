@@ -5,8 +5,6 @@ from __future__ import annotations
 import datetime
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
-from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 from openclaw_memory.errors import (
@@ -21,11 +19,11 @@ from openclaw_memory.text.fence import without_recalled
 from openclaw_memory.text.redaction import redact_talk
 from openclaw_memory.text.silent_reply import SILENT, is_silent
 from openclaw_memory.types import ToolAnswer
-from openclaw_memory.types.files import unencrypted
+from openclaw_memory.types.codec import get_plain_name
 from openclaw_memory.workspace import Workspace
-from openclaw_memory.workspace.atomic import locked, make_folder, refused
+from openclaw_memory.workspace.atomic import lock_folder
 from openclaw_memory.workspace.journal import checked_text, day_path
-from openclaw_memory.workspace.paths import NOTES_FOLDER, as_it_is
+from openclaw_memory.workspace.paths import NOTES_FOLDER
 
 TOOL_NAME = "memory_append"
 NOTHING_TO_SAVE = "nothing"  # the status of a call without a text
@@ -59,12 +57,12 @@ def append_new(
     `path`, `existed`, and `lines` if any were written), `nothing` (there are no words to save), `invalid`,
     `not_allowed` or `failed`. Its artifact is the `Excerpt` of what was written.
     """
-    path = as_it_is(workspace.root, day_path(day))
+    path = workspace.files.find(day_path(day))
     try:
         text = redact_talk(without_recalled(_checked(arguments, path)))
         if not text.strip() or is_silent(text):
             return _refused(NOTHING_TO_SAVE, f"there is no text to save: reply with {SILENT} if there is nothing")
-        with _alone(workspace, path):
+        with lock_folder(workspace.root, (NOTES_FOLDER,), path, ".flush-lock"):  # against other flushes
             note, *others = (_note(workspace, each) for each in (day, *other_days))
             source = arguments.get("quotedFrom")
             new = text if source is not None else missing(text, *note, others)
@@ -88,7 +86,7 @@ def _checked(arguments: object, path: str) -> str:
     if not isinstance(arguments, Mapping):
         raise InvalidInputError(f"the arguments must be an object with `text`, not {arguments!r:.80}")
     others = set(arguments) - {"text", "quotedFrom"}
-    if others and (others != {"path"} or unencrypted(str(arguments["path"])) != unencrypted(path)):
+    if others and (others != {"path"} or get_plain_name(str(arguments["path"])) != get_plain_name(path)):
         raise PathNotAllowedError(f"only `text` and `quotedFrom` count now, and {path} alone grows: send nothing else")
     text = arguments.get("text")
     if not isinstance(text, str):
@@ -100,21 +98,10 @@ def _checked(arguments: object, path: str) -> str:
     return checked_text(text, "text")
 
 
-@contextmanager
-def _alone(workspace: Workspace, path: str) -> Iterator[None]:
-    """Lock a note against other flushes while it is read and added to."""
-    try:
-        make_folder(workspace.root, NOTES_FOLDER)
-    except OSError as error:
-        raise refused(error, path) from error
-    with locked(Path(workspace.root, NOTES_FOLDER, ".flush-lock"), path):
-        yield
-
-
 def _note(workspace: Workspace, day: datetime.date) -> tuple[str, str]:
     """Return the note of a day, "" if it cannot be read, and its title."""
     try:
-        text = workspace.read(as_it_is(workspace.root, day_path(day)))
+        text = workspace.read(workspace.files.find(day_path(day)))
     except (NotFoundError, UndecodableError):
         text = ""
     return text, f"# {day.isoformat()}"

@@ -17,7 +17,7 @@ from openclaw_memory._log import warn
 from openclaw_memory.config import FilesConfig
 from openclaw_memory.errors import NotFoundError, OpenClawMemoryError, WorkspaceError, WriteError
 from openclaw_memory.workspace import Workspace
-from openclaw_memory.workspace.atomic import locked, make_folder, read_whole, refused, replace_file
+from openclaw_memory.workspace.atomic import locked, make_folders, read_whole, replace_file
 from openclaw_memory.workspace.paths import Place, transcripts_place
 from openclaw_memory.workspace.safe_read import opened
 
@@ -104,10 +104,7 @@ def change_state(folder: Place, key: str, changes: Callable[[SessionState], Mapp
         WriteError: It could not be written. It is unchanged.
     """
     path = _place(folder).path
-    try:
-        _make_folders(folder)
-    except OSError as error:
-        raise refused(error, path) from error
+    make_folders(Path(folder.base), folder.parts, path)
 
     def change(entries: dict[str, Any]) -> bool:
         entry = entries.get(key, {})
@@ -313,7 +310,7 @@ class FlushRegistry:
         cycle.chat_type = kind or cycle.chat_type
         if error:
             cycle.warn_once(error)
-        idle = [name for name, other in list(self.cycles.items()) if not other.is_held]
+        idle = [name for name, other in self.cycles.copy().items() if not other.is_held]
         for name in idle[:-_MAX_SESSIONS]:
             self.cycles.pop(name, None)
         return cycle
@@ -328,7 +325,7 @@ class FlushRegistry:
             failed = {key: state.flush_error for key, state in read_states(folder).items() if state.flush_error}
         except OpenClawMemoryError as error:
             failed = {FILE_NAME: str(error)}
-        unsaved = {cycle.key: cycle._unsaved.get("flush_error") for cycle in list(self.cycles.values())}
+        unsaved = {cycle.key: cycle._unsaved.get("flush_error") for cycle in self.cycles.copy().values()}
         return failed | {key: why for key, why in unsaved.items() if why}
 
 
@@ -348,13 +345,6 @@ def moment_of(time: str | None) -> datetime.datetime | None:
 
 def _place(folder: Place) -> Place:
     return Place(f"{folder.path}/{FILE_NAME}", folder.base, (*folder.parts, FILE_NAME))
-
-
-def _make_folders(folder: Place) -> None:
-    base = Path(folder.base)
-    for name in folder.parts:
-        make_folder(base, name)
-        base /= name
 
 
 def _read(folder: Place) -> tuple[dict[str, Any], os.stat_result | None]:

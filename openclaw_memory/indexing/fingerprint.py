@@ -13,9 +13,9 @@ from openclaw_memory.text.policies import NONE, Policies
 from openclaw_memory.types import Embedder, IndexMeta
 from openclaw_memory.types.protocols import TokenEmbedder
 
-# Raise it when chunking/, text.py, redaction.py, plain_passwords.py, policies.py or fence.py begin to give other rows
-# for the same file: every index is then built again, as it is where the user's policies change.
-ROWS_VERSION = 11
+# Raise it when chunking/, text.py, redaction.py, policies.py or fence.py begin to give other rows for the same
+# file: every index is then built again, as it is where the user's policies change.
+ROWS_VERSION = 13
 
 
 def describe(

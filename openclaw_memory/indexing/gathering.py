@@ -11,6 +11,7 @@ from openclaw_memory.errors import OpenClawMemoryError
 from openclaw_memory.indexing.background import SearchPriority
 from openclaw_memory.indexing.parts import SyncParts
 from openclaw_memory.indexing.pipeline import document_in, read, rows, transcript_rows
+from openclaw_memory.store.embedding_cache import EmbeddingCache
 from openclaw_memory.types import ChunkRow, Embedder, FileRecord, MemoryFile, Progress, Store
 
 # So many texts may be refused for themselves: more speak of a service that refuses any.
@@ -34,7 +35,7 @@ def gather(
     Raises:
         EmbedderError: The embedder failed, or refuses many of the texts. What it returned before is stored.
     """
-    gathering = _Gathering(parts.store, embedder.identity, parts.priority)
+    gathering = _Gathering(parts.store, embedder.identity, parts.priority, parts.cache)
     started = time.perf_counter()
 
     def report(done: int, label: str) -> None:
@@ -56,6 +57,7 @@ class _Gathering:
     store: Store
     identity: str
     priority: SearchPriority
+    cache: EmbeddingCache | None
     embedded: int = 0
     tokens: int = 0
     refused: int = 0
@@ -79,7 +81,7 @@ class _Gathering:
         for key in some.keys:
             del self.under_way[key]
         if some.vectors is not None:
-            add_vectors(self.store, some, self.identity)
+            add_vectors(self.store, some, self.identity, self.cache)
             self.embedded, self.tokens = self.embedded + len(some.keys), self.tokens + some.tokens
         elif some.error is not None:
             self.refused += len(some.keys)
@@ -104,7 +106,7 @@ def missing_texts(
             keyed = ((row.vector_key, row.chunk.embedding_text) for row in some)
             texts = {key: text for key, text in keyed if key is not None and key not in seen}
             seen |= texts.keys()
-            stored = known_vectors(parts.store, texts, identity, parts.embedder)
+            stored = known_vectors(parts.store, texts, identity, parts.embedder, parts.cache)
             yield from ((key, text) for key, text in texts.items() if key not in stored)
 
 

@@ -8,9 +8,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import fields
 from typing import Any
 
-from openclaw_memory.security.age import NOT_READ
 from openclaw_memory.types import Skipped, SyncReport
-from openclaw_memory.types.files import ENCRYPTED
+from openclaw_memory.types.codec import IS_SEALED, NOT_READ, SUFFIX
 from openclaw_memory.types.results import SyncFailure, SyncRecord
 
 # The names under which a store keeps them (`Store.set_meta`).
@@ -68,16 +67,16 @@ def sync_failure(record: str | None) -> SyncFailure | None:
 
 
 def unread_in_words(skipped: Mapping[str, str]) -> str:
-    """Return in a sentence which encrypted files of those that were left out were not read; "" for none.
+    """Return in a sentence which sealed files of those that were left out were not read; "" for none.
 
     Args:
         skipped: Why files were left out, by path.
     """
-    unread = [f"{path} {why}" for path, why in skipped.items() if path.endswith(ENCRYPTED) or why.startswith(NOT_READ)]
+    unread = [f"{path} {why}" for path, why in skipped.items() if path.endswith(SUFFIX) or why.startswith(NOT_READ)]
     if not unread:
         return ""
     more = f" (and {len(unread) - 1:,} more)" if len(unread) > 1 else ""
-    return f"what is encrypted was not searched: {unread[0]}{more}"
+    return f"what {IS_SEALED} was not searched: {unread[0]}{more}"
 
 
 def _read(record: str | None) -> Mapping[str, Any] | None:

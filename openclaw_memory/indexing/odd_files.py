@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 from openclaw_memory.indexing.changes import in_doubt, same_stamp
-from openclaw_memory.types import FileRecord, MemoryFile, Skipped, Store
+from openclaw_memory.types import FileRecord, MemoryFile, Store
 
 ODD_FILES = "odd_files"  # the name under which a store keeps them (`Store.set_meta`)
 MOST_FILES = 100  # every search reads them; those beyond are tried at each sync, and named by it alone
@@ -26,8 +26,8 @@ class OddFile(NamedTuple):
 def odd_files(store: Store) -> dict[str, OddFile]:
     """Return the files that the latest syncs found odd, by path; none where that was never noted."""
     try:
-        said = json.loads(store.get_meta(ODD_FILES) or "[]")
-        return {path: OddFile(_record(path, stamp), reason, is_read) for path, stamp, reason, is_read in said}
+        notes = json.loads(store.get_meta(ODD_FILES) or "[]")
+        return {path: OddFile(FileRecord(path, hash="", **stamp), *fields) for path, stamp, *fields in notes}
     except (ValueError, TypeError):  # what another program has put there
         return {}
 
@@ -45,11 +45,6 @@ def is_unreadable(file: MemoryFile, odd: Mapping[str, OddFile]) -> bool:
     return known is not None and not known.is_read and same_stamp(file, known.record) and not in_doubt(known.record)
 
 
-def as_skipped(odd: Mapping[str, OddFile], paths: Iterable[str]) -> list[Skipped]:
-    """Return why these files are odd."""
-    return [Skipped(path, odd[path].reason) for path in paths]
-
-
 def unreadable_in_words(odd: Mapping[str, OddFile]) -> str | None:
     """Return which files no search finds, for they cannot be read; None where all can."""
     unread = [path for path, one in odd.items() if not one.is_read]
@@ -63,10 +58,6 @@ def unreadable_in_words(odd: Mapping[str, OddFile]) -> str | None:
 def odd(record: FileRecord, reason: str, *, is_read: bool) -> OddFile:
     """Return a file with what is odd about it; `record` has its stamp, and when its content was read."""
     return OddFile(replace(record, hash="", vectors_missing=None), reason, is_read)
-
-
-def _record(path: str, stamp: Mapping[str, Any]) -> FileRecord:
-    return FileRecord(path=path, hash="", **stamp)
 
 
 def _stamp(record: FileRecord) -> dict[str, Any]:

@@ -16,49 +16,27 @@ from openclaw_memory.chunking import MOST_CHUNKS, chunk, moved_down
 from openclaw_memory.config import ChunkingConfig
 from openclaw_memory.embeddings.stream import Embedded, add_vectors, asks_service, known_vectors, stream
 from openclaw_memory.embeddings.vectors import vector_key
-from openclaw_memory.errors import (
-    EmbedderError,
-    NotFoundError,
-    OpenClawMemoryError,
-    UndecodableError,
-    UndecryptableError,
-)
+from openclaw_memory.errors import EmbedderError, NotFoundError, OpenClawMemoryError, SealedFileError, UndecodableError
 from openclaw_memory.indexing.background import SearchPriority
 from openclaw_memory.indexing.changes import IN_PART, UNREAD_SIZE
 from openclaw_memory.indexing.metadata import day_of_change, metadata_of
 from openclaw_memory.indexing.odd_files import OddFile, odd
-from openclaw_memory.text.front_matter import (
-    PART_OF,
-    Embedding,
-    FrontMatter,
-    embedding_of,
-    parse,
-)
+from openclaw_memory.text.front_matter import PART_OF, Embedding, FrontMatter, embedding_of, parse
 from openclaw_memory.text.policies import NONE, Policies, indexed_text
 from openclaw_memory.text.terms import segment
-from openclaw_memory.types import (
-    Chunk,
-    ChunkRow,
-    Embedder,
-    FileRecord,
-    IndexMeta,
-    MemoryFile,
-    Progress,
-    Skipped,
-    Store,
-)
-from openclaw_memory.types.files import unencrypted
+from openclaw_memory.types import Chunk, ChunkRow, Embedder, FileRecord, IndexMeta, MemoryFile, Progress, Skipped, Store
+from openclaw_memory.types.codec import get_plain_name
 from openclaw_memory.types.where import DAY
 from openclaw_memory.workspace import Workspace
 from openclaw_memory.workspace.document_cache import id_of
 from openclaw_memory.workspace.documents import name_of
 from openclaw_memory.workspace.paths import DOCUMENTS_FOLDER, date_terms, day_in_name, is_date_title, note_date
-from openclaw_memory.workspace.scan import key_id_of
 from openclaw_memory.workspace.transcripts import MAX_LINE_BYTES, Part
 
 if TYPE_CHECKING:
     import datetime
 
+    from openclaw_memory.store.embedding_cache import EmbeddingCache
     from openclaw_memory.types import Vector
 
 
@@ -99,6 +77,7 @@ class Run:
     before: Mapping[str, FileRecord]
     rebuilding: bool
     priority: SearchPriority
+    cache: EmbeddingCache | None = None
     added: list[str] = field(default_factory=list)
     changed: list[str] = field(default_factory=list)
     failed: list[Skipped] = field(default_factory=list)
@@ -174,8 +153,8 @@ class Run:
         except UndecodableError as error:
             why = reason(error).removeprefix(f"{file.path} ")
             self.skipped.append(Skipped(file.path, why))
-            if isinstance(error, UndecryptableError):
-                if key_id_of(self.workspace.rules) is None:
+            if isinstance(error, SealedFileError):
+                if self.workspace.files.codec.key_id is None:
                     self.vanished.append(file.path)  # a plain index keeps nothing of it
             elif file.source == "memory":  # a transcript grows, and may be one of ours yet
                 self.odd[file.path] = odd(record, why, is_read=False)
@@ -246,7 +225,7 @@ class Run:
 
     def _opened(self, batch: list[Piece], done: int) -> Iterator[tuple[str, str]]:
         texts = {key: row.chunk.embedding_text for key, row in _embedded(_all_rows(batch))}
-        known = known_vectors(self.store, texts, self.meta.identity, self.embedder)
+        known = known_vectors(self.store, texts, self.meta.identity, self.embedder, self.cache)
         missing = [key for key in texts if key not in known]
         self._groups.append(Group(batch, set(missing), done))
         fresh = [key for key in missing if key not in self._asked and key not in self.lacking]
@@ -259,7 +238,7 @@ class Run:
         error = embedded.error
         if embedded.vectors is not None:
             try:
-                add_vectors(self.store, embedded, self.meta.identity)
+                add_vectors(self.store, embedded, self.meta.identity, self.cache)
             except EmbedderError as refused:  # of other dimensions than the index holds
                 error = refused
             else:
@@ -494,7 +473,7 @@ def _record(file: MemoryFile, known: FileRecord | None = None) -> FileRecord:
 
 
 def _rows(pieces: Iterable[Chunk], path: str, day: datetime.date | None, *, vectors: bool) -> list[ChunkRow]:
-    name = unencrypted(path).removesuffix(".md").removesuffix(".jsonl")
+    name = get_plain_name(path).removesuffix(".md").removesuffix(".jsonl")
     dates = date_terms(day) if day else ()
 
     @cache  # most chunks have the context of the one before

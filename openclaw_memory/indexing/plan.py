@@ -6,29 +6,17 @@ import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from openclaw_memory.embeddings.selection import probed
+from openclaw_memory._log import warn
+from openclaw_memory.embeddings.selection import as_preparing, probed
 from openclaw_memory.errors import EmbedderError
 from openclaw_memory.indexing.changes import Difference, compared, missing_vectors
 from openclaw_memory.indexing.fingerprint import describe, outdated
-from openclaw_memory.indexing.odd_files import OddFile, as_skipped, is_unreadable, note_odd_files, odd_files
-from openclaw_memory.indexing.parts import SyncParts, batch_place
+from openclaw_memory.indexing.odd_files import OddFile, is_unreadable, note_odd_files, odd_files
+from openclaw_memory.indexing.parts import SyncParts
 from openclaw_memory.types import Embedder, FileRecord, IndexMeta, MemoryFile, Skipped, Store, SyncReport
-from openclaw_memory.workspace.paths import shown_path
 from openclaw_memory.workspace.scan import Scan
 
 # What reads, cuts and embeds files is imported where there are any: most syncs find nothing to do.
-
-QUICK = {"static", "hashing"}  # providers that embed a text again sooner than its vector is read
-
-
-def _with_batch(parts: SyncParts) -> SyncParts:
-    """Return the parts with the jobs at a batch API, where the settings ask for it."""
-    if parts.config.embedding.batch == "off" or parts.embedder is None:
-        return parts
-    from openclaw_memory.embeddings.batch import Patience, batch_of
-
-    patience = parts.patience or Patience(concurrency=parts.config.embedding.batch_concurrency)
-    return replace(parts, batch=batch_of(parts.embedder, batch_place(parts.store), patience))
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +35,8 @@ class Plan:
     """What is to become of the index.
 
     `wanted` is what to build it with, `rebuilt` why it is built again, `error` why wanted vectors are missing. `held`
-    names vectors that are with a batch API. `put_off` says why a rebuild for another model has to wait. `embedded` and
-    `tokens` count the texts that planning has already embedded, and their tokens at most.
+    names vectors that come later, by their keys. `put_off` says why a rebuild for another model has to wait.
+    `embedded` and `tokens` count the texts that planning has already embedded, and their tokens at most.
     """
 
     wanted: IndexMeta
@@ -75,27 +63,16 @@ def sync(parts: SyncParts, *, force: bool = False, alone: bool = True) -> SyncRe
         WorkspaceError: The folder has gone; nothing is removed from the index.
         StoreError: The index cannot be written.
     """
-    parts = _with_batch(parts)
     started = time.perf_counter()
-    store, batch, rules = parts.store, parts.batch, parts.config.embedding
+    store, embedder = parts.store, as_preparing(parts.embedder)
     report = one_pass(parts, force=force)
-    jobs = None
-    # Jobs that stay as they are belong to a service that does not answer: the next sync asks for them.
-    while batch is not None and rules.batch == "wait" and batch.known.jobs and batch.known.jobs != jobs:
-        jobs = batch.known.jobs
-        batch.wait(store, parts.progress)
+    while embedder is not None and embedder.wait(store, parts.progress):
         report = together(report, one_pass(parts, force=False))
     # Vectors that another sync has embedded and not yet written are in no file, and must not be pruned; nor those that
     # were gathered for an index that waits for the others.
     if alone:
-        store.prune(None if report.waiting else most_vectors(parts))
+        store.prune(keep_unused=bool(report.waiting))
     return replace(report, seconds=time.perf_counter() - started)
-
-
-def most_vectors(parts: SyncParts) -> int:
-    """Return how many vectors to keep. Those of deleted texts say something about them; quick ones cost nothing."""
-    is_quick = parts.embedder is not None and parts.embedder.provider in QUICK
-    return 0 if is_quick else parts.config.embedding.max_entries
 
 
 def one_pass(parts: SyncParts, *, force: bool) -> SyncReport:
@@ -106,6 +83,8 @@ def one_pass(parts: SyncParts, *, force: bool) -> SyncReport:
     scan = parts.workspace.scan()
     stored, before = parts.store.meta(), parts.store.files()
     found = Found(scan, stored, before, compared(scan, before))
+    if stored is None:
+        _warn_of_new_data_folder(parts, scan)
     plan = _planned(parts, found, force=force)
     if stored is not None and stored.complete and plan.rebuilt is None:
         return _written(parts, parts.store, found, plan)
@@ -119,6 +98,19 @@ def one_pass(parts: SyncParts, *, force: bool) -> SyncReport:
     return report
 
 
+def _warn_of_new_data_folder(parts: SyncParts, scan: Scan) -> None:
+    """Warn that all texts go to a service, for the data folder is new and the workspace is not."""
+    from openclaw_memory.embeddings.stream import asks_service
+
+    cache, yesterday = parts.cache, time.time_ns() - 86_400_000_000_000
+    is_old = any(file.mtime_ns < yesterday for file in scan.files)
+    if cache is not None and is_old and asks_service(parts.embedder) and not cache.path.exists():
+        warn(
+            f"{cache.path.parent} is new and {parts.workspace.root} is not: all texts go to the embedding service. "
+            "If the home folder does not last, as in a container, set OPENCLAW_MEMORY_HOME to a folder on a volume"
+        )
+
+
 def at_paths(parts: SyncParts, paths: Iterable[str]) -> SyncReport | None:
     """Bring the rows of the notes at these paths up to date, whatever else has changed; nothing is pruned.
 
@@ -126,7 +118,7 @@ def at_paths(parts: SyncParts, paths: Iterable[str]) -> SyncReport | None:
     """
     store, embedder, wanted = parts.store, parts.embedder, list(paths)
     stored = store.meta()
-    is_ready = parts.trouble is None and not _is_unheard(embedder) and parts.config.embedding.batch == "off"
+    is_ready = parts.trouble is None and not _is_unheard(embedder) and as_preparing(embedder) is None
     if stored is None or not stored.complete or not is_ready:
         return None
     plan = Plan(describe(embedder, parts.config.chunking, policies=parts.workspace.policies))
@@ -152,7 +144,7 @@ def _written(parts: SyncParts, store: Store, found: Found, plan: Plan) -> SyncRe
     odd = _still_odd(before_odd, found, files)
     report = SyncReport(
         unchanged=0 if rebuilding else found.difference.unchanged,
-        skipped=(*found.scan.skipped, *as_skipped(odd, unread)),
+        skipped=(*found.scan.skipped, *(Skipped(path, odd[path].reason) for path in unread)),
         embedded=plan.embedded,
         tokens=plan.tokens,
         rebuilt=plan.rebuilt,
@@ -165,6 +157,7 @@ def _written(parts: SyncParts, store: Store, found: Found, plan: Plan) -> SyncRe
         run = Run(
             parts.workspace, store, source, chunking, made_for, before, rebuilding, parts.priority, lacking=lacking
         )
+        run.cache = parts.cache
         run.unchanged = report.unchanged
         run.over(files, parts.progress)
         vanished |= before.keys() & set(run.vanished)
@@ -186,7 +179,7 @@ def _written(parts: SyncParts, store: Store, found: Found, plan: Plan) -> SyncRe
     if removed and not rebuilding:
         store.remove_files(removed)
     waiting = report.waiting if plan.put_off is None else tuple(_all(found.scan.files, plan.put_off))
-    return replace(report, removed=tuple(shown_path(parts.workspace.rules, path) for path in removed), waiting=waiting)
+    return replace(report, removed=tuple(parts.workspace.files.shown_path(path) for path in removed), waiting=waiting)
 
 
 def _still_odd(odd: Mapping[str, OddFile], found: Found, read: Iterable[MemoryFile]) -> dict[str, OddFile]:
@@ -225,15 +218,15 @@ def _planned(parts: SyncParts, found: Found, *, force: bool) -> Plan:
         plan.error = error = _silent(embedder)
     if stored is None:
         if embedder is not None and error is None:
-            _ask_batch(parts, plan, found.scan.files)
+            _prepare_texts(parts, plan, found.scan.files)
         return plan
     if error is not None:
         return _kept(parts, plan, stored, error)
     plan.rebuilt = outdated(stored, plan.wanted) or ("it was asked for" if force else None)
     if plan.rebuilt:
-        _ask_batch(parts, plan, found.scan.files)
+        _prepare_texts(parts, plan, found.scan.files)
     else:
-        _ask_batch(parts, plan, found.difference.to_read, found.before)
+        _prepare_texts(parts, plan, found.difference.to_read, found.before)
     if embedder is None or not outdated(stored, plan.wanted):  # a model that stays has nearly all its vectors there
         return plan
     from openclaw_memory.indexing.gathering import gather
@@ -266,18 +259,16 @@ def _kept(parts: SyncParts, plan: Plan, stored: IndexMeta, error: EmbedderError)
     return plan
 
 
-def _ask_batch(
+def _prepare_texts(
     parts: SyncParts, plan: Plan, files: Sequence[MemoryFile], known: Mapping[str, FileRecord] | None = None
 ) -> None:
-    """Collect finished jobs of the batch API, and submit missing texts where the settings call for it."""
-    if parts.batch is None or parts.embedder is None:
+    """Show an embedder that wants to see them the missing texts first."""
+    if (embedder := as_preparing(parts.embedder)) is None:
         return
     from openclaw_memory.indexing.gathering import missing_texts
 
-    plan.embedded, plan.tokens = parts.batch.advance(
-        parts.store, missing_texts(parts, parts.embedder.identity, files, known)
-    )
-    plan.held = parts.batch.held()
+    missing = missing_texts(parts, embedder.identity, files, known)
+    plan.held, plan.embedded, plan.tokens = embedder.prepare(parts.store, missing)
 
 
 def _is_unheard(embedder: Embedder | None) -> bool:

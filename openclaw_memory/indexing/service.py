@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import chain
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from openclaw_memory import _forks
@@ -37,11 +39,12 @@ from openclaw_memory.indexing.history import (
 )
 from openclaw_memory.indexing.odd_files import odd_files, unreadable_in_words
 from openclaw_memory.indexing.staleness import Staleness
-from openclaw_memory.types import FileRecord, IndexMeta, Progress, Store, StoreInfo, SyncReport
+from openclaw_memory.types import Embedder, FileRecord, IndexMeta, Progress, Store, StoreInfo, SyncReport
 
 if TYPE_CHECKING:
     from openclaw_memory.indexing.parts import SyncParts
     from openclaw_memory.indexing.watcher import Watcher
+    from openclaw_memory.store.embedding_cache import EmbeddingCache
     from openclaw_memory.workspace import Workspace
 
 # A search that met a damaged index waits so long for a sync that is at work on it, and would recover it.
@@ -49,6 +52,7 @@ RECOVERY_SECONDS = 10.0
 # An index that is deleted again and again while it is read is read again so often.
 RETRIES = 20
 
+QUICK = {"static", "hashing"}  # providers that embed a text again sooner than its vector is read
 ERASE_SECONDS = 30.0  # so long after a removal a sync erases it, which writes the whole index again
 
 WATCHING = "watching"  # the name under which a store keeps the state of the watcher at work
@@ -61,30 +65,27 @@ class Ended(Exception):  # noqa: N818 - nothing went wrong
     """A sync that was ended by its caller; the next one goes on from there."""
 
 
-@dataclass(frozen=True, slots=True)
-class IndexParts:
-    """The parts of a `Memory` that its index needs. `store` is ready, or a function that makes it."""
-
-    workspace: Workspace
-    embedders: EmbedderSelector
-    config: MemoryConfig
-    store: Store | Callable[[], Store]
-
-
 class IndexService:
     """Keeps the index of one memory up to date. Safe to use from several threads.
 
     `last` is the report of the latest sync here, `last_error` why the latest one failed, which a successful sync
-    clears. `watcher` follows the files, once it was started. `priority` lets searches go before syncs.
+    clears. `watcher` follows the files, once it was started. `priority` lets searches go before syncs. `store` is
+    ready, or a function that makes it.
     """
 
-    def __init__(self, parts: IndexParts) -> None:
+    def __init__(
+        self,
+        workspace: Workspace,
+        embedders: EmbedderSelector,
+        config: MemoryConfig,
+        store: Store | Callable[[], Store],
+    ) -> None:
         self.last: SyncReport | None = None
         self.last_error: str | None = None
         self.watcher: Watcher | None = None
         self.priority = SearchPriority()
-        self._parts = parts
-        self._store: Store | None = None if callable(parts.store) else parts.store
+        self._workspace, self._embedders, self._config, self._made = workspace, embedders, config, store
+        self._store: Store | None = None if callable(store) else store
         # Locks are taken in this order: the lock of the store, `_syncing` where it has none, `_making`.
         self._making = _forks.rlock()
         self._syncing = _forks.lock()
@@ -97,30 +98,28 @@ class IndexService:
         self._watcher_state = ""
         self._doubts: set[str] = set()  # files to be read again, and all that ever were
         self._doubted: set[str] = set()
-        self._unread: str | None = (
-            None  # which files could not be decrypted; "" for none, None until the store is asked
-        )
+        self._unread: str | None = None  # which files could not be unsealed; "" for none, None until the store is asked
         self._missing: Mapping[str, int] | None = None  # as the store says; None after a sync, until it is asked again
-        self._staleness = Staleness(parts.workspace, parts.config, weakly(self.store))
-        self._unerased: tuple[int, ...] = ()  # how many vectors to keep, where texts were removed that are not erased
-        self._background = Background(self._sync_quietly, parts.config.sync.interval_seconds)
+        self._staleness = Staleness(workspace, config, weakly(self.store))
+        self._has_unerased = False  # whether texts were removed that are not erased
+        self._background = Background(self._sync_quietly, config.sync.interval_seconds)
         _forks.in_child(self)
-        if parts.config.sync.on_open:
+        if config.sync.on_open:
             self._background.request()
         self._background.start()
 
     def after_fork(self) -> None:
         """Know of no sync and no watcher of the parent."""
         self._sync_thread = self.watcher = None
-        self._unerased = ()
+        self._has_unerased = False
 
     # --- the store -----------------------------------------------------------------------------------------------
 
     def check_open(self) -> None:
         """Raise StoreError where the memory is closed; the folder is then brought up to date, if it is a copy."""
         if self._closed:
-            raise StoreError(f"the memory of {self._parts.workspace.root} is closed; open it again")
-        self._parts.workspace.refresh()
+            raise StoreError(f"the memory of {self._workspace.root} is closed; open it again")
+        self._workspace.refresh()
 
     def store(self) -> Store:
         """Return the store, made at the first use.
@@ -132,11 +131,10 @@ class IndexService:
         with self._making:
             self.check_open()
             if self._store is None:
-                assert callable(self._parts.store), "either a store was handed in, or a function that makes one"
-                made = self._parts.store()
-                if not isinstance(made, Store):
-                    raise ConfigError(f"the function that makes the store returned {made!r}, which is no Store")
-                self._store = made
+                store = self._made() if callable(self._made) else self._made
+                if not isinstance(store, Store):
+                    raise ConfigError(f"the function that makes the store returned {store!r}, which is not a Store")
+                self._store = store
             return self._store
 
     @property
@@ -157,19 +155,30 @@ class IndexService:
         return "sync" in self.describe().locked
 
     def make_place(self) -> None:
-        """Make the place of the index, where its locks are kept too; an index that others have planted there goes.
+        """Make the place of the index, where its locks are kept too.
 
         Raises:
-            WorkspaceError: The workspace is gone, and a new index in it would make its folder again.
+            WorkspaceError: The workspace has gone.
         """
-        there = self.describe()
-        if there.exists:
-            return
-        if not (root := self._parts.workspace.root).is_dir():
+        self._check_workspace()
+        if not self.has_index():
+            self.store().set_meta(WATCHING, "")
+            self._name_workspace()
+
+    def _name_workspace(self) -> None:
+        """Write the path of the workspace next to its index, for `doctor --prune`."""
+        from openclaw_memory.config.data_folder import WORKSPACE_PATH
+        from openclaw_memory.workspace.safe_folder import SafeFolder
+
+        root = os.path.realpath(self._workspace.root)
+        with suppress(OpenClawMemoryError):  # there may be no home folder, or no room
+            folder = SafeFolder.locate_data(Path(root))
+            if self.location and Path(self.location).parent == folder.base:
+                folder.replace(WORKSPACE_PATH, os.fsencode(root))
+
+    def _check_workspace(self) -> None:
+        if not (root := self._workspace.root).is_dir():
             raise WorkspaceError(f"workspace {root} has gone; bring it back, or open the memory elsewhere")
-        self.store().set_meta(WATCHING, "")
-        if there.planted is not None:
-            self._recovered = f"the index was built again: {there.planted}"
 
     def close(self) -> None:
         """Close the store, and end what runs in the background. Calling it twice is allowed."""
@@ -197,6 +206,7 @@ class IndexService:
         """
 
         def read() -> tuple[_Result, str | None]:
+            self._check_workspace()
             known = self._complete
             rebuilt = None if known else self.make_searchable()
             behind = self.is_behind()
@@ -209,33 +219,28 @@ class IndexService:
                 return work(frozen, stored, behind), rebuilt
 
         (result, rebuilt), recovered = self.recovering(read)
-        return result, "; ".join(filter(None, (recovered, rebuilt))) or None
+        return result, "; ".join(filter(None, dict.fromkeys((recovered, rebuilt)))) or None
 
-    def recovering(self, work: Callable[[], _Result]) -> tuple[_Result, str | None]:
+    def recovering(self, work: Callable[[], _Result], *, alone: bool = False) -> tuple[_Result, str | None]:
         """Return the result of `work`, which reads the index, and what was done if a damaged index was recovered first.
+
+        The lock of syncs is taken for a recovery, unless the caller is `alone` already.
 
         Raises:
             CorruptIndexError: The index is damaged and cannot be recovered now, as a sync that will do so is at work.
             IndexReplacedError: The index was deleted or replaced again and again.
         """
-        return self._recovering(work, self._recover_alone)
-
-    def _recovering(
-        self, work: Callable[[], _Result], recover: Callable[[CorruptIndexError, bool], str]
-    ) -> tuple[_Result, str | None]:
-        words, damages, replacements = None, 0, 0
-        while True:
+        words, damages = None, 0
+        for _ in range(RETRIES):
             try:
                 return work(), words
             except IndexReplacedError:
-                replacements += 1
-                if replacements > RETRIES:
-                    raise
+                continue
             except CorruptIndexError as damage:
-                damages += 1
-                if damages > 2:
+                if (damages := damages + 1) > 2:
                     raise
-                words = recover(damage, damages == 2)
+                words = (self._recover if alone else self._recover_alone)(damage, damages == 2)
+        return work(), words
 
     def _recover_alone(self, damage: CorruptIndexError, sure: bool) -> str:
         if self.is_syncing_here:  # a progress callback reads what its sync will recover
@@ -271,7 +276,7 @@ class IndexService:
     @property
     def builds_before_search(self) -> bool:
         """Whether `make_searchable` builds a missing index when it is called in this thread."""
-        return self._parts.config.sync.before_search and not self.is_syncing_here
+        return self._config.sync.before_search and not self.is_syncing_here
 
     # --- syncing -------------------------------------------------------------------------------------------------
 
@@ -303,7 +308,7 @@ class IndexService:
                 if only_written and (indexed := self._index_written(prepare)) is not None:
                     return indexed
                 work = partial(self._one_sync, force, progress, alone, prepare)
-                report, recovered = self._recovering(work, self._recover)
+                report, recovered = self.recovering(work, alone=True)
             except (Ended, KeyboardInterrupt, SystemExit):
                 self._staleness.invalidate()
                 raise
@@ -355,7 +360,7 @@ class IndexService:
     def soon(self) -> None:
         """Note that a file was changed here, and begin a sync in the background, as a search does."""
         self.record_write()
-        if self._parts.config.sync.on_search and self.has_index():
+        if self._config.sync.on_search and self.has_index():
             self._background.request()
 
     def doubt(self, paths: Iterable[str]) -> None:
@@ -382,14 +387,13 @@ class IndexService:
         """Return the watcher of these files, which is started unless it runs."""
         from openclaw_memory.indexing.watcher import Watcher
 
-        parts = self._parts
         with self._making:
             self.check_open()
             if self.watcher is None or not self.watcher.is_running:
                 self.watcher = Watcher(
-                    parts.workspace,
+                    self._workspace,
                     self._watched_sync,
-                    parts.config,
+                    self._config,
                     lock=partial(self.store().lock, "watch", 0),
                     known=self._known_files,
                 ).start()
@@ -407,7 +411,7 @@ class IndexService:
     def _alone_here(self, end: float | None) -> Iterator[None]:
         """Keep other threads out where the lock of the store cannot."""
         if not self._syncing.acquire(timeout=-1 if end is None else max(0.0, end - time.monotonic())):
-            raise SyncBusyError(f"a sync of {self._parts.workspace.root} is under way in another thread; try again")
+            raise SyncBusyError(f"a sync of {self._workspace.root} is under way in another thread; try again")
         self._sync_thread = threading.get_ident()
         try:
             yield
@@ -432,24 +436,41 @@ class IndexService:
         report = sync(parts, force=force, alone=alone)
         if isinstance(parts.embedder, CircuitBreakerEmbedder) and report.embedded and report.ok:
             parts.embedder.record_success()
-        self._unerased = ()
+        self._has_unerased = False
         return report
 
     def _parts_of_sync(self, *, force: bool = False, progress: Callable[[Progress], None] | None = None) -> SyncParts:
         from openclaw_memory.indexing.parts import SyncParts
 
-        parts, store = self._parts, self.store()
-        embedder, trouble = parts.embedders.for_sync(store.meta(), force=force)
+        store = self.store()
+        embedder, trouble = self._embedders.for_sync(store.meta(), force=force)
         return SyncParts(
-            parts.workspace,
+            self._workspace,
             store,
             embedder,
-            parts.config,
+            self._config,
             trouble=trouble,
-            requested=parts.embedders.requested,
+            requested=self._embedders.requested,
             progress=progress,
             priority=self.priority,
+            cache=self.locate_cache() if self._is_cached(embedder) else None,
         )
+
+    def _is_cached(self, embedder: Embedder | None) -> bool:
+        """Return whether vectors are cached: not those that are made sooner than read, nor those of sealed notes."""
+        is_slow = embedder is not None and embedder.provider not in QUICK
+        return is_slow and self._workspace.files.codec.key_id is None
+
+    def locate_cache(self) -> EmbeddingCache | None:
+        """Return the user's cache of embeddings; None without a home folder, or if it may hold nothing."""
+        from openclaw_memory.config.data_folder import locate_workspace_data
+        from openclaw_memory.store.embedding_cache import EmbeddingCache, locate_cache
+
+        max_entries = self._config.embedding.max_entries
+        with suppress(ConfigError):
+            name = locate_workspace_data(self._workspace.root).name
+            return EmbeddingCache(locate_cache(), name, max_entries) if max_entries else None
+        return None
 
     def forget(self, paths: Iterable[str], wait: float) -> str | None:
         """Erase from the bytes of the index what files at these paths no longer say, and all vectors out of use.
@@ -467,7 +488,9 @@ class IndexService:
             with self.store().lock("sync", wait) as alone:
                 if not alone:
                     return "its folder knows no locks, so that nothing is erased there: delete the index"
-                self.store().prune(0)
+                self.store().prune()
+            if (cache := self.locate_cache()) is not None:
+                cache.forget()
             if self.store().describe().unerased:
                 return "a program reads an old state of it: the first sync after that has ended erases the rest"
         except (OpenClawMemoryError, OSError) as error:
@@ -476,7 +499,7 @@ class IndexService:
 
     def _index_written(self, prepare: Callable[[Store], None] | None) -> SyncReport | None:
         """Index what was written here; None where that takes a whole sync, or has not ended well."""
-        from openclaw_memory.indexing.plan import at_paths, most_vectors
+        from openclaw_memory.indexing.plan import at_paths
 
         pending = self._staleness.pending()
         known = [paths for paths in pending.values() if paths is not None]
@@ -491,18 +514,18 @@ class IndexService:
                 return None
             self._staleness.forget(pending)
             if report.changed or report.removed:
-                self._unerased = (most_vectors(parts),)
+                self._has_unerased = True
                 self._background.request(ERASE_SECONDS)
             return report
         return None
 
     def _erase(self) -> None:
         """Erase what is left of removed texts in the bytes of the index, as a sync does at its end."""
-        for most in self._unerased:
+        if self._has_unerased:
             with suppress(OpenClawMemoryError, OSError), self.store().lock("sync", 0) as alone:
                 if alone:
-                    self.store().prune(most)
-        self._unerased = ()
+                    self.store().prune()
+        self._has_unerased = False
 
     def _note(self, name: str, record: str, *, exists: bool = False) -> None:
         """Store a note for other processes, if the index exists (a sync has just seen it) and can be written."""
@@ -540,7 +563,7 @@ class IndexService:
 
     def is_behind(self) -> bool:
         """Return whether the index is known to be behind, after a look at the files unless there was one just now."""
-        if not self._parts.config.sync.on_search:
+        if not self._config.sync.on_search:
             return self._staleness.is_behind()
         if (watcher := self._watcher_at_work) is not None:
             is_behind = watcher.is_behind  # before the other: what it syncs is no news afterwards
@@ -551,7 +574,7 @@ class IndexService:
 
     def catch_up(self) -> None:
         """Begin a sync in the background where the index is behind, and a search may do that."""
-        if self._parts.config.sync.on_search and self._watcher_at_work is None and self._staleness.should_sync():
+        if self._config.sync.on_search and self._watcher_at_work is None and self._staleness.should_sync():
             self._background.request()
 
     @property
@@ -559,14 +582,14 @@ class IndexService:
         return self.watcher if self.watcher is not None and self.watcher.is_at_work else None
 
     def unread(self, store: Store, *, again: bool = False) -> str | None:
-        """Return in a sentence which files the latest sync could not read: encrypted ones, and what is not text.
+        """Return a sentence about the files that the latest sync could not read: sealed ones, and those without text.
 
         It is asked `again`, and after a sync here.
         """
         if self._unread is None or again:
             last = sync_record(store.get_meta(LAST_SYNC))
-            encrypted = unread_in_words({} if last is None else last.skipped)
-            self._unread = "; ".join(filter(None, (encrypted, unreadable_in_words(odd_files(store)))))
+            sealed = unread_in_words({} if last is None else last.skipped)
+            self._unread = "; ".join(filter(None, (sealed, unreadable_in_words(odd_files(store)))))
         return self._unread or None
 
     def missing_vectors(self, store: Store) -> Mapping[str, int]:

@@ -8,8 +8,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from openclaw_memory.config import MemoryConfig
-from openclaw_memory.embeddings.selection import probed, unavailable_reason, unguarded
-from openclaw_memory.errors import EmbedderError, OpenClawMemoryError, StoreError
+from openclaw_memory.embeddings.selection import as_preparing, probed, unavailable_reason, unguarded
+from openclaw_memory.errors import EmbedderError, OpenClawMemoryError
 from openclaw_memory.indexing.changes import IN_PART, compare, compared, missing_in_words, missing_vectors
 from openclaw_memory.indexing.fingerprint import is_of_rules, outdated
 from openclaw_memory.indexing.history import LAST_ERROR, LAST_SYNC, MOST_FILES, sync_failure, sync_record
@@ -29,8 +29,7 @@ from openclaw_memory.types import (
 from openclaw_memory.types.heartbeat import HeartbeatRecord
 from openclaw_memory.types.protocols import TokenEmbedder
 from openclaw_memory.types.results import SyncFailure, SyncRecord
-from openclaw_memory.types.status import BatchStatus, CacheStatus, DiskUsage, KeywordStatus, VectorStatus
-from openclaw_memory.workspace.paths import shown_path
+from openclaw_memory.types.status import CacheStatus, DiskUsage, KeywordStatus, VectorStatus
 
 if TYPE_CHECKING:
     from openclaw_memory.workspace import Scan, Workspace
@@ -52,13 +51,14 @@ def status(
     watcher: str | None = None,
     flush: Mapping[str, str] | None = None,
     heartbeat: HeartbeatRecord | None = None,
+    cached: int = 0,
 ) -> Status:
     """Compare the workspace with its index by stamps, and ask the store what works.
 
     `wanted` is None where the embedder is unavailable (`notices` then say why). `last` is the report of this process's
     latest sync; those of other processes are noted in the store. `last_error` is the record of its failure
-    (`history.record_of_error`), or just the words; None where it succeeded. `config` says how many vectors are kept,
-    and whether batches are wanted; `watcher`, `flush` and `heartbeat` are repeated.
+    (`history.record_of_error`), or just the words; None where it succeeded. `config` says how many vectors are cached;
+    `watcher`, `flush`, `heartbeat` and how many vectors are `cached` are repeated.
 
     With `deep`, the embedder is asked, both legs of the search are tried with a real query, failures are reported in
     `fts` and `vector`, and the whole index is checked. `vector.answers` concerns the embedder alone, `vector.verified`
@@ -76,10 +76,6 @@ def status(
     last_sync = sync_record(store.get_meta(LAST_SYNC))
     failed, skipped = _named("failed", last, last_sync), _named("skipped", last, last_sync)
     words = [*notices, *stats.notices, *_state_in_words(stored, wanted, unavailable), *missing_in_words(lacking)]
-    if stats.planted is not None:
-        words.append(
-            f"nothing is read from the index {stats.location}, which the next sync builds again: {stats.planted}"
-        )
     words += [f"{path} {one.reason}" for path, one in odd_files(store).items() if one.is_read and path in known]
     words += [f"{path} could not be indexed: {reason}" for path, reason in failed.items()]
     words += [f"the flush of session {key!r} failed: {reason}" for key, reason in (flush or {}).items()]
@@ -111,7 +107,7 @@ def status(
         files=stats.files,
         chunks=stats.chunks,
         sources=stats.sources,
-        dirty={shown_path(workspace.rules, path): why for path, why in dirty.items()},
+        dirty={workspace.files.shown_path(path): why for path, why in dirty.items()},
         skipped=(
             *scan.skipped,
             *(
@@ -123,15 +119,15 @@ def status(
         ),
         vector=vector,
         fts=_fts(store if stats.exists else None, try_it=deep),
-        cache=CacheStatus(embedder is not None, stats.vectors, rules.embedding.max_entries),
+        cache=CacheStatus(embedder is not None, cached, rules.embedding.max_entries),
         index_bytes=stats.size_bytes,
         notices=tuple(dict.fromkeys(words)),
         engine=stats.engine,
         problems=store.verify() if deep else (),
         waiting=lacks,
-        extra_paths=workspace.rules.extra_paths,
+        extra_paths=workspace.files.settings.extra_paths,
         fallback=_fallback(embedder, requested_provider, unavailable),
-        batch=_batch(rules, embedder, store),
+        batch={} if (batches := as_preparing(embedder)) is None else batches.describe(store),
         last_sync=last_sync,
         last_error=_last_error(store, last_sync, last_error),
         watcher=watcher,
@@ -222,38 +218,6 @@ def _fallback(embedder: Embedder | None, requested: str, unavailable: Mapping[st
         return None
     built = f"the index was built by {embedder.provider} when {requested} was unavailable; the next sync asks again"
     return {"from": requested, "reason": unavailable.get(requested, built)}
-
-
-def _batch(rules: MemoryConfig, embedder: Embedder | None, store: Store) -> BatchStatus:
-    """Return how missing vectors are left to the batch API of the embedder's service, and what is under way there."""
-    mode = rules.embedding.batch
-    if mode == "off":
-        return BatchStatus(enabled=False, mode=mode)
-    from openclaw_memory.embeddings.batch import FAILURE_LIMIT, Known, Patience, batch_api, load, path_of
-    from openclaw_memory.indexing.parts import batch_place
-
-    patience, offered, index_path = Patience(), batch_api(embedder) is not None, batch_place(store)
-    known, error = Known(), None
-    if embedder is not None and index_path is not None:
-        try:
-            known = load(path_of(index_path)).get(embedder.identity, known)
-        except (StoreError, ValueError) as damage:
-            error = f"{path_of(index_path)}: {damage}"
-    return BatchStatus(
-        enabled=offered and index_path is not None and known.failures < FAILURE_LIMIT,
-        mode=mode,
-        provider=embedder.provider if embedder else None,
-        jobs=len(known.jobs),
-        texts=sum(len(job.keys) for job in known.jobs),
-        failures=known.failures,
-        limit=FAILURE_LIMIT,
-        wait=mode == "wait",
-        min_texts=patience.min_texts,
-        poll_seconds=patience.poll_seconds,
-        timeout_seconds=patience.wait_seconds,
-        concurrency=rules.embedding.batch_concurrency,
-        error=error,
-    )
 
 
 def _bytes(files: Sequence[MemoryFile], stats: StoreInfo) -> DiskUsage:

@@ -2,13 +2,14 @@
 
 from typing import TYPE_CHECKING
 
-from openclaw_memory._lazy import late_names
+import lazy_loader
+
+from openclaw_memory.types.records import Record, RecordSource, Remembered
 
 __all__ = ["Record", "RecordSource", "Records", "Remembered"]
 
 if TYPE_CHECKING:
     from openclaw_memory.records.records import Records
-    from openclaw_memory.types.records import Record, RecordSource, Remembered
 
 # A search asks whether a record has expired, and loads no more than that.
-__getattr__, __dir__ = late_names(__name__, {"records": ("Record", "RecordSource", "Records", "Remembered")}, __all__)
+__getattr__, __dir__ = lazy_loader.attach(__name__, submod_attrs={"records": ["Records"]})[0], __all__.copy

@@ -48,14 +48,13 @@ def fields_of(record: Record, now: datetime, tokens: tuple[str, ...]) -> dict[st
     return fields
 
 
-def record_in(path: str, file: FrontMatter, changed_at: datetime, rules: RecordsConfig) -> tuple[Record, datetime]:
+def record_in(path: str, file: FrontMatter, changed_at: datetime) -> tuple[Record, datetime]:
     """Return the record that a file holds, and from when on its confidence falls; an edit by hand is one more version.
 
     Args:
         path: The file.
         file: What it holds.
         changed_at: When it was last written, for an edit by hand.
-        rules: How much of its history is kept.
 
     Raises:
         RecordError: The file is damaged; the message says how.
@@ -76,7 +75,7 @@ def record_in(path: str, file: FrontMatter, changed_at: datetime, rules: Records
     if "\r\n" not in sentence(record.key, record.value):  # git and editors may have changed the ends of the lines
         file = file._replace(text=file.text.replace("\r\n", "\n"))
     if said.get("written") != record.digest or file.text.strip() != sentence(record.key, record.value):
-        record = _edited(record, file, changed_at, rules)
+        record = _edited(record, file, changed_at)
     return record, since
 
 
@@ -138,7 +137,7 @@ def embedding_ref(key: str, value: Any) -> str:
     return f"vec_{sha256(sentence(key, value).encode()).hexdigest()[:16]}"
 
 
-def _edited(record: Record, file: FrontMatter, changed_at: datetime, rules: RecordsConfig) -> Record:
+def _edited(record: Record, file: FrontMatter, changed_at: datetime) -> Record:
     """Return the record as a person has left it: the field `value` counts if it was changed, or else the sentence."""
     value, text = record.value, file.text.strip()
     last = record.history[-1].seen.value if record.history else None
@@ -160,7 +159,7 @@ def _edited(record: Record, file: FrontMatter, changed_at: datetime, rules: Reco
         digest=digest,
         is_confirmed=True,
         waiting=(),
-        history=with_value(record.history, newest, rules),
+        history=with_value(record.history, newest),
     )
 
 

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 from openclaw_memory import _forks
 from openclaw_memory.config import RecordsConfig
 from openclaw_memory.errors import NotFoundError, PathNotAllowedError, RecordError, SignatureError, WorkspaceError
-from openclaw_memory.text.policies import about_fields, policies_of, unguarded
-from openclaw_memory.types.files import unencrypted
+from openclaw_memory.text.policies import NONE, about_fields
+from openclaw_memory.types.codec import get_plain_name
 from openclaw_memory.workspace import Workspace
-from openclaw_memory.workspace.paths import NOTE_ENDINGS, RECORDS_FOLDER, hidden_by, is_record, locate
+from openclaw_memory.workspace.paths import MOVE_NOTE, NOTE_ENDINGS, RECORDS_FOLDER, is_record
 
 if TYPE_CHECKING:
     from openclaw_memory.text.front_matter import FrontMatter
@@ -46,13 +46,14 @@ class RecordFiles:
         """Why no signature vouches for files, by path, as `walk` or `look_for_forged` found it."""
         self._plain: dict[str, Stamp] = {}  # files that say they need no signature, as they were then
         self._workspace, self._rules = workspace, rules
+        self._files = replace(workspace.files, policies=NONE)  # names that policies hide are known, and not shown
         self._read: dict[str, tuple[FrontMatter, int, Record, datetime]] = {}
 
     @_forks.cached_property
     def _cache(self) -> DocumentCache:
         from openclaw_memory.workspace.document_cache import DocumentCache  # most searches find no record
 
-        return DocumentCache(self._workspace.root, unguarded(self._workspace.rules))
+        return DocumentCache(self._files)
 
     def at(self, path: str, now: datetime, info: Stamp | None = None) -> Record | None:
         """Return the record in a file as it is at a moment, also if it has expired; None where there is no file.
@@ -72,7 +73,7 @@ class RecordFiles:
             self._workspace.refresh()
         seen = self._cache.load(path, info)
         if not seen.is_text:
-            if (wrong := self._cache.unread.get(path)) is not None:  # it cannot be decrypted
+            if (wrong := self._cache.unread.get(path)) is not None:  # it cannot be unsealed
                 raise RecordError(wrong)
             return None
         if info is None:
@@ -127,19 +128,19 @@ class RecordFiles:
         from openclaw_memory.workspace.scan import notes_below
 
         self._workspace.refresh()
-        seen, rules = set[str](), self._workspace.rules
+        seen, hidden_by = set[str](), self._workspace.files.hidden_by
         if may_be is None:
             self.damaged, self.forged = {}, {}
-        for path, info in notes_below(self._workspace.root, RECORDS_FOLDER, unguarded(rules), may_be):
+        for path, info in notes_below(self._files, RECORDS_FOLDER, may_be):
             seen.add(path)
             try:
                 record = self.at(path, now, info)
             except RecordError as error:
-                if hidden_by(rules, path) is None:
+                if hidden_by(path) is None:
                     self.damaged[path] = str(error)
                 yield path, error
             else:
-                if record is not None and record.problem is not None and hidden_by(rules, path) is None:
+                if record is not None and record.problem is not None and hidden_by(path) is None:
                     self.forged[path] = record.problem
                 if record is not None:
                     yield path, record
@@ -155,22 +156,20 @@ class RecordFiles:
             WorkspaceError: A folder cannot be listed.
         """
         from openclaw_memory.security import signatures
-        from openclaw_memory.workspace.safe_read import read_as_it_is
         from openclaw_memory.workspace.scan import notes_below
 
         self._workspace.refresh()
-        root, rules = self._workspace.root, unguarded(self._workspace.rules)
         plain: dict[str, Stamp] = {}
         forged: dict[str, str] = {}
-        for path, info in notes_below(root, RECORDS_FOLDER, rules):
-            if hidden_by(self._workspace.rules, path) is not None:
+        for path, info in notes_below(self._files, RECORDS_FOLDER):
+            if self._workspace.files.hidden_by(path) is not None:
                 continue
             with suppress(NotFoundError, PathNotAllowedError, WorkspaceError):  # what cannot be read is named elsewhere
                 if self._plain.get(path) == info or signatures.is_plain(
-                    read_as_it_is(locate(root, rules, path), rules)[0]
+                    self._files.read_as_it_is(self._files.locate(path))[0]
                 ):
                     plain[path] = info
-                    if not signatures.is_listed(root, path):
+                    if not signatures.is_listed(self._files.root, path):
                         continue
                 if (problem := self._problem(path, self._cache.load(path, info).content)) is not None:
                     forged[path] = problem
@@ -234,12 +233,12 @@ class RecordFiles:
         from openclaw_memory.records.file_format import record_in
 
         if content is None or "memory_id" not in content.fields:
-            raise RecordError(f"{path} is no record, but a note: keep notes elsewhere in memory/")
+            raise RecordError(f"{path} is no record, but a note: {MOVE_NOTE}")
         changed = datetime.fromtimestamp(changed_ns // 1_000_000_000, UTC)
         try:
-            return content, *record_in(path, content, changed, self._rules)
+            return content, *record_in(path, content, changed)
         except RecordError as error:  # quotes what is wrong, which policies may hide
-            policies = policies_of(self._workspace.rules)
+            policies = self._workspace.policies
             words = str(error)
             if (shown := policies.shown(words, about_fields(content.fields))) == words:
                 raise
@@ -261,7 +260,7 @@ def is_expired(record: Record, now: datetime) -> bool:
 
 
 def path_of(type: str, key: str, user_id: str | None) -> str:  # noqa: A002 - the field's name
-    """Return the file of a record, which follows from what names it; that of an encrypted one has another ending.
+    """Return the file of a record, which follows from its name; a sealed one has another ending.
 
     Args:
         type: Its type.
@@ -295,7 +294,7 @@ def may_be_named(glob: str) -> Callable[[str], bool]:
 
     def may_be(name: str) -> bool:
         # The name of a key that is no name as it is has no dot but that of its ending.
-        return name.startswith(begins) or (unencrypted(name).count(".") == 1 and name.startswith(shortest))
+        return name.startswith(begins) or (get_plain_name(name).count(".") == 1 and name.startswith(shortest))
 
     return may_be
 

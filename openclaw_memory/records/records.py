@@ -26,6 +26,7 @@ from openclaw_memory.errors import (
     RecordError,
     SignatureError,
 )
+from openclaw_memory.events import Location, locate_file, locate_files, locate_paths, observed
 from openclaw_memory.records.file_format import (
     MOST_TOKENS,
     SENSITIVITIES,
@@ -41,7 +42,7 @@ from openclaw_memory.records.settling import Settled, same_value, settle, with_v
 from openclaw_memory.security import signatures
 from openclaw_memory.text.policies import About
 from openclaw_memory.types import SearchRequest
-from openclaw_memory.types.files import ENCRYPTED
+from openclaw_memory.types.codec import SUFFIX
 from openclaw_memory.types.records import (
     Observation,
     Record,
@@ -55,8 +56,6 @@ from openclaw_memory.types.records import (
 from openclaw_memory.workspace import Workspace, documents
 from openclaw_memory.workspace.documents import Fields, check_no_secret
 from openclaw_memory.workspace.journal import checked_text
-from openclaw_memory.workspace.paths import as_it_is, check_name, hidden_by, shown_path
-from openclaw_memory.workspace.scan import key_id_of
 
 if TYPE_CHECKING:
     from openclaw_memory.text.front_matter import FrontMatter
@@ -72,6 +71,18 @@ class _Call(NamedTuple):
     user_id: str | None
     expected: Seen
     token: str | None
+
+
+def _locate_forgotten(
+    is_gone: bool,
+    _: object,
+    type: RecordType,  # noqa: A002
+    key: str,
+    *,
+    user_id: str | None = None,
+    **__: object,
+) -> list[Location]:
+    return [(path_of(type, key, user_id), "")] if is_gone else []
 
 
 class Records:
@@ -107,9 +118,10 @@ class Records:
         """
         self._workspace, self._rules, self._search, self._wrote, self._clock = workspace, rules, search, wrote, clock
         self._ttl = _seconds_by_type(rules)
-        self._policies = workspace.policies
+        self._policies, self.events = workspace.policies, workspace.events
         self._files = files or RecordFiles(workspace, rules)
 
+    @observed("remember", lambda answer, *_, **__: [(answer.record.path, "")], writes=True)
     def remember(
         self,
         type: RecordType,  # noqa: A002 - the field's name
@@ -148,7 +160,7 @@ class Records:
             ConflictError: The record is not what `expected_version` says; the error has both sides.
             RecordError: The file is damaged, and is as it was.
             SignatureError: No signature vouches for what the file says, and it is as it was; see `sign`.
-            EncryptionKeyError: It has to be signed, and no key lasts. Nothing was written.
+            UserKeyError: It has to be signed, and no key lasts. Nothing was written.
             WriteError: It could not be written.
         """
         call = _checked_call(type, key, user_id, expected_version, token)
@@ -183,6 +195,7 @@ class Records:
             self._keep_within_limit(type, user_id, record)
         return Remembered(self._shown(record) or record, settled.outcome, settled.reason)
 
+    @observed("get", locate_file)
     def get(self, type: RecordType, key: str, *, user_id: str | None = None) -> Record | None:  # noqa: A002
         """Return a record; None if there is none, or it has expired.
 
@@ -198,8 +211,9 @@ class Records:
         """
         call = _checked_call(type, key, user_id)
         path = path_of(call.type, call.key, call.user_id)
-        return self.read(as_it_is(self._workspace.root, path))
+        return self.read(self._workspace.files.find(path))
 
+    @observed("get", locate_file)
     def read(self, path: str) -> Record | None:
         """Return the record that a file holds; None if there is no such file, or it has expired.
 
@@ -216,6 +230,7 @@ class Records:
             _check_vouched(record)
         return None if record is None or is_expired(record, self._now()) else self._shown(record)
 
+    @observed("search", locate_files)
     def find(
         self,
         text: str | None = None,
@@ -261,6 +276,7 @@ class Records:
         found = self._search(SearchRequest(text, max_results=limit or 20, min_score=0.0), passes=there.__contains__)
         return [there[path] for path in dict.fromkeys(result.path for result in found)]
 
+    @observed("confirm", locate_file, writes=True)
     def confirm(
         self,
         type: RecordType,  # noqa: A002
@@ -309,6 +325,7 @@ class Records:
         record = self._change(call, "" if value is ... else json.dumps(value, ensure_ascii=False), apply)[0]
         return self._shown(record) or record
 
+    @observed("sign", locate_file, writes=True)
     def sign(self, path: str, *, seen: str | Record | None = None) -> Record:
         """Vouch for a record as its file says it now, and sign it: for a person who has looked at it.
 
@@ -327,7 +344,7 @@ class Records:
             ConflictError: The file is not what was seen any more. Nothing was written.
             InvalidInputError: The record needs no signature, being of low or medium sensitivity and never signed.
             RecordError: The file is damaged: correct it by hand first.
-            EncryptionKeyError: No key lasts. Nothing was written.
+            UserKeyError: No key lasts. Nothing was written.
             WriteError: It could not be written.
         """
         now, root = self._now(), self._workspace.root
@@ -350,6 +367,7 @@ class Records:
             self._wrote()
         return self._by_policies(done[-1]) or done[-1]
 
+    @observed("list", locate_files)
     def unsigned(self) -> list[Record]:
         """Return the records that are shown nowhere, since no signature vouches for them; `problem` of each says why.
 
@@ -358,6 +376,7 @@ class Records:
         waiting = (self._by_policies(one) for one in self.everything() if one.problem is not None)
         return [one for one in waiting if one is not None]
 
+    @observed("forget", _locate_forgotten, writes=True)
     def forget(
         self,
         type: RecordType,  # noqa: A002
@@ -386,10 +405,10 @@ class Records:
                 _check_expected(path, stored, expected_version, "", self._shown(stored))
             return True
 
-        return bool(self._remove([path, f"{path}{ENCRYPTED}"], as_seen))
+        return bool(self._remove([path, f"{path}{SUFFIX}"], as_seen))
 
     def history(self, type: RecordType, key: str, *, user_id: str | None = None) -> tuple[RecordVersion, ...]:  # noqa: A002
-        """Return the latest values of a record, the present one last, up to `records.versions`; none without a record.
+        """Return the latest values of a record, the present one last, up to two; none without a record.
 
         Args:
             type: Its type.
@@ -412,7 +431,7 @@ class Records:
         if look:
             keys = dict[tuple[str | None, str, str], str]()
             for path, read in self._files.walk(self._now()):
-                if isinstance(read, RecordError) or hidden_by(self._workspace.rules, path):
+                if isinstance(read, RecordError) or self._workspace.files.hidden_by(path):
                     continue
                 if (other := keys.setdefault((read.user_id, read.type, read.key), path)) != path:
                     key = self._policies.shown(read.key)
@@ -444,7 +463,7 @@ class Records:
             return record
         about = About(record.type, record.key, record.sensitivity)
         try:
-            check_name(self._workspace.rules, record.path)
+            self._workspace.files.check_name(record.path)
             self._policies.check_value([record.key, record.value, sentence(record.key, record.value)], about)
         except PolicyError:
             return None
@@ -463,6 +482,7 @@ class Records:
 
     # --- upkeep --------------------------------------------------------------------------------------------------
 
+    @observed("list", locate_files)
     def everything(self, key: str | None = None) -> list[Record]:
         """Return every record as its file has it, by path, expired ones too; damaged files are left out.
 
@@ -485,6 +505,7 @@ class Records:
             if not is_expired(one, now) and (record := self._shown(one)) is not None:
                 yield record
 
+    @observed("expire", locate_paths, writes=True)
     def expire(self, among: Iterable[Record] | None = None) -> list[str]:
         """Delete the files of records that have expired; return their paths, with `***` for what policies hide of one.
 
@@ -503,8 +524,9 @@ class Records:
         there = self.everything() if among is None else among
         gone = [one.path for one in there if is_expired(one, now) and one.problem is None]
         removed = self._remove(gone, has_expired) if gone else []
-        return [shown_path(self._workspace.rules, path) for path in removed]
+        return [self._workspace.files.shown_path(path) for path in removed]
 
+    @observed("decay", locate_paths, writes=True)
     def decay(self, least: float = 0.05, among: Iterable[Record] | None = None) -> list[str]:
         """Write the confidence of records down as it is now, where it has fallen; return their paths.
 
@@ -521,7 +543,7 @@ class Records:
                 continue
             if self._files.written_confidence(one.path) - one.confidence < least:
                 continue
-            if hidden_by(self._workspace.rules, one.path):  # nothing is written under such a name
+            if self._workspace.files.hidden_by(one.path):  # nothing is written under such a name
                 continue
             if self._update(one.path, partial(self._decayed, one.path)):
                 changed.append(one.path)
@@ -552,7 +574,7 @@ class Records:
         self, call: _Call, proposed: str, apply: Callable[[Record | None], tuple[Record, Settled]]
     ) -> tuple[Record, Settled]:
         """Read a record, change it as `apply` says, and write it if it has, while no other process does."""
-        path, now = as_it_is(self._workspace.root, path_of(call.type, call.key, call.user_id)), self._now()
+        path, now = self._workspace.files.find(path_of(call.type, call.key, call.user_id)), self._now()
         token = None if call.token is None else sha256(call.token.encode()).hexdigest()[:16]
         outcome: list[tuple[Record, Settled]] = []
 
@@ -583,13 +605,13 @@ class Records:
             record = replace(record, path=written)
         return record, settled
 
-    def _is_encrypted(self, record: Record, there: FrontMatter | None) -> bool | None:
-        """Return whether the file of a record is to be encrypted: highly sensitive ones are, where the index is.
+    def _is_to_be_sealed(self, record: Record, there: FrontMatter | None) -> bool | None:
+        """Return whether the file of a record is to be sealed: highly sensitive ones are, where the index is.
 
-        One that a person has encrypted stays so.
+        One that a person has sealed stays so.
         """
         if record.sensitivity == "high":
-            return key_id_of(self._workspace.rules) is not None or None
+            return self._workspace.files.codec.is_sealing("private") or None
         return False if there is not None and there.fields.get("sensitivity") == "high" else None
 
     def _file(
@@ -600,14 +622,14 @@ class Records:
         tokens = tokens_in(there) if tokens is None else tokens
         fields, text = fields_of(record, now, tokens), sentence(record.key, record.value)
         signed_once = there is not None and signatures.FIELD in there.fields
-        is_encrypted = self._is_encrypted(record, there)
+        is_sealed = self._is_to_be_sealed(record, there)
         if not signed_once and not signatures.needs_one(root, path, fields):
-            return Fields(path, fields, text, is_encrypted=is_encrypted)
+            return Fields(path, fields, text, is_sealed=is_sealed)
 
         def seal(fields: Mapping[str, Any], text: str) -> Mapping[str, Any]:
             return signatures.signed(path, {**fields, "written": digest_of(fields, text)}, text)
 
-        return Fields(path, fields, text, seal, is_encrypted)
+        return Fields(path, fields, text, seal, is_sealed)
 
     def _update(
         self, path: str, change: Callable[[FrontMatter | None, os.stat_result | None], Fields | None]
@@ -620,7 +642,7 @@ class Records:
                 made.append(file)
             return file
 
-        if (written := documents.update(root, self._workspace.rules, path, kept)) is None:
+        if (written := documents.update(self._workspace.files, path, kept)) is None:
             return None
         if made[-1].seal is not None:
             signatures.listed(root, path, made[-1].fields["memory_id"], made[-1].fields["version"])
@@ -663,7 +685,7 @@ class Records:
             source=seen.source,
             embedding_ref=embedding_ref(stored.key, seen.value),
             is_confirmed=False,
-            history=with_value(stored.history, RecordVersion(version, seen, now), self._rules),
+            history=with_value(stored.history, RecordVersion(version, seen, now)),
         )
 
     def _keep_within_limit(self, type: RecordType, user_id: str | None, latest: Record) -> None:  # noqa: A002
@@ -677,7 +699,7 @@ class Records:
         self._remove([one.path for one in extra])
 
     def _remove(self, paths: Sequence[str], only: Callable[..., bool] = lambda *_: True) -> list[str]:
-        gone = documents.remove(self._workspace.root, self._workspace.rules, paths, only)
+        gone = documents.remove(self._workspace.files, paths, only)
         for path in gone:
             signatures.unlisted(self._workspace.root, path)
         if gone:

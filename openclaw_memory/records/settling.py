@@ -14,6 +14,8 @@ from openclaw_memory.types.records import Observation, Outcome, Record, RecordSo
 DAY = timedelta(days=1)
 # Independent observations never make a fact certain: they may share a mistake.
 MOST_CONFIDENCE = 0.99
+MOST_VERSIONS = 2  # values that the file of a record keeps; with more, files still grow when a year is over
+MOST_WAITING = 5  # observations that wait, of which the file keeps the latest
 
 
 _FROM_OUTSIDE = "what comes from outside replaces no value that someone has said: a person has to confirm it"
@@ -93,7 +95,7 @@ def _rival(stored: Record, seen: Observation, rules: RecordsConfig, now: datetim
         outcome = "waiting" if confidence < stored.confidence else "replaced"
     if outcome == "replaced":
         return Settled(outcome, confidence)
-    most = max(rules.waiting, rules.observations)  # fewer could never replace a value
+    most = max(MOST_WAITING, rules.observations)  # fewer could never replace a value
     return Settled(outcome, stored.confidence, (*stored.waiting, seen)[-most:], reason)
 
 
@@ -112,22 +114,19 @@ def are_independent(one: RecordSource, other: RecordSource) -> bool:
     return one.kind == other.kind == "tool" and abs(one.observed_at - other.observed_at) >= DAY
 
 
-def with_value(
-    history: tuple[RecordVersion, ...], newest: RecordVersion, rules: RecordsConfig
-) -> tuple[RecordVersion, ...]:
+def with_value(history: tuple[RecordVersion, ...], newest: RecordVersion) -> tuple[RecordVersion, ...]:
     """Return a history with one more value at its end: a value that comes back is counted, and not kept twice.
 
     Args:
         history: The values until now.
         newest: The value from now on.
-        rules: `versions` is how many are kept.
     """
     same = [one for one in history if same_value(one.seen.value, newest.seen.value)]
     if same:
         first = min(one.first or one.since for one in same)
         newest = replace(newest, times=newest.times + sum(one.times for one in same), first=first)
     others = [one for one in history if one not in same]
-    return (*others, newest)[-rules.versions :]
+    return (*others, newest)[-MOST_VERSIONS:]
 
 
 def is_stable(record: Record, rules: RecordsConfig, now: datetime) -> bool:

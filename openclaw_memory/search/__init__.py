@@ -1,9 +1,5 @@
 """From a query to cited results: candidates, fusion, passages, ranking."""
 
-from openclaw_memory.search.results import SearchResults
-from openclaw_memory.search.syntax import read_query
+import lazy_loader
 
-__all__ = [
-    "SearchResults",
-    "read_query",
-]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,12 +1,29 @@
-"""Cut results to a budget of characters for all of them together."""
+"""Cut results to a budget of characters, and to a few where all are weak."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from openclaw_memory.types import SearchResult
 from openclaw_memory.types.files import LEFT_OUT
+
+if TYPE_CHECKING:
+    from openclaw_memory.search.results import SearchResults
+
+MOST_WEAK = 3
+
+
+def limit_weak(results: SearchResults, max_results: int | None) -> SearchResults:
+    """Return at most three results where all are weak, unless the caller has asked for `max_results`.
+
+    A search has no minimum score: what the notes may not answer would fill a prompt or a screen otherwise.
+    """
+    more = len(results) - MOST_WEAK
+    if max_results is not None or not results.all_weak or more <= 0:
+        return results
+    return replace(results, results=results.results[:MOST_WEAK], omitted=results.omitted + more)
 
 
 def within(results: Sequence[SearchResult], max_chars: int) -> tuple[tuple[SearchResult, ...], int]:

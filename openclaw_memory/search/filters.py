@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from fnmatch import fnmatchcase
+from functools import lru_cache
+from posixpath import commonprefix
 from typing import Any, get_args
 from unicodedata import normalize
 
-from openclaw_memory.config.globs import is_matched, read_globs
+from openclaw_memory.config.globs import Glob, is_matched, read_globs
 from openclaw_memory.errors import ConfigError, QueryError
 from openclaw_memory.types.records import RecordType
 from openclaw_memory.types.search_request import SearchFilter
-from openclaw_memory.types.where import CONFIDENCE, DAY, KEY, SURE_AT, TAGS, TYPE, USER, Metadata
+from openclaw_memory.types.where import CONFIDENCE, DAY, KEY, SURE_AT, TAGS, TYPE, USER, FileRange, Metadata
 from openclaw_memory.workspace.days import day_of
 from openclaw_memory.workspace.paths import note_date
 
 TYPES: tuple[str, ...] = get_args(RecordType)
+MOST_RANGES = 20  # of one search; of more paths, what all of them begin with is one range
+_PLAIN_PATH = re.compile(r"[^\s!#/*?\[\]\\][^*?\[\]\\\n]*/[^*?\[\]\\\n]*[^\s/*?\[\]\\]")
+_PLAIN_HEAD = re.compile(r"[^*?\[\\]*")
+_SLASH = re.compile("/")
 SECONDS_OF_DAY, SECONDS_OF_HOUR = 86_400, 3_600
 
 
@@ -41,7 +48,7 @@ def filter_of(
     """
     globs = _texts("path", path)
     try:
-        if globs and not read_globs("path", globs):
+        if globs and not _read_paths(globs):
             raise QueryError(f"path is {path!r}, which names no file: give globs such as 'memory/2026-*'")
     except ConfigError as error:
         raise QueryError(f"path is {path!r}, which cannot be read as a glob of a .gitignore: correct it") from error
@@ -92,7 +99,7 @@ class ChunkFilter:
 
     def __call__(self, path: str, metadata: Metadata) -> bool:
         only = self.only
-        if only.path and not is_matched(read_globs("path", only.path), path):
+        if only.path and not _read_paths(only.path).match(path):
             return False
         kind = metadata.get(TYPE)
         if only.type and kind not in only.type:
@@ -105,6 +112,11 @@ class ChunkFilter:
         if only.tags and not set(only.tags) <= set(str(metadata.get(TAGS) or "").split("\n")):
             return False
         return self._is_in_time(path, metadata) and (kind is None or self._is_sure(metadata))
+
+    @property
+    def files(self) -> tuple[FileRange, ...]:
+        """The ranges that hold all files which pass."""
+        return _read_paths(self.only.path).ranges if self.only.path else ()
 
     def _is_in_time(self, path: str, metadata: Metadata) -> bool:
         since, until = self.only.since, self.only.until
@@ -123,6 +135,59 @@ class ChunkFilter:
             days = max(0.0, (self.now - at) / SECONDS_OF_DAY)
             confidence = confidence * 2 ** (-days / self.half_life_days)
         return confidence >= least
+
+
+@dataclass(frozen=True, slots=True)
+class PathFilter:
+    """Paths, and globs as in a .gitignore file.
+
+    Attributes:
+        paths: Paths without a wildcard: they and what is in folders of that name pass.
+        globs: The others.
+        ranges: What holds all files that pass; () if that is unknown.
+    """
+
+    paths: frozenset[str]
+    globs: tuple[Glob, ...]
+    ranges: tuple[FileRange, ...]
+
+    def __bool__(self) -> bool:
+        return bool(self.paths or self.globs)
+
+    def match(self, path: str) -> bool:
+        """Return whether a path passes.
+
+        Args:
+            path: The path.
+        """
+        if self.paths and (path in self.paths or any(path[: at.start()] in self.paths for at in _SLASH.finditer(path))):
+            return True
+        return bool(self.globs) and is_matched(self.globs, path)
+
+
+@lru_cache(maxsize=64)
+def _read_paths(lines: tuple[str, ...]) -> PathFilter:
+    """Return the filter that lines stand for.
+
+    Raises:
+        ConfigError: A glob cannot be read.
+    """
+    takes_back = any(line.startswith("!") for line in lines)  # then their order counts
+    paths = frozenset() if takes_back else frozenset(line for line in lines if _PLAIN_PATH.fullmatch(line))
+    globs = tuple(line for line in lines if line not in paths)
+    heads = {*paths, *(_find_head(line) for line in globs if line.strip() and line[0] not in "!#")}
+    if len(heads) > MOST_RANGES:
+        heads = {commonprefix(sorted(heads))}
+    ranges = () if "" in heads else tuple(FileRange("path", head, is_prefix=True) for head in sorted(heads))
+    return PathFilter(paths, read_globs("path", globs), ranges)
+
+
+def _find_head(line: str) -> str:
+    """Return the common beginning of the paths that a glob matches, or ""."""
+    text = line.rstrip()
+    folder = text.rstrip("/")
+    is_anywhere = "/" not in folder.removeprefix("/") and not text.startswith("/")
+    return "" if is_anywhere else _PLAIN_HEAD.match(folder.removeprefix("/"))[0]  # type: ignore[index]  # may be empty
 
 
 def chunk_filter(

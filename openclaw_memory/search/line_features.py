@@ -101,12 +101,20 @@ class LineVocabulary:
 
     def by_stem(self, stems: Sequence[str]) -> NDArray[np.intp]:
         """Return for each word the index of its stem in `stems`, or -1."""
-        known = self.lexicon.stem_numbers
-        places = np.full(len(known), -1, np.intp)
-        for at, term in enumerate(stems):
-            if term in known:
-                places[known[term]] = at
-        return places[self.lexicon.stems[self.numbers]]
+        numbers = self.lexicon.stems[self.numbers]
+        indices = np.full(len(numbers), -1, np.intp)
+        for index, stem in enumerate(stems):
+            indices[numbers == self.lexicon.stem_numbers.get(stem, -1)] = index
+        return indices
+
+    def find_respellings(self, query: Query) -> list[tuple[int, int]]:
+        """Return each word of these that is one of the query with other accents: its row, and the index of that one."""
+        stems = self.by_stem(query.stems)
+        rows = np.flatnonzero(stems >= 0).tolist()
+        candidates = [(row, int(stems[row]), self.lexicon.words[self.numbers[row]]) for row in rows]
+        return [
+            (row, at) for row, at, word in candidates if word != query.words[at] and fold(word) == fold(query.words[at])
+        ]
 
     def best(self, scores: Floats) -> Floats:
         """Return the largest score of any word in each line, shape (lines, columns of `scores`), 0 without a word.
@@ -222,13 +230,16 @@ class Likeness:
 
 
 def likeness(
-    lines: Lines, vocabulary: LineVocabulary, query: Query, neighbourhood: Neighbourhood, dated: Floats
+    lines: Lines, vocabulary: LineVocabulary, terms: Floats, query: Query, neighbourhood: Neighbourhood, dated: Floats
 ) -> Likeness:
     """Return the similarity of each line with the query, by the vectors of their words.
+
+    A word of the query that a line holds in any form counts in full, whatever its vector says.
 
     Args:
         lines: The lines.
         vocabulary: Their words.
+        terms: Which terms of the query each of them holds, as `LineVocabulary.terms`.
         query: The parsed query.
         neighbourhood: The distances between the lines.
         dated: How well each line's day agrees with the dates in the query; it also matches the words of these dates.
@@ -241,6 +252,10 @@ def likeness(
     vectors = lexicon.vectors
     both = np.concatenate([vectors[asked], vectors[whole].sum(axis=0, keepdims=True)])
     cosines = products(vectors, vocabulary.numbers, unit(both))
+    for row, at in vocabulary.find_respellings(query):
+        # What the query's own spelling adds to the meaning of the query, this one adds to that of its line.
+        own = unit(vectors[asked[at], None]) @ unit(both)[-1] * lexicon.lengths[vocabulary.numbers[row]]
+        cosines[row, -1] = max(float(cosines[row, -1]), own.item())
     said = vocabulary.total(cosines[:, -1]) / lines.lengths[:, 0]
     meaning = neighbourhood.blended(said, REACH_OF_MEANING) / lines.lengths[:, 1]
     np.maximum(cosines, 0, out=cosines)
@@ -248,7 +263,7 @@ def likeness(
     for at, word in enumerate(query.words):
         if any(sign.isdigit() for sign in word):  # numbers are the same or they are not
             cosines[:, at] = vocabulary.numbers == asked[at]
-    best = vocabulary.best(cosines)[:, :-1]
+    best = np.maximum(vocabulary.best(cosines)[:, :-1], terms)
     for at, word in enumerate(query.words):
         if fold(word) in query.date_words:
             best[:, at] = np.maximum(best[:, at], dated)

@@ -8,7 +8,7 @@ from functools import lru_cache
 from itertools import takewhile
 from typing import NamedTuple
 
-from openclaw_memory.chunking.blocks import front_matter, front_matter_stop
+from openclaw_memory.text.markdown_blocks import front_matter, front_matter_stop
 from openclaw_memory.text.terms import fold, word_stem, words
 from openclaw_memory.types import Source, StoredChunk
 from openclaw_memory.types.files import LEFT_OUT

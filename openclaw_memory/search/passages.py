@@ -7,12 +7,11 @@ import posixpath
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import islice, zip_longest
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from openclaw_memory.chunking.blocks import heading
 from openclaw_memory.config import SearchConfig
 from openclaw_memory.search.candidates import Candidate
 from openclaw_memory.search.late_interaction import QueryTokens, token_matches
@@ -35,9 +34,11 @@ from openclaw_memory.search.prepared import Lexicon, Lines, Neighbourhood, range
 from openclaw_memory.search.query import Query
 from openclaw_memory.search.query_dates import ISO_DAY
 from openclaw_memory.search.ranking import TEXT_SCORE, VECTOR_SCORE, VECTOR_SHARE, share_of
+from openclaw_memory.text.markdown_blocks import heading
 from openclaw_memory.text.utf16 import truncate_utf16
 from openclaw_memory.types import SOURCES, SearchResult, SourceHits, StoredChunk
-from openclaw_memory.types.files import LEFT_OUT, unencrypted
+from openclaw_memory.types.codec import get_plain_name
+from openclaw_memory.types.files import LEFT_OUT
 from openclaw_memory.types.results import Confidence
 from openclaw_memory.workspace.paths import exact_path_tier
 
@@ -57,12 +58,18 @@ ATTRIBUTION = 0.75
 # A result is weak below this score, which says how likely the notes answer: where it is less than one to two, they may
 # not. Most questions without an answer fall below, and a tenth of the others: `benchmarks/calibration.py`.
 WEAK_BELOW = 0.3
+# What keywords alone put first with this confidence is among the first two results, or what they value as much.
+LIKELY, AS_GOOD = 0.5, 0.1
 # OpenClaw's minimum score, which is that of a weak chunk here: keywords alone may have found it.
 WEAK_CHUNK_BELOW = 0.35
 MAX_EXPONENT = 700.0  # exp(710) is beyond any float
 # Of so many of the best lines, one loses REPEAT if it says what a better one says: most of all their words are in both,
 # and the same numbers. Look-alikes would take the places of other answers.
 COMPARED, REPEAT, SAME_SHARE = 60, 2.0, 0.6
+# The nearest chunk is so by far if it leads by this share of the way from the nearest candidate to the farthest.
+FAR_NEARER = 0.15
+# So much more than any line is worth that the nearness of chunks goes first.
+FIRST_BY_CHUNK = 1000.0
 # A longer question is not the name of a file.
 MAX_NAME_CHARS = 200
 # MMR, age and a task choose among this many times the wanted answers.
@@ -106,7 +113,7 @@ LATE = Weights(
 )  # fmt: skip
 KEYWORD = Weights(
     keyword=3.0, overlap=3.0, words=0.0, meaning=0.0, pairs=0.3, exact=2.0, date=1.5, name=2.0, question=-0.5,
-    chunk=0.0, middle=4.85, slope=1.1,
+    chunk=1.5, middle=4.85, slope=1.1,
 )  # fmt: skip
 
 
@@ -142,12 +149,17 @@ def best_lines(given: RerankInput) -> list[SearchResult]:
     terms = vocabulary.terms(given.query)
     features = _features(given, chunks, arrays, vocabulary, terms)
     weights = KEYWORD if not given.by_vector else HYBRID if given.tokens is None else LATE
-    values: Floats = np.zeros(len(arrays.lines), np.float32)
-    for name, feature in features.items():
-        values += getattr(weights, name) * feature
+    values = _weigh_lines(features, weights)
     unlike = np.subtract(values, REPEAT * _repeats(arrays, values, given.lexicon), dtype=np.float32)
     passages = _passages(arrays, unlike, given)
     confidence = _confidence(passages[0], values, features, weights) if passages else 0.0
+    turn = _turn_of_nearest(given, chunks, confidence)
+    if given.by_vector and (likely := _find_likely(given, arrays, features, passages[: turn or 2])) is not None:
+        passages, turn = _alternate(passages, [likely], 1), turn and 2
+    if turn is not None:
+        near = _chunk_scores(chunks, arrays, given.hits.cosines)
+        by_chunk = _passages(arrays, np.add(FIRST_BY_CHUNK * near, values, dtype=np.float32), given)
+        passages = _alternate(passages, by_chunk if turn == 1 else by_chunk[:1], turn)
     results = []
     for passage in passages:
         shown = [arrays.lines[at] for at in passage.picked]
@@ -162,6 +174,28 @@ def best_lines(given: RerankInput) -> list[SearchResult]:
             parts |= {name: float(feature[passage.best]) for name, feature in features.items()}
         results.append(_result(shown, confidence * share, given.rules.snippet_chars, parts))
     return results
+
+
+def _weigh_lines(features: Mapping[str, Floats], weights: Weights) -> Floats:
+    """Sum the weighted features of each line: its value."""
+    values: Floats = np.zeros_like(features["keyword"])
+    for name, feature in features.items():
+        values += getattr(weights, name) * feature
+    return values
+
+
+def _find_likely(
+    rerank: RerankInput, arrays: Lines, features: Mapping[str, Floats], before: Sequence[Passage]
+) -> Passage | None:
+    """Find the best passage by keywords alone, if they call it likely and clearly better than those before."""
+    of_words = {name: feature for name, feature in features.items() if name not in BY_VECTORS}
+    values = _weigh_lines(of_words, KEYWORD)
+    enough = max((float(values[list(passage.picked)].max()) for passage in before), default=math.inf) + AS_GOOD
+    if values.max() <= enough:
+        return None
+    best, *_ = _passages(arrays, values, rerank, count=1)
+    is_likely = best.value > enough and _confidence(best, values, of_words, KEYWORD) >= LIKELY
+    return best if is_likely else None
 
 
 def _repeats(arrays: Lines, values: Floats, lexicon: Lexicon) -> Floats:
@@ -192,16 +226,53 @@ def _vector_share(query: Query, terms: Floats, worth: Mapping[str, float]) -> fl
     return share_of(vector, sum(worth.values()) - vector)
 
 
-def _passages(arrays: Lines, values: Floats, given: RerankInput) -> list[Passage]:
+def _passages(arrays: Lines, values: Floats, given: RerankInput, count: int | None = None) -> list[Passage]:
     """Return the best passages of notes, and as many of transcripts."""
     lines, blocks, most = arrays.lines, arrays.blocks, given.rules.snippet_chars
-    limits = min(given.rules.passage_chars or most, most), _pool(given)
+    limits = min(given.rules.passage_chars or most, most), count or _pool(given)
     notes = sum(line.source == "memory" for line in lines)
     matter = matter_not_asked_for(lines, np.flatnonzero(arrays.numbers[:notes] == 1).tolist(), given.query.words)
     found = best_passages(lines[:notes], blocks[:notes], values[:notes], *limits, aside=matter)
     for one in best_passages(lines[notes:], blocks[notes:], values[notes:], *limits):
         found.append(replace(one, picked=tuple(at + notes for at in one.picked), best=one.best + notes))
     return sorted(found, key=lambda passage: -passage.value)
+
+
+def _turn_of_nearest(rerank: RerankInput, chunks: Sequence[StoredChunk], confidence: float) -> int | None:
+    """Return after how many passages those of the nearest chunks have their turn, or None.
+
+    They alternate where the best lines are weak and the embedder knows sentences; what is nearest by far is among the
+    first three.
+    """
+    cosines = [rerank.hits.cosines[stored.id] for stored in chunks if stored.id in rerank.hits.cosines]
+    if len(cosines) < 2:
+        return None
+    if rerank.use_chunk_scores and confidence < WEAK_BELOW:
+        return 1
+    nearest, second, *_ = sorted(cosines, reverse=True)
+    return 2 if nearest - second >= FAR_NEARER * (nearest - min(cosines)) else None
+
+
+def _alternate(by_line: Sequence[Passage], by_chunk: Sequence[Passage], turn: int) -> list[Passage]:
+    """Return passages of two rankings by turns, valued in the order of the first one.
+
+    One that shares a line with one before it is left out.
+
+    Args:
+        by_line: The first ranking.
+        by_chunk: The second one.
+        turn: How many passages of the first ranking come before the first one of the second.
+    """
+    passages: list[Passage] = []
+    taken: set[int] = set()
+    last = by_line[-1].value - 1  # of what comes behind all lines
+    for line, below, chunk in zip_longest(by_line, by_line[1:], [*[None] * (turn - 1), *by_chunk]):
+        value = (line.value + below.value) / 2 if line and below else last
+        for passage in (line, replace(chunk, value=value) if chunk else None):
+            if passage and taken.isdisjoint(passage.picked):
+                taken.update(passage.picked)
+                passages.append(passage)
+    return passages
 
 
 def _confidence(best: Passage, values: Floats, features: Mapping[str, Floats], weights: Weights) -> float:
@@ -271,7 +342,7 @@ def file_matcher(text: str) -> Callable[[str], bool] | None:
 
     def is_named(path: str) -> bool:
         likely = not path.isascii() or any(part in path.casefold() for part in parts if part)
-        is_talk = unencrypted(path).endswith(".jsonl")
+        is_talk = get_plain_name(path).endswith(".jsonl")
         return likely and not is_talk and any(exact_path_tier(name, path) for name in names)
 
     return is_named
@@ -307,17 +378,18 @@ def _features(
     dated = date_matches(lines.lines, query)
     features = {
         "keyword": _keyword_scores(chunks, lines, given.hits.text),
+        "overlap": word_overlap(terms, query, neighbourhood),
         "pairs": pair_matches(vocabulary, query),
         "exact": exact_matches(lines.lines, query),
         "date": dated,
         "name": name_matches(lines, given.lexicon, query),
         "question": lines.questions,
     }
-    if not given.by_vector:
-        return features | {"overlap": word_overlap(terms, query, neighbourhood)}
-    like = likeness(lines, vocabulary, query, neighbourhood, dated)
     if given.use_chunk_scores:
         features["chunk"] = _chunk_scores(chunks, lines, given.hits.cosines)
+    if not given.by_vector:
+        return features
+    like = likeness(lines, vocabulary, terms, query, neighbourhood, dated)
     if given.tokens is not None:
         near, whole = token_matches(given.tokens, chunks, lines.lines, neighbourhood)
         features |= {"tokens": near, "chunk_tokens": _best_by_line(chunks, lines, whole)}

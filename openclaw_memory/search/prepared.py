@@ -14,7 +14,7 @@ import numpy as np
 
 from openclaw_memory import _forks
 from openclaw_memory.search.lines import Line, asks, label_of, lines_of, repeated
-from openclaw_memory.text.terms import word_stem, words
+from openclaw_memory.text.terms import HUMP, word_stem, words
 from openclaw_memory.types import StoredChunk
 
 if TYPE_CHECKING:
@@ -309,7 +309,7 @@ def lengths_of(rows: Floats) -> Floats:
 def _tokens(texts: Sequence[str]) -> list[str]:
     """Return the words of each text, and a line end after them."""
     whole = "\n".join(texts)
-    if whole.isascii():  # the same words, in half the time
+    if whole.isascii() and not HUMP.search(whole):  # the same words, in half the time
         return [*_ASCII_TOKENS.findall(whole.lower()), "\n"]
     return [token for text in texts for token in (*words(text), "\n")]
 

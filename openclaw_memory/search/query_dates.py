@@ -84,7 +84,11 @@ class DateMention:
 
 
 def mentioned_dates(query: str) -> tuple[DateMention, ...]:
-    """Return the dates in a query: English, Dutch, German, French, Spanish, ISO, Chinese, Japanese or Korean."""
+    """Return the dates in a query: English, Dutch, German, French, Spanish, ISO, Chinese, Japanese or Korean.
+
+    Args:
+        query: The query, or any other text.
+    """
     return tuple(dict.fromkeys(mention for mention, _ in _mentions(query)))
 
 

@@ -7,14 +7,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, overload
 
 from openclaw_memory._safe import clean, clean_line
-from openclaw_memory.errors import MissingExtraError
 from openclaw_memory.search.ranking import DECAY, TASK, VECTOR_SHARE
 from openclaw_memory.types import SearchResult
 from openclaw_memory.types.results import RESULT_COLUMNS, result_row, weak_mark
 
 if TYPE_CHECKING:
     import pandas
-    from matplotlib.axes import Axes
 
 
 _COLUMNS = ("score", "confidence", "citation", "snippet", "path", "start_line", "end_line", "source")
@@ -35,7 +33,7 @@ class SearchResults(Sequence[SearchResult]):
         reason: Why the mode is less than hybrid, unless that was asked for.
         min_score: The threshold.
         rejected: The removed results, if the search explains itself.
-        omitted: How many results did not fit into the budget `max_chars`.
+        omitted: How many results did not fit into the budget `max_chars`, or were left out because all are weak.
     """
 
     results: tuple[SearchResult, ...]
@@ -71,7 +69,7 @@ class SearchResults(Sequence[SearchResult]):
         return bool(self.results) and all(result.confidence == "weak" for result in self)
 
     def explain(self) -> Explanation:
-        """Return how each score came about, shown as a table in a notebook, or plotted.
+        """Return how each score came about, shown as a table in a notebook.
 
         After `search(..., explain=True)` it also has the results that the threshold removed, and the features of lines.
         """
@@ -116,13 +114,6 @@ class SearchResults(Sequence[SearchResult]):
 
 
 _EXPLAINED_COLUMNS = ("rank", "citation", "score", "keyword", "vector", "decay", "kept")
-# Fonts with Chinese, Japanese and Korean signs, of Linux, macOS and Windows; matplotlib's own has none.
-_WIDE_FONTS = (
-    *("Noto Sans CJK JP", "Noto Sans CJK SC", "Noto Sans CJK KR", "WenQuanYi Micro Hei"),
-    *("Hiragino Sans", "PingFang SC", "Apple SD Gothic Neo", "Yu Gothic", "Microsoft YaHei", "Malgun Gothic"),
-)
-# Inches: of a plot, and of each of its bars.
-_WIDTH, _MARGIN, _BAR = 8.0, 1.5, 0.4
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,51 +166,6 @@ class Explanation:
             for row in self.rows
         )
         return frame("explain().to_pandas()", (*columns, *(f"feature_{name}" for name in names)), rows)
-
-    def plot(self, ax: Axes | None = None) -> Axes:
-        """Plot the parts of each score from keywords, vectors and the task, what age took, and the threshold as a line.
-
-        Results that the threshold removed are pale.
-
-        Args:
-            ax: Where to plot, or None for a new figure.
-
-        Raises:
-            MissingExtraError: matplotlib is not installed.
-        """
-        try:
-            from matplotlib import pyplot
-        except ImportError as error:
-            raise MissingExtraError("plot() needs matplotlib: pip install matplotlib") from error
-        from openclaw_memory.display import KEYWORD_COLOUR, TASK_COLOUR, VECTOR_COLOUR
-
-        if ax is None:
-            height = _MARGIN + _BAR * max(len(self.rows), 1)
-            ax = pyplot.subplots(figsize=(_WIDTH, height), layout="constrained")[1]
-        places = [-number for number in range(len(self.rows))]
-        left = [0.0] * len(self.rows)
-        drawn = (
-            ("keywords", KEYWORD_COLOUR, [row.keyword * row.decay for row in self.rows]),
-            ("vectors", VECTOR_COLOUR, [row.vector * row.decay for row in self.rows]),
-            ("task", TASK_COLOUR, [row.task * row.decay for row in self.rows]),
-            ("taken by age", "none", [(row.keyword + row.vector + row.task) * (1 - row.decay) for row in self.rows]),
-        )
-        for label, colour, widths in drawn:
-            if label in {"task", "taken by age"} and not any(widths):
-                continue
-            edge, hatch = ("grey", "////") if colour == "none" else (colour, None)
-            parts = ax.barh(places, widths, left=left, color=colour, label=label, hatch=hatch, edgecolor=edge)
-            for part, row in zip(parts, self.rows, strict=True):
-                part.set_alpha(1.0 if row.kept else 0.35)
-            left = [start + width for start, width in zip(left, widths, strict=True)]
-        ax.axvline(self.min_score, color="black", linestyle="--", linewidth=1, label=f"threshold {self.min_score:g}")
-        fonts = _fonts()
-        ax.set_yticks(places, [_plain(f"{row.rank or 'below'}  {row.citation}") for row in self.rows], family=fonts)
-        ax.set_xlim(0, max(1.0, *left) if left else 1.0)
-        ax.set_xlabel("score")
-        ax.set_title(_plain(f"Where the scores come from: {_short(self.query)}"), loc="left", wrap=True, family=fonts)
-        ax.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False)
-        return ax
 
     def __repr__(self) -> str:
         """Return the query, and a line for each result."""
@@ -293,20 +239,3 @@ def _explained(result: SearchResult, rank: int | None) -> Explained:
     vector = (before - task) * result.parts.get(VECTOR_SHARE, 0.0)
     keyword = before - task - vector
     return Explained(rank, result.citation, result.score, keyword, vector, decay, rank is not None, result.parts, task)
-
-
-def _short(query: str) -> str:
-    return query if len(query) <= 80 else f"{query[:79]}…"
-
-
-def _plain(text: str) -> str:
-    """Return `text` safe for matplotlib, for which a `$` in a path or a query would begin a formula."""
-    return clean_line(text).replace("$", r"\$")
-
-
-def _fonts() -> list[str]:
-    """Return the usual font, and those of this machine that have Chinese, Japanese and Korean characters."""
-    from matplotlib import font_manager, rcParams
-
-    known = {font.name for font in font_manager.fontManager.ttflist}
-    return [*rcParams["font.family"], *(name for name in _WIDE_FONTS if name in known)]

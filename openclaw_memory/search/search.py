@@ -83,7 +83,7 @@ def search(
     answers: list[SearchResult] = []
     if candidates:
         lexicon = lexicon or Lexicon()
-        has_vectors = by_vector and lexicon.word_vectors is not None
+        has_vectors = by_vector and lexicon.word_vectors is not None and _has_word_vectors(parsed, lexicon)
         given = RerankInput(
             parsed,
             candidates,
@@ -140,6 +140,21 @@ def search(
         min_score=rules.min_score,
         rejected=tuple(below[:filtered]),
     )
+
+
+def _has_word_vectors(query: Query, lexicon: Lexicon) -> bool:
+    """Return whether words with at least half of the query's weight have a vector.
+
+    Marks and digits do not count: of a word in a script that the model lacks, it may know these.
+    """
+    letters = ["".join(filter(str.isalpha, word)) for word in query.words]
+    numbers = lexicon.numbered(letters).tolist()
+    weights = [
+        (weight, lexicon.vectors[at].any())
+        for weight, at, own in zip(query.weights, numbers, letters, strict=True)
+        if own
+    ]
+    return 2 * sum(weight for weight, has_vector in weights if has_vector) >= sum(weight for weight, _ in weights)
 
 
 def _share_a_line(one: SearchResult, other: SearchResult) -> bool:

@@ -1,1 +1,5 @@
-"""What must stay secret or must not be forged: the keys of encryption and signatures, and what is done with them."""
+"""Keep the keys of this user, and sign with them."""
+
+from openclaw_memory.security.keys import Key, load_user_key, read_environment_keys
+
+__all__ = ["Key", "load_user_key", "read_environment_keys"]

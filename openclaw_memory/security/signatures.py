@@ -22,11 +22,11 @@ from typing import Any
 
 from openclaw_memory._links import NO_LINK
 from openclaw_memory._log import warn
-from openclaw_memory.errors import EncryptionKeyError, OpenClawMemoryError, remedy
+from openclaw_memory.config.data_folder import locate_user_data
+from openclaw_memory.errors import OpenClawMemoryError, remedy
 from openclaw_memory.security import keys
 from openclaw_memory.security.keys import Key
-from openclaw_memory.security.user_secret import secret
-from openclaw_memory.types.files import unencrypted
+from openclaw_memory.types.codec import get_plain_name
 
 FIELD = "signature"
 FOLDER = "signed"  # in the user's data folder
@@ -80,13 +80,8 @@ def signed(path: str, fields: Mapping[str, Any], text: str) -> dict[str, Any]:
         text: The text below them.
 
     Raises:
-        EncryptionKeyError: There is no key that lasts. Nothing may be written.
+        StoreError: The key of this user can neither be read nor made. Nothing may be written.
     """
-    if keys.given() is None and (problem := secret().problem):
-        raise EncryptionKeyError(
-            f"what is of high sensitivity is signed, and no key lasts here ({problem}): nothing was written; set "
-            f"{keys.VARIABLE} to 64 hex digits"
-        )
     key = keys.signing()
     return {**_bare(fields), FIELD: f"{_METHOD}:{key.id}:{_mac(key, path, fields, text)}"}
 
@@ -155,7 +150,7 @@ def _forged(path: str, fields: Mapping[str, Any], text: str) -> str | None:
         return "has something else than a signature in the field of that name"
     key_id, mac = written.groups()
     try:
-        key = _key(key_id)
+        key = keys.find_signing(key_id)
     except OpenClawMemoryError as error:
         return f"cannot be checked ({error})"
     if key is None:
@@ -174,21 +169,13 @@ def _outdated(ledger: _Ledger, fields: Mapping[str, Any]) -> str | None:
     return ledger.trouble
 
 
-def _key(key_id: str) -> Key | None:
-    """Return the user's key with an id, whether new records are signed with it or were earlier."""
-    if (key := keys.signing()).id == key_id:
-        return key
-    others = (*keys.readable(), Key(secret().key))
-    return next((one for one in others if one.id == key_id), None)
-
-
 def _bare(fields: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if name != FIELD}
 
 
 def _mac(key: Key, path: str, fields: Mapping[str, Any], text: str) -> str:
     # Git and editors change the ends of lines; what a value holds is in its field too, to the letter.
-    said = [unencrypted(path), _bare(fields), text.replace("\r\n", "\n").strip()]
+    said = [get_plain_name(path), _bare(fields), text.replace("\r\n", "\n").strip()]
     message = json.dumps(said, sort_keys=True, ensure_ascii=False).encode("utf-8", "surrogatepass")
     return hmac.new(key.derived(_PURPOSE), message, "sha256").hexdigest()
 
@@ -284,12 +271,7 @@ class _Ledger:
 
 
 def _ledger(root: Path) -> _Ledger:
-    from platformdirs import user_data_path
-
-    try:
-        return _ledger_in(user_data_path("openclaw-memory") / FOLDER, root)
-    except RuntimeError:  # a user without a home folder: only what files say themselves can be checked
-        return _ledger_in(None, root)
+    return _ledger_in(locate_user_data() / FOLDER, root)
 
 
 @lru_cache(maxsize=_WORKSPACES)
@@ -299,7 +281,7 @@ def _ledger_in(folder: Path | None, root: Path) -> _Ledger:
 
 
 def _tag_of(path: str) -> str:
-    return _tag(unencrypted(path))  # to encrypt a file, or to decrypt it, changes nothing of what it says
+    return _tag(get_plain_name(path))  # to seal a file changes nothing of what it says
 
 
 def _tag(name: str) -> str:

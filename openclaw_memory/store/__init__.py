@@ -1,15 +1,5 @@
-"""The only SQL: an index of chunks, terms and vectors in one SQLite file, plain or encrypted."""
+"""The only SQL: an index of chunks, terms and vectors in one SQLite file."""
 
-from typing import TYPE_CHECKING
+import lazy_loader
 
-from openclaw_memory._lazy import late_names
-from openclaw_memory.store.sqlite import SqliteStore
-
-__all__ = ["SqliteStore", "decrypt_index", "encrypt_index", "rotate_index_key"]
-
-if TYPE_CHECKING:
-    from openclaw_memory.store.encryption import decrypt_index, encrypt_index, rotate_index_key
-
-__getattr__, __dir__ = late_names(
-    __name__, {"encryption": ("decrypt_index", "encrypt_index", "rotate_index_key")}, __all__
-)
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

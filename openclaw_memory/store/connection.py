@@ -1,35 +1,28 @@
-"""Opens the index file: permissions, key, pragmas, the sqlite-vec extension, and SQLite's errors in our own words."""
+"""Opens the index file: permissions, hook, pragmas, the sqlite-vec extension, and SQLite's errors in our own words."""
 
 from __future__ import annotations
 
 import ctypes
 import importlib.util
 import os
+import re
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import apsw
 
 from openclaw_memory import _forks
 from openclaw_memory._limited import Limited
-from openclaw_memory._links import link_to
-from openclaw_memory.errors import (
-    CorruptIndexError,
-    EncryptionError,
-    IndexLockedError,
-    IndexReplacedError,
-    StoreError,
-    remedy,
-)
-
-if TYPE_CHECKING:
-    from openclaw_memory.security.keys import Key
+from openclaw_memory.errors import CorruptIndexError, IndexLockedError, IndexReplacedError, StoreError, remedy
+from openclaw_memory.plugins import list_plugins
 
 Identity: TypeAlias = tuple[int, int]
+# As `ConnectionHook.on_connect`.
+OnConnect: TypeAlias = Callable[[apsw.Connection], int | None]
 
 OWN_TABLES = {"meta", "files", "chunks", "vectors", "chunk_terms"}
 APPLICATION_ID = 0x4F434D31  # "OCM1" in the file's header marks an index
@@ -40,18 +33,12 @@ LOAD_SECONDS = 30.0
 _loading = Limited("openclaw-memory-sqlite-vec")
 PAGE_SIZE = 16_384  # a vector of 256 to 1,536 dims fits a page; measured faster than 4,096 for vector rows
 CACHE_KIB = 16_384
-# Each page of an encrypted index is decrypted when it is read: with a small cache again and again.
-ENCRYPTED_CACHE_KIB = 65_536
-# Both notice a changed byte. The first is several times as fast, and is not in every build.
-CIPHERS = ("aegis", "chacha20")
 # No mmap: it won 5 % at 100,000 chunks, and a file cut short beneath a mapping kills the process.
-OWN_FOLDER = ".memory"
 IN_MEMORY = ":memory:"
 # The files in which SQLite keeps its journal next to the database.
 COMPANIONS = ("-wal", "-shm", "-journal")
-# The file next to an encrypted index that names its key, and the lock under which it is made.
-KEY_NAME, KEY_LOCK = ".key", ".key-lock"
-SYNC_LOCK = ".sync-lock"  # held by whoever changes the key, too
+MAGIC = b"SQLite format 3\0"
+_IN_THE_OPEN = re.compile(rb"\x40\x00[\x01\x02]{2}[^\x00]\x40\x20\x20", re.DOTALL)
 
 # SQLite has one code for every statement that fails by itself. These words mean tables of ours that are missing or
 # make no sense; all others are a mistake of a statement, not of the file.
@@ -88,7 +75,6 @@ GUARDS = {
 PRAGMAS = f"""
 PRAGMA page_size = {PAGE_SIZE};
 PRAGMA synchronous = NORMAL;
-PRAGMA cache_size = -{CACHE_KIB};
 PRAGMA mmap_size = 0;
 PRAGMA temp_store = MEMORY;
 PRAGMA journal_size_limit = {CACHE_KIB * 1024};
@@ -163,11 +149,8 @@ def find_extension() -> tuple[str | None, str | None]:
     try:
         with _forks.no_fork():
             _loading.run(partial(_try_out, library), LOAD_SECONDS)
-    except (
-        apsw.Error,
-        AttributeError,
-        TimeoutError,
-    ) as error:  # AttributeError: an apsw built without extension loading
+    # AttributeError: an apsw built without extension loading
+    except (apsw.Error, AttributeError, TimeoutError) as error:
         return None, f"sqlite-vec does not load: {error}"
     return library, None
 
@@ -188,7 +171,7 @@ def load_extension(db: apsw.Connection, library: str) -> None:
 def prepare_file(path: Path) -> None:
     """Create the index file (0600) and its missing folders (0700), and keep the folder out of Git.
 
-    A `.gitignore` with `*` is written next to a new index when the folder is our own or holds nothing else.
+    A `.gitignore` with `*` is written next to a new index when the folder holds nothing else.
 
     Raises:
         StoreError: The path is a folder, or cannot be created.
@@ -204,24 +187,14 @@ def prepare_file(path: Path) -> None:
                     folder.mkdir(mode=0o700)
         if path.exists():
             return
-        if path.parent.name == OWN_FOLDER or not any(path.parent.iterdir()):
+        if not any(path.parent.iterdir()):
             create_file(path.with_name(".gitignore"), b"*\n")
         create_file(path)
     except OSError as error:
         raise StoreError(
             f"the index {path} cannot be made ({error.strerror}: {error.filename or path}): {remedy(error)}, "
-            "or keep it elsewhere: set XDG_CACHE_HOME to a folder of your own, or Memory.open(..., index_path=...)"
+            "or set OPENCLAW_MEMORY_HOME to a folder of your own, or Memory.open(..., index_path=...)"
         ) from error
-
-
-def refuse_links(path: Path, trusted: Path, companions: Sequence[str] = (*COMPANIONS, KEY_NAME, KEY_LOCK)) -> None:
-    """Refuse an index that is, or is reached through, a link below a trusted folder, its companions included.
-
-    Raises:
-        StoreError: There is such a link.
-    """
-    if link := link_to(path, trusted, beside=companions):
-        raise StoreError(f"{link}, where the index file belongs, and is not followed; move it away")
 
 
 def create_file(path: Path, content: bytes = b"") -> None:
@@ -240,23 +213,17 @@ def connect(
     read_only: bool,
     extension: str | None,
     durable: bool = True,
-    trusted: Path | None = None,
-    key: Key | None = None,
+    on_connect: OnConnect | None = None,
 ) -> apsw.Connection:
     """Open a connection with all pragmas set and, where `extension` names it, sqlite-vec loaded.
 
     On a full disk it only reads. Without `durable`, a commit does not wait for the disk: it may be lost when the power
-    fails. No link is followed below the folder `trusted`, by default that of the file. With a `key`, all that SQLite
-    reads and writes of the file and its log is encrypted; one that is wrong is found by the first reading.
-
-    Raises:
-        EncryptionError: There is a key, and SQLite cannot encrypt.
+    fails. `on_connect` has the connection before its first statement.
     """
     name = str(path)
     if os.name == "posix" and name != IN_MEMORY:  # SQLite refuses links at any part of a path: those above are resolved
-        above = trusted or path.parent
-        name = os.path.join(os.path.realpath(above), path.relative_to(above))
-    set_up = partial(_set_up, extension=extension, durable=durable, key=key)
+        name = os.path.join(os.path.realpath(path.parent), path.name)
+    set_up = partial(_set_up, extension=extension, durable=durable, on_connect=on_connect)
     uri = Path(name).absolute().as_uri()
     if read_only and _needs_no_log(path):
         return set_up(apsw.Connection(f"{uri}?immutable=1", flags=_ONLY_READ | apsw.SQLITE_OPEN_URI))
@@ -279,16 +246,16 @@ class OnFullDisk(apsw.Connection):
     """
 
 
-def _set_up(db: apsw.Connection, *, extension: str | None, durable: bool, key: Key | None) -> apsw.Connection:
+def _set_up(
+    db: apsw.Connection, *, extension: str | None, durable: bool, on_connect: OnConnect | None
+) -> apsw.Connection:
     try:
-        if key is not None:
-            _unlock(db, key)
+        cache_kib = (on_connect and on_connect(db)) or CACHE_KIB
         for setting, value in GUARDS.items():
             db.config(setting, value)
         db.set_busy_timeout(BUSY_TIMEOUT_MS)
         fetch(db, PRAGMAS)
-        if key is not None:
-            fetch(db, f"PRAGMA cache_size = -{ENCRYPTED_CACHE_KIB}")
+        fetch(db, f"PRAGMA cache_size = -{cache_kib}")
         if not durable:
             db.execute("PRAGMA synchronous = OFF")
         if extension is not None:
@@ -320,30 +287,22 @@ def has_moved(db: apsw.Connection) -> bool:
     return False
 
 
-def encrypts() -> bool:
-    """Return whether SQLite is built with encryption: the package `apsw`, installed over ours, brings one without."""
-    return hasattr(apsw, "mc_version")
+def needs_hook(header: bytes) -> bool:
+    """Return whether the first 24 bytes of a file are those of an index that was written through a connection hook.
+
+    SQLite keeps bytes 16 to 23 in the open: our size of a page, the versions, some room at the end of each page for
+    what the hook's cipher adds, and three constants. A plain index begins with MAGIC, and has no such room.
+    """
+    return not header.startswith(MAGIC) and _IN_THE_OPEN.fullmatch(header[16:24]) is not None
 
 
-def cipher_of(db: apsw.Connection) -> str:
-    """Return the name of the cipher of a connection that has a key."""
-    return str(fetch(db, "PRAGMA cipher")[0][0])
-
-
-def raw(key: Key) -> str:
-    """Return the key of an index as SQLite takes it: used as it is, not as a password."""
-    return f"raw:{key.derived('index').hex()}"
-
-
-def _unlock(db: apsw.Connection, key: Key) -> None:
-    if not encrypts():
-        raise EncryptionError(
-            "an encrypted index needs the package apsw-sqlite3mc, and apsw was installed over it: "
-            "pip install --force-reinstall --no-deps apsw-sqlite3mc"
-        )
-    if not any(db.pragma("cipher", cipher) == cipher for cipher in CIPHERS):
-        raise EncryptionError(f"SQLite has none of the ciphers {', '.join(CIPHERS)}: reinstall apsw-sqlite3mc")
-    db.pragma("key", raw(key))
+def make_hook_error(path: Path) -> StoreError:
+    """Return the error for an index that is opened without its connection hook."""
+    return StoreError(
+        f"{path} was written through a connection hook and opened without it: open the memory again, give "
+        f"SqliteStore(..., hook=...) the hook of the plug-in that wrote it ({', '.join(list_plugins('codecs'))}), or "
+        "delete it and sync again: it is built from the notes"
+    )
 
 
 def is_index(db: apsw.Connection) -> bool:
@@ -516,12 +475,6 @@ class Connections:
                 raise StoreError(f"{self.path}: the disk is full; free some space and sync again")
             with transaction(db, WRITE):
                 yield db
-
-    @property
-    def are_open(self) -> bool:
-        """Whether this process has opened the file that is there now."""
-        pool = self._pool
-        return pool is not None and pool.pid == os.getpid() and pool.is_in_place
 
     def close(self) -> None:
         """Close every connection; those in use are closed when their work ends."""

@@ -23,11 +23,12 @@ if TYPE_CHECKING:
 Cache: TypeAlias = dict[tuple[str | None, object], Any]
 
 CHANGE = "document_vectors_change"  # the row of meta that has another value after each change of rows or their vectors
+FEW = 4  # rows that pass a filter are few if there are more than so many times as many others
 NO_TEXT = Chunk(1, 1, 0, "")
 ADD = "INSERT INTO document_vectors (file_id, model_id, key) SELECT id, ?, ? FROM files WHERE path = ?"
 REMOVE = "DELETE FROM document_vectors WHERE file_id IN (SELECT id FROM files WHERE path = ?) RETURNING id"
 # Keys of vectors may be stored cut short: a row keeps all of its key, whatever their width comes to be.
-JOIN = "vectors.model_id = document_vectors.model_id AND vectors.key = substr(document_vectors.key, 1, ?1)"
+JOIN = "vectors.model_id = document_vectors.model_id AND vectors.key = document_vectors.key"
 FIRST_CHUNKS = """
 SELECT document_vectors.id, (SELECT min(id) FROM chunks WHERE chunks.file_id = document_vectors.file_id)
 FROM document_vectors WHERE model_id = ?
@@ -40,10 +41,10 @@ GROUP BY identity ORDER BY identity
 ALL = f"""
 SELECT document_vectors.id, embedding FROM document_vectors JOIN vectors ON {JOIN}
 JOIN files ON files.id = file_id
-WHERE document_vectors.model_id = ?2 AND (?3 IS NULL OR source = ?3) ORDER BY document_vectors.id
+WHERE document_vectors.model_id = ?1 AND (?2 IS NULL OR source = ?2) ORDER BY document_vectors.id
 """
 CHOSEN = f"""
-SELECT document_vectors.id, embedding, dims FROM json_each(?2) AS wanted
+SELECT document_vectors.id, embedding, dims FROM json_each(?1) AS wanted
 CROSS JOIN document_vectors ON document_vectors.id = wanted.value
 CROSS JOIN vectors ON {JOIN} JOIN models ON models.id = vectors.model_id
 """
@@ -84,7 +85,7 @@ def identities(db: apsw.Connection, cache: Cache) -> Mapping[str, tuple[int, int
     """Return how many rows each identity has, and how many of these have their vectors."""
 
     def count() -> dict[str, tuple[int, int]]:
-        rows = fetch(db, COUNTS, (vector_cache.key_width(db),))
+        rows = fetch(db, COUNTS)
         return {identity: (count, found) for identity, count, found in rows}
 
     return dict(_cached(db, cache, "identities", count, {}))
@@ -116,7 +117,7 @@ def nearest(
     asked = checked(vector, dims)
 
     def read() -> Any:
-        ids, matrix = page(fetch(db, ALL, (vector_cache.key_width(db), model_id, source)), len(asked))
+        ids, matrix = page(fetch(db, ALL, (model_id, source)), len(asked))
         return np.array(ids, np.int64), matrix
 
     def by_first_chunk() -> tuple[dict[int, int], list[int]]:
@@ -126,12 +127,17 @@ def nearest(
     ids, matrix = _cached(db, cache, (identity, source), read, ((), None))
     if not len(ids):
         return []
-    with np.errstate(invalid="ignore"):  # OpenBLAS sets the flag for lanes past the end of a short vector
-        scores = products(matrix, asked)
+    places: Any = slice(None)
     if passing is not None:
         rows, without = _cached(db, cache, (identity, "by first chunk"), by_first_chunk, ({}, []))
-        counted = np.isin(ids, [*(rows[one] for one in passing if one in rows), *without])
-        ids, scores = ids[counted], scores[counted]
+        row_ids = np.array(sorted([*(rows[chunk_id] for chunk_id in passing if chunk_id in rows), *without]), np.int64)
+        places = np.searchsorted(ids, row_ids)
+        row_ids, places = row_ids[places < len(ids)], places[places < len(ids)]
+        places = places[ids[places] == row_ids]
+    is_narrow = passing is not None and FEW * len(passing) < len(ids)
+    with np.errstate(invalid="ignore"):  # OpenBLAS sets the flag for lanes past the end of a short vector
+        scores = products(matrix[places], asked) if is_narrow else products(matrix, asked)[places]
+    ids = ids[places]
     top = np.arange(len(ids))
     if k < len(ids):  # all that are as near as the k-th: equal ones in the order of their ids
         top = np.flatnonzero(scores >= np.partition(scores, len(ids) - k)[len(ids) - k])
@@ -147,7 +153,7 @@ def vectors(db: apsw.Connection, ids: Iterable[int]) -> Mapping[int, Vector]:
     if not wanted or not are_there(db):
         return {}
     found: dict[int, Vector] = {}
-    for row_id, embedding, dims in fetch(db, CHOSEN, (vector_cache.key_width(db), vector_cache.as_json(wanted))):
+    for row_id, embedding, dims in fetch(db, CHOSEN, (vector_cache.as_json(wanted),)):
         found[-row_id] = page([(row_id, embedding)], dims)[1][0]
     return found
 

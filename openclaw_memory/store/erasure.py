@@ -15,10 +15,9 @@ from openclaw_memory.store.connection import fetch, transaction
 if TYPE_CHECKING:
     import apsw
 
-# Rows of meta: the limit to which unused vectors were pruned since the last change; a number that is there, and another
-# after each removal, while there is something to erase.
-PRUNED, ERASE = "pruned_for", "erase"
-NO_LIMIT = 1 << 62
+# Rows of meta: one that is there while no vector may have become unused since the last pruning; and a number, another
+# one after each removal, while there is something to erase.
+PRUNED, ERASE = "pruned", "erase"
 TRIES = 5  # a tenth of a second: searches are over by then, and other readers are not waited for
 
 
@@ -29,9 +28,9 @@ def note(db: apsw.Connection, *, erase: bool) -> None:
         db.execute("INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)", (ERASE, secrets.randbits(60)))
 
 
-def is_due(db: apsw.Connection, max_entries: int | None) -> bool:
+def is_due(db: apsw.Connection, *, keep_unused: bool) -> bool:
     """Return whether there is anything to prune or to erase."""
-    return _value(db, PRUNED) != _limit(max_entries) or is_erasing(db)
+    return is_erasing(db) or (not keep_unused and _value(db, PRUNED) is None)
 
 
 def is_erasing(db: apsw.Connection) -> bool:
@@ -39,28 +38,23 @@ def is_erasing(db: apsw.Connection) -> bool:
     return _value(db, ERASE) is not None
 
 
-def pruned(db: apsw.Connection, max_entries: int | None) -> None:
-    """Note, in the transaction of the pruning, to which limit it was done; vectors beyond a new one are erased."""
-    before = _value(db, PRUNED)
-    if before is not None and _limit(max_entries) < before:
-        note(db, erase=True)
-    db.execute("INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)", (PRUNED, _limit(max_entries)))
+def mark_pruned(db: apsw.Connection) -> None:
+    """Note, in the transaction that removes unused vectors, that it did."""
+    db.execute("INSERT OR REPLACE INTO meta (key, value) VALUES (?, 1)", (PRUNED,))
 
 
-def erase(db: apsw.Connection) -> bool:
-    """Erase what removed rows have left, outside any transaction; return whether all of it is gone.
+def erase(db: apsw.Connection) -> None:
+    """Erase the bytes of removed rows, outside any transaction.
 
-    It is not where a reader, in any process, still holds an old state: the next sync goes on.
+    Something stays where a reader, in any process, still holds an old state: the next sync goes on.
     """
     if (noted := _value(db, ERASE)) is None:
-        return False
+        return
     with transaction(db, "BEGIN IMMEDIATE"):
         fts.merge(db)
     _rewrite(db)
-    if not shadow.settle(db, TRIES):
-        return False
-    db.execute("DELETE FROM meta WHERE key = ? AND value = ?", (ERASE, noted))
-    return True
+    if shadow.settle(db, TRIES):
+        db.execute("DELETE FROM meta WHERE key = ? AND value = ?", (ERASE, noted))
 
 
 def _rewrite(db: apsw.Connection) -> None:
@@ -75,7 +69,3 @@ def _rewrite(db: apsw.Connection) -> None:
 def _value(db: apsw.Connection, name: str) -> int | None:
     rows = fetch(db, "SELECT value FROM meta WHERE key = ?", (name,))
     return rows[0][0] if rows else None
-
-
-def _limit(max_entries: int | None) -> int:
-    return NO_LIMIT if max_entries is None else max_entries

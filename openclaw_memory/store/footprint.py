@@ -1,4 +1,4 @@
-"""What searches keep of an index in memory at most, and whether its codes are compared by simsimd: without numpy."""
+"""Estimate how much memory the searches of an index take, and load simsimd; without numpy."""
 
 from __future__ import annotations
 

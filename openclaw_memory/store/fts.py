@@ -46,6 +46,11 @@ class InMemory(Protocol):
 
     chunk_count: int
 
+    @property
+    def sources(self) -> Sequence[Source]:
+        """The sources that hold chunks."""
+        ...
+
     def frequencies(self, db: apsw.Connection, terms: Sequence[str]) -> Mapping[str, int]:
         """Return in how many chunks each term occurs."""
         ...
@@ -75,10 +80,10 @@ def search(
 
     What is `resident` of the index answers where any of the terms is enough.
     """
-    asked = usable_terms(terms)[:MAX_TERMS]
+    asked = usable_terms(terms)
     if not asked or k < 1:
         return []
-    if source is not None and not fetch(db, "SELECT 1 FROM files WHERE source <> ? LIMIT 1", (source,)):
+    if source is not None and _is_only_source(db, source, resident):
         source = None
     if match == "all":
         return _ranked(db, " AND ".join(map(quoted, asked)), k, source, passing)
@@ -93,6 +98,12 @@ def search(
     if len(hits) < k and len(telling) < len(asked):
         hits = ranked(asked)
     return hits
+
+
+def _is_only_source(db: apsw.Connection, source: Source, resident: InMemory | None) -> bool:
+    if resident is not None:
+        return list(resident.sources) == [source]
+    return not fetch(db, "SELECT 1 FROM files WHERE source <> ? LIMIT 1", (source,))
 
 
 def document_frequencies(db: apsw.Connection, terms: Iterable[str]) -> dict[str, int]:
@@ -130,10 +141,14 @@ def _telling(db: apsw.Connection, terms: Sequence[str], resident: InMemory | Non
 
 
 def usable_terms(terms: Iterable[str]) -> list[str]:
-    """Return terms as FTS5 can hold them: valid UTF-8 without NUL, bounded, once each."""
+    """Return the first 64 terms as an index holds them: valid UTF-8 without NUL, ASCII in lower case, once each.
+
+    Args:
+        terms: The terms of a query, as `text` makes them.
+    """
     cut = (term[:MAX_TERM_CHARS].replace("\0", "").translate(FOLD_ASCII) for term in terms)
     valid = (term.encode("utf-8", "replace").decode("utf-8") for term in cut)
-    return list(dict.fromkeys(term for term in valid if term))
+    return list(dict.fromkeys(term for term in valid if term))[:MAX_TERMS]
 
 
 def quoted(term: str) -> str:

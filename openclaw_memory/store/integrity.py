@@ -2,31 +2,19 @@
 
 from __future__ import annotations
 
-import os
-import re
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
 import apsw
 
+from openclaw_memory.config.data_folder import locate_user_data
 from openclaw_memory.errors import StoreError
 from openclaw_memory.store import code_table, erasure, fts, rows, schema, token_rows, vector_cache
-from openclaw_memory.store.connection import (
-    APPLICATION_ID,
-    COMPANIONS,
-    KEY_NAME,
-    OWN_FOLDER,
-    create_file,
-    fetch,
-)
+from openclaw_memory.store.connection import APPLICATION_ID, COMPANIONS, fetch, needs_hook
 from openclaw_memory.store.footprint import bytes_needed, load_simsimd
-from openclaw_memory.store.shadow import files_in
 from openclaw_memory.types import StoreInfo
-
-KEPT = 3  # damaged indexes that are kept to look for the cause: each is as large as the index
 
 ID_AT = 68  # where SQLite's header has the application's id
 
@@ -141,63 +129,29 @@ def _engine(db: apsw.Connection, *, with_vec: bool) -> Mapping[str, str]:
     return {"apsw": apsw.apsw_version(), **found}
 
 
-def set_aside(index_path: Path) -> Path:
-    """Rename a damaged index, with its companions, to `<name>.damaged-<time>`; no connection may be open on it.
+def delete_damaged(index_path: Path) -> None:
+    """Delete a damaged index, with its companions; no connection may be open on it.
 
-    What names its key is copied along: the next index is encrypted with the same one.
-    The three newest such files are kept, older ones are deleted.
+    What was found where the caller said that the index is, and may not be one, is renamed to `<name>.damaged-<time>`.
 
     Raises:
-        StoreError: It cannot be renamed; the folder may be read-only.
+        StoreError: It cannot be deleted; the folder may be read-only.
     """
-    stamp = time.strftime("%Y%m%dT%H%M%S")
-    aside = index_path.with_name(f"{index_path.name}.damaged-{stamp}")
-    number = 1
-    while aside.exists():
-        number += 1
-        aside = index_path.with_name(f"{index_path.name}.damaged-{stamp}-{number}")
     try:
         # The companions go first: a crash in between leaves a database without a journal, never a journal alone.
-        for companion in COMPANIONS:
-            if (file := Path(f"{index_path}{companion}")).exists():
-                os.replace(file, f"{aside}{companion}")
-        os.replace(index_path, aside)
-        with suppress(FileNotFoundError):
-            create_file(Path(f"{aside}{KEY_NAME}"), Path(f"{index_path}{KEY_NAME}").read_bytes())
+        for suffix in COMPANIONS:
+            Path(f"{index_path}{suffix}").unlink(missing_ok=True)
+        if index_path.is_relative_to(locate_user_data()) or _was_index(index_path):
+            index_path.unlink()
+        else:
+            index_path.rename(f"{index_path}.damaged-{time.time_ns()}")
     except OSError as error:
         raise StoreError(
-            f"{index_path} is damaged and cannot be renamed ({error}); delete it and sync again"
+            f"{index_path} is damaged and cannot be deleted ({error}); delete it and sync again"
         ) from error
-    with suppress(OSError):  # one that cannot be deleted is tried again when there is another one
-        for old in [path for path in kept(index_path) if path != aside][: 1 - KEPT]:
-            _delete(old)
-    return aside
-
-
-def kept(index_path: Path) -> list[Path]:
-    """Return the damaged indexes that were kept next to an index, the oldest first."""
-    pattern = re.compile(re.escape(index_path.name) + r"\.damaged-(\d{8}T\d{6})(?:-(\d+))?")
-    found = [(match, path) for path in files_in(index_path.parent) if (match := pattern.fullmatch(path.name))]
-    return [path for _, path in sorted(((match[1], int(match[2] or 1)), path) for match, path in found)]
-
-
-def forget_kept(index_path: Path) -> None:
-    """Delete the damaged indexes that were kept next to an index, once it was built again: they hold deleted text.
-
-    A file that may not have been an index stays: it was found where the caller said that the index is.
-    """
-    with suppress(OSError):  # one that cannot be deleted is tried again at the end of the next sync
-        for old in kept(index_path):
-            if old.parent.name == OWN_FOLDER or _was_index(old):
-                _delete(old)
 
 
 def _was_index(path: Path) -> bool:
     with path.open("rb") as file:
         header = file.read(ID_AT + 4)
-    return Path(f"{path}{KEY_NAME}").exists() or header[ID_AT:] == APPLICATION_ID.to_bytes(4, "big")
-
-
-def _delete(path: Path) -> None:
-    for suffix in ("", *COMPANIONS, KEY_NAME):
-        Path(f"{path}{suffix}").unlink(missing_ok=True)
+    return needs_hook(header) or header[ID_AT:] == APPLICATION_ID.to_bytes(4, "big")

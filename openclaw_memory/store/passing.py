@@ -6,15 +6,18 @@ never comes to name another chunk, so that what was found out about it stays tru
 
 from __future__ import annotations
 
+import json
+import sys
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache as cache_of
 from typing import TYPE_CHECKING, NamedTuple
 
 from openclaw_memory.store.connection import fetch
 from openclaw_memory.store.rows import metadata_in
-from openclaw_memory.types.where import ChunkTest, Metadata, Where, chunk_test
+from openclaw_memory.store.schema import SCHEMA_VERSION
+from openclaw_memory.types.where import ChunkTest, FileRange, Metadata, Where, chunk_test, get_ranges
 
 if TYPE_CHECKING:
     import apsw
@@ -48,12 +51,21 @@ class Cache:
 MOST_IDS = 250_000  # of all filters together, about 16 MB; the latest filter is always kept
 LEAST_IDS = 100  # that a filter counts as, however few pass: it takes memory itself
 MOST_RUNS = 50_000  # that are kept, 20 MB where each has metadata of its own
-OF_FILE = "SELECT value FROM meta WHERE key = 'signature'"
+OF_FILE = "SELECT value FROM meta WHERE key = 'index_id'"
 # Where a chunk has no file, reading it finds the damage.
 LATER = """
 SELECT chunks.id, coalesce(path, ''), metadata FROM chunks LEFT JOIN files ON files.id = file_id WHERE chunks.id > ?
 ORDER BY chunks.id
 """
+# Of `{files}` alone, from the index of chunks by file.
+LATER_IN_FILES = """
+SELECT chunks.id, path, metadata FROM ({files}) AS wanted CROSS JOIN files ON files.id = wanted.id
+CROSS JOIN chunks ON chunks.file_id = wanted.id WHERE chunks.id > ? ORDER BY chunks.id
+"""
+PATHS_IN_FILES = "SELECT path FROM ({files}) AS wanted CROSS JOIN files ON files.id = wanted.id"
+NO_FILES = "SELECT id FROM files WHERE FALSE"
+WITH_TEXT = "SELECT id FROM files WHERE {column} IN (SELECT value FROM json_each(?))"
+WITH_PREFIX = "SELECT id FROM files WHERE {column} >= ? AND {column} < ?"
 
 
 def ids_of(db: apsw.Connection, cache: Cache, where: Where) -> frozenset[int]:
@@ -70,8 +82,11 @@ def ids_of(db: apsw.Connection, cache: Cache, where: Where) -> frozenset[int]:
         ((count,),) = fetch(db, "SELECT count(*) FROM chunks")
         if len(ids) > 2 * count:  # most of them are gone
             known, ids = 0, frozenset()
-        runs = _runs(db, cache, file, last, count)
-        later = runs[bisect_right(runs, known, key=lambda run: run.last) :]
+        if (ranges := get_ranges(test)) and fetch(db, "PRAGMA user_version") == [(SCHEMA_VERSION,)]:
+            later = tuple(_read(db, known, ranges))
+        else:
+            runs = _runs(db, cache, file, last, count)
+            later = runs[bisect_right(runs, known, key=lambda run: run.last) :]
         ids |= {one for run in later if test(run.path, run.metadata) for one in range(run.first, run.last + 1)}
     cache.passing[file, test] = max(known, last), ids
     left = MOST_IDS
@@ -95,11 +110,44 @@ def _runs(db: apsw.Connection, cache: Cache, file: object, last: int, count: int
     return runs
 
 
-def _read(db: apsw.Connection, known: int) -> Iterator[Run]:
-    """Yield the runs of the chunks with an id above `known`."""
+def list_paths(db: apsw.Connection, ranges: Iterable[FileRange]) -> list[str]:
+    """Return the paths of the files in at least one range."""
+    statement, values = _select_files(ranges)
+    return [path for (path,) in fetch(db, PATHS_IN_FILES.format(files=statement), values)]
+
+
+def end_of_prefix(prefix: str) -> str:
+    """Return the least text above all that begin with a prefix, which is not empty."""
+    following = ord(prefix[-1]) + 1
+    if following > sys.maxunicode:
+        return end_of_prefix(prefix[:-1]) if prefix[:-1] else 2 * prefix
+    return prefix[:-1] + chr(0xE000 if following == 0xD800 else following)
+
+
+def _select_files(ranges: Iterable[FileRange]) -> tuple[str, list[str]]:
+    """Return the statement that selects the ids of the files in ranges by indexes alone, and its values."""
+    parts: list[str] = []
+    values: list[str] = []
+    texts: dict[str, list[str]] = {}
+    for column, text, is_prefix in ranges:
+        if any("\ud800" <= sign <= "\udfff" for sign in text):
+            continue  # no file has it
+        if is_prefix:
+            parts.append(WITH_PREFIX.format(column=column))
+            values += [text, end_of_prefix(text)]
+        else:
+            texts.setdefault(column, []).append(text)
+    parts += [WITH_TEXT.format(column=column) for column in texts]
+    return " UNION ".join(parts or [NO_FILES]), values + list(map(json.dumps, texts.values()))
+
+
+def _read(db: apsw.Connection, known: int, ranges: Sequence[FileRange] = ()) -> Iterator[Run]:
+    """Yield the runs of the chunks with an id above `known`, of the files in ranges if there are any."""
     parsed = cache_of(metadata_in)  # one object for the many files that say the same
     run = said = None
-    for chunk_id, path, written in fetch(db, LATER, (known,)):
+    files, values = _select_files(ranges) if ranges else ("", [])
+    statement = LATER_IN_FILES.format(files=files) if ranges else LATER
+    for chunk_id, path, written in fetch(db, statement, (*values, known)):
         if run is not None and (chunk_id, path, written) == (run.last + 1, run.path, said):
             run = run._replace(last=chunk_id)
             continue

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
 K1, B, LEAST_IDF = 1.2, 0.75, 1e-6  # FTS5's own
 PAGE_ROWS = 4096
+FEW = 4  # chunks that pass a filter are few if there are more than so many times as many others
 WAIT_SECONDS = 0.5  # for another thread's search, or for what it reads; then the tables are walked
 
 ADDED = """
@@ -90,12 +91,13 @@ class Resident:
         self._written: object = None  # the row of changes
         self._tokens: list[int] = []
         self.count = self.chunk_count = self._last = 0  # slots, and chunks in them
+        self.sources: list[Source] = []  # that hold chunks
         self._ids = np.empty(0, np.int64)
         self._alive = np.empty(0, bool)
         self._lengths = np.empty(0, np.float64)
         self._norms = np.empty(0, np.float64)
         self._sources = np.empty(0, np.int8)
-        self._codes: NDArray[np.int8] | None = None
+        self._codes = np.empty((0, 0), np.int8)  # of no dimensions until the model has some
         self._vector_ids = np.empty(0, np.int64)  # of each slot, 0 for none
         self._exact: Matrix | None = None
         self._exact_rows = np.empty(0, np.int32)  # of each slot, -1 for none
@@ -123,7 +125,7 @@ class Resident:
             self._clear()
 
     def _size(self) -> int:
-        dims = 0 if self._codes is None else self._codes.shape[1]
+        dims = self._codes.shape[1]
         of_chunks = len(self._ids) * (dims + BYTES_OF_CHUNK) + self._posting_bytes
         return of_chunks + self._exact_used * 4 * dims + len(self._chunks) * BYTES_OF_TEXT
 
@@ -207,7 +209,7 @@ class Resident:
             self._exact_rows[first:last] = -1
             self._vector_ids[first:last] = [row[3] or 0 for row in added]
             coded = np.flatnonzero(self._vector_ids[first:last])
-            if self._codes is not None and len(coded):
+            if dims and len(coded):
                 _, matrix = vectors.page([row[3:] for row in added if row[3]], dims)
                 self._codes[first:last][coded] = vectors.codes_of(matrix)
             self.count, self._last = last, added[-1][0]
@@ -215,6 +217,8 @@ class Resident:
         lengths, alive = self._lengths[: self.count], self._alive[: self.count]
         self.chunk_count = int(alive.sum())
         mean = float(lengths[alive].sum()) / max(1, self.chunk_count)
+        counts = np.bincount(self._sources[: self.count][alive], minlength=len(SOURCES)).tolist()
+        self.sources = [source for source, number in zip(SOURCES, counts, strict=True) if number]
         self._norms = K1 * (1 - B + B * lengths / max(mean, 1e-9))
         self._state += 1
 
@@ -224,9 +228,8 @@ class Resident:
             for name in ("_ids", "_alive", "_lengths", "_sources", "_vector_ids", "_exact_rows"):
                 old = getattr(self, name)
                 setattr(self, name, np.resize(old, room) if len(old) else np.empty(room, old.dtype))
-            if self._codes is not None:
-                self._codes = _more_rows(self._codes, room)
-        if dims and self._codes is None:
+            self._codes = _more_rows(self._codes, room)
+        if dims and not self._codes.shape[1]:
             self._codes = np.zeros((len(self._ids), dims), np.int8)
 
     # --- keywords ------------------------------------------------------------------------------------------------
@@ -246,16 +249,27 @@ class Resident:
         passing: frozenset[int] | None = None,
     ) -> list[Hit]:
         """Return the k best chunks by BM25, of those `passing` if a set is given; equal scores in order of id."""
-        scores = np.zeros(self.count, np.float64)
+        slots: NDArray[np.intp] | None = None
+        if passing is not None and FEW * len(passing) < self.count:  # they alone are scored
+            slots = np.flatnonzero(self._counted(source, passing))
+        scores = np.zeros(self.count if slots is None else len(slots), np.float64)
         for term in terms:
             posting = self._posting(db, term)
             if posting.state != self._state:
                 posting.gains, posting.state = self._gains(posting), self._state
-            scores[posting.slots] += posting.gains
-        found = np.flatnonzero((scores > 0) & self._counted(source, passing))
-        best = found[_largest(scores[found], k)]
+            if slots is None:
+                scores[posting.slots] += posting.gains
+            elif len(posting.slots):
+                places = np.minimum(np.searchsorted(posting.slots, slots), len(posting.slots) - 1)
+                scores += np.where(posting.slots[places] == slots, posting.gains[places], 0.0)
+        if slots is None:
+            slots = np.flatnonzero((scores > 0) & self._counted(source, passing))
+            scores = scores[slots]
+        else:
+            slots, scores = slots[scores > 0], scores[scores > 0]
+        best = _largest(scores, k)
         best = best[np.argsort(-scores[best], kind="stable")[:k]]
-        return list(map(Hit, self._ids[best].tolist(), scores[best].tolist()))
+        return list(map(Hit, self._ids[slots[best]].tolist(), scores[best].tolist()))
 
     def _gains(self, posting: Posting) -> NDArray[np.float64]:
         held = int(np.count_nonzero(self._alive[posting.slots]))
@@ -306,7 +320,7 @@ class Resident:
         passing: frozenset[int] | None = None,
     ) -> list[Hit]:
         """Return the k chunks of the highest cosine, of those `passing` if a set is given; equal scores by id."""
-        if self._codes is None:
+        if not self._codes.shape[1]:
             return []
         query = vectors.checked(vector, self._codes.shape[1])
         if k < 1 or not query.any():
@@ -318,11 +332,13 @@ class Resident:
         return list(map(Hit, self._ids[slots[order]].tolist(), scores[order].tolist()))
 
     def _near(self, query: Vector, k: int, counted: NDArray[np.bool_]) -> NDArray[np.intp]:
-        assert self._codes is not None
         code = vectors.codes_of(query[np.newaxis, :])
         multiply = multiplier()
-        products = multiply(code, self._codes[: self.count])
         counted = counted & (self._vector_ids[: self.count] > 0)
+        if FEW * np.count_nonzero(counted) < self.count:  # their codes alone are multiplied
+            slots = np.flatnonzero(counted)
+            return slots[_largest(multiply(code, self._codes[slots]), k)] if len(slots) else slots
+        products = multiply(code, self._codes[: self.count])
         products[~counted] = -np.inf
         best = _largest(products, k)
         return best[counted[best]]
@@ -339,8 +355,9 @@ class Resident:
         Raises:
             apsw.CorruptError: One of them has none.
         """
-        assert self._codes is not None
         dims = self._codes.shape[1]
+        if not len(slots):
+            return np.empty((0, dims), np.float32)
         room = EXACT_BYTES // (4 * dims)
         if len(slots) > room:
             return self._read_vectors(db, slots, dims)

@@ -14,10 +14,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from openclaw_memory.errors import IndexReplacedError, StoreError
-from openclaw_memory.security.user_secret import secret
 from openclaw_memory.store.connection import damaged, fetch
-from openclaw_memory.store.schema import CHUNK_IDS, SCHEMA_VERSION, make_document_indexes
-from openclaw_memory.store.signature import ROW as SIGNATURE
+from openclaw_memory.store.schema import CHUNK_IDS, INDEX_ID, SCHEMA_VERSION, make_document_indexes
 from openclaw_memory.types import SOURCES, Chunk, ChunkRow, FileRecord, IndexMeta, StoredChunk
 from openclaw_memory.types.where import Metadata
 
@@ -28,9 +26,8 @@ if TYPE_CHECKING:
 FileCache: TypeAlias = dict[tuple[Any, ...], Mapping[str, FileRecord]]
 
 META_KEY = "memory_index_meta_v1"
-CLOCK = "vectors_clock"  # of the other rows of meta the one that belongs to the vectors, and stays with them
 FILES_CHANGE = "files_change"  # the row of meta that has another value after each change of files
-STATE_ROWS = (SIGNATURE, FILES_CHANGE)
+STATE_ROWS = (INDEX_ID, FILES_CHANGE)
 STATE_OF_FILES = f"SELECT key, value FROM meta WHERE key IN {STATE_ROWS} ORDER BY key"
 NOTE = "note:"  # what the names of notes begin with: they outlive a reset
 FINISH = """
@@ -58,6 +55,7 @@ WANTED_FILES = {
     "paths": "WHERE path IN (SELECT value FROM json_each(?))",
     "ids": "WHERE doc_id IN (SELECT value FROM json_each(?))",
     "part_of": "WHERE part_of = ?",
+    "id_range": "WHERE doc_id >= ? AND doc_id < ?",
 }
 CHUNKS = f"""
 SELECT {COLUMNS} FROM json_each(?) AS wanted
@@ -115,8 +113,8 @@ def set_meta(db: apsw.Connection, new: IndexMeta) -> None:
 
 
 def forget_meta(db: apsw.Connection, but: str = "") -> None:
-    """Remove all rows of meta, except for the clock, the signature, and those whose names match the glob `but`."""
-    db.execute("DELETE FROM meta WHERE key NOT IN (?, ?) AND key NOT GLOB ?", (CLOCK, SIGNATURE, but))
+    """Remove the rows of meta except the index id and names that match the glob `but`."""
+    db.execute("DELETE FROM meta WHERE key != ? AND key NOT GLOB ?", (INDEX_ID, but))
 
 
 def check_made_for(db: apsw.Connection, wanted: IndexMeta | None) -> None:
@@ -156,11 +154,11 @@ def _changed(db: apsw.Connection) -> None:
     db.execute("INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)", (FILES_CHANGE, os.urandom(8).hex()))
 
 
-def files(db: apsw.Connection, by: str = "", wanted: str = "") -> dict[str, FileRecord]:
+def files(db: apsw.Connection, by: str = "", *wanted: str) -> dict[str, FileRecord]:
     """Return files by their paths: all of them, or those that are `wanted` by a name of `WANTED_FILES`."""
-    which, values = (WANTED_FILES[by], (wanted,)) if by else ("", ())
+    which, values = (WANTED_FILES[by], wanted) if by else ("", ())
     is_older = fetch(db, "PRAGMA user_version") != [(SCHEMA_VERSION,)]
-    if is_older and by in {"ids", "part_of"}:
+    if is_older and by in {"ids", "part_of", "id_range"}:
         return {}
     columns = ", ".join(FILE_COLUMNS[:-3] if is_older else FILE_COLUMNS)
     found = fetch(db, f"SELECT {columns} FROM files {which} ORDER BY path", values)
@@ -252,16 +250,18 @@ def stamp_files(db: apsw.Connection, records: Iterable[FileRecord]) -> None:
     db.executemany(STAMP, map(_columns, records))
 
 
-def remove_files(db: apsw.Connection, paths: Iterable[str]) -> tuple[int, list[int], set[int]]:
-    """Remove files and their chunks; return the number of files, the ids of their chunks and those of the vectors."""
+def remove_files(db: apsw.Connection, paths: Iterable[str]) -> tuple[int, list[int]]:
+    """Remove files and their chunks; return the number of files, and the ids of their chunks."""
     _changed(db)
     removed = 0
-    gone: list[tuple[int, int | None]] = []
+    chunk_ids: list[int] = []
     for path in paths:
         for (file_id,) in fetch(db, "DELETE FROM files WHERE path = ? RETURNING id", (path,)):
             removed += 1
-            gone += fetch(db, "DELETE FROM chunks WHERE file_id = ? RETURNING id, vector_id", (file_id,))
-    return removed, *_without_terms(db, gone)
+            deleted = fetch(db, "DELETE FROM chunks WHERE file_id = ? RETURNING id", (file_id,))
+            chunk_ids += [chunk_id for (chunk_id,) in deleted]
+    _remove_terms(db, chunk_ids)
+    return removed, chunk_ids
 
 
 def extend_file(
@@ -270,11 +270,11 @@ def extend_file(
     rows: Sequence[ChunkRow],
     from_line: int,
     vector_ids: Mapping[str, int | None],
-) -> tuple[list[int], set[int], list[int], list[int]]:
+) -> tuple[list[int], list[int], list[int]]:
     """Replace the chunks of a file from a line on, except for unchanged ones at the beginning.
 
     Returns:
-        The ids of the removed chunks, those of their vectors, and the ids of the added chunks and the unchanged ones.
+        The ids of the removed chunks, of the added ones and of the unchanged ones.
 
     Raises:
         StoreError: The file is not indexed.
@@ -293,14 +293,15 @@ def extend_file(
             zip(there, placed, strict=False),
         )
     ]
-    removed, lost = _without_terms(db, [(old[0], old[2]) for old in there[len(same) :]])
+    removed = [old[0] for old in there[len(same) :]]
+    _remove_terms(db, removed)
     db.executemany("DELETE FROM chunks WHERE id = ?", ((chunk_id,) for chunk_id in removed))
     # What a chunk is found by may have changed without it: the day of a transcript is known by its first dated line.
-    db.executemany("DELETE FROM chunk_terms WHERE rowid = ?", ((chunk_id,) for chunk_id, _ in same))
+    _remove_terms(db, [chunk_id for chunk_id, _ in same])
     _add_terms(db, same)
     stamp_files(db, [record])
     added = add_chunks(db, file_id, record, placed[len(same) :], vector_ids, last_id(db) + 1, keyed)
-    return removed, lost, list(added), [chunk_id for chunk_id, _ in same]
+    return removed, list(added), [chunk_id for chunk_id, _ in same]
 
 
 def note(db: apsw.Connection, name: str, text: str) -> bool:
@@ -330,11 +331,8 @@ def _add_terms(db: apsw.Connection, numbered: Iterable[tuple[int, ChunkRow]]) ->
     db.executemany(ADD_TERMS, ((chunk_id, row.terms, row.context_terms) for chunk_id, row in numbered))
 
 
-def _without_terms(db: apsw.Connection, gone: Sequence[tuple[int, int | None]]) -> tuple[list[int], set[int]]:
-    """Remove the terms of removed chunks; return the ids of these chunks, and those of their vectors."""
-    chunk_ids = [chunk_id for chunk_id, _ in gone]
+def _remove_terms(db: apsw.Connection, chunk_ids: Iterable[int]) -> None:
     db.executemany("DELETE FROM chunk_terms WHERE rowid = ?", ((chunk_id,) for chunk_id in chunk_ids))
-    return chunk_ids, {vector_id for _, vector_id in gone if isinstance(vector_id, int)}
 
 
 def notes(db: apsw.Connection) -> dict[str, str]:
@@ -406,13 +404,13 @@ def _columns(record: FileRecord) -> tuple[str, str, str | bytes, int, int, int, 
 
 
 def hasher() -> blake2b:
-    """Return what `checksum` makes keyed hashes with, for some chunks: the key is that of this user's indexes."""
-    return blake2b(key=secret().key, digest_size=CHECKSUM_BYTES, person=b"chunk")
+    """Return the empty hash that `checksum` begins with."""
+    return blake2b(digest_size=CHECKSUM_BYTES, person=b"chunk")
 
 
-def checksum(keyed: blake2b, stored: StoredChunk, metadata: str | None) -> int:
-    """Return the keyed hash of a chunk, its id, its file and its place, which cannot be made without the key."""
-    chunk, hashed = stored.chunk, keyed.copy()
+def checksum(empty: blake2b, stored: StoredChunk, metadata: str | None) -> int:
+    """Return the hash of a chunk, its id, its file and its place."""
+    chunk, hashed = stored.chunk, empty.copy()
     place = f"{stored.id}\0{stored.path}\0{stored.source}\0{chunk.start_line}\0{chunk.end_line}\0{chunk.start_char}"
     said = f"{chunk.section}\0{stored.ordinal}\0{len(chunk.context)}\0{chunk.context}\0{metadata}\0{chunk.text}"
     hashed.update(f"{place}\0{said}".encode())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,17 +12,18 @@ from openclaw_memory.store.connection import APPLICATION_ID, damaged, fetch, is_
 if TYPE_CHECKING:
     import apsw
 
-SCHEMA_VERSION = 9  # raise it whenever schema.sql changes; the file's `user_version` says which one its tables have
+SCHEMA_VERSION = 10  # raise it whenever schema.sql changes; the file's `user_version` says which one its tables have
 WRITE_VERSION = 18  # the byte that says which versions of SQLite may write: 1, or 2 with a write-ahead log
 DERIVED = ("term_counts", "chunk_terms", "chunks", "document_vectors", "files")  # all but meta and the cache of vectors
+INDEX_ID = "index_id"  # the row of meta that is another one in each new file
 META_VERSION = "SELECT value ->> '$.schema_version' FROM meta WHERE key = 'memory_index_meta_v1'"
 CHUNK_IDS = "SELECT seq FROM sqlite_sequence WHERE name = 'chunks'"
 
 
-def create(db: apsw.Connection, sign: Callable[[apsw.Connection], None] | None = None) -> None:
-    """Make the tables of an empty file and `sign` it, unless another process has just made them.
+def create(db: apsw.Connection) -> None:
+    """Make the tables of an empty file and name it by a random id, unless another process has just made them.
 
-    An index without a log, as one that was just encrypted has none, gets one.
+    An index without a log, as one that was just written anew has none, gets one.
 
     Raises:
         StoreError: The file is a SQLite database of another program; it is left as it is.
@@ -36,8 +36,7 @@ def create(db: apsw.Connection, sign: Callable[[apsw.Connection], None] | None =
             if not is_index(db):
                 _run_schema(db)
                 db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-                if sign is not None:
-                    sign(db)
+                db.execute(f"INSERT INTO meta (key, value) VALUES ('{INDEX_ID}', hex(randomblob(16)))")
 
 
 def renew(db: apsw.Connection) -> None:
@@ -102,14 +101,6 @@ def make_document_indexes(db: apsw.Connection) -> None:
     """Make the indexes by which documents are found, unless they are there."""
     if not fetch(db, "SELECT 1 FROM sqlite_schema WHERE name = 'files_by_document'"):
         fetch(db, _text("document_indexes.sql"))
-
-
-@cache
-def statements() -> frozenset[str]:
-    """Return the statements by which this version makes tables and indexes, as SQLite keeps them."""
-    files = ("schema.sql", "document_rows.sql", "document_indexes.sql", "token_codes.sql")
-    bare = "".join(map(_text, files)).replace("IF NOT EXISTS ", "")
-    return frozenset(part[part.index("CREATE ") :] for part in bare.split(";\n") if "CREATE " in part)
 
 
 @cache

@@ -3,9 +3,7 @@
 -- first row of it (document_rows.py): most memories have none.
 
 -- 'memory_index_meta_v1': what the index was built with, as JSON.
--- 'vectors_clock': the latest turn of last_used.
 -- 'note:<name>': a short text that outlives a reset.
--- 'signature': says that this user made the index, and where (signature.py); outlives a reset.
 -- 'files_change': another text after each change of files.
 -- 'document_vectors_change': another text after each change of document_vectors or of the vectors that it names.
 -- 'changes': which chunks the last writes removed, as JSON (changes.py).
@@ -46,7 +44,7 @@ CREATE TABLE chunks (
 );
 CREATE INDEX chunks_by_file ON chunks (file_id);
 
--- Vectors are addressed by content and outlive their chunks: cache and index at once. Little-endian: int16 for the model
+-- Vectors are addressed by content and outlive their chunks until the end of a sync. Little-endian: int16 for the model
 -- of the chunks, whose vectors are of length 1; float32 for those of documents. The length of the row says which.
 CREATE TABLE IF NOT EXISTS models (id INTEGER PRIMARY KEY, identity TEXT NOT NULL UNIQUE, dims INTEGER);
 CREATE TABLE IF NOT EXISTS vectors (
@@ -56,10 +54,6 @@ CREATE TABLE IF NOT EXISTS vectors (
   embedding BLOB NOT NULL,
   UNIQUE (model_id, key)
 );
-
--- When vectors last lost a chunk: what is in no chunk's use was last used then, or else when it was added. Turns and
--- ids of vectors are counted by one clock. Written with chunks, never by a search.
-CREATE TABLE IF NOT EXISTS last_used (vector_id INTEGER PRIMARY KEY, turn INTEGER NOT NULL);
 
 -- Terms arrive segmented and folded, parted by spaces. Every ASCII sign but the double quote may occur in a term.
 CREATE VIRTUAL TABLE chunk_terms USING fts5 (

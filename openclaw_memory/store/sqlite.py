@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from copy import copy
 from dataclasses import replace
 from functools import partial
@@ -15,57 +15,42 @@ from typing import TYPE_CHECKING, Literal, Self
 import apsw
 
 from openclaw_memory import _forks
-from openclaw_memory._links import link_to
 from openclaw_memory._weak import weakly
-from openclaw_memory.config.sections import EncryptionConfig
-from openclaw_memory.errors import (
-    CorruptIndexError,
-    IndexReplacedError,
-    NewerIndexError,
-    StoreError,
-    SyncBusyError,
-    remedy,
-)
-from openclaw_memory.security.user_secret import secret
+from openclaw_memory.errors import CorruptIndexError, IndexReplacedError, NewerIndexError, StoreError
 from openclaw_memory.store import (
     changes,
     document_rows,
     erasure,
     fts,
-    index_key,
     integrity,
     passing,
     rows,
     schema,
     shadow,
-    signature,
     token_rows,
     vector_cache,
 )
 from openclaw_memory.store.connection import (
-    COMPANIONS,
     IN_MEMORY,
-    KEY_NAME,
     READ,
-    WRITE,
     Connections,
-    Identity,
+    OnConnect,
     OnFullDisk,
     Pinned,
     connect,
     damaged,
     fetch,
     find_extension,
+    first_bytes,
     has_moved,
-    identity_of,
     is_index,
     is_missing,
+    make_hook_error,
+    needs_hook,
     own_errors,
     prepare_file,
-    refuse_links,
     transaction,
 )
-from openclaw_memory.store.kept import Kept
 from openclaw_memory.store.lock import file_lock, is_locked
 from openclaw_memory.store.schema import SCHEMA_VERSION
 from openclaw_memory.types import (
@@ -74,6 +59,7 @@ from openclaw_memory.types import (
     CandidateRequest,
     Candidates,
     ChunkRow,
+    ConnectionHook,
     FileRecord,
     Hit,
     IndexMeta,
@@ -82,10 +68,9 @@ from openclaw_memory.types import (
     StoreInfo,
     gather_candidates,
 )
-from openclaw_memory.types.where import Where
+from openclaw_memory.types.where import Where, chunk_test, get_ranges
 
 if TYPE_CHECKING:
-    from openclaw_memory.security.keys import Key
     from openclaw_memory.store.resident import Resident
     from openclaw_memory.types import Matrix, Vector
 
@@ -98,13 +83,15 @@ HAS_SOURCE = "SELECT 1 FROM files WHERE source = ? LIMIT 1"
 
 
 LOCKS = ("sync", "watch")
+# The first searches walk the tables: a command asks once, and reading all vectors takes as long as some of these.
+SEARCHES_BEFORE = 3
 
 
 class SqliteStore:
     """A `Store` in one SQLite file, safe to use from several threads and processes, and in a child that was forked.
 
     Any method may raise CorruptIndexError (the file is damaged), IndexLockedError (another process held it for more
-    than ten seconds), EncryptionKeyError (the key of an encrypted one is not here) or StoreError (the disk is full or
+    than ten seconds), what the hook raises, or StoreError (the disk is full or
     failing, or the store is closed).
     """
 
@@ -114,8 +101,7 @@ class SqliteStore:
         *,
         read_only: bool = False,
         vector_extension: bool = True,
-        trusted: str | os.PathLike[str] | None = None,
-        encryption: EncryptionConfig | None = None,
+        hook: ConnectionHook | None = None,
     ) -> None:
         """Name the index at `path`, which is opened at the first use and created by the first write, with its folders.
 
@@ -125,25 +111,20 @@ class SqliteStore:
             path: The index file.
             read_only: Never write.
             vector_extension: Use sqlite-vec where it is installed; otherwise all vectors are scanned.
-            trusted: A folder above the file, below which no link is followed; by default the folder of the file.
-            encryption: Whether an index that is made is encrypted, and where its key is kept; by default it is plain.
-                One that there is stays as it is.
+            hook: What sets each connection up: for example a cipher.
         """
         self.path = Path(path).expanduser()
-        self._trusted = self.path.parent if trusted is None else Path(trusted)
         self._read_only = read_only
-        self._encryption = encryption or EncryptionConfig()
-        self._key: Key | None = None  # of the file that is open
+        self._hook = hook
         self._wants_extension = vector_extension
         self._connections = Connections(
             weakly(self._connect), self.path, weakly(self._first), weakly(self._empty), weakly(self._is_absent)
         )
-        self._has_replaced = False
         self._document_cache: document_rows.Cache = {}
         self._file_cache: rows.FileCache = {}
         self._passing_cache = passing.Cache()
-        self._kept = Kept()
-        self._resident: Resident | None = None  # in a snapshot of the state that it is in
+        self._residency = _Residency()  # snapshots share it
+        self._resident: Resident | None = None  # of a snapshot, in its state
 
     @classmethod
     def open(cls, path: str | os.PathLike[str], *, read_only: bool = False, vector_extension: bool = True) -> Self:
@@ -180,33 +161,27 @@ class SqliteStore:
         return self._extension[1]
 
     def _connect(self, path: Path) -> apsw.Connection:
-        return self._connect_by(self._key, path)
-
-    def _connect_by(self, key: Key | None, path: Path) -> apsw.Connection:
-        read_only, library = self._is_read_only(), self._extension[0]
-        return connect(path, read_only=read_only, extension=library, trusted=self._trusted, key=key)
+        return connect(
+            path,
+            read_only=self._is_read_only(),
+            extension=self._extension[0],
+            on_connect=self._hook.on_connect if self._hook else None,
+        )
 
     def _is_read_only(self) -> bool:
         return self._read_only or (self.path.is_file() and not os.access(self.path, os.W_OK))
 
     def _first(self) -> apsw.Connection:
         """Return a connection to the file, which is made where missing, with readable tables."""
-        refuse_links(self.path, self._trusted)
         read_only = self._is_read_only()
         if not read_only:
             prepare_file(self.path)  # an empty file; SQLite removes the log that a deleted index has left next to it
-            self._sweep()
         elif not self.path.is_file():
             raise StoreError(f"{self.path}: there is no index here to read; sync first")
-        file = identity_of(self.path)
         db = self._opened(read_only)
-        read_only = read_only or isinstance(db, OnFullDisk)
         try:
-            if not self._is_made_here(db, read_only):
-                db.close()
-                self._replace_planted(file)
-                db = self._opened(read_only)
-            _check(db, self.path, read_only)
+            schema.check_header(db)
+            _check(db, self.path, read_only or isinstance(db, OnFullDisk))
         except BaseException as error:
             moved = isinstance(error, apsw.Error | CorruptIndexError) and has_moved(db)
             db.close(True)
@@ -216,94 +191,68 @@ class SqliteStore:
         return db
 
     def _opened(self, read_only: bool) -> apsw.Connection:
-        """Return a connection to the file, and note the key that opens it; an empty one is to be an index."""
+        """Return a connection to the file, as the hook opens it; an empty one is to be an index."""
         if not read_only and not integrity.size_of(self.path):
-            self._key = index_key.of_new(self.path, self._encryption)
+            if self._hook is not None:
+                self._hook.begin(self.path)
             return self._connect(self.path)
-        db, self._key = index_key.opened(self.path, lambda key: self._connect_by(key, self.path))
+        db = self._try(None) if self._hook is None else self._hook.open(self.path, self._try)
+        if db is None:
+            if self._hook is None and needs_hook(first_bytes(self.path, 24)):
+                raise make_hook_error(self.path)
+            raise damaged(self.path, "file is not a database")
         return db
 
-    def key_id(self) -> str | None:
-        """Return the id of the key that the index is encrypted with; None for a plain one.
-
-        Where there is no index it is that of the next one, which is made here if need be.
-
-        Raises:
-            EncryptionKeyError: The key is not here.
-        """
-        if not self._is_absent():
-            with suppress(CorruptIndexError), self._connections.lend():
-                return self._key.id if self._key else None
-        if self._encryption.enabled and not self._is_read_only():
-            prepare_file(self.path)
-        key = index_key.of_new(self.path, self._encryption)
-        return key.id if key else None
-
-    def _is_made_here(self, db: apsw.Connection, read_only: bool) -> bool:
-        """Return whether this user made the index, for this place; one for another place is emptied, but for vectors.
-
-        Raises:
-            StoreError: It is not, and cannot be built again.
-        """
-        schema.check_header(db)
-        found = signature.origin(db)
-        if found is None or found.maker == "us":
-            return True
-        if read_only:
-            raise StoreError(
-                f"the index {self.path} is not answered from: {found.why}, and it cannot be written here to build it "
-                "again; set XDG_CACHE_HOME to a folder of your own, or XDG_DATA_HOME to the one that its maker used"
-            )
-        if found.maker == "us elsewhere":
-            with transaction(db, WRITE):
-                self._clear(db)
-                rows.forget_meta(db)
-                signature.sign(db)
-            return True
-        if self._has_replaced:
-            raise StoreError(
-                f"{self.path} is made again and again by a process with another key (another user or home folder): "
-                "give each an index of its own by index_path, or both the same XDG_DATA_HOME"
-            )
-        return False
-
-    def _replace_planted(self, file: Identity | None) -> None:
-        """Put an empty file in the place of an index that others made, unless another process has just done so.
-
-        SQLite removes the log that is left.
-        """
-        self._has_replaced = True
+    def _try(self, on_connect: OnConnect | None) -> apsw.Connection | None:
+        """Return a connection that a function has set up; None where nothing can be read with it."""
+        db = None
         try:
-            if identity_of(self.path) == file:
-                self.path.unlink(missing_ok=True)
-        except OSError as error:
-            raise StoreError(
-                f"the index {self.path} was made elsewhere and cannot be removed ({error.strerror}): {remedy(error)}"
-            ) from error
-        prepare_file(self.path)
+            db = connect(self.path, read_only=self._is_read_only(), extension=self._extension[0], on_connect=on_connect)
+            fetch(db, "SELECT count(*) FROM sqlite_schema")
+        except BaseException as error:
+            if db is not None:
+                db.close()
+            if isinstance(error, apsw.NotADBError):
+                return None
+            raise
+        return db
 
-    def _why_not_ours(self) -> str | None:
-        """Return why the file is not answered from; None where this user made it, or there is none."""
-        if self._connections.are_open:
-            return None
-        found = signature.look(self.path, self._trusted)
-        return None if found is None or found.maker == "us" else found.why
+    def rewrite(
+        self, make_hook: Callable[[], ConnectionHook | None], announce: Callable[[], None], wait: float | None = 0
+    ) -> None:
+        """Write the index anew through another hook, in place; this store does not open it afterwards.
+
+        Killed, it leaves the old file or the new one.
+
+        Args:
+            make_hook: Makes the hook, None for a plain index; called once nothing else has the index open.
+            announce: Called when the new file is on the disk, before it takes the place of the old one.
+            wait: How many seconds to wait for a sync that is under way; None for as long as it takes.
+
+        Raises:
+            IndexLockedError: It is in use, or a sync is under way.
+            StoreError: It is empty, damaged, or cannot be written. Nothing was changed.
+        """
+        with own_errors(self.path), _forks.no_fork(), self.lock("sync", wait) as is_alone:
+            if not is_alone:
+                raise StoreError(
+                    f"{self.path} cannot be locked: its folder must be writable, on a file system with locks"
+                )
+            self._connections.forget()
+            with closing(self._opened(read_only=False)) as db:
+                if not is_index(db):
+                    raise StoreError(f"{self.path} is empty: sync first")
+                shadow.rewrite(db, self.path, make_hook, announce)
 
     def _is_absent(self) -> bool:
-        """Return whether readers see an empty index: there is no file, or others made it."""
-        return is_missing(self.path) or self._why_not_ours() is not None
+        """Return whether there is no file, so that readers see an empty index."""
+        return is_missing(self.path)
 
     def _empty(self) -> apsw.Connection:
         """Return a connection to an empty index, for readers where the file is missing."""
         db = connect(Path(IN_MEMORY), read_only=False, extension=None)
         schema.create(db)
         return db
-
-    def _sweep(self) -> None:
-        """Remove what killed builders have left next to the index; a live one holds the lock."""
-        if shadow.leftovers(self.path):
-            with suppress(SyncBusyError), self.lock("sync", 0):
-                return
 
     def _of(self, connections: Connections) -> Self:
         """Return this store with other connections."""
@@ -335,9 +284,11 @@ class SqliteStore:
             return _BuildInPlace(self, begun or self._reset(meta))
         if problems := self.verify():
             raise damaged(self.path, "; ".join(problems))
-        built = self._of(shadow.copied(self._connections, self._extension[0], self._key))
+        built = self._of(
+            shadow.copied(self._connections, self._extension[0], self._hook.on_connect if self._hook else None)
+        )
         try:
-            built._document_cache, built._file_cache, built._kept = {}, {}, Kept()
+            built._document_cache, built._file_cache, built._residency = {}, {}, _Residency()
             built._passing_cache = passing.Cache()
             name = None if keep_rows else built._reset(meta)
         except BaseException:
@@ -364,9 +315,7 @@ class SqliteStore:
         """Make the tables of files and chunks again, empty; vectors are kept."""
         if self._vector_error is None:
             db.execute("DROP TABLE IF EXISTS chunk_vectors")
-        used = vector_cache.in_use(db)
         schema.renew(db)
-        vector_cache.retire(db, used)
 
     def _finish(self, build: str) -> None:
         """Mark the build of this name as complete, unless another one has begun since."""
@@ -389,9 +338,12 @@ class SqliteStore:
         *,
         ids: Iterable[str] | None = None,
         part_of: str | None = None,
+        id_prefix: str | None = None,
     ) -> Mapping[str, FileRecord]:
-        """Return indexed files by their paths: all, or those with these paths, ids, or of which they are a part."""
+        """Return indexed files by path: all, or those with these paths or ids, or parts of this."""
         with self._connections.read() as db:
+            if id_prefix is not None:
+                return rows.files(db, "id_range", id_prefix, passing.end_of_prefix(id_prefix))
             if part_of is not None:
                 return rows.files(db, "part_of", part_of)
             if ids is not None:
@@ -418,8 +370,7 @@ class SqliteStore:
             there = rows.files(db, "paths", json.dumps([record.path for record, _ in new]))
             said = rows.said_in(db, there)
             document_rows.remove(db, there)
-            _, removed, lost = rows.remove_files(db, there)
-            vector_cache.retire(db, lost.difference(vector_ids.values()))
+            _, removed = rows.remove_files(db, there)
             added = rows.add_files(db, new, vector_ids)
             document_rows.add(db, new)
             self._update_codes(db, dims, removed, added)
@@ -443,8 +394,7 @@ class SqliteStore:
             rows.check_made_for(db, made_for)
             dims, vector_ids = vector_cache.ids_of_rows(db, chunks, made_for)
             said = rows.said_in(db, [record.path], from_line)
-            removed, lost, added, same = rows.extend_file(db, record, chunks, from_line, vector_ids)
-            vector_cache.retire(db, lost.difference(vector_ids.values()))
+            removed, added, same = rows.extend_file(db, record, chunks, from_line, vector_ids)
             self._update_codes(db, dims, removed, added)
             changes.note(db, removed, same)
             erasure.note(db, erase=not said <= rows.said_by(chunks))
@@ -455,8 +405,7 @@ class SqliteStore:
             schema.check(db)
             gone = list(paths)
             document_rows.remove(db, gone)
-            count, removed, lost = rows.remove_files(db, gone)
-            vector_cache.retire(db, lost)
+            count, removed = rows.remove_files(db, gone)
             self._update_codes(db, vector_cache.dims(db), removed, [])
             changes.note(db, removed)
             if count:
@@ -510,36 +459,29 @@ class SqliteStore:
             if document_rows.are_there(db):
                 document_rows.changed(db, model_id)
 
-    def prune(self, max_entries: int | None) -> int:
-        """Remove vectors until at most `max_entries` are left, of all models, and return how many were removed.
-
-        Those unused for longest go first, counted from when their last chunk was removed, or from when they were added;
-        vectors of indexed chunks always stay. Unused ones take at most the room of those in use, or 128 KiB. None
-        removes no vector.
+    def prune(self, *, keep_unused: bool = False) -> int:
+        """Remove the vectors that no row uses, and return how many were removed.
 
         What a text that is gone has left is erased from the bytes of the file and of its log: the file is
-        rewritten. Damaged indexes that were kept are deleted. What a reader holds is erased by the first call after it
-        has ended.
+        rewritten. What a reader holds is erased by the first call after it has ended.
         """
         with self._connections.read() as db:
-            if not erasure.is_due(db, max_entries):
+            if not erasure.is_due(db, keep_unused=keep_unused):
                 return 0
-        gone: list[int] = []
-        with self._connections.write() as db:
-            schema.check(db)
-            erasure.pruned(db, max_entries)
-            if max_entries is not None:
-                all_of_them = max_entries == 0 and erasure.is_erasing(db)
-                with_documents = document_rows.are_there(db)
-                gone = vector_cache.prune(db, max_entries, with_documents=with_documents, all_of_them=all_of_them)
-                token_rows.prune(db, vector_cache.as_json(gone))
+        removed: list[int] = []
+        if not keep_unused:
+            with self._connections.write() as db:
+                schema.check(db)
+                erasure.mark_pruned(db)
+                with_documents, is_erasing = document_rows.are_there(db), erasure.is_erasing(db)
+                removed = vector_cache.prune(db, with_documents=with_documents, is_erasing=is_erasing)
+                token_rows.prune(db, vector_cache.as_json(removed))
         self._erase()
-        return len(gone)
+        return len(removed)
 
     def _erase(self) -> None:
         with self._connections.alone() as db:
-            if erasure.erase(db):
-                integrity.forget_kept(self.path)
+            erasure.erase(db)
 
     def candidates(self, request: CandidateRequest) -> Candidates:
         """Return everything that a search needs, read in one transaction.
@@ -547,7 +489,7 @@ class SqliteStore:
         Raises:
             EmbedderError: The vector has other dimensions than the index, or holds a NaN.
         """
-        with self._connections.read() as db, self._kept.following(db, request.memory_bytes) as kept:
+        with self._connections.read() as db, self._residency.load(db, request.memory_bytes) as kept:
             pinned = self._pinned(db)
             pinned._resident = kept
             counted = partial(fts.document_frequencies, db) if kept is None else partial(kept.frequencies, db)
@@ -556,8 +498,8 @@ class SqliteStore:
                 request,
                 frequencies=counted(request.counted),
                 chunk_count=int(fetch(db, COUNT)[0][0]) if kept is None else kept.chunk_count,
-                sources=[source for source in SOURCES if fetch(db, HAS_SOURCE, (source,))],
-                paths=lambda: [path for (path,) in fetch(db, "SELECT path FROM files")],
+                sources=_list_sources(db) if kept is None else kept.sources,
+                paths=partial(_list_paths, db, request.where),
                 paths_of=lambda ids: dict(fetch(db, PATHS_OF, (json.dumps(ids),))),
             )
 
@@ -663,7 +605,6 @@ class SqliteStore:
 
         The holder of the lock `sync` first removes what killed builders have left.
         """
-        refuse_links(self.path, self._trusted, (*COMPANIONS, KEY_NAME, f".{name}-lock"))
         with file_lock(self._lock_path(name), wait, notify) as taken:
             if taken and name == "sync":
                 shadow.sweep(self.path)
@@ -679,24 +620,17 @@ class SqliteStore:
         including vectors that no chunk uses: they are a cache. `size_bytes` is the size on disk, including the
         write-ahead log.
         """
-        there = not is_missing(self.path)
-        planted = self._why_not_ours() if there else None
-        info = StoreInfo("sqlite", str(self.path), exists=there and planted is None, planted=planted)
-        if counts:
-            refuse_links(self.path, self._trusted)
-            info = replace(info, notices=tuple(filter(None, [secret().problem])))
-        if link_to(self.path, self._trusted) is None:
-            info = replace(
-                info,
-                locked=frozenset(name for name in LOCKS if is_locked(self._lock_path(name))),
-                damaged=tuple(map(str, integrity.kept(self.path))),
-                unfinished=tuple(map(str, shadow.leftovers(self.path))),
-            )
+        info = StoreInfo(
+            "sqlite",
+            str(self.path),
+            exists=not is_missing(self.path),
+            locked=frozenset(name for name in LOCKS if is_locked(self._lock_path(name))),
+        )
         if not (counts and info.exists):
             return info
         with self._connections.read() as db:
             info = integrity.with_counts(info, db, self.path, self._extension, self.shortage)
-            return index_key.described(info, db, self._key, self._encryption)
+            return info if self._hook is None else self._hook.describe(info, db)
 
     def verify(self) -> tuple[str, ...]:
         """Return what is wrong with tables, terms and vectors, and which chunks are not what was written.
@@ -714,15 +648,14 @@ class SqliteStore:
         return tuple(found)
 
     def recover(self, reason: str) -> str:
-        """Keep a damaged index under another name, so that an empty one takes its place; return what was done.
-
-        Once that is complete, the other is deleted: it holds texts that may have been deleted since.
+        """Delete a damaged index and return the reason; an empty one takes its place.
 
         Raises:
-            StoreError: It cannot be renamed; the folder may be read-only.
+            StoreError: It cannot be deleted; the folder may be read-only.
         """
         self._connections.forget()
-        return f"the index was damaged ({reason}) and is set aside as {integrity.set_aside(self.path)}"
+        integrity.delete_damaged(self.path)
+        return f"the index was damaged ({reason}) and is built again"
 
     def close(self) -> None:
         """Release the index. Calling it twice is allowed; work under way in other threads ends first."""
@@ -730,7 +663,7 @@ class SqliteStore:
         self._document_cache.clear()
         self._file_cache.clear()
         self._passing_cache.clear()
-        self._kept.close()
+        self._residency.resident = None
 
     def _passing(self, db: apsw.Connection, where: Where | None) -> frozenset[int] | None:
         """Return the ids of the chunks that pass a filter; None without one."""
@@ -749,6 +682,24 @@ class SqliteStore:
             vectors.update_codes(db, dims, removed, added)
         else:
             vectors.forget_codes(db)
+
+
+class _Residency:
+    """The index in memory, loaded after the first searches of a store."""
+
+    def __init__(self) -> None:
+        self._searches = 0
+        self.resident: Resident | None = None
+
+    def load(self, db: apsw.Connection, max_bytes: int) -> AbstractContextManager[Resident | None]:
+        """Load the index as a transaction sees it, as a context; None for the first searches."""
+        self._searches += 1
+        if self._searches <= SEARCHES_BEFORE or not max_bytes:
+            return nullcontext()
+        from openclaw_memory.store.resident import Resident
+
+        self.resident = self.resident or Resident()
+        return self.resident.following(db, max_bytes)
 
 
 class _BuildInPlace:
@@ -783,10 +734,22 @@ class _BuildInCopy:
         shadow.remove(self.store._connections)
 
 
+def _list_sources(db: apsw.Connection) -> list[Source]:
+    return [source for source in SOURCES if fetch(db, HAS_SOURCE, (source,))]
+
+
+def _list_paths(db: apsw.Connection, where: Where | None) -> list[str]:
+    """Return the paths of all files that may pass a filter."""
+    is_current = fetch(db, "PRAGMA user_version") == [(SCHEMA_VERSION,)]
+    if is_current and (ranges := get_ranges(chunk_test(where or {}))):
+        return passing.list_paths(db, ranges)
+    return [path for (path,) in fetch(db, "SELECT path FROM files")]
+
+
 def _check(db: apsw.Connection, path: Path, read_only: bool) -> None:
     """Make the tables of a new index; refuse a file that is not an index, or has a newer version."""
     if not read_only:
-        schema.create(db, signature.sign)
+        schema.create(db)
     elif not is_index(db):
         raise StoreError(f"{path} is empty; sync first")
     meta = rows.meta(db)

@@ -15,9 +15,9 @@ ADD = """
 INSERT INTO token_codes (vector_id, codes) SELECT id, ? FROM vectors WHERE model_id = ? AND key = ?
 ON CONFLICT DO NOTHING
 """
-KNOWN = """
+KNOWN = f"""
 SELECT wanted.value FROM json_each(?) AS wanted CROSS JOIN vectors
-ON vectors.model_id = ? AND vectors.key = substr(unhex(wanted.value), 1, ?)
+ON vectors.model_id = ? AND vectors.key = substr(unhex(wanted.value), 1, {vector_cache.KEY_BYTES})
 CROSS JOIN token_codes ON vector_id = vectors.id
 """
 OF_CHUNKS = """
@@ -36,9 +36,8 @@ PRUNE = "DELETE FROM token_codes WHERE vector_id IN (SELECT value FROM json_each
 def add(db: apsw.Connection, model_id: int, keys: Sequence[str], codes: Sequence[bytes]) -> None:
     """Store codes with the vectors of these keys, which are stored; existing codes stay."""
     schema.make_token_rows(db)
-    width = vector_cache.key_width(db)
     pairs = zip(keys, codes, strict=True)
-    db.executemany(ADD, ((own, model_id, vector_cache.digest(key)[:width]) for key, own in pairs))
+    db.executemany(ADD, ((own, model_id, vector_cache.digest(key)) for key, own in pairs))
 
 
 def known(db: apsw.Connection, model_id: int, keys: Iterable[str]) -> set[str]:

@@ -1,15 +1,14 @@
-"""The rows of models and vectors: a cache by model and text, pruned by last use."""
+"""Store the vectors of texts by model and key, and remove those that no row uses."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 from openclaw_memory.errors import EmbedderError, IndexReplacedError, StoreError
 from openclaw_memory.store.connection import damaged, fetch
-from openclaw_memory.store.rows import CLOCK, META_KEY
+from openclaw_memory.store.rows import META_KEY
 
 if TYPE_CHECKING:
     import apsw
@@ -28,50 +27,27 @@ SELECT models.id, models.dims, value ->> '$.dims' FROM meta LEFT JOIN models ON 
 WHERE key = '{META_KEY}'
 """
 # An all-zero vector has no direction: its id counts as none, so that such a chunk is found by its terms alone.
-KNOWN_KEYS = """
+KNOWN_KEYS = f"""
 SELECT wanted.value, iif(embedding = zeroblob(length(embedding)), NULL, vectors.id) FROM json_each(?) AS wanted
-CROSS JOIN vectors ON vectors.model_id = ? AND vectors.key = substr(unhex(wanted.value), 1, ?)
+CROSS JOIN vectors ON vectors.model_id = ? AND vectors.key = substr(unhex(wanted.value), 1, {KEY_BYTES})
 """
-# Vectors outlive the tables of the version that stored them: a file keeps the width that its keys began with.
-KEY_WIDTH = f"SELECT coalesce((SELECT length(key) FROM vectors LIMIT 1), {KEY_BYTES})"
 SAY_DIMS = f"""
 UPDATE meta SET value = json_set(value, '$.dims', known.dims) FROM (
   SELECT dims FROM models WHERE identity = {CURRENT_IDENTITY}
 ) AS known WHERE key = '{META_KEY}' AND known.dims IS NOT NULL
 """
-ADD_VECTOR = "INSERT INTO vectors (id, model_id, key, embedding) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING"
-NOW = f"""
-SELECT max(
-  coalesce((SELECT max(id) FROM vectors), 0),
-  coalesce((SELECT CAST(value AS INTEGER) FROM meta WHERE key = '{CLOCK}'), 0)
-)
-"""
-RETIRE = """
-INSERT INTO last_used (vector_id, turn) SELECT value, ? FROM json_each(?) WHERE true
-ON CONFLICT DO UPDATE SET turn = excluded.turn
-"""
-BYTES = "2 * coalesce(dims, 0)"  # as vectors of chunks are stored; those of documents take twice as much
+ADD_VECTOR = "INSERT INTO vectors (model_id, key, embedding) VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
 IN_USE = "SELECT DISTINCT vector_id FROM chunks WHERE typeof(vector_id) = 'integer'"
 IN_USE_OF_DOCUMENTS = """
 SELECT vectors.id FROM document_vectors JOIN vectors
-ON vectors.model_id = document_vectors.model_id AND vectors.key = substr(document_vectors.key, 1, ?1)
+ON vectors.model_id = document_vectors.model_id AND vectors.key = document_vectors.key
 """
-# The latest used ones first. Of a vector's row only the index of its key is read.
-UNUSED = f"""
-SELECT vectors.id, {BYTES} FROM vectors
-JOIN models ON models.id = model_id LEFT JOIN last_used ON vector_id = vectors.id
-WHERE vectors.id NOT IN ({IN_USE}) {{more}} ORDER BY coalesce(turn, vectors.id) DESC, vectors.id DESC
-"""
+UNUSED = f"SELECT id FROM vectors WHERE id NOT IN ({IN_USE}) {{more}}"
 NOT_OF_DOCUMENTS = f"AND vectors.id NOT IN ({IN_USE_OF_DOCUMENTS})"
-TOTALS = f"SELECT count(*), coalesce(sum({BYTES}), 0) FROM vectors JOIN models ON models.id = model_id"
-# Unused vectors take as much room as those in use, which stays below twice the index, as there are texts and words in
-# it too; or so little that it does not matter. An undone edit, or change of the model, is not embedded again.
-UNUSED_BYTES = 128 * 1024
 ROWS = "SELECT (SELECT count(*) FROM chunks)"
 ROWS_WITH_DOCUMENTS = f"{ROWS} + (SELECT count(*) FROM document_vectors)"
 QUICK_ROWS = 4096  # fewer are looked through in a millisecond
 PRUNE = "DELETE FROM vectors WHERE id IN (SELECT value FROM json_each(?))"
-PRUNE_TURNS = "DELETE FROM last_used WHERE vector_id IN (SELECT value FROM json_each(?))"
 PRUNE_MODELS = f"""
 DELETE FROM models WHERE identity IS NOT {CURRENT_IDENTITY}
 AND NOT EXISTS (SELECT 1 FROM vectors WHERE model_id = models.id) {{more}}
@@ -165,35 +141,16 @@ def known_keys(db: apsw.Connection, model_id: int, keys: Iterable[str]) -> dict[
 
 
 def looked_up(db: apsw.Connection, statement: str, model_id: int, keys: Iterable[str]) -> Iterator[tuple[Any, ...]]:
-    """Yield what a statement finds for keys, which it takes as JSON, with the model and the width of stored keys."""
-    wanted, width = list(keys), key_width(db)
+    """Yield the rows of a statement that takes keys as JSON, and a model."""
+    wanted = list(keys)
     for first in range(0, len(wanted), KEYS_PER_LOOKUP):
-        yield from fetch(db, statement, (json.dumps(wanted[first : first + KEYS_PER_LOOKUP]), model_id, width))
+        yield from fetch(db, statement, (json.dumps(wanted[first : first + KEYS_PER_LOOKUP]), model_id))
 
 
 def add_vectors(db: apsw.Connection, model_id: int, keys: Sequence[str], embeddings: Iterable[bytes]) -> None:
     """Store embeddings by their keys; existing ones stay."""
-    width = key_width(db)
-    rows = enumerate(zip(keys, embeddings, strict=True), start=now(db) + 1)
-    db.executemany(ADD_VECTOR, ((number, model_id, digest(key)[:width], row) for number, (key, row) in rows))
-
-
-def retire(db: apsw.Connection, vector_ids: Iterable[int]) -> None:
-    """Record that each of these vectors has just lost a chunk; it may have others.
-
-    Turns and ids of vectors share one counter: a vector was last used when its last chunk was removed, or else when it
-    was added. Nothing is written for it while chunks use it.
-    """
-    lost = set(vector_ids)
-    if lost:
-        turn = now(db) + 1
-        db.execute(RETIRE, (turn, json.dumps(sorted(lost))))
-        db.execute("INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)", (CLOCK, turn))
-
-
-def in_use(db: apsw.Connection) -> list[int]:
-    """Return the vectors of all chunks in the index."""
-    return [row[0] for row in fetch(db, IN_USE)]
+    rows = zip(keys, embeddings, strict=True)
+    db.executemany(ADD_VECTOR, ((model_id, digest(key), row) for key, row in rows))
 
 
 def dims(db: apsw.Connection) -> int | None:
@@ -208,50 +165,25 @@ def count(db: apsw.Connection) -> int:
     return int(vectors)
 
 
-def prune(db: apsw.Connection, max_entries: int, *, with_documents: bool, all_of_them: bool) -> list[int]:
-    """Remove unused vectors beyond `max_entries` of all, or that take more room than those in use; return their ids.
+def prune(db: apsw.Connection, *, with_documents: bool, is_erasing: bool) -> list[int]:
+    """Remove the vectors that no row uses, and models without any; return the ids of the vectors.
 
-    Those unused for longest go first. In a large index a few more stay, unless `all_of_them` go. `with_documents`
-    says that there is a table of rows that came with documents.
+    A large index that has no more vectors than rows is not looked through, unless a text is being erased.
+    `with_documents` says that there is a table of rows that came with documents.
     """
-    if not all_of_them and not _has_many_unused(db, with_documents=with_documents):
+    ((rows,),) = fetch(db, ROWS_WITH_DOCUMENTS if with_documents else ROWS)
+    if not is_erasing and QUICK_ROWS <= rows >= count(db):
         return []
-    more, values = (NOT_OF_DOCUMENTS, (key_width(db),)) if with_documents else ("", ())
-    unused = fetch(db, UNUSED.format(more=more), values)
-    ((entries, size),) = fetch(db, TOTALS)
-    room = max(UNUSED_BYTES, size - sum(taken for _, taken in unused))
-    fit = sum(total <= room for total in accumulate(taken for _, taken in unused))
-    kept: int = max(0, min(fit, max_entries - (entries - len(unused))))
-    ids = [vector_id for vector_id, _ in unused[kept:]]
-    gone = json.dumps(ids)
-    db.execute(PRUNE, (gone,))
-    db.execute(PRUNE_TURNS, (gone,))
+    ids = [vector_id for (vector_id,) in fetch(db, UNUSED.format(more=NOT_OF_DOCUMENTS if with_documents else ""))]
+    db.execute(PRUNE, (as_json(ids),))
     db.execute(PRUNE_MODELS.format(more=NO_DOCUMENTS if with_documents else ""))
     return ids
 
 
-def _has_many_unused(db: apsw.Connection, *, with_documents: bool) -> bool:
-    """Return whether so many vectors are not those of rows that it is worth looking through these."""
-    ((rows,),) = fetch(db, ROWS_WITH_DOCUMENTS if with_documents else ROWS)
-    return bool(rows < QUICK_ROWS or count(db) > rows + rows // 64)
-
-
-def now(db: apsw.Connection) -> int:
-    """Return the present turn: the highest id of a vector, or the latest turn."""
-    ((turn,),) = fetch(db, NOW)
-    return int(turn)
-
-
-def key_width(db: apsw.Connection) -> int:
-    """Return how many bytes of a key this file stores."""
-    ((width,),) = fetch(db, KEY_WIDTH)
-    return int(width)
-
-
 def digest(key: str) -> bytes:
-    """Return the bytes of a key. Raises StoreError for one that is not hexadecimal."""
+    """Return the bytes of a key that are stored. Raises StoreError for one that is not hexadecimal."""
     try:
-        return bytes.fromhex(key)
+        return bytes.fromhex(key)[:KEY_BYTES]
     except ValueError as error:
         raise StoreError(
             f"the vector key {key!r} is not hexadecimal; use the SHA-256 of the embedded string"

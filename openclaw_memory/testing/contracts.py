@@ -5,25 +5,17 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 from openclaw_memory.errors import EmbedderError, StoreError, SyncBusyError
-from openclaw_memory.types import (
-    SOURCES,
-    CandidateRequest,
-    Chunk,
-    ChunkRow,
-    Embedder,
-    FileRecord,
-    IndexMeta,
-    Store,
-)
+from openclaw_memory.types import SOURCES, CandidateRequest, Chunk, ChunkRow, Embedder, FileRecord, IndexMeta, Store
 from openclaw_memory.types.protocols import TokenEmbedder
+from openclaw_memory.types.where import FileRange
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from concurrent.futures import Future
 
     from openclaw_memory.types import Matrix, Source, Where
@@ -84,15 +76,11 @@ def check_embedder(embedder: Embedder) -> None:
 
 def _check_token_vectors(embedder: TokenEmbedder, documents: Matrix) -> None:
     vectors, found = embedder.embed_document_tokens(list(SAMPLE_TEXTS))
-    assert (vectors * documents).sum(axis=1).min() > 0.999, (
-        "embed_document_tokens must give the vectors of texts as well"
-    )
+    assert (vectors * documents).sum(axis=1).min() > 0.999, "embed_document_tokens must give the texts' vectors"
     assert len(found) == len(SAMPLE_TEXTS), f"{len(SAMPLE_TEXTS)} texts gave the tokens of {len(found)}"
     for text, document, tokens in zip(SAMPLE_TEXTS, documents, found, strict=True):
         query, asked = embedder.embed_query_tokens(text)
-        assert query @ embedder.embed_query(text) > 0.999, (
-            "embed_query_tokens must give the vector of the query as well"
-        )
+        assert query @ embedder.embed_query(text) > 0.999, "embed_query_tokens must give the vector of the query"
         assert query.shape == document.shape, f"a query has shape {query.shape}, a document {document.shape}"
         assert tokens is not None, f"{text!r} has no tokens"
         for rows, places in (tokens, asked):
@@ -144,7 +132,7 @@ def check_store(open_store: Callable[[], Store]) -> None:
             store.close()
 
 
-def _check_empty(store: Store) -> None:
+def _check_store_empty(store: Store) -> None:
     vector, key = _made_vectors(1)[0], _made_key(0)
     assert store.meta() is None, "a new store must have no meta"
     assert (dict(store.files()), store.describe().chunks) == ({}, 0), "a new store must have no files and no chunks"
@@ -157,7 +145,7 @@ def _check_empty(store: Store) -> None:
     assert counts == ({"word": 0}, 0), f"an unknown term occurs in none of 0 chunks, not {counts}"
 
 
-def _check_meta(store: Store) -> None:
+def _check_store_meta(store: Store) -> None:
     _rebuilt(store, _made_meta())
     stored = store.meta()
     assert stored is not None, "meta must be remembered by a build"
@@ -172,7 +160,7 @@ def _check_meta(store: Store) -> None:
     assert store.known_vectors([_made_key(0)]) == {_made_key(0)}, "a build must keep the vectors: they are a cache"
 
 
-def _check_files(store: Store) -> None:
+def _check_store_files(store: Store) -> None:
     _filled(store)
     assert store.verify() == (), "a store that was just _filled must be sound"
     files = store.files()
@@ -192,6 +180,8 @@ def _check_files(store: Store) -> None:
     assert store.files(list(named)[:1]) == {documents[0].path: documents[0]}, "files must name the paths asked for"
     assert [*store.files(ids=["d0", "none"])] == [documents[0].path, documents[2].path], "files must be found by id"
     assert store.files(part_of="whole") == named, "files must be found by what they are a part of"
+    assert [*store.files(id_prefix="d0")] == [documents[0].path, documents[2].path], "files must be found by a prefix"
+    assert dict(store.files(id_prefix="d")) == named, "a prefix must find all ids that begin with it"
     assert (dict(store.files([])), dict(store.files(ids=[]))) == ({}, {}), "none is named: none must be returned"
     marked = replace(documents[0], left_out="0123abcd")
     store.replace_files([(marked, []), (replace(documents[1], left_out=None), [])])
@@ -207,7 +197,7 @@ def _check_files(store: Store) -> None:
     assert len(store.search_vector(_made_vectors(1)[0], 100)) == 15, "the vectors of a removed file must not be found"
 
 
-def _check_replace(store: Store) -> None:
+def _check_store_replace(store: Store) -> None:
     vectors = _filled(store)
     before = _ids_of(store, "memory/0.md")
     rows = [_made_row(1, "every fresh", key=_made_key(19)), _made_row(2, "every keyless")]
@@ -224,7 +214,7 @@ def _check_replace(store: Store) -> None:
     assert not stale, f"the vector search still finds the replaced chunks {stale}"
 
 
-def _check_refusals(store: Store) -> None:
+def _check_store_refusals(store: Store) -> None:
     _filled(store)
     good = (_made_record("memory/good.md"), [_made_row(1, "good")])
     bad = (_made_record("memory/0.md"), [_made_row(1, "bad", key=_made_key("bad"))])
@@ -238,7 +228,7 @@ def _check_refusals(store: Store) -> None:
         assert store.known_vectors([_made_key("bad")]) == set(), f"vectors with {what} must not be stored"
 
 
-def _check_chunks(store: Store) -> None:
+def _check_store_chunks(store: Store) -> None:
     _filled(store)
     ids = [chunk_id for path in store.files() for chunk_id in _ids_of(store, path)]
     assert store.file_chunks("memory/unknown.md") == [], "an unknown file has no chunks"
@@ -255,7 +245,7 @@ def _check_chunks(store: Store) -> None:
     assert store.chunks([]) == [], "no ids must give no chunks"
 
 
-def _check_candidates(store: Store) -> None:
+def _check_store_candidates(store: Store) -> None:
     vectors = _filled(store)
     request = CandidateRequest(
         ["n7", "n12"],
@@ -268,9 +258,7 @@ def _check_candidates(store: Store) -> None:
     )
     found = store.candidates(request)
     counts = (dict(found.frequencies), found.chunk_count)
-    assert counts == ({"every": 20, "file1": 5, "n3": 1, "none": 0}, 20), (
-        f"frequencies and count of chunks came as {counts}"
-    )
+    assert counts == ({"every": 20, "file1": 5, "n3": 1, "none": 0}, 20), f"frequencies and count came as {counts}"
     assert len(found.hits) == 2, f"without a source, each source must be searched on its own, not {len(found.hits)}"
     for hits, source in zip(found.hits, SOURCES, strict=True):
         text = {hit.chunk_id: hit.score for hit in store.search_text(["n7", "n12"], 60, source=source)}
@@ -291,16 +279,41 @@ def _check_candidates(store: Store) -> None:
     assert [len(one.text) for one in filled.hits] == [0, 5], "fewer than `enough` must be filled up with any"
     assert not store.candidates(replace(request, terms=[])).hits, "without terms nothing is searched"
     store.remove_files([path for path in store.files() if path.startswith("sessions/")])
-    assert len(store.candidates(request).hits) == 1, "a source without files is not searched"
+    for _ in range(5):  # a store may answer from memory from some search on
+        assert len(store.candidates(request).hits) == 1, "a source without files is not searched"
+    store.remove_files(list(store.files()))
+    emptied = store.candidates(request).hits
+    assert not any(hits.text or hits.vector for hits in emptied), f"an emptied store must find nothing: {emptied}"
 
 
-def _check_where(store: Store) -> None:
+_RANGES = (
+    FileRange("path", "memory/dated.md"),
+    FileRange("path", "memory/dat", is_prefix=True),
+    FileRange("doc_id", "years"),
+    FileRange("doc_id", "ye", is_prefix=True),
+    FileRange("part_of", "calendar"),
+)
+
+
+@dataclass(frozen=True)
+class _InFiles:
+    """Let the chunks of a file pass, and name the ranges that hold it."""
+
+    path: str
+    files: tuple[FileRange, ...]
+
+    def __call__(self, path: str, metadata: Mapping[str, object]) -> bool:  # noqa: ARG002
+        return path == self.path
+
+
+def _check_store_where(store: Store) -> None:
     vectors = _filled(store)
     years: list[Scalar | None] = [1999, 2000.5, True, "2001", None]
     rows = [_made_row(at, f"every y{at}", key=_made_key(at)) for at in range(5)]
     dated: list[dict[str, Scalar]] = [{} if year is None else {"year": year, "kind": "note"} for year in years]
     rows = [replace(row, chunk=replace(row.chunk, metadata=one)) for row, one in zip(rows, dated, strict=True)]
-    store.replace_files([(_made_record("memory/dated.md"), rows)])
+    dated_record = replace(_made_record("memory/dated.md"), doc_id="years", part_of="calendar")
+    store.replace_files([(dated_record, rows)])
     cases: list[tuple[Where, list[int]]] = [
         ({"year": 1999}, [0]),
         ({"year": (">", 1999)}, [1]),
@@ -313,27 +326,26 @@ def _check_where(store: Store) -> None:
         ({"other": 1}, []),
         (lambda path, metadata: path == "memory/dated.md" and metadata.get("year") in {"2001", None}, [3, 4]),
     ]
+    cases += [(_InFiles("memory/dated.md", (files,)), [*range(5)]) for files in _RANGES]
+    both = (FileRange("path", "/"), FileRange("path", "memory/0", is_prefix=True))
+    cases.append((_InFiles("memory/0.md", both), [*range(5)]))
     for where, places in cases:
         found = store.candidates(CandidateRequest(["every"], vectors[0], where=where)).hits
         ids = {chunk_id for one in found for chunk_id in one.text}
         assert sorted(chunk.ordinal for chunk in store.chunks(ids)) == places, f"where={where} must find {places}"
-        both = (store.search_text(["every"], 99, where=where), store.search_vector(vectors[0], 99, where=where))
-        assert [{hit.chunk_id for hit in hits} for hits in both] == [ids, ids], (
-            f"where={where} must filter both searches"
-        )
+        hits = (store.search_text(["every"], 99, where=where), store.search_vector(vectors[0], 99, where=where))
+        assert [{hit.chunk_id for hit in leg} for leg in hits] == [ids, ids], f"where={where} must filter both searches"
     store.add_vectors([_made_key(9)], vectors[:1], "other")
     without = replace(_made_row(9, "", key=_made_key(9)), identity="other")
-    store.replace_files(
-        [(_made_record("memory/dated.md"), [rows[0], without]), (_made_record("memory/bare.md"), [without])]
-    )
+    store.replace_files([(_made_record("memory/dated.md"), [rows[0], without])])
+    store.replace_files([(_made_record("memory/bare.md"), [without])])
     by_rows = [store.search_vector(vectors[0], 99, identity="other", where={"year": year}) for year in (1999, 2001)]
     paths = [{stored.path for stored in store.chunks(hit.chunk_id for hit in hits)} for hits in by_rows]
-    assert paths == [{"memory/dated.md", "memory/bare.md"}, {"memory/bare.md"}], (
-        "a row with an identity must pass as the first chunk of its file does, or if that has none"
-    )
+    assert paths[0] == {"memory/dated.md", "memory/bare.md"}, "a row must pass if its file's first chunk does"
+    assert paths[1] == {"memory/bare.md"}, "a row must pass if its file has no chunks"
 
 
-def _check_text(store: Store) -> None:
+def _check_store_text(store: Store) -> None:
     _filled(store)
     assert [hit.score > 0 for hit in store.search_text(["n7"], 5)] == [True], "a text score must be above 0"
     best = store.chunks([store.search_text(["every", "n7"], 1)[0].chunk_id])[0]
@@ -348,7 +360,7 @@ def _check_text(store: Store) -> None:
     assert store.search_text([], 5) == [], "no terms must find nothing"
 
 
-def _check_terms(store: Store) -> None:
+def _check_store_terms(store: Store) -> None:
     _rebuilt(store, _made_meta())
     terms = "geo-1000 snake_case c++ a.b/c 数据 ça it's #tag x=1 [1] a:b (p) q* ^r".split()
     rows = [_made_row(at, term) for at, term in enumerate(terms, start=1)]
@@ -363,7 +375,7 @@ def _check_terms(store: Store) -> None:
     assert store.search_text(["other", *_HOSTILE_TERMS], 9), "hostile terms must not keep others from matching"
 
 
-def _check_cosine(store: Store) -> None:
+def _check_store_cosine(store: Store) -> None:
     vectors = _filled(store)
     query = _made_vectors(1, seed=1)[0]
     exact = vectors @ query
@@ -382,13 +394,11 @@ def _check_cosine(store: Store) -> None:
     assert store.search_vector(query, 0) == [], "k=0 must find nothing"
 
 
-def _check_sources(store: Store) -> None:
+def _check_store_sources(store: Store) -> None:
     vectors = _filled(store)
     for source in SOURCES:
-        for hits in (
-            store.search_text(["every"], 100, source=source),
-            store.search_vector(vectors[0], 100, source=source),
-        ):
+        both = (store.search_text(["every"], 99, source=source), store.search_vector(vectors[0], 99, source=source))
+        for hits in both:
             assert len(hits) == 10, f"10 chunks come from {source}, {len(hits)} were found"
             found = {chunk.source for chunk in store.chunks(hit.chunk_id for hit in hits)}
             assert found == {source}, f"source={source!r} found chunks of {found}"
@@ -400,7 +410,7 @@ def _check_sources(store: Store) -> None:
     assert store.search_text(["every"], 100, source="sessions") == [], "a source without files must find nothing"
 
 
-def _check_threads(store: Store) -> None:
+def _check_store_threads(store: Store) -> None:
     """Two readers and a writer: each search sees a file's old chunks or its new ones, never a mixture."""
     from concurrent.futures import ThreadPoolExecutor
 
@@ -429,7 +439,7 @@ def _read_while(store: Store, vectors: Matrix, writer: Future[None]) -> set[int]
             return counts
 
 
-def _check_identities(store: Store) -> None:
+def _check_store_identities(store: Store) -> None:
     """Vectors of different models never meet."""
     _filled(store)
     _rebuilt(store, _made_meta("check/another"))
@@ -442,16 +452,14 @@ def _check_identities(store: Store) -> None:
     assert store.known_vectors([_made_key(1)]) == {_made_key(1)}, "vectors of the first identity must still be there"
 
 
-def _check_gathered(store: Store) -> None:
+def _check_store_gathered(store: Store) -> None:
     """Vectors of a model that is not the current one, or not yet."""
     keys, identity = [_made_key(number) for number in range(900)], "check/next"
     assert store.known_vectors(keys, identity) == set(), "nothing is known of an identity without vectors"
     assert _refuses(lambda: store.add_vectors(keys, _made_vectors(900))), "without meta the identity must be named"
     store.add_vectors(keys, _made_vectors(900, dims=_DIMS * 2), identity)
     assert store.meta() is None, "vectors of a named identity need no meta, and make none"
-    assert store.known_vectors([*keys, _made_key("no")], identity) == set(keys), (
-        "vectors of an identity must be known by its name"
-    )
+    assert store.known_vectors([*keys, _made_key("no")], identity) == set(keys), "vectors must be known by identity"
     _filled(store)
     assert store.known_vectors(keys) == set(keys[:20]), "identities must be told apart, also where meta names one"
     assert store.known_vectors(keys, _made_meta().identity) == set(keys[:20]), "the identity in meta may also be named"
@@ -466,13 +474,12 @@ def _check_gathered(store: Store) -> None:
     assert [round(hit.score, 5) for hit in hits] == [1], f"a gathered vector must be found once it is current: {hits}"
 
 
-def _check_prune(store: Store) -> None:
-    """What is in no use goes first, the longest unused before all."""
+def _check_store_prune(store: Store) -> None:
+    """Vectors that no row uses are removed, and no others."""
     _filled(store)
     store.add_vectors([_made_key("next")], _made_vectors(1, dims=3), "check/next")
-    assert store.prune(21) == 0, "at the limit nothing must go"
-    assert store.prune(None) == 0, "without a limit no vector must go"
-    assert store.prune(0) == 1, "a vector in use must stay, one that is not must go"
+    assert store.prune(keep_unused=True) == 0, "with keep_unused no vector must go"
+    assert store.prune() == 1, "a vector in use must stay, one that is not must go"
     assert store.known_vectors([_made_key("next")], "check/next") == set(), "a pruned vector must be unknown"
     store.add_vectors([_made_key("next")], _made_vectors(1, dims=4), "check/next")
     assert store.describe().vectors == 21, "an identity whose vectors are all gone may come back with other dimensions"
@@ -481,18 +488,17 @@ def _check_prune(store: Store) -> None:
     for path in ("sessions/3.jsonl", "sessions/1.jsonl"):  # the vectors 15 to 19, then 5 to 9 without the shared one
         store.remove_files([path])
     store.replace_files([(_made_record("memory/again.md"), [_made_row(1, "every again", key=_made_key(16))])])
-    assert store.prune(17) == 4, "to 17 of 21, 4 must go"
+    assert store.prune() == 9, "those that are in no use any more must go"
     left = store.known_vectors(_made_key(number) for number in range(20))
     gone = [number for number in range(20) if _made_key(number) not in left]
-    assert gone == [15, 17, 18], f"with the older one of another model, 15, 17 and 18 must go first, not {gone}"
-    assert store.prune(0) == 5, "those that are in no use any more must go last"
+    assert gone == [6, 7, 8, 9, 15, 17, 18, 19], f"shared vectors must stay, and these must not: {gone}"
     assert len(store.search_vector(_made_vectors(1)[0], 100)) == 12, "all chunks must keep their vectors"
     _rebuilt(store, _made_meta("check/another"))
     assert store.describe().vectors == 12, "a build must keep the vectors"
-    assert store.prune(0) == 12, "after a build no vector is in use"
+    assert store.prune() == 12, "after a build no vector is in use"
 
 
-def _check_token_codes(store: Store) -> None:
+def _check_store_token_codes(store: Store) -> None:
     """The codes of tokens are stored with vectors, found by chunks, and removed with the vectors."""
     vectors, keys = _filled(store), [_made_key(number) for number in range(20)]
     assert store.known_vectors(keys, with_token_codes=True) == set(), "vectors stored without codes have none"
@@ -500,9 +506,7 @@ def _check_token_codes(store: Store) -> None:
     assert store.describe().without_tokens == 20, "chunks whose vectors have no codes must be counted"
     store.add_vectors(keys[:2], vectors[:2], token_codes=[b"first", b""])
     store.add_vectors(keys[:1], vectors[:1], token_codes=[b"second"])
-    assert store.known_vectors(keys, with_token_codes=True) == set(keys[:2]), (
-        "a stored vector must get codes, even none"
-    )
+    assert store.known_vectors(keys, with_token_codes=True) == set(keys[:2]), "stored vectors must get codes"
     first, *others = _ids_of(store, "memory/0.md")
     assert _codes_of(store, [first, *others, 10_000]) == {first: b"first"}, "codes that are stored must stay"
     assert store.describe().without_tokens == 19, "empty codes are none"
@@ -510,19 +514,17 @@ def _check_token_codes(store: Store) -> None:
         (found,) = store.candidates(CandidateRequest(["n0"], choose=lambda _: [first], token_codes=wanted)).chunks
         assert found.token_codes == codes, f"with token_codes={wanted} a search must get {codes!r}"
     store.remove_files(["memory/0.md"])
-    assert store.known_vectors(keys, with_token_codes=True) == set(keys[:2]), (
-        "codes outlive their chunks, as vectors do"
-    )
+    assert store.known_vectors(keys, with_token_codes=True) == set(keys[:2]), "codes must outlive their chunks"
     _rebuilt(store, _made_meta())
     assert store.known_vectors(keys, with_token_codes=True) == set(keys[:2]), "a build must keep the codes"
-    store.prune(0)
+    store.prune()
     assert store.known_vectors(keys, with_token_codes=True) == set(), "codes must go with their vectors"
     store.add_vectors(keys[:1], vectors[:1], token_codes=[b"third"])
     store.replace_files([(_made_record("memory/0.md"), [_made_row(1, "every", key=keys[0])])])
     assert list(_codes_of(store, _ids_of(store, "memory/0.md")).values()) == [b"third"], "old codes must not come back"
 
 
-def _check_first_build(store: Store) -> None:
+def _check_store_first_build(store: Store) -> None:
     """A first index that is cut short is gone on with."""
     build = store.begin_build(_made_meta())
     build.store.add_vectors([_made_key(0)], _made_vectors(1), _made_meta().identity)
@@ -539,7 +541,7 @@ def _check_first_build(store: Store) -> None:
     assert store.known_vectors([_made_key(0)]) == {_made_key(0)}, "vectors of a build that was given up must stay"
 
 
-def _check_builds(store: Store) -> None:
+def _check_store_builds(store: Store) -> None:
     """The next index is unseen until it is published, and then there is no other."""
     vectors = _filled(store)
     store.set_meta("name", "text")
@@ -567,7 +569,7 @@ def _check_builds(store: Store) -> None:
     assert store.verify() == (), "a store must be sound after publish"
 
 
-def _check_locks(store: Store) -> None:
+def _check_store_locks(store: Store) -> None:
     from concurrent.futures import ThreadPoolExecutor
 
     store.set_meta("name", "text")  # so that there is a place for the lock
@@ -596,7 +598,7 @@ def _check_locks(store: Store) -> None:
     assert taken("sync"), "a lock that was let go must be free"
 
 
-def _check_recovery(store: Store) -> None:
+def _check_store_recovery(store: Store) -> None:
     _filled(store)
     assert store.recover("a test says so"), "recover must say what it did"
     assert store.meta() is None, "after recover the index must be empty and new"
@@ -605,7 +607,7 @@ def _check_recovery(store: Store) -> None:
     assert store.describe().chunks == 20, "a store must be filled again after recover"
 
 
-def _check_notes(store: Store) -> None:
+def _check_store_notes(store: Store) -> None:
     """Short texts stay through every build."""
     assert store.get_meta("name") is None, "there is no text before one was kept"
     for text in ("one", "two"):
@@ -617,7 +619,7 @@ def _check_notes(store: Store) -> None:
     assert store.get_meta("name") == "two", "what set_meta keeps must stay through every build"
 
 
-def _check_extend(store: Store) -> None:
+def _check_store_extend(store: Store) -> None:
     """A file that grows keeps its first chunks."""
     vectors = _filled(store)
     path = "sessions/1.jsonl"
@@ -647,7 +649,7 @@ def _check_extend(store: Store) -> None:
     assert len(_ids_of(store, "sessions/3.jsonl")) == 5, "other files must keep their rows"
 
 
-def _check_documents(store: Store) -> None:
+def _check_store_documents(store: Store) -> None:
     """A vector that came with a whole file is found under its own identity, and nothing else meets it."""
     vectors = _filled(store)
     wide = _made_vectors(3, dims=_DIMS * 2, seed=2)
@@ -680,7 +682,7 @@ def _check_documents(store: Store) -> None:
     assert found[row_there.id] == "memory/document0.md", "a file's row must be found by its path and identity"
     assert store.file_chunks("memory/document0.md", "check/none") == [], "a file has no rows of an unknown identity"
     store.add_vectors([_made_key("spare")], wide[2:], other)
-    assert store.prune(0) == 1, "a vector that a row names must not be pruned, another one must"
+    assert store.prune() == 1, "a vector that a row names must not be pruned, another one must"
     store.replace_files([(_made_record("memory/document0.md"), [])])
     assert store.remove_files(["memory/document1.md"]) == 1, "a file with such a row is removed as any other"
     assert dict(store.identities()) == {other: (1, 1)}, f"rows go with their files: {store.identities()}"
@@ -754,29 +756,4 @@ def _refuses(
     return False
 
 
-_CHECKS: tuple[Callable[[Store], None], ...] = (
-    _check_documents,
-    _check_identities,
-    _check_gathered,
-    _check_prune,
-    _check_token_codes,
-    _check_first_build,
-    _check_builds,
-    _check_locks,
-    _check_recovery,
-    _check_notes,
-    _check_extend,
-    _check_empty,
-    _check_meta,
-    _check_files,
-    _check_replace,
-    _check_refusals,
-    _check_chunks,
-    _check_candidates,
-    _check_where,
-    _check_text,
-    _check_terms,
-    _check_cosine,
-    _check_sources,
-    _check_threads,
-)
+_CHECKS = [value for name, value in list(globals().items()) if name.startswith("_check_store_")]

@@ -9,23 +9,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from hashlib import sha256
 from itertools import chain
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 from unicodedata import is_normalized, normalize
 
-from openclaw_memory.config.sections import FilesConfig, PolicyAction, PolicyRule
+from openclaw_memory.config.sections import PolicyAction, PolicyRule
 from openclaw_memory.errors import PolicyError
 from openclaw_memory.text.fence import without_fenced
 from openclaw_memory.text.front_matter import front_matter_end, parse
 from openclaw_memory.text.json_walk import leaves
 from openclaw_memory.text.redaction import redact
-
-if TYPE_CHECKING:
-    from openclaw_memory.security.age import FileEncryption
-    from openclaw_memory.types.files import SharedFiles
 
 MASK = "***"
 ACTIONS: tuple[PolicyAction, ...] = ("never-store", "masked", "allowed")  # the strictest first
@@ -440,45 +436,3 @@ def _mask_record(file: str) -> str:
 
 
 NONE = Policies()
-
-
-@dataclass(frozen=True, slots=True)
-class GuardedFiles(FilesConfig):
-    """Which files count, the policies for what they say, and what encrypts them: handed along wherever files are."""
-
-    policies: Policies = NONE
-    encryption: FileEncryption | None = None
-    shared: SharedFiles | None = None
-
-
-def guarded(
-    rules: FilesConfig,
-    policies: Policies,
-    encryption: FileEncryption | None = None,
-    shared: SharedFiles | None = None,
-) -> FilesConfig:
-    """Return rules for files that carry policies, what encrypts files, and what they are a copy of; or as they are."""
-    if not policies and encryption is None and shared is None:
-        return rules
-    own = {spec.name: getattr(rules, spec.name) for spec in fields(FilesConfig)}
-    return GuardedFiles(**own, policies=policies, encryption=encryption, shared=shared)
-
-
-def policies_of(rules: FilesConfig) -> Policies:
-    """Return the policies that rules for files carry."""
-    return rules.policies if isinstance(rules, GuardedFiles) else NONE
-
-
-def encryption_of(rules: FilesConfig) -> FileEncryption | None:
-    """Return what encrypts and decrypts files, as rules for files carry it; None for nothing."""
-    return rules.encryption if isinstance(rules, GuardedFiles) else None
-
-
-def shared_of(rules: FilesConfig) -> SharedFiles | None:
-    """Return what the folder is a copy of, as rules for files carry it; None where its files are the notes."""
-    return rules.shared if isinstance(rules, GuardedFiles) else None
-
-
-def unguarded(rules: FilesConfig) -> FilesConfig:
-    """Return rules for files without policies, for what has to know a file as it is, and shows nothing of it."""
-    return replace(rules, policies=NONE) if isinstance(rules, GuardedFiles) else rules

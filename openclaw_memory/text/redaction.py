@@ -1,7 +1,7 @@
 """Mask secrets before text is indexed or shown: tokens known by their form; in conversations also assigned values.
 
 A token of 18 characters or more keeps its first six and last four, as in OpenClaw; of a shorter one, a private key or
-a password, in an URL or in plain words, nothing is kept. Lines stay where they are.
+a password in an URL, nothing is kept. Lines stay where they are.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ import re
 from functools import lru_cache
 
 from openclaw_memory.config.config import masks_listed_secrets
-from openclaw_memory.text.plain_passwords import plain_passwords
 from openclaw_memory.text.secret_formats import KNOWN, LISTED, PROVIDERS
 
 _KEPT_FROM = 18  # OpenClaw's numbers
@@ -94,9 +93,9 @@ _URL = r"(://[^\s/:@]{0,64}:)([^\s/@]+)(?=@)"
 
 
 def redact(text: str) -> str:
-    """The text with every token masked that its form gives away, every private key, and passwords in plain words.
+    """The text with every token masked that its form gives away, and every private key.
 
-    Characters that are not seen, and line ends, hide no token that they are put into. Not every password is recognised.
+    Characters that are not seen, and line ends, hide no token that they are put into.
     """
     if "\n" in text:
         text = _without_cut_tokens(text)
@@ -108,7 +107,7 @@ def redact(text: str) -> str:
         text = _compiled(_URL).sub(_hidden_last, text)
     if _KEY_BEGIN in text:
         text = _without_private_keys(text)
-    return _without_plain_passwords(text) if masks_listed_secrets() else text
+    return text
 
 
 def redact_session(text: str) -> str:
@@ -182,15 +181,6 @@ def _with_masks(text: str, spans: list[tuple[int, int]]) -> str:
         kept += [text[at:start], masked(_compiled(_OTHER).sub("", secret)), "\n" * secret.count("\n")]
         at = end
     return "".join((*kept, text[at:])) if spans else text
-
-
-def _without_plain_passwords(text: str) -> str:
-    kept: list[str] = []
-    at = 0
-    for start, end in plain_passwords(text):
-        kept += [text[at:start], _HIDDEN]
-        at = end
-    return "".join((*kept, text[at:])) if kept else text
 
 
 def _secrets_in(run: str) -> list[tuple[int, int]]:

@@ -11,7 +11,6 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 
-from openclaw_memory._acting import acting_as
 from openclaw_memory.errors import (
     ConfigError,
     ConflictError,
@@ -22,6 +21,7 @@ from openclaw_memory.errors import (
     PolicyError,
     WriteError,
 )
+from openclaw_memory.events import acting_as
 from openclaw_memory.text.fence import fenced, without_recalled
 from openclaw_memory.text.quotation import checked_source
 from openclaw_memory.text.redaction import redact
@@ -37,7 +37,7 @@ from openclaw_memory.tools.visibility import (
 from openclaw_memory.types import Excerpt, SearchResult, Source, Tool, ToolAnswer
 from openclaw_memory.types.files import Span, cited
 from openclaw_memory.types.records import Record, RecordSource, RecordType, sentence
-from openclaw_memory.workspace.paths import RECORDS_FOLDER, is_record, is_transcript, locate, long_term_path
+from openclaw_memory.workspace.paths import RECORDS_FOLDER, is_record, is_transcript
 from openclaw_memory.workspace.safe_read import DEFAULT_CHARS
 
 if TYPE_CHECKING:
@@ -417,10 +417,14 @@ def _refusal(error: OpenClawMemoryError) -> ToolAnswer:
 
 
 def _search(host: Host, given: Mapping[str, Any]) -> ToolAnswer:
+    from openclaw_memory.search.budget import limit_weak
+
     memory, audience = host.memory, host.audience
     most = memory.config.recall.max_chars
     only = {name: given[name] for name in _FILTERS if name in given}
-    results = found(memory, given["query"], audience, given.get("maxResults"), given.get("minScore"), most, only=only)
+    max_results = given.get("maxResults")
+    results = found(memory, given["query"], audience, max_results, given.get("minScore"), most, only=only)
+    results = limit_weak(results, max_results)
     rows = []
     for hit in results:
         row = {
@@ -484,7 +488,7 @@ def _forget(host: Host, given: Mapping[str, Any]) -> ToolAnswer:
 def _promote(host: Host, given: Mapping[str, Any]) -> ToolAnswer:
     memory, start, end = host.memory, given["from"], given["from"] + given["lines"] - 1
     _check_lines_may_change(host, given["path"])
-    check_private(long_term_path(memory.workspace.root), host.audience)
+    check_private(memory.workspace.files.find_long_term(), host.audience)
     seen = memory.get(given["path"], start=start, lines=given["lines"]).text
     if without_recalled(seen) != seen:  # half a fence there and half of one elsewhere hide what is between
         raise InvalidInputError("the lines hold what marks recalled text: write what they say with memory_edit first")
@@ -550,7 +554,7 @@ def _record(record: Record) -> dict[str, Any]:
 def _check_lines_may_change(host: Host, path: str) -> None:
     workspace = host.memory.workspace
     check_path(workspace, path, host.audience)
-    path = locate(workspace.root, workspace.rules, path, workspace.sessions).path
+    path = workspace.locate(path).path
     if is_transcript(path):
         raise PathNotAllowedError(f"{path} is a transcript, which only grows: save what it says with memory_append")
     if is_record(path):

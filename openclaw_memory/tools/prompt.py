@@ -118,7 +118,7 @@ def recall(
         memory: The memory.
         query: What to search for.
         max_chars: The most characters of all snippets together, by default `config.recall.max_chars`.
-        max_results: The most results, by default as many as fit.
+        max_results: The most results, by default as many as fit, and three where all are weak.
         min_score: The lowest score, as for `Memory.search`.
         session_key: OpenClaw's, as for `memory_tools`.
         source: "memory" for notes, "sessions" for transcripts, None for both.
@@ -131,12 +131,14 @@ def recall(
         QueryError: As `Memory.search`.
         StoreError: The index cannot be used.
     """
+    from openclaw_memory.search.budget import limit_weak
+
     checked_memory(memory)
     most = memory.config.recall.max_chars if max_chars is None else max_chars
     audience = audience_of(memory, session_key, source)
     if audience.unknown:
         warn(f"what is private is not recalled for session {session_key!r}: {audience.unknown}")
-    shown = found(memory, query, audience, max_results, min_score, most, in_view)
+    shown = limit_weak(found(memory, query, audience, max_results, min_score, most, in_view), max_results)
     if not shown:
         return ""
     if audience.citations:

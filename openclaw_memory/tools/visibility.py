@@ -22,7 +22,8 @@ from openclaw_memory.errors import (
 from openclaw_memory.flush.state import chat_type, names_one, names_several
 from openclaw_memory.text.redaction import redact
 from openclaw_memory.types import SOURCES, SearchResult, Source
-from openclaw_memory.types.files import LEFT_OUT, unencrypted
+from openclaw_memory.types.codec import get_plain_name
+from openclaw_memory.types.files import LEFT_OUT
 from openclaw_memory.types.records import timestamp
 from openclaw_memory.workspace.paths import (
     LOWER_CASE_NOTE,
@@ -30,7 +31,6 @@ from openclaw_memory.workspace.paths import (
     ROOT_NOTES,
     is_record,
     is_transcript,
-    locate,
     transcripts_place,
 )
 from openclaw_memory.workspace.transcript_records import LABELS, said
@@ -140,7 +140,8 @@ def is_private(path: str) -> bool:
     if is_transcript(path) or is_record(path):
         return True
     return (
-        not path.startswith(f"{NOTES_FOLDER}/") and posixpath.basename(unencrypted(path.casefold())) in _PRIVATE_NAMES
+        not path.startswith(f"{NOTES_FOLDER}/")
+        and posixpath.basename(get_plain_name(path.casefold())) in _PRIVATE_NAMES
     )
 
 
@@ -252,9 +253,9 @@ def check_path(workspace: Workspace, path: str, audience: Audience) -> None:
     """Raise PathNotAllowedError if `path` may not be shown to this audience, or is not a memory file.
 
     Raises:
-        NotFoundError: As `workspace.paths.locate`.
+        NotFoundError: As `Workspace.locate`.
     """
-    place = locate(workspace.root, workspace.rules, path, workspace.sessions)
+    place = workspace.locate(path)
     if audience.source is not None and is_transcript(place.path) != (audience.source == "sessions"):
         raise PathNotAllowedError(f"{place.path} cannot be seen here: these tools are for source={audience.source!r}")
     if is_private(place.path):

@@ -120,20 +120,3 @@ class ForgetReceipt:
     def to_dict(self) -> Mapping[str, Any]:
         """Return the receipt as JSON values."""
         return asdict(self)
-
-
-@dataclass(frozen=True, slots=True)
-class ExportReport:
-    """What an export holds, by path, and what could not be read and is not in it."""
-
-    files: tuple[str, ...]
-    skipped: tuple[Skipped, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class ImportReport:
-    """What an import did: files that are new here, those that were there already, and those not written, and why."""
-
-    added: tuple[str, ...]
-    unchanged: tuple[str, ...] = ()
-    refused: tuple[Skipped, ...] = ()

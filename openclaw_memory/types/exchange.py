@@ -40,6 +40,14 @@ class Document:
     collection: str = ""
 
     @property
+    def part_of(self) -> str | None:
+        """The id of its whole, such as the file that a node was cut from, or None; of a person's lines the path."""
+        if self.metadata.get("citation") == self.id and self.metadata.get("path") == self.path:
+            return self.path
+        whole = self.fields.get("part_of")
+        return whole if whole and isinstance(whole, str) else None
+
+    @property
     def citation(self) -> str:
         """The lines of its file that hold the text, `path#L3-L9`; "" before it is written."""
         return citation(self.path, (self.line, self.line + self.text.count("\n"))) if self.line else ""

@@ -14,7 +14,6 @@ _CITATION = re.compile(rf"(?P<open>\[)?(?P<path>.+)#(?P<spans>{_SPANS})(?: [0-9a
 SOURCES: tuple[Source, ...] = ("memory", "sessions")
 # The first and the last line of a run of lines, 1-based, both included.
 Span: TypeAlias = tuple[int, int]
-ENCRYPTED = ".age"  # what the name of an encrypted file ends in, after the ending that says what is in it
 # What stands in a text in place of the lines between two spans.
 LEFT_OUT = "\n…\n"
 
@@ -60,15 +59,6 @@ def backwards(text: str) -> str | None:
         return None
     runs = [[int(number[1:]) for number in run.split("-")] for run in match["spans"].split(",")]
     return next((f"L{run[1]}-L{run[0]}" for run in runs if len(run) > 1 and run[1] < run[0]), None)
-
-
-def unencrypted(path: str) -> str:
-    """Return a path without the ending that says that the file is encrypted: what is in it has the name that is left.
-
-    Args:
-        path: A path.
-    """
-    return path.removesuffix(ENCRYPTED)
 
 
 @dataclass(frozen=True, slots=True)

@@ -161,10 +161,7 @@ class StoreInfo:
         location: A path, or a URL without secrets; "" if there is no location.
         exists: Whether anything is stored there yet.
         locked: The locks that any thread or process holds now.
-        planted: Why the index there is not answered from but built again: others made it. None where it is ours.
         notices: What limits it, in words.
-        damaged: The damaged indexes that were kept, by name.
-        unfinished: What builds that are running or were interrupted have left, by name.
         files: How many files are indexed.
         chunks: How many chunks they have.
         vectors: How many vectors are stored, in use or not.
@@ -184,8 +181,6 @@ class StoreInfo:
     location: str = ""
     exists: bool = True
     locked: frozenset[str] = frozenset()
-    damaged: tuple[str, ...] = ()
-    unfinished: tuple[str, ...] = ()
     files: int = 0
     chunks: int = 0
     vectors: int = 0
@@ -196,7 +191,6 @@ class StoreInfo:
     size_bytes: int = 0
     log_bytes: int = 0
     engine: Mapping[str, str] = field(default_factory=dict)
-    planted: str | None = None
     notices: tuple[str, ...] = ()
     memory_bytes: int = 0
     unerased: bool = False

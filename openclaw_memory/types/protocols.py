@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
-from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from openclaw_memory.types.files import Source
     from openclaw_memory.types.index import (
         CandidateRequest,
@@ -23,7 +25,58 @@ if TYPE_CHECKING:
         TokenVectors,
         Vector,
     )
+    from openclaw_memory.types.results import Progress
     from openclaw_memory.types.where import Where
+
+
+class ConnectionHook(Protocol):
+    """A hook that has each connection of `SqliteStore` before it reads anything.
+
+    Connections are those of the package `apsw`. One hook serves one store, from several threads.
+    """
+
+    def begin(self, index: Path) -> None:
+        """Prepare for an index that is about to be made.
+
+        Args:
+            index: Its file, which is empty.
+        """
+        ...
+
+    def open(self, index: Path, connect: Callable[[Callable[[Any], int | None]], Any]) -> Any:
+        """Return a connection to an index that there is; None where it cannot be read, as of a damaged one.
+
+        Args:
+            index: Its file.
+            connect: Opens a connection that a function like `on_connect` sets up; returns None where nothing can be
+                read with it. It may be tried more than once.
+        """
+        ...
+
+    def on_connect(self, db: Any) -> int | None:
+        """Set up a connection, as `begin` or `open` found out last; return the size of its cache in KiB, if it matters.
+
+        Args:
+            db: The connection, on which no statement has run yet.
+        """
+        ...
+
+    def get_uri_options(self, db: Any) -> str:
+        """Return the parameters of a URI with which SQLite writes a copy that this hook opens, as `key=...`.
+
+        Args:
+            db: A connection that `on_connect` has set up.
+        """
+        ...
+
+    def describe(self, info: StoreInfo, db: Any) -> StoreInfo:
+        """Add the hook's own findings to the state of the index.
+
+        Args:
+            info: The state.
+            db: A connection.
+        """
+        ...
 
 
 @runtime_checkable
@@ -130,6 +183,50 @@ class ServiceEmbedder(Embedder, Protocol):
 
 
 @runtime_checkable
+class PreparingEmbedder(Embedder, Protocol):
+    """An embedder around another one that sees all missing texts of a sync first, to leave them to long jobs.
+
+    Attributes:
+        inner: The embedder of texts that are not held.
+    """
+
+    inner: Embedder
+
+    def prepare(self, store: Store, missing: Iterable[tuple[str, str]]) -> tuple[Mapping[str, str], int, int]:
+        """Store the vectors of finished jobs, then submit the texts that are still missing.
+
+        Args:
+            store: The index.
+            missing: The key and the text of each vector that the store lacks; read it after storing.
+
+        Returns:
+            The keys of vectors that come later, each with the reason; the number of texts whose vectors were stored;
+            and the tokens of these at most.
+
+        Raises:
+            StoreError: The index cannot be written.
+        """
+        ...
+
+    def wait(self, store: Store, progress: Callable[[Progress], None] | None = None) -> bool:
+        """Wait for held vectors at the end of a sync; return whether it should look again.
+
+        Args:
+            store: The index.
+            progress: Is called while it waits.
+        """
+        ...
+
+    def describe(self, store: Store) -> Mapping[str, Any]:
+        """Return the state of held vectors, for the status.
+
+        Args:
+            store: The index.
+        """
+        ...
+
+
+@runtime_checkable
 class Store(Protocol):
     """Keeps files, chunks, terms and vectors, and searches them. `testing.check_store` checks an implementation.
 
@@ -182,6 +279,7 @@ class Store(Protocol):
         *,
         ids: Iterable[str] | None = None,
         part_of: str | None = None,
+        id_prefix: str | None = None,
     ) -> Mapping[str, FileRecord]:
         """Return the records of indexed files, by path: of all of them, or of those that one argument names.
 
@@ -189,6 +287,7 @@ class Store(Protocol):
             paths: The paths of files.
             ids: The ids of documents; several files have the same one where a person has copied one.
             part_of: What documents are parts of.
+            id_prefix: What the ids of documents begin with, not empty.
         """
         ...
 
@@ -270,13 +369,13 @@ class Store(Protocol):
         """
         ...
 
-    def prune(self, max_entries: int | None) -> int:
-        """Remove vectors that no row uses, the longest unused first, and return how many were removed.
+    def prune(self, *, keep_unused: bool = False) -> int:
+        """Remove the vectors that no row uses, and return how many were removed.
 
         A sync ends with it: what was removed from the index before must also be gone from the bytes of its files.
 
         Args:
-            max_entries: How many vectors to keep, at most; those in use always stay. None removes none.
+            keep_unused: Whether vectors that no row uses stay, as while those of another model are gathered.
         """
         ...
 
@@ -307,7 +406,8 @@ class Store(Protocol):
             k: How many chunks at most.
             match: Whether a chunk needs any of the terms, or all of them.
             source: The one source to search, or None for all.
-            where: A filter on `Chunk.metadata`.
+            where: A filter on `Chunk.metadata`. A function may have `files`, the ranges of files that hold all chunks
+                which pass: read these alone.
         """
         ...
 

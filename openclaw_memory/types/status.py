@@ -49,33 +49,11 @@ class KeywordStatus:
 
 @dataclass(frozen=True, slots=True)
 class CacheStatus:
-    """How many vectors the store keeps, and how many it may."""
+    """The vectors in the user's cache, of all workspaces, and their limit."""
 
     enabled: bool
     entries: int
     max_entries: int
-
-
-@dataclass(frozen=True, slots=True)
-class BatchStatus:
-    """The state of the batch API of an embedding service: `jobs` in progress, with so many `texts`.
-
-    After `limit` `failures` in a row texts are embedded directly. The settings follow; times are in seconds.
-    """
-
-    enabled: bool
-    mode: str
-    provider: str | None = None
-    jobs: int = 0
-    texts: int = 0
-    failures: int = 0
-    limit: int | None = None
-    wait: bool = False
-    min_texts: int | None = None
-    poll_seconds: float | None = None
-    timeout_seconds: float | None = None
-    concurrency: int | None = None
-    error: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +105,7 @@ class Status:
     store: str = "sqlite"
     extra_paths: tuple[str, ...] = ()
     fallback: Mapping[str, str] | None = None
-    batch: BatchStatus = BatchStatus(enabled=False, mode="off")
+    batch: Mapping[str, Any] = field(default_factory=dict)
     last_sync: SyncRecord | None = None
     last_error: SyncFailure | None = None
     watcher: str | None = None
@@ -197,7 +175,7 @@ def details(state: Status) -> list[tuple[str, str]]:
         ("vector", _inline(asdict(state.vector))),
         ("keyword", _inline(asdict(state.fts))),
         ("cache", _inline(asdict(state.cache))),
-        *((("batch", _inline(asdict(state.batch))),) if state.batch.enabled or state.batch.jobs else ()),
+        *((("batch", _inline(state.batch)),) if state.batch else ()),
         ("engine", _inline({"backend": state.backend, "store": state.store, **state.engine})),
         *((("custom", _inline(state.custom)),) if state.custom else ()),
     ]

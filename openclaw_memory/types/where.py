@@ -5,14 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from openclaw_memory.errors import QueryError
 
 Scalar: TypeAlias = str | int | float | bool
 Metadata: TypeAlias = Mapping[str, Scalar | None]  # None for a value that a store does not keep
 # Says by the path of its file and its metadata whether a chunk counts. It is hashable, and what it says never changes:
-# a store may remember it for equal ones.
+# a store may remember it for equal ones. It may have `files`, a tuple of `FileRange` outside of which no file passes: a
+# store then reads the chunks of these files alone.
 ChunkTest: TypeAlias = Callable[[str, Metadata], bool]
 # A value means equality; else one of OPERATORS and a value, which for "in" and "not in" is a sequence of values.
 Where: TypeAlias = Mapping[str, Scalar | tuple[str, Scalar | Sequence[Scalar]]] | ChunkTest
@@ -23,7 +24,26 @@ ORDERED = ("<", "<=", ">", ">=")
 OWN = ":"
 DAY, TAGS = ":day", ":tags"
 TYPE, KEY, USER, CONFIDENCE, SURE_AT = ":type", ":key", ":user", ":confidence", ":sure_at"  # of records
+DOCUMENT, PART_OF = ":document", ":part_of"  # of documents: their key, and the id of what they are a part of
 LARGEST = 2**63  # whole numbers beyond it are not the same in every store
+
+
+class FileRange(NamedTuple):
+    """The indexed files with `text` in a column or, with `is_prefix`, at its beginning; it is not empty."""
+
+    column: Literal["path", "doc_id", "part_of"]
+    text: str
+    is_prefix: bool = False
+
+
+def get_ranges(test: ChunkTest) -> tuple[FileRange, ...]:
+    """Return the ranges that hold all files that pass a test, or () if they are unknown.
+
+    Args:
+        test: The test.
+    """
+    ranges: tuple[FileRange, ...] = getattr(test, "files", ())
+    return ranges
 
 
 class Condition(NamedTuple):

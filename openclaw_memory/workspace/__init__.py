@@ -1,6 +1,5 @@
 """The files of a memory: which of them count, how they are read safely, and how they are written."""
 
-from openclaw_memory.workspace.scan import Scan
-from openclaw_memory.workspace.workspace import Workspace
+import lazy_loader
 
-__all__ = ["Scan", "Workspace"]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

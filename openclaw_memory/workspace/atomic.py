@@ -7,17 +7,11 @@ import os
 import re
 import secrets
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from openclaw_memory.errors import OpenClawMemoryError, PathNotAllowedError, WriteError, remedy
-from openclaw_memory.text.policies import shared_of
-from openclaw_memory.workspace.paths import NOTES_FOLDER
 from openclaw_memory.workspace.safe_read import CAN_WALK, open_at, open_folder
-
-if TYPE_CHECKING:
-    from openclaw_memory.config import FilesConfig
 
 LOCK_SECONDS = 10.0  # a write holds the lock for milliseconds: who waits this long waits for something stuck
 _POLL_SECONDS = 0.002
@@ -33,20 +27,6 @@ _NOT_REPLACED = frozenset({errno.EACCES, errno.EPERM, errno.EBUSY, errno.EXDEV, 
 # Not `.md`: a file under this name never counts as memory.
 _UNFINISHED = ".openclaw-memory-{}.tmp"
 _UNFINISHED_NAME = re.compile(r"\.openclaw-memory-[0-9a-f]{16}\.tmp")
-
-
-@contextmanager
-def writing(root: Path, path: str, rules: FilesConfig) -> Iterator[None]:
-    """Hold the one lock under which notes of a workspace are written: `memory/.lock`, and what `rules` share them by.
-
-    Raises:
-        PathNotAllowedError, WriteError: As `locked`.
-        StoreError: As `SharedFiles.changing`.
-    """
-    make_folders(root, (NOTES_FOLDER,), path)
-    shared = shared_of(rules)
-    with locked(root / NOTES_FOLDER / ".lock", path), nullcontext() if shared is None else shared.changing():
-        yield
 
 
 @contextmanager
@@ -70,6 +50,18 @@ def locked(lock: Path, path: str) -> Iterator[None]:
         if isinstance(error, OpenClawMemoryError):
             raise
         raise refused(error, path) from error
+
+
+@contextmanager
+def lock_folder(base: Path, parts: Sequence[str], path: str, lock: str = ".lock") -> Iterator[None]:
+    """Hold a lock file in a folder below the trusted folder `base`, as `locked` does; the folder is made if missing.
+
+    Raises:
+        PathNotAllowedError, WriteError: As `locked`.
+    """
+    make_folders(base, parts, path)
+    with locked(base.joinpath(*parts, lock), path):
+        yield
 
 
 def refused(error: OSError, path: str) -> OpenClawMemoryError:
@@ -150,8 +142,8 @@ def read_whole(descriptor: int) -> bytes:
     return b"".join(blocks)
 
 
-def append_whole(descriptor: int, base: str, parts: Sequence[str], before: bytes, data: bytes) -> None:
-    """Append `data` to an open file that was read, and held `before`; on disk when this returns. Call it in `locked`.
+def append_whole(descriptor: int, base: str, parts: Sequence[str], data: bytes) -> None:
+    """Append `data` to an open file; on disk when this returns. Call it in `locked`.
 
     Up to a page is one write(2). A longer text is put there with a file that takes the place of the old one, so that a
     process that is killed leaves all of it or nothing; what another program appends meanwhile is kept. Where a file
@@ -161,13 +153,14 @@ def append_whole(descriptor: int, base: str, parts: Sequence[str], before: bytes
         WriteError: The disk took only a part, or another program has replaced the file.
         OSError: The write failed. The file is as it was.
     """
-    if len(data) <= PAGE or not _is_extended(descriptor, base, parts, before, data):
+    if len(data) <= PAGE or not _is_extended(descriptor, base, parts, data):
         write_whole(descriptor, data, os.fstat(descriptor).st_size, "/".join(parts))
 
 
-def _is_extended(descriptor: int, base: str, parts: Sequence[str], before: bytes, data: bytes) -> bool:
+def _is_extended(descriptor: int, base: str, parts: Sequence[str], data: bytes) -> bool:
     """Put a longer file in the place of an open one; return whether that could be done."""
-    path = "/".join(parts)
+    path, before = "/".join(parts), b""
+    os.lseek(descriptor, 0, os.SEEK_SET)
     for tries in range(1, _TRIES + 1):
         before += read_whole(descriptor)  # what another program has appended since
         seen = os.fstat(descriptor)
@@ -243,29 +236,35 @@ def replace_files(base: str, folder: Sequence[str], files: Sequence[tuple[str, b
             _flush(descriptor, "/".join((*folder, *(name for name, _, _ in files[-1:]))))
 
 
-def rename_file(base: str, parts: Sequence[str], name: str, *, dry_run: bool = False) -> None:
+def check_free(base: str, parts: Sequence[str], name: str) -> None:
+    """Check that nothing next to a file below the trusted `base` has a name.
+
+    Raises:
+        WriteError: Something has.
+        OSError: It cannot be looked at.
+    """
+    if read_stat(base, (*parts[:-1], name)) is not None:
+        path, other = "/".join(parts), "/".join((*parts[:-1], name))
+        raise WriteError(f"{other} is there next to {path}: compare the two, and delete or rename one of them")
+
+
+def rename_file(base: str, parts: Sequence[str], name: str) -> None:
     """Give a file of the folder below the trusted `base` another name, in one step; call it in `locked`.
 
     Args:
         base: The trusted folder.
         parts: The way to the file.
         name: The new name.
-        dry_run: Only check that nothing has that name.
 
     Raises:
         WriteError: Something has that name, or the disk did not confirm the new one.
         OSError: It cannot be renamed.
     """
+    check_free(base, parts, name)
     with _folder(base, parts[:-1]) as (descriptor, prefix):
-        path, other = "/".join(parts), "/".join((*parts[:-1], name))
-        with suppress(FileNotFoundError):
-            os.stat(prefix + name, dir_fd=descriptor, follow_symlinks=False)
-            raise WriteError(f"{other} is there next to {path}: compare the two, and delete or rename one of them")
-        if dry_run:
-            return
         os.rename(prefix + parts[-1], prefix + name, src_dir_fd=descriptor, dst_dir_fd=descriptor)
         if descriptor is not None:
-            _flush(descriptor, other)
+            _flush(descriptor, "/".join((*parts[:-1], name)))
 
 
 def remove_files(base: str, folder: Sequence[str], files: Sequence[tuple[str, os.stat_result]]) -> None:
@@ -284,6 +283,27 @@ def remove_files(base: str, folder: Sequence[str], files: Sequence[tuple[str, os
             _flush(descriptor, "/".join((*folder, *(name for name, _ in files[-1:]))))
 
 
+def read_stat(base: str, parts: Sequence[str]) -> os.stat_result | None:
+    """Return the stat of a path below the trusted folder `base`, of a link its own; None where there is nothing.
+
+    Raises:
+        OSError: It cannot be looked at, or a symlink leads there: ELOOP.
+    """
+    with suppress(FileNotFoundError), _folder(base, parts[:-1]) as (descriptor, prefix):
+        return os.stat(prefix + parts[-1], dir_fd=descriptor, follow_symlinks=False)
+    return None
+
+
+def list_folder(base: str, parts: Sequence[str]) -> list[str]:
+    """List the names in a folder below the trusted folder `base`.
+
+    Raises:
+        OSError: It is missing, cannot be listed, or a symlink leads there: ELOOP.
+    """
+    with _folder(base, parts) as (descriptor, prefix):
+        return os.listdir(prefix if descriptor is None else descriptor)
+
+
 def _put(folder: int | None, prefix: str, name: str, data: bytes, seen: os.stat_result | None, path: str) -> None:
     unfinished = prefix + _UNFINISHED.format(secrets.token_hex(8))
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
@@ -299,6 +319,16 @@ def _put(folder: int | None, prefix: str, name: str, data: bytes, seen: os.stat_
         with suppress(OSError):  # what went wrong before is what matters, and the next writer sweeps
             os.unlink(unfinished, dir_fd=folder)
         raise
+
+
+def sweep_folder(base: str, parts: Sequence[str]) -> None:
+    """Remove unfinished files of killed writers from a folder below the trusted `base`; call it in `locked`.
+
+    Raises:
+        OSError: It is missing, or a symlink leads there: ELOOP.
+    """
+    with _folder(base, parts) as (descriptor, prefix):
+        _sweep(descriptor, prefix)
 
 
 def _sweep(folder: int | None, prefix: str) -> None:

@@ -5,18 +5,16 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from openclaw_memory import _forks
 from openclaw_memory._log import warn
-from openclaw_memory.config import FilesConfig
 from openclaw_memory.errors import (
     InvalidInputError,
     NotFoundError,
     PathNotAllowedError,
+    SealedFileError,
     UndecodableError,
-    UndecryptableError,
     WorkspaceError,
 )
 from openclaw_memory.text.front_matter import (
@@ -29,13 +27,13 @@ from openclaw_memory.text.front_matter import (
     front_matter_end,
     parse,
 )
-from openclaw_memory.text.policies import about_fields, policies_of
+from openclaw_memory.text.policies import about_fields
 from openclaw_memory.text.redaction import redact
 from openclaw_memory.types import Document, Source
 from openclaw_memory.types.files import LEFT_OUT, Span, citation, cited
-from openclaw_memory.workspace.paths import DOCUMENTS_FOLDER, Stamp, locate
-from openclaw_memory.workspace.safe_read import decode, read_place
-from openclaw_memory.workspace.stamps import FileStamp, is_settled, stamp_of
+from openclaw_memory.workspace.files import WorkspaceFiles
+from openclaw_memory.workspace.paths import DOCUMENTS_FOLDER, FileStamp, Stamp, is_settled, stamp_of
+from openclaw_memory.workspace.safe_read import decode
 
 if TYPE_CHECKING:
     from openclaw_memory.workspace import Workspace
@@ -85,10 +83,10 @@ _A_PERSONS = CachedDocument(None, None)
 class DocumentCache:
     """The documents of a workspace, read again only if their files have changed. Safe to use from several threads."""
 
-    def __init__(self, root: Path, rules: FilesConfig) -> None:
+    def __init__(self, files: WorkspaceFiles) -> None:
         self.unread: dict[str, str] = {}
-        """What is wrong with files that a person has damaged, or cannot be decrypted, by path; each was logged once."""
-        self._root, self._base, self._rules = root, str(root), rules
+        """What is wrong with files that a person has damaged, or cannot be unsealed, by path; each was logged once."""
+        self.files, self._base = files, str(files.root)
         self._listed: dict[str, tuple[FileStamp, Listed]] = {}
         self._kept: dict[str, tuple[FileStamp, int, CachedDocument]] = {}
         self._bytes = 0
@@ -154,14 +152,14 @@ class DocumentCache:
                     self._bytes -= kept[1]
 
     def _read(self, path: str, *, masks: bool = True) -> CachedDocument:
-        place = locate(self._root, self._rules, path)
+        place = self.files.locate(path)
         now = time.time_ns()
         try:
-            data, info = read_place(place, self._rules)
+            data, info = self.files.read(place)
         except NotFoundError:
             self.forget({path, place.path})
             return _NOTHING
-        except UndecryptableError as error:
+        except SealedFileError as error:
             self._tell(place.path, str(error))
             return _NOTHING
         try:
@@ -193,7 +191,7 @@ class DocumentCache:
                 damage.append("its `metadata` are no table")
             self._report(path, damage)
         own = matter._replace(fields=without_vector(matter.fields))
-        if policies := policies_of(self._rules):
+        if policies := self.files.policies:
             about = about_fields(own.fields)
             own = own._replace(fields=policies.shown_value(own.fields, about), text=policies.shown(own.text, about))
         content = own._replace(fields=masked(own.fields), text=redact(own.text))
@@ -274,13 +272,6 @@ def masked(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: masked(inner) for key, inner in value.items()}
     return [masked(inner) for inner in value] if isinstance(value, list | tuple) else value
-
-
-def copied(value: Any) -> Any:
-    """Return a copy of a JSON value."""
-    if isinstance(value, dict):
-        return {key: copied(inner) for key, inner in value.items()}
-    return [copied(inner) for inner in value] if isinstance(value, list) else value
 
 
 def document_of(path: str, spans: Sequence[Span], text: str, source: Source) -> Document:

@@ -9,10 +9,9 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from itertools import count
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 from typing import Any, NamedTuple
 
-from openclaw_memory.config import FilesConfig
 from openclaw_memory.errors import (
     EmbedderError,
     InvalidInputError,
@@ -22,30 +21,23 @@ from openclaw_memory.errors import (
     WriteError,
 )
 from openclaw_memory.text.front_matter import EMBEDDING, Embedding, FrontMatter, embedding_of, parse, render
-from openclaw_memory.text.policies import Policies, policies_of, unguarded
+from openclaw_memory.text.policies import NONE, Policies
 from openclaw_memory.text.redaction import masks_in, redact
-from openclaw_memory.types.files import unencrypted
-from openclaw_memory.workspace.atomic import (
-    make_folders,
-    remove_files,
-    replace_files,
-    writing,
-)
+from openclaw_memory.types.codec import get_plain_name
+from openclaw_memory.workspace.atomic import make_folders, remove_files, replace_files
 from openclaw_memory.workspace.document_cache import DocumentCache, key_of, parts_of, without_vector
-from openclaw_memory.workspace.encrypted import decrypt_at, encrypt_at, with_ending
+from openclaw_memory.workspace.files import WorkspaceFiles
 from openclaw_memory.workspace.journal import checked_text, day_path
 from openclaw_memory.workspace.paths import (
     DOCUMENTS_FOLDER,
+    MOVE_NOTE,
     NOTE_ENDINGS,
     NOTES_FOLDER,
     Place,
-    as_found,
-    as_it_is,
-    check_name,
-    locate,
     note_date,
+    with_ending,
 )
-from openclaw_memory.workspace.safe_read import as_written, decode, read_place
+from openclaw_memory.workspace.safe_read import decode
 from openclaw_memory.workspace.scan import notes_below
 
 _NAME_CHARS = 80
@@ -62,14 +54,14 @@ class Fields(NamedTuple):
     """A document to write: its path, the fields above the text, and the text.
 
     `seal` makes of fields and text, as they will be in the file, the fields that vouch for them; None for none.
-    `is_encrypted` says whether its file is to be encrypted, and have the name of one; None: as it is, or by its path.
+    `is_sealed` says whether its file is to be sealed, and have the name of one; None: as it is, or by its path.
     """
 
     path: str
     fields: Mapping[str, Any]
     text: str
     seal: Callable[[Mapping[str, Any], str], Mapping[str, Any]] | None = None
-    is_encrypted: bool | None = None
+    is_sealed: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +135,7 @@ def path_of(key: str) -> str:
     return f"{folder}/{file_name(doc_id)}.md"
 
 
-def write(root: Path, rules: FilesConfig, documents: Sequence[Fields]) -> list[str]:
+def write(files: WorkspaceFiles, documents: Sequence[Fields]) -> list[str]:
     """Write documents, each file whole or not at all; return the paths of those that changed.
 
     What the old front matter says of the vector stays if the new fields repeat what was shown of it, or omit it while
@@ -155,46 +147,44 @@ def write(root: Path, rules: FilesConfig, documents: Sequence[Fields]) -> list[s
             person's file: nothing was written.
         WriteError: A file would be too large (nothing was written), or could not be written (those before it are).
     """
-    _check_policies(rules, documents)
-    with writing(root, documents[0].path if documents else NOTES_FOLDER, rules):
-        return _write(root, rules, [one._replace(path=as_found(root, one.path)) for one in documents])
+    _check_policies(files, documents)
+    with files.writing(documents[0].path if documents else NOTES_FOLDER):
+        return _write(files, [one._replace(path=files.find(one.path)) for one in documents])
 
 
 def update(
-    root: Path,
-    rules: FilesConfig,
+    files: WorkspaceFiles,
     path: str,
     change: Callable[[FrontMatter | None, os.stat_result | None], Fields | None],
 ) -> str | None:
     """Write the document at a path as `change` makes it from what is there; return its path if the file has changed.
 
-    It is at the path, or encrypted at the one that ends in `.age`, and is encrypted or decrypted as the fields say. No
+    It is at the path, or sealed at the one with that ending, and is sealed or unsealed as the fields say. No
     other process of this library writes meanwhile. Where `change` returns None, nothing is written.
 
     Raises:
         InvalidInputError, PathNotAllowedError, WriteError: As `write`, or as `change`.
-        EncryptionError: It is encrypted, or to be encrypted, and cannot be.
+        SealedFileError: It is sealed, or to be sealed, and cannot be.
     """
-    check_name(rules, path)
-    with writing(root, path, rules):
-        place = _own_place(root, rules, as_it_is(root, path))
-        file = _file(place, rules)
+    files.check_name(path)
+    with files.writing(path):
+        place = _own_place(files, files.find(get_plain_name(path)))
+        file = _file(place, files)
         if file.info is not None and file.content is None:
-            raise _not_ours(place.path, "overwritten")
+            raise PathNotAllowedError(f"{place.path} is a note where a record belongs: {MOVE_NOTE}, and try again")
         wanted = change(file.content, file.info)
         if wanted is None:
             return None
-        if wanted.is_encrypted:  # nothing is written in the open first
-            place = with_ending(place, is_encrypted=True) if file.info is None else encrypt_at(place, rules)
-        changed = bool(_write(root, rules, [wanted._replace(path=place.path)]))
-        if wanted.is_encrypted is False and file.info is not None:
-            place = decrypt_at(place, rules)
+        if wanted.is_sealed:  # nothing is written in the open first
+            place = with_ending(place, sealed=True) if file.info is None else files.reseal(place, sealed=True)
+        changed = bool(_write(files, [wanted._replace(path=place.path)]))
+        if wanted.is_sealed is False and file.info is not None:
+            place = files.reseal(place, sealed=False)
         return place.path if changed else None
 
 
 def upsert(
-    root: Path,
-    rules: FilesConfig,
+    files: WorkspaceFiles,
     documents: Mapping[str, tuple[Mapping[str, Any], str]],
     look: Callable[[Iterable[str]], Whereabouts],
     vectors: Sequence[tuple[str, int]] = (),
@@ -210,9 +200,9 @@ def upsert(
     """
     names = {key: path_of(key) for key in documents}
     _check_policies(
-        rules, [Fields(names[key], {"id": parts_of(key), **one[0]}, one[1]) for key, one in documents.items()]
+        files, [Fields(names[key], {"id": parts_of(key), **one[0]}, one[1]) for key, one in documents.items()]
     )
-    with writing(root, DOCUMENTS_FOLDER, rules):
+    with files.writing(DOCUMENTS_FOLDER):
         there = look(documents)
         if vectors:
             _check_comparable(vectors, there.models)
@@ -226,12 +216,11 @@ def upsert(
             placed.append(Fields(path, {"id": doc_id, **own, **fields}, text))
         paths = {key: one.path for key, one in zip(documents, placed, strict=True)}
         embeddings: dict[str, Embedding] = {}
-        return Upserted(paths, _write(root, rules, placed, embeddings), embeddings, there.is_followed)
+        return Upserted(paths, _write(files, placed, embeddings), embeddings, there.is_followed)
 
 
 def remove(
-    root: Path,
-    rules: FilesConfig,
+    files: WorkspaceFiles,
     paths: Iterable[str],
     only: Callable[[str, FrontMatter, os.stat_result], bool] = lambda *_: True,
 ) -> list[str]:
@@ -241,28 +230,26 @@ def remove(
         PathNotAllowedError: A path is that of a person's file: nothing was removed.
         WriteError: A file could not be removed.
     """
-    rules = unguarded(rules)  # a document may go whatever its name is
-    places = [_own_place(root, rules, as_found(root, path)) for path in paths]
+    files = replace(files, policies=NONE)  # a document may go whatever its name is
+    places = [_own_place(files, files.find(path)) for path in paths]
     if not places:
         return []
     planned: dict[tuple[str, ...], dict[str, os.stat_result]] = {}
-    with writing(root, places[0].path, rules):
+    with files.writing(places[0].path):
         for place in places:
-            file = _file(place, rules)
+            file = _file(place, files)
             if file.info is None:
                 continue
             if file.content is None:
                 raise _not_ours(place.path, "removed")
             if only(place.path, file.content, file.info):
                 planned.setdefault(place.parts[:-1], {})[place.parts[-1]] = file.info
-        for folder, files in planned.items():
-            remove_files(str(root), folder, list(files.items()))
-    return ["/".join((*folder, name)) for folder, files in planned.items() for name in files]
+        for folder, stats in planned.items():
+            remove_files(str(files.root), folder, list(stats.items()))
+    return ["/".join((*folder, name)) for folder, stats in planned.items() for name in stats]
 
 
-def below(
-    root: Path, rules: FilesConfig, cache: DocumentCache, folder: str = DOCUMENTS_FOLDER
-) -> Iterator[tuple[str, FrontMatter]]:
+def below(cache: DocumentCache, folder: str = DOCUMENTS_FOLDER) -> Iterator[tuple[str, FrontMatter]]:
     """Yield every document below a folder of `memory/`, in the order of paths, without a person's own files.
 
     Raises:
@@ -270,19 +257,19 @@ def below(
         WorkspaceError: A folder or a file cannot be read.
     """
     # The globs say which files count, and nothing of a folder.
-    inside = locate(root, replace(rules, include=(), exclude=()), f"{folder}/any.md")
+    files = cache.files
+    any_file = replace(files, settings=replace(files.settings, include=(), exclude=()))
+    inside = any_file.locate(f"{folder}/any.md")
     inner = inside.path.rpartition("/")[0]
     seen: set[str] = set()
-    for path, info in notes_below(root, inner, rules):
+    for path, info in notes_below(files, inner):
         seen.add(path)
         if (content := cache.load(path, info).content) is not None:
             yield path, content
     cache.forget_all_but(seen, inner)
 
 
-def paths_by_id(
-    root: Path, rules: FilesConfig, cache: DocumentCache, wanted: Iterable[str] = ()
-) -> dict[str, list[str]]:
+def paths_by_id(cache: DocumentCache, wanted: Iterable[str] = ()) -> dict[str, list[str]]:
     """Return the files of each document by its key: several if a person has copied it, the one named after it first.
 
     A document whose id a person has removed or damaged is found by its file name: as the one of the `wanted` keys that
@@ -293,7 +280,7 @@ def paths_by_id(
     found: dict[str, list[str]] = {}
     nameless: dict[str, str] = {}
     seen: set[str] = set()
-    for path, info in notes_below(root, DOCUMENTS_FOLDER, rules):
+    for path, info in notes_below(cache.files, DOCUMENTS_FOLDER):
         seen.add(path)
         one = cache.listed(path, info)
         if one.doc_id is not None:
@@ -312,13 +299,13 @@ def paths_by_id(
 
 def name_of(path: str) -> str:
     """Return the key of a document whose id cannot be read: the name of its file, in the collection of its folder."""
-    file = PurePosixPath(unencrypted(path))
+    file = PurePosixPath(get_plain_name(path))
     folder = file.parent.relative_to(DOCUMENTS_FOLDER).parts
     return key_of(folder[0] if folder else "", file.stem)
 
 
 def _write(
-    root: Path, rules: FilesConfig, documents: Sequence[Fields], embeddings: dict[str, Embedding] | None = None
+    files: WorkspaceFiles, documents: Sequence[Fields], embeddings: dict[str, Embedding] | None = None
 ) -> list[str]:
     """Write documents as `write` does, with the lock held. Everything is checked before anything is written.
 
@@ -326,16 +313,15 @@ def _write(
     """
     planned: dict[tuple[str, ...], list[tuple[str, bytes, os.stat_result | None]]] = {}
     written: list[str] = []
-    base = str(root)
+    most = files.settings.max_bytes
     for document in documents:
-        place = _own_place(root, rules, document.path)
+        place = _own_place(files, document.path)
         _check_not_a_day(place.path)
         fields, inner = document.fields, checked_text(document.text, f"the text of {place.path}")
-        file = _file(place, rules)
+        file = _file(place, files)
         if file.content is not None:
-            policies = policies_of(rules)
-            fields = _unmasked(fields, file.content.fields, policies)
-            inner = _unmasked(inner, file.content.text, policies)
+            fields = _unmasked(fields, file.content.fields, files.policies)
+            inner = _unmasked(inner, file.content.text, files.policies)
             fields = _with_embedding(fields, inner, file.content)
         if document.seal is not None:
             fields = document.seal(fields, inner)
@@ -348,33 +334,33 @@ def _write(
         data = text.encode()
         if embeddings is not None and (said := embedding_of(decode(data, place.path), fields)) is not None:
             embeddings[place.path] = said
-        if len(data) > rules.max_bytes:
+        if len(data) > most:
             raise WriteError(
-                f"{place.path} would have {len(data):,} bytes, more than files.max_bytes ({rules.max_bytes:,}), and "
+                f"{place.path} would have {len(data):,} bytes, more than files.max_bytes ({most:,}), and "
                 "never be read again: part it, or raise files.max_bytes"
             )
         if file.text == text and file.info is not None:
             continue
         if file.info is not None:
-            _check_replaceable(file, text, policies_of(rules))
-        data = as_written(data, place, rules, is_there=file.info is not None)
+            _check_replaceable(file, text, files.policies)
+        data = files.seal(data, place, is_there=file.info is not None)
         planned.setdefault(place.parts[:-1], []).append((place.parts[-1], data, file.info))
         written.append(place.path)
-    for folder, files in planned.items():
-        make_folders(root, folder, "/".join(folder))
-        replace_files(base, folder, files)
+    for folder, contents in planned.items():
+        make_folders(files.root, folder, "/".join(folder))
+        replace_files(str(files.root), folder, contents)
     return written
 
 
-def _check_policies(rules: FilesConfig, documents: Iterable[Fields]) -> None:
+def _check_policies(files: WorkspaceFiles, documents: Iterable[Fields]) -> None:
     """Check that policies let documents be stored. What a program wrote of a vector is not looked at: it is no text.
 
     Raises:
         PolicyError: A rule says never to store one. Nothing was written.
     """
-    if policies := policies_of(rules):
+    if policies := files.policies:
         for document in documents:
-            check_name(rules, document.path)
+            files.check_name(document.path)
             said = {name: value for name, value in document.fields.items() if name != EMBEDDING}
             policies.check_value([said, document.text])
 
@@ -462,9 +448,9 @@ def check_no_secret(value: Any, where: str) -> None:
             check_no_secret(inner, f"{where}[{number}]")
 
 
-def _file(place: Place, rules: FilesConfig) -> _File:
+def _file(place: Place, files: WorkspaceFiles) -> _File:
     try:
-        data, info = read_place(place, rules)
+        data, info = files.read(place)
     except NotFoundError:
         return _File(place, None, "", None)
     try:
@@ -474,14 +460,14 @@ def _file(place: Place, rules: FilesConfig) -> _File:
     return _File(place, info, text, parse(text))
 
 
-def _own_place(root: Path, rules: FilesConfig, path: str) -> Place:
+def _own_place(files: WorkspaceFiles, path: str) -> Place:
     """Return the place of a path below `memory/`.
 
     Raises:
         PathNotAllowedError: It is somewhere else, or is excluded by the globs.
     """
-    place = locate(root, rules, path)
-    if place.parts[0] != NOTES_FOLDER or place.base != str(root):
+    place = files.locate(path)
+    if place.parts[0] != NOTES_FOLDER or place.base != str(files.root):
         raise PathNotAllowedError(f"{path!r} is not below {NOTES_FOLDER}/, where documents are kept: name a path there")
     if not place.path.endswith(NOTE_ENDINGS):
         raise PathNotAllowedError(f"{path!r} is not Markdown, which documents are: have it end in .md")
@@ -490,7 +476,7 @@ def _own_place(root: Path, rules: FilesConfig, path: str) -> Place:
 
 def _check_not_a_day(path: str) -> None:
     day = note_date(path.lower())
-    if day is not None and unencrypted(path.lower()) == day_path(day):
+    if day is not None and get_plain_name(path.lower()) == day_path(day):
         raise PathNotAllowedError(
             f"{path} is the note of a day, to which people and agents add lines that a document would lose: name a "
             f"path in a folder of {NOTES_FOLDER}/, such as {DOCUMENTS_FOLDER}/"
@@ -506,7 +492,7 @@ def _not_ours(path: str, what: str) -> PathNotAllowedError:
 
 def folded(path: str) -> str:
     """Return the path of a file without its ending, as a disk that ignores case compares it."""
-    return unencrypted(path.casefold()).removesuffix(".md")
+    return get_plain_name(path.casefold()).removesuffix(".md")
 
 
 def _free(path: str, there: AbstractSet[str], taken: set[str]) -> str:

@@ -7,41 +7,36 @@ import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
-from openclaw_memory.chunking.blocks import blocks, title_of
-from openclaw_memory.config import FilesConfig
 from openclaw_memory.errors import (
     ConflictError,
     InvalidInputError,
     NotFoundError,
     OriginError,
     PathNotAllowedError,
+    SignatureError,
     UndecodableError,
     WriteError,
 )
-from openclaw_memory.security.age import is_encrypted
 from openclaw_memory.text.front_matter import front_matter_end, parse, with_vector
-from openclaw_memory.text.policies import about_in, policies_of
+from openclaw_memory.text.markdown_blocks import blocks, title_of
+from openclaw_memory.text.policies import Policies, about_in
 from openclaw_memory.text.quotation import is_external, source_of
 from openclaw_memory.types import Excerpt
-from openclaw_memory.types.files import ENCRYPTED, unencrypted
-from openclaw_memory.workspace.atomic import replace_file, writing
+from openclaw_memory.types.codec import IS_SEALED, SEAL_FIRST, SUFFIX, get_plain_name, is_sealed
+from openclaw_memory.workspace.files import WorkspaceFiles
 from openclaw_memory.workspace.journal import checked_text, find_block
-from openclaw_memory.workspace.paths import Place, is_of_the_agent, locate, long_term_path
+from openclaw_memory.workspace.paths import Place, is_of_the_agent
 from openclaw_memory.workspace.safe_read import (
-    as_written,
-    decrypted,
     excerpt_of_lines,
     hash_of,
     is_utf16,
     masked_lines,
     other_encoding,
-    read_as_it_is,
     shown_lines,
     split_lines,
 )
-from openclaw_memory.workspace.vouched import check_vouched
+from openclaw_memory.workspace.vouched import why_withheld
 
 LONG_TERM_HEADING = "# Long-term memory"
 
@@ -59,7 +54,7 @@ class _Note:
     lines: list[str] = field(default_factory=list)
     mark: str = ""
     ends_line: bool = True
-    is_encrypted: bool = False
+    is_sealed: bool = False
     info: os.stat_result | None = None  # None: there is no such file yet
 
     @property
@@ -82,7 +77,7 @@ class _Note:
         return body
 
 
-def edit(root: Path, path: str, start: int, end: int, text: str, *, seen: str | Excerpt, rules: FilesConfig) -> Excerpt:
+def edit(files: WorkspaceFiles, path: str, start: int, end: int, text: str, *, seen: str | Excerpt) -> Excerpt:
     """Replace lines `start` to `end` (1-based, inclusive) of a note by `text` if they still are what the caller saw.
 
     `seen` is the `hash` of these lines, or at least its first 12 digits; or an excerpt that shows them, all of whose
@@ -98,33 +93,32 @@ def edit(root: Path, path: str, start: int, end: int, text: str, *, seen: str | 
         NotFoundError: There is no such file, or no such line.
         PathNotAllowedError: The path is not a memory file, is a transcript, or is outside the workspace.
         UndecodableError: The file is not text.
-        UndecryptableError: The file is encrypted, and cannot be decrypted.
+        SealedFileError: The file is sealed, and cannot be opened.
         WriteError: It could not be written, or is text in another encoding than UTF-8. The file is unchanged.
     """
     wanted = checked_text(text, "the text to write")
     if not wanted:
         raise InvalidInputError("the text to write is empty: delete the lines instead")
-    return _changed(root, path, start, end, wanted, seen, rules)
+    return _changed(files, path, start, end, wanted, seen)
 
 
-def delete(root: Path, path: str, start: int, end: int, *, seen: str | Excerpt, rules: FilesConfig) -> None:
+def delete(files: WorkspaceFiles, path: str, start: int, end: int, *, seen: str | Excerpt) -> None:
     """Remove lines `start` to `end` (1-based, inclusive) of a note if they still are what the caller saw.
 
     Raises:
         ConflictError, InvalidInputError, NotFoundError, PathNotAllowedError, UndecodableError, WriteError: As `edit`.
     """
-    _changed(root, path, start, end, "", seen, rules)
+    _changed(files, path, start, end, "", seen)
 
 
 def promote(
-    root: Path,
+    files: WorkspaceFiles,
     path: str,
     start: int,
     end: int,
     *,
     section: str | None = None,
     seen: str | Excerpt | None = None,
-    rules: FilesConfig,
 ) -> Excerpt:
     """Copy lines `start` to `end` (1-based, inclusive) of a note to `MEMORY.md` and return the lines there.
 
@@ -134,73 +128,69 @@ def promote(
 
     Raises:
         InvalidInputError: The range, the section or `seen` is invalid, the lines hold a secret, which stays where it
-            is, they are front matter of a document, or they are encrypted and `MEMORY.md` is not.
+            is, they are front matter of a document, or they are sealed and `MEMORY.md` is not.
         OriginError: They come from outside: a quotation with its source, or a document whose `origin` is "external".
         SignatureError: They are of a record that no signature vouches for.
         PolicyError: A rule says never to store them. Nothing was written.
         ConflictError, NotFoundError, PathNotAllowedError, UndecodableError, WriteError: As `edit`.
     """
-    source, target = locate(root, rules, path), locate(root, rules, long_term_path(root))
+    source, target = files.locate(path), files.locate(files.find_long_term())
     if source.path == target.path:
         raise InvalidInputError(f"{source.path} is the long-term memory itself: name lines of another note")
     title = None if section is None else checked_text(" ".join(section.split()).lstrip("# "), "the section")
     if title == "":
         raise InvalidInputError("the section is empty: name a heading, or none")
-    policies = policies_of(rules)
-    with writing(root, target.path, rules):
-        own = _read(source, rules)
-        kept = _lines_to_keep(own, start, end, seen, rules)
+    policies = files.policies
+    with files.writing(target.path):
+        own = _read(source, files)
+        kept = _lines_to_keep(own, start, end, seen, files)
         policies.check(None, "\n".join([*([title] if title else []), *kept]))
         try:
-            note = _read(target, rules)
+            note = _read(target, files)
         except NotFoundError:
-            note = _Note(target, is_encrypted=target.path.endswith(ENCRYPTED))
-        if own.is_encrypted and not note.is_encrypted:
+            note = _Note(target, is_sealed=target.path.endswith(SUFFIX))
+        if own.is_sealed and not note.is_sealed:
             raise InvalidInputError(
-                f"{source.path} is encrypted and {target.path} is not, which would hold its lines in the open: encrypt "
-                f"that file first, with `openclaw-memory encrypt {target.path}`"
+                f"{source.path} {IS_SEALED} and {target.path} is not, which would hold its lines in the open: "
+                f"{SEAL_FIRST} {target.path}`"
             )
         if (first := find_block(note.lines, kept)) is not None:
-            return excerpt_of_lines(
-                target.path, note.lines, first, len(kept), existed=True, policies=policies_of(rules)
-            )
+            return excerpt_of_lines(target.path, note.lines, first, len(kept), existed=True, policies=policies)
         lines, first = _with_kept(note, kept, title)
         text = note.text(lines)
-        _write(note, text, rules)
+        _write(note, text, files)
     return excerpt_of_lines(target.path, split_lines(text), first, len(kept), policies=policies)
 
 
-def _changed(
-    root: Path, path: str, start: int, end: int, text: str, seen: str | Excerpt, rules: FilesConfig
-) -> Excerpt:
-    place = _writable(root, path, rules)
-    with writing(root, place.path, rules):
-        note = _read(place, rules)
-        _check_seen(note, start, end, seen, text, rules)
+def _changed(files: WorkspaceFiles, path: str, start: int, end: int, text: str, seen: str | Excerpt) -> Excerpt:
+    place = _writable(files, path)
+    with files.writing(place.path):
+        note = _read(place, files)
+        _check_seen(note, start, end, seen, text, files.policies)
         new = note.styled(split_lines(text))
         lines = with_vector([*note.lines[: start - 1], *new, *note.lines[end:]], note.lines)
-        _check_masks(note, start, end, text, lines, rules)
+        _check_masks(note, start, end, text, lines, files.policies)
         changed = note.text(lines)
         if text:
-            policies_of(rules).check(about_in(changed), text)
-        _write(note, changed, rules)
-    return excerpt_of_lines(place.path, split_lines(changed), start - 1, len(new), policies=policies_of(rules))
+            files.policies.check(about_in(changed), text)
+        _write(note, changed, files)
+    return excerpt_of_lines(place.path, split_lines(changed), start - 1, len(new), policies=files.policies)
 
 
-def _writable(root: Path, path: str, rules: FilesConfig) -> Place:
-    if unencrypted(path.strip()).endswith(".jsonl"):
+def _writable(files: WorkspaceFiles, path: str) -> Place:
+    if get_plain_name(path.strip()).endswith(".jsonl"):
         raise PathNotAllowedError(f"{path!r} is a transcript, which only grows: change notes instead")
-    place = locate(root, rules, path)
-    if place.base != str(root):
+    place = files.locate(path)
+    if place.base != str(files.root):
         raise PathNotAllowedError(f"{path!r} lies outside of the workspace, where files are only read: edit it there")
-    if is_of_the_agent(root, place.path):
+    if is_of_the_agent(files.root, place.path):
         raise PathNotAllowedError(f"{path!r} is the agent's own, and is only read: edit it in an editor")
     return place
 
 
-def _read(place: Place, rules: FilesConfig) -> _Note:
-    raw, info = read_as_it_is(place, rules)
-    data = decrypted(raw, place.path, rules)
+def _read(place: Place, files: WorkspaceFiles) -> _Note:
+    raw, info = files.read_as_it_is(place)
+    data = files.unseal(raw, place.path)
     if is_utf16(data):
         raise WriteError(f"{place.path} is UTF-16: save it as UTF-8 first")
     try:
@@ -212,21 +202,20 @@ def _read(place: Place, rules: FilesConfig) -> _Note:
     mark = _BOM if text.startswith(_BOM) else ""
     body = text.removeprefix(_BOM)
     ends_line = not body or body.endswith("\n")
-    return _Note(place, split_lines(body), mark, ends_line, is_encrypted=is_encrypted(raw), info=info)
+    return _Note(place, split_lines(body), mark, ends_line, is_sealed=is_sealed(raw), info=info)
 
 
-def _write(note: _Note, text: str, rules: FilesConfig) -> None:
-    path, info = note.place.path, note.info
+def _write(note: _Note, text: str, files: WorkspaceFiles) -> None:
+    path, info, most = note.place.path, note.info, files.settings.max_bytes
     data = (note.mark + text).encode()
-    if len(data) > rules.max_bytes:
-        raise WriteError(f"{path} would grow beyond files.max_bytes ({rules.max_bytes:,}) and never be read again")
+    if len(data) > most:
+        raise WriteError(f"{path} would grow beyond files.max_bytes ({most:,}) and never be read again")
     if info is not None and info.st_nlink > 1:
         raise WriteError(f"{path} has {info.st_nlink} hard links, which a change would part: copy it first")
-    written = as_written(data, note.place, rules, is_there=info is not None)
-    replace_file(note.place.base, note.place.parts, written, info)
+    files.replace(note.place, data, info)
 
 
-def _check_seen(note: _Note, start: int, end: int, seen: str | Excerpt, proposed: str, rules: FilesConfig) -> None:
+def _check_seen(note: _Note, start: int, end: int, seen: str | Excerpt, proposed: str, policies: Policies) -> None:
     path, count = note.place.path, len(note.lines)
     _check_range(start, end)
     first, last, digest = start, end, seen.hash if isinstance(seen, Excerpt) else seen
@@ -241,15 +230,15 @@ def _check_seen(note: _Note, start: int, end: int, seen: str | Excerpt, proposed
                 f"lines {start} to {end} of {path} are not in the excerpt {seen.citation}: read them"
             )
     if not hash_of("\n".join(note.lines[first - 1 : last])).startswith(digest.lower()):
-        raise _conflict(note, start, end, seen, proposed, rules)
+        raise _conflict(note, start, end, seen, proposed, policies)
     if end > count:
         raise NotFoundError(f"{path} has {count} lines, none numbered {end}: read it again")
 
 
-def _check_masks(note: _Note, start: int, end: int, proposed: str, changed: Sequence[str], rules: FilesConfig) -> None:
+def _check_masks(note: _Note, start: int, end: int, proposed: str, changed: Sequence[str], policies: Policies) -> None:
     """Refuse to write a mask back, which would lose the secret, or to split a key, which would reveal the rest."""
     shown, after = masked_lines(note.lines), masked_lines(changed)
-    seen = masked_lines(note.lines, policies_of(rules))[start - 1 : end]
+    seen = masked_lines(note.lines, policies)[start - 1 : end]
     for line, safe in zip(note.lines[start - 1 : end], seen, strict=True):
         masks = [word for word in safe.split() if word not in line and word in proposed]
         if masks:
@@ -274,9 +263,9 @@ def _check_range(start: int, end: int) -> None:
 
 
 def _conflict(
-    note: _Note, start: int, end: int, seen: str | Excerpt, proposed: str, rules: FilesConfig
+    note: _Note, start: int, end: int, seen: str | Excerpt, proposed: str, policies: Policies
 ) -> ConflictError:
-    path, shown = note.place.path, shown_lines(note.lines, policies_of(rules))
+    path, shown = note.place.path, shown_lines(note.lines, policies)
     current, digest = "\n".join(shown[start - 1 : end]), hash_of("\n".join(note.lines[start - 1 : end]))
     message = (
         f"lines {start} to {end} of {path} are not what you saw, and were not changed: "
@@ -291,21 +280,22 @@ def _conflict(
     return ConflictError(message, path=path, start_line=start, current=current, proposed=proposed, hash=digest)
 
 
-def _lines_to_keep(note: _Note, start: int, end: int, seen: str | Excerpt | None, rules: FilesConfig) -> list[str]:
+def _lines_to_keep(note: _Note, start: int, end: int, seen: str | Excerpt | None, files: WorkspaceFiles) -> list[str]:
     if seen is not None:
-        _check_seen(note, start, end, seen, "", rules)
+        _check_seen(note, start, end, seen, "", files.policies)
     _check_range(start, end)
     if end > len(note.lines):
         raise NotFoundError(f"{note.place.path} has {len(note.lines)} lines, none numbered {end}: read it again")
     file = "\n".join(note.lines)
-    check_vouched(Path(note.place.base), note.place.path, file)
+    if (problem := why_withheld(files.root, note.place.path, file)) is not None:
+        raise SignatureError(problem)
     _check_origin(note, file, start, end)
     if start <= (above := file[: front_matter_end(file)].count("\n")):
         raise InvalidInputError(
             f"the first {above} lines of {note.place.path} are front matter of a document, not memory: name "
             "lines below them"
         )
-    lines, policies = note.lines[start - 1 : end], policies_of(rules)
+    lines, policies = note.lines[start - 1 : end], files.policies
     policies.check(about_in(file), "\n".join(lines))
     if masked_lines(note.lines, policies)[start - 1 : end] != lines:
         raise InvalidInputError(

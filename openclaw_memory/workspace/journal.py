@@ -10,34 +10,21 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TypeAlias
+from typing import BinaryIO, TypeAlias
 
-from openclaw_memory.config import FilesConfig
-from openclaw_memory.errors import (
-    InvalidInputError,
-    NotFoundError,
-    PathNotAllowedError,
-    WorkspaceError,
-    WriteError,
-)
+from openclaw_memory.errors import InvalidInputError, NotFoundError, PathNotAllowedError, WorkspaceError, WriteError
 from openclaw_memory.text.fence import fenced, harmless
-from openclaw_memory.text.policies import policies_of
 from openclaw_memory.text.redaction import redact
 from openclaw_memory.types import Excerpt
-from openclaw_memory.types.files import ENCRYPTED
-from openclaw_memory.workspace.atomic import append_whole, opened_to_append, read_whole, replace_file, writing
-from openclaw_memory.workspace.paths import NOTES_FOLDER, Place, as_it_is, counts, long_term_path, why_left_out
+from openclaw_memory.workspace.files import WorkspaceFiles
+from openclaw_memory.workspace.paths import NOTES_FOLDER, is_settled, stamp_of
 from openclaw_memory.workspace.safe_read import (
-    as_written,
     decode,
-    decrypted,
     excerpt_of_lines,
     is_utf16,
     other_encoding,
-    read_place,
     split_lines,
 )
-from openclaw_memory.workspace.stamps import is_settled, stamp_of
 
 # The time in the heading of an entry, as written here and as OpenClaw writes it: `9:05`, `09:05`, `9:05 AM`.
 _ENTRY = "## "
@@ -45,25 +32,24 @@ _TIME = re.compile(r"## \d{1,2}:\d{2}(?: ?[AaPp][Mm])? - ")
 
 
 def day_path(day: datetime.date) -> str:
-    """Return the path of the note of a day that is not encrypted."""
+    """Return the path of the note of a day that is not sealed."""
     return f"{NOTES_FOLDER}/{day.isoformat()}.md"
 
 
 def append(
-    root: Path,
+    files: WorkspaceFiles,
     text: str,
     *,
     date: datetime.date,
     title: str | None = None,
     now: datetime.datetime,
-    rules: FilesConfig,
     skip_existing: bool = False,
 ) -> Excerpt:
-    """Add `text` to `memory/<date>.md`, or the encrypted note of the day, and return its lines with secrets masked.
+    """Add `text` to `memory/<date>.md`, or the sealed note of the day, and return its lines with secrets masked.
 
     A new note begins with `# YYYY-MM-DD`; a `title` adds the heading `## H:MM - title` with the time of `now`. It is
     added under a lock file, and on disk before this returns: up to 4,096 bytes by one write(2), more, and what is
-    encrypted, by a file that takes the place of the note, so that a killed process leaves all of it or nothing. With
+    sealed, by a file that takes the place of the note, so that a killed process leaves all of it or nothing. With
     `skip_existing` nothing is added where the note already has the same lines, at whatever time: the excerpt shows them
     and has `existed` set.
 
@@ -71,32 +57,43 @@ def append(
         InvalidInputError: The text is empty, or cannot be written as UTF-8.
         PathNotAllowedError: The note or its folder is a symlink or not a regular file, or the globs exclude it.
         PolicyError: A rule says never to store the text. Nothing was written.
-        UndecryptableError: The note is encrypted, and cannot be decrypted.
+        SealedFileError: The note is sealed, and cannot be opened.
         WriteError: It could not be written. The note is unchanged.
     """
     entry = _entry(text, title, now)
-    policies_of(rules).check(None, "\n".join(entry))
-    _check_counts(rules, day_path(date))
-    with writing(root, day_path(date), rules):
-        return _append_locked(root, as_it_is(root, day_path(date)), entry, date, rules, skip_existing)
+    files.policies.check(None, "\n".join(entry))
+    _check_counts(files, day_path(date))
+    there: list[int] = []  # the 0-based line of the entry
+
+    def added_to(before: bytes) -> bytes:
+        if skip_existing and (first := find_block(_lines(before), entry)) is not None:
+            there.append(first)
+            return b""
+        head, first_line = _joint(before, entry, date)
+        there.append(first_line - 1)
+        return (head + "\n".join(entry) + "\n").encode()
+
+    with files.writing(day_path(date)):
+        path = files.find(day_path(date))
+        before, data = _extended(files, path, added_to)
+    lines = _lines(before + data)
+    return excerpt_of_lines(path, lines, there[-1], len(entry), existed=not data, policies=files.policies)
 
 
-def missing_blocks(root: Path, path: str, blocks: Sequence[Sequence[str]], rules: FilesConfig) -> list[bool]:
+def missing_blocks(files: WorkspaceFiles, path: str, blocks: Sequence[Sequence[str]]) -> list[bool]:
     """Return of each block of lines whether the note at `path` lacks it, to the letter and one line after the other.
 
     Raises:
         PathNotAllowedError, UndecodableError, WorkspaceError: The note cannot be read.
     """
     try:
-        data, _ = read_place(_place(root, as_it_is(root, path)), rules)
+        data, _ = files.read(files.make_place(files.find(path)))
     except NotFoundError:
         return [True] * len(blocks)
     return _missing(_lines(data), blocks)
 
 
-def append_missing(
-    root: Path, path: str, blocks: Sequence[Sequence[str]], *, head: str, rules: FilesConfig
-) -> list[bool]:
+def append_missing(files: WorkspaceFiles, path: str, blocks: Sequence[Sequence[str]], *, head: str) -> list[bool]:
     """Add those blocks of lines that the note at `path` lacks, all of them or none; return of each whether it did.
 
     A new note begins with the line `head`, unless the first block does. It is added as by `append`.
@@ -107,8 +104,8 @@ def append_missing(
         WriteError: It could not be written. The note is unchanged.
     """
     for block in blocks:
-        policies_of(rules).check(None, "\n".join(block))
-    _check_counts(rules, path)
+        files.policies.check(None, "\n".join(block))
+    _check_counts(files, path)
     missing: list[bool] = []
 
     def added_to(before: bytes) -> bytes:
@@ -120,8 +117,8 @@ def append_missing(
         gap = "" if not before or before.endswith(b"\n\n") else "\n" if before.endswith(b"\n") else "\n\n"
         return (gap + "\n\n".join("\n".join(block) for block in headed) + "\n").encode()
 
-    with writing(root, path, rules):
-        _extended(root, as_it_is(root, path), rules, added_to)
+    with files.writing(path):
+        _extended(files, files.find(path), added_to)
     return missing
 
 
@@ -175,77 +172,41 @@ def _entry(text: str, title: str | None, now: datetime.datetime) -> list[str]:
     return [f"{_ENTRY}{now.hour}:{now:%M} - {checked_text(' '.join(title.split()), 'the title')}", "", *lines]
 
 
-def _append_locked(
-    root: Path, path: str, entry: list[str], date: datetime.date, rules: FilesConfig, skip_existing: bool
-) -> Excerpt:
-    there: list[int] = []  # the 0-based line of the entry
-
-    def added_to(before: bytes) -> bytes:
-        if skip_existing and (first := find_block(_lines(before), entry)) is not None:
-            there.append(first)
-            return b""
-        head, first_line = _joint(before, entry, date)
-        there.append(first_line - 1)
-        return (head + "\n".join(entry) + "\n").encode()
-
-    before, data = _extended(root, path, rules, added_to)
-    lines, policies = _lines(before + data), policies_of(rules)
-    return excerpt_of_lines(path, lines, there[-1], len(entry), existed=not data, policies=policies)
-
-
-def _extended(root: Path, path: str, rules: FilesConfig, added_to: Callable[[bytes], bytes]) -> tuple[bytes, bytes]:
+def _extended(files: WorkspaceFiles, path: str, added_to: Callable[[bytes], bytes]) -> tuple[bytes, bytes]:
     """Add to a note what `added_to` makes of its content; return the content and what was added. Call it in `writing`.
 
     Raises:
-        PathNotAllowedError, UndecryptableError, WriteError: As `append`.
+        PathNotAllowedError, SealedFileError, WriteError: As `append`.
     """
-    place = _place(root, path)
-    with opened_to_append(place.base, place.parts, path) as descriptor:
-        raw, seen = _checked_content(descriptor, path, rules)
-        before = decrypted(raw, path, rules)
-        if is_utf16(before):
-            raise WriteError(f"{path} is UTF-16, to which UTF-8 cannot be added: save it as UTF-8 first")
-        if (encoding := other_encoding(before)) is not None:
+    before = data = b""
+
+    def extend(file: BinaryIO, _: int) -> bytes:
+        nonlocal before, data
+        before = file.read()
+        if (encoding := "UTF-16" if is_utf16(before) else other_encoding(before)) is not None:
             raise WriteError(f"{path} is {encoding}, to which UTF-8 cannot be added: save it as UTF-8 first")
-        if not (data := added_to(before)):
-            return before, data
-        _check_room(len(before) + len(data), path, rules)
-        if before is raw and not path.endswith(ENCRYPTED):
-            append_whole(descriptor, place.base, place.parts, before, data)
-        else:
-            replace_file(place.base, place.parts, as_written(before + data, place, rules, is_there=True), seen)
+        data, most = added_to(before), files.settings.max_bytes
+        if data and len(before) + len(data) > most:
+            raise WriteError(
+                f"{path} would grow beyond files.max_bytes ({most:,}) and never be read again: "
+                "append less, or to another date"
+            )
+        return data
+
+    files.append(files.make_place(path), extend)
     return before, data
 
 
-def _place(root: Path, path: str) -> Place:
-    return Place(path, str(root), tuple(path.split("/")))
-
-
-def _check_counts(rules: FilesConfig, path: str) -> None:
-    if not counts(rules, path):
+def _check_counts(files: WorkspaceFiles, path: str) -> None:
+    if not files.counts(path):
         raise PathNotAllowedError(
             f"{path} is left out by files.include or files.exclude: it would never be found again"
-        )
-
-
-def _check_room(size: int, path: str, rules: FilesConfig) -> None:
-    if size > rules.max_bytes:
-        raise WriteError(
-            f"{path} would grow beyond files.max_bytes ({rules.max_bytes:,}) and never be read again: "
-            "append less, or to another date"
         )
 
 
 def _lines(note: bytes) -> list[str]:
     # Bytes that are not UTF-8 match no entry, and are no reason to ignore the others.
     return split_lines(note.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "replace"))
-
-
-def _checked_content(descriptor: int, path: str, rules: FilesConfig) -> tuple[bytes, os.stat_result]:
-    info = os.fstat(descriptor)
-    if reason := why_left_out(info, rules):
-        raise PathNotAllowedError(f"{path} {reason}; nothing was written")
-    return read_whole(descriptor), info
 
 
 def _joint(before: bytes, entry: list[str], date: datetime.date) -> tuple[str, int]:
@@ -307,9 +268,7 @@ Read: TypeAlias = dict[tuple[object, ...], tuple[tuple[tuple[int, ...] | None, .
 _MOST_READ = 4  # private or not, on two days
 
 
-def bootstrap(
-    root: Path, *, private: bool, max_chars: int, today: datetime.date, rules: FilesConfig, read: Read
-) -> Bootstrap:
+def bootstrap(files: WorkspaceFiles, *, private: bool, max_chars: int, today: datetime.date, read: Read) -> Bootstrap:
     """SOUL.md, MEMORY.md if the session is `private`, and the notes of yesterday and today: those that there are.
 
     No file is shown beyond `max_chars` characters: of a day the last lines are, of the others the first. Secrets are
@@ -317,16 +276,16 @@ def bootstrap(
 
     What is in `read` is returned as long as none of the files has another stamp; what was read is added to it.
     """
-    days = [as_it_is(root, day_path(day)) for day in (today - datetime.timedelta(days=1), today)]
-    long_term = [long_term_path(root)] if private else []
-    wanted = [SOUL, *(path for path in (*long_term, *days) if counts(rules, path))]
-    now, infos = time.time_ns(), [_info(root / path) for path in wanted]
+    days = [files.find(day_path(day)) for day in (today - datetime.timedelta(days=1), today)]
+    long_term = [files.find_long_term()] if private else []
+    wanted = [SOUL, *(path for path in (*long_term, *days) if files.counts(path))]
+    now, infos = time.time_ns(), [_info(files.root / path) for path in wanted]
     asked, stamps = (*wanted, max_chars), tuple(None if info is None else stamp_of(info) for info in infos)
     before, started = read.get(asked, ((), Bootstrap(())))
     if before == stamps:
         return started
-    files = (_file(root, path, max_chars, rules, keep_end=path in days) for path in wanted)
-    started = Bootstrap(tuple(file for file in files if file is not None))
+    parts = (_file(files, path, max_chars, keep_end=path in days) for path in wanted)
+    started = Bootstrap(tuple(file for file in parts if file is not None))
     if all(info is None or is_settled(info, now) for info in infos):
         if len(read) >= _MOST_READ:
             read.clear()
@@ -341,10 +300,10 @@ def _info(path: Path) -> os.stat_result | None:
         return None
 
 
-def _file(root: Path, path: str, max_chars: int, rules: FilesConfig, *, keep_end: bool) -> BootstrapFile | None:
+def _file(files: WorkspaceFiles, path: str, max_chars: int, *, keep_end: bool) -> BootstrapFile | None:
     try:
-        data, _ = read_place(_place(root, path), rules)
-        text = redact(policies_of(rules).shown(decode(data, path))).strip("\n")
+        data, _ = files.read(files.make_place(path))
+        text = redact(files.policies.shown(decode(data, path))).strip("\n")
     except NotFoundError:
         return None
     except WorkspaceError as error:

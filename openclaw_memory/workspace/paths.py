@@ -8,18 +8,15 @@ import posixpath
 import re
 import stat
 import unicodedata
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from openclaw_memory._safe import has_controls
 from openclaw_memory.config import FilesConfig, SessionsConfig
-from openclaw_memory.config.config import OF_THE_AGENT, is_passed_over, may_be_of_the_agent
+from openclaw_memory.config.config import OF_THE_AGENT, may_be_of_the_agent
 from openclaw_memory.config.globs import is_matched, read_globs
-from openclaw_memory.errors import NotFoundError, PathNotAllowedError
-from openclaw_memory.text.policies import MASK, policies_of
-from openclaw_memory.types.files import ENCRYPTED, unencrypted
+from openclaw_memory.types.codec import SUFFIX, get_plain_name
 
 ROOT_NOTES = ("MEMORY.md", "USER.md")
 LOWER_CASE_NOTE = "memory.md"  # counts only where there is no MEMORY.md
@@ -28,20 +25,23 @@ DOCUMENTS_FOLDER = f"{NOTES_FOLDER}/notes"  # what programs add
 RECORDS_FOLDER = f"{NOTES_FOLDER}/records"  # facts, by type and key
 TRANSCRIPTS = "sessions"  # what a transcript's path begins with, wherever its folder lies
 TRANSCRIPT_SUFFIX = ".jsonl"
-NOTE_ENDINGS = (".md", f".md{ENCRYPTED}")  # of what the library itself writes
-TRANSCRIPT_ENDINGS = (TRANSCRIPT_SUFFIX, f"{TRANSCRIPT_SUFFIX}{ENCRYPTED}")
+MOVE_NOTE = f"move it elsewhere in {NOTES_FOLDER}/, or delete it"  # where a record belongs
+NOTE_ENDINGS = (".md", f".md{SUFFIX}")  # of what the library itself writes
+TRANSCRIPT_ENDINGS = (TRANSCRIPT_SUFFIX, f"{TRANSCRIPT_SUFFIX}{SUFFIX}")
 _BELOW_TRANSCRIPTS = f"{TRANSCRIPTS}/"
 
 # A conversation fills some megabytes. A larger file is not one, and would take seconds to read.
 MAX_TRANSCRIPT_BYTES = 1 << 30
-# An encrypted one is decrypted as a whole, and written anew for each message.
-MAX_ENCRYPTED_TRANSCRIPT_BYTES = 64 << 20
+# A sealed one is unsealed as a whole, and written anew for each message.
+MAX_SEALED_TRANSCRIPT_BYTES = 64 << 20
 
 # `.memory` is this library's own folder (the index), `.openclaw-repair` is where OpenClaw puts damaged notes aside.
 NEVER_ENTERED = frozenset({".memory", ".openclaw-repair"})
 
 # `2026-11-01.md` or `2026-11-01-any-slug.md`, at any depth below a `memory` folder: OpenClaw's dated notes.
-_DATED = re.compile(r"(?:^|/)memory/(?:[^/]+/)*([0-9]{4})-([0-9]{2})-([0-9]{2})(?:-[^/]+)?\.md(?:\.age)?")
+_DATED = re.compile(
+    rf"(?:^|/)memory/(?:[^/]+/)*([0-9]{{4}})-([0-9]{{2}})-([0-9]{{2}})(?:-[^/]+)?\.md(?:{re.escape(SUFFIX)})?"
+)
 
 _DATE_TITLE = re.compile(r"\s*#{1,6}\s+\d{4}-\d{2}-\d{2}\s*")
 
@@ -64,6 +64,12 @@ class Place:
     parts: tuple[str, ...]
 
 
+def with_ending(place: Place, *, sealed: bool) -> Place:
+    """Return the place of the same file with the ending of a sealed one, or without it."""
+    path, name = get_plain_name(place.path), get_plain_name(place.parts[-1])
+    return replace(place, path=path + SUFFIX * sealed, parts=(*place.parts[:-1], name + SUFFIX * sealed))
+
+
 class Stamp(NamedTuple):
     """Those numbers of a stat that say which file it is, whether it counts, and whether it has changed."""
 
@@ -76,59 +82,9 @@ class Stamp(NamedTuple):
     st_dev: int
 
 
-def note_endings(rules: FilesConfig) -> tuple[str, ...]:
-    """Return what the names of notes end in: `.md`, encrypted or not, and what the rules say besides."""
-    return tuple(dict.fromkeys((*NOTE_ENDINGS, *rules.endings)))
-
-
-def locate(root: Path, rules: FilesConfig, path: str, sessions: SessionsConfig | None = None) -> Place:
-    """The place of a memory file, from a path as a person or an agent writes it. The file need not exist.
-
-    Relative to the workspace, or absolute; blanks around it, `./`, `//` and `..` are resolved lexically first, so that
-    `memory/../MEMORY.md` is `MEMORY.md`. `~` is not expanded. A transcript is `sessions/<name>.jsonl`, wherever its
-    folder lies; without `sessions` there are none.
-
-    Raises:
-        PathNotAllowedError: the path does not name a memory file.
-        NotFoundError: it would name one if its backslashes were slashes.
-    """
-    if not isinstance(path, str):
-        raise PathNotAllowedError(f"the path must be a string such as 'MEMORY.md', not {path!r}")
-    wanted_path = path.strip()
-    if not wanted_path:
-        raise PathNotAllowedError("the path is empty: name a memory file such as 'MEMORY.md' or 'memory/2026-11-01.md'")
-    relative = _relative(root, wanted_path)
-    place = _transcript(root, sessions, relative) or _allowed(root, rules, relative)
-    if place is None:
-        with_slashes = posixpath.normpath(relative.replace("\\", "/"))
-        if "\\" in relative and _allowed(root, rules, with_slashes) is not None:
-            raise NotFoundError(f"{path!r} names no file: write it with forward slashes, {with_slashes!r}")
-        if is_of_the_agent(root, relative):
-            raise PathNotAllowedError(
-                f"{path!r} is not a memory file but the agent's own: to have it read, name it in files.extra_paths"
-            )
-        also = f", {TRANSCRIPTS}/*{TRANSCRIPT_SUFFIX}" if sessions and sessions.index else ""
-        raise PathNotAllowedError(
-            f"{path!r} is not a memory file: allowed are MEMORY.md (or memory.md where it is missing), USER.md, "
-            f"memory/**/*.md{_others(rules)}{also} and what files.extra_paths names"
-        )
-    if (rule := hidden_by(rules, place.path)) is not None:
-        raise PathNotAllowedError(
-            f"the rule {rule!r} of policies.rules leaves files of this name out: rename it, or change the rule"
-        )
-    if not counts(rules, place.path):
-        raise PathNotAllowedError(f"{path!r} is left out by files.include or files.exclude: change them to read it")
-    return place
-
-
-def _others(rules: FilesConfig) -> str:
-    others = [one for one in rules.endings if one.islower() and one not in NOTE_ENDINGS]
-    return f" (or {', '.join(others)})" if others else ""
-
-
-def is_memory(root: Path, rules: FilesConfig, path: str) -> bool:
-    """Whether a path, relative to the workspace, names a note by its letters; globs are not asked."""
-    return _allowed(root, rules, path) is not None
+def note_endings(settings: FilesConfig) -> tuple[str, ...]:
+    """Return the endings of notes: `.md`, sealed or not, and those of the settings."""
+    return tuple(dict.fromkeys((*NOTE_ENDINGS, *settings.endings)))
 
 
 def is_transcript(path: str) -> bool:
@@ -143,31 +99,7 @@ def is_record(path: str) -> bool:
 
 def transcripts_place(root: Path, sessions: SessionsConfig) -> Place:
     """Return the transcripts' folder: walked from the workspace where it is inside, else from the folder around it."""
-    return replace(_configured(root, sessions.folder.strip() or TRANSCRIPTS), path=TRANSCRIPTS)
-
-
-def long_term_path(root: Path) -> str:
-    """Return `MEMORY.md`; `memory.md`, or else `MEMORY.md.age`, where only that exists."""
-    names, (usual, *_) = _names(root), ROOT_NOTES
-    there = (name for name in (usual, LOWER_CASE_NOTE, f"{usual}{ENCRYPTED}") if name in names)
-    return next(there, usual)
-
-
-def as_it_is(root: Path, path: str) -> str:
-    """Return the path of a file as it is on disk: with the ending of encrypted files where only that one is there."""
-    encrypted = f"{unencrypted(path)}{ENCRYPTED}"
-    is_encrypted = os.path.lexists(root / encrypted) and not os.path.lexists(root / unencrypted(path))
-    return encrypted if is_encrypted else unencrypted(path)
-
-
-def as_found(root: Path, path: str) -> str:
-    """Return the path of a file that a program names: with the ending of encrypted files where that is all there is."""
-    return path if path.endswith(ENCRYPTED) else as_it_is(root, path)
-
-
-def extra_places(root: Path, rules: FilesConfig) -> Iterator[Place]:
-    """Return the places that `files.extra_paths` names: `~` is expanded, relative ones are taken from the workspace."""
-    return (_configured(root, given.strip()) for given in rules.extra_paths if given.strip())
+    return replace(locate_configured(root, sessions.folder.strip() or TRANSCRIPTS), path=TRANSCRIPTS)
 
 
 def is_of_the_agent(root: Path, path: str) -> bool:
@@ -177,12 +109,12 @@ def is_of_the_agent(root: Path, path: str) -> bool:
     """
     if not may_be_of_the_agent(path):
         return False
-    return any(name in OF_THE_AGENT and name.casefold() == path.casefold() for name in (path, *_names(root)))
+    return any(name in OF_THE_AGENT and name.casefold() == path.casefold() for name in (path, *list_names(root)))
 
 
 def is_set_apart(root: Path, path: str) -> bool:
     """Return whether a file at the top of the workspace does not count where the whole workspace is an extra path."""
-    return is_of_the_agent(root, path) or (path == LOWER_CASE_NOTE and ROOT_NOTES[0] in _names(root))
+    return is_of_the_agent(root, path) or (path == LOWER_CASE_NOTE and ROOT_NOTES[0] in list_names(root))
 
 
 def holds_workspace(place: Place) -> bool:
@@ -190,16 +122,7 @@ def holds_workspace(place: Place) -> bool:
     return set(place.path.split("/")) == {".."}
 
 
-def counts(rules: FilesConfig, path: str) -> bool:
-    """Whether the globs and the policies let a path count.
-
-    Raises:
-        ConfigError: a glob cannot be read.
-    """
-    return matches_globs(rules, path) and hidden_by(rules, path) is None
-
-
-def matches_globs(rules: FilesConfig, path: str) -> bool:
+def matches_globs(settings: FilesConfig, path: str) -> bool:
     """Whether the globs let a path count: it matches `include`, where there is one, and not `exclude`.
 
     Globs are read as in a .gitignore file: `drafts/` is a folder anywhere, `/memory/old/**` starts at the workspace.
@@ -207,39 +130,19 @@ def matches_globs(rules: FilesConfig, path: str) -> bool:
     Raises:
         ConfigError: a glob cannot be read.
     """
-    if rules.include and not is_matched(read_globs("files.include", rules.include), path):
+    if settings.include and not is_matched(read_globs("files.include", settings.include), path):
         return False
-    return not (rules.exclude and is_matched(read_globs("files.exclude", rules.exclude), path))
+    return not (settings.exclude and is_matched(read_globs("files.exclude", settings.exclude), path))
 
 
-def hidden_by(rules: FilesConfig, path: str) -> str | None:
-    """Return the policy that says never to store a file of this name; None where none does."""
-    policies = policies_of(rules)
-    return policies.rule_of_name(_MADE.sub("", _chosen(path)[1])) if policies else None
+def strip_made(path: str) -> str:
+    """Strip a path of the library's folders and endings, and of a day, digest or UUID."""
+    return _MADE.sub("", split_chosen(path)[1])
 
 
-def check_name(rules: FilesConfig, path: str) -> None:
-    """Check that policies let a file of this name be written.
-
-    Raises:
-        PolicyError: A rule says never to store it.
-    """
-    if policies := policies_of(rules):
-        policies.check_name(_MADE.sub("", _chosen(path)[1]))
-
-
-def shown_path(rules: FilesConfig, path: str) -> str:
-    """Return a path with `***` for what policies hide of it; it then names no file."""
-    if hidden_by(rules, path) is None:
-        return path
-    above, name, ending = _chosen(path)
-    shown = f"{above}{policies_of(rules).shown_name(name)}{ending}"
-    return shown if hidden_by(rules, shown) is None else f"{above}{MASK}{ending}"
-
-
-def _chosen(path: str) -> tuple[str, str, str]:
+def split_chosen(path: str) -> tuple[str, str, str]:
     """Return what a path has of the library, what a person or a program chose of it, and its ending."""
-    inner = unencrypted(path)
+    inner = get_plain_name(path)
     if inner in {*ROOT_NOTES, LOWER_CASE_NOTE}:
         return path, "", ""
     above = found[0] if (found := _OWN.match(path)) else ""
@@ -249,18 +152,18 @@ def _chosen(path: str) -> tuple[str, str, str]:
     return above, path[len(above) :], ""
 
 
-def why_left_out(info: os.stat_result | Stamp, rules: FilesConfig, path: str = "") -> str | None:
+def why_left_out(info: os.stat_result | Stamp, settings: FilesConfig, path: str = "") -> str | None:
     """Return why a file is not read, as a phrase that follows its name; None for a regular file of allowed size."""
     if not stat.S_ISREG(info.st_mode):
         return f"is {_kind(info.st_mode)}, not a regular file"
-    if info.st_nlink > 1 and not rules.allow_hard_links:
+    if info.st_nlink > 1 and not settings.allow_hard_links:
         return f"has {info.st_nlink} hard links and may lie elsewhere too: copy it, or set files.allow_hard_links"
     if is_transcript(path):
-        most = MAX_ENCRYPTED_TRANSCRIPT_BYTES if path.endswith(ENCRYPTED) else MAX_TRANSCRIPT_BYTES
+        most = MAX_SEALED_TRANSCRIPT_BYTES if path.endswith(SUFFIX) else MAX_TRANSCRIPT_BYTES
         if info.st_size > most:
             return f"is {info.st_size:,} bytes, too many for a transcript (at most {most:,}): part it"
-    elif info.st_size > rules.max_bytes:
-        return f"is {info.st_size:,} bytes, more than files.max_bytes ({rules.max_bytes:,})"
+    elif info.st_size > settings.max_bytes:
+        return f"is {info.st_size:,} bytes, more than files.max_bytes ({settings.max_bytes:,})"
     return None
 
 
@@ -282,10 +185,10 @@ def wrong_name(path: str) -> str | None:
 def exact_path_tier(query: str, path: str) -> int:
     r"""How exactly a question names a file: 3 its whole path, 2 its name, 1 its name without extension, 0 not at all.
 
-    Case and Unicode composition do not matter, `\` is `/`. A query with a slash can only be a whole path. An encrypted
+    Case and Unicode composition do not matter, `\` is `/`. A query with a slash can only be a whole path. A sealed
     file is meant by the name of what is in it, too.
     """
-    wanted, given = unencrypted(_folded(query)), unencrypted(_folded(path))
+    wanted, given = get_plain_name(_folded(query)), get_plain_name(_folded(path))
     if not wanted:
         return 0
     if wanted == given:
@@ -329,29 +232,11 @@ def note_date(path: str) -> datetime.date | None:
 
 def day_in_name(path: str) -> datetime.date | None:
     """Return the day of a dated note as `note_date` does, whatever its ending is."""
-    return note_date(path) or note_date(f"{os.path.splitext(unencrypted(path))[0]}.md")
+    return note_date(path) or note_date(f"{os.path.splitext(get_plain_name(path))[0]}.md")
 
 
-def _allowed(root: Path, rules: FilesConfig, relative: str) -> Place | None:
-    if not relative.endswith(note_endings(rules)) or wrong_name(relative):
-        return None
-    parts = tuple(relative.split("/"))
-    if unencrypted(relative) in ROOT_NOTES or (relative == LOWER_CASE_NOTE and ROOT_NOTES[0] not in _names(root)):
-        return Place(relative, str(root), parts)
-    if parts[0] == NOTES_FOLDER and NEVER_ENTERED.isdisjoint(parts):
-        return Place(relative, str(root), parts)
-    for extra in extra_places(root, rules):
-        rest = _below(relative, extra.path)
-        if rest is None or holds_workspace(extra) or any(map(is_passed_over, rest[:-1])):
-            continue
-        if extra.path == "." and is_set_apart(root, relative):
-            continue
-        if NEVER_ENTERED.isdisjoint(extra.parts):
-            return Place(relative, extra.base, (*extra.parts, *rest))
-    return None
-
-
-def _transcript(root: Path, sessions: SessionsConfig | None, relative: str) -> Place | None:
+def locate_transcript(root: Path, sessions: SessionsConfig | None, relative: str) -> Place | None:
+    """Return the place of a transcript; None for a path that names none, or without `sessions`."""
     if sessions is None or not sessions.index or not relative.endswith(TRANSCRIPT_ENDINGS):
         return None
     folder = transcripts_place(root, sessions)
@@ -362,17 +247,17 @@ def _transcript(root: Path, sessions: SessionsConfig | None, relative: str) -> P
     return Place(f"{TRANSCRIPTS}/{name}", folder.base, (*folder.parts, name))
 
 
-def _configured(root: Path, given: str) -> Place:
+def locate_configured(root: Path, given: str) -> Place:
     """Return the place of a path in the settings: walked from the workspace, or from the folder around it outside."""
     absolute = os.path.normpath(os.path.join(root, os.path.expanduser(given)))
-    relative = _relative(root, absolute)
+    relative = resolve_path(root, absolute)
     if relative == "." or _is_inside(relative):
         return Place(relative, str(root), () if relative == "." else tuple(relative.split("/")))
     folder, name = os.path.split(absolute)
     return Place(relative, folder, (name,) if name else ())
 
 
-def _below(relative: str, folder: str) -> tuple[str, ...] | None:
+def split_below(relative: str, folder: str) -> tuple[str, ...] | None:
     """Return the parts of `relative` below `folder`: () where they are the same, None where it is not below."""
     if relative == folder:
         return ()
@@ -381,7 +266,7 @@ def _below(relative: str, folder: str) -> tuple[str, ...] | None:
     return tuple(relative[len(folder) + 1 :].split("/")) if relative.startswith(f"{folder}/") else None
 
 
-def _relative(root: Path, path: str) -> str:
+def resolve_path(root: Path, path: str) -> str:
     """Return `path` as seen from the workspace, with forward slashes, resolved lexically."""
     if os.path.isabs(path):
         try:
@@ -395,7 +280,8 @@ def _is_inside(relative: str) -> bool:
     return relative != ".." and not relative.startswith("../") and not os.path.isabs(relative)
 
 
-def _names(root: Path) -> list[str]:
+def list_names(root: Path) -> list[str]:
+    """List the names in the workspace; none where it cannot be listed."""
     try:
         return os.listdir(root)
     except OSError:  # opening the file will say what is wrong with the folder
@@ -417,3 +303,22 @@ def _kind(mode: int) -> str:
 def _folded(path: str) -> str:
     folded = posixpath.normpath(unicodedata.normalize("NFC", path.strip().replace("\\", "/"))).lower()
     return "" if folded == "." else folded
+
+
+# Two writes within one tick of the file system's clock leave the same stamp. Linux stamps with its scheduler's tick (at
+# most 10 ms, doubled here); a stamp of whole seconds comes from a coarse file system (FAT counts in 2 s).
+_TICK_NS = 20_000_000
+_COARSE_TICK_NS = 2_000_000_000
+
+FileStamp: TypeAlias = tuple[int, int, int, int]
+
+
+def stamp_of(info: os.stat_result | Stamp) -> FileStamp:
+    """Return what changes whenever a file changes, once it is settled."""
+    return info.st_ino, info.st_size, info.st_mtime_ns, info.st_ctime_ns
+
+
+def is_settled(info: os.stat_result | Stamp, now: int) -> bool:
+    """Whether any later write will give the file another stamp than it has `now`, in ns since 1970."""
+    last = max(info.st_mtime_ns, info.st_ctime_ns)
+    return now - last > (_TICK_NS if last % 1_000_000_000 else _COARSE_TICK_NS)

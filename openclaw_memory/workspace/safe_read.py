@@ -9,37 +9,25 @@ import stat
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from io import BytesIO
-from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING
 
 from openclaw_memory._links import NO_LINK
 from openclaw_memory.config import FilesConfig
 from openclaw_memory.errors import (
-    EncryptionError,
     InvalidInputError,
     NotFoundError,
     OpenClawMemoryError,
     PathNotAllowedError,
     UndecodableError,
-    UndecryptableError,
     WorkspaceError,
-    WriteError,
 )
-from openclaw_memory.security.age import MAGIC, is_encrypted, why_not_read
 from openclaw_memory.text.front_matter import hide_vector
-from openclaw_memory.text.policies import NONE, Policies, encryption_of
+from openclaw_memory.text.policies import NONE, Policies
 from openclaw_memory.text.redaction import redact
 from openclaw_memory.text.utf16 import truncate_utf16, utf16_length
 from openclaw_memory.types import Excerpt
-from openclaw_memory.types.files import ENCRYPTED
-from openclaw_memory.workspace.paths import (
-    MAX_ENCRYPTED_TRANSCRIPT_BYTES,
-    Place,
-    is_transcript,
-    locate,
-    why_left_out,
-)
+from openclaw_memory.types.codec import IS_SEALED, SUFFIX
+from openclaw_memory.workspace.paths import Place, why_left_out
 
 if TYPE_CHECKING:
     from openclaw_memory.workspace.encodings import Decoded
@@ -52,134 +40,17 @@ CAN_WALK = os.open in os.supports_dir_fd
 _DIRECTORY = getattr(os, "O_DIRECTORY", 0)
 
 
-def read_bytes(root: Path, path: str, rules: FilesConfig) -> bytes:
-    """Return the content of a memory file. What is checked is what is read: the open file, not its name.
-
-    That of an encrypted file is decrypted, in memory alone.
-
-    Raises:
-        PathNotAllowedError: The path names no memory file, passes a symlink, or is not a regular file of allowed size.
-        NotFoundError: There is no such file.
-        WorkspaceError: It cannot be read.
-        UndecryptableError: It is encrypted, and the index is plain, the key is not here, or the file is damaged.
-    """
-    return read_place(locate(root, rules, path), rules)[0]
-
-
-def read_place(place: Place, rules: FilesConfig) -> tuple[bytes, os.stat_result]:
-    """Return the content of the file at a place, decrypted where it is encrypted, and its stat before it was read.
-
-    Raises:
-        PathNotAllowedError, NotFoundError, WorkspaceError, UndecryptableError: As `read_bytes`.
-    """
-    data, info = read_as_it_is(place, rules)
-    return decrypted(data, place.path, rules), info
-
-
-def decrypted(data: bytes, path: str, rules: FilesConfig) -> bytes:
-    """Return the content of a file: decrypted where it is encrypted, as its name or its beginning says.
-
-    A file that was being encrypted, or decrypted, when the process was killed may have the other name.
-
-    Raises:
-        UndecryptableError: The index is plain, the key is not here, or the file is damaged.
-    """
-    if not (path.endswith(ENCRYPTED) or is_encrypted(data)):
-        return data
-    if (encryption := encryption_of(rules)) is None:
-        raise UndecryptableError(why_not_read(path))
-    try:
-        return encryption.unseal(data, path)
-    except EncryptionError as error:
-        raise UndecryptableError(str(error)) from error
-
-
-def as_written(data: bytes, place: Place, rules: FilesConfig, *, is_there: bool) -> bytes:
-    """Return the content of a file as it is written: encrypted where its name says so, or where the one there is.
-
-    Args:
-        data: The content.
-        place: The file.
-        rules: What encrypts it.
-        is_there: Whether there is such a file.
-
-    Raises:
-        EncryptionError: It is to be encrypted, and the index is plain, or the key is not here.
-        WriteError: It would be too large.
-    """
-    if not (place.path.endswith(ENCRYPTED) or (is_there and holds_encrypted(place, rules))):
-        return data
-    if (encryption := encryption_of(rules)) is None:
-        raise EncryptionError(why_not_read(place.path))
-    sealed = encryption.seal(data, place.path)
-    most = MAX_ENCRYPTED_TRANSCRIPT_BYTES if is_transcript(place.path) else rules.max_bytes
-    if len(sealed) > most:
-        raise WriteError(f"{place.path} would have {len(sealed):,} bytes, more than {most:,}, and never be read again")
-    return sealed
-
-
-def holds_encrypted(place: Place, rules: FilesConfig) -> bool:
-    """Return whether a file is encrypted, whatever its name says; False where nothing could decrypt it.
-
-    Raises:
-        PathNotAllowedError, NotFoundError, WorkspaceError: As `read_bytes`.
-    """
-    if encryption_of(rules) is None:
-        return False
-    with opened(place, rules) as descriptor:
-        return is_encrypted(os.read(descriptor, len(MAGIC)))
-
-
-def read_as_it_is(place: Place, rules: FilesConfig) -> tuple[bytes, os.stat_result]:
-    """Return the bytes of the file at a place, encrypted or not, and its stat before it was read.
-
-    Raises:
-        PathNotAllowedError, NotFoundError, WorkspaceError: As `read_bytes`.
-    """
-    blocks: list[bytes] = []
-    room = rules.max_bytes + 1
-    with opened(place, rules) as descriptor:
-        info = os.fstat(descriptor)
-        while room > 0 and (block := os.read(descriptor, min(room, 1 << 20))):
-            blocks.append(block)
-            room -= len(block)
-    if room <= 0:
-        raise PathNotAllowedError(f"{place.path} grew beyond files.max_bytes ({rules.max_bytes:,}) while it was read")
-    return b"".join(blocks), info
-
-
 @contextmanager
-def opened_file(place: Place, rules: FilesConfig) -> Iterator[tuple[BinaryIO, os.stat_result]]:
-    """Yield a file to read, and its stat: what an encrypted one holds is decrypted, in memory alone.
-
-    Raises:
-        PathNotAllowedError, NotFoundError, WorkspaceError, UndecryptableError: As `read_bytes`.
-    """
-    with opened(place, rules) as descriptor, open(descriptor, "rb", closefd=False) as file:
-        info = os.fstat(descriptor)
-        if not (place.path.endswith(ENCRYPTED) or is_encrypted(file.read(len(MAGIC)))):
-            file.seek(0)
-            yield file, info
-            return
-        file.seek(0)
-        if (data := file.read(MAX_ENCRYPTED_TRANSCRIPT_BYTES + 1))[MAX_ENCRYPTED_TRANSCRIPT_BYTES:]:
-            raise PathNotAllowedError(
-                f"{place.path} is encrypted and has more than {MAX_ENCRYPTED_TRANSCRIPT_BYTES:,} bytes: decrypt it"
-            )
-        yield BytesIO(decrypted(data, place.path, rules)), info
-
-
-@contextmanager
-def opened(place: Place, rules: FilesConfig) -> Iterator[int]:
+def opened(place: Place, settings: FilesConfig) -> Iterator[int]:
     """Yield a descriptor of the regular file of allowed size at a place; it is closed at the end.
 
     Raises:
-        PathNotAllowedError, NotFoundError, WorkspaceError: As `read_bytes`.
+        PathNotAllowedError, NotFoundError, WorkspaceError: As `WorkspaceFiles.read`.
     """
     try:
         descriptor = open_at(place.base, place.parts, os.O_RDONLY)
         try:
-            if reason := why_left_out(os.fstat(descriptor), rules, place.path):
+            if reason := why_left_out(os.fstat(descriptor), settings, place.path):
                 raise PathNotAllowedError(f"{place.path} {reason}")
             yield descriptor
         finally:
@@ -187,9 +58,9 @@ def opened(place: Place, rules: FilesConfig) -> Iterator[int]:
     except OSError as error:
         if isinstance(error, OpenClawMemoryError):
             raise
-        if error.errno == errno.ENOENT and os.path.lexists(f"{os.path.join(place.base, *place.parts)}{ENCRYPTED}"):
-            # To write it under the name of before would put it in the open, next to the encrypted one.
-            raise NotFoundError(f"{place.path} is encrypted: its name is {place.path}{ENCRYPTED}") from error
+        if error.errno == errno.ENOENT and os.path.lexists(f"{os.path.join(place.base, *place.parts)}{SUFFIX}"):
+            # To write it under the name of before would put it in the open, next to the sealed one.
+            raise NotFoundError(f"{place.path} {IS_SEALED}: its name is {place.path}{SUFFIX}") from error
         raise refusal(error, place.path) from error
 
 
@@ -223,6 +94,10 @@ def decode(data: bytes, path: str) -> str:
     """Return the text of a file: UTF-8, UTF-16 with a byte order mark, or what its bytes are without doubt.
 
     The mark is dropped, NUL becomes U+FFFD. Nothing else is changed: a CR stays where it is, and only LF ends a line.
+
+    Args:
+        data: The bytes of the file.
+        path: The file, for errors.
 
     Raises:
         UndecodableError: The bytes are no such text.

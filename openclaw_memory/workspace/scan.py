@@ -14,13 +14,12 @@ from shlex import quote
 from typing import NamedTuple, TypeAlias
 
 from openclaw_memory._safe import in_one_line
-from openclaw_memory.config import FilesConfig, SessionsConfig
+from openclaw_memory.config import SessionsConfig
 from openclaw_memory.config.config import is_passed_over
 from openclaw_memory.errors import WorkspaceError
-from openclaw_memory.security.age import NOT_READ
-from openclaw_memory.text.policies import encryption_of, shared_of
 from openclaw_memory.types import MemoryFile, Skipped, Source
-from openclaw_memory.types.files import ENCRYPTED
+from openclaw_memory.types.codec import NOT_READ, SUFFIX
+from openclaw_memory.workspace.files import WorkspaceFiles
 from openclaw_memory.workspace.paths import (
     LOWER_CASE_NOTE,
     NEVER_ENTERED,
@@ -31,16 +30,11 @@ from openclaw_memory.workspace.paths import (
     TRANSCRIPTS,
     Place,
     Stamp,
-    counts,
-    extra_places,
-    hidden_by,
     holds_workspace,
-    is_memory,
     is_set_apart,
     is_transcript,
     matches_globs,
     note_endings,
-    shown_path,
     transcripts_place,
     why_left_out,
     wrong_name,
@@ -60,7 +54,7 @@ class Scan:
     """The result of scanning a workspace.
 
     `files` are in a fixed order: root notes, `memory/` by path, extra paths, transcripts. `unreadable` are the paths of
-    `skipped` that could not be examined: what is there is unknown, not gone. Where some are encrypted, `key_ids` has
+    `skipped` that could not be examined: what is there is unknown, not gone. Where some are sealed, `key_ids` has
     the id of the index's key, None for a plain index, which has none of them.
     """
 
@@ -90,19 +84,7 @@ _path = itemgetter(0)
 _stamp = attrgetter(*Stamp._fields)
 
 
-def scan(root: Path, rules: FilesConfig, sessions: SessionsConfig | None = None) -> Scan:
-    """Find the memory files of a workspace. Only folders are opened; each file costs one stat.
-
-    Raises:
-        WorkspaceError: The workspace folder itself cannot be listed.
-        ConfigError: A glob of the rules is invalid.
-    """
-    return scanned(listing(root, rules, sessions), rules)
-
-
-def listing(
-    root: Path, rules: FilesConfig, sessions: SessionsConfig | None = None, last: Listing | None = None
-) -> Listing:
+def listing(files: WorkspaceFiles, sessions: SessionsConfig | None = None, last: Listing | None = None) -> Listing:
     """List what may be a memory file. A folder that is as in the `last` listing is the same object.
 
     Raises:
@@ -114,60 +96,51 @@ def listing(
         known = before.get(folder[0])
         return known if known is not None and known == folder else folder
 
-    return [list(map(kept, place)) for place in chain(_candidates(root, rules), _transcripts(root, sessions))]
+    return [list(map(kept, place)) for place in chain(_candidates(files), _transcripts(files.root, sessions))]
 
 
-def scanned(listed: Listing, rules: FilesConfig) -> Scan:
+def scanned(files: WorkspaceFiles, listed: Listing) -> Scan:
     """Return which of the listed files count.
 
     Raises:
         ConfigError: A glob of the rules is invalid.
     """
-    files: dict[str, MemoryFile] = {}
+    memory_files: dict[str, MemoryFile] = {}
     skipped: list[Skipped] = []
     unreadable: list[str] = []
     first_names: dict[tuple[int, int] | str, str] = {}
     key_ids: tuple[str | None, ...] = ()
-    has_globs = bool(rules.include or rules.exclude)
+    has_globs = bool(files.settings.include or files.settings.exclude)
     for path, what in chain.from_iterable(map(_by_path, listed)):
-        if what is None or (has_globs and not matches_globs(rules, path)):
+        if what is None or (has_globs and not matches_globs(files.settings, path)):
             continue
         if isinstance(what, OSError):
             unreadable.append(path)
-        info = _looked_at(path, what, rules)
-        if path.endswith(ENCRYPTED) and not isinstance(info, str):
-            key_ids = key_ids or (key_id_of(rules),)
+        info = _looked_at(path, what, files)
+        if path.endswith(SUFFIX) and not isinstance(info, str):
+            key_ids = key_ids or (files.codec.key_id,)
             info = NOT_READ if key_ids == (None,) else info
         if isinstance(info, str):
-            skipped.append(Skipped(_printable(shown_path(rules, path)), info))
+            skipped.append(Skipped(_printable(files.shown_path(path)), info))
         elif (first := first_names.setdefault(_identity(path, info), path)) != path:
             skipped.append(Skipped(path, f"is the same file as {first}"))
-        elif path in files:  # two extra paths can lead to it
+        elif path in memory_files:  # two extra paths can lead to it
             continue
-        elif len(files) == rules.max_files:
-            skipped.append(Skipped(path, f"is past files.max_files ({rules.max_files:,}), as is all that would follow"))
-            break
         else:
-            files[path] = _memory_file(path, info, rules)
-    return Scan(tuple(files.values()), tuple(skipped), tuple(unreadable), key_ids)
+            memory_files[path] = _memory_file(path, info, files)
+    return Scan(tuple(memory_files.values()), tuple(skipped), tuple(unreadable), key_ids)
 
 
-def key_id_of(rules: FilesConfig) -> str | None:
-    """Return the id of the key that encrypts the index, and files; None where the index is plain."""
-    encryption = encryption_of(rules)
-    return None if encryption is None else encryption.key_id
-
-
-def _looked_at(path: str, what: tuple[int, ...] | str | OSError, rules: FilesConfig) -> Stamp | str:
+def _looked_at(path: str, what: tuple[int, ...] | str | OSError, files: WorkspaceFiles) -> Stamp | str:
     """Return the stamp of a file that counts, or why it does not, as a phrase that follows its name."""
-    if rule := hidden_by(rules, path):
+    if rule := files.hidden_by(path):
         return f"has a name that policies say never to store: {rule!r}"
     if isinstance(what, OSError):
         return f"cannot be looked at: {what.strerror}"
     if isinstance(what, str):
         return what
     info = Stamp(*what)
-    return wrong_name(path) or why_left_out(info, rules, path) or info
+    return wrong_name(path) or why_left_out(info, files.settings, path) or info
 
 
 def _by_path(folders: Iterable[_Folder]) -> list[tuple[str, _What]]:
@@ -176,7 +149,7 @@ def _by_path(folders: Iterable[_Folder]) -> list[tuple[str, _What]]:
 
 
 def notes_below(
-    root: Path, folder: str, rules: FilesConfig, may_be: Callable[[str], bool] | None = None
+    files: WorkspaceFiles, folder: str, may_be: Callable[[str], bool] | None = None
 ) -> Iterator[tuple[str, Stamp]]:
     """Yield the notes below a folder of the workspace that count, by path; nothing where the folder is missing.
 
@@ -186,7 +159,7 @@ def notes_below(
         WorkspaceError: A folder cannot be listed.
         ConfigError: A glob of the rules is invalid.
     """
-    place = Place(folder, str(root), tuple(folder.split("/")))
+    place = files.make_place(folder)
     info = _stat_at(place)
     if isinstance(info, OSError) and not isinstance(info, _MISSING):
         raise WorkspaceError(f"{folder} cannot be looked at: {info.strerror}; fix its permissions") from info
@@ -195,13 +168,11 @@ def notes_below(
     for path, found in _by_path(_walk(os.path.join(place.base, *place.parts), folder, may_be=may_be)):
         if isinstance(found, OSError):
             raise WorkspaceError(f"{_printable(path)} cannot be looked at: {found.strerror}; fix its permissions")
-        if not isinstance(found, tuple) or wrong_name(path) or not counts(rules, path) or _is_refused(path, rules):
-            continue
-        if why_left_out(stamp := Stamp(*found), rules, path) is None:
+        if isinstance(found, tuple) and not _is_left_out(path, stamp := Stamp(*found), files):
             yield path, stamp
 
 
-def notes_at(root: Path, rules: FilesConfig, paths: Iterable[str]) -> list[MemoryFile] | None:
+def notes_at(files: WorkspaceFiles, paths: Iterable[str]) -> list[MemoryFile] | None:
     """Return the notes at these paths below `memory/`, without those that are gone; as a scan would find them.
 
     None where one is there and does not count, or may be another file of the scan: only a whole scan says what becomes
@@ -209,27 +180,28 @@ def notes_at(root: Path, rules: FilesConfig, paths: Iterable[str]) -> list[Memor
     """
     found: list[MemoryFile] = []
     for path in sorted(set(paths)):
-        parts = tuple(path.split("/"))
-        info = _stat_at(Place(path, str(root), parts))
+        place = files.make_place(path)
+        info = _stat_at(place)
         if isinstance(info, _MISSING):
             continue
-        if parts[0] != NOTES_FOLDER or not isinstance(info, os.stat_result) or info.st_nlink > 1:
+        if place.parts[0] != NOTES_FOLDER or not isinstance(info, os.stat_result) or info.st_nlink > 1:
             return None
-        is_left_out = wrong_name(path) or why_left_out(info, rules, path) or not counts(rules, path)
-        if is_left_out or _is_refused(path, rules):
+        if _is_left_out(path, info, files):
             return None
-        found.append(_memory_file(path, info, rules))
+        found.append(_memory_file(path, info, files))
     return found
 
 
-def _is_refused(path: str, rules: FilesConfig) -> bool:
-    return path.endswith(ENCRYPTED) and key_id_of(rules) is None
+def _is_left_out(path: str, info: os.stat_result | Stamp, files: WorkspaceFiles) -> bool:
+    if wrong_name(path) or not files.counts(path) or (path.endswith(SUFFIX) and files.codec.key_id is None):
+        return True
+    return why_left_out(info, files.settings, path) is not None
 
 
-def _memory_file(path: str, info: os.stat_result | Stamp, rules: FilesConfig) -> MemoryFile:
+def _memory_file(path: str, info: os.stat_result | Stamp, files: WorkspaceFiles) -> MemoryFile:
     source: Source = "sessions" if is_transcript(path) else "memory"
     numbers = info.st_size, info.st_mtime_ns, info.st_ino, info.st_ctime_ns
-    if shared_of(rules) is not None:  # copies of one note are the same but for these
+    if files.shared is not None:  # copies of one note are the same but for these
         numbers = info.st_size, info.st_mtime_ns, 0, 0
     if max(numbers) > _MOST or min(numbers) < -_MOST:  # an index has 64 bits: a file may claim to be of the year 9999
         return MemoryFile(path, source, *(max(-_MOST, min(number, _MOST)) for number in numbers))
@@ -241,14 +213,15 @@ def _identity(path: str, info: Stamp) -> tuple[int, int] | str:
     return (info.st_dev, info.st_ino) if info.st_ino else path
 
 
-def _candidates(root: Path, rules: FilesConfig) -> Iterator[Iterable[_Folder]]:
-    endings = note_endings(rules)
+def _candidates(files: WorkspaceFiles) -> Iterator[Iterable[_Folder]]:
+    root, endings = files.root, note_endings(files.settings)
     try:
         with os.scandir(root) as listing:
             # The listing has the names as they are spelled, also where the file system ignores case.
             entries = {entry.name: entry for entry in listing if entry.name in _TOP_NAMES}
     except OSError as error:
-        raise WorkspaceError(f"workspace {root} cannot be listed: {error.strerror}; fix its permissions") from error
+        advice = "create it" if isinstance(error, FileNotFoundError) else "fix its permissions"
+        raise WorkspaceError(f"workspace {root} cannot be listed: {error.strerror}; {advice}") from error
     if ROOT_NOTES[0] in entries and LOWER_CASE_NOTE in entries:
         del entries[LOWER_CASE_NOTE]
         yield _one(LOWER_CASE_NOTE, f"is left out next to {ROOT_NOTES[0]}: move what it says there")
@@ -262,14 +235,14 @@ def _candidates(root: Path, rules: FilesConfig) -> Iterator[Iterable[_Folder]]:
         else:
             reason = _SYMLINK if notes.is_symlink() else "is not a folder: notes live in a folder `memory`"
             yield _one(NOTES_FOLDER, reason)
-    for place in extra_places(root, rules):
+    for place in files.extra_places():
         found = _extra(place, endings)
         yield found if place.path != "." else _without_set_apart(root, found)
 
 
 _ROOT_NAMES = (
     *(ROOT_NOTES[0], LOWER_CASE_NOTE, *ROOT_NOTES[1:]),
-    *(f"{name}{ENCRYPTED}" for name in ROOT_NOTES),
+    *(f"{name}{SUFFIX}" for name in ROOT_NOTES),
 )
 _TOP_NAMES = frozenset({*_ROOT_NAMES, NOTES_FOLDER})
 
@@ -410,7 +383,7 @@ class Overlooked(NamedTuple):
     is_all: bool
 
 
-def overlooked(root: Path, rules: FilesConfig, most: int | None = None) -> Overlooked:
+def overlooked(files: WorkspaceFiles, most: int | None = None) -> Overlooked:
     """Count the Markdown files below `root` that do not count as memory, among the first `most` names.
 
     Hidden folders, folders of installed programs, what the globs exclude and the agent's own files are left out.
@@ -418,9 +391,9 @@ def overlooked(root: Path, rules: FilesConfig, most: int | None = None) -> Overl
     Raises:
         ConfigError: A glob of the rules is invalid.
     """
-    most = MOST_NAMES if most is None else most
+    root, most = files.root, MOST_NAMES if most is None else most
     count, misnamed, names, folders = 0, 0, 0, deque([""])
-    markdown = tuple(ending for ending in note_endings(rules) if ending.lower() != ".txt")
+    markdown = tuple(ending for ending in note_endings(files.settings) if ending.lower() != ".txt")
     while folders and names < most:
         folder = folders.popleft()
         try:
@@ -435,29 +408,28 @@ def overlooked(root: Path, rules: FilesConfig, most: int | None = None) -> Overl
                 if not is_passed_over(entry.name):
                     folders.append(path)
             elif path.endswith(markdown) and entry.is_file(follow_symlinks=False) and not is_set_apart(root, path):
-                count += counts(rules, path) and not is_memory(root, rules, path)
+                count += files.counts(path) and files.allow(path) is None
             elif path.lower().endswith(_OTHER_ENDINGS) and not path.endswith(markdown):
-                misnamed += counts(rules, path)
+                misnamed += files.counts(path)
     return Overlooked(count, misnamed, not folders)
 
 
-def advice(root: Path, rules: FilesConfig, files: int) -> str:
+def advice(files: WorkspaceFiles, count: int) -> str:
     """Return what to do where a workspace has few memory files, in a sentence; "" where nothing is needed.
 
     Raises:
         ConfigError: A glob of the rules is invalid.
     """
-    found = overlooked(root, rules)
-    words = []
-    if found.markdown > files and root in {Path.home(), Path(root.anchor)}:
-        return f"{root} holds {files or 'no'} memory files: name the folder of your notes as the workspace"
-    if found.markdown > files:
+    root, found, words = files.root, overlooked(files), list[str]()
+    if found.markdown > count and root in {Path.home(), Path(root.anchor)}:
+        return f"{root} holds {count or 'no'} memory files: name the folder of your notes as the workspace"
+    if found.markdown > count:
         least = "" if found.is_all else "at least "
         files_lie = "a Markdown file lies" if found.markdown == 1 else f"{found.markdown:,} Markdown files lie"
         is_not = "is not searched; to search it too" if found.markdown == 1 else "are not searched; to search them too"
         command = f"openclaw-memory init --all-markdown --workspace {quote(str(root))}"
         words.append(f"{least}{files_lie} in {root} outside of {NOTES_FOLDER}/ and {is_not}: `{command}`")
-    elif not files and not found.misnamed:
+    elif not count and not found.misnamed:
         words.append(f"{root} holds no memory file yet: add a note, or put Markdown into {root / NOTES_FOLDER}")
     if found.misnamed:
         named = "1 file ends" if found.misnamed == 1 else f"{found.misnamed:,} files end"

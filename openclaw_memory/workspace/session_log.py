@@ -8,21 +8,18 @@ import os
 import re
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from hashlib import sha256
-from io import BytesIO
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from openclaw_memory.config import FilesConfig
-from openclaw_memory.errors import InvalidInputError, NotFoundError, PathNotAllowedError
-from openclaw_memory.security.age import text_size
-from openclaw_memory.text.policies import encryption_of, policies_of
-from openclaw_memory.types.files import ENCRYPTED
-from openclaw_memory.workspace.atomic import locked, make_folders, opened_to_append, replace_file, write_whole
-from openclaw_memory.workspace.paths import TRANSCRIPT_SUFFIX, TRANSCRIPTS, Place, check_name, why_left_out
-from openclaw_memory.workspace.safe_read import as_written, holds_encrypted, opened, opened_file
+from openclaw_memory.errors import InvalidInputError, NotFoundError
+from openclaw_memory.events import Events, observed
+from openclaw_memory.types.codec import SUFFIX
+from openclaw_memory.workspace.atomic import lock_folder
+from openclaw_memory.workspace.files import WorkspaceFiles
+from openclaw_memory.workspace.paths import TRANSCRIPT_SUFFIX, TRANSCRIPTS, Place
+from openclaw_memory.workspace.safe_read import opened
 from openclaw_memory.workspace.transcript_records import message_of, parse
 from openclaw_memory.workspace.transcripts import MAX_LINE_BYTES, read_records
 
@@ -30,7 +27,7 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 _LINE_ENDS = re.compile("[\x7f-\x9f\u2028\u2029]")
 _NAME_CHARS = 80
 _TAIL_BYTES = 65_536
-_HEAD_BYTES = 4096  # in which the header of an encrypted transcript ends: it names one recipient, in 200 bytes
+_HEAD_BYTES = 4096  # in which the header of a sealed transcript ends: it names one recipient, in 200 bytes
 _OF_THE_LOG = frozenset({"id", "parentId", "timestamp"})  # of an entry: they hold nothing that was said
 
 
@@ -57,12 +54,12 @@ class SessionLog:
     as given: secrets are masked when a transcript is indexed or shown.
     """
 
+    files: WorkspaceFiles
     folder: Place
     session_id: str
-    rules: FilesConfig = field(default_factory=FilesConfig)
     parent_session: str | None = None
-    cwd: str | None = None
     zone: datetime.tzinfo | None = None
+    events: Events = field(default_factory=Events, kw_only=True, repr=False, compare=False)
 
     @property
     def path(self) -> str:
@@ -71,15 +68,15 @@ class SessionLog:
 
     @property
     def size(self) -> int:
-        """The size of the transcript in bytes, of an encrypted one decrypted; 0 if it does not exist."""
+        """The size of the transcript in bytes, of a sealed one unsealed; 0 if it does not exist."""
         place = self._place()
         file = os.path.join(place.base, *place.parts)
         try:
             size = os.stat(file).st_size
-            if not place.path.endswith(ENCRYPTED):
+            if not place.path.endswith(SUFFIX):
                 return size
-            with opened(place, self.rules) as descriptor:
-                return text_size(os.read(descriptor, _HEAD_BYTES), size)
+            with opened(place, self.files.settings) as descriptor:
+                return self.files.codec.measure(os.read(descriptor, _HEAD_BYTES), size)
         except OSError:
             return 0
 
@@ -113,6 +110,7 @@ class SessionLog:
         """
         return self.append_entries([{"type": kind, **fields}])[0]
 
+    @observed("write transcript", lambda ids, log, *_, **__: [(log.path, "")] if ids else [], writes=True)
     def append_entries(self, entries: Sequence[Mapping[str, Any]], *, once: bool = False) -> list[str]:
         """Add entries in one write, and return their ids once all of them are on disk.
 
@@ -132,25 +130,21 @@ class SessionLog:
         if not entries:
             return []
         for session in filter(None, (self.session_id, self.parent_session)):  # the header names both
-            check_name(self.rules, f"{TRANSCRIPTS}/{log_name(session)}")
+            self.files.check_name(f"{TRANSCRIPTS}/{log_name(session)}")
         for entry in entries:
-            policies_of(self.rules).check_value({name: entry[name] for name in entry.keys() - _OF_THE_LOG})
+            self.files.policies.check_value({name: entry[name] for name in entry.keys() - _OF_THE_LOG})
         place = self._place()
-        base = Path(place.base)
-        make_folders(base, self.folder.parts, place.path)
-        with locked(base.joinpath(*self.folder.parts, ".lock"), place.path):
-            place = self._place()  # it may have been encrypted, or begun, meanwhile
-            if place.path.endswith(ENCRYPTED) or self._holds_encrypted(place):
-                return self._append_encrypted(place, entries, once=once)
-            with opened_to_append(place.base, place.parts, place.path) as descriptor:
-                info = os.fstat(descriptor)
-                if reason := why_left_out(info, self.rules, place.path):
-                    raise PathNotAllowedError(f"{place.path} {reason}; nothing was written")
-                with open(descriptor, "rb", closefd=False) as file:
-                    lines, ids = self._lines_of(entries, file, info.st_size, once=once)
-                if ids:
-                    write_whole(descriptor, b"".join(lines), info.st_size, place.path)
-                return ids
+        with lock_folder(Path(place.base), self.folder.parts, place.path):
+            place = self._place()  # it may have been sealed, or begun, meanwhile
+            ids: list[str] = []
+
+            def extend(file: BinaryIO, size: int) -> bytes:
+                lines, new = self._lines_of(entries, file, size, once=once)
+                ids.extend(new)
+                return b"".join(lines) if new else b""
+
+            self.files.append(place, extend, atomically=False)
+            return ids
 
     def entries(self, start: int = 0) -> Iterator[dict[str, Any]]:
         """Yield every readable entry, the header first; nothing if nothing was written yet.
@@ -162,7 +156,7 @@ class SessionLog:
             PathNotAllowedError, WorkspaceError: The file is a symlink or not an ordinary file, or cannot be read.
         """
         try:
-            with opened_file(self._place(), self.rules) as (file, _):
+            with self.files.open(self._place()) as (file, _):
                 yield from read_records(file, start)
         except NotFoundError:
             return
@@ -205,27 +199,10 @@ class SessionLog:
     def _place(self) -> Place:
         """Return the place of the file: of the one that is there, else as the settings want a new one."""
         name, folder = log_name(self.session_id), Path(self.folder.base, *self.folder.parts)
-        encryption = encryption_of(self.rules)
-        is_there = os.path.lexists(folder / name)
-        if not is_there and ((encryption and encryption.transcripts) or os.path.lexists(folder / f"{name}{ENCRYPTED}")):
-            name = f"{name}{ENCRYPTED}"
+        is_new = not os.path.lexists(folder / name)
+        if os.path.lexists(folder / f"{name}{SUFFIX}") or (is_new and self.files.codec.is_sealing("transcript")):
+            name = f"{name}{SUFFIX}"
         return Place(f"{TRANSCRIPTS}/{name}", self.folder.base, (*self.folder.parts, name))
-
-    def _holds_encrypted(self, place: Place) -> bool:
-        with suppress(NotFoundError):
-            return holds_encrypted(place, self.rules)
-        return False
-
-    def _append_encrypted(self, place: Place, entries: Sequence[Mapping[str, Any]], *, once: bool) -> list[str]:
-        seen: os.stat_result | None = None
-        before = b""
-        with suppress(NotFoundError), opened_file(place, self.rules) as (file, info):
-            seen, before = info, file.read()
-        lines, ids = self._lines_of(entries, BytesIO(before), len(before), once=once)
-        if ids:
-            data = as_written(b"".join((before, *lines)), place, self.rules, is_there=seen is not None)
-            replace_file(place.base, place.parts, data, seen)
-        return ids
 
     def _lines_of(
         self, entries: Sequence[Mapping[str, Any]], file: BinaryIO, size: int, *, once: bool
@@ -255,7 +232,7 @@ class SessionLog:
         return lines, ids
 
     def _header(self, now: str) -> dict[str, Any]:
-        header = {"type": "session", "id": self.session_id, "timestamp": now, "cwd": self.cwd or os.getcwd()}
+        header = {"type": "session", "id": self.session_id, "timestamp": now, "cwd": str(self.files.root)}
         return header | ({"parentSession": self.parent_session} if self.parent_session else {})
 
 

@@ -7,7 +7,7 @@ import stat
 from pathlib import Path
 from shlex import quote
 
-from openclaw_memory._links import link_to
+from openclaw_memory._links import find_link
 from openclaw_memory.config import MemoryConfig
 from openclaw_memory.config.inside import with_settings
 from openclaw_memory.errors import ConfigError, OpenClawMemoryError, WorkspaceError
@@ -64,7 +64,7 @@ def _text(root: Path, origin: str) -> str | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
-        if link := link_to(root.joinpath(*PLACE), root, hard=False):
+        if link := find_link(root.joinpath(*PLACE), root):
             raise ConfigError(f"{link} and is not followed: put a folder with the file itself there") from error
         raise refusal(error, origin) from error
     if not is_file:

@@ -11,11 +11,10 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, BinaryIO
 
-from openclaw_memory.config import FilesConfig
 from openclaw_memory.errors import WriteError
-from openclaw_memory.workspace.atomic import replace_file
+from openclaw_memory.workspace.files import WorkspaceFiles
 from openclaw_memory.workspace.paths import Place
-from openclaw_memory.workspace.safe_read import as_written, holds_encrypted, open_at, opened_file
+from openclaw_memory.workspace.safe_read import open_at
 from openclaw_memory.workspace.transcript_records import message_of, moment, parse
 
 FORGOTTEN = "[forgotten]"
@@ -82,29 +81,29 @@ def tombstone(data: bytes, record: Mapping[str, Any] | None) -> bytes:
     return b"{}".ljust(room)[:room] + end
 
 
-def bury(place: Place, numbers: Iterable[int], size: int, digest: str, rules: FilesConfig) -> bool:
+def bury(files: WorkspaceFiles, place: Place, numbers: Iterable[int], size: int, digest: str) -> bool:
     """Replace lines of a transcript by tombstones, in place; return False where the file has another beginning.
 
-    What another program appends meanwhile stays: no byte but those of the lines is written. An encrypted one is
+    What another program appends meanwhile stays: no byte but those of the lines is written. A sealed one is
     replaced as a whole. Call it with the lock of the transcripts held.
 
     Args:
+        files: The files of the workspace.
         place: The file.
         numbers: The lines, 1-based.
         size: How many bytes of the file `digest` is of.
         digest: The SHA-256 of them, as hex.
-        rules: What decrypts it.
 
     Raises:
-        UndecryptableError: It is encrypted, and cannot be decrypted.
+        SealedFileError: It is sealed, and cannot be opened.
         OSError: It could not be written: lines before are replaced.
         WriteError: The disk took a part of a line.
     """
     wanted = frozenset(numbers)
-    if holds_encrypted(place, rules):
-        return _buried_whole(place, wanted, size, digest, rules)
+    if files.is_sealed(place):
+        return _buried_whole(files, place, wanted, size, digest)
     descriptor = open_at(place.base, place.parts, os.O_RDWR)
-    with open(descriptor, "r+b", buffering=0) as file:
+    with open(descriptor, "rb", buffering=0) as file:
         if digest_of(file, size) != digest:
             return False
         file.seek(0)
@@ -114,7 +113,7 @@ def bury(place: Place, numbers: Iterable[int], size: int, digest: str, rules: Fi
                 if number in wanted:
                     line = tombstone(data, parse(data))
                     file.seek(offset)
-                    if file.write(line) != len(line):
+                    if os.write(descriptor, line) != len(line):
                         raise WriteError(f"{place.path} took a part of line {number}: free some disk space, and again")
                     lines.seek(offset + len(data))
                 offset += len(data)
@@ -122,13 +121,13 @@ def bury(place: Place, numbers: Iterable[int], size: int, digest: str, rules: Fi
     return True
 
 
-def _buried_whole(place: Place, wanted: AbstractSet[int], size: int, digest: str, rules: FilesConfig) -> bool:
-    with opened_file(place, rules) as (file, info):
+def _buried_whole(files: WorkspaceFiles, place: Place, wanted: AbstractSet[int], size: int, digest: str) -> bool:
+    with files.open(place) as (file, info):
         if digest_of(file, size) != digest:
             return False
         file.seek(0)
         lines = [tombstone(line, parse(line)) if at in wanted else line for at, line in enumerate(file, 1)]
-    replace_file(place.base, place.parts, as_written(b"".join(lines), place, rules, is_there=True), info)
+    files.replace(place, b"".join(lines), info)
     return True
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from openclaw_memory.errors import SignatureError
 from openclaw_memory.security import signatures
 from openclaw_memory.text.front_matter import parse
 from openclaw_memory.workspace.paths import is_record
@@ -23,18 +22,3 @@ def why_withheld(root: Path, path: str, file: str) -> str | None:
     said = parse(file)
     fields, text = (None, "") if said is None else (said.fields, said.text)
     return signatures.problem(root, path, fields, text)
-
-
-def check_vouched(root: Path, path: str, file: str) -> None:
-    """Check that a file may be shown.
-
-    Args:
-        root: The workspace.
-        path: The file.
-        file: All of its text.
-
-    Raises:
-        SignatureError: It is that of a record that no signature vouches for.
-    """
-    if (problem := why_withheld(root, path, file)) is not None:
-        raise SignatureError(problem)

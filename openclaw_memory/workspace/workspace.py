@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,12 +20,15 @@ from openclaw_memory.errors import (
     WorkspaceError,
     nearest,
 )
-from openclaw_memory.text.policies import Policies, policies_of, shared_of
+from openclaw_memory.events import Events, Location, format_lines, locate_excerpt, observed
+from openclaw_memory.text.front_matter import front_matter_end
+from openclaw_memory.text.policies import Policies, indexed_text
 from openclaw_memory.types import Excerpt, MemoryFile
 from openclaw_memory.types.files import backwards
 from openclaw_memory.types.files import cited as lines_cited  # `cited` is a module of this package
 from openclaw_memory.workspace import safe_read, scan
-from openclaw_memory.workspace.paths import NOTES_FOLDER, is_transcript, locate
+from openclaw_memory.workspace.files import WorkspaceFiles
+from openclaw_memory.workspace.paths import NOTES_FOLDER, Place, is_transcript
 from openclaw_memory.workspace.scan import Scan
 
 if TYPE_CHECKING:
@@ -36,30 +39,41 @@ if TYPE_CHECKING:
     from openclaw_memory.workspace.transcripts import Part
 
 
+def _locate_promoted(
+    copy: Excerpt,
+    _: object,
+    path: str,
+    start: int,
+    end: int,
+    **__: object,
+) -> list[Location]:
+    return [(path, format_lines((start, end))), *locate_excerpt(copy)]
+
+
 @dataclass(frozen=True, slots=True)
 class Workspace:
-    """A folder of notes and the rules for which of its files count.
+    """A folder of notes and transcripts, with the settings for both.
 
     It keeps nothing open, and of its files no more than their latest listing and what a session starts with: while
     nothing has changed, `scan` and `bootstrap` return the same object.
     """
 
-    root: Path
-    rules: FilesConfig = field(default_factory=FilesConfig)
+    files: WorkspaceFiles
     sessions: SessionsConfig = field(default_factory=SessionsConfig)
     journal: JournalConfig = field(default_factory=JournalConfig, kw_only=True)
+    events: Events = field(default_factory=Events, kw_only=True, repr=False, compare=False)
     _latest: list[tuple[scan.Listing, Scan]] = field(default_factory=list, init=False, repr=False, compare=False)
     _started: Read = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @classmethod
     def open(
-        cls, path: str | os.PathLike[str], rules: FilesConfig | None = None, sessions: SessionsConfig | None = None
+        cls, path: str | os.PathLike[str], settings: FilesConfig | None = None, sessions: SessionsConfig | None = None
     ) -> Self:
         """Return the workspace at the folder `path`.
 
         Args:
             path: An existing folder; `~` is expanded.
-            rules: Which files count and how large they may be; the defaults where None.
+            settings: Which files count and how large they may be; the defaults where None.
             sessions: Where transcripts are; the defaults where None.
 
         Raises:
@@ -91,12 +105,28 @@ class Workspace:
                 f"workspace {root} cannot be read: give yourself the right to "
                 f"(as its owner: `chmod u+rx {quote(str(root))}`), or name a folder of your own"
             )
-        return cls(root, rules or FilesConfig(), sessions or SessionsConfig())
+        return cls(WorkspaceFiles(root, settings or FilesConfig()), sessions or SessionsConfig())
+
+    @property
+    def root(self) -> Path:
+        """The folder."""
+        return self.files.root
 
     @property
     def policies(self) -> Policies:
-        """What may be stored and shown of the files, as its rules carry it."""
-        return policies_of(self.rules)
+        """The policies for its files."""
+        return self.files.policies
+
+    def locate(self, path: str) -> Place:
+        """Return the place of a memory file or transcript. See `WorkspaceFiles.locate`.
+
+        Args:
+            path: A path relative to the workspace, or absolute.
+
+        Raises:
+            PathNotAllowedError, NotFoundError: It names none.
+        """
+        return self.files.locate(path, self.sessions)
 
     def advice(self, files: int) -> str:
         """Return one sentence on what to do where there are few memory files; "" where nothing is needed.
@@ -109,7 +139,7 @@ class Workspace:
         Raises:
             ConfigError: A glob of the rules is invalid.
         """
-        return scan.advice(self.root, self.rules, files)
+        return scan.advice(self.files, files)
 
     @property
     def can_be_written(self) -> bool:
@@ -123,8 +153,8 @@ class Workspace:
         Raises:
             StoreError: What keeps them cannot be reached.
         """
-        if (shared := shared_of(self.rules)) is not None:
-            shared.refresh()
+        if self.files.shared is not None:
+            self.files.shared.refresh()
 
     def scan(self) -> Scan:
         """List the memory files that are on disk now, and what was skipped and why.
@@ -135,11 +165,11 @@ class Workspace:
         """
         self.refresh()
         latest = self._latest[:]
-        listed = scan.listing(self.root, self.rules, self.sessions, latest[0][0] if latest else None)
-        if latest and (known := latest[0][1].key_ids) and known != (scan.key_id_of(self.rules),):
-            latest = []  # the index was encrypted since, or is so no longer
+        listed = scan.listing(self.files, self.sessions, latest[0][0] if latest else None)
+        if latest and (known := latest[0][1].key_ids) and known != (self.files.codec.key_id,):
+            latest = []  # the index was sealed since, or is so no longer
         if not latest or latest[0][0] != listed:
-            self._latest[:] = latest = [(listed, scan.scanned(listed, self.rules))]
+            self._latest[:] = latest = [(listed, scan.scanned(self.files, listed))]
         return latest[0][1]
 
     def notes_at(self, paths: Iterable[str]) -> list[MemoryFile] | None:
@@ -151,7 +181,7 @@ class Workspace:
         Raises:
             ConfigError: A glob of the rules is invalid.
         """
-        return scan.notes_at(self.root, self.rules, paths)
+        return scan.notes_at(self.files, paths)
 
     def read(self, path: str) -> str:
         """Return the whole text of a memory file.
@@ -165,13 +195,28 @@ class Workspace:
             PathNotAllowedError: The path names no memory file, passes a symlink, or is not a regular file.
             NotFoundError: There is no such file.
             UndecodableError: The file is not text.
-            UndecryptableError: The file is encrypted, and cannot be decrypted.
+            SealedFileError: The file is sealed, and cannot be opened.
             WorkspaceError: The file cannot be read.
         """
-        place = locate(self.root, self.rules, path, self.sessions)
+        place = self.locate(path)
         if is_transcript(place.path):
             return "".join(part.text for part in self.transcript(path))
-        return safe_read.decode(safe_read.read_bytes(self.root, path, self.rules), path)
+        return safe_read.decode(self.files.read(place)[0], path)
+
+    def read_indexed(self, path: str) -> str:
+        """Read a memory file as it is indexed, line for line: without secrets and text that policies leave out.
+
+        Args:
+            path: As for `read`.
+
+        Raises:
+            PathNotAllowedError, NotFoundError, UndecodableError, WorkspaceError: As `read`.
+        """
+        text = self.read(path)
+        if is_transcript(path):
+            return text
+        above = front_matter_end(text)  # fields of a document or record, some of which nobody is shown
+        return "\n" * text.count("\n", 0, above) + indexed_text(text, self.policies)[above:]
 
     def other_encoding(self, path: str) -> str | None:
         """Return the name of the encoding that a memory file is in, where that is neither UTF-8 nor UTF-16.
@@ -182,7 +227,7 @@ class Workspace:
         Raises:
             PathNotAllowedError, NotFoundError, WorkspaceError: As `read`.
         """
-        return safe_read.other_encoding(safe_read.read_bytes(self.root, path, self.rules))
+        return safe_read.other_encoding(self.files.read(self.files.locate(path))[0])
 
     def transcript(self, path: str, mark: str | None = None) -> Iterator[Part]:
         """Yield a transcript part by part, in bounded memory, from the part that was open at `mark`.
@@ -240,10 +285,10 @@ class Workspace:
 
     @contextmanager
     def _opened_transcript(self, path: str) -> Iterator[BinaryIO]:
-        place = locate(self.root, self.rules, path, self.sessions)
+        place = self.locate(path)
         if not is_transcript(place.path):
             raise PathNotAllowedError(f"{place.path} is not a transcript: read it with `read`")
-        with safe_read.opened_file(place, self.rules) as (file, _):
+        with self.files.open(place) as (file, _):
             yield file
 
     def excerpt(self, path: str, start: int | None = None, lines: int | None = None) -> Excerpt:
@@ -265,7 +310,7 @@ class Workspace:
         if start is None and lines is None and isinstance(path, str) and (place := lines_cited(path)):
             path, spans = place
             start, lines = spans[0][0], spans[-1][1] - spans[0][0] + 1
-        name = locate(self.root, self.rules, path, self.sessions).path
+        name = self.locate(path).path
         start = 1 if start is None else start
         lines = safe_read.DEFAULT_LINES if lines is None else lines
         if is_transcript(name):
@@ -299,8 +344,9 @@ class Workspace:
         log_name(session_id)
         zone = local_now(self.journal.timezone).tzinfo if self.journal.timezone else None
         folder = transcripts_place(self.root, self.sessions)
-        return SessionLog(folder, session_id, self.rules, parent_session, str(self.root), zone)
+        return SessionLog(self.files, folder, session_id, parent_session, zone, events=self.events)
 
+    @observed("append", locate_excerpt, writes=True)
     def append(
         self,
         text: str,
@@ -341,10 +387,41 @@ class Workspace:
             from openclaw_memory.text.quotation import quoted
 
             text, title = quoted(f"{title}\n\n{text}" if title and title.strip() else text, quoted_from), None
-        return journal.append(
-            self.root, text, date=day, title=title, now=now, rules=self.rules, skip_existing=skip_existing
-        )
+        return journal.append(self.files, text, date=day, title=title, now=now, skip_existing=skip_existing)
 
+    def find_missing(self, path: str, blocks: Sequence[Sequence[str]]) -> list[bool]:
+        """Return for each block of lines whether a note lacks it, to the letter and one line after the other.
+
+        Args:
+            path: The note.
+            blocks: The blocks, each without blank lines around it.
+
+        Raises:
+            PathNotAllowedError, UndecodableError, WorkspaceError: The note cannot be read.
+        """
+        from openclaw_memory.workspace import journal
+
+        return journal.missing_blocks(self.files, path, blocks)
+
+    @observed("append", lambda _, __, path, *___, **____: [(path, "")], writes=True)
+    def append_missing(self, path: str, blocks: Sequence[Sequence[str]], *, head: str) -> list[bool]:
+        """Add the blocks of lines that a note lacks, all or none, and return for each block whether it was missing.
+
+        Args:
+            path: The note.
+            blocks: The blocks, each without blank lines around it.
+            head: The first line of a new note, unless the first block begins with it.
+
+        Raises:
+            PathNotAllowedError: The note is a symlink or not a regular file, or the globs exclude it.
+            PolicyError: A rule says never to store a block. Nothing was written.
+            WriteError: It could not be written. The note is unchanged.
+        """
+        from openclaw_memory.workspace import journal
+
+        return journal.append_missing(self.files, path, blocks, head=head)
+
+    @observed("edit", locate_excerpt, writes=True)
     def edit(self, path: str, start: int, end: int, text: str, *, seen: str | Excerpt) -> Excerpt:
         """Replace lines `start` to `end` of a note if they still are what the caller saw. See `edits.edit`.
 
@@ -357,8 +434,9 @@ class Workspace:
         """
         from openclaw_memory.workspace import edits
 
-        return edits.edit(self.root, path, start, end, text, seen=seen, rules=self.rules)
+        return edits.edit(self.files, path, start, end, text, seen=seen)
 
+    @observed("delete", lambda _, __, path, start, end, **___: [(path, format_lines((start, end)))], writes=True)
     def delete(self, path: str, start: int, end: int, *, seen: str | Excerpt) -> None:
         """Remove lines `start` to `end` of a note if they still are what the caller saw. See `edits.delete`.
 
@@ -370,8 +448,9 @@ class Workspace:
         """
         from openclaw_memory.workspace import edits
 
-        edits.delete(self.root, path, start, end, seen=seen, rules=self.rules)
+        edits.delete(self.files, path, start, end, seen=seen)
 
+    @observed("promote", _locate_promoted, writes=True)
     def promote(
         self, path: str, start: int, end: int, *, section: str | None = None, seen: str | Excerpt | None = None
     ) -> Excerpt:
@@ -386,8 +465,9 @@ class Workspace:
         """
         from openclaw_memory.workspace import edits
 
-        return edits.promote(self.root, path, start, end, section=section, seen=seen, rules=self.rules)
+        return edits.promote(self.files, path, start, end, section=section, seen=seen)
 
+    @observed("bootstrap", lambda started, *_, **__: [(file.path, "") for file in started.files if file.text])
     def bootstrap(
         self, *, private: bool = True, max_chars: int | None = None, now: datetime.date | str | None = None
     ) -> Bootstrap:
@@ -409,9 +489,7 @@ class Workspace:
         if not isinstance(most, int) or most < 1:
             raise InvalidInputError(f"max_chars must be a whole number of at least 1, not {most!r}")
         today = day_of(now, "now", self.journal.timezone) or local_now(self.journal.timezone).date()
-        return journal.bootstrap(
-            self.root, private=private, max_chars=most, today=today, rules=self.rules, read=self._started
-        )
+        return journal.bootstrap(self.files, private=private, max_chars=most, today=today, read=self._started)
 
 
 def _correct(root: Path) -> str:

@@ -1,8 +1,29 @@
 """What the tests of every adapter need."""
 
+import json
+
 import pytest
 
-from openclaw_memory import Memories
+from openclaw_memory import Memories, Memory, MemoryConfig
+from openclaw_memory.config import EmbeddingConfig
+
+pytest.register_assert_rewrite("adapter_contracts")
+
+
+@pytest.fixture
+def memory(tmp_path):
+    folder = tmp_path / "agent"
+    folder.mkdir()
+    with Memory.open(folder, config=MemoryConfig(embedding=EmbeddingConfig(provider="none"))) as opened:
+        yield opened
+
+
+@pytest.fixture
+def lived_in(memory):
+    (memory.workspace.root / "SOUL.md").write_text("You are Kit, and brief.\n", encoding="utf-8")
+    (memory.workspace.root / "MEMORY.md").write_text("Anna lives in Delft.\n", encoding="utf-8")
+    memory.append("The boiler was serviced.")
+    return memory
 
 
 @pytest.fixture
@@ -13,3 +34,26 @@ def users(tmp_path):
             with users.use(name) as memory:
                 memory.append(f"{name} takes the ferry zebra-{name}.", date="2026-11-01")
         yield users
+
+
+@pytest.fixture
+def household(notes):
+    """A synced memory of notes and one transcript, with vectors of the model that ships."""
+    (notes / "sessions").mkdir()
+    said = {"role": "user", "content": "The boiler man rang twice about the boiler."}
+    entries = [{"type": "session", "id": "talk"}, {"type": "message", "id": "a", "message": said}]
+    (notes / "sessions" / "talk.jsonl").write_text("".join(f"{json.dumps(entry)}\n" for entry in entries))
+    with Memory.open(notes) as opened:
+        opened.sync()
+        yield opened
+
+
+@pytest.fixture
+def kept(memory):
+    """A memory that nothing may change, of two notes."""
+    memory.append("De ketel is nagekeken.", date="2026-11-20")
+    memory.append("La caldera hace ruido.", date="2026-11-21")
+    memory.sync()
+    files = {path: path.read_bytes() for path in memory.workspace.root.rglob("*.md")}
+    yield memory
+    assert {path: path.read_bytes() for path in memory.workspace.root.rglob("*.md")} == files

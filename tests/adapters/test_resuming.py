@@ -107,8 +107,6 @@ AGENTS: dict[str, Callable[..., Any]] = {
     "LangChain with a transcript": lambda *given: LangChain(*given, transcript=True),
     "LlamaIndex": LlamaIndex,
 }
-# Looking at an agent of LlamaIndex, or ending one half-way, warns of what is its own.
-pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
 
 
 def told_and_killed(folder: str, kind: str, dies: Callable[[], None]) -> None:
@@ -193,11 +191,7 @@ def test_messages_are_those_that_a_model_of_langchain_takes(tmp_path):
     given = [("user", TOLD), {"role": "assistant", "content": KNOWN}, "And now?"]
     with Memory.open(tmp_path, embedder=None) as memory:
         kept = adapter.save_snapshot(memory, SESSION, given).messages
-        assert [(one.role, one.content) for one in kept] == [
-            ("user", TOLD),
-            ("assistant", KNOWN),
-            ("user", "And now?"),
-        ]
+        assert [(one.role, one.content) for one in kept] == [("user", TOLD), ("assistant", KNOWN), ("user", "And now?")]
 
 
 @pytest.mark.parametrize("kind", ["langchain_openclaw_memory", "llama_index_openclaw_memory"])

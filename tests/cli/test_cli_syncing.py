@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import pytest
+from index_files import index_file
 
 from openclaw_memory.cli import options
 from openclaw_memory.embeddings.static import StaticEmbedder
@@ -83,7 +84,7 @@ def test_a_search_without_an_index_that_cannot_build_one_is_an_error(run, notes,
 def another_sync(notes, monkeypatch):
     """Holds the turn to sync the index of the notes, as another process does, until it is told to end."""
     monkeypatch.setattr(options, "WAIT_SECONDS", 0.1)
-    index = notes / ".memory" / "index.sqlite"
+    index = index_file(notes)
     index.parent.mkdir(exist_ok=True)
     code = (
         "import sys; from pathlib import Path; from openclaw_memory.store import SqliteStore\n"
@@ -97,6 +98,7 @@ def another_sync(notes, monkeypatch):
 
 
 @pytest.mark.parametrize("indexed", [True, False])
+@pytest.mark.sampled(1)
 def test_a_search_answers_from_the_index_as_it_is_while_another_process_syncs(run, notes, request, indexed):
     if indexed:
         run("index", "--workspace", notes)
@@ -116,6 +118,7 @@ def test_a_note_is_written_while_another_process_syncs(run, notes):
 
 
 @pytest.mark.parametrize("as_json", [False, True])
+@pytest.mark.sampled(1)
 def test_index_waits_for_another_process_and_says_so_once(notes, another_sync, as_json):
     words = [sys.executable, "-m", "openclaw_memory", "index", "-w", str(notes), *["--json"] * as_json]
     process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)

@@ -1,4 +1,4 @@
-"""The demonstration shows what it promises: an answer by meaning, one by exact name, and none where there is none."""
+"""The demonstration shows what it promises: an answer by meaning, one by exact name, and weak ones where there is none."""
 
 import json
 import re
@@ -23,7 +23,7 @@ def test_each_question_is_answered_as_announced(capsys):
     meaning, name, nothing = json.loads(printed(capsys, "--json"))["questions"]
     assert "vegetarian" in meaning["results"][0]["snippet"]
     assert "E_CAL_DRIFT" in name["results"][0]["snippet"]
-    assert nothing["results"] == []
+    assert {result["confidence"] for result in nothing["results"]} <= {"weak"}
 
 
 def test_the_answer_by_meaning_does_not_hold_the_words_that_count(capsys):

@@ -35,6 +35,7 @@ def run(arguments: list[str], *, is_stderr_full: bool = False) -> subprocess.Com
 
 
 @pytest.mark.parametrize("command", COMMANDS.values(), ids=COMMANDS.keys())
+@pytest.mark.sampled(2)
 def test_a_full_device_ends_a_command_in_one_line(notes, command):
     name, *rest = command
     done = run([name, "--workspace", str(notes), *rest])

@@ -153,15 +153,3 @@ def test_settings_of_the_library_may_lie_beside_those_of_the_command(tmp_path):
     file.write_text("[workspace_s]\n", encoding="utf-8")
     with pytest.raises(ConfigError, match="unknown table"):
         MemoryConfig.from_toml(file)
-
-
-def test_a_hook_works_on_no_workspace_that_is_not_where_it_runs(run, notes, settings, monkeypatch, tmp_path):
-    import io
-
-    settings(f'workspace = "{notes}"\n')
-    monkeypatch.setenv("OPENCLAW_MEMORY_WORKSPACE", str(notes))
-    (notes / "project").mkdir()
-    for folder in (tmp_path, notes / "project"):
-        monkeypatch.chdir(folder)
-        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b'{"hook_event_name": "SessionStart"}')))
-        assert run("hook", "claude-code") == (0, "", "")

@@ -1,6 +1,7 @@
 """The filters and rules of the command `search`."""
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -22,21 +23,32 @@ def notes(tmp_path):
     ("options", "found"),
     [
         (["--path", "memory/2026-*", "--path", "car.md"], {"Ann", "rattles"}),
-        (["--since", "2026-01-06", "--tag", "car"], {"rattles"}),
+        (["--since", "2026-01-06", "--filter", "tag=car"], {"rattles"}),
         (["--since", "2026-01-05", "--until", "2026-02-01"], {"Ann", "floats"}),
-        (["--tag", "#boat", "--tag", "sea"], {"floats"}),
-        (["--type", "fact"], {"squeaks"}),
-        (["--key", "car.*", "--key", "shed.*"], {"squeaks"}),
-        (["--key", "shed"], set()),
-        (["--user", "ann", "--user", "bo"], {"squeaks"}),
-        (["--user", "ann"], set()),
-        (["--min-confidence", "0.5"], {"Ann", "floats", "rattles", "squeaks"}),
+        (["--filter", "tag=#boat", "--filter", "tag=sea"], {"floats"}),
+        (["--filter", "type=fact"], {"squeaks"}),
+        (["--filter", "key=car.*", "--filter", "key=shed.*"], {"squeaks"}),
+        (["--filter", "key=shed"], set()),
+        (["--filter", "user=ann", "--filter", "user=bo"], {"squeaks"}),
+        (["--filter", "user=ann"], set()),
+        (["--filter", "min-confidence=0.5"], {"Ann", "floats", "rattles", "squeaks"}),
     ],
 )
 def test_a_search_is_confined_by_its_options(run, notes, options, found):
     outcome = run("search", "--workspace", notes, *options, "--min-score", "0", "Where is the spare key?")
     assert {word for word in ("Ann", "floats", "rattles", "squeaks") if word in outcome.out} == found
     assert outcome.code == (0 if found else 1)
+
+
+def test_where_all_results_are_weak_three_are_shown_or_as_many_as_are_asked_for(run, notes):
+    def count(*options):
+        shown = run("search", "--workspace", notes, "--json", *options).out
+        return len(json.loads(shown)["results"])
+
+    question = "Which xylophone, harmonium, accordion, ocarina or key is out of tune?"
+    assert count(question) == 3
+    assert count("--max-results", "5", question) == 4
+    assert count("Where is the spare key?") == 4
 
 
 def test_a_day_that_cannot_be_read_is_an_error_that_names_it(run, notes):
@@ -51,7 +63,7 @@ def test_a_search_has_the_rules_of_its_options(run, notes):
         return [one["path"] for one in json.loads(shown)["results"]]
 
     config = notes / "settings.toml"
-    config.write_text("[defaults]\nsearch.half_life_days = 0.5\n")
+    config.write_text("[defaults]\nsearch.half_life_days = 0.5\nsearch.min_score = 0.06\n")
     aged = ["--config", config, "--path", "memory/2026-*"]
     assert paths(*aged) == []
     assert paths(*aged, "--rule", "half_life_days=off") == ["memory/2026-01-05.md"]
@@ -83,8 +95,8 @@ def test_a_rule_that_there_is_not_is_an_error_that_names_it(run, notes, rule, wo
         (['"the spare key" squeaks'], {"squeaks", "Ann", "floats", "rattles"}),
         (["key", "-rattles"], {"Ann", "floats", "squeaks"}),
         (["key -rattles -floats"], {"Ann", "squeaks"}),
-        (["key", "-floats", "--tag", "boat"], set()),
-        (["--tag", "car", "key", "-floats", "-n", "3"], {"rattles"}),
+        (["key", "-floats", "--filter", "tag=boat"], set()),
+        (["--filter", "tag=car", "key", "-floats", "-n", "3"], {"rattles"}),
     ],
 )
 def test_a_phrase_must_be_there_and_a_word_after_a_minus_must_not(run, notes, query, found):
@@ -106,20 +118,24 @@ def test_a_minus_that_could_mean_something_else_is_an_error(run, notes, query, w
     assert words in outcome.err.replace(": --boat", " '--boat'")
 
 
+@pytest.mark.parametrize(
+    ("pair", "words"),
+    [
+        ("tag", "--filter 'tag' is not NAME=VALUE"),
+        ("tags=car", "did you mean 'tag'"),
+        ("type=car", "type"),
+        ("min-confidence=high", "needs a number from 0 to 1"),
+        ("min-confidence=2", "min_confidence"),
+    ],
+)
+def test_a_filter_that_cannot_be_read_is_an_error_that_names_it(run, notes, pair, words):
+    outcome = run("search", "--workspace", notes, "--filter", pair, "key")
+    assert outcome.code == 2
+    assert words in " ".join(outcome.err.split())
+
+
 def test_files_alone_can_be_opened_from_where_the_command_runs(run, notes, monkeypatch):
     monkeypatch.chdir(notes.parent)
     files = run("search", "-w", notes, "-l", "--min-score", "0", "spare key").out.splitlines()
     assert len(files) == len(set(files)) == 4
-    from pathlib import Path
-
     assert all(Path(file).is_file() for file in files)
-
-
-def test_lines_around_a_result_come_with_their_numbers(run, notes):
-    (notes / "memory/long.md").write_text("\n".join(f"Line {n} of the anchor log." for n in range(1, 30)) + "\n")
-    run("index", "-w", notes)
-    (notes / "memory/long.md").write_text(
-        "".join("The ferry leaves.\n" if n == 9 else f"Nothing {n}.\n" for n in range(1, 16))
-    )
-    shown = run("search", "-w", notes, "-C", "2", "-n", "1", '"ferry leaves"').out
-    assert "9: The ferry leaves." in shown

@@ -9,6 +9,7 @@ import sys
 import time
 
 import pytest
+from index_files import index_file
 
 from openclaw_memory import Memory
 from openclaw_memory.store import SqliteStore
@@ -54,9 +55,9 @@ def test_each_change_is_a_line_and_ctrl_c_ends_it_well(watching, notes):
 
 
 def test_ctrl_c_says_what_is_left_to_be_done(watching, notes):
-    (notes / ".memory").mkdir()
-    (notes / ".memory" / "config.toml").write_text("sync.debounce_seconds = 600.0\n")
-    process = watching()
+    settings = notes.parent / "settings.toml"
+    settings.write_text("[defaults]\nsync.debounce_seconds = 600.0\n")
+    process = watching("--config", str(settings))
     assert process.stdout.readline()
     assert process.stderr.readline() == "note: watching 2 folders\n"
     (notes / "memory" / "new.md").write_text("A memo.\n")
@@ -121,7 +122,7 @@ def test_what_goes_wrong_is_reported_and_so_is_its_end(watching, notes):
     process = watching()
     assert process.stdout.readline()
     assert process.stderr.readline() == "note: watching 2 folders\n"
-    index = notes / ".memory" / "index.sqlite"
+    index = index_file(notes)
     for file in index.parent.glob("index.sqlite*"):
         file.unlink()
     index.mkdir()

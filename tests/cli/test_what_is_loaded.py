@@ -26,7 +26,7 @@ print(gc.get_threshold()[0], gc.get_freeze_count(), file=sys.stderr)
 # What no command needs that works offline and on a terminal.
 NEVER = {
     "asyncio", "httpx", "tenacity", "watchdog", "pandas", "matplotlib", "IPython", "sentence_transformers", "torch",
-    "numpy.random", "numpy.ma", "openclaw_memory.embeddings.batch", "openclaw_memory.embeddings.remote.service",
+    "numpy.random", "numpy.ma", "openclaw_memory_batch", "openclaw_memory.embeddings.remote.service",
 }  # fmt: skip
 # What reads, cuts and embeds files.
 WRITING = {
@@ -72,6 +72,7 @@ def ended(*arguments):
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
+@pytest.mark.sampled(3)
 def test_a_command_loads_nothing_that_it_does_not_need(notes, arguments, unneeded):
     place = () if "--help" in arguments else ("--workspace", notes)
     loaded, _ = ended(*arguments, *place)

@@ -4,7 +4,7 @@ import copy
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from openclaw_memory.config import CompactionConfig
@@ -475,7 +475,6 @@ def pairs(messages):
 
 
 @given(MESSAGES, st.integers(0, 200))
-@settings(max_examples=200, deadline=None)
 def test_what_is_summarised_and_what_is_kept_are_all_in_their_order(messages, keep):
     numbered = [{**message, "at": at} for at, message in enumerate(messages)]
     before = copy.deepcopy(numbered)
@@ -498,7 +497,6 @@ def test_what_is_summarised_and_what_is_kept_are_all_in_their_order(messages, ke
 @given(
     st.lists(st.tuples(MESSAGES, st.sampled_from([None, 100, 400, 2_000])), min_size=1, max_size=4), st.integers(0, 60)
 )
-@settings(max_examples=80, deadline=None)
 def test_a_log_rebuilds_what_the_model_saw_after_any_number_of_compactions(tmp_path_factory, parts, keep):
     log = Workspace.open(tmp_path_factory.mktemp("law")).session_log("s")
     messages = []

@@ -3,7 +3,7 @@
 import copy
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from openclaw_memory.config import PruningConfig
@@ -131,11 +131,12 @@ def test_a_window_of_nothing_is_refused(window):
         prune([], window=window)
 
 
+SIZES = st.sampled_from([0, 20, 3_999, 4_001, 9_000, 50_001])
 MESSAGES = st.lists(
     st.one_of(
-        st.builds(result, st.integers(0, 400).map(long_text)),
-        st.builds(lambda size: result([{"type": "text", "text": long_text(size)}]), st.integers(0, 400)),
-        st.just(result([{"type": "text", "text": long_text(300)}, {"type": "image", "data": "A"}])),
+        st.builds(result, SIZES.map(long_text)),
+        st.builds(lambda size: result([{"type": "text", "text": long_text(size)}]), SIZES),
+        st.just(result([{"type": "text", "text": long_text(9_000)}, {"type": "image", "data": "A"}])),
         st.builds(reply, st.integers(0, 100).map(long_text)),
         st.builds(lambda size: {"role": "user", "content": long_text(size)}, st.integers(0, 100)),
     ),
@@ -146,16 +147,11 @@ ANY_RULES = st.builds(
     keep_assistants=st.integers(0, 4),
     soft_ratio=st.floats(0, 1),
     hard_ratio=st.floats(0, 1),
-    soft_max_chars=st.integers(1, 300),
-    head_chars=st.integers(0, 200),
-    tail_chars=st.integers(0, 200),
-    min_chars=st.integers(0, 600),
     placeholder=st.sampled_from([RULES.placeholder, "", "x", long_text(350)]),
 )
 
 
-@given(MESSAGES, ANY_RULES, st.integers(1, 1_500))
-@settings(max_examples=200, deadline=None)
+@given(MESSAGES, ANY_RULES, st.integers(1, 60_000))
 def test_pruning_shortens_answers_of_tools_alone_once_and_for_all(messages, rules, window):
     before = copy.deepcopy(messages)
     pruned = prune(messages, window=window, rules=rules)

@@ -6,19 +6,14 @@ import os
 import stat
 
 import pytest
+from index_files import index_file
 
 from openclaw_memory import AsyncMemory, JournalConfig, Memory, MemoryConfig
 from openclaw_memory.config import PolicyRule, SnapshotsConfig
 from openclaw_memory.conversation import snapshots
 from openclaw_memory.conversation.compaction import SUMMARY
 from openclaw_memory.conversation.messages import call_parts
-from openclaw_memory.errors import (
-    InvalidInputError,
-    NotFoundError,
-    PathNotAllowedError,
-    UndecodableError,
-    WriteError,
-)
+from openclaw_memory.errors import InvalidInputError, NotFoundError, PathNotAllowedError, UndecodableError, WriteError
 from openclaw_memory.text.fence import without_fenced
 from openclaw_memory.text.utf16 import utf16_length
 from openclaw_memory.tools import memory_tools
@@ -393,7 +388,7 @@ def test_no_clean_up_removes_a_snapshot(memory):
     made = save(memory)
     memory.sync()
     memory.sync(force=True)
-    (memory.workspace.root / ".memory/index.sqlite").write_bytes(b"no database")
+    index_file(memory.workspace.root).write_bytes(b"no database")
     memory.close()
     with Memory.open(memory.workspace.root, embedder=None, config=UTC) as again:
         again.sync()

@@ -5,6 +5,7 @@ import shutil
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from index_files import index_folder
 
 from openclaw_memory import Memory
 from openclaw_memory.types import Document
@@ -37,7 +38,7 @@ def test_a_write_among_many_looks_at_its_own_files_alone(memory, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr("openclaw_memory.workspace.documents.notes_below", refuse)
         patch.setattr("openclaw_memory.documents.places.notes_below", refuse)
-        patch.setattr(workspaces.scan, "scan", refuse)
+        patch.setattr(workspaces.scan, "listing", refuse)
         memory.documents.add([Document("dora", "dora came late"), Document("berta", "berta came back")])
         assert memory.documents.delete(["carl", "nobody"]) == ["carl"]
     assert [one.text for one in memory.documents.get(["anna", "berta", "carl", "dora"])] == [
@@ -62,7 +63,7 @@ def test_a_document_that_was_moved_is_known_by_its_id_when_the_index_is_lost(mem
     moved(memory)
     memory.sync()
     memory.documents.add([Document("dora", "dora came late")])
-    shutil.rmtree(memory.workspace.root / ".memory")
+    shutil.rmtree(index_folder(memory.workspace.root))
     memory.documents.add([Document("anna", "anna again")])
     assert files(memory) == ["berta.md", "carl.md", "dora.md", "other.md"]
     assert {one.id for one, _ in memory.documents.keyword_search("late anna", 5)} == {"anna", "dora"}
@@ -110,7 +111,7 @@ def test_what_was_deleted_is_gone_from_the_bytes_of_the_index_when_the_memory_is
     memory.documents.add([Document("dora", "quillfeather marmalade")])
     memory.documents.delete(["dora"])
     memory.close()
-    left = [path for path in (memory.workspace.root / ".memory").rglob("*") if path.is_file()]
+    left = [path for path in index_folder(memory.workspace.root).rglob("*") if path.is_file()]
     assert left
     assert not [path for path in left if b"quillfeather" in path.read_bytes()]
 
@@ -142,7 +143,7 @@ def test_whatever_happens_the_documents_are_those_of_the_files(tmp_path_factory,
                 assert one.documents.delete([name]) == [name] * (name in expected)
                 expected.pop(name, None)
             elif step == "lost":
-                shutil.rmtree(root / ".memory", ignore_errors=True)
+                shutil.rmtree(index_folder(root), ignore_errors=True)
             elif change_by_hand(step, folder, there, at):
                 expected.pop(name, None)
         names = [f"d{number}" for number in range(5)]

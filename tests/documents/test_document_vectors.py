@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from index_files import index_file, index_folder
 
 from openclaw_memory import Memory, MemoryConfig
 from openclaw_memory.config import ChunkingConfig
@@ -104,6 +105,7 @@ def test_documents_are_found_by_the_cosine_of_the_vectors_they_came_with(tmp_pat
 
 
 @pytest.mark.parametrize("spread", [0.02, 1.0], ids=["nearly the same", "different"])
+@pytest.mark.sampled(1)
 def test_the_nearest_are_exact_among_many(documents, spread):
     random = np.random.default_rng(3)
     rows = 1.0 + spread * random.normal(size=(1000, 64))
@@ -126,6 +128,7 @@ def test_vectors_of_zeros_are_near_to_nothing_and_still_there(documents):
 
 @pytest.mark.parametrize("fate", ["closed", "index deleted", "index damaged", "index deleted while open"])
 @pytest.mark.parametrize("was_named", [True, False], ids=["named", "named later"])
+@pytest.mark.sampled(3)
 def test_what_documents_came_with_outlives_the_index_where_its_model_is_named(folder, was_named, fate):
     source = LETTERS
 
@@ -137,12 +140,12 @@ def test_what_documents_came_with_outlives_the_index_where_its_model_is_named(fo
         adopted(memory.documents)
         before = found(memory.documents, letters(TEXTS[2]))
         if fate == "index deleted while open":
-            shutil.rmtree(folder / ".memory")
+            shutil.rmtree(index_folder(folder))
             assert found(memory.documents, letters(TEXTS[2]), source=source) == before
     if fate == "index deleted":
-        shutil.rmtree(folder / ".memory")
+        shutil.rmtree(index_folder(folder))
     elif fate == "index damaged":
-        (folder / ".memory/index.sqlite").write_bytes(b"garbage" * 1000)
+        index_file(folder).write_bytes(b"garbage" * 1000)
     with Memory.open(folder, embedder=None) as memory:
         adopted(memory.documents)
         assert found(memory.documents, letters(TEXTS[2]), source=source) == before
@@ -186,7 +189,7 @@ def test_vectors_of_an_unnamed_model_outlast_other_models_and_chunks_of_the_memo
 def test_what_is_lost_with_the_index_is_said_with_what_to_do(folder):
     with Memory.open(folder, embedder=None) as memory:
         add(memory.documents)
-    shutil.rmtree(folder / ".memory")
+    shutil.rmtree(index_folder(folder))
     with Memory.open(folder, embedder=None) as memory:
         with pytest.raises(EmbedderError, match=r"4 documents have lost.*not named.*embed_model="):
             found(memory.documents, letters(TEXTS[0]))
@@ -239,10 +242,16 @@ def test_a_model_that_makes_other_vectors_is_not_that_of_those_that_are_there(do
     assert documents.vector_identity() == "given"
 
 
+def test_a_model_that_makes_no_vectors_is_not_compared(documents):
+    add(documents)
+    with pytest.raises(EmbedderError, match="cannot make vectors: pass a VectorSource with its make="):
+        documents.adopt(VectorSource("letters", "letters"))
+
+
 def test_vectors_in_files_of_earlier_versions_are_read(folder, memory, documents):
     written_before(folder, documents)
     memory.sync()
-    shutil.rmtree(folder / ".memory")
+    shutil.rmtree(index_folder(folder))
     assert found(documents, letters(TEXTS[0]))[0] == ("n0", pytest.approx(1))
     assert documents.adopt(LETTERS)
     add(documents)
@@ -259,14 +268,14 @@ def written_before(folder, documents):
 
 def test_vectors_are_in_the_memory_s_one_index(folder, documents):
     add(documents)
-    files = {path.name for path in (folder / ".memory").iterdir() if path.suffix == ".sqlite"}
+    files = {path.name for path in index_folder(folder).iterdir() if path.suffix == ".sqlite"}
     assert files == {"index.sqlite"}
 
 
 def test_without_its_source_a_lost_vector_is_reported_and_made_once_the_source_is_there(folder, caplog):
     with Memory.open(folder, embedder=None) as memory:
         add(memory.documents, LETTERS)
-    shutil.rmtree(folder / ".memory")
+    shutil.rmtree(index_folder(folder))
     with Memory.open(folder, embedder=None) as memory:
         assert ids(memory.documents, letters("mill")) == []
         assert memory.documents.missing_vectors() == len(TEXTS)
@@ -275,6 +284,16 @@ def test_without_its_source_a_lost_vector_is_reported_and_made_once_the_source_i
         assert memory.documents.missing_vectors() == 0
         assert not [notice for notice in memory.status().notices if "vectors" in notice]
     assert "4 documents have lost the vectors" in caplog.text
+
+
+def test_a_vector_whose_document_was_deleted_by_hand_is_not_reported(folder, memory, documents, caplog):
+    add(documents, LETTERS)
+    rewrite(folder, "n0", "mill", "windmill")
+    memory.sync()
+    shutil.rmtree(folder / NOTES)
+    with Memory.open(folder, embedder=None) as again:
+        assert again.documents.vector_identity(LETTERS) == "letters"
+    assert caplog.text == ""
 
 
 def test_a_source_that_fails_is_reported_and_asked_again_after_the_next_add_or_a_minute(folder, monkeypatch):
@@ -289,7 +308,7 @@ def test_a_source_that_fails_is_reported_and_asked_again_after_the_next_add_or_a
     monkeypatch.setattr("openclaw_memory.documents.vectors.time.monotonic", lambda: now)
     with Memory.open(folder, embedder=None) as memory:
         add(memory.documents, LETTERS)
-    shutil.rmtree(folder / ".memory")
+    shutil.rmtree(index_folder(folder))
     with Memory.open(folder, embedder=None) as memory:
         for _ in range(3):
             assert ids(memory.documents, letters("mill"), source=failing) == []
@@ -405,7 +424,7 @@ def test_of_one_id_twice_the_last_counts(documents):
 )
 def test_vectors_that_do_not_fit_are_refused_and_nothing_is_written(folder, documents, rows, source, words):
     add(documents)
-    shutil.rmtree(folder / ".memory")  # the files of the documents say what fits
+    shutil.rmtree(index_folder(folder))  # the files of the documents say what fits
     with pytest.raises(EmbedderError, match=words):
         documents.add([Document("new", "text")], rows, source)
     assert not (folder / NOTES / "new.md").exists()
@@ -532,7 +551,7 @@ def test_while_the_index_is_deleted_again_and_again_every_question_is_answered(f
     for _ in range(8):
         for _ in range(4):
             assert asked.acquire(timeout=60)
-        (folder / ".memory/index.sqlite").unlink(missing_ok=True)
+        index_file(folder).unlink(missing_ok=True)
     stop.set()
     for thread in threads:
         thread.join()

@@ -6,8 +6,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from index_files import index_file
 
 from openclaw_memory import Memory, MemoryConfig
 from openclaw_memory.config import SyncConfig
@@ -21,7 +22,7 @@ from openclaw_memory.errors import (
     WriteError,
 )
 from openclaw_memory.types import Document
-from openclaw_memory.workspace import document_cache
+from openclaw_memory.workspace.files import WorkspaceFiles
 
 KEY = "sk-proj-abcdefghij0123456789ABCDEFGHIJ"
 
@@ -174,14 +175,14 @@ def test_a_file_that_is_no_document_any_more_is_left_out_of_what_is_found(indexe
 
 
 def test_a_file_that_cannot_be_read_keeps_no_other_from_being_found(indexed, monkeypatch):
-    read_place = document_cache.read_place
+    read = WorkspaceFiles.read
 
-    def refuses(place, rules):
+    def refuses(files, place):
         if place.parts[-1] == "walrus.md":
             raise WorkspaceError("walrus.md cannot be read")
-        return read_place(place, rules)
+        return read(files, place)
 
-    monkeypatch.setattr(document_cache, "read_place", refuses)
+    monkeypatch.setattr(WorkspaceFiles, "read", refuses)
     fresh = indexed.documents
     (indexed.workspace.root / "memory/notes/walrus.md").touch()
     assert ids(fresh.search("walrus", 2)) == ["mill"]
@@ -432,12 +433,13 @@ WORDS = st.lists(st.sampled_from("ferry mill river launch venue Friday boat harb
 
 @settings(max_examples=12, deadline=None)
 @given(texts=st.lists(WORDS, min_size=3, max_size=14), query=WORDS, k=st.integers(1, 4))
+@example(texts=[["mill"], ["ferry", "ferry", "mill"], ["ferry"]], query=["ferry"], k=1)
 def test_more_that_are_wanted_only_add_to_what_is_found_where_all_is_weighed(tmp_path_factory, texts, query, k):
     with Memory.open(tmp_path_factory.mktemp("law")) as memory:
         memory.documents.add([Document(str(n), " ".join(words), {"n": n}) for n, words in enumerate(texts)])
         for where in (None, lambda one: one.metadata["n"] % 2 == 0):
-            few = memory.documents.search(" ".join(query), k, where=where)
-            assert few == memory.documents.search(" ".join(query), 2 * k, where=where)[:k]
+            few, more = (memory.documents.search(" ".join(query), count, where=where) for count in (k, 2 * k))
+            assert few == more[:k]
 
 
 @pytest.mark.parametrize("metadata", [None, "words", [1]])
@@ -503,7 +505,7 @@ def test_adding_the_same_again_changes_no_file_and_needs_no_sync(documents, memo
 def test_the_index_is_made_again_from_the_files(documents, memory):
     root, before = memory.workspace.root, list(documents.iterate())
     memory.close()
-    (root / ".memory" / "index.sqlite").unlink()
+    index_file(root).unlink()
     with Memory.open(root) as again:
         assert list(again.documents.iterate()) == before
         assert ids(again.documents.search("old mill", 1)) == ["venue"]

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from openclaw_memory import Memory
 from openclaw_memory.documents import Documents, matching
-from openclaw_memory.testing import InMemoryStore
 from openclaw_memory.types import Document, VectorSource
 
 GIVEN = VectorSource("given", "given")
@@ -34,8 +33,7 @@ names = st.sampled_from(["a", "b", "a.b", "a.b.c", "citation"])
 filters = st.recursive(
     st.dictionaries(names, conditions, max_size=2),
     lambda inner: st.one_of(
-        st.builds(lambda some: {"$or": some}, st.lists(inner, max_size=2)),
-        st.builds(lambda one: {"$not": one}, inner),
+        st.builds(lambda some: {"$or": some}, st.lists(inner, max_size=2)), st.builds(lambda one: {"$not": one}, inner)
     ),
     max_leaves=3,
 )
@@ -55,9 +53,9 @@ def opened(folder, store):
     return memory
 
 
-@pytest.fixture(scope="module", params=["SQLite", "in memory"])
-def memory(request, tmp_path_factory):
-    store = InMemoryStore() if request.param == "in memory" else "sqlite"
+@pytest.fixture(scope="module")
+def memory(tmp_path_factory):
+    store = "sqlite"
     with opened(tmp_path_factory.mktemp("agent"), store) as memory:
         yield memory
 

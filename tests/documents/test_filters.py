@@ -5,7 +5,7 @@ import operator
 from datetime import UTC, date, datetime
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from openclaw_memory.documents import matching
@@ -135,7 +135,6 @@ def holds(test, value):
     }[name]()
 
 
-@settings(max_examples=400)
 @given(filters, metadata)
 def test_a_filter_means_what_it_says(drawn, values):
     assert matching(as_data(drawn))(values) is passes(drawn, values)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from index_files import index_folder
 from secret_samples import KNOWN
 
 from openclaw_memory import Memory
@@ -98,7 +99,7 @@ def test_another_collection_is_left_alone_and_a_model_that_makes_nothing_is_refu
 def test_the_vectors_outlive_the_index(tmp_path, documents, memory):
     documents.reembed(NEW)
     memory.close()
-    for file in (tmp_path / ".memory").glob("index.sqlite*"):
+    for file in index_folder(tmp_path).glob("index.sqlite*"):
         file.unlink()
     with Memory.open(tmp_path, embedder=None) as again:
         assert again.documents.vector_identity(NEW) == NEW.identity

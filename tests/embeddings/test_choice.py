@@ -56,6 +56,7 @@ def holding_a_key(texts: list[str], key: str) -> list[list[float]]:
         lambda _, key: load_embedder("hashing", key),
     ],
 )
+@pytest.mark.sampled(18)
 def test_a_key_in_the_wrong_place_is_not_shown(notes, wrong, key):
     with pytest.raises((ConfigError, EmbedderError)) as told:
         wrong(notes, key)

@@ -183,6 +183,7 @@ def test_no_secret_is_shown(load, provider, server):
         (faults.redirect(), FailureKind.DENIED, 1),
     ],
 )
+@pytest.mark.sampled(8)
 def test_failures_are_told_apart_and_retried_only_where_that_helps(load, server, fault, kind, asked):
     server.always(fault)
     with pytest.raises(ServiceError) as raised:

@@ -12,6 +12,7 @@ from openclaw_memory.errors import EmbedderError
 
 
 @pytest.mark.parametrize("seed", ["0", "1", "4711"])
+@pytest.mark.sampled(1)
 def test_every_process_makes_the_same_vectors(seed):
     code = (
         "from openclaw_memory.embeddings.hashing import HashingEmbedder;"

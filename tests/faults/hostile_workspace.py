@@ -142,7 +142,14 @@ def said_line(text: str, role: str = "user") -> bytes:
 @contextmanager
 def at_home(folder: Path) -> Iterator[None]:
     """Let this process be that of a user whose home is `folder`."""
-    names = ("HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "OPENCLAW_STATE_DIR")
+    names = (
+        "HOME",
+        "XDG_CACHE_HOME",
+        "XDG_CONFIG_HOME",
+        "OPENCLAW_MEMORY_HOME",
+        "XDG_STATE_HOME",
+        "OPENCLAW_STATE_DIR",
+    )
     before = {name: os.environ.get(name) for name in names}
     folder.mkdir(parents=True, exist_ok=True)
     os.environ.update({name: str(folder / name.lower()) for name in names} | {"HOME": str(folder)})
@@ -219,13 +226,6 @@ def index_is_a_link(place: Place) -> None:
     place.link(".memory/index.sqlite", place.outside / ".memory/index.sqlite")
 
 
-@attack(said="link")
-def index_is_a_hard_link(place: Place) -> None:
-    """The index is another's by a hard link: it is neither read nor written."""
-    index_of(place, place.outside)
-    place.hard_link(".memory/index.sqlite", place.outside / ".memory/index.sqlite")
-
-
 @attack()
 def companions_of_the_index_are_links(place: Place) -> None:
     """The journals of the index are links to files outside: these stay as they are."""
@@ -236,8 +236,8 @@ def companions_of_the_index_are_links(place: Place) -> None:
 
 @attack()
 def companions_of_the_index_are_hard_links(place: Place) -> None:
-    """The journals of the index are hard links to files outside: these stay as they are."""
-    for end in ("-wal", "-shm", "-journal"):
+    """An older index and its journals are hard links to files outside: these stay as they are."""
+    for end in ("", "-wal", "-shm", "-journal"):
         place.hard_link(f".memory/index.sqlite{end}", place.outside / "secret.md")
 
 

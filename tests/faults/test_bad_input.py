@@ -86,6 +86,7 @@ ONE_KIND_REPEATED = [pytest.param((kind * 1999)[:1999], id=ascii(kind), marks=py
 
 
 @pytest.mark.parametrize("query", [*ONE_KIND_REPEATED, *ALL_KINDS.values()], ids=ascii)
+@pytest.mark.sampled(6)
 def test_a_query_of_many_characters_of_one_kind_is_answered(memory, query):
     check(memory, query)
 

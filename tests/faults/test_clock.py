@@ -95,8 +95,8 @@ def test_a_note_is_of_the_day_of_its_reader_at_midnight_and_when_clocks_change(t
     now = days.local_now(zone, utc)
     config = MemoryConfig(journal=JournalConfig(timezone=zone))
     with Memory.open(tmp_path, embedder=None, config=config) as memory:
-        rules = memory.workspace.rules
-        written = journal.append(tmp_path, "memo", date=now.date(), title="Entry", now=now, rules=rules)
+        files = memory.workspace.files
+        written = journal.append(files, "memo", date=now.date(), title="Entry", now=now)
         assert (written.path, written.text.split("\n")[0]) == (f"memory/{day}.md", f"## {hour} - Entry")
         assert [file.path for file in memory.bootstrap(now=utc).files] == [f"memory/{day}.md"]
         tomorrow = now.replace(tzinfo=None) + datetime.timedelta(days=1)

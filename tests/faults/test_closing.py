@@ -62,6 +62,7 @@ def run(script, *arguments):
 
 @pytest.mark.parametrize("end", ["closed", "dropped"])
 @pytest.mark.parametrize("times", [10, pytest.param(1000, marks=pytest.mark.nightly)])
+@pytest.mark.sampled(1)
 def test_memories_that_are_opened_searched_and_ended_leave_nothing(notes, times, end):
     before, after = json.loads(run(OPEN_AND_CLOSE, notes, times, end))
     (held, found, blocks, size), (held_after, found_after, blocks_after, size_after) = before, after

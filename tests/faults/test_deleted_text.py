@@ -1,4 +1,4 @@
-"""What was deleted from the notes is gone from every byte below `.memory` after the next sync."""
+"""What was deleted from the notes is gone from every byte of the index after the next sync."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ from hashlib import sha256
 from pathlib import Path
 
 import pytest
+from index_files import index_file, index_folder
 
 from openclaw_memory import Memory
-from openclaw_memory.config import EmbeddingConfig, MemoryConfig, SyncConfig
+from openclaw_memory.config import MemoryConfig, SyncConfig
 from openclaw_memory.store.sqlite import SqliteStore
 from openclaw_memory.types import Document
 
@@ -103,12 +104,12 @@ def test_deleted_text_is_gone_from_the_bytes_after_the_next_sync(notes, way):
     delete = way(notes)
     with Memory.open(notes, config=QUIET) as memory:
         memory.sync()
-        assert left(notes / ".memory"), "it is there while it is in the notes"
+        assert left(index_folder(notes)), "it is there while it is in the notes"
         delete()
         memory.sync()
-        assert left(notes / ".memory") == {}
+        assert left(index_folder(notes)) == {}
         assert memory.status(deep=True).problems == ()
-    assert left(notes / ".memory") == {}
+    assert left(index_folder(notes)) == {}
 
 
 @pytest.mark.parametrize("embedder", ["static", None])
@@ -120,8 +121,8 @@ def test_a_rebuild_leaves_nothing_of_what_was_deleted_and_no_free_page(notes, em
         memory.sync()
         delete()
         assert memory.sync(force=True).rebuilt
-        assert left(notes / ".memory") == {}
-        db = apsw.Connection(str(notes / ".memory/index.sqlite"))
+        assert left(index_folder(notes)) == {}
+        db = apsw.Connection(str(index_file(notes)))
         assert db.execute("PRAGMA freelist_count").fetchall() == [(0,)]
         db.close()
 
@@ -138,7 +139,7 @@ def test_a_document_that_was_deleted_is_gone_with_its_vector(notes):
         stored = vectors_in(notes)
         memory.documents.delete(["quillfeather"])
         memory.sync()
-        assert left(notes / ".memory") == {}
+        assert left(index_folder(notes)) == {}
         assert not held(notes, stored - vectors_in(notes))
 
 
@@ -146,7 +147,7 @@ def test_of_a_record_that_was_forgotten_no_byte_is_left_in_notes_index_cache_or_
     notes, tmp_path, monkeypatch
 ):
     folders = [notes, tmp_path / "cache", tmp_path / "temporary"]
-    for name, folder in (("XDG_CACHE_HOME", folders[1]), ("TMPDIR", folders[2]), ("SQLITE_TMPDIR", folders[2])):
+    for name, folder in (("OPENCLAW_MEMORY_HOME", folders[1]), ("TMPDIR", folders[2]), ("SQLITE_TMPDIR", folders[2])):
         folder.mkdir(exist_ok=True)
         monkeypatch.setenv(name, str(folder))
     monkeypatch.setattr("tempfile.tempdir", None)
@@ -167,21 +168,37 @@ def test_a_reader_that_is_open_meanwhile_keeps_it_no_longer_than_to_the_sync_aft
     delete = whole_note(notes)
     with Memory.open(notes, config=QUIET) as memory:
         memory.sync()
-        reader = SqliteStore.open(notes / ".memory/index.sqlite", read_only=True)
+        reader = SqliteStore.open(index_file(notes), read_only=True)
         with reader.snapshot() as frozen:
             assert frozen.files()
             delete()
             memory.sync()
-            assert left(notes / ".memory"), "the reader still sees it"
+            assert left(index_folder(notes)), "the reader still sees it"
             assert "memory/quillfeather-boathouse-marmalade.md" in frozen.files()
         memory.sync()
-        assert left(notes / ".memory") == {}
+        assert left(index_folder(notes)) == {}
         reader.close()
 
 
-def test_the_vector_of_a_deleted_text_is_gone_where_another_costs_nothing(notes):
+class Hashed:
+    """An embedder of 256 dimensions that is not one of the quick ones."""
+
+    provider, model, identity, dims, leaves_machine = "own", "hash", "own:hash:256", 256, False
+
+    def embed_documents(self, texts):
+        return [self.embed_query(text) for text in texts]
+
+    def embed_query(self, text):
+        return [float(byte) - 127 for number in range(8) for byte in sha256(f"{number}{text}".encode()).digest()]
+
+    def close(self):
+        """Hold nothing."""
+
+
+@pytest.mark.parametrize("embedder", [lambda: "default", Hashed], ids=["costs nothing", "another"])
+def test_no_vector_of_a_deleted_text_stays_in_the_index(notes, embedder):
     delete = line_of_a_note(notes)
-    with Memory.open(notes, config=QUIET) as memory:
+    with Memory.open(notes, embedder=embedder(), config=QUIET) as memory:
         memory.sync()
         with_it = vectors_in(notes)
         delete()
@@ -191,25 +208,9 @@ def test_the_vector_of_a_deleted_text_is_gone_where_another_costs_nothing(notes)
         assert not held(notes, gone)
 
 
-def test_without_a_cache_no_vector_of_a_deleted_text_stays(notes):
-    delete = line_of_a_note(notes)
-    with Memory.open(notes, embedder=Hashed(), config=QUIET) as memory:
-        memory.sync()
-        with_it = vectors_in(notes)
-        delete()
-        memory.sync()
-        assert vectors_in(notes) >= with_it, "an undone edit is not embedded again"
-    config = MemoryConfig(sync=QUIET.sync, embedding=EmbeddingConfig(max_entries=0))
-    with Memory.open(notes, embedder=Hashed(), config=config) as memory:
-        memory.sync()
-        gone = with_it - vectors_in(notes)
-        assert gone
-        assert not held(notes, gone)
-
-
-def test_a_damaged_index_that_was_set_aside_goes_with_the_sync_that_builds_the_next_one(notes):
+def test_a_damaged_index_goes_with_the_sync_that_builds_the_next_one(notes):
     delete = whole_note(notes)
-    index = notes / ".memory/index.sqlite"
+    index = index_file(notes)
     with Memory.open(notes, config=QUIET) as memory:
         memory.sync()
     delete()
@@ -218,18 +219,18 @@ def test_a_damaged_index_that_was_set_aside_goes_with_the_sync_that_builds_the_n
     index.write_bytes(content)
     with Memory.open(notes, config=QUIET) as memory:
         assert "damaged" in str(memory.sync().rebuilt)
-        assert left(notes / ".memory") == {}
+        assert left(index_folder(notes)) == {}
 
 
 def test_what_a_killed_builder_has_left_goes_with_the_next_sync(notes):
     whole_note(notes)
     with Memory.open(notes, config=QUIET) as memory:
         memory.sync()
-    (notes / ".memory/index.sqlite.rebuild-1-abc").write_bytes(SENTENCE.encode())
+    index_file(notes, ".rebuild-1-abc").write_bytes(SENTENCE.encode())
     (notes / "memory/quillfeather-boathouse-marmalade.md").unlink()
     with Memory.open(notes, config=QUIET) as memory:
         memory.sync()
-    assert left(notes / ".memory") == {}
+    assert left(index_folder(notes)) == {}
 
 
 KILLED = """
@@ -250,11 +251,11 @@ def test_after_a_crash_between_deleting_and_erasing_the_next_sync_erases(notes):
     delete()
     killed = subprocess.run([sys.executable, "-c", textwrap.dedent(KILLED), str(notes)], check=False, env=os.environ)
     assert killed.returncode == 9
-    assert left(notes / ".memory")
+    assert left(index_folder(notes))
     with Memory.open(notes, config=QUIET) as memory:
         report = memory.sync()
         assert (report.changed, report.removed) == ((), ())
-        assert left(notes / ".memory") == {}
+        assert left(index_folder(notes)) == {}
 
 
 def test_an_error_that_named_a_file_is_forgotten_with_the_next_sync(notes, monkeypatch):
@@ -267,14 +268,15 @@ def test_an_error_that_named_a_file_is_forgotten_with_the_next_sync(notes, monke
         monkeypatch.setattr("openclaw_memory.indexing.plan.one_pass", fail)
         with pytest.raises(OSError, match="quillfeather"):
             memory.sync()
-        assert left(notes / ".memory")
+        assert left(index_folder(notes))
         monkeypatch.undo()
         memory.sync()
-        assert left(notes / ".memory") == {}
+        assert left(index_folder(notes)) == {}
 
 
 @pytest.mark.parametrize("edits", [25, pytest.param(400, marks=pytest.mark.nightly)])
 @pytest.mark.parametrize("seed", range(2))
+@pytest.mark.sampled(1)
 def test_of_many_edits_no_deleted_word_is_left_anywhere(notes, edits, seed):
     """Words made up for each edit: neither they nor their halves, which FTS5 may store apart, are in any byte."""
     dice = random.Random(seed)
@@ -300,7 +302,7 @@ def test_of_many_edits_no_deleted_word_is_left_anywhere(notes, edits, seed):
         there = set().union(*said.values())
         gone = {part.encode() for one in ever - there for part in (one[:8], one[-8:])}
         assert gone
-        for file in (notes / ".memory").iterdir():
+        for file in index_folder(notes).iterdir():
             content = file.read_bytes()
             assert not gone & {content[at : at + 8] for at in range(len(content) - 7)}, file.name
         assert memory.status(deep=True).problems == ()
@@ -328,29 +330,14 @@ def test_an_index_of_edited_notes_stays_below_twice_the_size_of_a_new_one(notes,
     assert largest <= 2 * fresh, f"{largest:,} bytes, a new one has {fresh:,}"
 
 
-class Hashed:
-    """An embedder of 256 dimensions that is not one of the quick ones."""
-
-    provider, model, identity, dims, leaves_machine = "own", "hash", "own:hash:256", 256, False
-
-    def embed_documents(self, texts):
-        return [self.embed_query(text) for text in texts]
-
-    def embed_query(self, text):
-        return [float(byte) - 127 for number in range(8) for byte in sha256(f"{number}{text}".encode()).digest()]
-
-    def close(self):
-        """Hold nothing."""
-
-
 def size_of(root: Path) -> int:
-    return sum(file.stat().st_size for file in (root / ".memory").glob("index.sqlite*") if "-shm" not in file.name)
+    return sum(file.stat().st_size for file in index_folder(root).glob("index.sqlite*") if "-shm" not in file.name)
 
 
 def vectors_in(root: Path) -> set[bytes]:
     import apsw
 
-    db = apsw.Connection(str(root / ".memory/index.sqlite"))
+    db = apsw.Connection(str(index_file(root)))
     try:
         return {row[0] for row in db.execute("SELECT embedding FROM vectors")}
     finally:
@@ -358,6 +345,6 @@ def vectors_in(root: Path) -> set[bytes]:
 
 
 def held(root: Path, vectors: Iterable[bytes]) -> bool:
-    """Whether a file below `.memory` holds a part of one of these vectors, or of its code for sqlite-vec."""
-    content = b"".join(file.read_bytes() for file in (root / ".memory").iterdir())
+    """Whether a file of the index holds a part of one of these vectors, or of its code for sqlite-vec."""
+    content = b"".join(file.read_bytes() for file in index_folder(root).iterdir())
     return any(vector[at : at + 16] in content for vector in vectors for at in range(0, len(vector) - 15, 16))

@@ -15,7 +15,7 @@ import pytest
 from cpu_time import least_seconds
 
 from openclaw_memory import Memory, MemoryConfig
-from openclaw_memory.config import ChunkingConfig, FilesConfig
+from openclaw_memory.config import FilesConfig
 from openclaw_memory.config.globs import is_matched, read_globs
 from openclaw_memory.config.inside import MOST_CHARS, MOST_ENTRIES
 from openclaw_memory.errors import ConfigError
@@ -84,6 +84,7 @@ def _peak(work: Callable[[], MemoryConfig]) -> tuple[int, MemoryConfig]:
 
 # --- what it says
 @pytest.mark.parametrize("name", HOSTILE)
+@pytest.mark.sampled(10)
 def test_a_memory_opens_and_answers_whatever_its_folder_says(planted, name):
     folder = planted(HOSTILE[name])
     peak, _ = _peak(lambda: with_settings_inside(folder, MemoryConfig()))
@@ -269,9 +270,3 @@ def test_globs_say_what_they_say_to_git(tmp_path):
 )
 def test_a_later_glob_brings_back_what_it_names(globs, path, expected):
     assert is_matched(read_globs("files.exclude", globs), path) is expected
-
-
-def test_only_what_the_workspace_asks_for_is_bounded(planted):
-    own = MemoryConfig(chunking=ChunkingConfig(max_chars=20_000))
-    config = with_settings_inside(planted("chunking.overlap_lines = 50\n"), own)
-    assert (config.chunking.max_chars, config.chunking.overlap_lines) == (20_000, 3)

@@ -18,7 +18,7 @@ from openclaw_memory.workspace import Workspace
 pytestmark = pytest.mark.skipif(why_not_traced() is not None, reason=str(why_not_traced()))
 
 
-POINTS = 4  # of each work, taken evenly: in the nightly run it is all of them
+POINTS = 2  # of each work, taken evenly: in the nightly run it is all of them
 some_or_all = pytest.mark.parametrize(
     "most", [POINTS, pytest.param(None, marks=pytest.mark.nightly)], ids=["some", "all"]
 )
@@ -105,7 +105,12 @@ def content(folder: Path, work: Work) -> str | None:
     return file.read_text(encoding="utf-8") if file.exists() else None
 
 
-@pytest.fixture(params=WORKS)
+IN_THE_DEFAULT_RUN = {"append to a note", "append a long text to a new note", "edit"}
+
+
+@pytest.fixture(
+    params=[name if name in IN_THE_DEFAULT_RUN else pytest.param(name, marks=pytest.mark.nightly) for name in WORKS]
+)
 def work(request):
     return WORKS[request.param]
 
@@ -136,6 +141,7 @@ def where(calls, request, most):
 
 
 @some_or_all
+@pytest.mark.sampled(2)
 def test_a_writer_killed_at_any_system_call_leaves_the_old_file_or_the_new(tmp_path, work, where):
     def killed_at(point: tuple[str, int]) -> str | None:
         call, number = point
@@ -154,6 +160,7 @@ def test_a_writer_killed_at_any_system_call_leaves_the_old_file_or_the_new(tmp_p
 
 
 @some_or_all
+@pytest.mark.sampled(2)
 def test_a_disk_that_is_full_at_any_system_call_is_a_typed_error_and_the_old_file(tmp_path, work, where):
     def refused_at(point: tuple[str, int]) -> bool:
         call, number = point

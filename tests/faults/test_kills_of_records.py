@@ -22,7 +22,7 @@ with Memory.open(sys.argv[1], embedder=None) as memory:
     memory.records.{call}
     os.getpgid(0)
 """
-some_or_all = pytest.mark.parametrize("most", [4, pytest.param(None, marks=pytest.mark.nightly)], ids=["some", "all"])
+some_or_all = pytest.mark.parametrize("most", [2, pytest.param(None, marks=pytest.mark.nightly)], ids=["some", "all"])
 
 # The call, and the value and version of the record after it: it is 1 in version 1 before.
 CALLS = {
@@ -47,8 +47,11 @@ def done_in(folder, call, *options):
 
 
 @some_or_all
-@pytest.mark.parametrize(("call", "after"), CALLS.values(), ids=CALLS)
-def test_a_killed_writer_leaves_the_record_or_its_next_version(tmp_path, call, after, most):
+@pytest.mark.parametrize(
+    "name", ["remember", *(pytest.param(name, marks=pytest.mark.nightly) for name in ("confirm", "forget"))]
+)
+def test_a_killed_writer_leaves_the_record_or_its_next_version(tmp_path, name, most):
+    call, after = CALLS[name]
     done_in(tmp_path / "warm", call, "-o", os.devnull)
     calm = done_in(tmp_path / "calm", call, "-o", tmp_path / "log")
     assert calm.returncode == 0, calm.stderr

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from openclaw_memory.config import FilesConfig
 from openclaw_memory.errors import WriteError
 from openclaw_memory.workspace import Workspace, atomic
 
@@ -164,10 +165,9 @@ def test_a_note_that_can_be_written_but_not_replaced_is_added_to_in_place(worksp
 
 
 def test_other_names_of_a_note_keep_its_text(workspace):
-    from dataclasses import replace
 
     os.link(workspace.root / NOTE, workspace.root / "other.md")
-    add(replace(workspace, rules=replace(workspace.rules, allow_hard_links=True)))
+    add(Workspace.open(workspace.root, FilesConfig(allow_hard_links=True)))
     assert (workspace.root / "other.md").read_text() == f"{OLD}{LONG}\n"
 
 

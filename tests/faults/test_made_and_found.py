@@ -10,6 +10,7 @@ import tracemalloc
 from pathlib import Path
 
 import pytest
+from index_files import index_file, index_folder
 from pytest_socket import SocketConnectBlockedError
 
 from openclaw_memory import Memory
@@ -59,7 +60,11 @@ def test_whatever_is_made_is_the_owners_alone_even_without_a_umask(tmp_path):
         made: dict[Path, tuple[bool, int]] = {}
 
         def look(*_: object) -> None:
-            for path in (tmp_path / "new", *(tmp_path / "new").rglob("*")):
+            for path in (
+                tmp_path / "new",
+                *(tmp_path / "new").rglob("*"),
+                *index_folder(tmp_path / "new/agent").rglob("*"),
+            ):
                 made[path] = path.is_dir(), stat.S_IMODE(path.lstat().st_mode)
 
         with Memory.open(tmp_path / "new/agent", embedder=HashingEmbedder()) as memory:
@@ -74,23 +79,14 @@ def test_whatever_is_made_is_the_owners_alone_even_without_a_umask(tmp_path):
             while watcher.syncs == 0:
                 time.sleep(0.01)
             look()
-        spoil(tmp_path / "new/agent/.memory/index.sqlite")
+        spoil(index_file(tmp_path / "new/agent"))
         with Memory.open(tmp_path / "new/agent", embedder=HashingEmbedder()) as memory:
             memory.search("zeppelin")
             look()
     finally:
         os.umask(umask)
     names = {path.name for path in made}
-    assert names >= {
-        "MEMORY.md",
-        "memory",
-        "2026-03-01.md",
-        ".memory",
-        "index.sqlite",
-        "talk.jsonl",
-        "sessions",
-        ".lock",
-    }
+    assert names >= {"MEMORY.md", "memory", "2026-03-01.md", "index.sqlite", "talk.jsonl", "sessions", ".lock"}
     assert names >= {"index.sqlite-wal", "index.sqlite.sync-lock"}
     for part in (".rebuild-", "watch"):
         assert [name for name in names if part in name], part

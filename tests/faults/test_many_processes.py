@@ -7,7 +7,7 @@ import json
 import pytest
 from processes import fresh, python, synced
 
-PROCESSES, SEARCHERS = 4, 2
+PROCESSES, SEARCHERS = 3, 1
 SYNCER = """
 import sys
 from openclaw_memory import Memory
@@ -34,7 +34,7 @@ print(count)
 """
 
 
-@pytest.mark.parametrize("times", [8, pytest.param(60, marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("times", [3, pytest.param(60, marks=pytest.mark.nightly)])
 def test_processes_that_sync_at_once_meet_no_error_and_searches_are_answered_all_the_while(tmp_path, times):
     notes, end = tmp_path / "notes", tmp_path / "end"
     notes.mkdir()

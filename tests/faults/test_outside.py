@@ -113,13 +113,6 @@ def promote_by_tool(memory, place):
     raise answer.artifact
 
 
-def promote_by_command(memory, place):
-    path, start, end = place
-    done = CliRunner().invoke(commands, ["promote", "-w", str(memory.workspace.root), f"{path}#L{start}-L{end}"])
-    assert done.exit_code != 0
-    raise done.exception
-
-
 def promote_by_langchain(memory, place):
     module = pytest.importorskip("langchain_openclaw_memory")
     tool = next(one for one in module.memory_tools(memory, edit=True) if one.name == "memory_promote")
@@ -153,7 +146,7 @@ def promote_over_mcp(memory, place):
 
 
 DOORS = [
-    promote_in_python, promote_in_async_code, promote_by_tool, promote_by_command, promote_by_langchain,
+    promote_in_python, promote_in_async_code, promote_by_tool, promote_by_langchain,
     promote_by_llama_index, promote_over_mcp,
 ]  # fmt: skip
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import pytest
 from click.testing import CliRunner
 from every_command import COMMANDS
-from qmd_place import qmd_engine
+from index_files import index_folder
 
 from openclaw_memory import Memory, MemoryConfig
 from openclaw_memory.cli.commands import commands
@@ -98,7 +98,7 @@ def begun(tmp_path_factory):
         log.append("user", f"{FORBIDDEN}\nThe salary of Anna is fiftyone euros, and tea is served.")
         memory.snapshot("s1")
         memory.snapshot("ended", [user("It costs fiftyone euros."), user(f"Tea at noon.\n{FORBIDDEN}")], f"{FORBIDDEN}")
-    for file in (folder / ".memory").rglob("index*"):
+    for file in index_folder(folder).rglob("index*"):
         file.unlink()
     return folder
 
@@ -132,7 +132,6 @@ SHOWING: dict[str, Door] = {
     "command hook, of OpenCode": lambda at: shown_by_opencode(at),  # noqa: PLW0108 - defined below
     "Records.sign": lambda at: signed_again(at),  # noqa: PLW0108 - defined below
     "command sign": lambda at: told_of_unsigned(at),  # noqa: PLW0108 - defined below
-    "command snapshots": lambda at: [at.command("snapshots"), at.command("snapshots", "ended", "--json")],
     "LangChain resume": lambda at: seen(langchain().resume_messages(at.memory, "ended")),
     "LlamaIndex resume": lambda at: seen(llama_index().resume_messages(at.memory, "ended")),
     "Memory.heartbeat": lambda at: at.memory.heartbeat(),
@@ -164,7 +163,6 @@ SHOWING: dict[str, Door] = {
     "command forget": lambda at: at.command("forget", "--query", "lands", "--json"),
     "command search": lambda at: at.command("search", ASKED, "-n", "50", "--explain"),
     "command get": lambda at: at.command("get", "MEMORY.md", "--json"),
-    "command bootstrap": lambda at: at.command("bootstrap"),
     "command status": lambda at: at.command("status", "--json"),
     "command heartbeat": lambda at: at.command("heartbeat", "--json"),
     "command search, json": lambda at: at.command("search", ASKED, "-n", "50", "--json"),
@@ -173,7 +171,6 @@ SHOWING: dict[str, Door] = {
     ],
     "command inspect, human": lambda at: at.command("inspect"),
     "command forget, human": lambda at: at.command("forget", "--query", "lands"),
-    "command bootstrap, json": lambda at: at.command("bootstrap", "--json"),
     "command status, human": lambda at: at.command("status", "--deep"),
     "command heartbeat, human": lambda at: at.command("heartbeat"),
     "command doctor": lambda at: [at.command("doctor"), at.command("doctor", "--json")],
@@ -232,8 +229,6 @@ WRITING: dict[str, Callable[[Place, str], Any]] = {
     "tool memory_confirm": lambda at, text: refusal(
         records_tool(at, "memory_confirm", type="fact", key="boat", value=text)
     ),
-    "Memory.import_": lambda at, text: imported(at, text),  # noqa: PLW0108 - defined below
-    "command import": lambda at, text: refusal(at.command("import", exported(at, text), "--json")),
     "command migrate": lambda at, text: refusal(
         at.command("migrate", "--json", "--from", old_file(at, "old.md", f"# Old\n\n{text}\n"))
     ),
@@ -243,9 +238,6 @@ WRITING: dict[str, Callable[[Place, str], Any]] = {
     "command migrate, talks": lambda at, text: refusal(
         at.command("migrate", "--json", "--from", old_file(at, "talks.json", old_talk(text)))
     ),
-    "command ingest": lambda at, text: refusal(
-        at.command("ingest", old_file(at, "page.html", f"<h1>Page</h1><p>{text}</p>"))
-    ),
     "tool memory_append": lambda at, text: refusal(at.tool("memory_append", text=text)),
     "tool memory_edit": lambda at, text: refusal(
         at.tool("memory_edit", path="memory/plain.md", from_=3, lines=1, text=text, hash=at.line().hash)
@@ -254,8 +246,6 @@ WRITING: dict[str, Callable[[Place, str], Any]] = {
         at.tool("memory_promote", path="memory/plain.md", from_=3, lines=1, section=text, hash=at.line().hash)
     ),
     "command append": lambda at, text: refusal(at.command("append", text)),
-    "command edit": lambda at, text: refusal(at.command("edit", "memory/plain.md#L3", text, "--seen", at.line().hash)),
-    "command promote": lambda at, text: refusal(at.command("promote", "memory/plain.md#L3", "--section", text)),
     "page": lambda at, text: written_in_a_browser(at, text),  # noqa: PLW0108 - defined below
     "MCP tool": lambda at, text: refusal(asked_of_mcp(at, "call_tool", "memory_append", {"text": text})),
     "LangChain tool": lambda at, text: refusal(langchain_tool(at, "memory_append").invoke({"text": text})),
@@ -291,7 +281,7 @@ KEEPING: dict[str, Callable[[Place, list[str]], Any]] = {
 }
 # Doors by which no text goes in or out, and why.
 WITHOUT_TEXT = {
-    "Memory.open": "opens", "Memory.for_agent": "opens", "Memory.sync": "counts and paths", "Memory.sync_soon": "nothing",
+    "Memory.open": "opens", "Memory.for_agent": "opens", "Memory.observe": "calls, without their texts", "Memory.sync": "counts and paths", "Memory.sync_soon": "nothing",
     "Memory.delete": "takes lines away", "Memory.watch": "syncs", "Memory.close": "closes", "Memory.index_path": "a path",
     "Memory.documents": "has rows of its own", "Memory.records": "has rows of its own", "Memory.embedder": "a model",
     "Documents.Filter": "a type", "Documents.collection": "the same documents", "Documents.delete": "ids",
@@ -300,12 +290,11 @@ WITHOUT_TEXT = {
     "Records.forget": "true or false", "Records.expire": "paths", "Records.decay": "paths",
     "Records.unsigned": "has a row with Records.sign", "Records.everything": "for upkeep, which shows what `Records.holding` lets pass", "Records.holding": "as it iterates",
     "tool memory_erase": "paths and citations", "tool memory_forget": "takes lines away", "command delete": "takes lines away", "command index": "counts and paths",
-    "command init": "makes a folder", "command connect": "a path", "command demo": "a memory of its own", "command doctor": "counts and paths",
-    "command watch": "syncs", "command mcp": "has rows of its own, MCP", "command web": "has a row of its own, page", "Memory.export": "paths; the file is a copy of the notes, for whoever has them",
+    "command init": "makes a folder", "command connect": "paths", "command demo": "a memory of its own", "command doctor": "counts and paths",
+    "command watch": "syncs", "command mcp": "has rows of its own, MCP", "command web": "has a row of its own, page",
     "command encrypt": "paths, and ids of keys", "command decrypt": "paths, and ids of keys", "command rotate-key": "paths, and ids of keys",
-    "command audit": "who, when, and which lines", "command config": "settings, keys hidden", "command completion": "a script",
-    "command find": "what Memory.search and Memory.get show",
-    "command export": "counts and paths", "command intent": "looks at the message that it is given, at no note",
+    "command audit": "who, when, and which lines", "command config": "settings, keys hidden",
+    "command intent": "looks at the message that it is given, at no note",
 }  # fmt: skip
 
 
@@ -347,7 +336,7 @@ def embedded(at: Place) -> list[str]:
             return plain(self, texts)
 
     folder = at.memory.workspace.root
-    for file in (folder / ".memory").glob("index*"):
+    for file in index_folder(folder).glob("index*"):
         file.unlink()
     at.memory.close()
     listening = object.__new__(Listening)
@@ -403,23 +392,6 @@ def seen(shown: Any) -> Any:
 
 def records_tool(at: Place, name: str, **given: Any) -> Any:
     return {tool.name: tool for tool in memory_tools(at.memory, records=True)}[name].run(given).data
-
-
-def exported(at: Place, text: str) -> str:
-    """A file of an export that holds one note with this text, and one transcript."""
-    file = at.memory.workspace.root.parent / "export.jsonl"
-    entry = json.dumps({"type": "message", "message": {"role": "user", "content": text}}) + "\n"
-    rows = [
-        {"format": "openclaw-memory-export", "version": 1},
-        {"path": "memory/new.md", "kind": "note", "text": f"# New\n\n{text}\n"},
-        {"path": "sessions/new.jsonl", "kind": "transcript", "text": entry},
-    ]
-    file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    return str(file)
-
-
-def imported(at: Place, text: str) -> Any:
-    return refusal(at.memory.import_(exported(at, text)))
 
 
 def old_file(at: Place, name: str, text: str) -> str:
@@ -629,6 +601,7 @@ def bytes_of(at: Place) -> bytes:
 
 
 @pytest.mark.parametrize("door", SHOWING)
+@pytest.mark.sampled(32)
 def test_nothing_that_is_shown_says_what_policies_hide(place, door, caplog):
     caplog.set_level("DEBUG")
     shown = told(SHOWING[door](place)).replace(ASKED, "").replace("tea salary falcon", "")
@@ -637,6 +610,7 @@ def test_nothing_that_is_shown_says_what_policies_hide(place, door, caplog):
 
 
 @pytest.mark.parametrize("door", WRITING)
+@pytest.mark.sampled(16)
 def test_what_is_never_to_be_stored_is_refused_everywhere(place, door):
     before = bytes_of(place).count(b"falcon")
     with pytest.raises(PolicyError, match="codename") as caught:
@@ -646,6 +620,7 @@ def test_what_is_never_to_be_stored_is_refused_everywhere(place, door):
 
 
 @pytest.mark.parametrize("door", WRITING)
+@pytest.mark.sampled(16)
 def test_what_is_masked_is_stored_and_not_shown(place, door):
     shown = told(WRITING[door](place, MASKED))
     assert "sixtyone" not in shown
@@ -672,7 +647,7 @@ def test_of_a_conversation_all_is_kept_but_what_is_never_to_be_stored(place, doo
 
 
 def test_no_byte_of_the_index_holds_what_policies_leave_out(place):
-    folder = place.memory.workspace.root / ".memory"
+    folder = index_folder(place.memory.workspace.root)
     files = [
         file for file in folder.glob("*") if file.is_file()
     ]  # snapshots, below, are what was said before the rules
@@ -681,17 +656,6 @@ def test_no_byte_of_the_index_holds_what_policies_leave_out(place):
         held = file.read_bytes().lower()
         assert [secret for secret in SECRETS if secret.encode() in held] == [], file.name
     assert "Falcon" in (place.memory.workspace.root / "MEMORY.md").read_text(encoding="utf-8")
-
-
-def test_qmd_is_handed_nothing_that_policies_leave_out(place, tmp_path):
-    engine = qmd_engine(place.memory.workspace, tmp_path, CONFIG)
-    engine.sync()
-    engine.close()
-    copies = list((tmp_path / "qmd").rglob("*.md"))
-    assert len(copies) > 5
-    held = b"".join(file.read_bytes() + file.name.encode() for file in copies).lower()
-    assert b"tea" in held
-    assert [secret for secret in SECRETS if secret.encode() in held] == []
 
 
 def test_an_index_of_other_rules_shows_nothing_and_is_built_again(tmp_path):
@@ -788,7 +752,7 @@ def named(tmp_path):
 def test_a_file_of_a_forbidden_name_is_left_out_and_named_masked(named, is_synced):
     if is_synced:
         named.memory.sync()
-        for file in (named.memory.workspace.root / ".memory").rglob("index*"):
+        for file in index_folder(named.memory.workspace.root).rglob("index*"):
             assert b"falcon" not in file.read_bytes().lower(), file.name
     said = named.memory.status()
     doors = [
@@ -798,7 +762,6 @@ def test_a_file_of_a_forbidden_name_is_left_out_and_named_masked(named, is_synce
         named.memory.documents.get(["falcon", "d1"]), named.memory.records.find(), named.memory.records.find("harbour"),
         named.memory.records.get("fact", "falcon.lands"), named.memory.bootstrap().text, named.memory.sync(),
         named.memory.snapshots(),
-        named.memory.export(named.memory.workspace.root.parent / "export.jsonl"),
     ]  # fmt: skip
     asked = ("harbour falcon", "")
     assert [door for door in doors if "falcon" in told(door).replace(*asked)] == []
@@ -824,28 +787,8 @@ NEW_NAMES: dict[str, Callable[[Memory], Any]] = {
     "Memory.session_log, parent": lambda memory: memory.session_log("s", parent_session="project falcon").append(
         "user", "tea"
     ),
-    "Memory.import_": lambda memory: refusal(memory.import_(named_export(memory, "memory/project-falcon.md"))),
     "Memory.snapshot": lambda memory: memory.snapshot("agent:project:falcon", [user("tea")]),
-    "Memory.import_, snapshot": lambda memory: refusal(memory.import_(snapshot_export(memory, "project falcon"))),
 }
-
-
-def named_export(memory: Memory, path: str) -> str:
-    file = memory.workspace.root.parent / "export.jsonl"
-    rows = [{"format": "openclaw-memory-export", "version": 1}, {"path": path, "kind": "note", "text": "tea"}]
-    file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    return str(file)
-
-
-def snapshot_export(memory: Memory, session: str) -> str:
-    """An export that holds the snapshot of a session, made where no rule forbade its name."""
-    root = memory.workspace.root.parent
-    (root / "there").mkdir()
-    with Memory.open(root / "there", embedder=None) as other:
-        other.snapshot(session, [user("tea")])
-        next((root / "there" / "memory").glob("*.md")).unlink()  # it names the file
-        other.export(root / "export.jsonl")
-    return str(root / "export.jsonl")
 
 
 @pytest.mark.parametrize("door", NEW_NAMES)

@@ -1,13 +1,11 @@
 """No token of a known form is in any file that a memory makes, nor in what it logs: every byte is searched."""
 
 import logging
-from dataclasses import replace
 from pathlib import Path
 
 from secret_samples import KNOWN
 
-from openclaw_memory import Memory, MemoryConfig
-from openclaw_memory.config import AuditConfig
+from openclaw_memory import Memory
 
 PART = 12  # characters in a row, of what a mask leaves out
 FEWEST_PROVIDERS = 20
@@ -29,16 +27,17 @@ def left_in(files):
     )  # fmt: skip
 
 
-def test_no_planted_token_is_in_the_index_its_log_of_writes_the_access_log_or_the_log(tmp_path, monkeypatch, caplog):
+def test_no_planted_token_is_in_the_index_its_log_of_writes_its_events_or_the_log(tmp_path, monkeypatch, caplog):
     root, home = tmp_path / "notes", tmp_path / "home"
-    for name in ("XDG_DATA_HOME", "XDG_CACHE_HOME", "XDG_STATE_HOME"):
+    for name in ("OPENCLAW_MEMORY_HOME", "XDG_CACHE_HOME", "XDG_STATE_HOME"):
         monkeypatch.setenv(name, str(home / name))
     (root / "memory").mkdir(parents=True)
     lines = [f"The deploy key of {name}: {token}" for name, token in KNOWN.items()]
     (root / "MEMORY.md").write_text("\n\n".join(lines), encoding="utf-8")
     (root / "memory" / "2026-11-21.md").write_text("\n".join(lines), encoding="utf-8")
-    config = replace(MemoryConfig(), audit=AuditConfig(enabled=True))
-    with caplog.at_level(logging.DEBUG), Memory.open(root, config=config) as memory:
+    events = []
+    with caplog.at_level(logging.DEBUG), Memory.open(root) as memory:
+        memory.observe(events.append)
         assert memory.search("deploy key", max_results=50)
         assert "deploy" in memory.get("memory/2026-11-21.md").text
         for token in KNOWN.values():
@@ -49,8 +48,7 @@ def test_no_planted_token_is_in_the_index_its_log_of_writes_the_access_log_or_th
     closed_files = bytes_of(root / ".memory", home)
     assert len(KNOWN) >= FEWEST_PROVIDERS
     assert any(file.name.endswith("-wal") for file in open_files)
-    assert any(file.name.startswith("access.") and data for file, data in open_files.items())
     assert len(left_in({root / "MEMORY.md": (root / "MEMORY.md").read_bytes()})) >= len(KNOWN) * 0.9
     assert left_in(open_files) == []
     assert left_in(closed_files) == []
-    assert left_in({Path("log"): caplog.text.encode()}) == []
+    assert left_in({Path("log"): caplog.text.encode(), Path("events"): repr(events).encode()}) == []

@@ -66,6 +66,7 @@ def opened(notes, embedding_server):
 
 
 @pytest.mark.parametrize("name", LIES)
+@pytest.mark.sampled(6)
 def test_a_first_index_is_built_by_keywords_and_gets_its_vectors_later(opened, embedding_server, name):
     embedding_server.always(LIES[name])
     memory = opened(HASTY if name in ENDLESS else PATIENT)

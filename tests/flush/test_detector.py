@@ -4,7 +4,7 @@ import threading
 from itertools import count
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from openclaw_memory.config import CompactionConfig
@@ -55,7 +55,6 @@ def call(detector, messages, reply="ok", key="main", tokens=0):
     detector.ended(messages[-1], assistant(reply), tokens)
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.integers(5, 12), st.lists(st.integers(0, 3), max_size=40), st.sampled_from([1, 16]))
 def test_what_a_window_of_the_latest_messages_drops_was_saved_before(kept, steps, parallel):
     """The window of the detector is what the history is cut to, as its documentation asks for."""
@@ -73,7 +72,6 @@ def test_what_a_window_of_the_latest_messages_drops_was_saved_before(kept, steps
         assert said <= saved.texts | {text for _, text in history}
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.lists(st.integers(1, 30), min_size=1, max_size=30))
 def test_a_conversation_that_only_grows_to_its_window_is_saved_once_at_most(sizes):
     saved = Saved()

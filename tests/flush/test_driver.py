@@ -3,16 +3,19 @@
 import asyncio
 import contextlib
 import dataclasses
+import enum
 import threading
+from types import SimpleNamespace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from openclaw_memory import Memory, MemoryConfig
 from openclaw_memory.config import EmbeddingConfig
 from openclaw_memory.flush import FlushModel, ModelReply, adrive_flush, drive_flush, run_flush
 from openclaw_memory.flush.driver import SMALLEST_PART, parts
+from openclaw_memory.flush.finish_reason import read_finish_reason
 
 TOO_LONG = ValueError("maximum context length exceeded")
 
@@ -62,8 +65,16 @@ def drive(turn, conversation, reply, **options):
     return seen
 
 
-def calling(*calls):
-    return ModelReply("call", "", calls)
+def calling(*calls, finish_reason=""):
+    return ModelReply("call", "", calls, [{"finish_reason": finish_reason}])
+
+
+def saying(text, finish_reason):
+    return ModelReply(text, text, (), [{"finish_reason": finish_reason}])
+
+
+def writing(text):
+    return ("c", "memory_append", {"text": text})
 
 
 def test_a_conversation_that_fits_is_shown_as_it_is_and_once(turn):
@@ -162,10 +173,7 @@ def seen_notes(memory):
 def test_a_model_that_writes_without_end_has_saved(turn):
     numbers = iter(range(100))
     seen = drive(
-        turn,
-        ["one"],
-        lambda *_: calling(("a", "memory_append", {"text": f"Note {next(numbers)}."})),
-        max_calls=4,
+        turn, ["one"], lambda *_: calling(("a", "memory_append", {"text": f"Note {next(numbers)}."})), max_calls=4
     )
     assert (len(seen), turn.outcome) == (4, "saved")
 
@@ -233,7 +241,6 @@ async def test_a_task_that_is_cancelled_stops_asking(turn):
     assert turn.open
 
 
-@settings(max_examples=60)
 @given(st.text(max_size=4_000), st.integers(1, 3_000))
 def test_parts_are_the_whole_text_and_none_is_longer_than_there_is_room(whole, room):
     cut = parts(whole, room, len)
@@ -265,6 +272,136 @@ def test_a_call_is_answered_and_no_other_tool_is_there(turn, name, arguments, st
     assert shown[1][:-1] == [*shown[0], "call"]
     assert shown[1][-1].startswith(f"c1 {name or ''} ")
     assert f'"status": "{status}"' in shown[1][-1].replace('":"', '": "')
+
+
+def one_by_one(*replies):
+    """Reply with these, one after the other, and with NO_REPLY after them."""
+    left = iter(replies)
+    return lambda *_: next(left, "NO_REPLY")
+
+
+REFUSED = {
+    "arguments that end early": ("c", "memory_append", '{"text": "The boiler co'),
+    "arguments that are a list": ("c", "memory_append", ["The boiler code is 4711."]),
+    "no arguments": ("c", "memory_append", {}),
+    "another field": ("c", "memory_append", {"txt": "The boiler code is 4711."}),
+    "no text": ("c", "memory_append", {"text": 3}),
+    "a file of its own": ("c", "memory_append", {"content": "4711", "path": "memory/boiler.md"}),
+    "another tool": ("c", "write_file", {"text": "The boiler code is 4711."}),
+    "no name": ("c", None, {"text": "The boiler code is 4711."}),
+}
+CUT_OFF = ["length", "max_tokens", "MAX_TOKENS", "max_output_tokens", "content_filter", "SAFETY", "refusal", "error"]
+TWO_FACTS = [{"role": "user", "content": "The boiler code is 4711."}, {"role": "user", "content": "Anna likes tea."}]
+
+
+@pytest.fixture
+def held(memory):
+    """Holds a turn over two facts; returns how it ended, and what is kept of them word for word."""
+
+    def hold(reply, conversation=("one",), **options):
+        turn = memory.flush("talk").due(100, compacting=True, flushed=False, messages=lambda: TWO_FACTS)
+        drive(turn, list(conversation), reply, **options)
+        return turn.outcome, [message["content"] for message in memory.flush("talk").log.messages()]
+
+    return hold
+
+
+KEPT = ("kept", [message["content"] for message in TWO_FACTS])
+
+
+@pytest.mark.parametrize("call", REFUSED.values(), ids=REFUSED.keys())
+@pytest.mark.parametrize("last", ["NO_REPLY", "Nothing to store: NO_REPLY"])
+def test_a_call_that_was_refused_and_is_followed_by_silence_is_a_failure(memory, held, call, last):
+    assert held(one_by_one(calling(call), last)) == KEPT
+    assert "was not written" in memory.status().flush["talk"]
+
+
+@pytest.mark.parametrize("call", REFUSED.values(), ids=REFUSED.keys())
+def test_a_call_that_was_refused_is_made_good_by_a_later_one(memory, held, call):
+    assert held(one_by_one(calling(call), calling(writing("The boiler code is 4711.")))) == ("saved", [])
+    assert "4711" in seen_notes(memory)
+    assert memory.status().flush == {}
+
+
+@pytest.mark.parametrize("call", REFUSED.values(), ids=REFUSED.keys())
+@pytest.mark.parametrize("is_first", [True, False])
+def test_a_call_that_was_refused_is_not_made_good_by_another_one_beside_it(memory, held, call, is_first):
+    both = (call, writing("Anna likes tea."))
+    assert held(one_by_one(calling(*(both if is_first else reversed(both))))) == KEPT
+    assert "Anna likes tea." in seen_notes(memory)
+
+
+@pytest.mark.parametrize("call", REFUSED.values(), ids=REFUSED.keys())
+def test_a_call_that_was_refused_is_not_made_good_by_one_about_another_part(memory, held, call):
+    replies = one_by_one(calling(call), "NO_REPLY", calling(writing("Anna likes tea.")))
+    assert held(replies, ["a" * 300 + "\n", "b" * 300 + "\n"], room=301) == KEPT
+    assert "was not written" in memory.status().flush["talk"]
+
+
+@pytest.mark.parametrize("reason", CUT_OFF)
+@pytest.mark.parametrize("can_call", [True, False])
+def test_silence_that_was_cut_off_is_a_failure(memory, held, reason, can_call):
+    assert held(one_by_one(saying("NO_REPLY", reason)), can_call=can_call) == KEPT
+    assert reason in memory.status().flush["talk"]
+
+
+@pytest.mark.parametrize("reason", CUT_OFF)
+def test_a_reply_that_was_cut_off_after_a_note_is_a_failure(memory, held, reason):
+    assert held(one_by_one(calling(writing("Anna likes tea.")), saying("Now the boi", reason))) == KEPT
+    assert "Anna likes tea." in seen_notes(memory)
+
+
+@pytest.mark.parametrize("reason", CUT_OFF)
+def test_of_a_reply_that_was_cut_off_no_half_of_a_fact_is_written(memory, held, reason):
+    assert held(one_by_one(calling(writing("The boiler code is 47"), finish_reason=reason))) == KEPT
+    assert held(one_by_one(saying("The boiler code is 47", reason)), can_call=False) == KEPT
+    assert seen_notes(memory) == ""
+
+
+@pytest.mark.parametrize("reason", CUT_OFF)
+def test_a_call_that_was_cut_off_is_made_good_by_a_later_one(held, reason):
+    cut_off = calling(writing("The boiler code is 47"), finish_reason=reason)
+    assert held(one_by_one(cut_off, calling(writing("The boiler code is 4711.")))) == ("saved", [])
+
+
+@pytest.mark.parametrize("reason", ["stop", "end_turn", "tool_calls", "tool_use", "STOP", "eos_token", "completed", ""])
+def test_a_reply_that_ended_by_itself_is_whole(held, reason):
+    assert held(one_by_one(calling(writing("- a"), finish_reason=reason), saying("NO_REPLY", reason)))[0] == "saved"
+    assert held(one_by_one(saying("NO_REPLY", reason)))[0] == "nothing"
+    assert held(one_by_one(saying("- b", reason)), can_call=False)[0] == "saved"
+
+
+def test_what_a_refused_call_says_is_not_in_the_status(memory, held):
+    held(one_by_one(calling(("c", "memory_append", '{"text": "The wifi key is hunter2hunter2'))))
+    assert "hunter2" not in memory.status().flush["talk"]
+
+
+class Finished(enum.Enum):
+    MAX_TOKENS = 2
+
+
+@pytest.mark.parametrize(
+    ("about", "reason"),
+    [
+        ({"finish_reason": "length"}, "length"),
+        ({"stop_reason": "max_tokens"}, "max_tokens"),
+        ({"stopReason": "content_filtered"}, "content_filtered"),
+        ({"done_reason": "length"}, "length"),
+        ({"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}}, "max_output_tokens"),
+        ({"finish_reason": Finished.MAX_TOKENS}, "MAX_TOKENS"),
+        ({"choices": [{"finish_reason": "length"}]}, "length"),
+        ({"choices": []}, ""),
+        (SimpleNamespace(choices=[SimpleNamespace(finish_reason="length")]), "length"),
+        (SimpleNamespace(candidates=[SimpleNamespace(finish_reason=Finished.MAX_TOKENS)]), "MAX_TOKENS"),
+        ({"finish_reason": None, "stop_reason": 3, "incomplete_details": None}, ""),
+        (None, ""),
+        ("length", ""),
+    ],
+    ids=repr,
+)
+def test_the_finish_reason_is_read_from_what_providers_return(about, reason):
+    assert read_finish_reason([about]) == reason
+    assert read_finish_reason([None, {}, about]) == reason
 
 
 def test_a_model_without_tools_is_asked_for_the_notes_themselves_and_once(memory, turn):

@@ -17,13 +17,14 @@ from openclaw_memory.config import JournalConfig, SessionsConfig
 from openclaw_memory.config.sections import CompactionConfig
 from openclaw_memory.conversation import text_of
 from openclaw_memory.errors import ConfigError, InvalidInputError
-from openclaw_memory.flush import Flush
+from openclaw_memory.flush import ConversationDetector, Flush, Reading
 from openclaw_memory.flush import state as state_module
 from openclaw_memory.flush.note_writer import MAX_CHARS
 from openclaw_memory.flush.state import FlushRegistry, change_state, read_states
 from openclaw_memory.text.fence import fenced
 from openclaw_memory.text.redaction import redact
 from openclaw_memory.workspace import Workspace, atomic
+from openclaw_memory.workspace.files import WorkspaceFiles
 from openclaw_memory.workspace.paths import transcripts_place
 from openclaw_memory.workspace.transcripts import MAX_LINE_BYTES
 
@@ -62,7 +63,7 @@ def clock():
 
 @pytest.fixture
 def workspace(tmp_path):
-    return Workspace(tmp_path, journal=JournalConfig(timezone="UTC"))
+    return Workspace(WorkspaceFiles(tmp_path), journal=JournalConfig(timezone="UTC"))
 
 
 @pytest.fixture
@@ -229,7 +230,7 @@ def test_a_session_needs_a_key(workspace, key):
 
 def test_a_time_zone_that_is_unknown_is_reported_at_once(tmp_path):
     with pytest.raises(ConfigError, match="Atlantis"):
-        Flush(Workspace(tmp_path, journal=JournalConfig(timezone="Europe/Atlantis")), "main")
+        Flush(Workspace(WorkspaceFiles(tmp_path), journal=JournalConfig(timezone="Europe/Atlantis")), "main")
 
 
 # --- what the model is told, and may do
@@ -333,7 +334,7 @@ def test_after_midnight_the_new_day_is_written_and_nothing_twice(flush, workspac
 
 
 def test_the_day_is_that_of_the_users_zone(tmp_path, clock):
-    tokyo = Workspace(tmp_path, journal=JournalConfig(timezone="Asia/Tokyo"))
+    tokyo = Workspace(WorkspaceFiles(tmp_path), journal=JournalConfig(timezone="Asia/Tokyo"))
     clock.now = datetime.datetime(2026, 11, 21, 16, tzinfo=datetime.UTC)
 
     assert Flush(tokyo, "main", window=200_000, clock=clock).due(176_000).path == "memory/2026-11-22.md"
@@ -531,6 +532,7 @@ def test_one_message_that_cannot_be_written_costs_no_other(flush):
     ["The code is 4711. " + "x" * MAX_LINE_BYTES, [{"type": "text", "text": "The code is 4711."}, {"value": object()}]],
     ids=["too long", "no JSON"],
 )
+@pytest.mark.sampled(1)
 def test_of_a_message_that_no_log_can_hold_the_words_are_kept_and_the_status_says_so(flush, content):
     lost = [{"role": "user", "content": content}]
     for since in ("1 of them since now", "which had them"):
@@ -546,8 +548,8 @@ def test_of_a_message_that_no_log_can_hold_the_words_are_kept_and_the_status_say
 
 def test_a_turn_that_is_given_up_is_over_and_its_messages_are_kept(flush):
     turn = flush.due(176_000, messages=lambda: CONVERSATION)
-    turn.give_up(TimeoutError("too slow"))
-    turn.give_up(TimeoutError("once more"))
+    turn.failed(TimeoutError("too slow"))
+    turn.failed(TimeoutError("once more"))
     assert turn.outcome == "kept"
     assert flush.state.flush_error.startswith("TimeoutError: too slow; the messages are in")
 
@@ -750,7 +752,7 @@ def test_a_process_killed_after_the_note_was_written_leaves_it_and_no_mark(works
     for _ in range(2):
         done = subprocess.run([sys.executable, "-c", CRASH, str(workspace.root)], check=False)
         assert done.returncode == -signal.SIGKILL
-    flush = Flush(Workspace(workspace.root), "main", window=200_000)
+    flush = Flush(Workspace.open(workspace.root), "main", window=200_000)
     assert flush.due(176_000) is None, "the other process may be alive"
     turn = flush.due(176_000, compacting=True)
     save(turn, "- The launch is on Friday\n- Anna brings tea")
@@ -829,3 +831,11 @@ def test_what_kind_of_chat_a_session_is_stays_or_is_said_by_its_key(flush_of, wo
     states = read_states(folder)
     assert [state.chat_type for state in states.values()] == ["room", "group", "direct"]
     assert (states["given"].context_tokens, states["given"].input_tokens) == (200_000, 5)
+
+
+@pytest.mark.parametrize("window", [0, -1, 0.5, 200_000.0, "200k", True])
+def test_a_window_that_is_no_number_of_tokens_is_an_error(workspace, window):
+    with pytest.raises(ConfigError, match="is not a number of tokens: pass a whole number above 0"):
+        Flush(workspace, "main", window=window)
+    with pytest.raises(ConfigError, match="is not a number of tokens"):
+        ConversationDetector(Reading(str, str), rules=CompactionConfig(), window=window, count=len)

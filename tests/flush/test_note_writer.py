@@ -1,7 +1,7 @@
 """Of a text, those sections are added that a note does not have; nothing is left out, or put below another heading."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from openclaw_memory.flush.note_writer import missing
@@ -113,7 +113,6 @@ def places(text: str) -> set[tuple[str, ...]]:
     return found
 
 
-@settings(max_examples=200)
 @given(TEXTS, TEXTS)
 def test_afterwards_each_line_is_in_its_place(text, note):
     now = places(after(text, note))
@@ -123,7 +122,6 @@ def test_afterwards_each_line_is_in_its_place(text, note):
     assert now <= places(text) | places(note)
 
 
-@settings(max_examples=200)
 @given(TEXTS, TEXTS, TEXTS)
 def test_once_added_nothing_is_missing_whatever_was_added_since(text, other, note):
     once = after(text, note)

@@ -1,5 +1,6 @@
 """`sessions.json`: OpenClaw's fields, changed without touching anything else, and never lost."""
 
+import gc
 import json
 import stat
 import threading
@@ -249,3 +250,25 @@ def test_a_new_entry_has_its_times_in_the_form_of_the_others(folder, file):
     update_state(folder, "mine", compaction_count=1)
 
     assert isinstance(json.loads(file.read_text(encoding="utf-8"))["mine"]["updatedAt"], int)
+
+
+def test_sessions_that_begin_at_once_do_not_fail_each_other(folder):
+    """A search for garbage may let another thread go on in the midst of a copy."""
+    registry, thresholds = FlushRegistry(), gc.get_threshold()
+    known = [registry.cycle(folder, f"session {number}", None, None) for number in range(100)]
+    begun = []
+
+    def begin(phase, _):
+        begun.append(phase)
+        registry.cycles.setdefault((folder, f"meanwhile {len(begun)}", ""), known[0])
+
+    pairs = [(number, number) for number in range(10_000)]  # else Python makes new ones of old ones, and searches not
+    gc.callbacks.append(begin)
+    gc.set_threshold(5)
+    try:
+        registry.cycle(folder, "another", None, None)
+    finally:
+        gc.set_threshold(*thresholds)
+        gc.callbacks.remove(begin)
+    assert pairs
+    assert begun

@@ -7,7 +7,7 @@ import pytest
 from openclaw_memory.conversation import text_of
 from openclaw_memory.errors import WriteError
 from openclaw_memory.flush import messages_since, transcribed
-from openclaw_memory.workspace import Workspace, session_log
+from openclaw_memory.workspace import Workspace, files
 from openclaw_memory.workspace.transcripts import MAX_LINE_BYTES
 
 SECRET = "sk-proj-" + "a1B2c3D4" * 5
@@ -15,7 +15,7 @@ SECRET = "sk-proj-" + "a1B2c3D4" * 5
 
 @pytest.fixture
 def workspace(tmp_path):
-    return Workspace(tmp_path)
+    return Workspace.open(tmp_path)
 
 
 @pytest.fixture
@@ -51,6 +51,7 @@ def test_secrets_are_masked_in_what_is_written_and_in_what_comes_back(log):
     ],
     ids=["no number", "no JSON", "too long", "too long a text", "a text that is escaped"],
 )
+@pytest.mark.sampled(2)
 def test_of_a_message_that_no_log_can_hold_the_words_are_kept(log, blocks, why):
     content = [{"type": "text", "text": "The code is 4711."}, *blocks, {"type": "text", "text": "So it is."}]
     transcribed(log, [said("One."), {"role": "toolResult", "toolCallId": "a", "content": content}, said("Two.")])
@@ -68,7 +69,7 @@ def test_what_the_disk_refuses_is_not_there_in_part(log, monkeypatch):
     def refuse(*_):
         raise WriteError("full")
 
-    monkeypatch.setattr(session_log, "write_whole", refuse)
+    monkeypatch.setattr(files, "write_whole", refuse)
     with pytest.raises(WriteError):
         transcribed(log, [said("Two."), said("Three.")])
     assert [text_of(message) for message in log.messages()] == ["One."]

@@ -54,6 +54,7 @@ from openclaw_memory.tools.visibility import shows_citations
 from openclaw_memory.types import Chunk, SearchResult
 from openclaw_memory.types.files import citation
 from openclaw_memory.workspace import Workspace
+from openclaw_memory.workspace.files import WorkspaceFiles
 from openclaw_memory.workspace.paths import exact_path_tier, note_date
 from openclaw_memory.workspace.safe_read import excerpt_of
 from openclaw_memory.workspace.transcript_records import collapsed, content_text, sanitised
@@ -242,7 +243,7 @@ def flush_plan(given: Any) -> dict[str, Any] | None:
         return {"error": str(error)}
     if not rules.flush:
         return None
-    folder = Workspace(Path("/nowhere"), journal=JournalConfig(timezone=given.get("tz", "UTC")))
+    folder = Workspace(WorkspaceFiles(Path("/nowhere")), journal=JournalConfig(timezone=given.get("tz", "UTC")))
     flush = Flush(folder, "main", rules, clock=lambda: datetime(2026, 11, 21, 12, tzinfo=UTC))
     turn = FlushTurn(flush, "compaction", None, 0, None, datetime(2026, 11, 21, 12, tzinfo=UTC))
     return {

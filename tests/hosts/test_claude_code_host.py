@@ -78,8 +78,7 @@ class Claude:
         return self.run("-p", prompt, *session, "--plugin-dir", str(PLUGIN), "--setting-sources", "project")
 
     def log(self) -> str:
-        file = self.project / ".memory" / "hooks.log"
-        return file.read_text() if file.exists() else ""
+        return "".join(file.read_text() for file in self.home.rglob("hooks.log"))
 
 
 @pytest.fixture
@@ -156,5 +155,6 @@ def test_the_plugin_is_installed_and_the_server_started_by_what_connect_says(cla
         assert program == "claude"
         claude.run(*arguments)
     assert "enabled" in claude.run("plugin", "list")
-    connect("--workspace", ".")
+    settings = claude.home / ".claude.json"
+    settings.write_text(json.dumps(json.loads(settings.read_text()) | json.loads(connect("--workspace", "."))))
     assert "Connected" in claude.run("mcp", "list")

@@ -1,4 +1,4 @@
-"""Damage is told from a lock and from missing rights, and a damaged index is kept, out of the way."""
+"""Damage is told from a lock and from missing rights, and a damaged index is deleted."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from pathlib import Path
 import apsw
 import pytest
 
+from openclaw_memory import Memory
 from openclaw_memory.errors import CorruptIndexError, StoreError
 from openclaw_memory.store import SqliteStore, connection
-from openclaw_memory.store.integrity import KEPT, set_aside
+from openclaw_memory.store.integrity import delete_damaged
 
 pytestmark = pytest.mark.sqlite_only
 FLIPS = 300
@@ -63,6 +64,7 @@ def test_garbage_in_any_page_and_a_cut_at_any_page_are_found(index, damage):
 
 
 @pytest.mark.parametrize("step", [7, pytest.param(1, marks=pytest.mark.nightly)])
+@pytest.mark.nightly
 def test_any_damage_to_the_header_is_found_or_does_no_harm(index, tmp_path, step):
     content = index.read_bytes()
     copy = tmp_path / "copy.sqlite"
@@ -111,48 +113,26 @@ def test_a_folder_in_the_place_of_an_index_is_not_damage(tmp_path):
 
 
 # --- what is done with it
-def test_the_index_and_its_companions_are_renamed_and_keep_their_content(tmp_path):
-    index = tmp_path / "index.sqlite"
-    for suffix in ("", "-wal", "-shm"):
-        Path(f"{index}{suffix}").write_text(f"content{suffix}")
-    aside = set_aside(index)
-    assert aside.name.startswith("index.sqlite.damaged-")
-    assert aside.read_text() == "content"
-    assert Path(f"{aside}-wal").read_text() == "content-wal"
-    assert not [path for path in tmp_path.iterdir() if path.name in {"index.sqlite", "index.sqlite-wal"}]
+def test_a_damaged_index_is_deleted_with_its_companions(index):
+    for suffix in ("-wal", "-shm"):
+        Path(f"{index}{suffix}").write_text("content")
+    (index.parent / "notes.md").touch()
+    delete_damaged(index)
+    assert not [file for file in index.parent.glob(f"{index.name}*") if file.suffix != ".sync-lock"]
+    assert (index.parent / "notes.md").exists()
 
 
-def test_the_three_newest_damaged_indexes_are_kept_and_no_other_file_is_touched(tmp_path):
-    index = tmp_path / "index.sqlite"
-    others = [tmp_path / name for name in ("index.sqlite.damaged-notes.txt", "other.sqlite.damaged-20200101T000000")]
-    for other in others:
-        other.touch()
-    for stamp in ("20200101T000000", "20200101T000000-2", "20200101T000000-10", "20200102T000000"):
-        for suffix in ("", "-wal"):
-            (tmp_path / f"index.sqlite.damaged-{stamp}{suffix}").write_text(stamp)
-    index.write_text("newest")
-    newest = set_aside(index)
-    kept = sorted(
-        file.read_text() for file in tmp_path.glob("index.sqlite.damaged-2*") if not file.name.endswith("wal")
-    )
-    assert kept == ["20200101T000000-10", "20200102T000000", "newest"]
-    assert len(kept) == KEPT
-    assert [file.name for file in tmp_path.glob("*-2-wal")] == []
-    assert newest.read_text() == "newest"
-    described = SqliteStore(index).describe(counts=False).damaged
-    assert [Path(file).read_text() for file in described] == kept
-    assert all(other.exists() for other in others)
+def test_a_file_that_is_not_an_index_is_not_lost(tmp_path):
+    (tmp_path / "notes").mkdir()
+    file = tmp_path / "thesis.txt"
+    file.write_text("Chapter one. " * 100)
+    with Memory.open(tmp_path / "notes", embedder=None, index_path=file) as memory:
+        memory.append("The ferry sails on Friday.")
+        assert "damaged" in str(memory.sync().rebuilt)
+    (aside,) = tmp_path.glob("thesis.txt.damaged-*")
+    assert aside.read_text() == "Chapter one. " * 100
 
 
-def test_an_earlier_damaged_index_is_not_overwritten(tmp_path):
-    index = tmp_path / "index.sqlite"
-    kept = []
-    for content in ("first", "second", "third"):
-        index.write_text(content)
-        kept.append(set_aside(index))
-    assert [path.read_text() for path in kept] == ["first", "second", "third"]
-
-
-def test_an_index_that_cannot_be_renamed_is_an_error_that_says_what_to_do(tmp_path):
+def test_an_index_that_cannot_be_deleted_is_an_error_that_says_what_to_do(tmp_path):
     with pytest.raises(StoreError, match="delete it"):
-        set_aside(tmp_path / "index.sqlite")
+        delete_damaged(tmp_path / "index.sqlite")

@@ -108,7 +108,7 @@ def test_searches_can_filter_by_the_scalars_in_the_metadata_of_a_document(place)
     place.sync()
     (stored,) = place.store.file_chunks("memory/notes/a.md")
     own = {name for name in stored.chunk.metadata if name.startswith(":")}
-    assert own == {":day", ":tags"}
+    assert own == {":day", ":document", ":tags"}
     said = {name: value for name, value in stored.chunk.metadata.items() if name not in own}
     assert said == {"year": 2026, "draft": False, "tags": None, "text": None, "key": None}
     hits = place.store.search_text(["memo"], 5, where={"year": (">=", 2026)})
@@ -151,15 +151,6 @@ def test_equal_texts_are_embedded_once(place):
         place.write(f"memory/{name}", "memo the same in each")
     place.sync()
     assert len(place.embedder.texts) == len(set(place.embedder.texts))
-
-
-def test_going_back_to_an_earlier_embedder_embeds_nothing_again(place):
-    place.write("MEMORY.md", "memo one")
-    place.sync()
-    place.embedder.model = "other"
-    assert place.sync().embedded == 1
-    place.embedder.model = "counting"
-    assert place.sync().embedded == 0
 
 
 # --- building again

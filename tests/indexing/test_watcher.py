@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from index_files import index_file
 from watching import CONFIG, MESSAGE, append, eventually, replace_all_notes, replace_atomically
 
 from openclaw_memory.config import FilesConfig, SessionsConfig, SyncConfig
@@ -224,7 +225,7 @@ def test_a_transcript_is_synced_once_it_has_changed_enough(watched, root, talk, 
 
 # --- with a real index
 def test_what_is_written_is_found_in_the_index_a_moment_later(root, open_store):
-    workspace, store = Workspace.open(root), open_store(root / ".memory" / "index.sqlite")
+    workspace, store = Workspace.open(root), open_store(index_file(root))
 
     def bring_up_to_date() -> SyncReport:
         return sync(SyncParts(workspace, store, None, CONFIG))

@@ -100,7 +100,7 @@ def without_events(request, monkeypatch):
 
 def test_without_events_it_looks_again_and_again_and_says_why(watched, root, without_events):
     one, index = watched(root)
-    assert one.state.startswith("polling every 0.1 s: ")
+    assert one.state.startswith("polling every ")  # at longer distances on a busy machine
     assert without_events in one.state
     for change in (append, replace_atomically, replace_all_notes):
         before = one.syncs

@@ -9,6 +9,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 import pytest
+from index_files import index_folder
 
 from openclaw_memory import Memory, MemoryConfig
 from openclaw_memory.config import RecordsConfig
@@ -134,6 +135,7 @@ def test_find_by_what_a_record_says(memory, records):
 @pytest.mark.parametrize(
     "glob", ["k.*", "k.1*", "k.1", "*", "*1", "k.[12]*", "K.*", "a.b*", "é*", "con*", "k k*", "?.1"]
 )
+@pytest.mark.sampled(6)
 def test_find_by_a_glob_of_keys_finds_what_a_look_at_all_of_them_does(records, glob):
     keys = ["k.1", "k.10", "k.2", "K.1", "k1", "a.b.c", "a", "été", "con.x", "k k", ".k", "k." + "1" * 90, "a..b"]
     for number, key in enumerate(keys):
@@ -351,7 +353,7 @@ def test_a_token_makes_a_call_once(memory, records, tmp_path):
     assert records.get("fact", "k").version == 1
     memory.sync()
     memory.close()
-    for file in (tmp_path / ".memory").glob("index.*"):
+    for file in index_folder(tmp_path).glob("index.*"):
         file.unlink()
     with Memory.open(tmp_path, embedder=None) as again:
         repeated = again.records.remember("fact", "k", 2, token="call-1")
@@ -462,6 +464,7 @@ def _remember(root: Path, keys: int, times: int) -> None:
             memory.records.remember("fact", f"k{number % keys}", "same", source=source)
 
 
+@pytest.mark.nightly
 def test_eight_processes_lose_no_update(tmp_path):
     """Each call is one version: as many versions as calls, and every file whole."""
     context = multiprocessing.get_context("spawn")

@@ -122,7 +122,7 @@ def test_what_waits_has_a_limit():
 
 
 def test_as_many_observations_wait_as_replace_a_value():
-    rules, record = RecordsConfig(observations=8, waiting=2), stored(is_confirmed=True)
+    rules, record = RecordsConfig(observations=8), stored(is_confirmed=True)
     for number in range(7):
         settled = settle(record, seen("light", f"n{number}"), rules, NOW)
         assert settled.outcome == "waiting"
@@ -141,7 +141,7 @@ def test_a_value_that_comes_back_is_counted_and_not_kept_twice():
     history = ()
     for number, value in enumerate(["dark", "light", "dark", "light", "dark"], 1):
         one = seen(value, f"m{number}", days_ago=10 - number)
-        history = with_value(history, RecordVersion(number, one, one.source.observed_at), RULES)
+        history = with_value(history, RecordVersion(number, one, one.source.observed_at))
     assert [(one.version, one.seen.value, one.times) for one in history] == [(4, "light", 2), (5, "dark", 3)]
     assert [one.first for one in history] == [NOW - timedelta(days=8), NOW - timedelta(days=9)]
     assert history[-1].since == NOW - timedelta(days=5)
@@ -150,8 +150,8 @@ def test_a_value_that_comes_back_is_counted_and_not_kept_twice():
 def test_of_many_values_the_latest_are_kept():
     history = ()
     for number in range(50):
-        history = with_value(history, RecordVersion(number, seen(number), NOW), RecordsConfig(versions=4))
-    assert [one.seen.value for one in history] == [46, 47, 48, 49]
+        history = with_value(history, RecordVersion(number, seen(number), NOW))
+    assert [one.seen.value for one in history] == [48, 49]
 
 
 def test_confidence_halves_with_each_half_life():

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from openclaw_memory import Memory, MemoryConfig
@@ -216,7 +216,6 @@ CONFIGS = [
 ]
 
 
-@settings(max_examples=40)
 @given(files=FILES, config=st.sampled_from(CONFIGS), embedder=st.sampled_from([None, HashingEmbedder()]))
 def test_a_snippet_is_the_lines_that_are_cited_and_no_two_overlap(files, config, embedder):
     with tempfile.TemporaryDirectory() as folder:
@@ -254,8 +253,6 @@ def test_an_answer_in_a_long_note_is_shown_by_its_lines_alone(remember):
 
 
 # --- age, variety, sources
-
-
 def test_mmr_puts_another_thought_before_the_same_one_again(remember):
     files = {
         "memory/a.md": "The ferry to Texel leaves at seven.\n",

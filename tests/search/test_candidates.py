@@ -1,7 +1,5 @@
 """What a search asks of a store, and the fusion of what keyword and vector search found."""
 
-import itertools
-
 import pytest
 from shelf import VECTOR, Shelf, stored
 
@@ -9,9 +7,6 @@ from openclaw_memory.config import SearchConfig
 from openclaw_memory.search import candidates
 from openclaw_memory.search.candidates import fuse, fusion_of, merged, request_for
 from openclaw_memory.search.query import parse_query
-from openclaw_memory.store import SqliteStore
-from openclaw_memory.store.postgres import PostgresStore
-from openclaw_memory.testing import InMemoryStore
 from openclaw_memory.types import SourceHits, Store
 
 TURN = '{"type": "message", "message": {"role": "user", "content": [{"type": "text", "text": "A boiler!"}]}}\n'
@@ -114,7 +109,9 @@ MOST_CALLS = 4  # snapshot, meta, candidates, and the stamps of the files where 
 
 @pytest.mark.parametrize("embedder", ["static", None])
 @pytest.mark.parametrize("query", ["Is the boiler red?", "boiler", "boiler.md"])
-def test_a_whole_search_calls_the_store_at_most_four_times(remember, monkeypatch, embedder, query):
+def test_a_whole_search_calls_the_store_at_most_four_times(
+    remember, open_store, tmp_path, monkeypatch, embedder, query
+):
     files = {"memory/boiler.md": "The boiler is red.\n", "sessions/a.jsonl": TURN, "memory/b.md": "Other.\n"}
     memory = remember(files, embedder=embedder)
     memory.search("first")
@@ -133,7 +130,8 @@ def test_a_whole_search_calls_the_store_at_most_four_times(remember, monkeypatch
         return call
 
     names = [name for name in dir(Store) if not name.startswith("_")]
-    for kind, name in itertools.product((SqliteStore, InMemoryStore, PostgresStore), names):
+    kind = type(open_store(tmp_path / "other.sqlite"))
+    for name in names:
         monkeypatch.setattr(kind, name, counted(name, getattr(kind, name)))
     assert memory.search(query, min_score=0.0)
     assert "candidates" in calls

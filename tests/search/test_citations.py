@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import apsw
 import pytest
+from index_files import index_file
 
 from openclaw_memory import Memory, MemoryConfig
 from openclaw_memory.config import SyncConfig
@@ -65,7 +66,7 @@ def test_a_file_whose_record_was_forged_is_read_again(memory, folder, note):
         other.sync()
     columns = "hash, size, mtime_ns, inode, checked_ns, ctime_ns"
     row = apsw.Connection(str(folder / "other/index.sqlite")).execute(f"SELECT {columns} FROM files").fetchall()[0]
-    db = apsw.Connection(str(folder / ".memory/index.sqlite"))
+    db = apsw.Connection(str(index_file(folder)))
     db.execute(f"UPDATE files SET ({columns}) = (?, ?, ?, ?, ?, ?)", row)
     db.close()
     with Memory.open(folder, embedder="none", config=CALM) as memory:
@@ -91,6 +92,7 @@ HONEST = {
 
 @pytest.mark.parametrize("config", [CALM, MemoryConfig.openclaw()], ids=["lines", "chunks"])
 @pytest.mark.parametrize("what", HONEST)
+@pytest.mark.sampled(6)
 def test_what_a_note_says_is_shown_whatever_the_index_leaves_out(folder, what, config, monkeypatch):
     (folder / "MEMORY.md").write_text(HONEST[what], encoding="utf-8", newline="")
     with Memory.open(folder, embedder="none", config=config) as memory:

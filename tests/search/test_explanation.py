@@ -1,13 +1,12 @@
 """How scores came about: the parts add up to the score, by every recipe, and what the threshold took is there."""
 
 import datetime
-import sys
 from dataclasses import replace
 
 import pytest
 
 from openclaw_memory import Memory, MemoryConfig
-from openclaw_memory.errors import MissingExtraError, QueryError
+from openclaw_memory.errors import QueryError
 
 NOTES = {
     "MEMORY.md": "# Long-term\n\n- The office is in Delft.\n- Our budget is $40 for <b>lunch</b>.\n",
@@ -97,48 +96,15 @@ def test_what_the_threshold_took_is_there_where_it_was_asked_for(asked):
     assert len(explained.explain().to_pandas()) == len(rows)
 
 
-@EVERY
-def test_a_plot_has_a_bar_for_each_answer_and_the_threshold_as_a_line(asked, recipe):
-    matplotlib = pytest.importorskip("matplotlib")
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
-    explained = asked(recipe, half_life_days=30.0).search("Who ate $40 of lunch?", explain=True, now=NOW).explain()
-    axes = explained.plot()
-    axes.figure.canvas.draw()  # a formula that cannot be read would raise here
-    assert len(axes.get_yticks()) == len(explained.rows)
-    assert {text.get_text() for text in axes.get_legend().get_texts()} >= {"keywords", "vectors"}
-    ends = [
-        sum(part.get_width() for bar in axes.containers for part in bar if part.get_y() == start.get_y())
-        for start in axes.containers[0]
-    ]
-    assert ends == pytest.approx([row.keyword + row.vector for row in explained.rows])
-    assert axes.lines[0].get_xdata()[0] == explained.min_score
-    assert explained.plot(axes) is axes
-    pyplot.close("all")
-
-
-def test_nothing_found_has_an_empty_table_and_plot(asked):
-    matplotlib = pytest.importorskip("matplotlib")
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
+def test_nothing_found_has_an_empty_table(asked):
     nothing = asked("lines").search("").explain()
     assert nothing.rows == ()
     assert "<table" not in nothing._repr_html_()
-    nothing.plot().figure.canvas.draw()
-    pyplot.close("all")
-
-
-def test_without_matplotlib_the_remedy_is_named(asked, monkeypatch):
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(MissingExtraError, match="pip install matplotlib"):
-        asked("lines").search(QUESTION).explain().plot()
 
 
 def test_an_explanation_reads_as_a_sum(asked):
     shown = repr(asked("lines").search(QUESTION).explain())
-    assert shown.startswith(f"Explanation({QUESTION!r}: threshold 0.06)\n  0.")
+    assert shown.startswith(f"Explanation({QUESTION!r}: threshold 0)\n  0.")
     assert " keyword + " in shown.splitlines()[1]
 
 
@@ -152,13 +118,3 @@ def test_what_words_alone_have_found_below_the_threshold_is_told(asked):
     assert [row.score < 0.9 for row in explained.rows if row.kept].count(True) > 0
     assert "below which some are shown" in explained._repr_html_()
     assert "below which" not in asked("chunks").search(QUESTION).explain()._repr_html_()
-
-
-@pytest.mark.parametrize("question", ["half \ud83d of a pair", "nul \x00", "a price of $40 and $50"])
-def test_a_plot_bears_any_question(asked, question):
-    matplotlib = pytest.importorskip("matplotlib")
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
-    asked("lines").search(question, explain=True).explain().plot().figure.canvas.draw()
-    pyplot.close("all")

@@ -10,9 +10,10 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from openclaw_memory import AsyncMemory, Memory, MemoryConfig
+from openclaw_memory.config.globs import is_matched, read_globs
 from openclaw_memory.documents import Documents
-from openclaw_memory.errors import QueryError
-from openclaw_memory.testing import InMemoryStore
+from openclaw_memory.errors import ConfigError, QueryError
+from openclaw_memory.search import filters as filters_module
 from openclaw_memory.types import Document
 
 QUERY = "Where is the spare key?"
@@ -84,13 +85,11 @@ def filled(root):
     return facts
 
 
-@pytest.fixture(scope="module", params=["SQLite", "in memory"])
-def place(request, tmp_path_factory):
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
     root = tmp_path_factory.mktemp("agent")
     facts = filled(root)
-    with Memory.open(
-        root, embedder="hashing", store=InMemoryStore() if request.param == "in memory" else "sqlite"
-    ) as memory:
+    with Memory.open(root, embedder="hashing") as memory:
         kinds = ["preference", "fact", "decision", "preference", "preference", "fact"]
         for at, (kind, key) in enumerate(zip(kinds, ["k0", "k1", "k2", "k3", "door.K", "door.lock"], strict=True)):
             found = memory.records.remember(
@@ -159,7 +158,6 @@ def finds_what_a_plain_scan_lets_pass(place, wanted, later):
     assert {one.path for one in results} == {fact.path for fact in right}
 
 
-@settings(max_examples=100)
 @given(filters, st.sampled_from([0, 20, 90]))
 def test_a_search_finds_what_a_plain_scan_lets_pass(place, wanted, later):
     finds_what_a_plain_scan_lets_pass(place, wanted, later)
@@ -288,3 +286,52 @@ def test_answers_from_memory_are_those_from_the_tables(place):
     with Memory.open(memory.workspace.root, embedder="hashing") as other:
         first = [other.search(QUERY, **wanted).results for wanted in several]
         assert [[other.search(QUERY, **wanted).results for wanted in several] for _ in range(3)] == [first] * 3
+
+
+PARTS = st.sampled_from(["memory", "a", "a.md", "2026-01", "*", "**", "2026-*", "?.md", "[ab]", "ä b", ""])
+PATTERNS = st.builds(
+    lambda sign, parts, end: sign + "/".join(parts) + end,
+    st.sampled_from(["", "", "", "!", "/"]),
+    st.lists(PARTS, min_size=1, max_size=4),
+    st.sampled_from(["", "", "/"]),
+)
+PLACES = st.lists(
+    st.sampled_from(["memory", "a", "b", "a.md", "2026-01", "2026-02", "ä b"]), min_size=1, max_size=4
+).map("/".join)
+
+
+@given(st.lists(PATTERNS, min_size=1, max_size=4), st.lists(PLACES, min_size=1, max_size=6), st.integers(1, 4))
+def test_a_path_passes_as_by_the_globs_alone_and_the_ranges_hold_every_one(patterns, places, most):
+    lines = tuple(patterns)
+    try:
+        globs = read_globs("path", lines)
+    except ConfigError:
+        assume(False)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(filters_module, "MOST_RANGES", most)
+        read = filters_module._read_paths.__wrapped__(lines)
+    for place in places:
+        assert read.match(place) == is_matched(globs, place), (lines, place)
+        if read.match(place):
+            assert not read.ranges or any(place.startswith(one.text) for one in read.ranges), (lines, place)
+
+
+def test_paths_without_a_wildcard_are_read_as_no_globs():
+    read = filters_module._read_paths(("memory/a/b.md", "memory/a/c d.md", "memory/2026-*", "MEMORY.md"))
+    assert (len(read.paths), len(read.globs), read.ranges) == (2, 2, ())
+    many = filters_module._read_paths(tuple(f"memory/users/{at}.md" for at in range(100)))
+    assert [one.text for one in many.ranges] == ["memory/users/"]
+    assert many.globs == ()
+
+
+def test_among_many_other_files_those_at_a_path_are_found(tmp_path):
+    for at in range(600):
+        write(tmp_path, f"memory/others/{at}.md", "The spare key hangs in the hall.\n")
+    for at in range(3):
+        write(tmp_path, f"memory/me/{at}.md", "The spare key lies below the pot.\n")
+    with Memory.open(tmp_path, embedder="hashing") as memory:
+        memory.sync()
+        for path in ("memory/me/*", ["memory/me/0.md", "memory/me/1.md", "memory/me/2.md"], "/memory/me/"):
+            for _ in range(5):
+                found = memory.search(QUERY, path=path)
+                assert sorted(hit.path for hit in found) == [f"memory/me/{at}.md" for at in range(3)]

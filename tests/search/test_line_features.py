@@ -51,7 +51,8 @@ def overlap(text, *texts, frequencies=None, apart=False):
 def similar(text, *texts, word_vectors, dated=NO_DATE):
     """Likeness of lines that lend one another nothing."""
     lines, words = prepared(*texts, word_vectors=word_vectors, apart=True)
-    found = likeness(lines, words, question(text), Neighbourhood(lines.middles, lines.blocks), dated)
+    asked = question(text)
+    found = likeness(lines, words, words.terms(asked), asked, Neighbourhood(lines.middles, lines.blocks), dated)
     return found.words.tolist(), found.meaning.tolist()
 
 
@@ -230,6 +231,19 @@ def test_likeness_follows_the_vectors_of_words():
     assert meaning[0] > 0.9
     assert by_word[1:] == meaning[1:] == [0.0] * 5
     assert similar("dog", "🦄", word_vectors=word_vectors) == ([0.0], [0.0])
+
+
+def test_a_word_that_stands_in_a_line_counts_in_full_whatever_its_vector_says():
+    vectors = {"ferry": [1, 0], "ferries": [0, 1], "inigo": [1, 0], "iñigo": [0, 1], "boat": [0.8, 0.6]}
+
+    def word_vectors(words):
+        return np.array([vectors.get(word, [0, 0]) for word in words], np.float32).reshape(-1, 2)
+
+    assert similar("ferry", "ferries", "boat", word_vectors=word_vectors)[0] == [1.0, pytest.approx(0.8)]
+    assert similar("unknown", "unknown", "boat", word_vectors=word_vectors)[0] == [1.0, 0.0]
+    words, meaning = similar("inigo", "Iñigo", "boat", word_vectors=word_vectors)
+    assert words == [1.0, pytest.approx(0.8)]
+    assert meaning == [pytest.approx(1.0), pytest.approx(0.8)]
 
 
 def test_numbers_are_the_same_or_they_are_not():

@@ -111,3 +111,53 @@ def test_a_chunk_without_a_known_cosine_counts_as_the_farthest():
 def test_where_no_chunk_has_a_vector_the_keywords_answer_and_say_so():
     found = by_meaning([stored(1, "memory/a.md")], {1: 1.0}, {}, "boiler")
     assert (len(found), found.mode) == (1, "keyword")
+
+
+def ranked_by_chunk(texts, near, query, *, use_chunk_scores):
+    """The numbers of the chunks of the results, where keyword search has found all of them alike."""
+    chunks = [stored(3 * at, f"memory/{at}.md", text) for at, text in enumerate(texts, 1)]
+    near = {3 * at: cosine for at, cosine in enumerate(near, 1)}
+    found = by_meaning(chunks, dict.fromkeys(near, 1.0), near, query, use_chunk_scores=use_chunk_scores)
+    assert [one.score for one in found] == sorted((one.score for one in found), reverse=True)
+    return [int(one.path.removeprefix("memory/").removesuffix(".md")) for one in found]
+
+
+FAR_OFF = ["the garden in summer", "rivers carry sand", "a carpenter at work", "the train at noon", "rice for two"]
+
+
+def test_where_the_best_line_is_weak_what_the_vectors_of_sentences_put_first_alternates_with_it():
+    evenly = [0.1, 0.2, 0.3, 0.4, 0.5]
+    words_alone = ranked_by_chunk(FAR_OFF, evenly, "What colour theme do I like?", use_chunk_scores=False)
+    both = ranked_by_chunk(FAR_OFF, evenly, "What colour theme do I like?", use_chunk_scores=True)
+    assert {5, 4} <= set(both[:4])
+    assert sorted(both) == sorted(words_alone) == [1, 2, 3, 4, 5]
+
+
+def test_where_the_best_line_is_sure_it_stays_first():
+    texts = [*FAR_OFF, "the boiler is serviced in october"]
+    found = ranked_by_chunk(
+        texts, [0.5, 0.4, 0.3, 0.2, 0.1, 0.0], "When is the boiler serviced?", use_chunk_scores=True
+    )
+    assert found[0] == 6
+
+
+@pytest.mark.parametrize("use_chunk_scores", [True, False])
+def test_what_is_nearest_by_far_is_among_the_first_three(use_chunk_scores):
+    texts = [*(f"the boiler of house {at} is serviced" for at in range(4)), "zzz"]
+    found = ranked_by_chunk(texts, [0.1, 0.1, 0.1, 0.1, 0.9], "boiler serviced", use_chunk_scores=use_chunk_scores)
+    assert 5 in found[:3]
+    assert found[0] != 5
+    assert sorted(found) == [1, 2, 3, 4, 5]
+
+
+@pytest.mark.parametrize(
+    ("query", "has_vectors"),
+    [
+        ("деплой сервиса api", False), ("boiler деплой api", True), ("سُجلت", False), ("2026 деплой", False), ("2026", True),
+        ("boiler", True), ("Íñigo", True), ("الاسم؟", False),
+    ],
+)  # fmt: skip
+def test_lines_are_compared_by_vectors_where_most_words_have_one(query, has_vectors):
+    chunks = [stored(1, "memory/a.md", f"{query} and more"), stored(5, "memory/b.md", "another line")]
+    (first, *_) = by_meaning(chunks, {1: 1.0, 5: 0.5}, {1: 0.5, 5: 0.1}, query, use_chunk_scores=False)
+    assert ("meaning" in first.parts) is has_vectors

@@ -61,6 +61,7 @@ def test_a_weight_of_zero_turns_it_off(remember, embedder):
 @pytest.mark.parametrize("half_life", [None, 30.0])
 @pytest.mark.parametrize("weight", [0.1, 1.0])
 @pytest.mark.parametrize("answer", ["lines", "chunks"])
+@pytest.mark.sampled(6)
 def test_scores_stay_within_those_of_before_and_their_parts_add_up(remember, embedder, half_life, weight, answer):
     config = weighing(weight, half_life_days=half_life, min_score=0.0, answer=answer)
     memory = remember(NOTES, embedder=embedder, config=config)
@@ -77,7 +78,7 @@ def test_scores_stay_within_those_of_before_and_their_parts_add_up(remember, emb
 @EVERY
 def test_a_task_does_not_make_an_answer_of_what_is_none(remember, embedder):
     memory = remember(NOTES, embedder=embedder, config=weighing(1.0))
-    assert not memory.search("zebra crossings in Ulan Bator", task=TASK)
+    assert all(one.confidence == "weak" for one in memory.search("zebra crossings in Ulan Bator", task=TASK))
 
 
 def test_an_explanation_shows_the_part_of_the_task(remember):
@@ -87,16 +88,6 @@ def test_an_explanation_shows_the_part_of_the_task(remember):
     pytest.importorskip("pandas")
     assert "task" in found.to_pandas().columns
     assert "feature_task" not in found.to_pandas().columns
-
-
-def test_a_plot_of_an_explanation_has_the_part_of_the_task(remember):
-    matplotlib = pytest.importorskip("matplotlib")
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
-    axes = remember(NOTES, embedder="default").search(QUESTION, task=TASK).explain().plot()
-    assert "task" in {text.get_text() for text in axes.get_legend().get_texts()}
-    pyplot.close("all")
 
 
 def test_a_task_must_be_a_text(remember):

@@ -28,8 +28,6 @@ def test_any_moment_with_a_time_zone_is_one(moment):
 
 
 # --- a budget of characters instead of a number
-
-
 @pytest.fixture
 def tides(remember):
     """Twenty days of twelve lines about the same."""

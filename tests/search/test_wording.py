@@ -5,7 +5,6 @@ import pytest
 from openclaw_memory import Memory
 from openclaw_memory.errors import QueryError
 from openclaw_memory.search.syntax import Asked, read_query
-from openclaw_memory.testing import InMemoryStore
 
 NOTES = {
     "key.md": "# Keys\n\nThe spare\nkey is with Ann.\n",
@@ -18,17 +17,13 @@ NOTES = {
 }
 
 
-@pytest.fixture(params=["sqlite", "memory", pytest.param("postgres", marks=pytest.mark.nightly)])
+@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.nightly)])
 def memory(request, tmp_path):
     (tmp_path / "memory").mkdir()
     for name, text in NOTES.items():
         (tmp_path / "memory" / name).write_text(text, encoding="utf-8")
-    stores = {
-        "sqlite": lambda: "sqlite",
-        "memory": InMemoryStore,
-        "postgres": lambda: request.getfixturevalue("server"),
-    }
-    with Memory.open(tmp_path, store=stores[request.param]()) as memory:
+    store = request.getfixturevalue("server") if request.param == "postgres" else "sqlite"
+    with Memory.open(tmp_path, store=store) as memory:
         memory.sync()
         yield memory
 

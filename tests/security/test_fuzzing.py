@@ -31,22 +31,15 @@ def texts(name):
     return st.lists(pieces | pieces | pieces | anything, max_size=14).map("".join)
 
 
+@pytest.mark.parametrize("part", [None, *(pytest.param(part, marks=pytest.mark.nightly) for part in range(PARTS))])
 @pytest.mark.parametrize("name", PARSERS)
-def test_any_text_is_read_or_refused_by_an_error_of_ours(name):
-    @settings(max_examples=BY_DAY, suppress_health_check=list(HealthCheck), database=None)
-    @given(texts(name))
-    def run(text):
-        check(name, text)
-
-    run()
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize("part", range(PARTS))
-@pytest.mark.parametrize("name", PARSERS)
-def test_a_million_texts_are_read_or_refused_by_an_error_of_ours(name, part):
+def test_any_text_is_read_or_refused_by_an_error_of_ours(name, part):
     @seed(part)
-    @settings(max_examples=NIGHTLY // PARTS, suppress_health_check=list(HealthCheck), database=None)
+    @settings(
+        max_examples=BY_DAY if part is None else NIGHTLY // PARTS,
+        suppress_health_check=list(HealthCheck),
+        database=None,
+    )
     @given(texts(name))
     def run(text):
         check(name, text)
@@ -73,6 +66,7 @@ def stretched(name, size):
 
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("name", PARSERS)
+@pytest.mark.sampled(2)
 def test_a_long_text_takes_a_microsecond_a_character_and_four_times_as_long_as_a_quarter_of_it(name, size):
     enough = size * SECONDS
     gc.collect()
@@ -85,7 +79,7 @@ def test_a_long_text_takes_a_microsecond_a_character_and_four_times_as_long_as_a
                 continue
             # A slow or busy machine: what grows with the length alone takes four times as long, squares sixteen times.
             quarter = least_seconds(lambda text=short: check(name, text), enough=0.0)
-            assert took <= enough * 3, f"{took:.2f} s for {size:,} characters of {piece!r}"
+            assert took <= enough * 10, f"{took:.2f} s for {size:,} characters of {piece!r}"
             assert took <= quarter * SMALLER * 2, f"{piece!r}: {quarter:.3f} s for a quarter, {took:.3f} s for all"
     finally:
         gc.unfreeze()

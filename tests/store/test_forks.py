@@ -82,6 +82,7 @@ os.waitpid(child, 0)
 
 
 @pytest.mark.parametrize("ends", ["store.close()", "store.get_meta('parent')", "None"])
+@pytest.mark.sampled(1)
 def test_a_child_that_ends_leaves_the_locks_of_its_parent(path, ends):
     script = f"""
 in_child(lambda: {ends})

@@ -72,6 +72,7 @@ META = "UPDATE meta SET value = json_set(value, '$.{}', {}) WHERE key = 'memory_
         (META.format("schema_version", "'x'"), meta, "its meta cannot be read"),
     ],
 )
+@pytest.mark.sampled(12)
 def test_contradictions_are_damage_and_the_deep_check_names_them(store, path, build, statement, reader, found):
     build.fill(store, build.units(100))
     change(path, statement)
@@ -146,7 +147,7 @@ def test_an_index_that_was_written_in_any_way_is_sound(path, build, vector_exten
         zeros = np.zeros((1, 32), np.float32)
         store.add_vectors([build.key("zeros")], zeros)
         store.replace_files([(build.record("memory/zeros.md"), [build.row("zeros")])])
-        store.prune(10)
+        store.prune()
         assert store.verify() == ()
         store.begin_build(build.META).publish()
         assert store.verify() == ()

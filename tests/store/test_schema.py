@@ -5,6 +5,7 @@ from dataclasses import replace
 import apsw
 import numpy as np
 import pytest
+from index_files import index_file
 
 from openclaw_memory import Memory, MemoryConfig, SyncConfig
 from openclaw_memory.errors import EmbedderError, StoreError
@@ -65,9 +66,9 @@ def test_an_older_index_is_read_where_it_may_not_be_written(path, build):
 @pytest.mark.parametrize("method", ["replace_files", "remove_files", "prune"])
 def test_an_older_index_takes_no_rows_and_says_what_to_do(old, build, method):
     record = build.record("memory/0.md")
-    value = {"replace_files": [(record, [])], "remove_files": [record.path], "prune": 1}[method]
+    values = {"replace_files": [[(record, [])]], "remove_files": [[record.path]], "prune": []}[method]
     with pytest.raises(StoreError, match=r"tables of another version .*sync to build the index again"):
-        getattr(old, method)(value)
+        getattr(old, method)(*values)
     assert old.describe().chunks == 60
 
 
@@ -79,7 +80,7 @@ def test_vectors_can_be_gathered_in_an_older_index_and_a_reset_keeps_them(old, b
     assert old.known_vectors([build.key("next")], "check/next") == {build.key("next")}
     old.replace_files([(build.record("memory/0.md"), [build.row(7)])])
     assert [hit.chunk_id for hit in old.search_vector(build.units(60)[7], 5)] == [61]
-    assert old.prune(1) == 60
+    assert old.prune() == 60
     assert old.verify() == ()
 
 
@@ -131,7 +132,7 @@ def test_a_memory_answers_from_an_older_index_and_a_sync_builds_it_again(folder)
     with Memory.open(folder, embedder="hashing") as memory:
         assert memory.sync().embedded == 3
         expected = [result.citation for result in memory.search("When does the plumber come?")]
-    index = folder / ".memory" / "index.sqlite"
+    index = index_file(folder)
     make_older(index)
     (folder / "memory" / "note-1.md").write_text("# Note\n\nAnna plays the viola.\n", encoding="utf-8")
     by_hand = MemoryConfig(sync=SyncConfig(on_search=False))
@@ -150,7 +151,7 @@ def test_a_memory_answers_from_an_older_index_and_a_sync_builds_it_again(folder)
 def test_a_rebuild_that_is_killed_halfway_goes_on_in_the_new_tables(folder):
     with Memory.open(folder, embedder="hashing") as memory:
         memory.sync()
-    index = folder / ".memory" / "index.sqlite"
+    index = index_file(folder)
     make_older(index)
     store = SqliteStore.open(index)
     store._reset(replace(store.meta(), schema_version=SCHEMA_VERSION))

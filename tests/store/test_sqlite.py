@@ -7,7 +7,7 @@ from importlib.metadata import version
 import apsw
 import pytest
 
-from openclaw_memory.errors import IndexReplacedError, StoreError
+from openclaw_memory.errors import EmbedderError, IndexReplacedError, StoreError
 from openclaw_memory.store import SqliteStore
 from openclaw_memory.testing import check_store
 from openclaw_memory.types import Chunk, ChunkRow
@@ -104,6 +104,30 @@ def test_without_the_package_the_scan_takes_over_and_says_why(path, monkeypatch)
     store.close()
 
 
+def test_reading_writes_nothing(store, path, build):
+    vectors = build.units(20)
+    build.fill(store, vectors)
+    store.prune()
+    watcher = apsw.Connection(str(path))
+    before = watcher.execute("PRAGMA data_version").fetchall()
+    store.known_vectors([build.key(3), build.key("other")])
+    store.known_vectors([build.key(3)], "check/other")
+    store.search_vector(vectors[3], 5)
+    store.search_text(["all"], 5)
+    store.vectors([1, 2])
+    store.prune()
+    assert watcher.execute("PRAGMA data_version").fetchall() == before
+    store.remove_files(["memory/0.md"])
+    assert watcher.execute("PRAGMA data_version").fetchall() != before
+    watcher.close()
+
+
+def test_dimensions_that_do_not_fit_name_both_numbers_and_the_identity(store, build):
+    store.add_vectors([build.key(1)], build.units(1, dims=8), "check/next")
+    with pytest.raises(EmbedderError, match=r"have 16 dimensions, .* some of 8 .* 'check/next'; name the dimensions"):
+        store.add_vectors([build.key(2)], build.units(1, dims=16), "check/next")
+
+
 def test_only_an_index_with_vectors_of_documents_has_a_table_for_them(store, path, build):
     def tables():
         db = apsw.Connection(str(path))
@@ -113,7 +137,7 @@ def test_only_an_index_with_vectors_of_documents_has_a_table_for_them(store, pat
             db.close()
 
     build.fill(store, build.units(3))
-    assert (tables(), store.identities(), store.prune(0)) == ([(0,)], {}, 0)
+    assert (tables(), store.identities(), store.prune()) == ([(0,)], {}, 0)
     row = ChunkRow(Chunk(1, 1, 0, ""), "", "", build.key(9), "another/model#32")
     store.replace_files([(build.record("memory/notes/a.md"), [row])])
     assert tables() == [(3,)]

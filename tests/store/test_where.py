@@ -5,13 +5,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from openclaw_memory.errors import QueryError
-from openclaw_memory.store import SqliteStore
+from openclaw_memory.store import SqliteStore, passing
+from openclaw_memory.store.connection import fetch
 from openclaw_memory.types import CandidateRequest
-from openclaw_memory.types.where import chunk_test
+from openclaw_memory.types.where import FileRange, chunk_test
 
 TEXT = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=4)
 NUMBER = st.integers(-(2**63), 2**63 - 1) | st.floats(allow_nan=False, allow_infinity=False) | st.integers(-2, 2)
@@ -30,7 +31,6 @@ def filters(draw):
     return (operator, value) if operator else value
 
 
-@settings(max_examples=40)
 @given(st.lists(METADATA, min_size=1, max_size=6), st.data())
 def test_sqlite_finds_the_chunks_that_python_finds(build, held, data):
     known = [(name, value) for one in held for name, value in one.items()] or [("a", 1)]
@@ -67,3 +67,88 @@ def test_a_filter_that_is_not_valid_is_refused_by_its_field(store, build, where)
     build.fill(store, build.units(3))
     with pytest.raises(QueryError, match=rf"where\[{next(iter(where))!r}\]"):
         store.search_text(["all"], 5, where=where)
+
+
+RANGES = [
+    FileRange("path", "memory/notes/own/", is_prefix=True),
+    FileRange("path", "memory/notes/own/1.md"),
+    FileRange("doc_id", "\x1fown\x1f", is_prefix=True),
+    FileRange("doc_id", "\x1fown\x1f1"),
+    FileRange("part_of", "whole 1"),
+]
+
+
+@pytest.fixture
+def many(build, tmp_path):
+    """A store with a chunk in each of many documents, three of which are in the collection `own`."""
+    store = SqliteStore.open(tmp_path / "index.sqlite")
+    store.begin_build(build.META).publish()
+    store.add_vectors([build.key(0)], build.units(1))
+    names = [*(("own", at) for at in range(3)), *(("others", at) for at in range(300))]
+    records = [
+        replace(build.record(f"memory/notes/{name}/{at}.md"), doc_id=f"\x1f{name}\x1f{at}", part_of=f"whole {at}")
+        for name, at in names
+    ]
+    store.replace_files([(record, [build.row(0)]) for record in records])
+    yield store
+    store.close()
+
+
+@pytest.mark.parametrize("one", RANGES, ids=str)
+def test_files_in_a_range_are_found_by_an_index_alone(many, one):
+    files, values = passing._select_files([one])
+    with many._connections.read() as db:
+        statement = f"EXPLAIN QUERY PLAN {passing.LATER_IN_FILES.format(files=files)}"
+        plan = [step for *_, step in fetch(db, statement, (*values, 0))]
+    assert any("USING" in step and "INDEX" in step for step in plan)
+    assert not [step for step in plan if step.startswith("SCAN") and "wanted" not in step and "json_each" not in step]
+
+
+class Counting:
+    """A test of chunks that notes which ones it is asked about."""
+
+    def __init__(self, *files):
+        self.files, self.asked = files, []
+
+    def __call__(self, path, _metadata):
+        self.asked.append(path)
+        return True
+
+
+@pytest.mark.parametrize("one", RANGES, ids=str)
+def test_of_a_filter_with_ranges_only_the_chunks_in_them_are_looked_at_and_once(many, one):
+    wanted = [
+        record.path
+        for record in many.files().values()
+        if (value := getattr(record, one.column)) == one.text or (one.is_prefix and value.startswith(one.text))
+    ]
+    test = Counting(one)
+    for _ in range(5):  # from the fourth search on the index is kept in memory
+        found = many.candidates(
+            CandidateRequest(["term"], None, where=test, memory_bytes=1 << 30, named=lambda _: True)
+        )
+        assert sorted(file[0].path for file in found.named) == sorted(wanted)
+        assert len(found.hits[0].text) == len(wanted)
+    assert set(test.asked) == set(wanted)
+    assert len(test.asked) <= 2 * len(wanted) * 5
+
+
+def test_ranges_are_joined_and_one_that_holds_nothing_finds_nothing(many):
+    ranges = [FileRange("path", f"memory/notes/others/{at}.md") for at in range(40)]
+    ranges += [FileRange("doc_id", "\x1fown\x1f", is_prefix=True), FileRange("part_of", "none")]
+    assert len(many.search_text(["term"], 999, where=Counting(*ranges))) == 43
+    for text in ("/", "\ud800", chr(0x10FFFF)):
+        for is_prefix in (False, True):
+            assert many.search_text(["term"], 999, where=Counting(FileRange("path", text, is_prefix))) == []
+
+
+@given(
+    st.text(st.characters(exclude_categories=["Cs"]) | st.just(chr(0x10FFFF)), min_size=1).filter(
+        lambda prefix: prefix.strip(chr(0x10FFFF))
+    ),
+    st.text(st.characters(exclude_categories=["Cs"])),
+)
+def test_the_end_of_a_prefix_is_above_all_that_begin_with_it_and_not_above_others(prefix, text):
+    end = passing.end_of_prefix(prefix).encode()
+    assert (prefix.encode() <= text.encode() < end) == text.startswith(prefix)
+    assert prefix.encode() <= (prefix + text).encode() < end

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from openclaw_memory.chunking import STYLES, chunk
@@ -22,7 +22,6 @@ LINES = st.lists(
 )
 
 
-@settings(max_examples=150)
 @given(
     fields=st.dictionaries(st.from_regex(r"[a-z_]{1,8}", fullmatch=True), VALUES, max_size=4),
     text=WORDS | LINES.map("\n".join),
@@ -33,7 +32,6 @@ def test_what_is_composed_is_read_again_as_it_was(fields, text):
     assert file[front_matter_end(file) :] == f"{text}\n"
 
 
-@settings(max_examples=60)
 @given(value=VALUES)
 def test_what_is_composed_is_one_line_of_yaml_a_field(value):
     first, version, line, last, *rest = render({"value": value}, "").splitlines()
@@ -41,7 +39,6 @@ def test_what_is_composed_is_one_line_of_yaml_a_field(value):
     assert json.loads(line.removeprefix("value: ")) == value
 
 
-@settings(max_examples=60)
 @given(text=LINES.map("\n".join))
 @pytest.mark.parametrize("style", STYLES)
 def test_a_document_is_cut_as_its_text_is_further_down(style, text):
@@ -141,7 +138,6 @@ def test_a_document_whose_closing_line_is_gone_is_still_one(text):
     assert not any("metadata" in piece.text for piece in chunk(file, "memory/notes/a.md", ChunkingConfig()))
 
 
-@settings(max_examples=100)
 @given(above=st.text(st.sampled_from("ab: -#\n\r\t\"'{}[],0.~"), max_size=40), text=WORDS)
 def test_whatever_stands_above_the_text_a_file_of_ours_stays_ours(above, text):
     assert parse(f"---\nopenclaw_memory: 1\n{above}\n---\n{text}\n") is not None

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from secret_samples import HARMLESS, HEX, MIXED
 
 from openclaw_memory.text import redaction
-from openclaw_memory.text.plain_passwords import plain_passwords
 from openclaw_memory.text.redaction import masked, redact, redact_session
 from openclaw_memory.text.secret_formats import KNOWN, LISTED
 
@@ -126,9 +125,6 @@ PIECES = [
     "password=", "a_", "A", "://a:", "-----BEGIN PRIVATE KEY-----", '"token":"', "Bearer ", "--token ", "sk-sk-",
     "eyJaaaaaaaaaaa.", "1", "basic ", "key_", "token: ", "a-", "sk-1a", "aask-1a\n", "ghp_1a\n", "\n1a", "\u200b", "k\u200b",
     "a1\n> ", "aws key ", "aws key=1a1a", "eyJ", "eyJhbGciO", "M1.", "=", ":", "= ", "sl.", "gl", "x" * 399 + "1a\n",
-    "pw ", "pw: ", "pin", "pin: 1", "password ", "the password is ", "password of ", "password of a b c d e f is ",
-    "a1b2 is the pw ", "set the pw to ", "pw, which ", "pw\n> ", "mot de passe ", "password?", 'pw: "', "pw \u00ab", "password *",
-    "password: a.", "clave ", "pw is now ", "x" * 15 + " ", "pw" + " of" * 60, "pw a_", "a1 is a b pw ", "contrasen\u0303a ", "pw-",
 ]  # fmt: skip
 
 
@@ -162,9 +158,6 @@ def test_no_pattern_takes_long_by_itself():
         for text, piece in zip(texts, PIECES, strict=True):
             took = least_seconds(lambda: [None for _ in compiled.finditer(text)], enough=BAR)  # noqa: B023
             slowest = max(slowest, (took, name, piece[:40]))
-    for text, piece in zip(texts, PIECES, strict=True):
-        took = least_seconds(lambda: plain_passwords(text), enough=BAR)  # noqa: B023
-        slowest = max(slowest, (took, "plain passwords", piece[:40]))
     print(f"at most {slowest[0]:.3f} s for 100,000 characters, of {slowest[1]!r} in {slowest[2]!r}")
     assert slowest[0] <= BAR * SLOWER
 

@@ -113,6 +113,7 @@ def test_threads_that_segment_at_once_agree():
     ],
     ids=ascii,
 )  # fmt: skip
+@pytest.mark.sampled(4)
 def test_a_hundred_kilobytes_of_anything_give_terms_in_proportion_and_an_end(unit):
     text = "x" + unit * (100_000 // len(unit))
     found = terms(text)

@@ -28,6 +28,7 @@ QUESTIONS = [
 
 @pytest.mark.parametrize("query", QUESTIONS)
 @pytest.mark.parametrize("key", [GROUP, "agent:main:slack:channel:x", "telegram:group:1", "agent:main:matrix:room:!x"])
+@pytest.mark.sampled(10)
 def test_no_search_finds_them(memory, call, query, key):
     shown = call("memory_search", key=key, query=query, minScore=0, maxResults=100)
     paths = {row["path"] for row in shown.data["results"]}
@@ -62,6 +63,7 @@ def test_a_direct_chat_finds_them(call, query):
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("name", ["memory_get", "memory_edit", "memory_forget", "memory_promote"])
+@pytest.mark.sampled(10)
 def test_no_tool_reads_or_changes_them(notes, memory, call, name, path):
     before = {file: file.read_bytes() for file in notes.glob("*.md")}
     more = {} if name == "memory_get" else {"from_": 1, "lines": 1, "hash": memory.get("MEMORY.md", lines=1).hash}

@@ -32,7 +32,7 @@ def calls(draw, tools):
 
 
 @pytest.mark.parametrize("key", ["agent:main:main", "agent:main:telegram:group:1"])
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_every_call_is_answered(memory, key, data):
     tool, arguments = data.draw(calls(memory_tools(memory, session_key=key, edit=True, records=True, erase=True)))

@@ -10,7 +10,8 @@ from openclaw_memory import Memory, MemoryConfig
 from openclaw_memory.config import JournalConfig
 from openclaw_memory.errors import InvalidInputError
 from openclaw_memory.tools import session_start
-from openclaw_memory.workspace import Workspace, journal
+from openclaw_memory.workspace import Workspace
+from openclaw_memory.workspace.files import WorkspaceFiles
 
 TOOLS = ("memory_search", "memory_get", "memory_append")
 GROUP = "agent:main:telegram:group:7"
@@ -98,7 +99,7 @@ def test_files_are_read_once_as_long_as_they_are_the_same(folder, monkeypatch):
     settle(folder / "SOUL.md", folder / "MEMORY.md")
     started = workspace.bootstrap(now=NOW)
     read = []
-    monkeypatch.setattr(journal, "read_place", lambda place, _: read.append(place.path))
+    monkeypatch.setattr(WorkspaceFiles, "read", lambda _, place: read.append(place.path))
     assert workspace.bootstrap(now=NOW) is started
     assert read == []
 

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from openclaw_memory.config import FilesConfig, JournalConfig
 from openclaw_memory.errors import InvalidInputError
 from openclaw_memory.workspace import Workspace, journal
+from openclaw_memory.workspace.files import WorkspaceFiles
 
 NOW = datetime.datetime(2026, 11, 21, 9, 5)  # noqa: DTZ001  the day on the user's clock is what counts
 YESTERDAY, TODAY = "memory/2026-11-20.md", "memory/2026-11-21.md"
@@ -54,9 +55,9 @@ def test_what_is_missing_is_left_out(tmp_path):
 
 def test_the_days_are_those_of_the_users_time_zone(root):
     now = datetime.datetime(2026, 11, 20, 23, 30, tzinfo=datetime.UTC)
-    workspace = Workspace(root, journal=JournalConfig(timezone="Europe/Amsterdam"))
+    workspace = Workspace(WorkspaceFiles(root), journal=JournalConfig(timezone="Europe/Amsterdam"))
     assert paths(workspace.bootstrap(now=now))[2:] == [YESTERDAY, TODAY]
-    workspace = Workspace(root, journal=JournalConfig(timezone="America/New_York"))
+    workspace = Workspace(WorkspaceFiles(root), journal=JournalConfig(timezone="America/New_York"))
     assert paths(workspace.bootstrap(now=now))[2:] == ["memory/2026-11-19.md", YESTERDAY]
 
 
@@ -81,7 +82,7 @@ def test_what_is_too_long_is_cut_at_a_line_and_says_so(root):
 
 
 def test_the_budget_is_a_setting(root):
-    workspace = Workspace(root, journal=JournalConfig(bootstrap_chars=100))
+    workspace = Workspace(WorkspaceFiles(root), journal=JournalConfig(bootstrap_chars=100))
     (root / "MEMORY.md").write_text("x" * 101, encoding="utf-8")
     started = workspace.bootstrap(now=NOW)
     assert started.files[1].text == "x" * 100

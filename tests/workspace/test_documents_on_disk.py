@@ -6,38 +6,38 @@ import time
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from openclaw_memory.config import FilesConfig
 from openclaw_memory.errors import InvalidInputError, PathNotAllowedError, WriteError
-from openclaw_memory.workspace import document_cache as known_module
-from openclaw_memory.workspace import documents
+from openclaw_memory.workspace import document_cache, documents
 from openclaw_memory.workspace.document_cache import DocumentCache
 from openclaw_memory.workspace.documents import Fields, file_name
+from openclaw_memory.workspace.files import WorkspaceFiles
 
-RULES = FilesConfig()
 NOTES = "memory/notes"
 OURS = '---\nopenclaw_memory: 1\nid: "a"\n---\ntext\n'
 
 
-def looked_for(root: Path, rules: FilesConfig = RULES, cache: DocumentCache | None = None):
-    """Says where documents are by a look at all files."""
-    known = cache or DocumentCache(root, rules)
+def upsert(root: Path, given: dict[str, tuple], rules: FilesConfig | None = None, cache: DocumentCache | None = None):
+    """Write documents where a look at all files finds them."""
+    files = WorkspaceFiles(root, rules or FilesConfig())
+    known = cache or DocumentCache(files)
     names = {documents.folded(f"{NOTES}/{path.name}") for path in (root / NOTES).glob("*")}
-    return lambda keys: documents.Whereabouts(documents.paths_by_id(root, rules, known, list(keys)), set(), names)
+    look = lambda keys: documents.Whereabouts(documents.paths_by_id(known, list(keys)), set(), names)  # noqa: E731
+    return documents.upsert(files, given, look)
 
 
 def put(root: Path, **texts: str) -> list[str]:
     given = {name: ({"metadata": {}}, text) for name, text in texts.items()}
-    return documents.upsert(root, RULES, given, looked_for(root)).changed
+    return upsert(root, given).changed
 
 
 def stored(root: Path) -> dict[str, str]:
-    return {one.fields["id"]: one.text for _, one in documents.below(root, RULES, DocumentCache(root, RULES))}
+    return {one.fields["id"]: one.text for _, one in documents.below(DocumentCache(WorkspaceFiles(root)))}
 
 
-@settings(max_examples=200)
 @given(st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=300))
 def test_every_id_has_a_name_that_every_system_takes(doc_id):
     if not doc_id.strip():
@@ -54,20 +54,20 @@ def test_every_id_has_a_name_that_every_system_takes(doc_id):
 )
 def test_ids_that_differ_never_share_a_file(tmp_path, one, other):
     assert file_name(one).casefold() != file_name(other).casefold()
-    documents.upsert(tmp_path, RULES, {one: ({}, "1"), other: ({}, "2")}, looked_for(tmp_path))
+    upsert(tmp_path, {one: ({}, "1"), other: ({}, "2")})
     assert stored(tmp_path) == {one: "1", other: "2"}
 
 
 @pytest.mark.parametrize("doc_id", ["", " \n", "\ud800", 5, None])
 def test_what_is_no_id_is_refused_and_nothing_written(tmp_path, doc_id):
     with pytest.raises(InvalidInputError):
-        documents.upsert(tmp_path, RULES, {"good": ({}, ""), doc_id: ({}, "")}, looked_for(tmp_path))
+        upsert(tmp_path, {"good": ({}, ""), doc_id: ({}, "")})
     assert stored(tmp_path) == {}
 
 
 @pytest.mark.parametrize("name", ["../../etc/passwd", "/etc/passwd", "..", "a\\..\\b", "C:\\x", "memory/notes/x.md"])
 def test_no_id_leads_out_of_the_folder(tmp_path, name):
-    (path,) = documents.upsert(tmp_path, RULES, {name: ({}, "text")}, looked_for(tmp_path)).changed
+    (path,) = upsert(tmp_path, {name: ({}, "text")}).changed
     assert (tmp_path / path).parent == tmp_path / NOTES
     assert stored(tmp_path) == {name: "text"}
 
@@ -106,7 +106,7 @@ def test_what_is_written_already_is_not_written_again(tmp_path):
 
 
 def test_files_and_folders_are_for_their_owner_alone(tmp_path):
-    documents.write(tmp_path, RULES, [Fields("memory/deep/er/x.md", {}, "")])
+    documents.write(WorkspaceFiles(tmp_path), [Fields("memory/deep/er/x.md", {}, "")])
     assert (tmp_path / "memory/deep/er/x.md").stat().st_mode & 0o777 == 0o600
     assert (tmp_path / "memory/deep/er").stat().st_mode & 0o777 == 0o700
 
@@ -114,7 +114,7 @@ def test_files_and_folders_are_for_their_owner_alone(tmp_path):
 @pytest.mark.parametrize("path", ["MEMORY.md", "memory.md", "../x.md", "memory/x.txt", "sessions/a.jsonl", "/etc/x.md"])
 def test_documents_lie_below_memory_alone(tmp_path, path):
     with pytest.raises(PathNotAllowedError):
-        documents.write(tmp_path, RULES, [Fields(path, {}, "")])
+        documents.write(WorkspaceFiles(tmp_path), [Fields(path, {}, "")])
 
 
 @pytest.mark.parametrize("content", ["mine", "---\ntitle: x\n---\n", "", b"\xff\x00\xfe"], ids=repr)
@@ -125,29 +125,29 @@ def test_a_persons_file_is_neither_overwritten_nor_removed(tmp_path, content):
     before = file.read_bytes()
     for change in (
         lambda: documents.write(
-            tmp_path, RULES, [Fields("memory/new.md", {}, ""), Fields("memory/x.md", {}, "theirs")]
+            WorkspaceFiles(tmp_path), [Fields("memory/new.md", {}, ""), Fields("memory/x.md", {}, "theirs")]
         ),
-        lambda: documents.remove(tmp_path, RULES, ["memory/x.md"]),
+        lambda: documents.remove(WorkspaceFiles(tmp_path), ["memory/x.md"]),
     ):
         with pytest.raises(PathNotAllowedError, match=r"memory/x\.md is a person's own file"):
             change()
     assert file.read_bytes() == before
     assert not (tmp_path / "memory" / "new.md").exists()
-    cache = DocumentCache(tmp_path, RULES)
+    cache = DocumentCache(WorkspaceFiles(tmp_path))
     assert cache.load("memory/x.md").content is None
-    assert list(documents.below(tmp_path, RULES, cache, "memory")) == []
+    assert list(documents.below(cache, "memory")) == []
 
 
 @pytest.mark.parametrize("path", ["memory/2026-02-18.md", "./memory/2026-02-18.md"])
 def test_the_note_of_a_day_is_no_document(tmp_path, path):
     with pytest.raises(PathNotAllowedError, match=r"2026-02-18\.md is the note of a day.*memory/notes"):
-        documents.write(tmp_path, RULES, [Fields("memory/new.md", {}, ""), Fields(path, {}, "")])
+        documents.write(WorkspaceFiles(tmp_path), [Fields("memory/new.md", {}, ""), Fields(path, {}, "")])
     assert list(tmp_path.glob("memory/*.md")) == []
 
 
 @pytest.mark.parametrize("path", ["memory/2026-02-30.md", "memory/2026-02-18-trip.md", "memory/anna/2026-02-18.md"])
 def test_what_only_looks_like_the_note_of_a_day_may_be_a_document(tmp_path, path):
-    assert documents.write(tmp_path, RULES, [Fields(path, {}, "")]) == [path]
+    assert documents.write(WorkspaceFiles(tmp_path), [Fields(path, {}, "")]) == [path]
 
 
 @pytest.mark.skipif(not hasattr(os, "link"), reason="this system has no hard links")
@@ -156,7 +156,7 @@ def test_a_file_with_another_name_is_not_parted_from_it(tmp_path):
     put(tmp_path, a="1")
     os.link(tmp_path / NOTES / "a.md", tmp_path / "other name.md")
     with pytest.raises(WriteError, match="2 hard links"):
-        documents.upsert(tmp_path, rules, {"b": ({}, "new"), "a": ({}, "2")}, looked_for(tmp_path, rules))
+        upsert(tmp_path, {"b": ({}, "new"), "a": ({}, "2")}, rules)
     assert [path.name for path in (tmp_path / NOTES).iterdir()] == ["a.md"]
     assert (tmp_path / "other name.md").read_text().endswith("---\n1\n")
 
@@ -174,8 +174,8 @@ def test_no_symlink_is_written_through_or_removed(tmp_path, target):
         (root / NOTES).mkdir()
         (root / NOTES / "a.md").symlink_to(outside / "a.md")
     for change in (
-        lambda: documents.write(root, RULES, [Fields(f"{NOTES}/a.md", {"id": "a"}, "new")]),
-        lambda: documents.remove(root, RULES, [f"{NOTES}/a.md"]),
+        lambda: documents.write(WorkspaceFiles(root), [Fields(f"{NOTES}/a.md", {"id": "a"}, "new")]),
+        lambda: documents.remove(WorkspaceFiles(root), [f"{NOTES}/a.md"]),
     ):
         with pytest.raises(PathNotAllowedError, match="symlink"):
             change()
@@ -185,10 +185,10 @@ def test_no_symlink_is_written_through_or_removed(tmp_path, target):
 def test_what_would_never_be_read_again_is_not_written(tmp_path):
     rules = FilesConfig(max_bytes=200, exclude=("memory/private/",))
     with pytest.raises(WriteError, match=r"files\.max_bytes"):
-        documents.upsert(tmp_path, rules, {"good": ({}, ""), "large": ({}, "ä" * 100)}, looked_for(tmp_path, rules))
+        upsert(tmp_path, {"good": ({}, ""), "large": ({}, "ä" * 100)}, rules)
     assert stored(tmp_path) == {}
     with pytest.raises(PathNotAllowedError, match=r"files\.exclude"):
-        documents.write(tmp_path, rules, [Fields("memory/private/x.md", {}, "")])
+        documents.write(WorkspaceFiles(tmp_path, rules), [Fields("memory/private/x.md", {}, "")])
 
 
 def test_a_text_that_is_no_unicode_is_refused(tmp_path):
@@ -224,15 +224,15 @@ def test_a_write_that_ends_half_way_leaves_whole_files_only(tmp_path, monkeypatc
 
 def test_only_what_was_there_is_removed(tmp_path):
     put(tmp_path, a="1", b="2")
-    assert documents.remove(tmp_path, RULES, [f"{NOTES}/a.md", f"{NOTES}/none.md"]) == [f"{NOTES}/a.md"]
+    assert documents.remove(WorkspaceFiles(tmp_path), [f"{NOTES}/a.md", f"{NOTES}/none.md"]) == [f"{NOTES}/a.md"]
     assert stored(tmp_path) == {"b": "2"}
 
 
 @pytest.fixture
 def reads(monkeypatch):
     """The paths of files that are really read."""
-    read, paths = known_module.read_place, []
-    monkeypatch.setattr(known_module, "read_place", lambda place, rules: paths.append(place.path) or read(place, rules))
+    decode, paths = document_cache.decode, []
+    monkeypatch.setattr(document_cache, "decode", lambda data, path: paths.append(path) or decode(data, path))
     return paths
 
 
@@ -246,19 +246,19 @@ def test_what_was_read_before_is_read_again_only_where_it_changed(tmp_path, read
     put(tmp_path, a="1", b="2")
     files = [tmp_path / NOTES / name for name in ("a.md", "b.md")]
     settle(*files)
-    cache = DocumentCache(tmp_path, RULES)
-    assert documents.paths_by_id(tmp_path, RULES, cache) == {"a": [f"{NOTES}/a.md"], "b": [f"{NOTES}/b.md"]}
+    cache = DocumentCache(WorkspaceFiles(tmp_path))
+    assert documents.paths_by_id(cache) == {"a": [f"{NOTES}/a.md"], "b": [f"{NOTES}/b.md"]}
     files[1].write_text(OURS.replace('"a"', '"renamed by hand"'))
     settle(*files)
     reads.clear()
-    assert set(documents.paths_by_id(tmp_path, RULES, cache)) == {"a", "renamed by hand"}
+    assert set(documents.paths_by_id(cache)) == {"a", "renamed by hand"}
     assert [cache.load(f"{NOTES}/{name}.md").content.text for name in "ab"] == ["1", "text"]
     assert reads == [f"{NOTES}/b.md"]
 
 
 def test_a_change_right_after_a_look_is_seen_though_size_and_stamp_are_the_same(tmp_path):
     put(tmp_path, a="0")
-    cache, file = DocumentCache(tmp_path, RULES), tmp_path / NOTES / "a.md"
+    cache, file = DocumentCache(WorkspaceFiles(tmp_path)), tmp_path / NOTES / "a.md"
     for text in "123456789" * 5:
         file.write_text(OURS.replace("text", text))
         assert cache.load(f"{NOTES}/a.md").content.text == text
@@ -267,24 +267,24 @@ def test_a_change_right_after_a_look_is_seen_though_size_and_stamp_are_the_same(
 def test_no_more_is_kept_than_there_is_room_for(tmp_path, reads, monkeypatch):
     put(tmp_path, a="1", b="2", c="3")
     settle(*(tmp_path / NOTES).glob("*.md"))
-    monkeypatch.setattr(known_module, "MOST_BYTES", 2 * 1024 + 200)
-    cache = DocumentCache(tmp_path, RULES)
+    monkeypatch.setattr(document_cache, "MOST_BYTES", 2 * 1024 + 200)
+    cache = DocumentCache(WorkspaceFiles(tmp_path))
     for _ in range(2):
         assert [cache.load(f"{NOTES}/{name}.md").content.text for name in "abc"] == ["1", "2", "3"]
     assert len(reads) == 6, "in turns, each pushes another one out"
     assert cache.load(f"{NOTES}/c.md").doc_id == "c"
-    documents.paths_by_id(tmp_path, RULES, cache)
+    documents.paths_by_id(cache)
     assert len(reads) == 6, "ids are kept all the same"
 
 
 def test_what_is_not_kept_of_files_takes_no_room(tmp_path, reads, monkeypatch):
     long = "A" * 4_000
     about = {"embedding": {"model": "given", "vector": long}}
-    documents.upsert(tmp_path, RULES, dict.fromkeys("ab", (about, "text")), looked_for(tmp_path))
+    upsert(tmp_path, dict.fromkeys("ab", (about, "text")))
     (tmp_path / NOTES / "c.md").write_text(f"a person's own {long}")
     settle(*(tmp_path / NOTES).glob("*.md"))
-    monkeypatch.setattr(known_module, "MOST_BYTES", 3 * 1024 + 400)
-    cache = DocumentCache(tmp_path, RULES)
+    monkeypatch.setattr(document_cache, "MOST_BYTES", 3 * 1024 + 400)
+    cache = DocumentCache(WorkspaceFiles(tmp_path))
     for _ in range(2):
         assert [cache.load(f"{NOTES}/{name}.md").doc_id for name in "abc"] == ["a", "b", None]
     assert len(reads) == 3
@@ -296,10 +296,10 @@ ABOUT = {"model": "given", "dims": 2, "vector": "AACAPwAAAAA="}
 @pytest.mark.parametrize("fields", [{"metadata": {"n": 2}}, {"embedding": ABOUT | {"vector": "…"}, "more": 1}])
 def test_a_vector_stays_where_its_text_is_written_again_without_it_or_as_it_was_shown(tmp_path, fields):
     path = f"{NOTES}/a.md"
-    documents.write(tmp_path, RULES, [Fields(path, {"id": "a", "embedding": ABOUT}, "text")])
-    assert documents.write(tmp_path, RULES, [Fields(path, {"id": "a", **fields}, "text")]) == [path]
+    documents.write(WorkspaceFiles(tmp_path), [Fields(path, {"id": "a", "embedding": ABOUT}, "text")])
+    assert documents.write(WorkspaceFiles(tmp_path), [Fields(path, {"id": "a", **fields}, "text")]) == [path]
     assert json.loads((tmp_path / path).read_text().partition("embedding: ")[2].partition("\n")[0]) == ABOUT
-    assert documents.upsert(tmp_path, RULES, {"a": (fields, "text")}, looked_for(tmp_path)).changed == []
+    assert upsert(tmp_path, {"a": (fields, "text")}).changed == []
 
 
 @pytest.mark.parametrize(
@@ -314,22 +314,22 @@ def test_a_vector_stays_where_its_text_is_written_again_without_it_or_as_it_was_
 )
 def test_a_vector_goes_where_another_takes_its_place_or_its_text_is_gone(tmp_path, fields, text):
     path = f"{NOTES}/a.md"
-    documents.write(tmp_path, RULES, [Fields(path, {"id": "a", "embedding": ABOUT}, "text")])
-    documents.write(tmp_path, RULES, [Fields(path, {"id": "a", **fields}, text)])
+    documents.write(WorkspaceFiles(tmp_path), [Fields(path, {"id": "a", "embedding": ABOUT}, "text")])
+    documents.write(WorkspaceFiles(tmp_path), [Fields(path, {"id": "a", **fields}, text)])
     assert ABOUT["vector"] not in (tmp_path / path).read_text()
 
 
 @pytest.mark.parametrize("folder", ["memory/notes", "memory/users"])
 def test_what_is_gone_takes_no_room(tmp_path, reads, monkeypatch, folder):
-    monkeypatch.setattr(known_module, "MOST_BYTES", 2 * 1024 + 200)
-    cache, (a, b, c) = DocumentCache(tmp_path, RULES), (f"{folder}/{name}.md" for name in "abc")
-    documents.write(tmp_path, RULES, [Fields(path, {}, "") for path in (a, b, c)])
+    monkeypatch.setattr(document_cache, "MOST_BYTES", 2 * 1024 + 200)
+    cache, (a, b, c) = DocumentCache(WorkspaceFiles(tmp_path)), (f"{folder}/{name}.md" for name in "abc")
+    documents.write(WorkspaceFiles(tmp_path), [Fields(path, {}, "") for path in (a, b, c)])
     settle(*(tmp_path / folder).glob("*.md"))
     for path in (a, b):
         assert cache.load(path).content is not None
-    documents.remove(tmp_path, RULES, [b])
+    documents.remove(WorkspaceFiles(tmp_path), [b])
     (tmp_path / c).rename(tmp_path / "c")
-    assert [path for path, _ in documents.below(tmp_path, RULES, cache, folder)] == [a]
+    assert [path for path, _ in documents.below(cache, folder)] == [a]
     assert [b in kept for kept in vars(cache).values() if isinstance(kept, dict)] == [False] * 3
     (tmp_path / "c").rename(tmp_path / c)
     settle(tmp_path / c)
@@ -340,22 +340,20 @@ def test_what_is_gone_takes_no_room(tmp_path, reads, monkeypatch, folder):
 
 def test_a_look_at_one_folder_forgets_nothing_of_others(tmp_path, reads):
     paths = ["memory/users/a.md", "memory/notes/b.md"]
-    documents.write(tmp_path, RULES, [Fields(path, {"id": path}, "") for path in paths])
+    documents.write(WorkspaceFiles(tmp_path), [Fields(path, {"id": path}, "") for path in paths])
     settle(*(tmp_path / path for path in paths))
-    cache = DocumentCache(tmp_path, RULES)
+    cache = DocumentCache(WorkspaceFiles(tmp_path))
     for _ in range(2):
-        assert [path for path, _ in documents.below(tmp_path, RULES, cache, "memory/users")] == paths[:1]
-        assert documents.paths_by_id(tmp_path, RULES, cache) == {paths[1]: paths[1:]}
+        assert [path for path, _ in documents.below(cache, "memory/users")] == paths[:1]
+        assert documents.paths_by_id(cache) == {paths[1]: paths[1:]}
     assert reads == paths
 
 
 def test_globs_that_leave_files_out_do_not_keep_others_from_being_listed(tmp_path):
     for name in ("any", "x", "y"):
-        documents.write(tmp_path, RULES, [Fields(f"memory/users/{name}.md", {}, name)])
-    rules = FilesConfig(include=("memory/users/x.md",))
-    assert [path for path, _ in documents.below(tmp_path, rules, DocumentCache(tmp_path, rules), "memory/users")] == [
-        "memory/users/x.md"
-    ]
+        documents.write(WorkspaceFiles(tmp_path), [Fields(f"memory/users/{name}.md", {}, name)])
+    cache = DocumentCache(WorkspaceFiles(tmp_path, FilesConfig(include=("memory/users/x.md",))))
+    assert [path for path, _ in documents.below(cache, "memory/users")] == ["memory/users/x.md"]
 
 
 # A person's hand
@@ -375,15 +373,13 @@ def test_a_damaged_document_is_told_once_and_stays_one(tmp_path, caplog, content
     put(tmp_path, x="Old text.")
     file = tmp_path / NOTES / "x.md"
     file.write_text(content)
-    cache = DocumentCache(tmp_path, RULES)
+    cache = DocumentCache(WorkspaceFiles(tmp_path))
     for _ in range(3):
-        assert documents.paths_by_id(tmp_path, RULES, cache) == {"x": [f"{NOTES}/x.md"]}
+        assert documents.paths_by_id(cache) == {"x": [f"{NOTES}/x.md"]}
         assert cache.load(f"{NOTES}/x.md").content.text == "Old text."
     assert [f"{NOTES}/x.md" in record.getMessage() for record in caplog.records] == [True]
     assert list(cache.unread) == [f"{NOTES}/x.md"]
-    assert documents.upsert(
-        tmp_path, RULES, {"x": ({"metadata": {}}, "New.")}, looked_for(tmp_path, cache=cache)
-    ).changed == [f"{NOTES}/x.md"]
+    assert upsert(tmp_path, {"x": ({"metadata": {}}, "New.")}, cache=cache).changed == [f"{NOTES}/x.md"]
     assert os.listdir(tmp_path / NOTES) == ["x.md"]
     assert stored(tmp_path) == {"x": "New."}
     assert cache.load(f"{NOTES}/x.md").content.text == "New."
@@ -394,12 +390,10 @@ def test_a_document_without_its_id_is_found_by_the_name_that_its_id_leads_to(tmp
     (path,) = put(tmp_path, **{"Doc/Ä 1": "Old."})
     file = tmp_path / path
     file.write_text(file.read_text().replace('id: "Doc/Ä 1"\n', ""))
-    cache = DocumentCache(tmp_path, RULES)
-    assert documents.paths_by_id(tmp_path, RULES, cache, ["Doc/Ä 1"]) == {"Doc/Ä 1": [path]}
-    assert documents.paths_by_id(tmp_path, RULES, cache) == {file.stem: [path]}
-    assert documents.upsert(tmp_path, RULES, {"Doc/Ä 1": ({}, "New.")}, looked_for(tmp_path, cache=cache)).changed == [
-        path
-    ]
+    cache = DocumentCache(WorkspaceFiles(tmp_path))
+    assert documents.paths_by_id(cache, ["Doc/Ä 1"]) == {"Doc/Ä 1": [path]}
+    assert documents.paths_by_id(cache) == {file.stem: [path]}
+    assert upsert(tmp_path, {"Doc/Ä 1": ({}, "New.")}, cache=cache).changed == [path]
     assert stored(tmp_path) == {"Doc/Ä 1": "New."}
 
 
@@ -408,7 +402,7 @@ def test_a_document_that_has_the_id_comes_before_one_that_only_has_its_name(tmp_
     folder = tmp_path / NOTES
     (folder / "a.md").rename(folder / "moved.md")
     (folder / "a.md").write_text(DAMAGED["no id"])
-    assert documents.paths_by_id(tmp_path, RULES, DocumentCache(tmp_path, RULES)) == {
+    assert documents.paths_by_id(DocumentCache(WorkspaceFiles(tmp_path))) == {
         "a": [f"{NOTES}/moved.md", f"{NOTES}/a.md"]
     }
 

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from openclaw_memory.config import FilesConfig
@@ -352,7 +352,6 @@ def test_a_whole_key_is_removed_and_the_lines_around_it_are_edited(workspace):
 contents = st.lists(st.text(st.sampled_from("ab #-\r\0é😀\u2028"), max_size=6), min_size=1, max_size=8)
 
 
-@settings(max_examples=60)  # each writes to the disk and waits for it
 @given(contents, st.booleans(), st.booleans(), contents, st.data())
 def test_an_edit_changes_its_lines_alone(tmp_path_factory, lines, ends, mark, new, data):
     workspace = Workspace.open(tmp_path_factory.mktemp("edits"))

@@ -15,8 +15,8 @@ from openclaw_memory.config import FilesConfig
 from openclaw_memory.config.config import OF_THE_AGENT
 from openclaw_memory.errors import PathNotAllowedError
 from openclaw_memory.workspace import Workspace
-from openclaw_memory.workspace.paths import locate
-from openclaw_memory.workspace.scan import advice, overlooked, scan
+from openclaw_memory.workspace.files import WorkspaceFiles
+from openclaw_memory.workspace.scan import advice, overlooked
 
 EVERYTHING = FilesConfig(extra_paths=(".",))
 
@@ -29,12 +29,12 @@ def lay_out(root: Path, *names: str) -> Path:
 
 
 def found(root: Path, rules: FilesConfig = EVERYTHING) -> list[str]:
-    return [file.path for file in scan(root, rules).files]
+    return [file.path for file in Workspace.open(root, rules).scan().files]
 
 
 def is_readable(root: Path, rules: FilesConfig, path: str) -> bool:
     try:
-        return locate(root, rules, path).path == path
+        return WorkspaceFiles(root, rules).locate(path).path == path
     except PathNotAllowedError:
         return False
 
@@ -96,9 +96,9 @@ def test_another_spelling_of_the_agents_own_rules_is_not_allowed_either(tmp_path
 def test_what_was_said_to_be_overlooked_is_what_is_found_with_all_markdown(tmp_path):
     lay_out(tmp_path, *OF_THE_AGENT, *VAULT, *NOT_NOTES, "MEMORY.md", "memory.md", "docs/memory.md")
     before = found(tmp_path, FilesConfig())
-    count, _, is_all = overlooked(tmp_path, FilesConfig())
+    count, _, is_all = overlooked(WorkspaceFiles(tmp_path))
     assert (len(found(tmp_path)), is_all) == (len(before) + count, True)
-    assert overlooked(tmp_path, EVERYTHING) == (0, 0, True)
+    assert overlooked(WorkspaceFiles(tmp_path, EVERYTHING)) == (0, 0, True)
 
 
 def test_a_lower_case_note_beside_the_upper_case_one_counts_with_no_extra_path(tmp_path):
@@ -143,7 +143,7 @@ def test_what_is_found_is_what_may_be_read(files, extra):
     ],
 )
 def test_markdown_counts_that_is_no_memory_and_could_be(tmp_path, files, rules, count):
-    assert overlooked(lay_out(tmp_path, *files), rules) == (count, 0, True)
+    assert overlooked(WorkspaceFiles(lay_out(tmp_path, *files), rules)) == (count, 0, True)
 
 
 def test_links_do_not_count(tmp_path):
@@ -151,20 +151,20 @@ def test_links_do_not_count(tmp_path):
     (tmp_path / "ws").mkdir()
     (tmp_path / "ws" / "folder").symlink_to(tmp_path / "far")
     (tmp_path / "ws" / "link.md").symlink_to(tmp_path / "far" / "a.md")
-    assert overlooked(tmp_path / "ws", FilesConfig()) == (0, 0, True)
+    assert overlooked(WorkspaceFiles(tmp_path / "ws")) == (0, 0, True)
 
 
 def test_no_more_is_looked_at_than_so_many_names(tmp_path):
     lay_out(tmp_path, *(f"{folder}/{number}.md" for folder in "abcdef" for number in range(10)))
-    assert overlooked(tmp_path, FilesConfig(), most=20) == (20, 0, False)  # six folders, and two of them
-    assert overlooked(tmp_path, FilesConfig()) == (60, 0, True)
+    assert overlooked(WorkspaceFiles(tmp_path), most=20) == (20, 0, False)  # two of six folders
+    assert overlooked(WorkspaceFiles(tmp_path)) == (60, 0, True)
 
 
 def test_a_count_that_was_ended_is_told_as_the_least(tmp_path, monkeypatch):
     lay_out(tmp_path, *(f"{folder}/{number}.md" for folder in "abcdef" for number in range(10)))
-    assert advice(tmp_path, FilesConfig(), 0).startswith("60 Markdown files lie in")
+    assert advice(WorkspaceFiles(tmp_path), 0).startswith("60 Markdown files lie in")
     monkeypatch.setattr("openclaw_memory.workspace.scan.MOST_NAMES", 20)
-    assert advice(tmp_path, FilesConfig(), 0).startswith("at least 20 Markdown files lie in")
+    assert advice(WorkspaceFiles(tmp_path), 0).startswith("at least 20 Markdown files lie in")
 
 
 # --- what is advised
@@ -195,6 +195,6 @@ def test_nobody_is_advised_to_index_a_whole_home(tmp_path, monkeypatch):
 
 def test_markdown_by_another_ending_is_told(tmp_path):
     lay_out(tmp_path, "x.mdown", "Y.mdx", "z.txt", "node_modules/a.mdx")
-    assert overlooked(tmp_path, FilesConfig()) == (0, 2, True)
-    assert "2 files end in .mdx, .mdown or the like" in advice(tmp_path, FilesConfig(), 0)
-    assert "rename to .md" in advice(tmp_path, FilesConfig(), 5)
+    assert overlooked(WorkspaceFiles(tmp_path)) == (0, 2, True)
+    assert "2 files end in .mdx, .mdown or the like" in advice(WorkspaceFiles(tmp_path), 0)
+    assert "rename to .md" in advice(WorkspaceFiles(tmp_path), 5)

@@ -9,13 +9,15 @@ import time
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from openclaw_memory import Memory
 from openclaw_memory.config import FilesConfig
 from openclaw_memory.errors import ConfigError, InvalidInputError, PathNotAllowedError, WriteError
 from openclaw_memory.types import Excerpt
 from openclaw_memory.workspace import atomic, days, journal
+from openclaw_memory.workspace.files import WorkspaceFiles
 
 DAY = datetime.date(2026, 11, 21)
 NOW = datetime.datetime(2026, 11, 21, 9, 5, tzinfo=datetime.UTC)
@@ -24,7 +26,7 @@ RULES = FilesConfig()
 
 
 def append(root, text, title=None, rules=RULES, **options):
-    return journal.append(root, text, date=DAY, title=title, now=NOW, rules=rules, **options)
+    return journal.append(WorkspaceFiles(root, rules), text, date=DAY, title=title, now=NOW, **options)
 
 
 def excerpt(text, first, last, **options):
@@ -82,7 +84,6 @@ texts = st.text(st.sampled_from("ab# -\n\r\u2028é😀"), min_size=1, max_size=2
 titles = st.none() | st.text(st.sampled_from("ab \n"), max_size=5)
 
 
-@settings(max_examples=40)  # each writes to the disk and waits for it
 @given(st.lists(st.tuples(texts, titles), min_size=1, max_size=6))
 def test_every_entry_is_found_at_the_lines_that_were_returned(tmp_path_factory, entries):
     root = tmp_path_factory.mktemp("journal")
@@ -215,15 +216,15 @@ def test_a_failing_disk_leaves_the_note_as_it_was(tmp_path, monkeypatch, before,
 SHORT_WRITE = """
 import datetime, resource, signal, sys
 from pathlib import Path
-from openclaw_memory.config import FilesConfig
 from openclaw_memory.errors import WriteError
 from openclaw_memory.workspace import journal
+from openclaw_memory.workspace.files import WorkspaceFiles
 
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
 now = datetime.datetime(2026, 11, 21, 9, 5, tzinfo=datetime.UTC)
 try:
-    journal.append(Path(sys.argv[1]), "x" * 2000, date=now.date(), now=now, rules=FilesConfig())
+    journal.append(WorkspaceFiles(Path(sys.argv[1])), "x" * 2000, date=now.date(), now=now)
 except WriteError as error:
     print(error)
 """
@@ -253,27 +254,28 @@ def test_whoever_holds_the_lock_too_long_is_named(tmp_path, monkeypatch):
     append(tmp_path, "z")
 
 
+APPENDS = 500  # of each process
 MANY_APPENDS = """
 import datetime, sys
 from pathlib import Path
-from openclaw_memory.config import FilesConfig
 from openclaw_memory.workspace import journal
+from openclaw_memory.workspace.files import WorkspaceFiles
 
 now = datetime.datetime(2026, 11, 21, 9, 5, tzinfo=datetime.UTC)
 for number in range(int(sys.argv[3])):
-    journal.append(Path(sys.argv[1]), f"- {sys.argv[2]} {number}", date=now.date(), now=now, rules=FilesConfig())
+    journal.append(WorkspaceFiles(Path(sys.argv[1])), f"- {sys.argv[2]} {number}", date=now.date(), now=now)
 """
 
 
-@pytest.mark.parametrize("count", [60, pytest.param(500, marks=pytest.mark.nightly)])
-def test_eight_processes_that_append_at_once_lose_nothing(tmp_path, count):
+@pytest.mark.nightly
+def test_eight_processes_that_append_at_once_lose_nothing(tmp_path):
     command = [sys.executable, "-c", MANY_APPENDS, str(tmp_path)]
     folder = Path(__file__).parents[2]
-    running = [subprocess.Popen([*command, str(process), str(count)], cwd=folder) for process in range(8)]
+    running = [subprocess.Popen([*command, str(process), str(APPENDS)], cwd=folder) for process in range(8)]
     assert [process.wait() for process in running] == [0] * 8
     lines = note(tmp_path).splitlines()
     assert lines[:2] == ["# 2026-11-21", ""]
-    assert sorted(lines[2:]) == sorted(f"- {process} {number}" for process in range(8) for number in range(count))
+    assert sorted(lines[2:]) == sorted(f"- {process} {number}" for process in range(8) for number in range(APPENDS))
 
 
 # --- what stands there already
@@ -288,7 +290,7 @@ def test_a_block_that_stands_in_the_note_is_not_added_again(tmp_path):
 def test_an_entry_is_the_same_at_another_time(tmp_path):
     append(tmp_path, "Booked.", title="Trip")
     later = NOW.replace(hour=17)
-    again = journal.append(tmp_path, "Booked.", date=DAY, title="Trip", now=later, rules=RULES, skip_existing=True)
+    again = journal.append(WorkspaceFiles(tmp_path), "Booked.", date=DAY, title="Trip", now=later, skip_existing=True)
     assert again == excerpt("## 9:05 - Trip\n\nBooked.", 3, 5, existed=True)
 
 
@@ -369,3 +371,12 @@ def test_what_was_appended_is_shown_without_its_secrets(tmp_path, again):
     shown = append(tmp_path, rest, skip_existing=again)
     assert (shown.start_line, shown.end_line, shown.existed) == (5, 7, again)
     assert (shown.text, shown.hash) == ("\n\nghp_01…wxyz", excerpt(rest, 5, 7).hash)
+
+
+def test_a_planted_encrypted_twin_hides_no_plain_note(tmp_path):
+    (tmp_path / "MEMORY.md").write_text("The key is under the mat.\n")
+    (tmp_path / "MEMORY.md.age").write_bytes(b"age-encryption.org/v1\n-> X25519 planted\n")
+    with Memory.open(tmp_path, embedder=None) as memory:
+        assert "under the mat" in memory.bootstrap(private=True).text
+        with pytest.raises(WriteError, match="is there next to"):
+            memory.promote(memory.append("It is in the shed.").path, 3, 3)

@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 
 from openclaw_memory.config import FilesConfig
 from openclaw_memory.errors import ConfigError, NotFoundError, OpenClawMemoryError, PathNotAllowedError
-from openclaw_memory.workspace.paths import counts, exact_path_tier, locate
+from openclaw_memory.workspace.files import WorkspaceFiles
+from openclaw_memory.workspace.paths import exact_path_tier
 
 
 @pytest.mark.parametrize(
@@ -27,7 +28,7 @@ from openclaw_memory.workspace.paths import counts, exact_path_tier, locate
 )
 def test_a_path_is_resolved_by_its_letters(tmp_path, path, canonical):
     given_path = path.format(root=tmp_path, name=tmp_path.name)
-    assert locate(tmp_path, FilesConfig(), given_path).path == canonical
+    assert WorkspaceFiles(tmp_path).locate(given_path).path == canonical
 
 
 @pytest.mark.parametrize(
@@ -46,7 +47,9 @@ def test_extra_paths_are_allowed_and_have_one_name(tmp_path, monkeypatch, extra,
     root = tmp_path / "ws"
     monkeypatch.setenv("HOME", str(home))
     names = {"home": home, "home_from_root": os.path.relpath(home, root)}
-    assert locate(root, FilesConfig(extra_paths=(extra,)), path.format(**names)).path == canonical.format(**names)
+    assert WorkspaceFiles(root, FilesConfig(extra_paths=(extra,))).locate(
+        path.format(**names)
+    ).path == canonical.format(**names)
 
 
 @pytest.mark.parametrize(
@@ -65,26 +68,26 @@ def test_extra_paths_are_allowed_and_have_one_name(tmp_path, monkeypatch, extra,
 )
 def test_an_extra_path_opens_nothing_beside_it(tmp_path, extra, path):
     with pytest.raises(PathNotAllowedError):
-        locate(tmp_path, FilesConfig(extra_paths=(extra,)), path)
+        WorkspaceFiles(tmp_path, FilesConfig(extra_paths=(extra,))).locate(path)
 
 
 def test_a_path_with_backslashes_is_told_to_use_slashes(tmp_path):
     with pytest.raises(NotFoundError, match=r"'memory/a\.md'"):
-        locate(tmp_path, FilesConfig(), "memory\\a.md")
+        WorkspaceFiles(tmp_path).locate("memory\\a.md")
 
 
 def test_memory_md_counts_only_where_there_is_no_upper_case_one(tmp_path):
-    assert locate(tmp_path, FilesConfig(), "memory.md").path == "memory.md"
+    assert WorkspaceFiles(tmp_path).locate("memory.md").path == "memory.md"
     (tmp_path / "MEMORY.md").touch()
     with pytest.raises(PathNotAllowedError):
-        locate(tmp_path, FilesConfig(), "memory.md")
+        WorkspaceFiles(tmp_path).locate("memory.md")
 
 
 @given(st.text(st.sampled_from("./\\ ~aM\0é") | st.characters(), max_size=12).map(lambda tail: f"memory/{tail}.md"))
 def test_whatever_is_allowed_lies_in_the_workspace(tmp_path_factory, path):
     root = tmp_path_factory.getbasetemp()
     try:
-        place = locate(root, FilesConfig(), path)
+        place = WorkspaceFiles(root).locate(path)
     except OpenClawMemoryError:
         return
     assert place.base == str(root)
@@ -103,20 +106,20 @@ def test_whatever_is_allowed_lies_in_the_workspace(tmp_path_factory, path):
         (("../ext/*.md", "/*.md"), (), {"MEMORY.md", "../ext/c.md"}),
     ],
 )
-def test_globs_choose_as_in_a_gitignore_file(include, exclude, kept):
-    rules = FilesConfig(include=include, exclude=exclude)
+def test_globs_choose_as_in_a_gitignore_file(tmp_path, include, exclude, kept):
+    files = WorkspaceFiles(tmp_path, FilesConfig(include=include, exclude=exclude))
     every = ["MEMORY.md", "memory/a.md", "memory/old/b.md", "../ext/c.md"]
-    assert {path for path in every if counts(rules, path)} == kept
+    assert {path for path in every if files.counts(path)} == kept
 
 
 def test_what_the_globs_leave_out_is_not_read_either(tmp_path):
     with pytest.raises(PathNotAllowedError, match=r"files\.exclude"):
-        locate(tmp_path, FilesConfig(exclude=("private/",)), "memory/private/a.md")
+        WorkspaceFiles(tmp_path, FilesConfig(exclude=("private/",))).locate("memory/private/a.md")
 
 
-def test_a_glob_that_cannot_be_read_names_its_setting():
+def test_a_glob_that_cannot_be_read_names_its_setting(tmp_path):
     with pytest.raises(ConfigError, match=r"files\.exclude.*'!'"):
-        counts(FilesConfig(exclude=("!",)), "memory/a.md")
+        WorkspaceFiles(tmp_path, FilesConfig(exclude=("!",))).counts("memory/a.md")
 
 
 @pytest.mark.parametrize(

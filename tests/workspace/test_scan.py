@@ -8,7 +8,7 @@ from openclaw_memory.config import FilesConfig
 from openclaw_memory.errors import OpenClawMemoryError, WorkspaceError
 from openclaw_memory.types import MemoryFile
 from openclaw_memory.workspace import Workspace
-from openclaw_memory.workspace.scan import scan
+from openclaw_memory.workspace.files import WorkspaceFiles
 
 
 def lay_out(root, *names):
@@ -28,7 +28,7 @@ def reasons(found):
 def test_notes_are_found_with_what_stat_says_of_them(tmp_path):
     lay_out(tmp_path, "MEMORY.md")
     info = (tmp_path / "MEMORY.md").stat()
-    found = scan(tmp_path, FilesConfig())
+    found = Workspace.open(tmp_path).scan()
     stats = info.st_size, info.st_mtime_ns, info.st_ino, info.st_ctime_ns
     assert found.files == (MemoryFile("MEMORY.md", "memory", *stats),)
     assert found.skipped == ()
@@ -37,13 +37,13 @@ def test_notes_are_found_with_what_stat_says_of_them(tmp_path):
 def test_files_come_in_the_order_of_their_paths(tmp_path):
     notes = ["memory/a.md", "memory/a/z.md", "memory/a b.md", "memory/a-b.md", "memory/B.md", "memory/.x/y.md"]
     lay_out(tmp_path, "USER.md", "MEMORY.md", *notes)
-    assert paths(scan(tmp_path, FilesConfig())) == ["MEMORY.md", "USER.md", *sorted(notes)]
+    assert paths(Workspace.open(tmp_path).scan()) == ["MEMORY.md", "USER.md", *sorted(notes)]
 
 
 def test_other_names_and_the_librarys_own_folders_do_not_count(tmp_path):
     lay_out(tmp_path, "notes.md", "Memory.md", "memory/a.mD", "memory/a.text", "memory/.memory/a.md", ".memory/a.md")
     lay_out(tmp_path, "memory/.openclaw-repair/a.md", "sub/memory/a.md")
-    found = scan(tmp_path, FilesConfig(extra_paths=("sub/none", ".memory")))
+    found = Workspace.open(tmp_path, FilesConfig(extra_paths=("sub/none", ".memory"))).scan()
     assert paths(found) == []
     assert reasons(found) == {
         "sub/none": "does not exist: correct files.extra_paths, or create it",
@@ -53,20 +53,20 @@ def test_other_names_and_the_librarys_own_folders_do_not_count(tmp_path):
 
 def test_memory_md_beside_memory_in_capitals_is_left_out_with_a_word(tmp_path):
     lay_out(tmp_path, "memory.md")
-    assert scan(tmp_path, FilesConfig()).skipped == ()
+    assert Workspace.open(tmp_path).scan().skipped == ()
 
     lay_out(tmp_path, "MEMORY.md")
     if (tmp_path / "memory.md").read_text() == "MEMORY.md\n":
         pytest.skip("the file system ignores case")
     for rules in (FilesConfig(), FilesConfig(extra_paths=(".",))):
-        found = scan(tmp_path, rules)
+        found = Workspace.open(tmp_path, rules).scan()
         assert paths(found) == ["MEMORY.md"]
         assert reasons(found) == {"memory.md": "is left out next to MEMORY.md: move what it says there"}
 
 
 def test_an_extra_path_that_holds_the_workspace_is_refused_with_a_word(tmp_path):
     lay_out(tmp_path, "ws/MEMORY.md", "other/a.md")
-    found = scan(tmp_path / "ws", FilesConfig(extra_paths=("..",)))
+    found = Workspace.open(tmp_path / "ws", FilesConfig(extra_paths=("..",))).scan()
     assert paths(found) == ["MEMORY.md"]
     assert "holds the workspace" in reasons(found)[".."]
 
@@ -74,7 +74,7 @@ def test_an_extra_path_that_holds_the_workspace_is_refused_with_a_word(tmp_path)
 def test_a_file_has_one_name_however_many_extra_paths_lead_to_it(tmp_path):
     lay_out(tmp_path, "ws/MEMORY.md", "ws/memory/a.md", "ws/deep/b.md")
     rules = FilesConfig(extra_paths=(".", "deep", "./deep/b.md", str(tmp_path / "ws" / "memory")))
-    found = scan(tmp_path / "ws", rules)
+    found = Workspace.open(tmp_path / "ws", rules).scan()
     assert paths(found) == ["MEMORY.md", "memory/a.md", "deep/b.md"]
     assert found.skipped == ()
 
@@ -85,7 +85,7 @@ def test_symlinks_are_skipped_and_reported(tmp_path, link):
     target = tmp_path / "outside" / ("" if link in {"memory", "memory/folder"} else "secret.md")
     (tmp_path / "ws" / link).parent.mkdir(exist_ok=True)
     (tmp_path / "ws" / link).symlink_to(tmp_path / "nowhere" if "dangling" in link else target)
-    found = scan(tmp_path / "ws", FilesConfig())
+    found = Workspace.open(tmp_path / "ws").scan()
     assert paths(found) == ["USER.md"]
     assert "symlink" in reasons(found)[link]
 
@@ -94,7 +94,7 @@ def test_a_symlink_on_the_way_to_an_extra_path_in_the_workspace_is_not_followed(
     lay_out(tmp_path, "outside/notes/secret.md")
     (tmp_path / "ws").mkdir()
     (tmp_path / "ws/link").symlink_to(tmp_path / "outside")
-    found = scan(tmp_path / "ws", FilesConfig(extra_paths=("link/notes",)))
+    found = Workspace.open(tmp_path / "ws", FilesConfig(extra_paths=("link/notes",))).scan()
     assert paths(found) == []
     assert "symlink" in reasons(found)["link/notes"]
 
@@ -143,7 +143,7 @@ def test_huge_special_and_hard_linked_files_are_skipped_and_reported(tmp_path):
 def test_devices_are_skipped_and_reported(tmp_path):
     lay_out(tmp_path, "memory/a.md")
     os.mknod(tmp_path / "memory/zero.md", 0o20666, os.makedev(1, 5))
-    found = scan(tmp_path, FilesConfig())
+    found = Workspace.open(tmp_path).scan()
     assert paths(found) == ["memory/a.md"]
     assert reasons(found)["memory/zero.md"] == "is a character device, not a regular file"
 
@@ -151,16 +151,9 @@ def test_devices_are_skipped_and_reported(tmp_path):
 def test_hard_links_that_are_allowed_count_once(tmp_path):
     lay_out(tmp_path, "memory/a.md")
     os.link(tmp_path / "memory/a.md", tmp_path / "memory/b.md")
-    found = scan(tmp_path, FilesConfig(allow_hard_links=True))
+    found = Workspace.open(tmp_path, FilesConfig(allow_hard_links=True)).scan()
     assert paths(found) == ["memory/a.md"]
     assert reasons(found) == {"memory/b.md": "is the same file as memory/a.md"}
-
-
-def test_more_files_than_the_cap_are_left_out_with_one_word(tmp_path):
-    lay_out(tmp_path, "MEMORY.md", *(f"memory/{number}.md" for number in range(9)))
-    found = scan(tmp_path, FilesConfig(max_files=4))
-    assert paths(found) == ["MEMORY.md", "memory/0.md", "memory/1.md", "memory/2.md"]
-    assert reasons(found) == {"memory/3.md": "is past files.max_files (4), as is all that would follow"}
 
 
 def rewrite(path):
@@ -203,14 +196,14 @@ def test_more_than_a_hundred_thousand_files_are_scanned(tmp_path):
         (tmp_path / f"memory/{folder}").mkdir(parents=True)
         for number in range(1001):
             (tmp_path / f"memory/{folder}/{number}.md").touch()
-    found = scan(tmp_path, FilesConfig())
+    found = Workspace.open(tmp_path).scan()
     assert (len(found.files), len(found.skipped)) == (100_100, 0)
 
 
 def test_a_name_that_is_not_utf_8_is_reported_in_a_form_that_can_be_printed(tmp_path):
     lay_out(tmp_path, "memory/a.md")
     (tmp_path / os.fsdecode(b"memory/\xff.md")).touch()
-    found = scan(tmp_path, FilesConfig())
+    found = Workspace.open(tmp_path).scan()
     assert paths(found) == ["memory/a.md"]
     assert reasons(found) == {"memory/\ufffd.md": "has a name that is not UTF-8: rename it"}
 
@@ -238,7 +231,7 @@ def deep_folders(tmp_path):
 
 def test_folders_deeper_than_the_stack_of_python_are_walked(deep_folders):
     lay_out(deep_folders, "memory/a.md")
-    found = scan(deep_folders, FilesConfig())
+    found = Workspace.open(deep_folders).scan()
     assert paths(found) == ["memory/a.md"]
     assert [reason for reason in reasons(found).values() if "too long" in reason]
 
@@ -253,7 +246,7 @@ def test_what_cannot_be_looked_at_is_unknown_and_not_gone(tmp_path, monkeypatch)
         return listed(path)
 
     monkeypatch.setattr(os, "scandir", scandir)
-    found = scan(tmp_path, FilesConfig())
+    found = Workspace.open(tmp_path).scan()
     assert paths(found) == ["memory/a.md"]
     assert reasons(found) == {"memory/closed": "cannot be looked at: Permission denied"}
     assert found.is_unknown("memory/closed/b.md")
@@ -263,14 +256,14 @@ def test_what_cannot_be_looked_at_is_unknown_and_not_gone(tmp_path, monkeypatch)
 def test_what_the_globs_leave_out_is_neither_found_nor_reported(tmp_path):
     lay_out(tmp_path, "MEMORY.md", "memory/a.md", "memory/drafts/b.md")
     (tmp_path / "memory/drafts/link.md").symlink_to("b.md")
-    found = scan(tmp_path, FilesConfig(exclude=("drafts/",)))
+    found = Workspace.open(tmp_path, FilesConfig(exclude=("drafts/",))).scan()
     assert paths(found) == ["MEMORY.md", "memory/a.md"]
     assert found.skipped == ()
 
 
 def test_a_workspace_that_is_gone_is_an_error_and_not_an_empty_one(tmp_path):
     with pytest.raises(WorkspaceError, match="cannot be listed"):
-        scan(tmp_path / "gone", FilesConfig())
+        Workspace(WorkspaceFiles(tmp_path / "gone")).scan()
 
 
 def test_what_is_found_can_be_read_under_the_name_it_was_found_by(tmp_path):

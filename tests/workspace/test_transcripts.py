@@ -321,6 +321,7 @@ def test_a_file_of_which_no_line_is_left_has_a_part_that_says_so(tmp_path, rest)
 
 
 @pytest.mark.parametrize("line", [0, 1000, 2900, 2999])
+@pytest.mark.sampled(2)
 def test_a_file_that_has_not_grown_is_known_by_all_its_bytes(tmp_path, line):
     lines = [message("user", f"{n:06}") for n in range(3000)]
     workspace = written(tmp_path, *lines)

@@ -4,7 +4,7 @@ import io
 import json
 from dataclasses import replace
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from openclaw_memory.workspace.transcripts import Mark, read_excerpt, read_parts
@@ -87,7 +87,6 @@ def test_no_record_is_too_odd_to_be_read(inner, provenance, timestamp):
     assert len(lines_of(list(read_parts(io.BytesIO(data))))) == len(odd)
 
 
-@settings(max_examples=150)
 @given(files, st.lists(st.integers(0, 20_000), max_size=6))
 def test_reading_a_file_as_it_grows_comes_to_the_same_as_reading_it_once(data, cuts):
     held = []

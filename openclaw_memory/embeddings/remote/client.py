@@ -17,9 +17,9 @@ from weakref import WeakSet
 
 from openclaw_memory import _forks
 from openclaw_memory.embeddings.remote.errors import FailureKind, ServiceError
-from openclaw_memory.embeddings.remote.http import deadline
+from openclaw_memory.embeddings.remote.http import deadline, limit_answers
 from openclaw_memory.embeddings.remote.pipeline import Answer, RequestPipeline, in_places, same_dims
-from openclaw_memory.embeddings.remote.service import RetryPolicy, on_this_machine
+from openclaw_memory.embeddings.remote.service import RetryPolicy, estimate_answer, on_this_machine
 from openclaw_memory.embeddings.vectors import encodable, packs, weight
 
 if TYPE_CHECKING:
@@ -97,8 +97,11 @@ class RemoteEmbedder:
         """Ask for the vectors of documents in the background, at most `concurrency` requests at once.
 
         The future fails only when it is cancelled, as `close` does: whatever else goes wrong is in the answers.
-        Requests that belong together name how many `closings` there were when the first was made: after another one
-        they are cancelled at once.
+
+        Args:
+            pack: The texts of one request.
+            since: How many `closings` there were when the first of requests that belong together was made: after
+                another one they are cancelled at once.
         """
         ask = partial(self._pipeline.answers, [encodable(text) for text in pack], as_query=False)
         try:
@@ -108,12 +111,25 @@ class RemoteEmbedder:
             failed.set_result([Answer(range(len(pack)), None, error)])
             return failed
 
-    def ask(self, call: Callable[..., T], *args: Any, seconds: float, tries: int | None = None) -> T:
-        """Return what `call` of the service returns, `seconds` each time, or raise ServiceError.
+    def ask(
+        self, call: Callable[..., T], *args: Any, seconds: float, tries: int | None = None, texts: int | None = None
+    ) -> T:
+        """Return the answer of a call of the service.
 
-        It is tried as patiently as documents are, or `tries` times: what must not happen twice is tried once.
+        Args:
+            call: A function of the service.
+            args: Its arguments.
+            seconds: How long each try may take.
+            tries: How often it is tried; by default as patiently as documents are.
+            texts: How many vectors the answer may hold: a longer one is refused.
+
+        Raises:
+            ServiceError: The call failed.
         """
-        ask = partial(self._pipeline.call, seconds, partial(call, *args), as_query=False, tries=tries)
+        bounded = partial(call, *args)
+        if texts is not None:
+            bounded = partial(_call_within, estimate_answer(texts, self.service.settings.get("dimensions")), bounded)
+        ask = partial(self._pipeline.call, seconds, bounded, as_query=False, tries=tries)
         return self._result(self._begun(self._documents, ask))
 
     def close(self) -> None:
@@ -152,6 +168,11 @@ class RemoteEmbedder:
 
     def _is_forked(self) -> bool:
         return self._process is not None and self._process != os.getpid()
+
+
+def _call_within(most_bytes: int, call: Callable[[], T]) -> T:
+    with limit_answers(most_bytes):
+        return call()
 
 
 class Workers:

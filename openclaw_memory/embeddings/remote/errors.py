@@ -38,6 +38,11 @@ class ServiceError(EmbedderError):
         self.retry_after = retry_after
 
     @property
+    def is_passing(self) -> bool:
+        """Tell whether the same request may succeed later."""
+        return self.kind in {FailureKind.PASSING, FailureKind.BUSY}
+
+    @property
     def isolated(self) -> bool:
         """Whether the failure lies in the texts that were asked for, so that others may be answered."""
         return self.kind in {FailureKind.TOO_LARGE, FailureKind.TOO_MANY, FailureKind.REFUSED}

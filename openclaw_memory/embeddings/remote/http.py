@@ -72,8 +72,8 @@ def sleep(seconds: float) -> None:
 
 
 @contextmanager
-def answers_within(most_bytes: int) -> Iterator[None]:
-    """Refuse answers to this thread that are longer than what it asks for can take."""
+def limit_answers(most_bytes: int) -> Iterator[None]:
+    """Limit the size of answers in this thread by the request."""
     before: int | None = getattr(_current, "most_bytes", None)
     _current.most_bytes = most_bytes
     try:

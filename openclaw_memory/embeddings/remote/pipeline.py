@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from openclaw_memory import _forks
 from openclaw_memory.chunking.sliding_window import split_utf8
 from openclaw_memory.embeddings.remote.errors import FailureKind, ServiceError, failure, reasons, shows
-from openclaw_memory.embeddings.remote.http import answers_within, deadline, seconds_left, sleep
-from openclaw_memory.embeddings.remote.service import Limits, longest_answer
+from openclaw_memory.embeddings.remote.http import deadline, limit_answers, seconds_left, sleep
+from openclaw_memory.embeddings.remote.service import Limits, estimate_answer
 from openclaw_memory.embeddings.vectors import PROBE, checked_vectors, joined, packs, weight
 from openclaw_memory.errors import EmbedderError
 
@@ -222,7 +222,7 @@ class RequestPipeline:
 
     def _once(self, texts: list[str], as_query: bool) -> Matrix:
         origin = self.service.origin
-        with answers_within(longest_answer(len(texts), self.dims if self._dims_are_sure else None)):
+        with limit_answers(estimate_answer(len(texts), self.dims if self._dims_are_sure else None)):
             sent = self.service.send(texts, as_query)
         vectors = checked_vectors(sent, len(texts), origin)
         if not vectors.any(axis=1).all():
@@ -278,7 +278,7 @@ def same_dims(matrices: Iterable[Matrix], origin: str) -> int:
 
 def retried(policy: RetryPolicy, call: Callable[[], T], *, as_query: bool, tries: int | None) -> T:
     """Return what `call` returns, called as often as the policy allows, or `tries` times; raise its last error."""
-    from tenacity import RetryCallState, Retrying, retry_if_exception, wait_exponential_jitter
+    from tenacity import RetryCallState, Retrying, retry_if_exception, wait_exponential, wait_random
 
     def failed(state: RetryCallState) -> tuple[bool, float | None]:
         """Return whether the service is asked too often, and the wait that it asked for."""
@@ -293,7 +293,7 @@ def retried(policy: RetryPolicy, call: Callable[[], T], *, as_query: bool, tries
         busy, asked_for = failed(state)
         first = policy.busy_first_wait if busy else policy.first_wait
         longest = policy.busy_longest_wait if busy else policy.longest_wait
-        backoff = wait_exponential_jitter(first, longest, jitter=JITTER * first)
+        backoff = wait_exponential(first, longest) + wait_random(0, JITTER * first)
         return min(backoff(state) if asked_for is None else asked_for, longest)
 
     def passes(error: BaseException) -> bool:

@@ -90,7 +90,7 @@ class BatchApi:
     max_bytes: int
 
 
-def longest_answer(texts: int, dimensions: int | None) -> int:
+def estimate_answer(texts: int, dimensions: int | None) -> int:
     """Return how many bytes the vectors of so many texts take at most, or the error in their place."""
     return texts * ((dimensions or MAX_DIMENSIONS) * MOST_BYTES_PER_NUMBER + MOST_BYTES_PER_TEXT) + MOST_BYTES_OF_WORDS
 

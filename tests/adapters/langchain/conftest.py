@@ -4,17 +4,6 @@ import pytest
 from langchain_openclaw_memory.testing import ScriptedChatModel, TextOnlyChatModel, saying
 from scripted_chat import asks_memory, writes_facts
 
-from openclaw_memory import Memory, MemoryConfig
-from openclaw_memory.config import EmbeddingConfig
-
-
-@pytest.fixture
-def memory(tmp_path):
-    folder = tmp_path / "agent"
-    folder.mkdir()
-    with Memory.open(folder, config=MemoryConfig(embedding=EmbeddingConfig(provider="none"))) as opened:
-        yield opened
-
 
 @pytest.fixture
 def scripted():

@@ -12,6 +12,7 @@ from langchain_core.chat_history import InMemoryChatMessageHistory
 from langchain_core.exceptions import ContextOverflowError
 from langchain_core.language_models.fake import FakeListLLM
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, get_buffer_string
+from langchain_core.messages.utils import count_tokens_approximately, trim_messages
 from langchain_core.runnables import RunnableLambda
 from langchain_core.runnables.history import RunnableWithMessageHistory
 from langchain_openclaw_memory import MemoryFlushCallback
@@ -253,6 +254,7 @@ CHAINS = {
 
 @pytest.mark.parametrize("form", CHAINS)
 @pytest.mark.parametrize("is_async", [False, True])
+@pytest.mark.sampled(2)
 async def test_of_users_who_take_turns_every_fact_that_is_dropped_was_saved(memory, model, scripted, form, is_async):
     """Each has a history of the latest messages, as programs trim it; its limit is the window of the callback."""
     callback = MemoryFlushCallback(memory, scripted(writes_facts), window=WINDOW)
@@ -285,6 +287,25 @@ def test_a_history_of_langchain_names_its_session(memory, model, scripted):
         chain.invoke(said, {"callbacks": [callback], "configurable": {"session_id": user}})
     assert all(f"{user} likes tea" in notes(memory) for user in ("alice", "bob"))
     assert sorted(json.loads((memory.workspace.root / "sessions/sessions.json").read_text())) == ["alice", "bob"]
+
+
+@pytest.mark.parametrize("turns", [1, 3, 8])
+@pytest.mark.parametrize("limit", [24, 100, 500, 1_023, 4_000])
+@pytest.mark.sampled(3)
+def test_of_a_history_that_is_trimmed_to_any_limit_every_fact_that_is_dropped_was_saved(
+    memory, scripted, model, limit, turns
+):
+    callback = MemoryFlushCallback(memory, scripted(writes_facts), window=limit)
+    history, shown, dropped = [], [], set()
+    more = words(max(0, limit // turns - 24))  # so that there is room for about so many turns
+    for number in range(40):
+        history.append(HumanMessage(f"Please remember: fact {number:02}. {more}"))
+        before, shown = shown, trim_messages(history, max_tokens=limit, token_counter=count_tokens_approximately)
+        dropped |= {message.text for message in before if message not in shown and message.type == "human"}
+        history.append(model.invoke(shown, {"callbacks": [callback]}))
+    facts = {text.split(": ")[1].split(".")[0] for text in dropped}
+    assert len(facts) >= 20
+    assert not [fact for fact in facts if fact not in notes(memory)]
 
 
 def test_that_more_conversations_go_on_than_can_be_watched_is_said_once(memory, model, flush_model, caplog):

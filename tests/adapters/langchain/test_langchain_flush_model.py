@@ -3,7 +3,7 @@
 import sys
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.exceptions import ContextOverflowError
@@ -46,7 +46,6 @@ MESSAGES = st.lists(
 )
 
 
-@settings(max_examples=100)
 @given(MESSAGES)
 def test_a_conversation_is_whole_where_every_answer_follows_its_call_and_no_call_waits(messages):
     waiting, orphans = [], 0

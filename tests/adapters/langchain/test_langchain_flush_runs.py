@@ -235,6 +235,7 @@ def test_a_flush_at_an_overflow_counts_for_the_summary_that_follows(memory, scri
 
 @pytest.mark.parametrize("fails", [1, 6])
 @pytest.mark.parametrize("last", range(1, 6))
+@pytest.mark.sampled(3)
 async def test_a_counter_that_fails_for_a_while_breaks_no_run_and_loses_nothing(memory, scripted, last, fails):
     counted = []
 

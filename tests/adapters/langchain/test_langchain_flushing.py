@@ -29,15 +29,15 @@ def run():
 
 @pytest.mark.parametrize("is_async", [False, True])
 async def test_what_fails_next_to_the_model_keeps_the_messages_verbatim(memory, run, caplog, is_async):
-    assert await run(is_async, memory)
+    assert await run(is_async, memory) == "kept"
     assert "4711" in str(list(memory.session_log("tuesday").messages()))
     assert "no profile today" in memory.flush("tuesday").state.flush_error
     assert "the messages are in sessions/tuesday.jsonl" in caplog.text
 
 
 @pytest.mark.parametrize("is_async", [False, True])
-async def test_a_flush_that_could_not_begin_counts_for_none(memory, run, caplog, is_async):
+async def test_a_flush_that_could_not_begin_has_saved_nothing(memory, run, caplog, is_async):
     memory.close()
-    assert not await run(is_async, memory)
+    assert await run(is_async, memory) == "lost"
     assert "the flush of session 'tuesday' failed" in caplog.text
     assert "could not be noted" in caplog.text

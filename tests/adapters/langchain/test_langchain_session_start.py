@@ -18,14 +18,6 @@ GROUP = {"configurable": {"session_key": "agent:main:telegram:group:7", "thread_
 ALONE = {"configurable": {"thread_id": "1"}}
 
 
-@pytest.fixture
-def lived_in(memory):
-    (memory.workspace.root / "SOUL.md").write_text("You are Kit, and brief.\n", encoding="utf-8")
-    (memory.workspace.root / "MEMORY.md").write_text("Anna lives in Delft.\n", encoding="utf-8")
-    memory.append("The boiler was serviced.")
-    return memory
-
-
 def agent_of(model, memory, *more, system_prompt="Be kind.", **wishes):
     middleware = [SessionStartMiddleware(memory, **wishes), *more]
     return create_agent(

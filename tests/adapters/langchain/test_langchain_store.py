@@ -11,6 +11,7 @@ import time
 from datetime import UTC, datetime
 
 import pytest
+from index_files import index_folder
 from langchain_openclaw_memory import langgraph_store
 from langchain_openclaw_memory.langgraph_store import OpenClawStore
 from langgraph.store.base import GetOp, InvalidNamespaceError, PutOp, SearchItem, SearchOp
@@ -601,7 +602,7 @@ def test_a_search_does_not_wait_for_the_long_sync_of_another_process(people, mem
     def busy(*_, wait):
         raise SyncBusyError(f"busy for {wait} s")
 
-    monkeypatch.setattr(memory, "sync", busy)
+    monkeypatch.setattr(memory.documents.files, "sync", busy)
     found = people.search(USERS, query="boiler")
     assert found[0].key == "boiler"
     assert found[-1].key == "new"
@@ -617,7 +618,7 @@ def test_the_same_items_are_there_when_the_index_was_deleted(notes):
         store = OpenClawStore(memory)
         store.batch([PutOp(USERS, str(number), {"text": f"Fact {number} of trains."}) for number in range(5)])
         before = store.search((), query="fact 3")
-    shutil.rmtree(notes / ".memory")
+    shutil.rmtree(index_folder(notes))
     with Memory.open(notes, embedder=None) as memory:
         assert OpenClawStore(memory).search((), query="fact 3") == before
         assert len(before) == 5
@@ -671,10 +672,11 @@ def test_what_is_given_wrongly_is_refused_with_what_to_give_instead(memory, call
         call(memory)
 
 
+@pytest.mark.sqlite_only
 def test_an_item_whose_file_was_encrypted_is_got_put_searched_and_deleted_as_before(notes, monkeypatch):
     pytest.importorskip("pyrage")
     monkeypatch.setenv("OPENCLAW_MEMORY_KEY", "ab" * 32)
-    encrypted = MemoryConfig().updated({"encryption": {"enabled": True}})
+    encrypted = MemoryConfig(plugins={"encryption": {"enabled": True}})
     with Memory.open(notes, embedder=None, config=encrypted) as memory:
         memory.sync()
         OpenClawStore(memory).put(USERS, "prefs", {"text": "Anna prefers trains."}, ttl=60)

@@ -18,7 +18,6 @@ json_values = st.recursive(
 )
 
 
-@settings(max_examples=60)
 @given(
     value=st.dictionaries(
         st.sampled_from(["text", "content", "a", "a.b", "", "*", "[0]", "{a}"]), json_values, max_size=3
@@ -118,8 +117,8 @@ def plain(result):
     return (result.namespace, result.key, result.value) if hasattr(result, "value") else result
 
 
-@settings(max_examples=60)
 @given(batches=st.lists(st.lists(operations, min_size=1, max_size=6), min_size=2, max_size=8))
+@settings(max_examples=15)
 def test_any_operations_are_answered_as_by_langgraphs_own_store(batches):
     oracle = Oracle()
     with tempfile.TemporaryDirectory() as folder, Memory.open(folder, embedder=None) as memory:

@@ -14,13 +14,7 @@ from langgraph.store.base import GetOp, ListNamespacesOp, PutOp, SearchOp
 
 from openclaw_memory import Memory, MemoryConfig
 from openclaw_memory.config import PoliciesConfig, PolicyRule
-from openclaw_memory.errors import (
-    ConflictError,
-    InvalidInputError,
-    PathNotAllowedError,
-    PolicyError,
-    RecordError,
-)
+from openclaw_memory.errors import ConflictError, InvalidInputError, PathNotAllowedError, PolicyError, RecordError
 from openclaw_memory.records import RecordSource
 from openclaw_memory.runs import run_values
 

@@ -65,6 +65,7 @@ SMALL = {"trigger": ("messages", 6), "keep": ("messages", 2)}
 
 @WAYS
 @pytest.mark.parametrize("is_async", [False, True])
+@pytest.mark.sampled(2)
 async def test_each_cut_has_one_flush_and_one_summary_and_is_shown_what_is_cut(
     memory, scripted, summary, flush_model, way, is_async
 ):
@@ -340,6 +341,7 @@ def memory_flushes(flush_model):
 @WAYS
 @pytest.mark.parametrize("is_async", [False, True])
 @pytest.mark.parametrize("seed", range(2))
+@pytest.mark.sampled(2)
 async def test_whatever_is_said_by_how_many_each_cut_has_a_flush_and_no_fact_is_lost(memory, way, seed, is_async):
     cuts, flushes, lost = await simulate(memory, way, seed, talks=3, rounds=8, is_async=is_async, chance=0.3)
     assert lost == []
@@ -400,6 +402,7 @@ def processes_lose_nothing(tmp_path, programs, rounds):
 
 @WAYS
 @pytest.mark.parametrize("is_async", [False, True])
+@pytest.mark.sampled(2)
 async def test_what_each_user_said_is_saved_in_the_memory_of_that_user(tmp_path, scripted, summary, way, is_async):
     def memory_of(run):
         return opened[run.config["configurable"]["user_id"]]
@@ -426,6 +429,7 @@ async def test_what_each_user_said_is_saved_in_the_memory_of_that_user(tmp_path,
         memory.close()
 
 
+@pytest.mark.nightly
 def test_two_processes_that_share_a_session_lose_nothing(tmp_path):
     processes_lose_nothing(tmp_path, 2, 6)
 
@@ -449,3 +453,54 @@ def test_two_threads_that_share_a_session_have_a_flush_each(memory, scripted, su
         left = "".join(pool.map(held, ["one", "two"]))
     assert all(f"{name} {number}." in saved(memory) + left for name in ("one", "two") for number in range(8))
     assert len(shown(flush_model)) == len(summary.requests)
+
+
+def cut_off(**about):
+    """A call whose text was cut off, as providers return it: LangChain mends the arguments in a stream."""
+    call = {"name": "memory_append", "args": {"text": "- fact"}, "id": "a"}
+    return AIMessage("", tool_calls=[call], response_metadata=about)
+
+
+UNPARSED = {"name": "memory_append", "args": '{"text": "- fac', "id": "a", "error": "it ends early"}
+FAILED_CALLS = {
+    "arguments cut off": AIMessage("", invalid_tool_calls=[UNPARSED]),
+    "another tool": calling("write_file", "a", path="memory/facts.md", content="- fact 0."),
+    "another field": calling("memory_append", "a", note="- fact 0."),
+    "a text that is none": calling("memory_append", "a", text=["- fact 0."]),
+    "OpenAI, length": cut_off(finish_reason="length"),
+    "OpenAI, filter": cut_off(finish_reason="content_filter"),
+    "OpenAI Responses": cut_off(status="incomplete", incomplete_details={"reason": "max_output_tokens"}),
+    "Anthropic": cut_off(stop_reason="max_tokens"),
+    "Google": cut_off(finish_reason="MAX_TOKENS"),
+    "Bedrock": cut_off(stopReason="guardrail_intervened"),
+    "Ollama": cut_off(done_reason="length"),
+    "silence, length": AIMessage("NO_REPLY", response_metadata={"finish_reason": "length"}),
+}
+
+
+@WAYS
+@pytest.mark.parametrize("reply", FAILED_CALLS.values(), ids=FAILED_CALLS.keys())
+@pytest.mark.parametrize("is_async", [False, True])
+@pytest.mark.sampled(12)
+async def test_what_a_failed_call_should_have_saved_is_kept_and_shown_in_the_status(
+    memory, scripted, summary, way, reply, is_async
+):
+    flush_model = scripted(reply, "NO_REPLY")
+    agent = create_agent(scripted("ok"), middleware=way(summary, memory, flush_model, **SMALL))
+    said = {"messages": [HumanMessage(f"Please remember: fact {number}.") for number in range(6)]}
+    state = await agent.ainvoke(said, thread()) if is_async else agent.invoke(said, thread())
+    assert SUMMARY in state["messages"][0].text
+    assert all(f"fact {number}." in saved(memory) for number in range(4))
+    assert notes(memory) == ""
+    assert "was not written" in memory.status().flush["tuesday"] or "cut off" in memory.status().flush["tuesday"]
+
+
+@WAYS
+@pytest.mark.parametrize("reply", [FAILED_CALLS[name] for name in FAILED_CALLS if not name.startswith("silence")])
+@pytest.mark.sampled(8)
+def test_a_failed_call_that_is_made_good_is_no_failure(memory, scripted, summary, way, reply):
+    flush_model = scripted(reply, calling("memory_append", "b", text="- facts 0 to 3"), "NO_REPLY")
+    agent = create_agent(scripted("ok"), middleware=way(summary, memory, flush_model, **SMALL))
+    agent.invoke({"messages": [HumanMessage(f"Please remember: fact {number}.") for number in range(6)]}, thread())
+    assert "- facts 0 to 3" in notes(memory)
+    assert memory.status().flush == {}

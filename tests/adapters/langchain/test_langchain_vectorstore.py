@@ -1,6 +1,7 @@
 """LangChain's vector store over a memory: its own standard suite, and what only Markdown can promise."""
 
 import pytest
+from index_files import index_file
 from langchain_core.documents import Document
 from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.indexing import InMemoryRecordManager, aindex, index
@@ -69,7 +70,7 @@ def test_a_store_without_a_folder_says_what_to_do():
 def test_the_index_is_made_again_from_the_files_with_ids_and_metadata(tmp_path):
     with Memory.open(tmp_path) as memory:
         OpenClawVectorStore(memory).add_texts(["Ada's text\r\n\n"], [{"page": 3, "tags": ["a", None]}], ids=["Doc/Ä 1"])
-    (tmp_path / ".memory" / "index.sqlite").unlink()
+    index_file(tmp_path).unlink()
     with Memory.open(tmp_path) as memory:
         store = OpenClawVectorStore(memory)
         (found,) = store.similarity_search("Ada", k=1)
@@ -130,6 +131,7 @@ def test_a_filter_is_metadata_or_a_function(store, wanted, call):
     ids=lambda given: str(sorted(given) if isinstance(given, set) else given),
 )
 @pytest.mark.parametrize("call", ["similarity_search", "max_marginal_relevance_search"])
+@pytest.mark.sampled(10)
 def test_a_filter_may_have_operators(store, wanted, expected, call):
     assert set(ids(getattr(store, call)("ferry", k=9, filter=wanted))) == expected
 

@@ -1,7 +1,5 @@
 """Memories with and without vectors, stores that are filled, and the events that LlamaIndex dispatches."""
 
-import json
-
 import pytest
 from llama_index.core.base.llms import types
 from llama_index.core.instrumentation import root_dispatcher
@@ -9,8 +7,7 @@ from llama_index.core.instrumentation.event_handlers import BaseEventHandler
 from llama_index_openclaw_memory import OpenClawVectorStore
 from some_nodes import WORDS, facts
 
-from openclaw_memory import Memory, MemoryConfig
-from openclaw_memory.config import EmbeddingConfig
+from openclaw_memory import Memory
 
 # What they talk with is made of blocks that came with 0.14.5.
 collect_ignore = (
@@ -21,23 +18,9 @@ collect_ignore = (
 
 
 @pytest.fixture
-def memory(tmp_path):
-    folder = tmp_path / "agent"
-    folder.mkdir()
-    with Memory.open(folder, config=MemoryConfig(embedding=EmbeddingConfig(provider="none"))) as opened:
-        yield opened
-
-
-@pytest.fixture
-def household(notes):
-    """A synced memory of notes and one transcript, with vectors of the model that ships."""
-    (notes / "sessions").mkdir()
-    said = {"role": "user", "content": "The boiler man rang twice about the boiler."}
-    entries = [{"type": "session", "id": "talk"}, {"type": "message", "id": "a", "message": said}]
-    (notes / "sessions" / "talk.jsonl").write_text("".join(f"{json.dumps(entry)}\n" for entry in entries))
-    with Memory.open(notes) as opened:
-        opened.sync()
-        yield opened
+def noted(memory):
+    """What the notes say."""
+    return lambda: "\n".join(path.read_text() for path in sorted((memory.workspace.root / "memory").glob("*.md")))
 
 
 @pytest.fixture

@@ -15,9 +15,6 @@ from sqlalchemy.ext.asyncio import create_async_engine
 from openclaw_memory import Memory
 from openclaw_memory.tools.handlers import TOOL_DESCRIPTIONS
 
-# An agent that is made looks at every attribute of itself, also at those that pydantic warns of.
-pytestmark = pytest.mark.filterwarnings("ignore::pydantic.warnings.PydanticDeprecationWarning")
-
 QUESTION = "Where is the spare key?"
 GROUP = "agent:main:telegram:group:7"
 SEARCH = calling("memory_search", query=QUESTION)
@@ -159,7 +156,6 @@ REACT = (
 )
 
 
-@pytest.mark.filterwarnings("ignore:is_running called from within a step")  # by ReActAgent itself
 async def test_a_model_that_cannot_call_tools_reasons_its_way_through_them(tools, notes):
     llm = TextOnlyLLM(script=saying(*REACT))
     answer, (read, noted) = await reported(ReActAgent(tools=tools, llm=llm), QUESTION)
@@ -207,6 +203,7 @@ def paths(output) -> set[str]:
 
 @pytest.mark.parametrize("make", [agent, workflow])
 @pytest.mark.parametrize("way", ["state", "store", "talk", "spec", "nothing"])
+@pytest.mark.sampled(3)
 async def test_an_agent_in_a_group_is_shown_less(memory, conversation, make, way):
     tools = memory_tools(memory, session_key=GROUP if way == "spec" else None)
     llm = ScriptedLLM(script=saying(SEARCH, "I do not know."))
@@ -219,8 +216,6 @@ async def test_an_agent_in_a_group_is_shown_less(memory, conversation, make, way
     assert ("MEMORY.md" in paths(output)) is (way == "nothing")
 
 
-# The default conversation of an agent is no part of what is saved, LlamaIndex says.
-@pytest.mark.filterwarnings("ignore:Skipping serialization of known unserializable key. memory")
 async def test_a_run_that_called_a_tool_can_be_saved_and_goes_on(tools):
     llm = ScriptedLLM(script=saying(SEARCH, "With Mrs. Groen.", SEARCH, "Still with Mrs. Groen."))
     made = agent(tools, llm)

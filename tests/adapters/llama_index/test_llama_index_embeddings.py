@@ -5,10 +5,11 @@ import copy
 import json
 import pickle
 import threading
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
+from adapter_contracts import EmbedderContract
 from llama_index.core import Settings, StorageContext, VectorStoreIndex, load_index_from_storage
 from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.callbacks import CallbackManager, CBEventType, LlamaDebugHandler
@@ -23,7 +24,6 @@ from pydantic import BaseModel, Field, PrivateAttr, SecretStr, ValidationError
 from openclaw_memory import Memory
 from openclaw_memory.embeddings import from_callable, load_embedder
 from openclaw_memory.errors import ConfigError, EmbedderError, OpenClawMemoryError
-from openclaw_memory.testing import check_embedder
 
 TEXTS = ["The mill is on the river.", "Anna sails on Sundays.", "The boiler is serviced in October."]
 
@@ -298,7 +298,7 @@ class Service(BaseEmbedding):
 
     def _get_text_embeddings(self, texts):
         if self.answer is not None:
-            return self.answer(texts) if callable(self.answer) else self.answer
+            return self.answer(texts)
         return super()._get_text_embeddings(texts)
 
     def _get_query_embedding(self, query):
@@ -308,63 +308,32 @@ class Service(BaseEmbedding):
         return self._get_query_embedding(query)
 
 
-class Bytes(BaseEmbedding):
-    """A model whose vectors say how often each letter occurs."""
-
-    def _get_text_embedding(self, text):
-        counted = np.bincount(np.frombuffer(text.encode(), dtype=np.uint8), minlength=256)
-        return [float(number) for number in counted + 1e-3]
-
-    _get_query_embedding = _get_text_embedding
-
-    async def _aget_query_embedding(self, query):
-        return self._get_query_embedding(query)
+def around(inner):
+    outer = Service()
+    outer._inner = inner
+    return outer
 
 
-def test_theirs_keep_the_contract_of_an_embedder():
-    check_embedder(LlamaIndexEmbedder(Bytes()))
-    check_embedder(LlamaIndexEmbedder(OpenClawEmbedding("static")))
+class TestTheirsAsOurs(EmbedderContract):
+    provider, embedder, ours = "llama-index", LlamaIndexEmbedder, OpenClawEmbedding
+    service, size, around = Service, MockEmbedding, staticmethod(around)
+    that_count: ClassVar = {
+        "model_name": "large", "dimensions": 5, "api_base": "https://other.example/v1", "additional_kwargs": {"pooling": "cls"},
+        "options": Options(task="clustering"),
+    }  # fmt: skip
+    that_do_not: ClassVar = {
+        "api_key": "sk-another", "options": Options(api_key=SecretStr("sk-another")), "default_headers": None, "timeout": 60.0,
+        "api_base": "https://you:other@host.example/v1?sig=def", "embed_batch_size": 3, "num_workers": 2,
+        "embeddings_cache": SimpleKVStore(), "callback_manager": CallbackManager([LlamaDebugHandler(print_trace_on_end=False)]),
+    }  # fmt: skip
 
+    @staticmethod
+    def answering(answer):
+        return Service(answer=answer)
 
-def test_ours_through_theirs_are_the_same_vectors_under_the_same_identity(static):
-    there_and_back = LlamaIndexEmbedder(OpenClawEmbedding(static))
-    np.testing.assert_allclose(there_and_back.embed_documents(TEXTS), static.embed_documents(TEXTS), atol=1e-6)
-    np.testing.assert_allclose(there_and_back.embed_query("mill"), static.embed_query("mill"), atol=1e-6)
-    assert (there_and_back.identity, there_and_back.model) == (static.identity, static.model)
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"model_name": "large"},
-        {"dimensions": 5},
-        {"api_base": "https://other.example/v1"},
-        {"additional_kwargs": {"pooling": "cls"}},
-        {"options": Options(task="clustering")},
-    ],
-    ids=lambda change: next(iter(change)),
-)
-def test_what_may_change_a_vector_changes_the_identity(change):
-    assert LlamaIndexEmbedder(Service(**change)).identity != LlamaIndexEmbedder(Service()).identity
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"api_key": "sk-another"},
-        {"options": Options(api_key=SecretStr("sk-another"))},
-        {"api_base": "https://you:other@host.example/v1?sig=def"},
-        {"default_headers": None},
-        {"timeout": 60.0},
-        {"embed_batch_size": 3},
-        {"num_workers": 2},
-        {"embeddings_cache": SimpleKVStore()},
-        {"callback_manager": CallbackManager([LlamaDebugHandler(print_trace_on_end=False)])},
-    ],
-    ids=lambda change: next(iter(change)),
-)
-def test_secrets_and_how_a_service_is_asked_are_no_part_of_the_identity(change):
-    assert LlamaIndexEmbedder(Service(**change)).identity == LlamaIndexEmbedder(Service()).identity
+    def test_ours_through_theirs_have_the_same_identity(self, static):
+        there_and_back = LlamaIndexEmbedder(OpenClawEmbedding(static))
+        assert (there_and_back.identity, there_and_back.model) == (static.identity, static.model)
 
 
 def test_an_identity_is_the_same_in_every_process_and_shows_no_secret():
@@ -376,71 +345,6 @@ def test_an_identity_is_the_same_in_every_process_and_shows_no_secret():
     )
 
 
-def test_a_user_names_model_and_identity():
-    embedder = LlamaIndexEmbedder(Service(), model="mine", identity="house-7")
-    assert (embedder.provider, embedder.model, embedder.identity) == ("llama-index", "mine", "llama-index:house-7")
-
-
-def test_a_model_around_another_is_kept_apart_by_the_one_inside():
-    def around(inner):
-        outer = Service()
-        outer._inner = inner
-        return LlamaIndexEmbedder(outer).identity
-
-    assert len({around(Service()), around(Service(dimensions=5)), around(OpenClawEmbedding("hashing"))}) == 3
-
-
-@pytest.mark.parametrize(
-    "answer",
-    [[[1.0, 2.0]], [[1.0, 2.0], None], [["a"], ["b"]], [[0.0, 0.0], [0.0, 0.0]], [[1.0], [1.0, 2.0]]],
-    ids=["too few", "None", "no numbers", "zeros", "of different length"],
-)
-def test_what_is_no_vector_for_each_text_is_refused(answer):
-    with pytest.raises(EmbedderError):
-        LlamaIndexEmbedder(Service(answer=answer)).embed_documents(["one", "two"])
-
-
-def test_an_error_of_theirs_is_reported_as_ours():
-    def fails(_texts):
-        raise RuntimeError("out of quota")
-
-    with pytest.raises(EmbedderError, match="out of quota"):
-        LlamaIndexEmbedder(Service(answer=fails)).embed_query("one")
-
-
-def test_lone_surrogates_do_not_reach_a_service():
-    assert LlamaIndexEmbedder(Service()).embed_documents(["a \ud800 b"]).shape == (1, 4)
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        lambda: LlamaIndexEmbedder("default"),
-        lambda: LlamaIndexEmbedder(load_embedder("hashing")),
-        lambda: LlamaIndexEmbedder(Service(), model=""),
-        lambda: LlamaIndexEmbedder(Service(), identity=""),
-    ],
-)
-def test_what_is_no_embedding_or_no_name_is_refused(wrong):
-    with pytest.raises(ConfigError):
-        wrong()
-
-
-def test_two_settings_of_one_class_never_share_vectors(tmp_path):
-    (tmp_path / "MEMORY.md").write_text("Anna sails on Sundays.\n")
-    for dims in (8, 12):
-        with Memory.open(tmp_path, embedder=LlamaIndexEmbedder(MockEmbedding(embed_dim=dims))) as memory:
-            memory.sync()
-            assert memory.search("When does Anna sail?").mode == "hybrid"
-            assert memory.status().vector.dims == dims
-
-
 def test_a_memory_that_is_handed_an_embedding_of_theirs_says_what_wraps_it(tmp_path):
     with pytest.raises(ConfigError, match="LlamaIndexEmbedder"):
         Memory.open(tmp_path, embedder=MockEmbedding(8))
-
-
-def test_theirs_count_as_sent_elsewhere_unless_the_caller_vouches():
-    assert LlamaIndexEmbedder(MockEmbedding(embed_dim=8)).leaves_machine
-    assert not LlamaIndexEmbedder(MockEmbedding(embed_dim=8), local=True).leaves_machine
-    assert not LlamaIndexEmbedder(OpenClawEmbedding(load_embedder("static"))).leaves_machine

@@ -20,9 +20,6 @@ from scripted_llm import facts_in, writes_facts
 from openclaw_memory.errors import ConfigError
 from openclaw_memory.flush import FLUSH_TAG
 
-# What making a workflow reads of pydantic, in LlamaIndex itself.
-pytestmark = pytest.mark.filterwarnings("ignore::pydantic.warnings.PydanticDeprecationWarning")
-
 FACT = "Please remember: the boiler code is 4711."
 WINDOW = 4_000  # flushed from 1,500 tokens on: a quarter is reserved, and half of the rest is soft at most
 ASSISTANT = MessageRole.ASSISTANT
@@ -161,6 +158,7 @@ def read_page(page: str) -> str:
 
 
 @pytest.mark.parametrize("streaming", [False, True])
+@pytest.mark.sampled(1)
 async def test_of_an_agent_whose_buffer_drops_messages_nothing_is_lost(watching, memory, flush_llm, streaming):
     handler, history, llm = watching(flush_llm, window=BUFFER), buffer(BUFFER), scripted(tool_user)
     agent = FunctionAgent(tools=[read_page], llm=llm, system_prompt="Be kind.", streaming=streaming)
@@ -180,7 +178,6 @@ def reasons(messages, _tools):
     return 'Thought: I look at the page.\nAction: read_page\nAction Input: {"page": "x"}'
 
 
-@pytest.mark.filterwarnings("ignore:is_running called from within a step")  # by ReActAgent itself
 async def test_of_an_agent_that_rewrites_how_it_came_to_a_reply_nothing_is_lost(watching, memory, flush_llm):
     handler, history = watching(flush_llm, window=BUFFER), buffer(BUFFER)
     llm = scripted(reasons, kind=TextOnlyLLM)
@@ -192,6 +189,7 @@ async def test_of_an_agent_that_rewrites_how_it_came_to_a_reply_nothing_is_lost(
 
 
 @pytest.mark.parametrize("how", ["chat", "achat", "stream_chat", "astream_chat"])
+@pytest.mark.sampled(1)
 async def test_of_a_chat_engine_whose_buffer_drops_messages_nothing_is_lost(watching, memory, flush_llm, how):
     handler, history, llm = watching(flush_llm, window=BUFFER), buffer(BUFFER), scripted("ok")
     engine = SimpleChatEngine.from_defaults(llm=llm, memory=history, system_prompt="Be kind.")
@@ -210,6 +208,17 @@ async def test_of_a_chat_engine_whose_buffer_drops_messages_nothing_is_lost(watc
     await handler.asettle()
     assert lost(memory, llm, 24) == []
     assert 0 < flushes(flush_llm) < 6
+
+
+@pytest.mark.parametrize("limit", [64, 500, 1_023])
+@pytest.mark.sampled(1)
+def test_of_a_buffer_of_any_size_nothing_is_lost(watching, memory, flush_llm, limit):
+    handler, history, llm = watching(flush_llm, window=limit), buffer(limit), scripted("ok")
+    engine = SimpleChatEngine.from_defaults(llm=llm, memory=history)
+    for number in range(60):
+        engine.chat(f"Please remember: number {number} is blue.\n{words(limit // 9)}")
+    handler.settle()
+    assert lost(memory, llm, 60) == []
 
 
 def test_of_a_buffer_that_summarises_nothing_is_lost(watching, memory, flush_llm):
@@ -463,6 +472,12 @@ def test_an_unknown_window_is_an_error_that_says_what_to_do(memory):
     assert MemoryFlushEventHandler(memory, scripted("ok", kind=Unknown, name="unknown"), window=9_000).window == 9_000
 
 
+@pytest.mark.parametrize("window", [0, -1])
+def test_a_window_that_is_no_number_of_tokens_is_an_error(memory, flush_llm, window):
+    with pytest.raises(ConfigError, match=f"window={window} is not a number of tokens"):
+        MemoryFlushEventHandler(memory, flush_llm, window=window)
+
+
 @pytest.mark.parametrize(("wrong", "named"), [("gpt-5", "llm='gpt-5'"), (None, "llm=None")])
 def test_what_is_no_llm_or_no_memory_is_an_error(memory, wrong, named, flush_llm):
     with pytest.raises(ConfigError, match=named):
@@ -488,6 +503,7 @@ def test_a_dump_of_the_handler_holds_no_open_parts(memory, flush_llm):
     ids=["OpenAI", "Anthropic", "Gemini", "Ollama", "Bedrock"],
 )
 @pytest.mark.parametrize("how", ["chat", "chat in a loop", "achat"])
+@pytest.mark.sampled(6)
 async def test_what_replies_have_read_and_said_is_counted_for_each_session(watching, memory, flush_llm, raw, how):
     class Reports(ScriptedLLM):
         def _reply(self, messages, tools=()):

@@ -1,7 +1,7 @@
 """Filters mean what they mean in LlamaIndex's own store, and nest."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from llama_index.core.schema import TextNode
 from llama_index.core.vector_stores.types import FilterCondition, FilterOperator, MetadataFilter, MetadataFilters
@@ -17,7 +17,6 @@ some_nodes = st.builds(lambda source, metadata: node("a", source=source, **metad
 
 @needs_all_filters
 @given(nested_filters, st.lists(some_nodes, min_size=1, max_size=4))
-@settings(max_examples=200, deadline=None)
 def test_nested_filters_mean_what_each_of_them_means_in_llama_index(filters, some):
     try:
         test = matching(filters)

@@ -1,5 +1,7 @@
 """What a model of LlamaIndex is shown in the silent turn, and how it is asked."""
 
+from types import SimpleNamespace
+
 import pytest
 from llama_index.core.base.llms.types import ChatMessage, MessageRole, ToolCallBlock
 from llama_index.core.instrumentation.events.llm import LLMChatEndEvent, LLMChatStartEvent
@@ -30,12 +32,6 @@ def held(memory):
         return turn
 
     return hold
-
-
-@pytest.fixture
-def noted(memory):
-    """What the notes say."""
-    return lambda: "\n".join(path.read_text() for path in sorted((memory.workspace.root / "memory").glob("*.md")))
 
 
 def test_a_model_writes_with_the_one_tool_what_should_last(held, noted):
@@ -93,6 +89,9 @@ def test_of_a_model_without_tools_silence_writes_nothing(held, noted):
         (ScriptedLLM, [calling("memory_append", text=3)]),
         (ScriptedLLM, [calling("memory_append")]),
         (ScriptedLLM, [calling("rm", path="/"), "Done."]),
+        (ScriptedLLM, [calling("rm", path="/"), "NO_REPLY"]),
+        (ScriptedLLM, [calling("memory_append"), "NO_REPLY"]),
+        (ScriptedLLM, [calling("memory_append", note=FACT), "NO_REPLY"]),
         (TextOnlyLLM, [ConnectionError("hung up")]),
         (TextOnlyLLM, [""]),
     ],
@@ -103,6 +102,38 @@ def test_of_a_model_that_fails_the_words_are_kept(held, memory, kind, replies):
     assert turn.outcome == "kept"
     assert [message["content"] for message in memory.flush("talk").log.messages()] == [FACT]
     assert "the messages are in" in memory.status().flush["talk"]
+
+
+RAW = {
+    "OpenAI": {"choices": [{"finish_reason": "length"}]},
+    "an object": SimpleNamespace(choices=[SimpleNamespace(finish_reason="content_filter")]),
+    "Anthropic": {"stop_reason": "max_tokens"},
+    "Ollama": {"done_reason": "length"},
+    "Bedrock": {"stopReason": "max_tokens"},
+}
+
+
+@pytest.mark.parametrize("raw", RAW.values(), ids=RAW.keys())
+@pytest.mark.parametrize(
+    ("kind", "reply"),
+    [
+        (ScriptedLLM, calling("memory_append", text="The boiler code is 47")),
+        (ScriptedLLM, "NO_REPLY"),
+        (TextOnlyLLM, "NO_REPLY"),
+        (TextOnlyLLM, "The boiler code is 47"),
+    ],
+    ids=str,
+)
+@pytest.mark.sampled(6)
+def test_of_a_model_whose_reply_was_cut_off_the_words_are_kept(held, memory, noted, kind, reply, raw):
+    class Cut(kind):
+        def _reply(self, *given):
+            return super()._reply(*given).model_copy(update={"raw": raw} if len(self.seen) == 1 else {})
+
+    assert held(Cut(script=saying(reply, "NO_REPLY"))).outcome == "kept"
+    assert [message["content"] for message in memory.flush("talk").log.messages()] == [FACT]
+    assert "cut off" in memory.status().flush["talk"]
+    assert noted() == ""
 
 
 def test_a_model_that_calls_without_end_is_stopped(held, noted):

@@ -87,11 +87,6 @@ def facts(messages):
 
 
 @pytest.fixture
-def notes(memory):
-    return lambda: "\n".join(path.read_text() for path in sorted((memory.workspace.root / "memory").glob("*.md")))
-
-
-@pytest.fixture
 def kept(memory):
     """The texts of a transcript, however often each is there."""
     return lambda session: Counter(text_of(message) for message in memory.session_log(session).messages())
@@ -112,7 +107,8 @@ async def eject(block, session, history):
 
 @ways_to_run
 @histories
-def test_of_what_is_ejected_nothing_is_lost_and_every_fact_is_noted(memory, notes, kept, seed, way):
+@pytest.mark.sampled(3)
+def test_of_what_is_ejected_nothing_is_lost_and_every_fact_is_noted(memory, noted, kept, seed, way):
     chance = random.Random(seed)
     talks = chance.randint(1, 4)
     sessions = sessions_of(chance, talks)
@@ -127,15 +123,16 @@ def test_of_what_is_ejected_nothing_is_lost_and_every_fact_is_noted(memory, note
     for session in set(sessions):
         of_it = [history for name, history in zip(sessions, histories, strict=True) if name == session]
         assert kept(session or "main") == texts_of(chain(*of_it))
-    noted = notes()
-    assert [fact for history in histories for fact in facts(history) if fact not in noted] == []
+    notes = noted()
+    assert [fact for history in histories for fact in facts(history) if fact not in notes] == []
     assert memory.status().flush == {}
     assert not any(ejected.waits for ejected in block._ejected.values())
 
 
 @ways_to_run
 @pytest.mark.parametrize("is_shared", [True, False])
-def test_of_what_memory_ejects_nothing_is_lost(memory, notes, kept, way, is_shared):
+@pytest.mark.sampled(1)
+def test_of_what_memory_ejects_nothing_is_lost(memory, noted, kept, way, is_shared):
     model = Unsteady(random.Random(0), 0.3)
     block = OpenClawMemoryBlock(memory, llm=ScriptedLLM(script=model), flush_tokens=80)
     archived = {f"s{talk}": Counter() for talk in range(3)}
@@ -160,8 +157,8 @@ def test_of_what_memory_ejects_nothing_is_lost(memory, notes, kept, way, is_shar
     block.flush()
     assert sum(map(len, archived.values())) > 20
     assert {session: kept(session) for session in archived} == archived
-    noted = notes()
-    assert [fact for fact in facts(ejected) if fact not in noted] == []
+    notes = noted()
+    assert [fact for fact in facts(ejected) if fact not in notes] == []
 
 
 QUIET = MemoryConfig(embedding=EmbeddingConfig(provider="none"))
@@ -182,15 +179,15 @@ def eject_in_a_process(folder, talk):
 
 
 @pytest.mark.nightly
-def test_of_what_processes_eject_in_one_session_nothing_is_lost(memory, notes, kept):
+def test_of_what_processes_eject_in_one_session_nothing_is_lost(memory, noted, kept):
     code = CHILD % "eject_in_a_process"
     running = [python(code, memory.workspace.root, talk, stdout=DEVNULL) for talk in ("a", "b")]
     assert [process.wait(120) for process in running] == [0, 0]
     OpenClawMemoryBlock(memory, llm=ScriptedLLM(script=writes_facts)).flush("s0")
     history = [message for talk in ("a", "b") for message in said(random.Random(talk), talk, 40)]
     assert kept("s0") == texts_of(history)
-    noted = notes()
-    assert [fact for fact in facts(history) if fact not in noted] == []
+    notes = noted()
+    assert [fact for fact in facts(history) if fact not in notes] == []
 
 
 def hang_in_a_process(folder):
@@ -215,7 +212,8 @@ def words(text):
 
 @ways_to_run
 @histories
-def test_of_what_buffers_drop_nothing_is_lost(memory, notes, seed, way):
+@pytest.mark.sampled(3)
+def test_of_what_buffers_drop_nothing_is_lost(memory, noted, seed, way):
     chance = random.Random(seed)
     talks, limit = chance.randint(1, 4), 1_100
     sessions = sessions_of(chance, talks)
@@ -244,5 +242,5 @@ def test_of_what_buffers_drop_nothing_is_lost(memory, notes, seed, way):
         handler.flush()
     finally:
         get_dispatcher().event_handlers.remove(handler)
-    there = notes() + "".join(path.read_text() for path in (memory.workspace.root / "sessions").glob("*.jsonl"))
+    there = noted() + "".join(path.read_text() for path in (memory.workspace.root / "sessions").glob("*.jsonl"))
     assert [fact for history in histories for fact in facts(history) if fact not in there] == []

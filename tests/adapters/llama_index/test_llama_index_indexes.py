@@ -3,12 +3,13 @@
 import shutil
 
 import pytest
+from index_files import index_folder
 from llama_index.core import Document, StorageContext, VectorStoreIndex, load_index_from_storage
 from llama_index.core.chat_engine.types import ChatMode
 from llama_index.core.indices.vector_store.retrievers import VectorIndexAutoRetriever
 from llama_index.core.ingestion import DocstoreStrategy, IngestionPipeline
 from llama_index.core.llms import CompletionResponse, MockLLM
-from llama_index.core.node_parser import SentenceSplitter
+from llama_index.core.node_parser import TokenTextSplitter
 from llama_index.core.query_engine import CitationQueryEngine
 from llama_index.core.schema import IndexNode, TextNode
 from llama_index.core.storage.docstore import SimpleDocumentStore
@@ -18,9 +19,6 @@ from some_nodes import WordEmbedding, node
 
 from openclaw_memory import Memory
 from openclaw_memory.errors import ConfigError, PathNotAllowedError
-
-# Older versions of LlamaIndex call what they warn of themselves.
-pytestmark = pytest.mark.filterwarnings("ignore:Call to deprecated method get_doc_id:DeprecationWarning")
 
 WORDS = WordEmbedding()
 FACTS = {
@@ -137,7 +135,7 @@ async def test_documents_are_refreshed_updated_and_deleted(index):
 def test_a_long_document_comes_back_in_parts_that_lead_to_each_other(store):
     text = " ".join(f"Sentence number {n} is about the ferry." for n in range(60))
     context = StorageContext.from_defaults(vector_store=store)
-    splitter = SentenceSplitter(chunk_size=64, chunk_overlap=8)
+    splitter = TokenTextSplitter(chunk_size=64, chunk_overlap=8, tokenizer=str.split)
     VectorStoreIndex.from_documents(
         [Document(id_="long", text=text, metadata={"title": "Ferry"})],
         storage_context=context,
@@ -167,7 +165,7 @@ def test_an_index_node_leads_to_its_engine(store):
 @pytest.mark.parametrize("is_async", [False, True], ids=["sync", "async"])
 async def test_a_pipeline_with_upserts_adds_replaces_and_skips(store, is_async):
     pipeline = IngestionPipeline(
-        transformations=[SentenceSplitter(), WORDS],
+        transformations=[TokenTextSplitter(tokenizer=str.split), WORDS],
         docstore=SimpleDocumentStore(),
         vector_store=store,
         docstore_strategy=DocstoreStrategy.UPSERTS,
@@ -191,7 +189,7 @@ async def test_a_pipeline_with_upserts_adds_replaces_and_skips(store, is_async):
 @pytest.mark.parametrize("strategy", [DocstoreStrategy.UPSERTS_AND_DELETE, DocstoreStrategy.DUPLICATES_ONLY])
 def test_other_strategies_of_a_pipeline_work_too(store, strategy):
     pipeline = IngestionPipeline(
-        transformations=[SentenceSplitter(), WORDS],
+        transformations=[TokenTextSplitter(tokenizer=str.split), WORDS],
         docstore=SimpleDocumentStore(),
         vector_store=store,
         docstore_strategy=strategy,
@@ -222,7 +220,7 @@ def test_everything_is_made_again_from_the_markdown(tmp_path):
             index.insert(document)
         nodes = index.vector_store.get_nodes()
         before = index.as_retriever(similarity_top_k=3).retrieve(question)
-    shutil.rmtree(tmp_path / ".memory")
+    shutil.rmtree(index_folder(tmp_path))
     with Memory.open(tmp_path) as memory:
         index = OpenClawVectorStore(memory).as_index()
         assert index.vector_store.get_nodes() == nodes

@@ -14,12 +14,10 @@ from llama_index_openclaw_memory import OpenClawMemoryBlock, memory_tools
 from llama_index_openclaw_memory._messages import openclaw_messages
 from llama_index_openclaw_memory.testing import ScriptedLLM, TextOnlyLLM, calling, saying
 from scripted_llm import says_facts, writes_facts
+from unwritable import UNWRITABLE, full
 
 from openclaw_memory.conversation import text_of
 from openclaw_memory.flush.verbatim import masked
-
-# LlamaIndex's agents ask pydantic for a name that it has deprecated.
-pytestmark = pytest.mark.filterwarnings("ignore::pydantic.warnings.PydanticDeprecationWarning")
 
 TURNS = 300
 SECRET = "sk-proj-" + "a1B2c3D4" * 5
@@ -66,11 +64,6 @@ async def ejected(chat):
 def kept(memory):
     """The messages of a transcript, in their order."""
     return lambda session="s1": list(memory.session_log(session).messages())
-
-
-@pytest.fixture
-def noted(memory):
-    return lambda: "\n".join(path.read_text() for path in sorted((memory.workspace.root / "memory").glob("*.md")))
 
 
 @pytest.mark.nightly
@@ -209,3 +202,51 @@ async def test_an_agent_conversations_with_the_memory_and_recalls_what_was_eject
     assert "item3." in noted()
     assert "<recalled-memory" not in json.dumps([message for message in kept() if message["role"] != "toolResult"])
     assert len(flush_model.seen) < 30
+
+
+@pytest.mark.parametrize("unwritable", UNWRITABLE.values(), ids=UNWRITABLE.keys())
+@pytest.mark.sampled(2)
+async def test_while_the_memory_cannot_be_written_no_fact_leaves_the_models_view_and_then_all_are_saved(
+    memory, conversation, kept, caplog, unwritable
+):
+    block = OpenClawMemoryBlock(memory, llm=ScriptedLLM(script=writes_facts), flush_tokens=FLUSH_TOKENS)
+    chat = conversation(block)
+    with unwritable(memory.workspace.root):
+        for message in turns(60):
+            await chat.aput(message)
+        await block.asettle()
+        view = "\n".join(message.content or "" for message in await chat.aget())
+        assert all(f"item{number}." in view for number in range(60) if number % 10)
+        assert caplog.text.count("stay in the model's view") == 1
+    assert "stay in the model's view" in memory.status().flush["s1"]
+    for message in turns(20, "s2"):
+        await chat.aput(message)
+    await block.asettle()
+    assert kept() == await ejected(chat)
+    assert "not saved yet" not in "".join(message.content or "" for message in await chat.aget())
+    assert memory.status().flush == {}
+
+
+@pytest.mark.parametrize(("window", "most"), [(4_000, 1_000), (None, 4_000)])
+async def test_what_cannot_be_written_takes_no_more_than_a_quarter_of_the_window(memory, window, most):
+    llm = None if window is None else ScriptedLLM(script=saying("NO_REPLY"), context_window=window)
+    block = OpenClawMemoryBlock(memory, llm=llm)
+    with full(memory.workspace.root):
+        await block.aput(list(turns(400)), from_short_term_memory=True, session_id="s1")
+        shown = await block.aget([], session_id="s1")
+    assert most * 0.9 < len(shown) / 4 < most * 1.3
+    assert "item399." in shown
+
+
+async def test_where_there_is_less_room_what_is_recalled_makes_room_for_what_is_not_saved(memory):
+    memory.append("The boiler code is 4711.", date="2026-02-09")
+    memory.sync()
+    block = OpenClawMemoryBlock(memory, tokenizer_fn=words, priority=1)
+    with full(memory.workspace.root):
+        await block.aput([ChatMessage("Please remember: fact 1.")], from_short_term_memory=True, session_id="s1")
+        whole = await block.aget([ChatMessage("What is the boiler code?")], session_id="s1")
+    assert "4711" in whole
+    assert "fact 1." in whole
+    assert "fact 1." in await block.atruncate(whole, 3)
+    assert "4711" not in await block.atruncate(whole, 3)
+    assert await block.atruncate(whole, len(words(whole))) is None

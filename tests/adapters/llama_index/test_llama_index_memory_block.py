@@ -49,11 +49,6 @@ def kept(memory):
 
 
 @pytest.fixture
-def noted(memory):
-    return lambda: "\n".join(path.read_text() for path in sorted((memory.workspace.root / "memory").glob("*.md")))
-
-
-@pytest.fixture
 def full_disk(monkeypatch):
     """Takes the room on the disk, and gives it back."""
 

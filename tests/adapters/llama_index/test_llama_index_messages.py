@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from llama_index.core.base.llms.types import (
     AudioBlock,
@@ -189,7 +189,6 @@ MESSAGES = st.lists(
 )
 
 
-@settings(max_examples=60)
 @given(MESSAGES)
 def test_no_message_of_a_conversation_is_lost_and_all_can_be_written(messages):
     converted = openclaw_messages(messages)

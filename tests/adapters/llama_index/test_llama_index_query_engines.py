@@ -93,6 +93,7 @@ def test_a_follow_up_is_looked_up_as_the_question_that_the_model_makes_of_it(ret
 
 @pytest.mark.parametrize("mode", FUSION_MODES)
 @pytest.mark.parametrize("use_async", [False, True])
+@pytest.mark.sampled(2)
 async def test_a_fusion_finds_lines_that_several_questions_found_once(household, mode, use_async):
     llm = TextOnlyLLM(script=saying("When is the boiler serviced?\nWhere is the spare key?"))
     notes, sessions = (OpenClawRetriever(household, source=source) for source in ("memory", "sessions"))

@@ -52,6 +52,7 @@ def test_people_s_notes_are_not_compared_with_vectors_of_another_model(static_me
 
 @pytest.mark.parametrize("mode", ["default", "text_search", "sparse", "hybrid", "semantic_hybrid", "mmr"])
 @pytest.mark.parametrize("alpha", [None, 0.5])
+@pytest.mark.sampled(4)
 def test_restrictions_hold_in_every_mode(own, note, mode, alpha):
     def ids(**fields):
         return set(
@@ -163,6 +164,7 @@ def test_a_count_of_nothing_finds_nothing(given, mode):
 @pytest.mark.usefixtures("note")
 @pytest.mark.parametrize("wrong", [[float("nan")] * 64, [float("inf")] * 64, ["one"] * 64, "one"], ids=str)
 @pytest.mark.parametrize("node_ids", [None, ["venue"]], ids=["all", "named"])
+@pytest.mark.sampled(4)
 def test_a_vector_that_is_none_is_refused(given, static_memory, wrong, node_ids):
     for store in (given, OpenClawVectorStore(static_memory)):
         with pytest.raises((EmbedderError, QueryError), match="query"):
@@ -201,6 +203,7 @@ def test_what_is_no_mode_is_refused(given):
 
 @pytest.mark.parametrize("mode", ["default", "text_search", "hybrid", "mmr"])
 @pytest.mark.parametrize("text", [None, "", " "], ids=["none", "empty", "blank"])
+@pytest.mark.sampled(4)
 def test_filters_alone_find_the_first_that_pass(given, text, mode):
     def ids(k=9, **fields):
         found = given.query(VectorStoreQuery(None, k, query_str=text, mode=mode, **fields))

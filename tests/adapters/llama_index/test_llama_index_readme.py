@@ -38,8 +38,6 @@ def handlers():
     handlers[:] = before
 
 
-# An agent that is made looks at every attribute of itself, also at those that pydantic warns of.
-@pytest.mark.filterwarnings("ignore::pydantic.warnings.PydanticDeprecationWarning")
 @pytest.mark.usefixtures("handlers")
 @pytest.mark.nightly
 def test_the_examples_run_in_their_order_and_print_what_is_said(tmp_path, monkeypatch):

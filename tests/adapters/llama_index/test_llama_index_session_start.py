@@ -12,18 +12,7 @@ from llama_index_openclaw_memory.testing import ScriptedLLM, calling, saying
 from openclaw_memory.errors import ConfigError, InvalidInputError
 from openclaw_memory.runs import run_values
 
-# An agent that is made looks at every attribute of itself, also at those that pydantic warns of.
-pytestmark = pytest.mark.filterwarnings("ignore::pydantic.warnings.PydanticDeprecationWarning")
-
 GROUP = "agent:main:telegram:group:7"
-
-
-@pytest.fixture
-def lived_in(memory):
-    (memory.workspace.root / "SOUL.md").write_text("You are Kit, and brief.\n", encoding="utf-8")
-    (memory.workspace.root / "MEMORY.md").write_text("Anna lives in Delft.\n", encoding="utf-8")
-    memory.append("The boiler was serviced.")
-    return memory
 
 
 async def shown(memory, *replies, session_id="agent:main:main", blocks=()):

@@ -3,6 +3,7 @@
 import shutil
 
 import pytest
+from index_files import index_folder
 from llama_index.core.embeddings import MockEmbedding
 from llama_index.core.schema import ImageNode, TextNode
 from llama_index.core.vector_stores.types import VectorStoreQuery
@@ -107,7 +108,7 @@ def test_a_model_that_did_not_make_them_is_refused_with_what_to_do(given, memory
 def test_vectors_that_are_lost_with_the_index_are_asked_for_and_made_again(tmp_path):
     with Memory.open(tmp_path, embedder=None) as memory:
         OpenClawVectorStore(memory).add(facts(WORDS))
-    shutil.rmtree(tmp_path / ".memory")
+    shutil.rmtree(index_folder(tmp_path))
     with Memory.open(tmp_path, embedder=None) as memory:
         with pytest.raises(EmbedderError, match=r"4 documents have lost.*embed_model="):
             OpenClawVectorStore(memory).query(asking("Piotr cooks", 1, embedding=WORDS))

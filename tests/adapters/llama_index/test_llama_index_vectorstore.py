@@ -9,6 +9,7 @@ import time
 
 import numpy as np
 import pytest
+from index_files import index_folder
 from llama_index.core import VectorStoreIndex
 from llama_index.core.schema import Document, ImageNode, IndexNode, TextNode
 from llama_index.core.vector_stores.types import BasePydanticVectorStore, MetadataFilters, VectorStoreQuery
@@ -184,7 +185,7 @@ def test_nodes_are_markdown_and_come_back_when_the_index_is_gone(tmp_path):
         before = store.query(question)
     assert len(list((tmp_path / "memory" / "notes").glob("*.md"))) == len(nodes)
     assert FACTS["venue"] in (tmp_path / "memory" / "notes" / "venue.md").read_text()
-    shutil.rmtree(tmp_path / ".memory")
+    shutil.rmtree(index_folder(tmp_path))
     with Memory.open(tmp_path, embedder=None) as memory:
         store = OpenClawVectorStore(memory)
         assert store.get_nodes([one.node_id for one in nodes]) == [bare(one) for one in nodes]
@@ -204,7 +205,7 @@ def test_vectors_that_can_be_made_again_are_not_in_the_files(tmp_path, embed_mod
             question = asking("Where is the old mill?", 4, embedding=store.embedding)
             answers.append(store.query(question))
         assert '"vector"' not in (tmp_path / "memory" / "notes" / "venue.md").read_text()
-        shutil.rmtree(tmp_path / ".memory")
+        shutil.rmtree(index_folder(tmp_path))
     assert answers[0].ids == answers[1].ids
     assert answers[0].similarities == pytest.approx(answers[1].similarities, abs=1e-6)
     assert not caplog.records, "nothing was ever missing"

@@ -62,8 +62,6 @@ def texts(found):
 
 
 # --- what an entry is ------------------------------------------------------------------------------------------------
-
-
 def test_an_entry_is_found_by_its_words_and_has_all_that_was_given(entries):
     entries.add("the ferry leaves at nine", importance=0.9, category="fact")
     entries.add("tea without sugar", category="preference", id="tea", created_at=1_700_000_000_000)
@@ -144,8 +142,6 @@ def test_two_entries_with_one_id_are_refused(entries):
 
 
 # --- which entries ---------------------------------------------------------------------------------------------------
-
-
 @pytest.fixture
 def several(entries):
     for n, category in enumerate(CATEGORIES):
@@ -171,6 +167,7 @@ def several(entries):
         ({"category": ("preference", "entity"), "min_importance": 0.5}, {"entity"}),
     ],
 )
+@pytest.mark.sampled(5)
 def test_filters_hold_for_search_and_list_alike(several, asked, expected):
     assert {one.category for one, _ in several.search("word", 10, **asked)} == expected
     assert {one.category for one in several.list(**asked)} == expected
@@ -197,12 +194,14 @@ def test_a_score_may_be_asked_for(entries):
         *({"category": text} for text in HOSTILE),
     ],
 )
+@pytest.mark.sampled(5)
 def test_a_wrong_filter_is_refused(several, wrong):
     with pytest.raises(QueryError):
         several.search("word", **wrong)
 
 
 @pytest.mark.parametrize("hostile", HOSTILE)
+@pytest.mark.sampled(2)
 def test_an_id_is_never_read_as_sql(entries, hostile):
     kept = entries.add("stays")
     assert entries.get(hostile) is None
@@ -217,8 +216,6 @@ def test_an_id_is_never_read_as_sql(entries, hostile):
 
 
 # --- Markdown is the truth -------------------------------------------------------------------------------------------
-
-
 def test_an_entry_is_a_document_that_the_memory_finds(entries, memory):
     entries.add("tea without sugar", importance=0.8, category="preference", id="tea")
     (file,) = files(memory.workspace.root)
@@ -347,8 +344,6 @@ def test_a_row_is_not_written_for_a_document_that_was_replaced_or_deleted_meanwh
 
 
 # --- embedders -------------------------------------------------------------------------------------------------------
-
-
 def test_openai_is_the_usual_embedder_and_wants_a_key(memory, monkeypatch):
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
@@ -428,8 +423,6 @@ def test_a_provider_may_be_named(memory):
 
 
 # --- what may be stored ----------------------------------------------------------------------------------------------
-
-
 def test_what_a_rule_forbids_is_neither_written_nor_embedded(tmp_path, embedder):
     rules = PoliciesConfig(rules=(PolicyRule("codename", "never-store", pattern="(?i)falcon"),))
     with (
@@ -449,8 +442,6 @@ def test_a_secret_is_masked_before_it_is_embedded_and_in_what_is_found(entries, 
 
 
 # --- disk, processes, start-up ---------------------------------------------------------------------------------------
-
-
 def size(folder):
     return sum(file.stat().st_size for file in Path(folder).rglob("*") if file.is_file())
 
@@ -540,6 +531,7 @@ def run_processes(root, processes, count):
         assert entries.sync() == 0
 
 
+@pytest.mark.nightly
 def test_two_processes_write_and_search_at_once(memory):
     run_processes(memory.workspace.root, 2, 5)
 
@@ -581,8 +573,6 @@ def test_what_lancedb_cannot_do_is_an_error_of_this_library(memory, embedder, mo
 
 
 # --- the files of the table ------------------------------------------------------------------------------------------
-
-
 def test_the_files_of_the_table_are_their_owners_alone(tmp_path, embedder):
     umask = os.umask(0)
     try:
@@ -630,7 +620,7 @@ def test_nothing_is_written_through_a_link_in_a_folder_of_someone_else(tmp_path,
 @pytest.mark.parametrize("is_set", [True, False])
 def test_an_encrypted_memory_has_no_vectors_and_checksums_in_the_open(tmp_path, embedder, monkeypatch, is_set):
     monkeypatch.setenv("OPENCLAW_MEMORY_KEY", secrets.token_hex(32))
-    encrypted = MemoryConfig().updated({"encryption": {"enabled": True}})
+    encrypted = MemoryConfig(plugins={"encryption": {"enabled": True}})
     with Memory.open(tmp_path, embedder=None, config=encrypted) as memory:
         memory.sync()
     with Memory.open(tmp_path, embedder=None, config=encrypted if is_set else None) as memory:

@@ -8,6 +8,7 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 
 import httpx
 import pytest
@@ -90,6 +91,98 @@ def test_on_stdout_there_is_the_protocol_alone_and_the_end_is_clean(notes, end):
         assert process.wait(20) == 0
         assert process.stderr.read() == ""
         assert process.stdout.closed or process.stdout.read() == ""
+
+
+REFUSED = {
+    "broken": ('{"jsonrpc": "2.0", "id": 2, "method": "ping"', -32700, None),
+    "no JSON": ("hello", -32700, None),
+    "nested without end": ("[" * 100_000, -32700, None),
+    "a number": ("5", -32600, None),
+    "no message": ("[]", -32600, None),
+    "several messages": ('[{"jsonrpc": "2.0", "id": 2, "method": "ping"}]', -32600, None),
+    "an id that is null": ('{"jsonrpc": "2.0", "id": null, "method": "ping"}', -32600, None),
+    "an id that is an object": ('{"jsonrpc": "2.0", "id": {}, "method": "ping"}', -32600, None),
+    "an id that is a truth value": ('{"jsonrpc": "2.0", "id": true, "method": "ping"}', -32600, None),
+    "no version": ('{"id": 2, "method": "ping"}', -32600, 2),
+    "no method": ('{"jsonrpc": "2.0", "id": "two"}', -32600, "two"),
+    "a method that is a number": ('{"jsonrpc": "2.0", "id": 2, "method": 5}', -32600, 2),
+    "parameters in a list": ('{"jsonrpc": "2.0", "id": 2, "method": "ping", "params": [1]}', -32600, 2),
+    "half an emoji, and no method": ('{"jsonrpc": "2.0", "id": "\\ud83d"}', -32600, "\ufffd"),
+}
+UNANSWERED = {
+    "nothing": "",
+    "blanks": " \t ",
+    "an answer to nothing": '{"jsonrpc": "2.0", "id": 77, "result": {}}',
+    "a broken answer": '{"jsonrpc": "2.0", "id": [], "result": 5}',
+    "a broken error": '{"jsonrpc": "2.0", "id": null, "error": "what?"}',
+}
+
+
+@pytest.fixture(scope="module")
+def client(tmp_path_factory):
+    """A process that serves one client for all tests of this module, over stdin and stdout."""
+    notes = tmp_path_factory.mktemp("piped") / "notes"
+    (notes / "sessions").mkdir(parents=True)
+    (notes / "MEMORY.md").write_text("The spare key is with Mrs. Groen.\n", encoding="utf-8")
+    half = {"type": "message", "message": {"role": "user", "content": "The ferry leaves at seven \ud83d"}}
+    (notes / "sessions" / "talk.jsonl").write_text(json.dumps(half) + "\n", encoding="ascii")
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with started(notes, **pipes) as process:
+        say(process, HELLO, {"jsonrpc": "2.0", "method": "notifications/initialized"})
+        hear(process, 1)
+        yield process
+
+
+def hear(process, wanted):
+    """The next answer; what the server tells by itself has a method."""
+    late = threading.Timer(20, process.kill)  # who is not answered would wait for ever
+    late.start()
+    try:
+        while "method" in (heard := json.loads(process.stdout.readline() or '"no answer"')):
+            pass
+    finally:
+        late.cancel()
+    assert heard["id"] == wanted, heard
+    return heard
+
+
+def check_that_it_answers(process):
+    say(process, {"jsonrpc": "2.0", "id": 99, "method": "ping"})
+    assert hear(process, 99)["result"] == {}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_is_no_request_is_refused_and_the_connection_goes_on(client, case):
+    line, code, wanted = REFUSED[case]
+    client.stdin.write(f"{line}\n")
+    client.stdin.flush()
+    error = hear(client, wanted)["error"]
+    assert error["code"] == code
+    assert error["message"]
+    check_that_it_answers(client)
+
+
+@pytest.mark.parametrize("case", UNANSWERED)
+def test_what_asks_for_nothing_gets_no_answer_and_the_connection_goes_on(client, case):
+    client.stdin.write(f"{UNANSWERED[case]}\n")
+    check_that_it_answers(client)
+
+
+@pytest.mark.parametrize("half", ["\ud83d", "\ude00\ud83d", "\ud83d\ud83d\ude00"])
+def test_half_an_emoji_is_replaced_and_the_rest_is_answered(client, half):
+    call = {"name": "memory_search", "arguments": {"query": f"Who has the spare key? {half}"}}
+    say(client, {"jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": call})
+    assert "Groen" in str(hear(client, 3)["result"])
+    check_that_it_answers(client)
+
+
+@pytest.mark.parametrize(
+    ("tool", "given"), [("memory_search", {"query": "ferry at seven"}), ("memory_get", {"path": "sessions/talk.jsonl"})]
+)
+def test_half_an_emoji_in_a_transcript_is_answered_too(client, tool, given):
+    say(client, {"jsonrpc": "2.0", "id": 4, "method": "tools/call", "params": {"name": tool, "arguments": given}})
+    assert "leaves at seven" in str(hear(client, 4)["result"])
+    check_that_it_answers(client)
 
 
 @pytest.fixture(scope="module")

@@ -6,14 +6,14 @@ import re
 import pytest
 
 from openclaw_memory import Memory, MemoryConfig
-from openclaw_memory.config import AuditConfig
+from openclaw_memory.config.data_folder import locate_workspace_data
 
 
 @pytest.fixture
 def logged(memory):
     """The same notes, opened with the log on, and used."""
     memory.close()
-    config = MemoryConfig(audit=AuditConfig(enabled=True))
+    config = MemoryConfig(plugins={"audit": {"enabled": True}})
     with Memory.open(memory.workspace.root, config=config) as again:
         again.append("Pancakes on Sunday.", date="2026-11-21")
         again.search("ferry")
@@ -31,7 +31,7 @@ def words(page):
 
 
 def file_of(memory):
-    return next((memory.workspace.root / ".memory" / "audit").iterdir())
+    return next((locate_workspace_data(memory.workspace.root) / "audit").glob("access.*"))
 
 
 def test_entries_come_newest_first_and_the_page_itself_leaves_some(logged, opened):
@@ -73,11 +73,11 @@ def test_many_entries_are_on_several_pages(logged, opened):
 
 
 def test_without_a_log_it_says_how_to_turn_it_on(page):
-    assert "[audit] enabled = true" in words(page.get("/access"))
+    assert "[plugins.audit] enabled = true" in words(page.get("/access"))
 
 
 def test_an_actor_is_shown_as_text(logged, opened):
-    from openclaw_memory.audit import acting_as
+    from openclaw_memory.events import acting_as
 
     with acting_as("<script>alert(1)<"):
         logged.get("MEMORY.md")

@@ -2,7 +2,6 @@
 
 import os
 import re
-import shutil
 import signal
 import socket
 import subprocess
@@ -15,10 +14,6 @@ from uninstalled import ROOT, run_without
 
 THEMES, WIDTHS = ("light", "dark"), (390, 1440)
 # What Chromium asks the network for by itself is switched off; its sandbox is not for the root user of a container.
-CHROMIUM = """
-    --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking
-    --disable-component-update --disable-sync
-""".split()
 
 
 @contextmanager
@@ -36,6 +31,7 @@ def served(folder, *options):
 
 
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.sampled(1)
 def test_the_command_prints_its_address_answers_and_ends_cleanly(memory, how):
     import httpx
 
@@ -64,20 +60,6 @@ def test_a_port_that_is_taken_is_said(memory, run):
         port = taken.getsockname()[1]
         outcome = run("web", "--workspace", memory.workspace.root, "--no-browser", "--port", port)
     assert (outcome.code, f"port {port}" in outcome.err) == (2, True)
-
-
-@pytest.fixture(scope="module")
-def chromium():
-    """Debian's Chromium, without a window."""
-    path = shutil.which("chromium")
-    if path is None:
-        (pytest.fail if os.environ.get("CI") else pytest.skip)("no chromium on the PATH: apt-get install chromium")
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, args=CHROMIUM)
-        yield browser
-        browser.close()
 
 
 def watched(context, url):
@@ -189,7 +171,7 @@ SHAPE = """() => {
 @pytest.mark.parametrize("width", WIDTHS)
 def test_the_entries_of_the_access_log_can_be_read_on_every_screen(memory, chromium, tmp_path, width):
     settings = tmp_path / "settings.toml"
-    settings.write_text("[defaults]\naudit.enabled = true\n", encoding="utf-8")
+    settings.write_text("[defaults.plugins.audit]\nenabled = true\n", encoding="utf-8")
     view = {"width": width, "height": 900}
     with (
         served(memory.workspace.root, "--config", str(settings)) as (_, url),

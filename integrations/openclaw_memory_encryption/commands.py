@@ -1,0 +1,202 @@
+"""Define the commands that encrypt what a memory keeps, decrypt it, and give it another key."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+from openclaw_memory.cli import Place, clean, clean_line, note, placed, say, say_json, sync_index
+from openclaw_memory.errors import OpenClawMemoryError, SealedFileError, StoreError
+
+if TYPE_CHECKING:
+    from openclaw_memory import Memory
+    from openclaw_memory_encryption.index import KeyChange
+
+NOT_ALL = 1  # the exit code where a file was left with its old key
+
+
+@click.command()
+@click.argument("paths", nargs=-1, metavar="[PATH]...")
+@placed
+def encrypt(place: Place, paths: tuple[str, ...]) -> int:
+    """Encrypt the index, or files: nothing is embedded again.
+
+    The key is the first one in OPENCLAW_MEMORY_KEY, or a new one in the user's data folder or keyring, as
+    plugins.encryption.keys says. Keep a copy of it. The index must be open nowhere else. Killed, the command is run
+    again. With the index, records of high sensitivity are encrypted, and transcripts and snapshots if the settings say
+    so.
+
+    Each PATH is a file to encrypt with the key of the index: memory/health.md becomes memory/health.md.age, which is
+    read, found and written to like any other.
+
+    Example: openclaw-memory encrypt --workspace notes
+    """
+    from openclaw_memory_encryption.index import encrypt_index
+
+    if paths:
+        return _reseal_paths(place, paths, sealed=True)
+    change = _replace_key(place, encrypt_index)
+    with place.open() as memory:
+        files = _reseal(memory, _list_unsealed(memory), sealed=True)
+    if change.before == change.after:
+        return _report(place, change, f"the index is encrypted with the key {change.after} already", files)
+    return _report(place, change, f"the index is encrypted with the key {change.after}: keep a copy of that key", files)
+
+
+@click.command()
+@click.argument("paths", nargs=-1, metavar="[PATH]...")
+@click.option("--all", "is_all", is_flag=True, help="Decrypt the index, and before it every encrypted file.")
+@click.option("--identity", is_flag=True, help="Only print what the program age reads the files with, `age -d -i`.")
+@placed
+def decrypt(place: Place, paths: tuple[str, ...], *, is_all: bool, identity: bool) -> int:
+    """Decrypt the index, or files.
+
+    The key stays where it is. With plugins.encryption.enabled, an index that is made later is encrypted again.
+    While files are encrypted, the index stays so, which has their text: --all decrypts them first. Each PATH is a file
+    to decrypt, whatever the index is.
+
+    Who has the identity can read every file that the key of the index encrypts: keep it as you keep the key.
+
+    Example: openclaw-memory decrypt --workspace notes
+    """
+    from openclaw_memory.control import list_sealed
+    from openclaw_memory_encryption.index import decrypt_index
+
+    if identity:
+        return _print_identity(place)
+    if paths:
+        return _reseal_paths(place, paths, sealed=False)
+    with place.open() as memory:
+        sealed = list_sealed(memory.workspace)
+        if sealed and not is_all:
+            raise StoreError(
+                f"{len(sealed):,} files are encrypted, such as {sealed[0]}, and a plain index would hold their text in "
+                "the open: decrypt them too, with --all, or keep the index as it is"
+            )
+        files = _reseal(memory, sealed, sealed=False)
+    change = _replace_key(place, lambda root, index, _, **options: decrypt_index(root, index, **options))
+    return _report(place, change, "the index is plain" + (" already" if change.before is None else ""), files)
+
+
+@click.command("rotate-key")
+@placed
+def rotate_key(place: Place) -> int:
+    """Encrypt the index, and every encrypted file, with another key.
+
+    It is the first one in OPENCLAW_MEMORY_KEY (then the old one must follow there, after a comma), or a new one, as for
+    `encrypt`. The old key is not deleted: copies of the index, and other memories, may need it. Killed, the command is
+    run again: it first gives the files that are left the key that the index has by then, and no other one.
+
+    Example: openclaw-memory rotate-key --workspace notes
+    """
+    from openclaw_memory.control import list_sealed, reseal
+    from openclaw_memory_encryption.index import KeyChange, rotate_index_key
+    from openclaw_memory_encryption.keys import State
+
+    with place.open() as memory:
+        memory.status()  # a change of the key that was cut short is settled when the index is opened
+        state = State(memory.workspace.root)
+    if state.is_rotating:
+        change = KeyChange(*state.key_ids * 2)
+        words = f"the index has the key {change.after} already, which its files were still to get"
+    else:
+        change = _replace_key(place, rotate_index_key)
+        words = f"the index is encrypted with the key {change.after}, and no longer with {change.before}"
+    files: list[str] = []
+    left: list[dict[str, str]] = []
+    with place.open() as memory:
+        for path in list_sealed(memory.workspace):
+            try:
+                files.append(reseal(memory.workspace, path, sealed=True))
+            except OpenClawMemoryError as error:
+                left.append({"path": path, "reason": str(error)})
+        _follow(memory, files)
+    with state.lock():
+        state.write(*state.key_ids, is_rotating=False)
+    code = _report(place, change, f"{words}: keep a copy of the new key", [{"after": path} for path in files], left)
+    return NOT_ALL if left else code
+
+
+def _list_unsealed(memory: Memory) -> list[str]:
+    """List the plain files that need encryption: records of high sensitivity, and the kinds that the settings name."""
+    kinds = {kind for kind in ("transcript", "snapshot") if memory.workspace.files.codec.is_sealing(kind)}
+    items = (item for item in memory.inspect() if item.kind in kinds or item.sensitivity == "high")
+    return sorted(item.path for item in items if not item.path.endswith(".age"))
+
+
+def _replace_key(place: Place, change: Callable[..., KeyChange]) -> KeyChange:
+    """Change the key of the index of a memory, which is closed before."""
+    from openclaw_memory_encryption.keys import read_settings
+
+    with place.open() as memory:
+        root, index, keys_in = memory.workspace.root, memory.index_path, read_settings(memory.config).keys
+    if index is None:
+        raise StoreError("only an index in a file of SQLite is encrypted here: this memory keeps another one")
+    return change(root, index, keys_in, wait=1.0)
+
+
+def _reseal(memory: Memory, paths: Sequence[str], *, sealed: bool) -> list[dict[str, str]]:
+    """Encrypt or decrypt files, and have the index follow."""
+    from openclaw_memory.control import reseal
+
+    files = [{"before": path, "after": reseal(memory.workspace, path, sealed=sealed)} for path in paths]
+    _follow(memory, files)
+    return files
+
+
+def _reseal_paths(place: Place, paths: Sequence[str], *, sealed: bool) -> int:
+    with place.open() as memory:
+        files = _reseal(memory, paths, sealed=sealed)
+    if place.as_json:
+        say_json({"files": files})
+        return 0
+    _list(files)
+    note("versions of before may be left in a repository, in copies, and in free space on the disk")
+    return 0
+
+
+def _follow(memory: Memory, files: Sequence[object]) -> None:
+    if files and (trouble := sync_index(memory, hidden=True).trouble):
+        note(trouble)
+
+
+def _print_identity(place: Place) -> int:
+    from openclaw_memory_encryption.age import identity_of
+    from openclaw_memory_encryption.keys import State, find_key
+
+    with place.open() as memory:
+        key_ids = State(memory.workspace.root).key_ids
+    if not key_ids:
+        raise SealedFileError("the index is plain, and no file is encrypted with its key: there is no identity")
+    identity = identity_of(find_key(key_ids[-1], "the index"))
+    if place.as_json:
+        say_json({"key": key_ids[-1], "identity": identity})
+    else:
+        say(identity)
+    return 0
+
+
+def _list(files: Sequence[dict[str, str]]) -> None:
+    for file in files:
+        say(clean_line(" -> ".join(file.values())))
+
+
+def _report(
+    place: Place,
+    change: KeyChange,
+    words: str,
+    files: Sequence[dict[str, str]] = (),
+    left: Sequence[dict[str, str]] = (),
+) -> int:
+    if place.as_json:
+        say_json({**change._asdict(), "files": files, "left": left})
+        return 0
+    _list(files)
+    say(words)
+    for file in left:
+        note(f"{clean_line(file['path'])} was left as it is: {clean(file['reason'])}")
+    if change.after is not None:
+        note("notes that are not encrypted lie beside it as they are: encrypt them, or their disk")
+    return 0

@@ -1,0 +1,44 @@
+"""Define the command that shows what a message wants of the memory, by phrases alone."""
+
+from __future__ import annotations
+
+import click
+
+from openclaw_memory.cli import Place, clean_line, note, paint, placed, read_text, say, say_json
+
+_BY_PHRASES = "no model was asked: phrases decide, and on these alone nothing is suggested"
+
+
+@click.command()
+@click.argument("message", nargs=-1, required=True)
+@placed
+def intent(place: Place, message: tuple[str, ...]) -> int:
+    """Say what a message wants of the memory, by phrases.
+
+    MESSAGE is what a user says; several words are one message. `-` in its place reads it from standard input.
+
+    No model is asked here: phrases in five languages decide, and on these alone nothing is ever suggested. In an agent,
+    a model is asked about what is worth asking. Nothing is written or deleted.
+
+    Example: openclaw-memory intent --workspace notes "Remember that Anna eats no nuts."
+    """
+    from openclaw_memory_intent import detect_intent, read_settings, suggestion, worth_asking
+
+    text = read_text(message)
+    with place.open() as memory:
+        rules = read_settings(memory.config)
+    wish = detect_intent(text, None, rules)
+    suggested = suggestion(wish, rules)
+    is_worth_it = rules.enabled and worth_asking(text)
+    if place.as_json:
+        shown = None if suggested is None else suggested.to_dict()
+        say_json({"worth_asking": is_worth_it, **wish.to_dict(), "by_rules": wish.by_rules, "suggestion": shown})
+        return 0
+    say(f"intent        {paint(wish.intent or 'none', fg='cyan', bold=True)}")
+    say(f"confidence    {wish.confidence:.2f}")
+    say(f"language      {clean_line(wish.language)}")
+    say(f"entities      {clean_line(', '.join(wish.entities)) or 'none'}")
+    say(f"worth asking  {'yes' if is_worth_it else 'no'}")
+    say(f"suggestion    {'none' if suggested is None else suggested.kind}")
+    note(_BY_PHRASES if rules.enabled else "plugins.intent.enabled is false: no message is looked at")
+    return 0

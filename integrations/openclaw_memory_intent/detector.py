@@ -1,0 +1,48 @@
+"""Detect the intents of messages by the settings of one memory, for the adapters."""
+
+from __future__ import annotations
+
+from openclaw_memory import MemoryConfig
+from openclaw_memory_intent.detection import Ask, AsyncAsk, adetect_intent, detect_intent
+from openclaw_memory_intent.gate import worth_asking
+from openclaw_memory_intent.settings import read_settings
+from openclaw_memory_intent.suggestions import suggestion, suggestion_text
+from openclaw_memory_intent.types import MemoryIntent, Suggestion
+
+
+class IntentDetector:
+    """Detect the intents of messages by the settings of one memory.
+
+    Adapters load this class by `load_plugin("detectors", "intent")`.
+    """
+
+    def __init__(self, config: MemoryConfig) -> None:
+        """Read the settings.
+
+        Args:
+            config: The settings of the memory.
+
+        Raises:
+            ConfigError: A setting of `[plugins.intent]` is unknown, or has a wrong type or is out of range.
+        """
+        self.settings = read_settings(config)
+
+    def is_worth_asking(self, message: str) -> bool:
+        """Return whether a model should be asked: see `worth_asking`."""
+        return self.settings.enabled and worth_asking(message)
+
+    def detect(self, message: str, ask: Ask) -> MemoryIntent:
+        """Ask a model: see `detect_intent`."""
+        return detect_intent(message, ask, self.settings)
+
+    async def detect_async(self, message: str, ask: AsyncAsk) -> MemoryIntent:
+        """Ask a model that is awaited: see `adetect_intent`."""
+        return await adetect_intent(message, ask, self.settings)
+
+    def suggest(self, intent: MemoryIntent) -> Suggestion | None:
+        """Return a suggestion for an intent, if it is sure enough: see `suggestion`."""
+        return suggestion(intent, self.settings)
+
+    def write_instructions(self, suggested: Suggestion, *, name: str | None = None) -> str:
+        """Return a suggestion for the instructions of a model: see `suggestion_text`."""
+        return suggestion_text(suggested, name=name)

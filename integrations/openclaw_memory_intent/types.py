@@ -1,0 +1,57 @@
+"""What a message wants of a memory, and what is suggested to do about it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+Intent: TypeAlias = Literal["remember", "query", "forget"]
+SuggestionKind: TypeAlias = Literal["memory_write", "memory_search", "forget"]
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryIntent:
+    """What a message wants of a memory: `intent` is None where it wants nothing.
+
+    `entities` are what it is about, `confidence` is 0..1, `language` an ISO 639-1 code, or "und" where it is unknown.
+    `by_rules` says that no model was asked or none gave a usable answer, and `reason` why: nothing is ever suggested on
+    that.
+    """
+
+    intent: Intent | None = None
+    entities: tuple[str, ...] = ()
+    confidence: float = 0.0
+    language: str = "und"
+    by_rules: bool = False
+    reason: str | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as JSON, with the names of the reply that a model gives."""
+        return {
+            "intent": self.intent,
+            "entities": list(self.entities),
+            "confidence": self.confidence,
+            "language": self.language,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Suggestion:
+    """What to do about a message, once the user or the model that answers agrees; it does nothing by itself.
+
+    `kind` is `memory_write` (`message` asks the user first), `memory_search` (for `query`), or `forget`: show what
+    `memory_search` finds for `query`, and ask `message`. `message` is in the user's language.
+    """
+
+    kind: SuggestionKind
+    entities: tuple[str, ...] = ()
+    query: str = ""
+    message: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as JSON: `suggestion`, and of the others what this kind has."""
+        if self.kind == "memory_write":
+            return {"suggestion": self.kind, "entities": list(self.entities), "message": self.message}
+        if self.kind == "memory_search":
+            return {"suggestion": self.kind, "query": self.query}
+        return {"suggestion": self.kind, "query": self.query, "message": self.message}

@@ -1,0 +1,64 @@
+"""Define the command that serves a memory over the Model Context Protocol."""
+
+from __future__ import annotations
+
+import click
+
+from openclaw_memory.cli import Place, note, placed
+
+PORT = 8765
+
+
+@click.command()
+@click.option("--session-key", metavar="KEY", help="Who reads along; in a group nothing private is shown.")
+@click.option("--edit", is_flag=True, help="Also offer memory_edit, memory_forget and memory_promote.")
+@click.option("--records", is_flag=True, help="Also offer memory_remember and memory_confirm.")
+@click.option("--erase", is_flag=True, help="Also offer memory_erase, which forgets for good.")
+@click.option("--read-only", is_flag=True, help="Offer nothing that writes.")
+@click.option("--http", is_flag=True, help="Serve over HTTP instead of stdin and stdout.")
+@click.option("--host", metavar="NAME", default="127.0.0.1", show_default=True, help="With --http: where to listen.")
+@click.option("--port", metavar="N", type=int, default=PORT, show_default=True, help="With --http; 0 takes a free one.")
+@click.option(
+    "--token",
+    metavar="TEXT",
+    envvar="OPENCLAW_MEMORY_TOKEN",
+    help="With --http: what clients must send; OPENCLAW_MEMORY_TOKEN in the environment does not show in lists of "
+    "processes.",
+)
+@click.option("--allow-host", "hosts", metavar="NAME", multiple=True, help="With --http: a further name of it.")
+@placed
+def mcp(
+    place: Place,
+    session_key: str | None,
+    edit: bool,
+    records: bool,
+    erase: bool,
+    read_only: bool,
+    http: bool,
+    host: str,
+    port: int,
+    token: str | None,
+    hosts: tuple[str, ...],
+) -> int:
+    """Serve the memory to MCP clients, until they are done.
+
+    A client starts this itself: its settings name the command `openclaw-memory`, and the arguments `mcp`,
+    `--workspace` and the folder. With --http it serves several clients, at http://127.0.0.1:8765/mcp.
+
+    Example: openclaw-memory mcp --workspace notes
+    """
+    if read_only and (edit or records or erase):
+        raise click.UsageError("--read-only offers nothing that writes: leave it out, or --edit, --records and --erase")
+    from openclaw_memory_mcp import MemoryServer, serve_http, serve_stdio
+    from openclaw_memory_mcp.server import Offer
+
+    with place.open(stays=True) as memory:
+        offer = Offer(append=not read_only, edit=edit, records=records, erase=erase)
+        server = MemoryServer(memory, session_key=session_key, offer=offer)
+        if http:
+            serve_http(
+                server, host=host, port=port, token=token, hosts=hosts, started=lambda url: note(f"serving {url}")
+            )
+        else:
+            serve_stdio(server)
+    return 0

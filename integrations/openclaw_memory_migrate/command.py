@@ -1,0 +1,71 @@
+"""Define the command that brings another memory into this one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, get_args
+
+import click
+
+from openclaw_memory.cli import Place, clean_line, note, paint, placed, say, say_json, sync_index
+from openclaw_memory_migrate.types import Format
+
+if TYPE_CHECKING:
+    from openclaw_memory_migrate.types import MigrationReport
+
+NOT_ALL = 1  # the exit code where something is not in the new layout
+_SHOWN = 20  # files, and lines of what was left out; --json has all
+
+
+@click.command()
+@click.option(
+    "--from",
+    "source",
+    metavar="FILE",
+    type=click.Path(readable=False),
+    help="A file or folder. Default: .memory.md of the workspace.",
+)
+@click.option("--format", "file_format", type=click.Choice(get_args(Format)), help="Default: what the file says.")
+@click.option("--dry-run", is_flag=True, help="Write nothing; show what would be written.")
+@placed
+def migrate(place: Place, source: str | None, file_format: str | None, dry_run: bool) -> int:
+    """Bring in .memory.md, mem0, chats of ChatGPT and Claude.
+
+    Markdown goes to notes by the days in its headings, memories of mem0 become documents, conversations of ChatGPT
+    and Claude transcripts. The file is copied first, and never changed. What is there already is left as it is: run it
+    again after an interruption. The exit code is 1 where something was left out.
+
+    Example: openclaw-memory migrate --workspace notes --dry-run
+    """
+    from openclaw_memory_migrate import migrate as migrate_memory
+
+    with place.open() as memory:
+        report = migrate_memory(memory, source, file_format=file_format, dry_run=dry_run)
+        trouble = None if dry_run else sync_index(memory, hidden=place.as_json).trouble
+    if place.as_json:
+        say_json({"added": report.added, "existed": report.existed, "report": report, "sync_error": trouble})
+    else:
+        _say_report(report)
+        if trouble:
+            note(trouble)
+    return NOT_ALL if report.left_out and not dry_run else 0
+
+
+def _say_report(report: MigrationReport) -> None:
+    will = "would be added" if report.is_dry_run else "added"
+    for copy in report.backups:
+        say(f"backup  {paint(clean_line(copy), fg='cyan')}")
+    for file in report.files[:_SHOWN]:
+        path = paint(clean_line(file.path), fg="cyan", bold=True)
+        say(f"{path}  {file.added:,} {will}, {file.existed:,} there already")
+    if len(report.files) > _SHOWN:
+        note(f"{len(report.files) - _SHOWN:,} more files: --json lists them")
+    for one in report.left_out[:_SHOWN]:
+        say(f"{click.style('left out', fg='yellow')}  {clean_line(one.place)}: {clean_line(one.reason)}")
+    if len(report.left_out) > _SHOWN:
+        note(f"{len(report.left_out) - _SHOWN:,} more were left out: --json lists them")
+    for notice in report.notices:
+        note(notice)
+    say(
+        f"{report.format}: {report.added:,} {will}, {report.existed:,} there already, "
+        f"{len(report.left_out):,} left out{'; nothing was written' if report.is_dry_run else ''}"
+    )

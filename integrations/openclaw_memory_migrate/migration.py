@@ -1,0 +1,215 @@
+"""Write what a plan says: a backup, then notes, documents and transcripts, each only where it is missing."""
+
+from __future__ import annotations
+
+import filecmp
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from openclaw_memory.errors import (
+    InvalidInputError,
+    NotFoundError,
+    OpenClawMemoryError,
+    PathNotAllowedError,
+    WriteError,
+)
+from openclaw_memory.workspace import SafeFolder, local_now
+from openclaw_memory_migrate.plan import OLD_NOTES, Planned, plan_migration
+from openclaw_memory_migrate.policies import apply_policies
+from openclaw_memory_migrate.snapshots import SNAPSHOTS, files_of, old_snapshots, write_snapshots
+from openclaw_memory_migrate.types import (
+    Conversation,
+    LeftOut,
+    MigratedFile,
+    MigrationPlan,
+    MigrationReport,
+    PlacedDocument,
+    Section,
+)
+
+if TYPE_CHECKING:
+    import datetime
+
+    from openclaw_memory import Memory
+
+_LEGACY_HEAD = "# From the notes before the migration"
+
+
+def migrate(
+    memory: Memory,
+    source: str | os.PathLike[str] | None = None,
+    *,
+    file_format: str | None = None,
+    dry_run: bool = False,
+    now: datetime.datetime | None = None,
+) -> MigrationReport:
+    """Bring what another memory holds into this one. The source is copied first, and never changed.
+
+    Markdown goes to notes: sections with a day in their heading to that day's, all others to `memory/legacy.md`, and
+    nothing to `MEMORY.md`. Memories of mem0 become documents with their ids. Conversations of ChatGPT and Claude
+    become transcripts with all their branches. Snapshots of earlier plugins, in `.memory/snapshots/` next to
+    `.memory.md`, are converted; links in the notes lead to the new ones. What is there already is left as it is, so
+    that it may be run again, also after it was interrupted. The next sync indexes what was written.
+
+    Args:
+        memory: The memory.
+        source: A file, or the folder of an export, of a project, or of its snapshots; `.memory.md` in the workspace
+            where None.
+        file_format: One of `markdown`, `mem0`, `chatgpt`, `claude`, `snapshots`; by default, what the file says.
+        dry_run: Whether to write nothing, and report what would be.
+        now: The day of the backup; today if None.
+
+    Raises:
+        NotFoundError: There is no such file.
+        InvalidInputError: It is damaged, or of no known format. The error says where. Nothing was written.
+        UndecodableError: It is neither UTF-8 nor UTF-16. Nothing was written.
+        WriteError: The backup could not be written. Nothing else was.
+    """
+    workspace = memory.workspace
+    moment = local_now(workspace.journal.timezone, now)
+    file = workspace.root / OLD_NOTES if source is None else Path(source).expanduser()
+    if source is None and file.is_symlink():
+        raise PathNotAllowedError(f"{file} is a symlink, and is not followed: name the file that it leads to")
+    old_files, are_all = files_of(file, workspace.root)
+    if not (file.exists() or old_files):
+        raise NotFoundError(f"{file} does not exist: name the file to migrate with --from")
+    snapshots, refused = old_snapshots(memory, old_files)
+    if file_format == "snapshots" and not old_files:
+        raise NotFoundError(f"{file} has no snapshots: name the folder that they are in, or the one above {SNAPSHOTS}")
+    if file_format == "snapshots" or (are_all and file_format is None):
+        planned = Planned(MigrationPlan("snapshots"), ())
+    else:
+        moved_to = {f"{SNAPSHOTS}/{one.name}": one.snapshot.path for one in snapshots}
+        zone = moment.tzinfo if workspace.journal.timezone else None
+        planned = plan_migration(file, file_format, zone, workspace.root, moved_to)
+    plan = apply_policies(replace(planned.plan, left_out=(*refused, *planned.plan.left_out)), workspace)
+    backups = [] if dry_run else [_backup(one, moment.date()) for one in planned.files]
+    left_out = list(plan.left_out)
+    files: list[MigratedFile] = []
+    try:
+        files += write_snapshots(workspace, snapshots, left_out, dry_run=dry_run)  # first: notes link to them
+        files += _notes(memory, plan.sections, left_out, dry_run=dry_run)
+        files += _documents(memory, plan.documents, left_out, dry_run=dry_run)
+        for one in plan.conversations:
+            files.append(_conversation(memory, one, left_out, dry_run=dry_run))
+    finally:
+        if not dry_run:
+            memory.sync_soon()
+            memory.events.emit("migrate", [(file.path, "") for file in files])
+    notices = list(plan.notices)
+    if plan.conversations and not workspace.sessions.index:
+        notices.append("transcripts are not searched: set sessions.index = true")
+    return MigrationReport(
+        plan.format, str(file), dry_run, tuple(map(str, backups)), tuple(files), tuple(left_out), tuple(notices)
+    )
+
+
+def _backup(file: Path, day: datetime.date) -> Path:
+    """Copy a file to one next to it, for its owner alone; return the copy, an earlier one where that says the same.
+
+    Raises:
+        WriteError: It could not be written.
+    """
+    try:
+        for earlier in sorted(file.parent.glob(f"{_literal(file.name)}.bak-*")):
+            if earlier.is_file() and not earlier.is_symlink() and filecmp.cmp(file, earlier, shallow=False):
+                return earlier
+        target, number = file.with_name(f"{file.name}.bak-{day.isoformat()}"), 1
+        while os.path.lexists(target):
+            number += 1
+            target = file.with_name(f"{file.name}.bak-{day.isoformat()}-{number}")
+        SafeFolder(file.parent).replace(target.name, file.read_bytes())
+    except (OSError, OpenClawMemoryError) as error:
+        raise WriteError(
+            f"the backup of {file} could not be written next to it ({error}): copy the file to a folder of your own, "
+            "and migrate it from there"
+        ) from error
+    return target
+
+
+def _literal(name: str) -> str:
+    return "".join(f"[{letter}]" if letter in "*?[" else letter for letter in name)
+
+
+def _notes(
+    memory: Memory, sections: Sequence[Section], left_out: list[LeftOut], *, dry_run: bool
+) -> list[MigratedFile]:
+    workspace = memory.workspace
+    by_path: dict[str, list[Section]] = {}
+    for one in sections:
+        by_path.setdefault(one.path, []).append(one)
+    files: list[MigratedFile] = []
+    for path, wanted in by_path.items():
+        blocks = [one.lines for one in wanted]
+        day = path.rpartition("/")[2].removesuffix(".md")
+        head = f"# {day}" if day[:1].isdigit() else _LEGACY_HEAD
+        try:
+            if dry_run:
+                missing = workspace.find_missing(path, blocks)
+            else:
+                missing = workspace.append_missing(path, blocks, head=head)
+        except OpenClawMemoryError as error:
+            left_out += [LeftOut(_lines(one), str(error)) for one in wanted]
+            continue
+        files.append(MigratedFile(path, sum(missing), len(missing) - sum(missing)))
+    return files
+
+
+def _lines(section: Section) -> str:
+    last = section.first_line + len(section.lines) - 1
+    return f"line {last}" if last == section.first_line else f"lines {section.first_line} to {last}"
+
+
+def _documents(
+    memory: Memory, wanted: Sequence[PlacedDocument], left_out: list[LeftOut], *, dry_run: bool
+) -> list[MigratedFile]:
+    if not wanted:
+        return []
+    there = {one.id: one for one in memory.documents.iterate()}
+    missing = [one for one in wanted if one.document.id not in there]
+    left_out += [
+        LeftOut(one.place, "a document with its id is there, says something else, and was left as it is")
+        for one in wanted
+        if one.document.id in there and _said(there[one.document.id].text) != _said(one.document.text)
+    ]
+    before = len(left_out)
+    if not dry_run:
+        _add(memory, missing, left_out)
+    refused = len(left_out) - before
+    return [MigratedFile("memory/notes", len(missing) - refused, len(wanted) - len(missing))]
+
+
+def _said(text: str) -> str:
+    return "\n".join(text.strip().splitlines())
+
+
+def _add(memory: Memory, wanted: Sequence[PlacedDocument], left_out: list[LeftOut]) -> None:
+    """Add documents; where one cannot be, halve what is tried, until it alone is left out."""
+    try:
+        memory.documents.add([one.document for one in wanted])
+    except (InvalidInputError, PathNotAllowedError, WriteError) as error:
+        if len(wanted) == 1:
+            left_out.append(LeftOut(wanted[0].place, str(error)))
+            return
+        middle = len(wanted) // 2
+        _add(memory, wanted[:middle], left_out)
+        _add(memory, wanted[middle:], left_out)
+
+
+def _conversation(
+    memory: Memory, conversation: Conversation, left_out: list[LeftOut], *, dry_run: bool
+) -> MigratedFile:
+    log = memory.workspace.session_log(conversation.session_id)
+    missing: list[object] = []
+    try:
+        there = {entry.get("id") for entry in log.entries()}
+        missing = [entry for entry in conversation.entries if entry["id"] not in there]
+        if not dry_run:
+            log.append_entries([entry for entry in conversation.entries if entry["id"] not in there])
+    except OpenClawMemoryError as error:
+        left_out.append(LeftOut(conversation.place, str(error)))
+        return MigratedFile(log.path, 0, len(conversation.entries) - len(missing))
+    return MigratedFile(log.path, len(missing), len(conversation.entries) - len(missing))

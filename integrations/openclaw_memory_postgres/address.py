@@ -1,0 +1,42 @@
+"""Read the address of a store in PostgreSQL: what in it is ours, and what is the server's."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING
+from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+
+from openclaw_memory.errors import ConfigError
+from openclaw_memory_postgres.connections import SCHEMA
+from openclaw_memory_postgres.store import PostgresStore
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+OPTIONS = ("tenant", "schema", "files")  # of an address, that are ours and not the server's
+
+
+def open_store(url: str, root: Path) -> PostgresStore:
+    """Return the store of a URL: `postgresql://user@host/database?tenant=ID`, for the workspace in `root`.
+
+    The tenant is by default the path of the workspace, which other machines share only if it is the same there.
+    `schema` is that of `PostgresStore`; all else is the server's.
+
+    Raises:
+        ConfigError: As `PostgresStore`, or `files` is neither 'folder' nor 'column'.
+    """
+    parts = urlsplit(url)
+    options = parse_qsl(parts.query, keep_blank_values=True)
+    own = {name: value for name, value in options if name in OPTIONS}
+    rest = urlencode([one for one in options if one[0] not in OPTIONS], safe="/")
+    bare = urlunsplit(("postgresql", parts.netloc, parts.path, rest, ""))
+    if own.get("files", "folder") not in {"folder", "column"}:
+        raise ConfigError(f"files={own['files']} in the address of a store must be 'folder' or 'column'")
+    with suppress(OSError):
+        root = root.resolve()
+    return PostgresStore(
+        bare,
+        tenant=own.get("tenant", f"workspace:{root}"),
+        schema=own.get("schema", SCHEMA),
+        keeps_files=own.get("files") == "column",
+    )

@@ -1,0 +1,299 @@
+"""Connect to PostgreSQL: the connections of a process, the tables, whose rows a connection sees, and our own errors."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from importlib.resources import files as package_files
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+
+from openclaw_memory.errors import MissingExtraError, StoreError, SyncBusyError
+from openclaw_memory_postgres.rows import Packed, term_id
+
+if TYPE_CHECKING:
+    import psycopg
+    from psycopg_pool import ConnectionPool
+
+SCHEMA = "openclaw_memory"
+# What row-level security compares rows with: set for each connection before anything else is asked.
+SETTING = "openclaw_memory.tenant"
+TABLES = ("generations", "texts", "files", "chunks", "postings", "vectors")
+# Of joins, those whose cost is the rows of the tenant, whatever the statistics expect; see `search`. Machine
+# code is not worth its making for statements of milliseconds.
+PLANS = "SET enable_nestloop = off; SET jit = off"
+POOL_SIZE = 8  # connections of a process, for all its memories of one database
+# Of those that one holds while it asks others: a limit here would let threads wait for each other. The server has one.
+MOST_HELD = 1000
+POLL_SECONDS, NOTIFY_SECONDS = 0.05, 1.0
+CONNECT_SECONDS = 10.0
+_MISSING = 'a store in PostgreSQL needs an extra ({}): pip install ".[postgres]" in a checkout of openclaw_memory'
+
+
+def open_pool(
+    url: str, *, schema: str = SCHEMA, size: int = POOL_SIZE, is_checked: bool = False
+) -> ConnectionPool[Any]:
+    """Open a pool of connections to a database, and make the tables where they are missing.
+
+    Args:
+        url: A connection string of PostgreSQL.
+        schema: The schema of the tables.
+        size: How many connections at most.
+        is_checked: Ask the server whether a connection is still there before each use of it.
+
+    Raises:
+        MissingExtraError: The extra `postgres` is not installed.
+        StoreError: The server cannot be reached, has no pgvector, or the role may not make the tables.
+    """
+    try:
+        import psycopg
+        from pgvector.psycopg import register_vector
+        from psycopg_pool import ConnectionPool
+    except ImportError as error:
+        raise MissingExtraError(_MISSING.format(error)) from error
+
+    with own_errors(url), psycopg.connect(url, autocommit=True, connect_timeout=int(CONNECT_SECONDS)) as connection:
+        _make_tables(connection, schema)
+
+    def configure(connection: psycopg.Connection[Any]) -> None:
+        connection.execute(as_query(PLANS))
+        register_vector(connection)
+        _register_packed(connection)
+
+    return ConnectionPool(
+        url,
+        min_size=0,
+        max_size=size,
+        open=True,
+        timeout=CONNECT_SECONDS,
+        configure=configure,
+        kwargs={"autocommit": True, "connect_timeout": int(CONNECT_SECONDS)},
+        check=ConnectionPool.check_connection if is_checked else None,
+    )
+
+
+def _register_packed(connection: psycopg.Connection[Any]) -> None:
+    """Let a connection send `Packed` columns as they are."""
+    from psycopg.adapt import Dumper
+    from psycopg.pq import Format
+
+    class Whole(Dumper):
+        format = Format.BINARY
+
+        def dump(self, obj: Packed) -> bytes:
+            return obj.packed()
+
+        def get_key(self, obj: Packed, format: Any) -> Any:  # noqa: A002, ARG002 - as psycopg calls it
+            return (self.cls, obj.types)
+
+        def upgrade(self, obj: Packed, format: Any) -> Dumper:  # noqa: A002, ARG002 - as psycopg calls it
+            one = Whole(self.cls)
+            one.oid = obj.types[0]
+            return one
+
+    connection.adapters.register_dumper(Packed, Whole)
+
+
+def _make_tables(connection: psycopg.Connection[Any], schema: str) -> None:
+    there = connection.execute("SELECT to_regclass(%s)", (f"{schema}.vectors",)).fetchone()
+    if there and there[0]:
+        return
+    with connection.transaction():
+        connection.execute("SELECT pg_advisory_xact_lock(%s)", (lock_key("tables", schema),))
+        connection.execute("CREATE EXTENSION IF NOT EXISTS vector SCHEMA public")
+        connection.execute(as_query(f"CREATE SCHEMA IF NOT EXISTS {schema}"))
+        text = package_files("openclaw_memory_postgres").joinpath("tables.sql").read_text(encoding="utf-8")
+        connection.execute(as_query(text.replace("{schema}", schema).replace("{vectors}", "public")))
+        for table in TABLES:
+            _secure(connection, schema, table)
+
+
+def make_table(connection: psycopg.Connection[Any], schema: str, table: str, definition: str) -> None:
+    """Make a table of a schema that is there, with `definition` in which `{schema}` is its name, unless it exists."""
+    there = connection.execute("SELECT to_regclass(%s)", (f"{schema}.{table}",)).fetchone()
+    if there and there[0]:
+        return
+    with connection.transaction():
+        connection.execute("SELECT pg_advisory_xact_lock(%s)", (lock_key("tables", schema),))
+        for statement in definition.split(";\n"):
+            connection.execute(as_query(statement.replace("{schema}", schema)))
+        _secure(connection, schema, table)
+
+
+def _secure(connection: psycopg.Connection[Any], schema: str, table: str) -> None:
+    """Let a connection see the rows of its tenant alone."""
+    connection.execute(as_query(f"ALTER TABLE {schema}.{table} ENABLE ROW LEVEL SECURITY"))
+    connection.execute(as_query(f"ALTER TABLE {schema}.{table} FORCE ROW LEVEL SECURITY"))
+    connection.execute(as_query(f"DROP POLICY IF EXISTS tenant ON {schema}.{table}"))
+    connection.execute(
+        as_query(
+            f"CREATE POLICY tenant ON {schema}.{table} "
+            f"USING (tenant = nullif(current_setting('{SETTING}', true), '')::uuid)"
+        )
+    )
+
+
+def take_tenant(connection: psycopg.Connection[Any], tenant: str) -> None:
+    """Let row-level security show the rows of a tenant, unless the connection was used for it last."""
+    if connection.__dict__.get("_openclaw_tenant") != tenant:
+        connection.execute("SELECT set_config(%s, %s, false)", (SETTING, tenant))
+        connection.__dict__["_openclaw_tenant"] = tenant  # it lasts as long as the setting does
+
+
+def lock_key(*names: str) -> int:
+    """Return the number of an advisory lock."""
+    return term_id("\x00".join(("openclaw_memory", *names)))
+
+
+def as_query(statement: str) -> Any:
+    """Return a statement of ours as psycopg takes it: what users give is in parameters alone."""
+    from psycopg.sql import SQL
+
+    text: Any = statement
+    return SQL(text)
+
+
+@contextmanager
+def own_errors(url: str) -> Iterator[None]:
+    """Turn psycopg's errors into those of `errors.py`, each with its remedy."""
+    try:
+        import psycopg
+        from psycopg_pool import PoolTimeout
+    except ImportError as error:
+        raise MissingExtraError(_MISSING.format(error)) from error
+    try:
+        yield
+    except PoolTimeout as error:
+        raise StoreError(f"{shown_url(url)} gave no connection in {CONNECT_SECONDS:g} s: is the server up?") from error
+    except (psycopg.OperationalError, psycopg.InterfaceError) as error:
+        why = " ".join(str(error).split()) or type(error).__name__
+        raise StoreError(
+            f"{shown_url(url)} cannot be reached ({why:.200}); start the server, then try again"
+        ) from error
+    except psycopg.errors.InsufficientPrivilege as error:
+        raise StoreError(f"{shown_url(url)}: {error}; give the role the rights that the guide names") from error
+    except psycopg.errors.FeatureNotSupported as error:
+        raise StoreError(f"{shown_url(url)}: {error}; is the extension pgvector installed on the server?") from error
+    except psycopg.Error as error:
+        raise StoreError(f"{shown_url(url)}: {' '.join(str(error).split())}") from error
+
+
+def is_lost(error: StoreError) -> bool:
+    """Whether an error of `own_errors` is that of a lost connection, and not of a server that gives none."""
+    import psycopg
+    from psycopg_pool import PoolTimeout
+
+    why = error.__cause__
+    return isinstance(why, psycopg.OperationalError | psycopg.InterfaceError) and not isinstance(why, PoolTimeout)
+
+
+def shown_url(url: str, tenant: str | None = None) -> str:
+    """Return an address without its password, with the tenant."""
+    parts = urlsplit(url)
+    place = parts.netloc
+    if "@" in place:
+        user, _, host = place.rpartition("@")
+        place = f"{user.partition(':')[0]}@{host}"
+    kept = [(name, value) for name, value in parse_qsl(parts.query) if name not in {"password", "tenant"}]
+    query = urlencode([*kept, *([("tenant", tenant)] if tenant else [])], safe="/")
+    return urlunsplit((parts.scheme, place, parts.path, query, ""))
+
+
+class Pools:
+    """The connections of a process: one pool for each database, which all stores share.
+
+    `holders` are the process and thread that hold a lock of the server, by its number.
+    """
+
+    def __init__(self) -> None:
+        self.opened: dict[tuple[int, str, str, bool], ConnectionPool[Any]] = {}
+        self.holders: dict[int, tuple[int, int]] = {}
+        self._opening = threading.Lock()
+
+    def of(self, url: str, schema: str, *, held: bool = False) -> ConnectionPool[Any]:
+        """Return the pool for a database, whose tables are there; a child that was forked has its own.
+
+        Args:
+            url: A connection string of PostgreSQL.
+            schema: The schema of the tables.
+            held: The pool of connections that are held, for a lock or a transaction, while others are asked.
+
+        Raises:
+            MissingExtraError, StoreError: As `open_pool`.
+        """
+        key = (os.getpid(), url, schema, held)
+        with self._opening:
+            if key not in self.opened:
+                size = MOST_HELD if held else POOL_SIZE
+                self.opened[key] = open_pool(url, schema=schema, size=size, is_checked=held)
+            return self.opened[key]
+
+    def close(self, part: str = "") -> None:
+        """Close connections to databases whose address holds `part`; the next call opens new ones."""
+        with self._opening:
+            for key in [key for key in self.opened if part in key[1]]:
+                pool = self.opened.pop(key)
+                if key[0] == os.getpid():
+                    pool.close()
+
+    def reset_lock(self) -> None:
+        """Free the lock in a child: the thread that held it is not there."""
+        self._opening = threading.Lock()
+
+
+POOLS = Pools()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=POOLS.reset_lock)
+
+
+@contextmanager
+def hold_lock(
+    connection: psycopg.Connection[Any],
+    key: int,
+    who: str,
+    wait: float | None = None,
+    notify: Callable[[str], None] | None = None,
+) -> Iterator[None]:
+    """Hold an advisory lock of the server by a connection while the block runs; see `Store.lock`.
+
+    Args:
+        connection: It has the lock, and must not be used for another one meanwhile.
+        key: The number of the lock.
+        who: What is said of the wait.
+        wait: How many seconds to wait at most; None waits on.
+        notify: Is told that it waits, once a second.
+
+    Raises:
+        SyncBusyError: It was waited for in vain.
+    """
+    import psycopg
+
+    began, told = time.monotonic(), 0.0
+    while not _answer(connection, "SELECT pg_try_advisory_lock(%s)", key):
+        waited = time.monotonic() - began
+        if wait is not None and waited >= wait:
+            raise SyncBusyError(f"{who}, and was waited for {wait:g} s; try again, or wait for longer")
+        if notify is not None and waited >= told:
+            notify(f"waiting: {who}")
+            told = waited + NOTIFY_SECONDS
+        time.sleep(POLL_SECONDS)
+    POOLS.holders[key] = (os.getpid(), threading.get_ident())
+    has_let_go = False
+    try:
+        yield
+    finally:
+        POOLS.holders.pop(key, None)
+        try:
+            with suppress(psycopg.Error):  # a lost connection has let go of it
+                has_let_go = _answer(connection, "SELECT pg_advisory_unlock(%s)", key)
+        finally:
+            if not has_let_go:
+                connection.close()  # who is given it next would hold the lock
+
+
+def _answer(connection: psycopg.Connection[Any], statement: str, key: int) -> bool:
+    row = connection.execute(as_query(statement), (key,)).fetchone()
+    return bool(row and row[0])

@@ -1,0 +1,740 @@
+"""Keep the index of an agent in PostgreSQL with pgvector, where those of other agents are too: each is a tenant."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from functools import partial
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+
+from openclaw_memory.errors import ConfigError, EmbedderError, StoreError
+from openclaw_memory.store import usable_terms
+from openclaw_memory.types import (
+    SOURCES,
+    Build,
+    CandidateRequest,
+    Candidates,
+    ChunkRow,
+    FileRecord,
+    Hit,
+    IndexMeta,
+    Matrix,
+    Source,
+    StoredChunk,
+    StoreInfo,
+    Vector,
+    Where,
+    chunk_test,
+    gather_candidates,
+)
+from openclaw_memory_postgres import rows as rows_of
+from openclaw_memory_postgres import search as searching
+from openclaw_memory_postgres.connections import (
+    CONNECT_SECONDS,
+    POOLS,
+    SCHEMA,
+    TABLES,
+    as_query,
+    hold_lock,
+    is_lost,
+    lock_key,
+    own_errors,
+    shown_url,
+    take_tenant,
+)
+from openclaw_memory_postgres.rows import read, stored, term_id
+from openclaw_memory_postgres.writing import HERE, OF_A_GENERATION, Generation, locked
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import psycopg
+    from psycopg_pool import ConnectionPool
+
+    from openclaw_memory_postgres.notes import PostgresFiles
+
+_Result = TypeVar("_Result")
+
+ATTEMPTS = 3  # of a call whose connection was lost: its transaction is done as a whole or not at all
+LOCKS = ("sync", "watch")
+_COLUMNS = ("path", "doc_id", "part_of")  # by which filters name files
+_IN_RANGES = " OR ".join(
+    f"{column} = ANY(%({column}_texts)s::text[]) OR EXISTS "
+    f"(SELECT 1 FROM unnest(%({column}_prefixes)s::text[]) AS prefix WHERE starts_with({column}, prefix))"
+    for column in _COLUMNS
+)
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,40}")
+
+# The generation that answers, or the one that is being built.
+_LIVE = "(SELECT generation FROM {s}.generations WHERE tenant = %(tenant)s AND live)"
+
+# The model that is asked for, or that of the chunks.
+_MODEL = "coalesce(%(model)s::text, (SELECT identity FROM {s}.generations WHERE {here}))"
+_META = "SELECT meta FROM {s}.generations WHERE {here}"
+
+
+class PostgresStore:
+    """A `Store` in PostgreSQL: one of many tenants in the tables of one database.
+
+    Connections come from a pool that all stores of one process and database share. A lost connection is tried again;
+    a server that cannot be reached is a `StoreError`.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        tenant: str,
+        schema: str = SCHEMA,
+        pool: ConnectionPool[Any] | None = None,
+        keeps_files: bool = False,
+    ) -> None:
+        """Take an address; nothing is connected before the first call.
+
+        Args:
+            url: A connection string of PostgreSQL.
+            tenant: The id of the agent, any text: rows of others are never seen.
+            schema: The schema of the tables, which are made where they are missing.
+            pool: The connections to use. Default: those that all stores of this process and `url` share.
+            keeps_files: Keep the notes as rows too; see `shared_files`.
+
+        Raises:
+            ConfigError: The tenant is empty, or the schema is no plain name.
+        """
+        if not isinstance(tenant, str) or not tenant:
+            raise ConfigError(f"a store in PostgreSQL needs a tenant, the id of its agent, not {tenant!r}")
+        if not _NAME.fullmatch(schema):
+            raise ConfigError(f"the schema {schema!r} must be letters, digits and _, beginning with a letter")
+        self.url, self.tenant, self.schema = url, tenant, schema
+        self._key = rows_of.tenant_id(tenant)
+        self._pool = pool
+        self._notes = {"notes": "rows"} if keeps_files else {}
+        self._generation: int | None = None  # None: the one that answers
+        self._held: psycopg.Connection[Any] | None = None  # of a snapshot, in its transaction
+        self._held_meta: IndexMeta | None = None  # read when the snapshot began
+        self._files: tuple[Any, Mapping[str, FileRecord]] | None = None  # all of them, and after which change
+        self._pruned_at: Any = None  # the changes after which vectors were pruned
+
+    def shared_files(self, root: Path) -> PostgresFiles | None:
+        """Return the notes of the tenant, of which the folder `root` is a copy; None where these are files alone."""
+        from openclaw_memory_postgres.notes import PostgresFiles
+
+        return PostgresFiles(self.url, self.schema, self._key, root, self._try) if self._notes else None
+
+    # --- connections ---------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def _connection(self) -> Iterator[psycopg.Connection[Any]]:
+        """Yield a connection that sees this tenant alone; that of the snapshot in one."""
+        if self._held is not None:
+            yield self._held
+            return
+        with self._connections().connection(CONNECT_SECONDS) as connection:
+            take_tenant(connection, str(self._key))
+            yield connection
+
+    def _connections(self) -> ConnectionPool[Any]:
+        return self._pool or POOLS.of(self.url, self.schema)
+
+    def _try(self, work: Callable[[psycopg.Connection[Any]], _Result]) -> _Result:
+        """Return what `work` returns on a connection, which is another one where the first is lost.
+
+        Raises:
+            StoreError: The server cannot be reached, or refuses.
+        """
+
+        def once() -> _Result:
+            with own_errors(self.url), self._connection() as connection:
+                return work(connection)
+
+        return self._again(once)
+
+    def _again(self, work: Callable[[], _Result]) -> _Result:
+        """Return what `work` returns, which is called again where a connection was lost."""
+        left = 1 if self._held is not None else ATTEMPTS
+        while True:
+            left -= 1
+            try:
+                return work()
+            except StoreError as error:
+                if left < 1 or not is_lost(error):
+                    raise
+                # They are not asked before each use, which is a round trip; those that are lost go as soon as one is.
+                self._connections().check()
+
+    def _run(self, connection: psycopg.Connection[Any], statement: str, **values: Any) -> psycopg.Cursor[Any]:
+        """Run a statement on a connection, as `_ask`."""
+        return connection.execute(self._sql(statement), self._values(values), binary=True)
+
+    def _ask(self, statement: str, **values: Any) -> list[tuple[Any, ...]]:
+        """Return the rows of one statement, in which `{s}` is the schema and `{here}` the generation in use."""
+
+        def work(connection: psycopg.Connection[Any]) -> list[tuple[Any, ...]]:
+            return self._run(connection, statement, **values).fetchall()
+
+        return self._try(work)
+
+    def _write(self, work: Callable[[Generation], _Result]) -> _Result:
+        """Return what `work` returns, in one transaction that alone writes the generation in use."""
+
+        def written(connection: psycopg.Connection[Any]) -> _Result:
+            with connection.transaction():
+                generation = locked(connection, self.schema, self._key, self._generation)
+                result = work(generation)
+                generation.save()
+                return result
+
+        return self._try(written)
+
+    def _sql(self, statement: str) -> Any:
+        generation = "%(generation)s" if self._generation is not None else _LIVE.replace("{s}", self.schema)
+        here = HERE.replace("%(generation)s", generation)
+        return as_query(
+            statement.replace("{here}", here)
+            .replace("{s}", self.schema)
+            .replace("%(generation)s", generation)
+            .replace("{v}", "OPERATOR(public.<#>)")
+        )
+
+    def _values(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        return {"tenant": self._key, "generation": self._generation, **values}
+
+    # --- meta and builds -----------------------------------------------------------------------------------------
+
+    def meta(self) -> IndexMeta | None:
+        if self._held is not None:
+            return self._held_meta
+        rows = self._ask(_META)
+        return rows_of.meta_of(rows[0][0]) if rows else None
+
+    def get_meta(self, name: str) -> str | None:
+        rows = self._ask("SELECT value FROM {s}.texts WHERE tenant = %(tenant)s AND name = %(name)s", name=stored(name))
+        return read(rows[0][0]) if rows else None
+
+    def set_meta(self, name: str, text: str) -> None:
+        self._ask(
+            """INSERT INTO {s}.texts VALUES (%(tenant)s, %(name)s, %(text)s)
+            ON CONFLICT (tenant, name) DO UPDATE SET value = excluded.value RETURNING name""",
+            name=stored(name),
+            text=stored(text),
+        )
+
+    def begin_build(self, meta: IndexMeta, *, keep_rows: bool = False) -> Build:
+        """Begin the next index: in place where this one answers nothing yet, else as a generation of its own."""
+
+        def begin(generation: Generation) -> int | None:
+            dims = self._dims(generation.connection, stored(meta.identity))
+            if dims is not None and meta.dims not in {None, dims}:
+                raise EmbedderError(f"{meta.identity!r} has vectors of {dims} dimensions, meta says {meta.dims}")
+            begun = replace(meta, dims=dims or meta.dims, building=os.urandom(8).hex())
+            there = generation.meta
+            if there is not None and there.complete:
+                return self._begin_next(generation, begun, keep_rows=keep_rows)
+            generation.number = max(0, generation.number)
+            if there is None or not keep_rows:
+                generation.clear()
+                generation.meta = begun
+            return None
+
+        number = self._write(begin)
+        return _Build(self if number is None else self._at(number), self)
+
+    def _begin_next(self, here: Generation, meta: IndexMeta, *, keep_rows: bool) -> int:
+        """Make a generation that answers nothing yet, in the place of any that a build has left; return its number."""
+        for table in ("generations", *OF_A_GENERATION):
+            here.run(f"DELETE FROM {{s}}.{table} WHERE tenant = %(tenant)s AND generation <> %(generation)s")
+        coming = Generation(here.connection, here.schema, here.tenant, here.number + 1, meta, here.last_id, live=False)
+        if keep_rows:
+            coming.meta = replace(here.meta or meta, building=meta.building)
+            coming.chunks, coming.terms = here.chunks, here.terms
+            coming.copy_rows(here.number)
+        coming.save()
+        return coming.number
+
+    def _at(self, generation: int | None, held: psycopg.Connection[Any] | None = None) -> PostgresStore:
+        other = PostgresStore(self.url, tenant=self.tenant, schema=self.schema, pool=self._pool)
+        other._generation, other._held = generation, held
+        return other
+
+    @contextmanager
+    def snapshot(self) -> Iterator[PostgresStore]:
+        """Yield a view in a transaction of its own, which sees no later write."""
+        if self._held is not None:
+            yield self
+            return
+        with own_errors(self.url), ExitStack() as held:
+            yield self._again(lambda: self._frozen(held))
+
+    def _frozen(self, held: ExitStack) -> PostgresStore:
+        """Return a view in a transaction that ends with `held`."""
+        with own_errors(self.url), ExitStack() as own:
+            connection = own.enter_context(self._connection())
+            frozen = self._at(self._generation, connection)
+            with connection.pipeline():
+                connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+                row = frozen._run(connection, _META).fetchone()
+            frozen._held_meta = rows_of.meta_of(row[0]) if row else None
+            held.enter_context(own.pop_all())
+            return frozen
+
+    # --- writing -------------------------------------------------------------------------------------------------
+
+    def replace_files(
+        self, files: Sequence[tuple[FileRecord, Sequence[ChunkRow] | None]], made_for: IndexMeta | None = None
+    ) -> None:
+        def work(generation: Generation) -> None:
+            generation.check(made_for)
+            with_rows = [(record, rows) for record, rows in files if rows is not None]
+            generation.drop("path = ANY(%(paths)s)", paths=[stored(record.path) for record, _ in with_rows])
+            generation.put_records([record for record, _ in with_rows])
+            generation.put_rows([(record, rows, 0) for record, rows in with_rows])
+            for record, rows in files:
+                if rows is None:
+                    generation.update_record(record)
+
+        self._write(work)
+
+    def extend_file(
+        self, record: FileRecord, chunks: Sequence[ChunkRow], from_line: int, made_for: IndexMeta | None = None
+    ) -> None:
+        def work(generation: Generation) -> None:
+            generation.check(made_for)
+            path = stored(record.path)
+            if not generation.has(path):
+                raise StoreError(f"{record.path} is not indexed, and cannot be extended: sync again")
+            of_file = "path = %(path)s AND identity = ''"
+            generation.drop(f"{of_file} AND start_line >= %(line)s", path=path, line=from_line)
+            kept = generation.run(
+                f"SELECT count(*) FROM {{s}}.chunks WHERE {{here}} AND {of_file}", path=path
+            ).fetchone()
+            generation.put_records([record])
+            generation.put_rows([(record, chunks, kept[0] if kept else 0)])
+
+        self._write(work)
+
+    def remove_files(self, paths: Iterable[str]) -> int:
+        names = [stored(path) for path in paths]
+
+        def work(generation: Generation) -> int:
+            generation.drop("path = ANY(%(paths)s)", paths=names)
+            return generation.run("DELETE FROM {s}.files WHERE {here} AND path = ANY(%(paths)s)", paths=names).rowcount
+
+        return self._write(work)
+
+    # --- vectors -------------------------------------------------------------------------------------------------
+
+    def known_vectors(
+        self, keys: Iterable[str], identity: str | None = None, *, with_token_codes: bool = False
+    ) -> set[str]:
+        wanted = {stored(key): key for key in keys}
+
+        if not wanted:
+            return set()
+        coded = " AND token_codes IS NOT NULL" if with_token_codes else ""
+        rows = self._ask(
+            f"SELECT key FROM {{s}}.vectors WHERE tenant = %(tenant)s AND identity = {_MODEL} AND key = ANY(%(keys)s)"
+            + coded,
+            model=None if identity is None else stored(identity),
+            keys=rows_of.Packed(list(wanted)),
+        )
+        return {wanted[key] for (key,) in rows}
+
+    def add_vectors(
+        self,
+        keys: Sequence[str],
+        vectors: Matrix,
+        identity: str | None = None,
+        *,
+        token_codes: Sequence[bytes] | None = None,
+    ) -> None:
+        import numpy as np
+
+        if not keys:
+            return
+        matrix = np.asarray(vectors, np.float32)
+
+        def work(generation: Generation) -> None:
+            model = stored(identity) if identity is not None else generation.model
+            if model is None:
+                raise StoreError("the index has no meta yet; call begin_build(meta) first, or name the identity")
+            # One writer at a time for a model: the first vectors set its dimensions.
+            generation.run("SELECT pg_advisory_xact_lock(%(lock)s)", lock=lock_key(str(self._key), model))
+            meta = generation.meta if generation.model == model else None
+            dims = self._dims(generation.connection, model) or (meta.dims if meta else None)
+            dims = dims or (matrix.shape[-1] if matrix.ndim else 0)
+            if not dims or matrix.shape != (len(keys), dims) or not np.isfinite(matrix).all():
+                raise EmbedderError(
+                    f"{len(keys)} finite vectors of {dims} dimensions are wanted under {read(model)!r}, "
+                    f"not {matrix.shape}"
+                )
+            generation.put_vectors(model, keys, matrix, token_codes)
+            if meta is not None:
+                generation.meta = replace(meta, dims=dims)
+
+        self._write(work)
+
+    def _dims(self, connection: psycopg.Connection[Any], model: str) -> int | None:
+        """Return how long the stored vectors of a model are; None where there is none."""
+        statement = (
+            "SELECT public.vector_dims(vector) FROM {s}.vectors WHERE tenant = %(tenant)s AND identity = %(model)s"
+        )
+        row = connection.execute(self._sql(f"{statement} LIMIT 1"), self._values({"model": model})).fetchone()
+        return row[0] if row else None
+
+    def prune(self, *, keep_unused: bool = False) -> int:
+        """Remove the vectors that no row uses, if anything was written since the last call."""
+        if keep_unused:
+            return 0
+
+        def work(connection: psycopg.Connection[Any]) -> int:
+            with connection.transaction():
+                return locked(connection, self.schema, self._key, self._generation).prune()
+
+        changes = "SELECT generation, change FROM {s}.generations WHERE tenant = %(tenant)s ORDER BY generation"
+        state = self._ask(changes)
+        if state and state == self._pruned_at:
+            return 0
+        removed, self._pruned_at = self._try(work), state
+        return removed
+
+    # --- searching -----------------------------------------------------------------------------------------------
+
+    def candidates(self, request: CandidateRequest) -> Candidates:
+        """Return all that a search needs, read in one transaction; usually in two round trips."""
+        with self.snapshot() as frozen:
+            meta = frozen.meta()
+            if searching.is_usual(request, meta.dims if meta else None):
+                found = frozen._try(
+                    lambda connection: searching.gathered(connection, partial(frozen._run, connection), request)
+                )
+                if found is not None:
+                    return found
+            return gather_candidates(
+                frozen,
+                request,
+                frequencies=frozen._frequencies(request.counted),
+                chunk_count=next(iter(frozen._ask("SELECT chunks FROM {s}.generations WHERE {here}")), (0,))[0],
+                sources=frozen._sources(),
+                paths=lambda: [read(path) for (path,) in frozen._ask("SELECT path FROM {s}.files WHERE {here}")],
+                paths_of=frozen._paths_of,
+            )
+
+    def _sources(self) -> list[Source]:
+        rows = self._ask(
+            "SELECT source FROM unnest(%(known)s::text[]) AS source WHERE EXISTS "
+            "(SELECT 1 FROM {s}.files WHERE {here} AND files.source = source.source)",
+            known=list(SOURCES),
+        )
+        return [source for (source,) in rows]
+
+    def _paths_of(self, ids: Sequence[int]) -> Mapping[int, str]:
+        rows = self._ask("SELECT id, path FROM {s}.chunks WHERE {here} AND id = ANY(%(ids)s)", ids=list(ids))
+        return {chunk_id: read(path) for chunk_id, path in rows}
+
+    def _frequencies(self, terms: Sequence[str]) -> dict[str, int]:
+        keys = {term: term_id(next(iter(usable_terms([term])), "")) for term in terms}
+        rows = self._ask(
+            """SELECT term, sum(cardinality(chunks)) FROM {s}.postings WHERE {here} AND term = ANY(%(terms)s)
+            GROUP BY term""",
+            terms=list(keys.values()),
+        )
+        counts = dict(rows)
+        return {term: counts.get(key, 0) for term, key in keys.items()}
+
+    def search_text(
+        self,
+        terms: Sequence[str],
+        k: int,
+        *,
+        match: Literal["any", "all"] = "any",
+        source: Source | None = None,
+        where: Where | None = None,
+    ) -> list[Hit]:
+        """Return the k best chunks by BM25 over segmented terms, of which the first 64 count."""
+        asked = usable_terms(terms)
+        if not asked or k < 1:
+            return []
+        ids = self._passing(where, source)
+        needed = len(asked) if match == "all" else 1
+
+        def ranked(*, telling: bool) -> list[Hit]:
+            rows = self._ask(
+                searching.RANKED,
+                terms=[term_id(term) for term in asked],
+                k=k,
+                ids=ids,
+                source=source,
+                needed=needed,
+                **searching.rules(telling=telling),
+            )
+            return [Hit(chunk_id, float(score)) for chunk_id, score in rows]
+
+        if match == "all":
+            return ranked(telling=False)
+        hits = ranked(telling=True)  # without terms that rank nothing; they are asked for where others find too few
+        return hits if len(hits) >= k else ranked(telling=False)
+
+    def search_vector(
+        self,
+        vector: Vector,
+        k: int,
+        *,
+        source: Source | None = None,
+        identity: str | None = None,
+        where: Where | None = None,
+    ) -> list[Hit]:
+        """Return the k chunks nearest to a unit vector by cosine, exactly; with an `identity`, the rows under it."""
+        import numpy as np
+
+        query = np.asarray(vector, np.float32)
+        known = self._ask(
+            f"""SELECT {_MODEL}, (SELECT public.vector_dims(vector) FROM {{s}}.vectors
+                WHERE tenant = %(tenant)s AND identity = {_MODEL} LIMIT 1)""",
+            model=None if identity is None else stored(identity),
+        )
+        model, dims = known[0]
+        if dims is None:
+            return []
+        if query.shape != (dims,) or not np.isfinite(query).all():
+            raise EmbedderError(f"a finite query vector of {dims} dimensions is wanted, not one of shape {query.shape}")
+        if k < 1 or not (identity or query.any()):
+            return []
+        rows = self._ask(
+            searching.NEAREST,
+            vector=query,
+            k=k,
+            model=model,
+            identity=stored(identity or ""),
+            zeros=identity is not None,
+            source=source,
+            ids=self._passing(where, source, identity),
+        )
+        return searching.near_hits(rows)
+
+    def _passing(self, where: Where | None, source: Source | None, identity: str | None = None) -> list[int] | None:
+        """Return the ids of the rows that pass a filter, or None without one."""
+        if not where:
+            return None
+        test = chunk_test(where)
+        statement = "SELECT id, path, metadata FROM {s}.chunks WHERE {here} AND identity = %(identity)s"
+        statement += " AND (%(source)s::text IS NULL OR source = %(source)s)"
+        ranges = getattr(test, "files", ())
+        if ranges:
+            statement += f" AND path IN (SELECT path FROM {{s}}.files WHERE {{here}} AND ({_IN_RANGES}))"
+        texts = {
+            f"{column}_{kind}": [
+                stored(text) for name, text, is_prefix in ranges if (name, is_prefix) == (column, kind == "prefixes")
+            ]
+            for column in _COLUMNS
+            for kind in ("texts", "prefixes")
+        }
+        statement += " ORDER BY id"
+        chunks = self._ask(statement, identity="", source=source, **texts)
+        if identity is None:
+            return [one for one, path, metadata in chunks if test(read(path), json.loads(metadata))]
+        first = {path: metadata for _, path, metadata in reversed(chunks)}
+        rows = self._ask(statement, identity=stored(identity), source=source, **texts)
+        return [one for one, path, _ in rows if path not in first or test(read(path), json.loads(first[path]))]
+
+    # --- reading -------------------------------------------------------------------------------------------------
+
+    def vectors(self, chunk_ids: Sequence[int]) -> Mapping[int, Vector]:
+        rows = self._ask(
+            """SELECT c.id, v.vector FROM {s}.chunks AS c
+            JOIN {s}.generations AS g ON g.tenant = c.tenant AND g.generation = c.generation
+            CROSS JOIN LATERAL (
+                SELECT vector, is_zero FROM {s}.vectors WHERE tenant = %(tenant)s AND key = c.vector_key
+                    AND identity = coalesce(nullif(c.identity, ''), g.identity) LIMIT 1
+            ) AS v
+            WHERE c.tenant = %(tenant)s AND c.generation = %(generation)s AND c.id = ANY(%(ids)s)
+                AND (c.identity <> '' OR NOT v.is_zero)""",
+            ids=list(chunk_ids),
+        )
+        return {chunk_id: vector.to_numpy() for chunk_id, vector in rows}
+
+    def chunks(self, ids: Iterable[int], *, token_codes: bool = False) -> list[StoredChunk]:
+        statement = searching.STORED_WITH_CODES if token_codes else searching.STORED
+        return searching.chunks_of(self._ask(statement, ids=list(set(ids))), token_codes=token_codes)
+
+    def file_chunks(self, path: str, identity: str | None = None) -> list[StoredChunk]:
+        return searching.chunks_of(self._ask(searching.OF_FILES, paths=[stored(path)], identity=stored(identity or "")))
+
+    def files(
+        self,
+        paths: Iterable[str] | None = None,
+        *,
+        ids: Iterable[str] | None = None,
+        part_of: str | None = None,
+        id_prefix: str | None = None,
+    ) -> Mapping[str, FileRecord]:
+        if paths is None and ids is None and part_of is None and id_prefix is None:
+            return self._all_files()
+        rows = self._ask(
+            f"SELECT {', '.join(rows_of.FILES)} FROM {{s}}.files WHERE {{here}} "
+            "AND (%(paths)s::text[] IS NULL OR path = ANY(%(paths)s)) "
+            "AND (%(ids)s::text[] IS NULL OR doc_id = ANY(%(ids)s)) "
+            "AND (%(part_of)s::text IS NULL OR part_of = %(part_of)s) "
+            "AND (%(id_prefix)s::text IS NULL OR starts_with(doc_id, %(id_prefix)s))",
+            paths=None if paths is None else [stored(path) for path in paths],
+            ids=None if ids is None else [stored(one) for one in ids],
+            part_of=None if part_of is None else stored(part_of),
+            id_prefix=None if id_prefix is None else stored(id_prefix),
+        )
+        return rows_of.file_records(rows)
+
+    def _all_files(self) -> Mapping[str, FileRecord]:
+        """Return all files: the same object as long as nothing was written."""
+        state = self._ask("SELECT generation, change FROM {s}.generations WHERE {here}")
+        if self._files is None or self._files[0] != state:
+            # After `state`: what is written in between is read again.
+            rows = self._ask(f"SELECT {', '.join(rows_of.FILES)} FROM {{s}}.files WHERE {{here}}")
+            self._files = (state, MappingProxyType(rows_of.file_records(rows)))
+        return self._files[1]
+
+    def identities(self) -> Mapping[str, tuple[int, int]]:
+        rows = self._ask(
+            """SELECT c.identity, count(*), count(v.key) FROM {s}.chunks AS c
+            LEFT JOIN {s}.vectors AS v ON v.tenant = c.tenant AND v.identity = c.identity AND v.key = c.vector_key
+            WHERE c.tenant = %(tenant)s AND c.generation = %(generation)s AND c.identity <> '' GROUP BY c.identity"""
+        )
+        return {read(name): (count, ready) for name, count, ready in rows}
+
+    # --- looking after it ----------------------------------------------------------------------------------------
+
+    @contextmanager
+    def lock(self, name: str, wait: float | None = None, notify: Callable[[str], None] | None = None) -> Iterator[bool]:
+        """Hold an advisory lock of the server while the block runs, by a connection that nothing else has meanwhile."""
+        key = lock_key(str(self._key), name)
+        if POOLS.holders.get(key) == (os.getpid(), threading.get_ident()):
+            yield False  # by another store too: a thread does not wait for itself
+            return
+        who = f"another holder has the lock {name!r} of {self.tenant!r}"
+        with ExitStack() as held:
+            with own_errors(self.url):
+                pool = POOLS.of(self.url, self.schema, held=True)
+                connection = held.enter_context(pool.connection(CONNECT_SECONDS))
+                held.enter_context(hold_lock(connection, key, who, wait, notify))
+            yield True
+
+    def verify(self) -> tuple[str, ...]:
+        """Check that what the index counts and names is there."""
+        rows = self._ask(
+            """SELECT
+                (SELECT chunks FROM {s}.generations WHERE {here}),
+                (SELECT count(*) FROM {s}.chunks WHERE {here} AND identity = ''),
+                (SELECT count(*) FROM {s}.chunks AS c WHERE {here} AND NOT EXISTS (SELECT 1 FROM {s}.files AS f
+                    WHERE f.tenant = c.tenant AND f.generation = c.generation AND f.path = c.path)),
+                (SELECT count(*) FROM (SELECT unnest(chunks) AS chunk FROM {s}.postings WHERE {here}) AS p
+                    WHERE NOT EXISTS (SELECT 1 FROM {s}.chunks WHERE {here} AND id = p.chunk)),
+                (SELECT coalesce(sum(length), 0) FROM {s}.chunks WHERE {here} AND identity = ''),
+                (SELECT terms FROM {s}.generations WHERE {here})"""
+        )
+        counted, there, fileless, orphans, length, terms = rows[0]
+        wrong = []
+        if (counted or 0) != there or (terms or 0) != length:
+            wrong.append(f"the index counts {counted} chunks of {terms} terms, and has {there} of {length}")
+        if fileless:
+            wrong.append(f"{fileless} chunks are of no file")
+        if orphans:
+            wrong.append(f"{orphans} postings are of no chunk")
+        return tuple(wrong)
+
+    def recover(self, reason: str) -> str:
+        def work(generation: Generation) -> None:
+            last = generation.run("SELECT max(last_id) FROM {s}.generations WHERE tenant = %(tenant)s").fetchone()
+            for table in TABLES:
+                generation.run(f"DELETE FROM {{s}}.{table} WHERE tenant = %(tenant)s")
+            generation.number, generation.last_id = 0, (last and last[0]) or 0
+            generation.meta, generation.chunks, generation.terms = None, 0, 0
+
+        self._write(work)
+        return f"the index was damaged ({reason}) and was emptied"
+
+    def describe(self, *, counts: bool = True) -> StoreInfo:
+        rows = self._ask(
+            """SELECT EXISTS (SELECT 1 FROM {s}.generations WHERE tenant = %(tenant)s AND meta IS NOT NULL)
+                OR EXISTS (SELECT 1 FROM {s}.texts WHERE tenant = %(tenant)s)
+                OR EXISTS (SELECT 1 FROM {s}.vectors WHERE tenant = %(tenant)s),
+                current_setting('server_version'), (SELECT extversion FROM pg_extension WHERE extname = 'vector'),
+                array(SELECT ((classid::bigint << 32) | objid::bigint) FROM pg_locks
+                    WHERE locktype = 'advisory' AND objsubid = 1 AND granted)"""
+        )
+        exists, version, vector_version, held = rows[0]
+        taken = {int(key) & (1 << 64) - 1 for key in held}
+        info = StoreInfo(
+            "postgres",
+            location=shown_url(self.url, self.tenant),
+            exists=exists,
+            locked=frozenset(n for n in LOCKS if lock_key(str(self._key), n) & (1 << 64) - 1 in taken),
+            vector_path="pgvector, exact",
+            engine={"postgres": version, "pgvector": vector_version or ""} | self._notes,
+        )
+        if not counts:
+            return info
+        counted = self._ask(
+            """SELECT (SELECT count(*) FROM {s}.files WHERE {here}),
+                (SELECT count(*) FROM {s}.chunks WHERE {here} AND identity = ''),
+                (SELECT count(*) FROM {s}.vectors WHERE tenant = %(tenant)s),
+                (SELECT count(*) FROM {s}.chunks AS c
+                    JOIN {s}.generations AS g ON g.tenant = c.tenant AND g.generation = c.generation
+                    JOIN {s}.vectors AS v ON v.tenant = c.tenant AND v.identity = g.identity AND v.key = c.vector_key
+                    WHERE c.tenant = %(tenant)s AND c.generation = %(generation)s AND c.identity = ''
+                        AND NOT v.is_zero AND coalesce(length(v.token_codes), 0) = 0)"""
+        )[0]
+        files = self._ask("SELECT source, count(*) FROM {s}.files WHERE {here} GROUP BY source")
+        chunks = dict(
+            self._ask("SELECT source, count(*) FROM {s}.chunks WHERE {here} AND identity = '' GROUP BY source")
+        )
+        return replace(
+            info,
+            files=counted[0],
+            chunks=counted[1],
+            vectors=counted[2],
+            without_tokens=counted[3],
+            sources={source: (count, chunks.get(source, 0)) for source, count in files},
+        )
+
+    def close(self) -> None:
+        """Do nothing: connections are those of the process, and wait for the next store."""
+
+
+class _Build:
+    """The next index of a tenant: a generation of its own, or the one that answers nothing yet."""
+
+    def __init__(self, store: PostgresStore, live: PostgresStore) -> None:
+        self.store, self._live = store, live
+        meta = store.meta()
+        self._name = meta.building if meta else None
+
+    def publish(self) -> None:
+        """Let it answer from now on, in one transaction; the rows of the other generation go."""
+
+        def work(built: Generation) -> None:
+            if built.meta is None or built.meta.building != self._name or self._name is None:
+                return  # another build has begun since
+            old = locked(built.connection, built.schema, built.tenant)
+            built.meta, built.last_id = replace(built.meta, building=None), max(built.last_id, old.last_id)
+            if old.number != built.number:
+                for table in ("generations", *OF_A_GENERATION):
+                    old.run(f"DELETE FROM {{s}}.{table} WHERE {{here}}")
+                built.live = True
+
+        self.store._write(work)
+
+    def abort(self) -> None:
+        """Forget it, unless it is a first index: that stays as it is, and the next build goes on from there."""
+
+        def work(built: Generation) -> None:
+            if not built.live and built.number >= 0:
+                for table in ("generations", *OF_A_GENERATION):
+                    built.run(f"DELETE FROM {{s}}.{table} WHERE {{here}}")
+                built.number = -1
+                locked(built.connection, built.schema, built.tenant).save()  # its vectors are out of use
+
+        self.store._write(work)

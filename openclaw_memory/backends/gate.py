@@ -1,0 +1,81 @@
+"""Check a search that a plug-in answers, and mask its results by policies and signatures."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from openclaw_memory.errors import OpenClawMemoryError
+from openclaw_memory.records.files import RecordFiles
+from openclaw_memory.search.budget import within
+from openclaw_memory.search.query import rules_of, with_time_zone
+from openclaw_memory.text.policies import about_in
+from openclaw_memory.types import Excerpt, SearchResult
+from openclaw_memory.workspace.paths import is_record
+
+if TYPE_CHECKING:
+    from openclaw_memory.backends.protocol import Backend
+    from openclaw_memory.config import MemoryConfig
+    from openclaw_memory.search import SearchResults
+    from openclaw_memory.types import SearchRequest
+    from openclaw_memory.workspace import Workspace
+
+
+def search_backend(
+    backend: Backend, request: SearchRequest, workspace: Workspace, config: MemoryConfig
+) -> SearchResults:
+    """Search with an engine that knows neither policies nor signatures, and return the results as they may be shown.
+
+    Records that have expired or were forged are left out, and what is empty once policies have masked it.
+
+    Args:
+        backend: The engine.
+        request: The search.
+        workspace: The files, with the policies.
+        config: The settings.
+
+    Raises:
+        QueryError: An argument of the search has a wrong type or value.
+    """
+    rules_of(request, config.search)
+    now = with_time_zone(request.now)
+    answer = backend.search(request)
+    records = RecordFiles(workspace, config.records)
+    hidden = records.hidden((result.path for result in (*answer.results, *answer.rejected)), now)
+
+    def show(results: Sequence[SearchResult]) -> tuple[SearchResult, ...]:
+        visible = (result for result in results if result.path not in hidden)
+        masked = (replace(result, snippet=_mask(result.snippet, result.path, workspace)) for result in visible)
+        return tuple(result for result in masked if result.snippet.strip())
+
+    answer = replace(answer, results=show(answer.results), rejected=show(answer.rejected))
+    if request.max_chars is None:
+        return answer
+    results, omitted = within(answer.results, request.max_chars)
+    return replace(answer, results=results, omitted=answer.omitted + omitted)
+
+
+def mask_excerpt(excerpt: Excerpt, workspace: Workspace, config: MemoryConfig) -> Excerpt:
+    """Return lines from an engine that knows neither policies nor signatures, as they may be shown.
+
+    Args:
+        excerpt: What the engine read.
+        workspace: The files, with the policies.
+        config: The settings.
+
+    Raises:
+        NotFoundError: They are those of a record that has expired.
+        SignatureError: They are those of a record that no signature vouches for.
+    """
+    RecordFiles(workspace, config.records).check_shown(excerpt.path)
+    return replace(excerpt, text=_mask(excerpt.text, excerpt.path, workspace))
+
+
+def _mask(text: str, path: str, workspace: Workspace) -> str:
+    about = None
+    if workspace.policies and is_record(path):
+        with suppress(OpenClawMemoryError, OSError):  # only the engine has it: rules by the record cannot be asked
+            about = about_in(workspace.read(path))
+    return workspace.policies.shown(text, about)

@@ -1,0 +1,119 @@
+"""Load plug-ins: packages that add stores, embedders, backends, codecs, observers, detectors and commands.
+
+Packages of our own wheel are in a table, so that opening a memory scans nothing. Others are found by entry points of
+the group `openclaw_memory.<kind>`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any, Literal, TypeAlias
+
+from openclaw_memory.errors import ConfigError, MissingExtraError, nearest
+
+__all__ = ["PluginKind", "has_plugin", "list_plugins", "load_plugin"]
+
+PluginKind: TypeAlias = Literal["stores", "embedders", "backends", "codecs", "observers", "detectors", "commands"]
+
+SHIPPED: Mapping[PluginKind, Mapping[str, str]] = {
+    "stores": {
+        "postgres": "openclaw_memory_postgres:open_store",
+        "postgresql": "openclaw_memory_postgres:open_store",
+    },
+    "embedders": {"batch": "openclaw_memory_batch:create"},
+    "backends": {"qmd": "openclaw_memory_qmd:QmdBackend"},
+    "codecs": {"encryption": "openclaw_memory_encryption.age:AgeCodec"},
+    "observers": {"audit": "openclaw_memory_audit:open_log"},
+    "detectors": {"intent": "openclaw_memory_intent.detector:IntentDetector"},
+    "commands": {
+        "audit": "openclaw_memory_audit.command:audit",
+        "connect": "openclaw_memory_hooks.connect:connect",
+        "decrypt": "openclaw_memory_encryption.commands:decrypt",
+        "encrypt": "openclaw_memory_encryption.commands:encrypt",
+        "hook": "openclaw_memory_hooks.command:hook",
+        "intent": "openclaw_memory_intent.command:intent",
+        "mcp": "openclaw_memory_mcp.command:mcp",
+        "migrate": "openclaw_memory_migrate.command:migrate",
+        "rotate-key": "openclaw_memory_encryption.commands:rotate_key",
+        "web": "openclaw_memory_web.command:web",
+    },
+}
+
+
+def has_plugin(kind: PluginKind, name: str) -> bool:
+    """Return whether an installed package adds something under a name.
+
+    Args:
+        kind: What it adds: the entry point group without `openclaw_memory.`.
+        name: The name of the entry point.
+    """
+    return _find_target(kind, name) is not None
+
+
+def load_plugin(kind: PluginKind, name: str) -> Any:
+    """Import the object that a plug-in adds.
+
+    Args:
+        kind: What it adds: the entry point group without `openclaw_memory.`.
+        name: The name of the entry point.
+
+    Raises:
+        ConfigError: No installed package adds it, or it cannot be loaded.
+    """
+    if (target := _find_target(kind, name)) is None:
+        names = list_plugins(kind)
+        raise ConfigError(
+            f"no installed package adds {name!r} to openclaw_memory.{kind}: {nearest(name, names)}"
+            f"there are {', '.join(names) or 'none'}"
+        )
+    module, _, attribute = target.partition(":")
+    try:
+        return getattr(import_module(module), attribute)
+    except MissingExtraError:
+        raise
+    except Exception as error:  # whatever a module of somebody else's raises: `--help` lists all other commands
+        raise ConfigError(f"the plug-in {name!r} ({target}) cannot be loaded: {error}; install it again") from error
+
+
+def list_plugins(kind: PluginKind) -> list[str]:
+    """List the names that plug-ins add.
+
+    Args:
+        kind: What they add: the entry point group without `openclaw_memory.`.
+    """
+    shipped = (name for name, target in SHIPPED[kind].items() if _is_installed(target))
+    return sorted({*shipped, *_read_entry_points(kind)})
+
+
+def is_known_plugin(name: str) -> bool:
+    """Return whether there is a plug-in for a table of settings `[plugins.<name>]`.
+
+    Args:
+        name: What a plug-in adds, or its package without `openclaw_memory_`.
+    """
+    shipped = [item for table in SHIPPED.values() for item in table.items()]
+    if any(name == key or target.startswith(f"openclaw_memory_{name}") for key, target in shipped):
+        return True
+    return any(name in _read_entry_points(kind) for kind in SHIPPED)
+
+
+def _find_target(kind: PluginKind, name: str) -> str | None:
+    if (target := SHIPPED[kind].get(name)) is not None and _is_installed(target):
+        return target
+    if name not in SHIPPED[kind] and any(name in table for table in SHIPPED.values()):
+        return None  # ours, and something else: nothing to scan the installed packages for
+    return _read_entry_points(kind).get(name)
+
+
+def _is_installed(target: str) -> bool:
+    """Return whether the package of `package.module:attribute` is there; a copy of the sources may lack some."""
+    return find_spec(re.split("[.:]", target)[0]) is not None
+
+
+def _read_entry_points(kind: PluginKind) -> dict[str, str]:
+    from importlib.metadata import entry_points
+
+    return {point.name: point.value for point in entry_points(group=f"openclaw_memory.{kind}")}

@@ -1,0 +1,37 @@
+from .codec import FileCodec as FileCodec
+from .exchange import Document as Document, Tool as Tool, ToolAnswer as ToolAnswer, VectorSource as VectorSource
+from .files import (
+    SOURCES as SOURCES,
+    Excerpt as Excerpt,
+    MemoryFile as MemoryFile,
+    Skipped as Skipped,
+    Source as Source,
+)
+from .index import (
+    CandidateRequest as CandidateRequest,
+    Candidates as Candidates,
+    Chunk as Chunk,
+    ChunkRow as ChunkRow,
+    FileRecord as FileRecord,
+    Hit as Hit,
+    IndexMeta as IndexMeta,
+    Matrix as Matrix,
+    SourceHits as SourceHits,
+    StoredChunk as StoredChunk,
+    StoreInfo as StoreInfo,
+    Vector as Vector,
+)
+from .protocols import (
+    Build as Build,
+    ConnectionHook as ConnectionHook,
+    Embedder as Embedder,
+    gather_candidates as gather_candidates,
+    PreparingEmbedder as PreparingEmbedder,
+    Store as Store,
+    WordVectorEmbedder as WordVectorEmbedder,
+)
+from .results import Progress as Progress, SearchResult as SearchResult, SyncReport as SyncReport
+from .search_request import SearchFilter as SearchFilter, SearchRequest as SearchRequest
+from .snapshots import Snapshot as Snapshot, SnapshotMessage as SnapshotMessage
+from .status import Status as Status
+from .where import chunk_test as chunk_test, Where as Where

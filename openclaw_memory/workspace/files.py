@@ -1,0 +1,392 @@
+"""The one way to the files of a workspace: which count, how they are read, and how they are written.
+
+No caller knows whether a file is sealed. A file that is sealed first gets its sealed content, in one step, and then its
+other name; one that is unsealed first its name. At every moment there is one file, which holds all of the text. What a
+killed process leaves has the name of a plain file and the content of a sealed one, and is read as such.
+"""
+
+from __future__ import annotations
+
+import os
+import posixpath
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext, suppress
+from dataclasses import dataclass, field
+from io import BytesIO
+from pathlib import Path
+from typing import BinaryIO
+
+from openclaw_memory.config import FilesConfig, SessionsConfig
+from openclaw_memory.config.config import is_passed_over
+from openclaw_memory.errors import NotFoundError, PathNotAllowedError, WriteError
+from openclaw_memory.text.policies import MASK, NONE, Policies
+from openclaw_memory.types.codec import IS_SEALED, MAGIC, PLAIN_TEXT, SUFFIX, FileCodec, check_key, is_sealed
+from openclaw_memory.types.files import SharedFiles
+from openclaw_memory.workspace.atomic import (
+    append_whole,
+    check_free,
+    lock_folder,
+    opened_to_append,
+    rename_file,
+    replace_file,
+    write_whole,
+)
+from openclaw_memory.workspace.paths import (
+    LOWER_CASE_NOTE,
+    MAX_SEALED_TRANSCRIPT_BYTES,
+    NEVER_ENTERED,
+    NOTE_ENDINGS,
+    NOTES_FOLDER,
+    ROOT_NOTES,
+    TRANSCRIPT_SUFFIX,
+    TRANSCRIPTS,
+    Place,
+    holds_workspace,
+    is_of_the_agent,
+    is_set_apart,
+    is_transcript,
+    list_names,
+    locate_configured,
+    locate_transcript,
+    matches_globs,
+    note_endings,
+    resolve_path,
+    split_below,
+    split_chosen,
+    strip_made,
+    why_left_out,
+    with_ending,
+    wrong_name,
+)
+from openclaw_memory.workspace.safe_read import opened
+
+
+@dataclass(frozen=True, slots=True)
+class WorkspaceFiles:
+    """The files of a workspace.
+
+    Attributes:
+        root: The folder.
+        settings: Which files count, and how large they may be.
+        policies: What may be stored and shown of them.
+        codec: What seals and unseals them.
+        shared: What the folder is a copy of; None where its files are the notes.
+    """
+
+    root: Path
+    settings: FilesConfig = field(default_factory=FilesConfig)
+    policies: Policies = NONE
+    codec: FileCodec = PLAIN_TEXT
+    shared: SharedFiles | None = None
+
+    # --- names ----------------------------------------------------------------------------------------------------
+
+    def locate(self, path: str, sessions: SessionsConfig | None = None) -> Place:
+        """Return the place of a memory file, from a path as a person or an agent writes it. It need not exist.
+
+        Relative to the workspace, or absolute; blanks around it, `./`, `//` and `..` are resolved lexically first, so
+        that `memory/../MEMORY.md` is `MEMORY.md`. `~` is not expanded. A transcript is `sessions/<name>.jsonl`,
+        wherever its folder lies; without `sessions` there are none.
+
+        Raises:
+            PathNotAllowedError: The path does not name a memory file.
+            NotFoundError: It would name one if its backslashes were slashes.
+        """
+        if not isinstance(path, str):
+            raise PathNotAllowedError(f"the path must be a string such as 'MEMORY.md', not {path!r}")
+        wanted_path = path.strip()
+        if not wanted_path:
+            raise PathNotAllowedError(
+                "the path is empty: name a memory file such as 'MEMORY.md' or 'memory/2026-11-01.md'"
+            )
+        relative = resolve_path(self.root, wanted_path)
+        place = locate_transcript(self.root, sessions, relative) or self.allow(relative)
+        if place is None:
+            with_slashes = posixpath.normpath(relative.replace("\\", "/"))
+            if "\\" in relative and self.allow(with_slashes) is not None:
+                raise NotFoundError(f"{path!r} names no file: write it with forward slashes, {with_slashes!r}")
+            if is_of_the_agent(self.root, relative):
+                raise PathNotAllowedError(
+                    f"{path!r} is not a memory file but the agent's own: to have it read, name it in files.extra_paths"
+                )
+            others = [one for one in self.settings.endings if one.islower() and one not in NOTE_ENDINGS]
+            also = f" (or {', '.join(others)})" if others else ""
+            also += f", {TRANSCRIPTS}/*{TRANSCRIPT_SUFFIX}" if sessions and sessions.index else ""
+            raise PathNotAllowedError(
+                f"{path!r} is not a memory file: allowed are MEMORY.md (or memory.md where it is missing), USER.md, "
+                f"memory/**/*.md{also} and what files.extra_paths names"
+            )
+        if (rule := self.hidden_by(place.path)) is not None:
+            raise PathNotAllowedError(
+                f"the rule {rule!r} of policies.rules leaves files of this name out: rename it, or change the rule"
+            )
+        if not matches_globs(self.settings, place.path):
+            raise PathNotAllowedError(f"{path!r} is left out by files.include or files.exclude: change them to read it")
+        return place
+
+    def allow(self, relative: str) -> Place | None:
+        """Return the place of a note by the letters of its path, whatever globs say; None where it names none."""
+        if not relative.endswith(note_endings(self.settings)) or wrong_name(relative):
+            return None
+        place = self.make_place(relative)
+        is_note = place.parts[0] == NOTES_FOLDER and NEVER_ENTERED.isdisjoint(place.parts)
+        is_lower = relative == LOWER_CASE_NOTE and ROOT_NOTES[0] not in list_names(self.root)
+        if is_note or is_lower or relative.removesuffix(SUFFIX) in ROOT_NOTES:
+            return place
+        for extra in self.extra_places():
+            rest = split_below(relative, extra.path)
+            if rest is None or holds_workspace(extra) or any(map(is_passed_over, rest[:-1])):
+                continue
+            if extra.path == "." and is_set_apart(self.root, relative):
+                continue
+            if NEVER_ENTERED.isdisjoint(extra.parts):
+                return Place(relative, extra.base, (*extra.parts, *rest))
+        return None
+
+    def extra_places(self) -> Iterator[Place]:
+        """Yield the places that `files.extra_paths` names: `~` is expanded, relative ones are taken from the root."""
+        return (locate_configured(self.root, path.strip()) for path in self.settings.extra_paths if path.strip())
+
+    def make_place(self, path: str) -> Place:
+        """Return the place of a path below the workspace, whatever it names."""
+        return Place(path, str(self.root), tuple(path.split("/")))
+
+    def find(self, path: str) -> str:
+        """Return the path of a file that a program names: that of the sealed one if it is there and can be read."""
+        sealed = path.removesuffix(SUFFIX) + SUFFIX
+        is_read = self.codec.key_id is not None or not os.path.lexists(self.root / path)
+        return sealed if is_read and os.path.lexists(self.root / sealed) else path
+
+    def find_long_term(self) -> str:
+        """Return the file of `MEMORY.md`, as `find` does; `memory.md` where only that exists."""
+        usual, names = self.find(ROOT_NOTES[0]), list_names(self.root)
+        return LOWER_CASE_NOTE if usual not in names and LOWER_CASE_NOTE in names else usual
+
+    def counts(self, path: str) -> bool:
+        """Return whether the globs and the policies let a path count.
+
+        Raises:
+            ConfigError: A glob cannot be read.
+        """
+        return matches_globs(self.settings, path) and self.hidden_by(path) is None
+
+    def hidden_by(self, path: str) -> str | None:
+        """Return the policy that says never to store a file of this name; None where none does."""
+        return self.policies.rule_of_name(strip_made(path)) if self.policies else None
+
+    def check_name(self, path: str) -> None:
+        """Check that policies let a file of this name be written.
+
+        Raises:
+            PolicyError: A rule says never to store it.
+        """
+        if self.policies:
+            self.policies.check_name(strip_made(path))
+
+    def shown_path(self, path: str) -> str:
+        """Return a path with `***` for what policies hide of it; it then names no file."""
+        if self.hidden_by(path) is None:
+            return path
+        above, name, ending = split_chosen(path)
+        shown = f"{above}{self.policies.shown_name(name)}{ending}"
+        return shown if self.hidden_by(shown) is None else f"{above}{MASK}{ending}"
+
+    # --- reading --------------------------------------------------------------------------------------------------
+
+    def read(self, place: Place) -> tuple[bytes, os.stat_result]:
+        """Return the content of a file, unsealed in memory alone, and its stat before it was read.
+
+        What is checked is what is read: the open file, not its name.
+
+        Raises:
+            PathNotAllowedError: The path passes a symlink, or is not a regular file of allowed size.
+            NotFoundError: There is no such file.
+            WorkspaceError: It cannot be read.
+            SealedFileError: It is sealed, and the index is plain, the key is not here, or the file is damaged.
+        """
+        data, info = self.read_as_it_is(place)
+        return self.unseal(data, place.path), info
+
+    def unseal(self, data: bytes, path: str) -> bytes:
+        """Return the content of a file, unsealed if its name or its beginning is that of a sealed one.
+
+        A file that was being sealed, or unsealed, when the process was killed may have the other name.
+
+        Raises:
+            SealedFileError: The index is plain, the key is not here, or the file is damaged.
+        """
+        is_plain = not (path.endswith(SUFFIX) or is_sealed(data))
+        return data if is_plain else check_key(self.codec, path).unseal(data, path)
+
+    def read_as_it_is(self, place: Place) -> tuple[bytes, os.stat_result]:
+        """Return the bytes of a file, sealed or not, and its stat before it was read.
+
+        Raises:
+            PathNotAllowedError, NotFoundError, WorkspaceError: As `read`.
+        """
+        blocks: list[bytes] = []
+        most = self.settings.max_bytes
+        room = most + 1
+        with opened(place, self.settings) as descriptor:
+            info = os.fstat(descriptor)
+            while room > 0 and (block := os.read(descriptor, min(room, 1 << 20))):
+                blocks.append(block)
+                room -= len(block)
+        if room <= 0:
+            raise PathNotAllowedError(f"{place.path} grew beyond files.max_bytes ({most:,}) while it was read")
+        return b"".join(blocks), info
+
+    @contextmanager
+    def open(self, place: Place) -> Iterator[tuple[BinaryIO, os.stat_result]]:
+        """Yield a file to read and its stat; a sealed one is unsealed in memory.
+
+        Raises:
+            PathNotAllowedError, NotFoundError, WorkspaceError, SealedFileError: As `read`.
+        """
+        with opened(place, self.settings) as descriptor, open(descriptor, "rb", closefd=False) as file:
+            info = os.fstat(descriptor)
+            if not (place.path.endswith(SUFFIX) or is_sealed(file.read(len(MAGIC)))):
+                file.seek(0)
+                yield file, info
+                return
+            file.seek(0)
+            if (data := file.read(MAX_SEALED_TRANSCRIPT_BYTES + 1))[MAX_SEALED_TRANSCRIPT_BYTES:]:
+                raise PathNotAllowedError(
+                    f"{place.path} {IS_SEALED} and has more than {MAX_SEALED_TRANSCRIPT_BYTES:,} bytes: make it plain"
+                )
+            yield BytesIO(self.unseal(data, place.path)), info
+
+    def is_sealed(self, place: Place) -> bool:
+        """Return whether the content of a file is sealed.
+
+        Raises:
+            PathNotAllowedError, NotFoundError, WorkspaceError: As `read`.
+        """
+        with opened(place, self.settings) as descriptor:
+            return is_sealed(os.read(descriptor, len(MAGIC)))
+
+    # --- writing --------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def writing(self, path: str) -> Iterator[None]:
+        """Hold the one lock under which notes are written: `memory/.lock`, and the shared files.
+
+        Raises:
+            PathNotAllowedError, WriteError: As `locked`.
+            StoreError: As `SharedFiles.changing`.
+        """
+        changing = nullcontext() if self.shared is None else self.shared.changing()
+        with lock_folder(self.root, (NOTES_FOLDER,), path), changing:
+            yield
+
+    def append(self, place: Place, extend: Callable[[BinaryIO, int], bytes], *, atomically: bool = True) -> None:
+        """Append to a file, which is made if it is missing. Call it with the lock of its folder.
+
+        A killed process leaves all of it or nothing.
+
+        Args:
+            place: The file.
+            extend: Makes the bytes to append of the content and its size.
+            atomically: Put a long text there with a file that takes the place of the old one; else it is one write(2).
+
+        Raises:
+            PathNotAllowedError: It is not a regular file of allowed size.
+            SealedFileError: It is sealed, and cannot be unsealed.
+            WriteError: The disk took only a part. The file is as it was.
+            OSError: It cannot be written. The file is as it was.
+        """
+        if not place.path.endswith(SUFFIX):
+            self._check_alone(place)
+            with opened_to_append(place.base, place.parts, place.path) as descriptor:
+                info = os.fstat(descriptor)
+                if reason := why_left_out(info, self.settings, place.path):
+                    raise PathNotAllowedError(f"{place.path} {reason}; nothing was written")
+                with open(descriptor, "rb", closefd=False) as file:
+                    if not is_sealed(file.read(len(MAGIC))):
+                        file.seek(0)
+                        data = extend(file, info.st_size)
+                        if data and atomically:
+                            append_whole(descriptor, place.base, place.parts, data)
+                        elif data:
+                            write_whole(descriptor, data, info.st_size, place.path)
+                        return
+        seen: os.stat_result | None = None
+        before = b""
+        with suppress(NotFoundError), self.open(place) as (file, info):
+            seen, before = info, file.read()
+        if data := extend(BytesIO(before), len(before)):
+            self.replace(place, before + data, seen)
+
+    def replace(self, place: Place, data: bytes, seen: os.stat_result | None) -> None:
+        """Put a file in the place of another; sealed if its name, or the existing file, is. Call it with the lock.
+
+        Args:
+            place: The file.
+            data: The content.
+            seen: The file that was read; None where there was none.
+
+        Raises:
+            SealedFileError: It is to be sealed, and the index is plain, or the key is not here.
+            WriteError: It would be too large, or the file is no longer the one that was seen.
+            OSError: It cannot be written. The old file is as it was.
+        """
+        replace_file(place.base, place.parts, self.seal(data, place, is_there=seen is not None), seen)
+
+    def seal(self, data: bytes, place: Place, *, is_there: bool) -> bytes:
+        """Return the bytes to write for a file: sealed if its name, or the existing file, is.
+
+        Args:
+            data: The content.
+            place: The file.
+            is_there: Whether there is such a file.
+
+        Raises:
+            SealedFileError: It is to be sealed, and the index is plain, or the key is not here.
+            WriteError: It would be too large, or is there twice, sealed and plain.
+        """
+        self._check_alone(place)
+        is_to_be_sealed = place.path.endswith(SUFFIX) or (is_there and self.is_sealed(place))
+        return self._seal(data, place.path) if is_to_be_sealed else data
+
+    def _check_alone(self, place: Place) -> None:
+        """Check that a file is not there twice, sealed and plain."""
+        check_free(place.base, place.parts, with_ending(place, sealed=not place.path.endswith(SUFFIX)).parts[-1])
+
+    def _seal(self, data: bytes, path: str) -> bytes:
+        sealed = check_key(self.codec, path).seal(data, path)
+        most = MAX_SEALED_TRANSCRIPT_BYTES if is_transcript(path) else self.settings.max_bytes
+        if len(sealed) > most:
+            raise WriteError(f"{path} would have {len(sealed):,} bytes, more than {most:,}, and never be read again")
+        return sealed
+
+    def reseal(self, place: Place, *, sealed: bool) -> Place:
+        """Seal a file with the present key, or unseal it; return its new place. Call it with the lock of its folder.
+
+        Args:
+            place: The file.
+            sealed: Whether it is to be sealed.
+
+        Raises:
+            NotFoundError, PathNotAllowedError, WorkspaceError: It cannot be read.
+            SealedFileError: The index is plain, the key is not here, or the file is damaged.
+            WriteError: It has hard links, would be too large, or there is a file with the other name.
+            OSError: It cannot be written. It is as it was, under either name.
+        """
+        data, info = self.read_as_it_is(place)
+        target = with_ending(place, sealed=sealed)
+        is_done = is_sealed(data) == sealed and (
+            not sealed or check_key(self.codec, place.path).is_current(data, place.path)
+        )
+        plain = data if is_done and sealed else self.unseal(data, place.path)
+        if not is_done and info.st_nlink > 1:
+            raise WriteError(f"{place.path} has {info.st_nlink} hard links, which a change would part: copy it first")
+        if place != target:
+            check_free(place.base, place.parts, target.parts[-1])
+            if not sealed:
+                rename_file(place.base, place.parts, target.parts[-1])
+        if not is_done:
+            at = place if sealed else target
+            replace_file(at.base, at.parts, self._seal(plain, target.path) if sealed else plain, info)
+        if place != target and sealed:
+            rename_file(place.base, place.parts, target.parts[-1])
+        return target

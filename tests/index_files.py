@@ -1,0 +1,24 @@
+"""Where the index of a workspace is: in the user's data folder, which is one of the tests' own."""
+
+import shutil
+from pathlib import Path
+
+from openclaw_memory.config.data_folder import locate_workspace_data
+
+
+def index_file(workspace: Path, ending: str = "") -> Path:
+    """Return the path of a workspace's index, or of a file next to it whose name ends otherwise."""
+    return locate_workspace_data(workspace) / f"index.sqlite{ending}"
+
+
+def index_folder(workspace: Path) -> Path:
+    """Return the folder of a workspace's index, made if it is missing."""
+    folder = locate_workspace_data(workspace)
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def copy_workspace(workspace: Path, target: Path) -> None:
+    """Copy a workspace with its index, as if it had been synced at the other place."""
+    shutil.copytree(workspace, target)
+    shutil.copytree(locate_workspace_data(workspace), locate_workspace_data(target), dirs_exist_ok=True)

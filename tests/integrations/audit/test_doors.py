@@ -1,0 +1,108 @@
+"""Each kind of door names itself in the log, which holds no text, no question and no name."""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import pytest
+from faults import test_policies_at_every_door as doors
+from faults.test_policies_at_every_door import SHOWING, WRITING, begun  # noqa: F401 - a fixture
+
+from openclaw_memory import Memory, MemoryConfig
+from openclaw_memory.config.data_folder import locate_workspace_data
+from openclaw_memory.events import acting_as
+
+CONFIG = MemoryConfig(plugins={"audit": {"enabled": True}}, policies=doors.CONFIG.policies)
+TOML = f"[defaults.plugins.audit]\nenabled = true\n{doors.TOML}"
+# By the first word of a door, what an actor begins with, or holds.
+ACTORS = {
+    "Memory": "library", "Documents": "library", "Records": "library", "session": "library", "tool": "tool:",
+    "command": "cli:", "migrate": "cli:migrate", "MCP": "mcp:", "page": "web", "LangChain": "langchain", "LangGraph": "langchain",
+    "LlamaIndex": "llama-index", "notebook": "library", "heartbeat's": "library",
+}  # fmt: skip
+WORDS = "The zebra of Zanzibar sings at dawn."
+# Of what is there: lines of notes, a record's value, a message.
+TEXTS = (
+    doors.ASKED,
+    "zebra",
+    "Zanzibar",
+    "fiftyone",
+    "Anna likes",
+    "Bo likes",
+    "dark cellar",
+    "bad knee",
+    "lands in May",
+)
+CHANCE = ("seq", "ts", "session", "paths", "prev", "mac")  # what holds any digits
+
+
+@pytest.fixture(scope="module")
+def place(begun, tmp_path_factory):  # noqa: F811 - the fixture
+    """One workspace for all doors, whose calls are logged."""
+    folder = tmp_path_factory.mktemp("logged")
+    settings = folder / "settings.toml"
+    shutil.copytree(begun, folder / "notes")
+    settings.write_text(TOML, encoding="utf-8")
+    with Memory.open(folder / "notes", config=CONFIG) as memory:
+        memory.sync()
+        yield doors.Place(memory, str(settings))
+        verdict = log_of(memory).verify()
+        assert (verdict.ok, verdict.gaps) == (True, ())
+        assert verdict.entries > 10
+
+
+def log_of(memory):
+    [log] = memory.events.observers
+    return log
+
+
+def entered(at, door):
+    """The entries that a door leaves, the oldest first; nothing in clear says what is in the notes."""
+    log = log_of(at.memory)
+    before = next((one.seq for one in log.read_entries()), 0)
+    door()
+    found = [one for one in log.read_entries() if one.seq > before][::-1]
+    folder = locate_workspace_data(at.memory.workspace.root) / "audit"
+    lines = [json.loads(line) for file in folder.glob("*.jsonl") for line in file.read_bytes().splitlines()]
+    said = str([{name: line[name] for name in line if name not in CHANCE} for line in lines]).casefold()
+    assert [text for text in TEXTS if text.casefold() in said] == []
+    return found
+
+
+def expected(name: str) -> str:
+    if name.startswith("command hook"):
+        return "cli:hook/hook:"
+    return ACTORS[name.split(".", maxsplit=1)[0].split(" ", maxsplit=1)[0].rstrip(",")]
+
+
+def first_of_each(names):
+    """One door of each kind: that each method emits its event is the law of tests/test_events.py."""
+    kinds = {}
+    for name in names:
+        if name.split()[0].split(".")[0].rstrip(",") in ACTORS:
+            kinds.setdefault(expected(name), name)
+    return [*kinds.values()]
+
+
+@pytest.mark.parametrize("name", first_of_each(SHOWING))
+def test_a_door_that_shows_something_is_named(place, name):
+    found = entered(place, lambda: SHOWING[name](place))
+    assert found
+    assert all(one.actor.startswith(expected(name)) for one in found)
+
+
+@pytest.mark.parametrize("name", first_of_each(WRITING))
+def test_a_door_that_writes_something_is_named(place, name):
+    found = entered(place, lambda: WRITING[name](place, WORDS))
+    assert [one for one in found if one.actor.startswith(expected(name)) and one.op not in {"get", "search", "list"}]
+
+
+def test_a_session_is_found_by_its_name_and_a_client_has_its_own(place):
+    from openclaw_memory.tools import memory_tools
+
+    tools = {tool.name: tool for tool in memory_tools(place.memory, session_key="agent:main:dm:anna")}
+    with acting_as("a/bot@x\n"):
+        tools["memory_search"].run({"query": "tea"})
+    found = [one.actor for one in log_of(place.memory).read_entries(session="agent:main:dm:anna")]
+    assert found == ["a_bot_x_/tool:memory_search"]

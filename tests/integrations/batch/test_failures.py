@@ -1,0 +1,324 @@
+"""Batch jobs that fail, lie or belong to another model, and what a sync makes of them."""
+
+from __future__ import annotations
+
+import json
+import threading
+from typing import Any
+
+import numpy as np
+import pytest
+from batch_place import Place, reasons
+from openclaw_memory_batch.jobs import LONGEST_SECONDS
+
+from openclaw_memory.embeddings.hashing import HashingEmbedder
+from openclaw_memory.embeddings.remote.errors import FailureKind, ServiceError
+from openclaw_memory.embeddings.remote.service import JobState
+from openclaw_memory.errors import EmbedderError, StoreError
+from openclaw_memory.types import SyncReport
+
+
+@pytest.fixture
+def place(tmp_path):
+    (tmp_path / "workspace").mkdir()
+    return Place(tmp_path / "workspace", tmp_path / "index.sqlite")
+
+
+# --- failures
+@pytest.mark.parametrize("unknown", [False, True])
+def test_a_failed_job_is_submitted_once_more_and_then_ordinary_calls_do_the_rest(place, unknown, caplog):
+    place.fill(8)
+    place.sync()
+    if unknown:
+        place.service.fails["state"] = ServiceError("no such job", FailureKind.DENIED)
+    else:
+        place.service.state = JobState.FAILED
+    assert (len(place.sync().waiting), len(place.service.jobs)) == (8, 2)
+    assert "it is failed" in caplog.text
+    report = place.sync()
+    assert (report.waiting, report.embedded, place.vectors()) == ((), 8, 8)
+    assert (len(place.service.jobs), len(place.service.ordinary)) == (2, 8)
+    assert "from now on, ordinary requests take its place until" in caplog.text
+
+
+def test_a_batch_api_that_is_off_stays_off_until_the_file_is_deleted(place):
+    place.fill(8)
+    place.service.state = JobState.FAILED
+    for _ in range(3):
+        place.sync()
+    assert len(place.service.jobs) == 2
+    for number in range(8):
+        place.write(f"memory/more-{number}.md", f"memo more {number}")
+    assert (place.sync().embedded, len(place.service.jobs)) == (8, 2)
+    place.file.unlink()
+    for number in range(8):
+        place.write(f"memory/most-{number}.md", f"memo most {number}")
+    assert (len(place.sync().waiting), len(place.service.jobs)) == (8, 3)
+
+
+def test_a_job_that_succeeds_makes_an_earlier_failure_forgotten(place):
+    place.fill(8)
+    place.sync()
+    place.service.state = JobState.FAILED
+    place.sync()
+    place.service.finish()
+    assert (place.sync().ok, place.file.exists()) == (True, False)
+
+
+def test_what_an_expired_job_gave_is_kept(place):
+    place.fill(12)
+    place.sync()
+    place.service.state = JobState.EXPIRED
+    place.service.lies = {f"number {number}": None for number in range(3, 12)}
+    report = place.sync()
+    assert (report.embedded, len(report.waiting), place.vectors()) == (3, 9, 3)
+    assert [len(job) for job in place.service.jobs.values()] == [12, 9]
+
+
+def test_a_job_that_runs_for_days_has_failed(place):
+    place.fill(8)
+    place.sync()
+    place.clock.now += LONGEST_SECONDS + 1
+    place.service.lies = {"memo": None}
+    assert (len(place.sync().waiting), len(place.service.jobs)) == (8, 2)
+
+
+class Unreadable:
+    """What no library expects: asking for its numbers fails in its own way."""
+
+    def __array__(self, *_: Any, **__: Any) -> Any:
+        raise ZeroDivisionError
+
+
+LIES = {
+    "left out": None,
+    "zeros": np.zeros(64),
+    "no numbers": "words",
+    "null": [None] * 64,
+    "not finite": [float("nan")] * 64,
+    "beyond all numbers": [10**400] + [1] * 63,
+    "an error of its own": Unreadable(),
+    "other dimensions": [1.0, 2.0],
+    "empty": [],
+}
+
+
+@pytest.mark.parametrize("lie", LIES.values(), ids=LIES.keys())
+def test_a_bad_vector_of_a_job_is_not_stored_and_its_text_asked_for_ordinarily(place, lie):
+    place.fill(8)
+    place.sync()
+    place.service.finish()
+    place.service.lies = {"number 3": lie, "number 5": lie}
+    report = place.sync()
+    assert (report.embedded, report.waiting, place.vectors()) == (8, (), 8)
+    assert sorted(text[-1] for text in place.service.ordinary) == ["3", "5"]
+    assert len(place.service.jobs) == 1
+    with place.opened() as store:
+        best = store.search_vector(HashingEmbedder().embed_query("memo number 3"), 1)
+        assert store.chunks([best[0].chunk_id])[0].path == "memory/3.md"
+
+
+def test_many_missing_answers_of_a_job_are_not_handed_over_again(place):
+    place.fill(8)
+    place.sync()
+    place.service.finish()
+    place.service.lies = {f"number {number}": None for number in range(1, 8)}
+    assert (place.sync().ok, len(place.service.jobs), len(place.service.ordinary)) == (True, 1, 7)
+
+
+def test_a_job_without_a_single_vector_is_a_failure(place):
+    place.fill(8)
+    place.service.state = JobState.DONE
+    place.service.lies = {"memo": None}
+    place.sync()
+    assert len(place.sync().waiting) == 8
+    assert (place.sync().ok, len(place.service.ordinary), len(place.service.jobs)) == (True, 8, 2)
+
+
+def test_vectors_of_other_dimensions_than_the_index_holds_are_not_stored(place):
+    place.write("memory/first.md", "the very first note")
+    place.sync()
+    place.fill(8)
+    place.sync()
+    place.service.finish()
+    place.service.dims = 16
+    assert len(place.sync().waiting) == 8
+    place.service.dims = 64
+    assert (place.sync().ok, place.vectors()) == (True, 9)
+
+
+def test_a_service_that_takes_no_job_is_asked_ordinarily(place, caplog):
+    place.fill(8)
+    place.service.fails["submit"] = ServiceError("no batches here", FailureKind.DENIED)
+    assert (place.sync().ok, len(place.service.ordinary)) == (True, 8)
+    assert "no batches here" in caplog.text
+    (known,) = json.loads(place.file.read_text()).values()
+    assert known == {"jobs": [], "failures": 1}
+
+
+def test_a_job_whose_name_was_lost_on_the_way_is_not_submitted_again(place):
+    place.fill(8)
+    asked: list[int] = []
+
+    def lose() -> None:
+        asked.append(len(asked))
+        raise ConnectionResetError("in the middle of the answer")
+
+    place.service.on_submit = lose
+    report = place.sync()
+    assert (asked, report.ok, len(place.service.ordinary), place.file.exists()) == ([0], True, 8, False)
+
+
+def test_a_service_that_is_down_keeps_its_jobs(place):
+    place.fill(8)
+    place.sync()
+    for call in ("state", "results"):
+        place.service.fails = {call: ConnectionResetError("gone")}
+        place.service.state = JobState.DONE
+        assert len(place.sync().waiting) == 8
+    place.service.fails = {}
+    assert (place.sync().ok, len(place.service.jobs), place.service.ordinary) == (True, 1, [])
+
+
+def test_an_embedder_that_is_down_leaves_its_jobs_alone(place):
+    place.fill(8)
+    place.sync()
+    place.service.fails = {"send": ConnectionResetError("gone")}
+    place.service.finish()
+    assert {"gone" in reason for reason in reasons(place.sync())} == {True}
+    place.service.fails = {}
+    assert (place.sync().ok, len(place.service.jobs), place.service.ordinary) == (True, 1, [])
+
+
+def test_a_sync_does_not_wait_for_an_embedder_that_is_down(place):
+    place.fill(8)
+    place.sync()
+    place.service.fails = {"send": ConnectionResetError("gone")}
+    place.service.finish()
+    assert {"gone" in reason for reason in reasons(place.sync("wait"))} == {True}
+    assert (place.clock.slept, len(place.service.jobs)) == ([], 1)
+
+
+def test_results_that_cannot_be_had_twice_give_the_job_up(place):
+    place.fill(8)
+    place.sync()
+    place.service.finish()
+    place.service.fails = {"results": EmbedderError("half a file"), "cancel": EmbedderError("too late")}
+    place.sync()
+    assert len(place.service.jobs) == 1
+    place.sync()
+    assert (len(place.service.jobs), place.service.cancelled) == (2, [])
+
+
+@pytest.mark.parametrize("damage", [b"", b"{", b"[]", b'{"identity": 1}', b"\xff\xfe", b'{"jobs": [{}]}'])
+def test_a_damaged_file_is_set_aside(place, damage, caplog):
+    place.fill(8)
+    place.file.write_bytes(damage)
+    assert len(place.sync().waiting) == 8
+    assert place.file.with_name(f"{place.file.name}.damaged").read_bytes() == damage
+    assert "is damaged" in caplog.text
+    place.service.finish()
+    assert place.sync().ok
+
+
+def test_a_damaged_file_that_cannot_be_set_aside_is_told_in_words(place):
+    place.fill(8)
+    place.file.write_bytes(b"{")
+    place.file.with_name(f"{place.file.name}.damaged").mkdir()
+    with pytest.raises(StoreError, match=r"is damaged .* and cannot be set aside .*; delete it"):
+        place.sync()
+
+
+def test_no_job_is_submitted_that_could_not_be_remembered(place):
+    place.fill(8)
+    place.file.mkdir()
+    with pytest.raises(StoreError, match="cannot be read"):
+        place.sync()
+    assert place.service.jobs == {}
+
+
+def test_the_second_of_two_that_lack_the_same_texts_leaves_them_to_the_first_ones_job(place):
+    place.fill(8)
+    reports: list[SyncReport] = []
+    other = threading.Thread(target=lambda: reports.append(place.sync()))
+    place.service.on_submit = other.start
+    reports.append(place.sync())
+    other.join()
+    assert [len(job) for job in place.service.jobs.values()] == [8]
+    assert [len(report.waiting) for report in reports] == [8, 8]
+
+
+# --- other models, and rebuilds
+def test_the_jobs_of_another_model_wait_until_it_is_wanted_again(place):
+    place.fill(8)
+    place.sync()
+    place.service.model = "fake-2"
+    place.service.finish()
+    assert reasons(place.sync())
+    assert (len(place.service.jobs), place.service.polled) == (2, {})
+    assert place.sync().ok
+    assert place.service.polled == {"job-2": 1}
+    place.service.model = "fake-1"
+    report = place.sync()
+    assert (report.ok, report.embedded, len(place.service.jobs), place.service.ordinary) == (True, 8, 2, [])
+    assert (place.service.polled, place.file.exists()) == ({"job-1": 1, "job-2": 1}, False)
+
+
+def test_failures_of_one_model_do_not_count_against_another(place):
+    place.fill(8)
+    place.service.state = JobState.FAILED
+    for _ in range(3):
+        place.sync()
+    place.service.model, place.service.state = "fake-2", None
+    assert (len(place.sync().waiting), len(place.service.jobs)) == (8, 3)
+    assert len(json.loads(place.file.read_text())) == 2
+
+
+def test_jobs_of_another_model_that_no_service_keeps_so_long_are_swept(place):
+    place.fill(8)
+    place.sync()
+    place.service.model = "fake-2"
+    place.clock.now += LONGEST_SECONDS
+    place.sync()
+    assert [job["name"] for job in place.remembered()] == ["job-1", "job-2"]
+    place.clock.now += 1
+    place.sync()
+    assert [job["name"] for job in place.remembered()] == ["job-2"]
+
+
+def test_a_rebuild_whose_texts_are_with_the_service_leaves_the_old_index_in_place(place):
+    place.fill(8)
+    place.sync("off")
+    place.service.model = "fake-2"
+    report = place.sync()
+    assert (report.rebuilt, len(report.waiting), report.ok) == (None, 8, False)
+    assert "batch API" in "".join(reasons(report))
+    with place.opened() as store:
+        assert "fake-1" in store.meta().identity
+    assert place.vectors() == 8
+    place.write("memory/new.md", "a zeppelin was seen")
+    assert place.sync().rebuilt is None
+    assert place.found("zeppelin") == 1
+    place.service.finish()
+    report = place.sync()
+    assert "fake-2" in str(report.rebuilt)
+    assert (report.ok, place.vectors()) == (True, 9)
+    assert len(place.service.ordinary) == 8 + 1
+
+
+def test_a_rebuild_waits_for_the_service_where_it_is_told_to(place):
+    place.fill(8)
+    place.sync("off")
+    place.service.model = "fake-2"
+    place.service.polls = 3
+    report = place.sync("wait")
+    assert ("fake-2" in str(report.rebuilt), report.ok, place.vectors()) == (True, True, 8)
+
+
+def test_a_forced_sync_of_an_index_that_waits_builds_it_and_goes_on_waiting(place):
+    place.fill(8)
+    place.sync()
+    report = place.sync(force=True)
+    assert (report.rebuilt, len(report.waiting), len(place.service.jobs)) == ("it was asked for", 8, 1)
+    place.service.finish()
+    assert (place.sync().ok, place.vectors()) == (True, 8)

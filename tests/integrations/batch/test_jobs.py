@@ -1,0 +1,320 @@
+"""Texts that go to a batch API: what is handed over, how it is waited for, and what is collected."""
+
+from __future__ import annotations
+
+import os
+import stat
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from batch_place import HOST, MIN_TEXTS, NOON, PACE, FakeService, Place, reasons
+from openclaw_memory_batch import BatchEmbedder
+from openclaw_memory_batch.jobs import Job, Known, load, path_of, save
+
+from openclaw_memory import Memory, MemoryConfig, SqliteStore
+from openclaw_memory.config import ChunkingConfig, EmbeddingConfig
+from openclaw_memory.embeddings import load_embedder
+from openclaw_memory.embeddings.hashing import HashingEmbedder
+from openclaw_memory.embeddings.remote.errors import FailureKind, ServiceError
+from openclaw_memory.errors import ConfigError, StoreError
+from openclaw_memory.indexing.parts import SyncParts
+from openclaw_memory.indexing.plan import sync
+from openclaw_memory.types import Progress
+from openclaw_memory.workspace import Workspace
+
+
+@pytest.fixture
+def place(tmp_path):
+    (tmp_path / "workspace").mkdir()
+    return Place(tmp_path / "workspace", tmp_path / "index.sqlite")
+
+
+# --- handed over, and collected
+def test_many_missing_texts_go_to_the_batch_api_and_a_later_sync_collects_them(place):
+    place.fill(8)
+    first = place.sync()
+    assert (len(first.added), len(first.waiting), first.embedded) == (8, 8, 0)
+    (reason,) = reasons(first)
+    assert reason.startswith(f"8 texts are with {HOST}'s batch API since 2026-")
+    assert reason.endswith("; the next sync collects them")
+    assert (place.found("memo"), place.vectors()) == (8, 0)
+    place.service.finish()
+    then = place.sync()
+    assert (then.waiting, then.embedded, then.unchanged, place.vectors()) == ((), 8, 8, 8)
+    assert then.tokens == sum(len(text) for text in place.service.jobs["job-1"].values())
+    assert (len(place.service.jobs), place.service.ordinary) == (1, [])
+    assert not place.file.exists()
+
+
+def test_the_vectors_of_a_job_are_those_of_ordinary_calls(place, tmp_path):
+    place.fill(8)
+    place.sync()
+    place.service.finish()
+    place.sync()
+    other = Place(place.root, tmp_path / "other.sqlite")
+    other.sync("off")
+    assert len(other.service.ordinary) == 8
+    question = HashingEmbedder().embed_query("memo number 3")
+    with place.opened() as store, other.opened() as plain:
+        assert [hit.score for hit in store.search_vector(question, 8)] == pytest.approx(
+            [hit.score for hit in plain.search_vector(question, 8)]
+        )
+
+
+def test_texts_are_parted_into_jobs_as_large_as_the_service_takes(place):
+    place.fill(8)
+    place.service.max_items, place.concurrency = 3, 3
+    place.sync()
+    assert [len(job) for job in place.service.jobs.values()] == [3, 3, 2]
+    place.service.finish()
+    assert (place.sync().embedded, place.vectors()) == (8, 8)
+
+
+def test_two_jobs_run_at_a_time_and_the_other_texts_wait_for_them(place):
+    place.fill(20)
+    place.service.max_items = 5
+    report = place.sync()
+    assert [len(job) for job in place.service.jobs.values()] == [5, 5]
+    assert len(report.waiting) == 20
+    assert {"waits for one of 2 jobs" in reason for reason in reasons(report)} == {True, False}
+    place.service.finish()
+    place.sync()
+    place.sync()
+    assert [len(job) for job in place.service.jobs.values()] == [5, 5, 5, 5]
+    assert (place.vectors(), place.service.ordinary) == (20, [])
+
+
+@pytest.mark.parametrize("most", [1, 2, 3])
+def test_no_more_jobs_run_at_a_time_than_are_allowed(place, most):
+    place.fill(20)
+    place.service.max_items, place.concurrency = 5, most
+    place.sync()
+    assert [len(job) for job in place.service.jobs.values()] == [5] * most
+
+
+def test_a_sync_that_waits_sees_all_jobs_through_two_at_a_time(place):
+    place.fill(20)
+    place.service.max_items, place.service.polls = 5, 1
+    assert place.sync("wait").ok
+    assert [len(job) for job in place.service.jobs.values()] == [5, 5, 5, 5]
+    assert (place.vectors(), [text for text in place.service.ordinary if "memo number" in text]) == (20, [])
+
+
+def test_a_running_job_is_waited_for_and_not_submitted_again(place):
+    place.fill(8)
+    first = place.sync()
+    assert place.sync().waiting == first.waiting
+    assert (len(place.service.jobs), place.service.ordinary, place.clock.slept) == (1, [], [])
+
+
+@pytest.mark.parametrize(
+    ("use", "count", "options"), [("later", MIN_TEXTS - 1, {}), ("off", 8, {})], ids=["few texts", "off"]
+)
+def test_ordinary_calls_are_made_otherwise(place, use, count, options):
+    place.fill(count)
+    report = place.sync(use, **options)
+    assert (report.embedded, report.ok, len(place.service.ordinary)) == (count, True, count)
+    assert (place.service.jobs, place.file.exists()) == ({}, False)
+
+
+@pytest.mark.parametrize("inner", [HashingEmbedder(), None])
+def test_an_embedder_without_a_batch_api_is_an_error(inner):
+    with pytest.raises(ConfigError, match="has no batch API"):
+        BatchEmbedder(inner)
+
+
+@pytest.mark.parametrize("concurrency", [0, True, 1.5])
+def test_a_number_of_jobs_that_is_none_is_an_error(place, concurrency):
+    with pytest.raises(ConfigError, match="concurrency"):
+        BatchEmbedder(place.service.embedder(), concurrency=concurrency)
+
+
+def test_a_note_written_meanwhile_is_embedded_at_once(place):
+    place.fill(8)
+    place.sync()
+    place.write("memory/new.md", "a zeppelin was seen")
+    report = place.sync()
+    assert (report.added, report.embedded, len(report.waiting)) == (("memory/new.md",), 1, 8)
+    assert ["zeppelin" in text for text in place.service.ordinary] == [True]
+    assert place.vectors() == 1
+
+
+def test_texts_that_no_job_takes_are_asked_for_ordinarily(place):
+    place.fill(8)
+    place.write("memory/long.md", "x" * 3000)
+    place.chunking = ChunkingConfig(max_chars=5000)
+    report = place.sync()
+    assert (report.embedded, len(report.waiting)) == (1, 8)
+    assert "x" * 1000 in "".join(place.service.ordinary)
+
+
+def test_what_is_remembered_is_private_and_tells_the_job(place):
+    place.fill(8)
+    place.sync()
+    assert stat.S_IMODE(place.file.stat().st_mode) == 0o600
+    (job,) = place.remembered()
+    assert (job["name"], len(job["keys"]), job["submitted"], job["failures"]) == ("job-1", 8, NOON, 0)
+    assert [path.name for path in place.file.parent.glob("*.json*")] == [place.file.name]
+
+
+def test_each_job_is_remembered_before_the_next_is_submitted(place):
+    place.fill(8)
+    place.service.max_items, place.concurrency = 3, 3
+    seen: list[int] = []
+
+    place.service.on_submit = lambda: seen.append(len(place.remembered()))
+    place.sync()
+    assert seen == [0, 1, 2]
+
+
+# --- waiting for them
+def test_a_sync_that_waits_polls_until_the_vectors_are_there(place):
+    place.fill(8)
+    place.service.polls = 4
+    report = place.sync("wait")
+    assert (len(report.added), report.unchanged, report.waiting, report.embedded) == (8, 0, (), 8)
+    assert (place.vectors(), place.clock.slept) == (8, [2.0] * 4)
+    told = [step for step in place.steps if step.label == "texts with the batch service"]
+    assert [(step.completed, step.total, step.seconds) for step in told] == [(0, 8, 2.0 * at) for at in range(4)]
+
+
+def test_keywords_find_everything_while_a_sync_waits(place):
+    place.fill(8)
+    place.service.polls = 2
+    found: list[int] = []
+
+    def look(step: Progress) -> None:
+        if step.label == "texts with the batch service":
+            found.append(place.found("memo"))
+
+    place.sync("wait", progress=look)
+    assert found == [8, 8]
+
+
+def test_a_sync_that_was_ended_while_it_waited_is_taken_up_again(place):
+    place.fill(8)
+
+    def end(step: Progress) -> None:
+        if step.label == "texts with the batch service":
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        place.sync("wait", progress=end)
+    place.service.finish()
+    assert (place.sync("wait").waiting, len(place.service.jobs), place.service.ordinary) == ((), 1, [])
+
+
+def test_closing_the_store_ends_the_waiting(place):
+    place.fill(8)
+    with place.opened() as store:
+        embedder = BatchEmbedder(
+            place.service.embedder(), wait=True, min_texts=MIN_TEXTS, sleep=lambda _: store.close()
+        )
+        with pytest.raises(StoreError, match="closed"):
+            sync(SyncParts(Workspace.open(place.root), store, embedder, MemoryConfig()))
+        embedder.close()
+
+
+def test_a_late_job_is_waited_for_twice_and_then_given_up(place):
+    place.fill(8)
+    place.service.on_submit = lambda: place.service.fails.update(submit=ServiceError("no", FailureKind.DENIED))
+    report = place.sync("wait")
+    assert place.clock.now - NOON == 2 * 100.0
+    assert place.service.cancelled == ["job-1"]
+    assert (report.waiting, len(place.service.ordinary), place.vectors()) == ((), 8, 8)
+
+
+def test_a_job_that_is_only_late_once_is_collected(place):
+    place.fill(8)
+    place.service.polls = 55  # of 50 polls in the first wait
+    report = place.sync("wait")
+    assert (report.waiting, report.embedded, place.service.cancelled) == ((), 8, [])
+    assert (len(place.service.jobs), place.service.ordinary) == (1, [])
+
+
+def test_two_late_jobs_end_in_ordinary_calls(place):
+    place.fill(8)
+    report = place.sync("wait")
+    assert (len(place.service.jobs), place.service.cancelled) == (2, ["job-1", "job-2"])
+    assert (report.ok, place.vectors(), len(place.service.ordinary)) == (True, 8, 8)
+    assert place.clock.now - NOON == 4 * 100.0
+
+
+# --- through the front door
+def remember(notes: Path, count: int = 1000) -> None:
+    (notes / "memory" / "long.md").write_text("".join(f"## Topic {n}\n\nmemo number {n}\n\n" for n in range(count)))
+
+
+def test_a_memory_hands_over_a_large_first_index_and_another_one_collects_it(notes):
+    remember(notes)
+    service = FakeService()
+    with Memory.open(notes, embedder=BatchEmbedder(service.embedder())) as memory:
+        report = memory.sync()
+        assert report.waiting
+        assert ([len(job) for job in service.jobs.values()], service.ordinary) == ([1000, 4], [])
+        assert memory.search("boiler")[0].path == "memory/household.md"
+        assert any("batch API" in notice for notice in memory.status().notices)
+    service.finish()
+    with Memory.open(notes, embedder=BatchEmbedder(service.embedder())) as memory:
+        assert (memory.sync().ok, service.ordinary) == (True, [])
+        results = memory.search("boiler")
+        assert (results.mode, results.reason, results.stale) == ("hybrid", None, False)
+
+
+def test_the_real_sdk_and_a_server_agree_on_jobs(notes, embedding_server, tmp_path):
+    pytest.importorskip("openai")
+    place = Place(notes, tmp_path / "index.sqlite")
+    place.fill(8)
+    embedder = load_embedder("openai", base_url=embedding_server.base_url("openai"), retry=PACE)
+    assert embedder is not None
+    embedding_server.batch.polls = 3
+    batches = BatchEmbedder(embedder, wait=True, min_texts=MIN_TEXTS, sleep=place.clock.sleep)
+    with place.opened() as store:
+        report = sync(SyncParts(Workspace.open(notes), store, batches, MemoryConfig()))
+        assert (report.ok, len(embedding_server.seen("submit"))) == (True, 1)
+        assert embedding_server.answered.total() - len(embedding_server.seen("embed")) == report.embedded
+    embedder.close()
+
+
+@pytest.mark.usefixtures("tries_again_at_once")
+def test_jobs_under_way_at_a_batch_service_are_counted(notes):
+    pytest.importorskip("openai")
+    options = {"base_url": "http://127.0.0.1:9/v1", "model": "any", "api_key": "sk-any"}
+    providers = {"batch": {"provider": "openai", **options}}
+    config = MemoryConfig(embedding=EmbeddingConfig(provider="batch", providers=providers))
+    with Memory.open(notes, config=config) as memory:
+        memory.sync()
+        index = Path(memory.status().index_path)
+        with closing(SqliteStore.open(index)) as store:
+            meta = store.meta()
+        assert meta is not None
+        jobs = (Job("batch_1", ["00", "01"], 10, 1e9), Job("batch_2", ["02"], 5, 1e9))
+        save(path_of(index), {meta.identity: Known(jobs, 1), "another": Known(jobs, 2)})
+        batch = memory.status().batch
+        assert tuple(batch[name] for name in ("mode", "provider", "jobs", "texts", "failures")) == (
+            "later",
+            "openai",
+            2,
+            3,
+            1,
+        )
+        path_of(index).write_text("{")
+        assert "batches.json" in memory.status().batch["error"]
+
+
+def test_the_record_of_batch_jobs_is_neither_read_nor_written_through_a_link(tmp_path):
+    victim, index = tmp_path / "victim", tmp_path / "index.sqlite"
+    victim.write_text('{"model": {"jobs": [], "failures": 7}}')
+    path_of(index).symlink_to(victim)
+    with pytest.raises(StoreError):
+        load(path_of(index))
+    for number in range(os.getpid() - 3, os.getpid() + 4):
+        (tmp_path / f"{path_of(index).name}.{number}").symlink_to(victim)
+    jobs = {"model": Known((Job("job-1", ["key"], 1, 0.0),))}
+    with pytest.raises(StoreError, match="link"):
+        save(path_of(index), jobs)
+    path_of(index).unlink()
+    save(path_of(index), jobs)
+    assert victim.read_text() == '{"model": {"jobs": [], "failures": 7}}'
+    assert list(load(path_of(index))) == ["model"]

@@ -1,0 +1,183 @@
+"""The labelled workspace that ships: enough notes, true labels, questions that tell settings apart."""
+
+import json
+import re
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from openclaw_memory_lab import EmbeddingServer, Question, copy_lab, read_questions
+from openclaw_memory_lab.evaluation import LAB, QUESTIONS
+
+from openclaw_memory import load_embedder
+from openclaw_memory.text.redaction import redact
+from openclaw_memory.text.stopwords import DUTCH, ENGLISH, FRENCH, GERMAN, SPANISH
+from openclaw_memory.text.terms import content_words, word_stem, words
+from openclaw_memory.workspace.paths import note_date
+
+ROOT = Path(__file__).parents[3]
+STOP_WORDS = {name: set(text.split()) for name, text in zip(
+    ("en", "nl", "de", "fr", "es"), (ENGLISH, DUTCH, GERMAN, FRENCH, SPANISH), strict=True
+)}  # fmt: skip
+NOTES = {path.relative_to(LAB).as_posix(): path.read_text(encoding="utf-8") for path in sorted(LAB.rglob("*.md"))}
+LABELLED = read_questions(LAB / QUESTIONS)
+GUIDE = (ROOT / "docs" / "how-to" / "better-ranking.md").read_text(encoding="utf-8")
+ANSWERABLE = [question for question in LABELLED if question.evidence]
+
+
+def folded(text: str) -> str:
+    return " ".join(text.split())
+
+
+def language_of(text: str) -> str:
+    """The language of which the text holds most small words."""
+    counts = Counter(words(text))
+    return max(STOP_WORDS, key=lambda name: sum(counts[word] for word in STOP_WORDS[name]))
+
+
+def places(quote: str) -> list[str]:
+    """The notes that hold a quote, each as often as it does."""
+    return [path for path, text in NOTES.items() for _ in range(folded(text).count(folded(quote)))]
+
+
+def stems(text: str) -> set[str]:
+    return {word_stem(word) for word in content_words(text)}
+
+
+def quoted(question: Question, kind: str) -> list[tuple[str, str]]:
+    return [(question.text, quote) for quote in question.evidence if question.kind == kind]
+
+
+def test_there_are_notes_enough_and_most_are_of_a_day():
+    assert len(NOTES) >= 64
+    assert {"MEMORY.md", "USER.md"} <= set(NOTES)
+    assert sum(note_date(path) is not None for path in NOTES) >= 40
+
+
+@pytest.mark.parametrize(
+    "counts",
+    [Counter(map(language_of, NOTES.values())), Counter(question.language for question in LABELLED)],
+    ids=["notes", "questions"],
+)
+def test_a_third_is_not_in_english(counts):
+    assert set(counts) == set(STOP_WORDS)
+    assert min(counts.values()) >= 5
+    assert counts["en"] <= counts.total() * 2 / 3
+
+
+def test_there_are_questions_of_every_kind():
+    counts = Counter(question.kind for question in LABELLED)
+    assert set(counts) == {"keyword", "paraphrase", "dated", "superseded", "several", "unanswerable", "elsewhere"}
+    assert sum(counts.values()) >= 80
+    assert min(counts[kind] for kind in counts if kind != "elsewhere") >= 14
+    assert counts["elsewhere"] >= 10
+
+
+def test_every_line_of_the_questions_has_all_four_fields():
+    lines = (LAB / QUESTIONS).read_text(encoding="utf-8").splitlines()
+    assert {tuple(json.loads(line)) for line in lines} == {("question", "evidence", "language", "kind")}
+
+
+def test_each_quote_stands_once_and_in_one_note():
+    for question in ANSWERABLE:
+        assert [len(places(quote)) for quote in question.evidence] == [1] * len(question.evidence), question.text
+
+
+def test_only_unanswerable_questions_have_no_evidence():
+    without = {"unanswerable", "elsewhere"}
+    assert {question.kind for question in LABELLED if not question.evidence} == without
+    assert not without & {question.kind for question in ANSWERABLE}
+
+
+def test_unanswerable_questions_are_near_the_notes_and_those_from_elsewhere_are_not():
+    told = stems(" ".join(NOTES.values()))
+    assert all(stems(question.text) & told for question in LABELLED if question.kind == "unanswerable")
+    far = [stems(question.text) & told for question in LABELLED if question.kind == "elsewhere"]
+    assert sum(map(bool, far)) <= len(far) / 2
+
+
+def test_the_evidence_of_several_is_in_different_notes():
+    for question in (question for question in ANSWERABLE if question.kind == "several"):
+        assert len({path for quote in question.evidence for path in places(quote)}) == len(question.evidence) >= 2
+
+
+@pytest.mark.parametrize(
+    ("text", "quote"), [pair for question in ANSWERABLE for pair in quoted(question, "paraphrase")]
+)
+def test_a_paraphrase_shares_no_word_with_the_line_that_answers_it(text, quote):
+    (path,) = places(quote)
+    line = next(line for line in NOTES[path].splitlines() if folded(quote) in folded(line))
+    assert stems(text) & stems(line) == set()
+
+
+def test_a_superseded_fact_is_asked_of_the_newest_note():
+    for question in (question for question in ANSWERABLE if question.kind == "superseded"):
+        ((path,),) = (places(quote) for quote in question.evidence)
+        assert note_date(path) is not None
+
+
+def test_a_note_holds_no_secret_and_no_address():
+    for path, text in NOTES.items():
+        assert redact(text) == text, path
+        assert re.search(r"@|https?:|www\.|\d{6,}|\+\d", text) is None, path
+
+
+def test_a_copy_keeps_what_is_there_and_gives_the_questions(tmp_path):
+    (tmp_path / "USER.md").write_text("mine\n", encoding="utf-8")
+    assert copy_lab(tmp_path) == LABELLED
+    assert copy_lab(tmp_path) == LABELLED
+    copied = {
+        path.relative_to(tmp_path).as_posix(): path.read_text(encoding="utf-8") for path in tmp_path.rglob("*.md")
+    }
+    assert copied == {**NOTES, "USER.md": "mine\n"}
+
+
+def test_the_guide_tells_of_what_the_lab_has():
+    assert f"{len(NOTES)} notes of an invented team" in GUIDE
+    assert f"{len(LABELLED)} questions, {len(LABELLED) - len(ANSWERABLE)} of them without an\nanswer" in GUIDE
+    paraphrases = sum(question.kind == "paraphrase" for question in LABELLED)
+    assert f"Of the others, {paraphrases} share no word" in GUIDE
+
+
+def told(header: str) -> list[list[str]]:
+    """The cells of a table of the guide, without its header."""
+    table = GUIDE.split(f"\n| {header} |", 1)[1].split("\n\n", 1)[0]
+    return [[cell.strip(" `") for cell in line.strip("|").split("|")] for line in table.splitlines()[2:]]
+
+
+def kept(mark: str) -> dict[str, list[str]]:
+    """The rows, by their first cell, of the last table with such a text in it that the notebook has put out."""
+    cells = json.loads((ROOT / "notebooks" / "ranking_lab.ipynb").read_text(encoding="utf-8"))["cells"]
+    outputs = [output.get("data", {}).get("text/html", []) for cell in cells for output in cell.get("outputs", [])]
+    table = [text for text in map("".join, outputs) if mark in text][-1]
+    lines = [re.findall(r"<t[dh].*?</t[dh]>", row, re.DOTALL) for row in table.split("</tr>")]
+    texts = [[folded(re.sub(r"<[^>]+>", " ", cell)) for cell in line] for line in lines]
+    return {first: rest for first, *rest in filter(None, texts)}
+
+
+@pytest.mark.parametrize(("header", "mark"), [("Settings", "candidates = 100"), ("Questions", "better found")])
+def test_the_guide_tells_the_figures_of_the_notebook(header, mark):
+    """The notebook is executed by tests of its own; what it keeps is what the guide may quote."""
+    measured = kept(mark)
+    assert len(told(header)) >= 4
+    for name, *figures in told(header):
+        columns = iter(measured[name])
+        assert all(figure in columns for figure in figures), (name, figures, measured[name])
+
+
+def test_the_guide_tells_how_much_less_two_settings_show_on_the_lab():
+    shown = {name: float(row[0]) for name, row in kept("candidates = 100").items() if re.match(r"0\.\d", row[0])}
+    for name, less in re.findall(r"`([^`]+)` (?:shows )?(0\.\d\d) less", folded(GUIDE)):
+        assert shown["default"] - shown[name] == pytest.approx(float(less), abs=0.005)
+
+
+def test_a_served_embedder_has_the_vectors_of_the_one_behind_it():
+    pytest.importorskip("openai")
+    behind = load_embedder("hashing")
+    with EmbeddingServer(behind) as served_here:
+        served = load_embedder("openai", "any-name", base_url=served_here.url, api_key="none")
+        assert served.embed_query("the boiler") == pytest.approx(behind.embed_query("the boiler"), abs=1e-6)
+        port = served_here.port
+    served_here.close()  # twice does no harm
+    with EmbeddingServer(behind, port) as again:  # the port is free again
+        assert again.url == f"http://127.0.0.1:{port}/v1"

@@ -1,0 +1,15 @@
+"""The store in PostgreSQL keeps the contract of every store."""
+
+from uuid import uuid4
+
+import pytest
+from openclaw_memory_postgres import PostgresStore
+
+from openclaw_memory.testing import contracts
+
+
+@pytest.mark.parametrize("check", contracts._CHECKS, ids=lambda check: check.__name__.removeprefix("_check_store_"))
+def test_it_keeps_the_contract(check, server):
+    store = PostgresStore(server, tenant=f"contract {uuid4()}")
+    check(store)
+    store.close()

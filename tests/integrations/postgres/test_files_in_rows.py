@@ -1,0 +1,263 @@
+"""Notes that are rows: workers with folders of their own see each other's documents, records and notes."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from openclaw_memory_postgres import connections
+from openclaw_memory_postgres.rows import tenant_id
+
+from openclaw_memory import Memory
+from openclaw_memory.errors import ConfigError, ConflictError, StoreError
+from openclaw_memory.types import Document
+from openclaw_memory.workspace import SafeFolder
+
+ROOT = Path(__file__).parents[3]
+
+
+@pytest.fixture
+def worker(database, tmp_path):
+    """Opens the memory of a worker with an empty folder of its own."""
+    opened = []
+
+    def open_one(name, tenant="anna"):
+        folder = tmp_path / name
+        folder.mkdir(exist_ok=True)
+        memory = Memory.open(folder, store=f"{database}&tenant={tenant}&files=column", embedder=None)
+        opened.append(memory)
+        return memory
+
+    yield open_one
+    for memory in opened:
+        memory.close()
+
+
+def notes_of(folder):
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in sorted(folder.rglob("*.md"))
+        if ".memory" not in path.parts
+    }
+
+
+def test_workers_see_what_others_add_change_and_delete(worker, tmp_path):
+    one, two = worker("one"), worker("two")
+    one.documents.add([Document("ferry", "The ferry leaves at nine."), Document("train", "The train leaves at ten.")])
+    assert [found.id for found in two.documents.get(["ferry", "train"])] == ["ferry", "train"]
+    two.sync()
+    assert two.search("ferry")[0].path == one.search("ferry")[0].path
+    two.documents.add([Document("ferry", "The ferry leaves at noon.")])
+    assert one.documents.get(["ferry"])[0].text == "The ferry leaves at noon."
+    assert "noon" in one.search("ferry")[0].snippet
+    assert one.documents.delete(["train"]) == ["train"]
+    assert two.documents.get(["train"]) == []
+    assert not two.search("train")
+    assert notes_of(tmp_path / "one") == notes_of(tmp_path / "two")
+
+
+def test_what_one_worker_has_indexed_is_not_behind_for_another(worker):
+    one, two = worker("one"), worker("two")
+    one.documents.add([Document(f"d{number}", f"text number{number}") for number in range(20)])
+    found = two.search("number7")
+    assert [result.path for result in found] == [result.path for result in one.search("number7")]
+    assert not found.stale
+    report = two.sync()
+    assert (report.unchanged, report.added, report.changed, report.removed) == (20, (), (), ())
+    assert not one.search("number3").stale
+
+
+def test_records_are_settled_against_what_another_worker_has_said(worker):
+    one, two = worker("one"), worker("two")
+    said = one.records.remember("preference", "editor.theme", "dark")
+    seen = two.records.get("preference", "editor.theme")
+    assert seen.value == "dark"
+    two.records.confirm("preference", "editor.theme")
+    with pytest.raises(ConflictError):
+        one.records.remember("preference", "editor.theme", "light", expected_version=said.record.version)
+    assert one.records.get("preference", "editor.theme").version != seen.version
+    assert one.records.forget("preference", "editor.theme")
+    assert two.records.get("preference", "editor.theme") is None
+    assert list(two.records) == []
+
+
+def test_daily_notes_ride_along_and_are_forgotten_everywhere(worker, tmp_path):
+    one, two = worker("one"), worker("two")
+    one.append("The zeppelin lands on Friday.", date="2026-03-01")
+    two.append("The boiler is serviced in May.", date="2026-03-01")
+    one.sync()
+    assert one.search("boiler")[0].path == "memory/2026-03-01.md"
+    assert "zeppelin" in two.get("memory/2026-03-01.md").text
+    plan = two.forget(query="zeppelin", dry_run=True).plan
+    two.forget(query="zeppelin", dry_run=False, seen=plan.hash)
+    assert "zeppelin" not in one.get("memory/2026-03-01.md").text
+    assert not one.search("zeppelin")
+    assert notes_of(tmp_path / "one") == notes_of(tmp_path / "two")
+
+
+def test_a_fresh_worker_has_everything(worker, tmp_path):
+    one = worker("one")
+    one.documents.add([Document("ferry", "The ferry leaves at nine.")])
+    one.records.remember("fact", "boat.name", "Erika")
+    one.append("The zeppelin lands on Friday.", date="2026-03-01")
+    one.close()
+    shutil.rmtree(tmp_path / "one")
+    fresh = worker("fresh")
+    fresh.sync()
+    assert fresh.search("ferry")
+    assert len(notes_of(tmp_path / "fresh")) == 3
+
+
+def test_the_first_worker_brings_its_notes_and_a_later_one_may_not_hold_others(worker, tmp_path):
+    (tmp_path / "one" / "memory").mkdir(parents=True)
+    (tmp_path / "one" / "memory" / "a.md").write_text("The boiler is old.\n")
+    one = worker("one")
+    one.append("New.", date="2026-03-01")
+    assert "boiler" in worker("two").get("memory/a.md").text
+    (tmp_path / "three" / "memory").mkdir(parents=True)
+    (tmp_path / "three" / "memory" / "b.md").write_text("Another memory.\n")
+    with pytest.raises(StoreError, match=r"memory/b\.md"):
+        worker("three").sync()
+
+
+def test_what_an_editor_has_changed_is_set_aside_and_not_lost(worker, tmp_path):
+    one, two = worker("one"), worker("two")
+    one.append("The boiler is old.", date="2026-03-01")
+    note = tmp_path / "one" / "memory" / "2026-03-01.md"
+    before = note.read_bytes()
+    note.write_bytes(before + b"By hand.\n")
+    two.append("The ferry is new.", date="2026-03-02")
+    assert "ferry" in one.get("memory/2026-03-02.md").text
+    assert note.read_bytes() == before
+    aside = SafeFolder.locate_data(tmp_path / "one")
+    (kept,) = (aside.base / "not-shared" / name for name in aside.list_names("not-shared"))
+    assert kept.read_bytes() == before + b"By hand.\n"
+
+
+def test_another_tenant_sees_nothing(worker, tmp_path, database):
+    import psycopg
+
+    worker("one").append("The boiler is old.", date="2026-03-01")
+    worker("other", tenant="bob").sync()
+    assert notes_of(tmp_path / "other") == {}
+    with psycopg.connect(database, autocommit=True) as connection:
+        connection.execute("CREATE ROLE notes_app LOGIN")
+        connection.execute("GRANT USAGE ON SCHEMA openclaw_memory TO notes_app")
+        connection.execute("GRANT ALL ON openclaw_memory.notes TO notes_app")
+        try:
+            connection.execute("SET ROLE notes_app")
+            assert connection.execute("SELECT count(*) FROM openclaw_memory.notes").fetchone() == (0,)
+            connection.execute("SELECT set_config(%s, %s, false)", (connections.SETTING, str(tenant_id("bob"))))
+            assert connection.execute("SELECT count(*) FROM openclaw_memory.notes").fetchone() == (0,)
+        finally:
+            connection.execute("RESET ROLE")
+            connection.execute("DROP OWNED BY notes_app")
+            connection.execute("DROP ROLE notes_app")
+
+
+WRITER = """
+import sys
+from openclaw_memory import Memory
+from openclaw_memory.types import Document
+folder, store, name = sys.argv[1:]
+with Memory.open(folder, store=store, embedder=None) as memory:
+    for number in range(200):
+        memory.append(f"{name} {number}.", date="2026-03-01")
+        print(number, flush=True)
+"""
+
+
+def test_killed_writers_lose_nothing_that_was_answered_and_tear_nothing(worker, database, tmp_path):
+    store = f"{database}&tenant=anna&files=column"
+    running = []
+    for name in ("left", "right"):
+        (tmp_path / name).mkdir()
+        command = [sys.executable, "-c", WRITER, str(tmp_path / name), store, name]
+        running.append(subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT))
+    answered = {"left": [], "right": []}
+    for process, name in zip(running, answered, strict=True):
+        for _ in range(6):
+            answered[name].append(process.stdout.readline().strip())
+    for process in running:
+        os.kill(process.pid, signal.SIGKILL)
+    for process, name in zip(running, answered, strict=True):
+        answered[name] += process.stdout.read().split()
+        process.stdout.close()
+        process.wait()
+    fresh = worker("fresh")
+    text = fresh.get("memory/2026-03-01.md").text
+    for name, numbers in answered.items():
+        for number in numbers:
+            assert f"{name} {number}." in text
+    again = worker("left")
+    again.append("After.", date="2026-03-01")
+    assert fresh.get("memory/2026-03-01.md").text == again.get("memory/2026-03-01.md").text
+    assert notes_of(tmp_path / "left") == notes_of(tmp_path / "fresh")
+
+
+CUT_SHORT = """
+import os, signal, sys
+from openclaw_memory import Memory
+from openclaw_memory_postgres.notes import PostgresFiles
+from openclaw_memory.types import Document
+PostgresFiles._push = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
+with Memory.open(sys.argv[1], store=sys.argv[2], embedder=None) as memory:
+    memory.documents.add([Document("ferry", "Never answered."), Document("boat", "Nor this.")])
+"""
+
+
+def test_a_writer_that_is_killed_before_its_rows_are_written_has_written_nothing(worker, database, tmp_path):
+    one = worker("one")
+    one.documents.add([Document("ferry", "The ferry leaves at nine.")])
+    (tmp_path / "cut").mkdir()
+    store = f"{database}&tenant=anna&files=column"
+    ended = subprocess.run([sys.executable, "-c", CUT_SHORT, str(tmp_path / "cut"), store], check=False, cwd=ROOT)
+    assert ended.returncode == -signal.SIGKILL
+    assert any("Nor this" in text.decode() for text in notes_of(tmp_path / "cut").values())
+    assert [found.text for found in one.documents.get(["ferry", "boat"])] == ["The ferry leaves at nine."]
+    again = worker("cut")
+    assert [found.text for found in again.documents.get(["ferry", "boat"])] == ["The ferry leaves at nine."]
+    assert notes_of(tmp_path / "cut") == notes_of(tmp_path / "one")
+
+
+def test_where_the_server_has_gone_nothing_is_written_and_the_folder_is_made_right_again(worker, database):
+    import psycopg
+    from openclaw_memory_postgres import notes
+
+    one = worker("one")
+    one.append("The boiler is old.", date="2026-03-01")
+    usual = notes.PostgresFiles._push
+
+    def cut(self, connection, version, files):
+        with psycopg.connect(database, autocommit=True) as other:
+            other.execute("SELECT pg_terminate_backend(%s)", (connection.info.backend_pid,))
+        usual(self, connection, version, files)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(notes.PostgresFiles, "_push", cut)
+        with pytest.raises(StoreError):
+            one.append("Never answered.", date="2026-03-01")
+    two = worker("two")
+    assert "Never" not in two.get("memory/2026-03-01.md").text
+    two.append("Later.", date="2026-03-01")
+    assert one.get("memory/2026-03-01.md").text == two.get("memory/2026-03-01.md").text
+    assert "Never" not in one.get("memory/2026-03-01.md").text
+
+
+def test_writes_open_no_connection_of_their_own(worker, database):
+    one = worker("one")
+    for number in range(3):
+        one.documents.add([Document(str(number), f"Ferry {number}.")])
+        one.sync()
+    pool = connections.POOLS.of(database, connections.SCHEMA, held=True)
+    # A sync has one for its lock, and the notes one at most beside it.
+    assert pool.get_stats()["connections_num"] <= 2
+    assert pool.get_stats()["requests_num"] > 5
+
+
+def test_the_address_says_column_or_folder(tmp_path):
+    with pytest.raises(ConfigError, match="files=rows"):
+        Memory.open(tmp_path, store="postgresql://host/x?files=rows", embedder=None)

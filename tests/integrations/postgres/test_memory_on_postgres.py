@@ -1,0 +1,202 @@
+"""A memory whose index is in PostgreSQL: notes, documents, several processes, and connections that are lost."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from openclaw_memory_postgres import PostgresStore, connections
+from watching import eventually
+
+from openclaw_memory import Memory
+from openclaw_memory.errors import SyncBusyError
+from openclaw_memory.testing import RecordingEmbedder
+from openclaw_memory.testing.contracts import _made_key, _made_meta, _made_record, _made_row, _made_vectors
+from openclaw_memory.types import Chunk, Document, VectorSource
+
+ROOT = Path(__file__).parents[3]
+
+
+def test_a_memory_does_all_that_it_does_elsewhere_and_makes_no_file_for_its_index(notes, database):
+    source = VectorSource("made:elsewhere", "elsewhere")
+    with Memory.open(notes, store=f"{database}&tenant=anna", embedder=RecordingEmbedder()) as memory:
+        assert memory.sync().ok
+        assert memory.search("Who services the boiler?")[0].path == "memory/household.md"
+        state = memory.status(deep=True)
+        assert (state.store, state.files, memory.index_path) == ("postgres", 4, None)
+        assert state.index_path.endswith("tenant=anna")
+        with memory.watch():
+            memory.append("The zeppelin lands on Friday.", date="2026-03-01")
+            eventually(lambda: memory.search("zeppelin")[:1])
+        memory.documents.add([Document("a", "Ferries"), Document("b", "Trains")], [[1.0, 0.0], [0.6, 0.8]], source)
+        found = memory.documents.vector_search([0.0, 1.0], 2, identity=source.identity)
+        assert [(one.id, round(score, 2)) for one, score in found] == [("b", 0.8), ("a", 0.0)]
+        assert memory.sync(force=True).rebuilt
+        assert memory.search("zeppelin")
+        plan = memory.forget(query="zeppelin", dry_run=True).plan
+        memory.forget(query="zeppelin", dry_run=False, seen=plan.hash)
+        assert not any("zeppelin" in result.snippet.lower() for result in memory.search("zeppelin"))
+    assert not [*notes.rglob("index.sqlite*")]
+
+
+def test_texts_that_the_server_takes_for_none_come_back_as_they_were(database):
+    store = PostgresStore(database, tenant="nul")
+    store.begin_build(_made_meta()).publish()
+    texts = ["a\x00b", "\ud800", "\x01", '\x01"a"', "", "\\x00", "\x00"]
+    rows = [
+        replace(_made_row(n, "every"), chunk=Chunk(n, n, 0, text, text, 0, {"key": text}))
+        for n, text in enumerate(texts)
+    ]
+    record = replace(_made_record("memory/\ud800.md"), doc_id="d\x00", part_of="\x01")
+    store.replace_files([(record, rows)])
+    assert store.files(ids=["d\x00"], part_of=None) == store.files(part_of="\x01") == {record.path: record}
+    assert [one.chunk for one in store.file_chunks(record.path)] == [row.chunk for row in rows]
+
+
+def test_a_lost_connection_is_made_again(notes, database):
+    import psycopg
+
+    with Memory.open(notes, store=f"{database}&tenant=lost", embedder=None) as memory:
+        memory.sync()
+        for _ in range(3):
+            with psycopg.connect(database, autocommit=True) as other:
+                other.execute(
+                    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+                    "WHERE datname = current_database() AND pid <> pg_backend_pid()"
+                )
+            assert memory.search("boiler")
+
+
+def test_another_process_waits_for_a_sync(notes, database):
+    with Memory.open(notes, store=f"{database}&tenant=turns", embedder=None) as memory:
+        other = PostgresStore(database, tenant="turns")
+        done = threading.Event()
+        with other.lock("sync") as alone:
+            assert alone
+            failures = []
+
+            def sync():
+                try:
+                    memory.sync(wait=0)
+                except SyncBusyError as error:
+                    failures.append(error)
+                done.set()
+
+            thread = threading.Thread(target=sync)
+            thread.start()
+            thread.join()
+        assert done.is_set()
+        assert len(failures) == 1
+        assert memory.sync().ok
+
+
+WRITER = """
+import sys
+from openclaw_memory_postgres import PostgresStore
+from openclaw_memory.testing.contracts import _made_record, _made_row
+
+url, who = sys.argv[1:]
+store = PostgresStore(url, tenant="shared")
+for turn in range(10_000):
+    store.replace_files([(_made_record("memory/0.md", content=f"{who}-{turn}"), [_made_row(n, f"every torn n{n}") for n in range(1, 6)])])
+    store.replace_files([(_made_record(f"memory/{who}-{turn}.md"), [_made_row(1, f"every own{who}")])])
+    print(f"{who}-{turn}", flush=True)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="processes are killed")
+@pytest.mark.nightly
+def test_of_writers_that_are_killed_no_answered_write_is_lost_and_no_file_is_torn(database):
+    store = PostgresStore(database, tenant="shared")
+    store.begin_build(_made_meta()).publish()
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    writers = [
+        subprocess.Popen(
+            [sys.executable, "-c", WRITER, database, f"w{n}"], stdout=subprocess.PIPE, text=True, env=environment
+        )
+        for n in range(3)
+    ]
+    answered = []
+    try:
+        for writer in writers:
+            answered += [writer.stdout.readline().strip() for _ in range(5)]
+        for _ in range(10):
+            assert len(store.search_text(["torn"], 99)) == 5
+    finally:
+        for writer in writers:
+            writer.send_signal(signal.SIGKILL)
+    for writer in writers:
+        answered += [line.strip() for line in writer.stdout if line.endswith("\n")]
+        writer.wait()
+        writer.stdout.close()
+    there = store.files()
+    assert [one for one in answered if f"memory/{one}.md" not in there] == []
+    eventually(lambda: store.verify() == ())
+    assert len(store.search_text(["torn"], 99)) == 5
+
+
+def test_a_forked_child_has_connections_of_its_own(database):
+    if not hasattr(os, "fork"):
+        pytest.skip("needs fork")
+    store = PostgresStore(database, tenant="fork")
+    store.set_meta("name", "parent")
+    child = os.fork()
+    if not child:
+        try:
+            os._exit(0 if store.get_meta("name") == "parent" else 1)
+        finally:
+            os._exit(2)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert store.get_meta("name") == "parent"
+    assert len([key for key in connections.POOLS.opened if key[1] == database]) == 1
+
+
+def test_a_sync_without_a_change_reads_no_rows_again_until_another_worker_writes(notes, database):
+    with Memory.open(notes, store=f"{database}&tenant=quiet", embedder=RecordingEmbedder()) as memory:
+        memory.sync()
+        store, other = PostgresStore(database, tenant="quiet"), PostgresStore(database, tenant="quiet")
+        known = store.files()
+        memory.sync()
+        assert store.files() is known
+        other.remove_files(["memory/household.md"])
+        assert store.files().keys() == known.keys() - {"memory/household.md"}
+        assert memory.sync().added == ("memory/household.md",)
+
+
+def test_vectors_out_of_use_are_looked_for_again_after_each_write(database):
+    store, other = PostgresStore(database, tenant="spare"), PostgresStore(database, tenant="spare")
+    store.begin_build(_made_meta()).publish()
+    assert [store.prune(), store.prune()] == [0, 0]
+    other.add_vectors([_made_key(1)], _made_vectors(1))
+    assert [store.prune(), store.prune()] == [1, 0]
+    build = other.begin_build(_made_meta("check/another"))
+    build.store.add_vectors([_made_key(2)], _made_vectors(1))
+    store.prune(keep_unused=True)
+    build.abort()
+    assert [store.prune(), store.prune()] == [1, 0]
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"phrases": "van dam"},
+        {"phrases": ["boiler", "van dam"]},
+        {"without": "boiler", "min_score": 0.0},
+        {"without": ["boiler", "key"], "min_score": 0.0},
+        {"phrases": "the", "without": "boiler", "min_score": 0.0},
+        {"phrases": "dam van"},
+    ],
+)
+def test_phrases_and_words_to_leave_out_find_what_they_find_in_a_file(notes, database, asked):
+    found = {}
+    for store in ("sqlite", f"{database}&tenant=wording"):
+        with Memory.open(notes, store=store) as memory:
+            memory.sync()
+            results = memory.search("Who services the boiler?", max_results=20, **asked)
+            found[store[:6]] = [(one.citation, one.snippet, round(one.score, 5)) for one in results]
+    assert found["sqlite"] == found["postgr"]
+    assert found["sqlite"] or asked == {"phrases": "dam van"}

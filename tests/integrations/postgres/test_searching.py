@@ -1,0 +1,113 @@
+"""What a search costs the server, and that both ways to answer it find the same."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from openclaw_memory_postgres import PostgresStore
+
+from openclaw_memory.store.fts import LARGE_INDEX
+from openclaw_memory.testing.contracts import _made_key, _made_meta, _made_record, _made_row, _made_vectors
+from openclaw_memory.types import CandidateRequest
+
+DIMS = 4
+
+
+def filled(store, files, rows_of_each=20):
+    """Give a store files of two sources, whose chunks have words of many frequencies."""
+    store.begin_build(_made_meta()).publish()
+    count = files * rows_of_each
+    keys = [_made_key(number) for number in range(count)]
+    store.add_vectors(keys, _made_vectors(count, dims=DIMS))
+    made = []
+    for at in range(files):
+        record = _made_record(f"memory/{at}.md")
+        if at % 3 == 0:
+            record = replace(record, path=f"sessions/{at}.jsonl", source="sessions")
+        numbers = range(at * rows_of_each, (at + 1) * rows_of_each)
+        made.append((record, [_made_row(n, f"every mod{n % 3} mod7x{n % 7} n{n}", key=keys[n]) for n in numbers]))
+    store.replace_files(made)
+    return store
+
+
+def read_of(server, relation):
+    """How many entries of an index the server has read."""
+    import psycopg
+
+    with psycopg.connect(server) as connection:
+        statement = "SELECT idx_tup_read FROM pg_stat_user_indexes WHERE indexrelname = %s"
+        return connection.execute(statement, (relation,)).fetchone()[0]
+
+
+def test_a_search_reads_each_vector_once_though_the_server_knows_nothing_of_a_new_tenant(database):
+    import psycopg
+
+    store = PostgresStore(database, tenant="new")
+    store.begin_build(_made_meta())  # makes the tables
+    with psycopg.connect(database, autocommit=True) as connection:
+        for table in ("vectors", "chunks", "postings", "generations", "files"):
+            connection.execute(f"ALTER TABLE openclaw_memory.{table} SET (autovacuum_enabled = false)")
+    filled(store, files=50)
+    request = CandidateRequest(["every", "mod1"], _made_vectors(1, dims=DIMS)[0], all_cosines=True, token_codes=True)
+    request = replace(request, choose=lambda hits: [chunk for one in hits for chunk in one.text])
+    before = read_of(database, "vectors_pkey")
+    for passes in (None, lambda _: True):  # in two round trips, and the longer way
+        found = store.candidates(replace(request, passes=passes))
+        assert len(found.chunks) == 120
+    with psycopg.connect(database) as other:  # a backend says what it has read when it ends
+        other.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() "
+            "AND pid <> pg_backend_pid() AND backend_type = 'client backend'"
+        )
+    assert read_of(database, "vectors_pkey") - before < 20_000, "a loop over loops reads a million"
+
+
+@pytest.mark.parametrize("files", [12, LARGE_INDEX // 20 + 5])
+def test_both_ways_of_a_search_find_the_same(server, files):
+    store = filled(PostgresStore(server, tenant=f"both ways {files}"), files)
+    random = np.random.default_rng(files)
+    words = ["every", "mod0", "mod2", "mod7x3", "n5", "n77", "nothing"]
+    for _ in range(12):
+        terms = [str(word) for word in random.choice(words, random.integers(1, 5), replace=False)]
+        vector = _made_vectors(1, dims=DIMS, seed=int(random.integers(99)))[0] if random.random() < 0.8 else None
+        request = CandidateRequest(
+            terms,
+            vector,
+            source=[None, "memory", "sessions"][random.integers(3)],
+            text_hits=int(random.integers(1, 30)),
+            vector_hits=int(random.integers(1, 30)),
+            all_cosines=bool(random.integers(2)),
+            counted=terms,
+            named=lambda path: path == "memory/1.md",
+            choose=lambda hits: [chunk for one in hits for chunk in (*one.text, *(one.vector or {}))],
+        )
+        short, long = store.candidates(request), store.candidates(replace(request, passes=lambda _: True))
+        assert short.chunks == long.chunks
+        assert (short.frequencies, short.chunk_count, short.named) == (long.frequencies, long.chunk_count, long.named)
+        assert len(short.hits) == len(long.hits)
+        for one, other in zip(short.hits, long.hits, strict=True):
+            assert (one.vector is None) == (other.vector is None)
+            for mine, theirs in [(one.text, other.text), (one.vector, other.vector), (one.cosines, other.cosines)]:
+                assert dict(mine or {}) == pytest.approx(dict(theirs or {}), abs=1e-6)
+
+
+def test_what_is_left_of_a_block_ranks_as_if_it_were_all_that_was_ever_written(server):
+    store = filled(PostgresStore(server, tenant="blocks"), 9)
+    store.remove_files(["memory/1.md", "memory/4.md", "sessions/6.jsonl"])
+    store.replace_files([(_made_record("memory/2.md", content="new"), [_made_row(2, "every mod1 mod7x3 new")])])
+    store.extend_file(_made_record("memory/5.md", content="longer"), [_made_row(110, "every mod1 longer")], 105)
+    assert store.verify() == ()
+
+    fresh = PostgresStore(server, tenant="never in blocks")
+    fresh.begin_build(_made_meta()).publish()
+    for path, record in store.files().items():
+        rows = [_made_row(one.chunk.start_line, one.chunk.text) for one in store.file_chunks(path)]
+        fresh.replace_files([(record, rows)])
+    for terms in (["every"], ["mod1", "n0"], ["mod7x3", "new", "longer"], ["n20"]):
+        for match in ("any", "all"):
+            one, other = (
+                {(names[hit.chunk_id], round(hit.score, 9)) for hit in each.search_text(terms, 99, match=match)}
+                for each in (store, fresh)
+                for names in [{c.id: (c.path, c.chunk.start_line) for c in each.chunks(range(1, 400))}]
+            )
+            assert one == other

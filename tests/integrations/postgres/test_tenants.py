@@ -1,0 +1,128 @@
+"""An agent never sees what belongs to another one: not by any method, and not by SQL as the role of the application."""
+
+from urllib.parse import urlsplit
+from uuid import uuid4
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from openclaw_memory_postgres import connections
+from openclaw_memory_postgres.rows import tenant_id
+from openclaw_memory_postgres.store import TABLES, PostgresStore
+
+from openclaw_memory.errors import ConfigError, StoreError
+from openclaw_memory.testing.contracts import _filled, _made_key, _made_meta, _made_record, _made_row, _made_vectors
+from openclaw_memory.types import CandidateRequest
+
+
+def everything(store):
+    """All that a store tells, of any method that reads."""
+    vector = _made_vectors(1)[0]
+    found = store.candidates(
+        CandidateRequest(["every", "n1"], vector, counted=["every"], named=lambda _: True, choose=lambda _: range(99))
+    )
+    return {
+        "meta": store.meta(),
+        "name": store.get_meta("name"),
+        "files": dict(store.files()),
+        "by id": dict(store.files(ids=["d"])),
+        "text": store.search_text(["every"], 99),
+        "vector": store.search_vector(vector, 99),
+        "chunks": store.chunks(range(99)),
+        "file": store.file_chunks("memory/0.md"),
+        "vectors": sorted(store.vectors(list(range(99)))),
+        "known": store.known_vectors([_made_key(n) for n in range(20)]),
+        "identities": dict(store.identities()),
+        "found": (len(found.hits), found.chunk_count, dict(found.frequencies), len(found.named)),
+        "counts": (store.describe().files, store.describe().chunks, store.describe().vectors),
+        "sound": store.verify(),
+    }
+
+
+CHANGES = st.lists(st.sampled_from(["fill", "remove", "prune", "build", "recover", "note", "extend"]), max_size=4)
+
+
+def change(store, what):
+    if what == "fill":
+        _filled(store)
+    elif what == "remove":
+        store.remove_files(["memory/0.md", "sessions/1.jsonl"])
+    elif what == "prune":
+        store.prune()
+    elif what == "build":
+        store.begin_build(_made_meta("check/another")).publish()
+    elif what == "recover":
+        store.recover("a test says so")
+    elif what == "note":
+        store.set_meta("name", "text")
+    elif "memory/0.md" in store.files():
+        store.extend_file(_made_record("memory/0.md"), [_made_row(9, "every more")], 3)
+
+
+@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(CHANGES)
+def test_no_method_shows_or_changes_what_another_tenant_has(server, changes):
+    mine, other = (PostgresStore(server, tenant=f"{name} {uuid4()}") for name in ("mine", "other"))
+    _filled(mine)
+    mine.set_meta("name", "mine")
+    before = everything(mine)
+    for what in changes:
+        change(other, what)
+    assert everything(mine) == before
+    if not {"fill", "extend"} & set(changes):
+        assert everything(other)["files"] == {}
+        assert everything(other)["text"] == everything(other)["chunks"] == []
+
+
+def test_the_role_of_the_application_sees_one_tenant_by_sql_and_writes_no_other(database):
+    import psycopg
+
+    _filled(PostgresStore(database, tenant="mine"))
+    _filled(PostgresStore(database, tenant="other"))
+    with psycopg.connect(database, autocommit=True) as connection:
+        connection.execute("CREATE ROLE app LOGIN")
+        connection.execute("GRANT USAGE ON SCHEMA openclaw_memory TO app")
+        connection.execute("GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA openclaw_memory TO app")
+    try:
+        address = urlsplit(database)._replace(netloc="app@").geturl()
+        with psycopg.connect(address, autocommit=True) as connection:
+            for table in TABLES:
+                count = connection.execute(f"SELECT count(*) FROM openclaw_memory.{table}").fetchone()[0]
+                assert count == 0, f"without a tenant, {table} shows {count} rows"
+            connection.execute("SELECT set_config(%s, %s, false)", (connections.SETTING, str(tenant_id("mine"))))
+            for table in TABLES[2:]:
+                seen = connection.execute(f"SELECT DISTINCT tenant FROM openclaw_memory.{table}").fetchall()
+                assert seen == [(tenant_id("mine"),)]
+            with pytest.raises(psycopg.errors.InsufficientPrivilege):
+                connection.execute(
+                    "INSERT INTO openclaw_memory.texts VALUES (%s, 'name', 'text')", (tenant_id("other"),)
+                )
+        store = PostgresStore(address, tenant="third")
+        _filled(store)
+        assert store.describe().chunks == 20
+    finally:
+        connections.POOLS.close("app@")
+        with psycopg.connect(database, autocommit=True) as connection:
+            connection.execute("DROP OWNED BY app")
+            connection.execute("DROP ROLE app")
+
+
+def test_names_that_look_alike_are_tenants_of_their_own(server):
+    names = ["a", "A", "a ", "a\x00", "\ud800", "\u00e1", "a\u0301", "'; DROP TABLE files; --"]
+    stores = [PostgresStore(server, tenant=name) for name in names]
+    for number, store in enumerate(stores):
+        store.set_meta("name", str(number))
+    assert [store.get_meta("name") for store in stores] == [str(number) for number in range(len(names))]
+
+
+@pytest.mark.parametrize(("tenant", "schema"), [("", "a"), (None, "a"), ("a", "a; DROP"), ("a", "")])
+def test_what_names_no_tenant_or_schema_is_refused(tenant, schema):
+    with pytest.raises(ConfigError):
+        PostgresStore("postgresql:///x", tenant=tenant, schema=schema)
+
+
+def test_a_server_that_is_down_is_said_without_the_password():
+    store = PostgresStore("postgresql://me:hush@127.0.0.1:9/memory", tenant="a")
+    with pytest.raises(StoreError, match=r"me@127\.0\.0\.1:9/memory cannot be reached") as caught:
+        store.meta()
+    assert "hush" not in str(caught.value)

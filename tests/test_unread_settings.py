@@ -1,0 +1,142 @@
+"""A setting that is set and not read is a notice, by one rule for all settings."""
+
+import ast
+import sys
+from dataclasses import fields, replace
+from pathlib import Path
+
+import pytest
+
+from openclaw_memory import Memory, MemoryConfig
+from openclaw_memory.config import ChunkingConfig, SearchConfig
+from openclaw_memory.config.sections import PARTS
+from openclaw_memory.config.unread_settings import READ_WHEN, find_unread_settings
+from openclaw_memory.records import RecordSource
+from openclaw_memory.tools import memory_tools
+
+ROOT = Path(__file__).parents[1]
+FIELDS = {f"{part}.{spec.name}" for part, model in PARTS.items() for spec in fields(model)}
+OFF = {
+    "chunking": {"style": "tokens"},
+    "search": {"answer": "chunks"},
+    "sessions": {"index": False},
+    "compaction": {"enabled": False},
+    "snapshots": {"enabled": False},
+    "records": {"decaying": []},
+    "embedding": {"provider": "none"},
+}
+# These are handed on, and what they are handed to makes nothing of them.
+HANDED_ON = {
+    "embedding.fallback",
+    "embedding.max_entries",
+    "search.keyword_fill",
+    "search.vector_weight",
+    "sessions.max_share",
+    "embedding.batch_size",
+    "embedding.model",
+}
+# What reads these is a watcher, a framework's middleware, another program's command, or a file with hard links.
+READ_BY_OTHERS = {
+    "sync.debounce_seconds", "sync.rescan_seconds", "recall.get_lines", "recall.max_chars",
+    "files.allow_hard_links", *(f"pruning.{spec.name}" for spec in fields(PARTS["pruning"])),
+}  # fmt: skip
+
+
+def use(folder, config):
+    """Do with a memory what programs do: index, search, write, remember, talk, flush and end a session."""
+    (folder / "MEMORY.md").write_text("# Ferry\n\nThe ferry leaves at seven.\n")
+    with Memory.open(folder, config=config) as memory:
+        log = memory.session_log("talk")
+        log.append("user", "When does the ferry leave?")
+        memory.append("The ferry is late.")
+        for number, value in enumerate(["seven", "eight", "nine", "ten"]):
+            source = RecordSource("tool", str(number), memory.flush().now())
+            memory.records.remember("fact", "ferry.time", value, source=source)
+            if value == "nine":
+                memory.records.confirm("fact", "ferry.time")
+        memory.sync()
+        for _ in range(5):
+            memory.search("ferry", task="the timetable")
+        for tool in memory_tools(memory):
+            tool({"query": "ferry", "path": "MEMORY.md", "text": "The ferry is blue."})
+        memory.bootstrap()
+        memory.flush("talk", window=8_000).due(7_000, messages=list)
+        memory.snapshot("talk")
+        memory.status()
+
+
+@pytest.fixture
+def reads(monkeypatch):
+    """The settings that something outside of `openclaw_memory.config` reads."""
+    seen = set()
+
+    def spy_on(part, model):
+        names = {spec.name for spec in fields(model)}
+
+        def get(self, name):
+            code = sys._getframe(1).f_code
+            is_ours = "openclaw_memory" in code.co_filename and "/openclaw_memory/config/" not in code.co_filename
+            if name in names and (is_ours or code.co_name == "flushes"):  # a property, which others ask
+                seen.add(f"{part}.{name}")
+            return object.__getattribute__(self, name)
+
+        monkeypatch.setattr(model, "__getattribute__", get)
+
+    for part, model in PARTS.items():
+        spy_on(part, model)
+    return seen
+
+
+@pytest.mark.parametrize("tables", [{}, OFF], ids=["by default", "turned off"])
+def test_what_counts_as_not_read_is_not_read(tmp_path, reads, tables):
+    config = MemoryConfig().updated(tables)
+    unread = {name for name, condition in READ_WHEN.items() if not condition.holds(config)}
+    use(tmp_path, config)
+    assert (unread & reads) - HANDED_ON == set()
+
+
+def test_every_setting_is_read_or_has_a_condition(tmp_path, reads):
+    use(tmp_path, MemoryConfig())
+    assert READ_WHEN.keys() <= FIELDS
+    assert FIELDS - reads - READ_WHEN.keys() - READ_BY_OTHERS == set()
+    assert READ_BY_OTHERS & reads == set()
+
+
+def test_every_setting_is_named_by_code_outside_of_the_settings():
+    sources = [path for part in ("openclaw_memory", "adapters", "integrations") for path in (ROOT / part).rglob("*.py")]
+    trees = [ast.parse(path.read_text()) for path in sources if path.parent != ROOT / "openclaw_memory" / "config"]
+    names = {node.attr for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+    assert {name.partition(".")[2] for name in FIELDS} <= names
+
+
+def test_no_preset_sets_what_is_not_read():
+    for config in (MemoryConfig(), MemoryConfig.openclaw(), MemoryConfig.openclaw("2026.2"), MemoryConfig.opencode()):
+        assert find_unread_settings(config) == ()
+
+
+@pytest.mark.parametrize(
+    ("config", "name", "reader"),
+    [
+        (MemoryConfig(chunking=ChunkingConfig(tokens=300)), "chunking.tokens", {"chunking": {"style": "lines"}}),
+        (MemoryConfig(search=SearchConfig(boosts=False)), "search.boosts", {"search": {"fusion": "weighted"}}),
+        (MemoryConfig().updated({"chunking": {"overlap_tokens": 80}}), "chunking.overlap_tokens", {"chunking": {"style": "tokens"}}),
+        (MemoryConfig().updated({"embedding": {"provider": "none"}, "search": {"vector_weight": 0.9}}), "search.vector_weight", {"embedding": {"provider": "static"}}),
+        (MemoryConfig().updated({"embedding": {"concurrency": 2}}), "embedding.concurrency", {"embedding": {"provider": "openai"}}),
+    ],
+)  # fmt: skip
+def test_a_setting_counts_as_set_if_it_differs_or_was_written_out(config, name, reader):
+    (notice,) = find_unread_settings(config)
+    assert notice.startswith(f"{name} is set and not read: it needs ")
+    assert find_unread_settings(config.updated(reader)) == ()
+    assert find_unread_settings(replace(config)) == (notice,)
+
+
+def test_the_status_names_what_is_not_read(tmp_path):
+    with Memory.open(tmp_path, config=MemoryConfig(search=SearchConfig(boosts=False))) as memory:
+        notices = memory.status().notices
+    assert [one.split()[0] for one in notices if "not read" in one] == ["search.boosts"]
+
+
+def test_a_table_of_no_plugin_is_named(tmp_path):
+    with Memory.open(tmp_path, config=MemoryConfig(plugins={"adit": {"enabled": True}}), embedder=None) as memory:
+        assert "plugins.adit is set and not read: no installed plug-in has this name" in memory.status().notices
