@@ -81,7 +81,6 @@ FAULTS = (
         "indexing/test_recovery.py::test_any_damage_to_the_header_is_found_or_does_no_harm",
         f"{UPKEEP}::test_a_damaged_index_is_deleted_and_built_again",
         f"{UPKEEP}::test_a_lock_is_no_damage",
-        f"{STORE}::test_a_damaged_index_gives_typed_errors_and_never_wrong_rows",
         f"{STORE}::test_a_file_that_is_no_database_is_reported_as_damaged_and_left_alone",
         "cli/test_cli.py::test_a_damaged_index_is_reported_and_built_again",
     )),
@@ -141,7 +140,6 @@ FAULTS = (
         "text/test_redaction.py::test_no_text_takes_long",
     )),
     Fault(16, "not UTF-8, UTF-16, BOM, CRLF, NUL, U+2028, lone CR", "indexed or reported; lines end at \\n only", "each", (
-        f"{SYNC}::test_odd_bytes_are_indexed_or_reported",
         f"{SYNC}::test_a_file_that_cannot_be_decoded_is_named_and_does_not_stop_the_others",
         f"{READING}::test_text_is_decoded_and_otherwise_left_alone",
         f"{READING}::test_bytes_that_are_no_text_are_reported_with_their_place",

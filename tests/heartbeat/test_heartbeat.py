@@ -16,7 +16,7 @@ from openclaw_memory.cli.commands import commands
 from openclaw_memory.errors import InvalidInputError
 from openclaw_memory.heartbeat import every
 from openclaw_memory.heartbeat.duplicates import LIKENESS, Line, near_duplicates
-from openclaw_memory.heartbeat.reminders import due_of, overdue_tasks
+from openclaw_memory.heartbeat.reminders import overdue_tasks
 
 START = datetime(2026, 11, 23, 12, tzinfo=UTC)
 
@@ -233,21 +233,6 @@ def test_it_waits_for_no_sync_and_leaves_the_index_to_the_next_one(memory):
     assert task(memory.heartbeat(), "index").changed == ("memory/2026-11-22.md",)
 
 
-def test_records_are_read_once(memory, moment, monkeypatch):
-    memory.records.remember("preference", "editor.theme", "dark", confidence=0.9)
-    memory.records.remember("other", "parking", "level two", ttl=600)
-    memory.records.remember("reminder", "passport", "renew it by 2026-11-01")
-    memory.records.remember("fact", "billing.plan", "team")
-    moment.now += timedelta(days=60)
-    files, walks = memory.records._files, []
-    read = files.walk
-    monkeypatch.setattr(files, "walk", lambda *given: walks.append(1) or read(*given))
-    report = memory.heartbeat()
-    assert [len(task(report, name).findings) for name in ("decay", "reminders", "revalidate")] == [1, 1, 1]
-    assert len(task(report, "expire").changed) == 1
-    assert len(walks) == 1
-
-
 def test_it_is_not_quiet_once_a_record_expires_that_came_while_it_beat(memory, moment):
     memory.records.remember("preference", "editor.theme", "dark", confidence=0.9)
     moment.now += timedelta(days=60)
@@ -308,12 +293,6 @@ def test_a_budget_is_a_number_of_seconds(memory, budget):
 )
 def test_which_tasks_are_overdue(line, found):
     assert bool(list(overdue_tasks(f"# Day\n{line}\n", date(2026, 11, 23)))) == found
-
-
-def test_the_day_of_a_reminder():
-    assert due_of("call Anna on 2026-11-01") == date(2026, 11, 1)
-    assert due_of({"due": "2026-11-01", "created": "2026-12-01"}) == date(2026, 11, 1)
-    assert due_of("soon") is None
 
 
 @given(st.lists(st.lists(st.sampled_from("abcdefghijkl"), min_size=6, max_size=9).map(" ".join), max_size=12))

@@ -8,9 +8,8 @@ from dataclasses import replace
 
 import pytest
 
-from openclaw_memory.indexing.status import CHANGED, GONE, IN_DOUBT, NEW, why_behind
+from openclaw_memory.indexing.status import CHANGED, GONE, NEW, why_behind
 from openclaw_memory.types import FileRecord
-from openclaw_memory.workspace import Workspace
 
 
 @pytest.fixture
@@ -31,10 +30,6 @@ def in_doubt(place) -> dict[str, FileRecord]:
     return {path: replace(record, checked_ns=record.mtime_ns) for path, record in place.store.files().items()}
 
 
-def test_of_a_synced_workspace_nothing_is_behind(synced):
-    assert why(synced) == {}
-
-
 def test_new_changed_and_gone_files_are_told_apart(synced):
     synced.write("memory/new.md", "memo")
     synced.write("memory/a.md", "memo", "more")
@@ -52,27 +47,10 @@ def test_a_file_in_doubt_is_behind_only_if_its_text_is_another_one(synced):
     assert why(synced, known=known) == {"memory/a.md": CHANGED}
 
 
-def test_a_file_in_doubt_that_cannot_be_read_stays_in_doubt(synced, monkeypatch):
-    def refuse(*_: object) -> str:
-        raise PermissionError(13, "Permission denied")
-
-    monkeypatch.setattr(Workspace, "read", refuse)
-    assert set(why(synced, known=in_doubt(synced)).values()) == {IN_DOUBT}
-
-
 def test_what_kept_the_last_sync_from_a_file_is_told_as_long_as_it_is_behind(synced):
     failed = {"memory/a.md": "is locked", "memory/b.md": "was locked", "memory/none.md": "is nowhere"}
     synced.write("memory/a.md", "memo", "more")
     assert why(synced, failed) == {"memory/a.md": "failed: is locked"}
-
-
-def test_a_file_that_only_lacks_vectors_says_so(place):
-    place.embedder.broken = True
-    place.write("MEMORY.md", "memo")
-    place.sync()
-    (reason,) = why(place).values()
-    assert reason.startswith("has no vectors yet: ")
-    assert "out of order" in reason
 
 
 def test_what_lies_behind_an_unreadable_folder_is_not_said_to_be_gone(synced):
@@ -80,10 +58,3 @@ def test_what_lies_behind_an_unreadable_folder_is_not_said_to_be_gone(synced):
     scan = replace(scan, files=scan.files[:1], unreadable=("memory",))
     found = why_behind(synced.workspace, scan, synced.store.files(), {})
     assert found == {"memory/a.md": "cannot be looked at", "memory/b.md": "cannot be looked at"}
-
-
-def test_a_file_that_cannot_be_decoded_names_its_reason_in_another_process(synced):
-    (synced.root / "memory/a.md").write_bytes(b"\xff\xfe\x00")
-    report = synced.sync()
-    (left_out,) = report.skipped
-    assert why(synced, {left_out.path: left_out.reason}) == {"memory/a.md": f"failed: {left_out.reason}"}

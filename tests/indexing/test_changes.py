@@ -11,9 +11,8 @@ import pytest
 
 from openclaw_memory.config import SessionsConfig
 from openclaw_memory.indexing import compare, pipeline
-from openclaw_memory.indexing.changes import compared, worth_a_sync
+from openclaw_memory.indexing.changes import worth_a_sync
 from openclaw_memory.types import FileRecord, MemoryFile
-from openclaw_memory.workspace import Scan
 
 SECOND = 1_000_000_000
 LONG_AGO = 1_000 * SECOND + 123_456_789
@@ -24,16 +23,6 @@ RECORD = FileRecord("memory/a.md", "memory", "hash", 10, LONG_AGO, 7, LONG_AGO +
 def test_a_file_with_the_stamp_it_had_is_unchanged():
     difference = compare([FILE], {FILE.path: RECORD})
     assert (difference.unchanged, difference.to_read, difference.vanished) == (1, (), ())
-
-
-def test_the_same_scan_is_compared_with_the_same_records_once():
-    scan, records = Scan((FILE,), ()), {FILE.path: RECORD}
-    assert compared(scan, records) is compared(scan, records)
-    assert compared(scan, {}).fresh == (FILE,)
-
-
-def test_a_file_that_the_index_does_not_know_is_fresh():
-    assert compare([FILE], {}).fresh == (FILE,)
 
 
 @pytest.mark.parametrize(
@@ -68,13 +57,6 @@ def test_a_file_read_within_a_tick_of_its_last_write_is_in_doubt(stamp, mtime_ns
 
 def test_a_store_that_keeps_no_ctime_does_not_make_every_file_touched():
     assert compare([FILE], {FILE.path: replace(RECORD, ctime_ns=0)}).unchanged == 1
-
-
-def test_dirty_names_what_is_fresh_touched_or_vanished():
-    fresh, touched = replace(FILE, path="memory/new.md"), replace(FILE, size=99)
-    gone = replace(RECORD, path="memory/gone.md")
-    difference = compare([fresh, touched], {FILE.path: RECORD, gone.path: gone})
-    assert difference.dirty == ("memory/a.md", "memory/gone.md", "memory/new.md")
 
 
 TALK = "sessions/talk.jsonl"

@@ -50,14 +50,6 @@ def another_process(lock_path: Path) -> Iterator[subprocess.Popen[str]]:
             process.kill()
 
 
-def test_the_turn_shows_while_a_block_runs_and_not_before_or_after(lock_path):
-    assert not is_locked(lock_path)
-    with file_lock(lock_path) as alone:
-        assert alone
-        assert is_locked(lock_path)
-    assert not is_locked(lock_path)
-
-
 def test_threads_take_their_turns_one_after_the_other(lock_path):
     inside: list[int] = []
     most: list[int] = []
@@ -95,14 +87,6 @@ def test_who_waits_is_told_so_and_gets_the_turn_when_the_other_ends(lock_path):
             assert process.wait(SECONDS) == 0
     assert words[0].startswith("waiting")
     assert f"process {process.pid}" in words[0]
-
-
-def test_waiting_can_be_ended_by_whoever_is_told(lock_path):
-    def told(_: str) -> None:
-        raise KeyboardInterrupt
-
-    with another_process(lock_path), pytest.raises(KeyboardInterrupt), file_lock(lock_path, None, told):
-        pass
 
 
 def test_a_holder_that_is_killed_keeps_nobody_waiting(lock_path):

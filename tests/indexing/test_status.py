@@ -137,11 +137,6 @@ def test_of_many_reasons_the_most_frequent_are_told():
     assert lines[0].endswith(": refused")
 
 
-def test_few_reasons_are_all_told():
-    assert len(missing_in_words({"one": 1, "two": 2, "three": 3})) == 3
-    assert missing_in_words({}) == []
-
-
 def test_an_index_whose_provider_auto_cannot_have_is_not_said_to_be_built_again(notes, embedder, monkeypatch):
     def lost() -> Moody:
         raise EmbedderError("the key is gone")

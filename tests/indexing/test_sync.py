@@ -115,12 +115,6 @@ def test_searches_can_filter_by_the_scalars_in_the_metadata_of_a_document(place)
     assert [hit.chunk_id for hit in hits] == [stored.id]
 
 
-def test_a_file_is_found_by_the_words_of_its_name(place):
-    place.write("memory/projects/phoenix.md", "memo about a bird")
-    place.sync()
-    assert len(place.store.search_text(["phoenix"], 5)) == 1
-
-
 # --- vectors are content-addressed
 @pytest.mark.parametrize(
     ("before", "after"),
@@ -179,15 +173,6 @@ def test_another_embedder_or_chunking_builds_the_index_again_and_says_why(place,
     assert (report.unchanged, report.added, report.changed) == (1, (), ())
     assert place.store.describe().chunks > 0
     assert place.sync().rebuilt is None
-
-
-def test_force_builds_again_and_embeds_nothing_that_is_known(place):
-    place.write("MEMORY.md", "memo one")
-    place.sync()
-    before = place.rows()
-    report = place.sync(force=True)
-    assert (report.rebuilt, report.embedded, report.unchanged) == ("it was asked for", 0, 1)
-    assert place.rows() == before
 
 
 def test_an_embedder_that_does_not_answer_does_not_cost_the_index_it_would_replace(place):
@@ -341,23 +326,6 @@ def test_a_progress_callback_that_raises_stops_the_run_between_files(place):
     assert len(place.texts()) == written
     assert len(place.sync().added) == 150 - written
     assert len(place.texts()) == 150
-
-
-@pytest.mark.parametrize(
-    ("content", "text"),
-    [
-        ("﻿memo with a mark".encode(), "memo with a mark"),
-        ("memo in UTF-16".encode("utf-16"), "memo in UTF-16"),
-        (b"memo one\r\nmemo two\r\n", "memo two"),
-        ("memo a\u2028b\rc".encode(), "memo a\u2028b"),
-        (b"memo nul\x00here", "memo nul"),
-    ],
-)
-def test_odd_bytes_are_indexed_or_reported(place, content, text):
-    (place.root / "MEMORY.md").write_bytes(content)
-    report = place.sync()
-    reported = {file.path for file in (*report.failed, *report.skipped)}
-    assert any(text in found for found in place.texts()) or "MEMORY.md" in reported
 
 
 def test_a_sync_that_goes_on_with_a_build_does_not_call_the_next_one_complete(place):

@@ -192,29 +192,6 @@ def test_a_sync_that_dies_between_two_pieces_is_gone_on_with(place, asked, open_
 
 
 @pytest.mark.usefixtures("small")
-def test_a_piece_is_no_larger_than_a_write_may_be_and_counts_once(place, monkeypatch):
-    sizes: list[int] = []
-    for method in ("replace_files", "extend_file"):
-        real = getattr(place.store, method)
-
-        def counted(*arguments: Any, real: Any = real, method: str = method) -> None:
-            written = [arguments[1]] if method == "extend_file" else [rows for _, rows in arguments[0]]
-            sizes.append(sum(map(len, written)))
-            real(*arguments)
-
-        monkeypatch.setattr(place.store, method, counted)
-    place.say(PATH, *(f"memo apple {number}" for number in range(60)))
-    place.say("sessions/z.jsonl", "memo")
-    steps: list[Progress] = []
-    report = place.sync(progress=steps.append)
-    assert report.added == (PATH, "sessions/z.jsonl")
-    assert len(sizes) > 4
-    assert max(sizes) <= 3 + 2  # what is full goes, and a part has at most two chunks here
-    assert [step.completed for step in steps] == sorted(step.completed for step in steps)
-    assert (steps[0].completed, steps[-1].completed, steps[-1].total) == (0, 2, 2)
-
-
-@pytest.mark.usefixtures("small")
 def test_vectors_that_one_part_lacks_are_made_up_for_from_the_beginning(place, open_place):
     place.say(PATH, *(f"memo apple {number}" for number in range(20)))
     place.sync()
@@ -244,17 +221,6 @@ def test_a_file_lacks_what_its_first_part_lacks_though_the_last_has_all(place):
     assert "out of order" in place.store.files()[PATH].vectors_missing
     file.write_bytes(other.read_bytes())
     assert place.sync().ok
-
-
-@pytest.mark.usefixtures("small")
-def test_while_vectors_cannot_be_had_a_transcript_is_not_read_again(place, asked):
-    place.embedder.broken = True
-    place.say(PATH, *(f"memo apple {number}" for number in range(20)))
-    place.sync()
-    asked.clear()
-    place.say(PATH, "memo pear")
-    assert [file.path for file in place.sync().waiting] == [PATH]
-    assert min(asked) > 1
 
 
 @pytest.mark.usefixtures("small")

@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 from index_files import index_file
 from watching import CONFIG, MESSAGE, append, eventually, replace_all_notes, replace_atomically
 
-from openclaw_memory.config import FilesConfig, SessionsConfig, SyncConfig
+from openclaw_memory.config import FilesConfig, SyncConfig
 from openclaw_memory.indexing import watcher
 from openclaw_memory.indexing.parts import SyncParts
 from openclaw_memory.indexing.plan import sync
-from openclaw_memory.indexing.watcher import PATIENCE, Debounce, Watcher, folders_of, kind_of
+from openclaw_memory.indexing.watcher import PATIENCE, Debounce, Watcher, kind_of
 from openclaw_memory.types import SyncReport
 from openclaw_memory.workspace import Workspace
 
@@ -205,24 +205,6 @@ def test_a_transcript_that_grew_a_little_can_wait(watched, root, talk):
     eventually(lambda: one.syncs >= 2)
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        lambda talk: grow(talk, MESSAGE * 5),
-        lambda talk: grow(talk, MESSAGE.replace("memo", "m" * 3000)),
-        lambda talk: talk.write_text(MESSAGE),
-        lambda talk: talk.unlink(),
-        lambda talk: talk.with_name("other.jsonl").write_text(MESSAGE),
-        lambda talk: talk.parent.rename(talk.parent.with_name("away")),
-    ],
-    ids=["lines", "bytes", "written again", "deleted", "a new one", "folder gone"],
-)
-def test_a_transcript_is_synced_once_it_has_changed_enough(watched, root, talk, change):
-    one, index = watched(root)
-    change(talk)
-    eventually(lambda: one.syncs >= 2 and index.follows_the_disk())
-
-
 # --- with a real index
 def test_what_is_written_is_found_in_the_index_a_moment_later(root, open_store):
     workspace, store = Workspace.open(root), open_store(index_file(root))
@@ -254,23 +236,6 @@ def test_where_nothing_reads_the_events_any_more_files_are_looked_at_and_the_sta
 
 
 # --- what is listened to
-@pytest.mark.parametrize(
-    ("extra", "sessions", "expected"),
-    [
-        ((), SessionsConfig(), {".": False, "memory": True, "sessions": False}),
-        ((), SessionsConfig(index=False), {".": False, "memory": True}),
-        ((), SessionsConfig(folder="../talks"), {".": False, "memory": True, "../talks": False}),
-        (("docs",), SessionsConfig(index=False), {".": False, "memory": True, "docs": True}),
-        (("docs", "docs/deep", "memory/x"), SessionsConfig(index=False), {".": False, "memory": True, "docs": True}),
-        (("docs/plan.md",), SessionsConfig(index=False), {".": False, "memory": True, "docs": False}),
-        (("../far",), SessionsConfig(index=False), {".": False, "memory": True, "../far": True}),
-        ((".",), SessionsConfig(), {".": True, "sessions": False}),
-        (("..", ".memory", " "), SessionsConfig(index=False), {".": False, "memory": True}),
-    ],
-)
-def test_the_folders_are_those_that_a_scan_looks_into(root, extra, sessions, expected):
-    found = folders_of(Workspace.open(root, FilesConfig(extra_paths=extra), sessions))
-    assert {os.path.relpath(path, root): is_tree for path, is_tree in found.items()} == expected
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ from openclaw_memory.errors import (
     RecordError,
 )
 from openclaw_memory.records import RecordSource
-from openclaw_memory.records.files import may_be_named, path_of
+from openclaw_memory.records.files import path_of
 
 START = datetime(2026, 11, 23, 12, tzinfo=UTC)
 THEME = "memory/records/preference/editor.theme.md"
@@ -143,16 +143,6 @@ def test_find_by_a_glob_of_keys_finds_what_a_look_at_all_of_them_does(records, g
     found = {record.key for record in records.find(key=glob)}
     assert found == {key for key in keys if fnmatchcase(key, glob)}
     assert found == {record.key for record in records if fnmatchcase(record.key, glob)}
-
-
-def test_find_by_a_glob_of_keys_looks_at_no_other_file():
-    passing = may_be_named("k.1*")
-    assert [name for name in ("k.1.md", "k.12.md", "k.2.md", "a.1.md", "k1.md") if passing(name)] == [
-        "k.1.md",
-        "k.12.md",
-        "k1.md",
-    ]
-    assert [name for name in ("k.1.md", "k.12.md") if may_be_named("k.1")(name)] == ["k.1.md"]
 
 
 def test_a_search_that_meets_expired_records_shows_the_others(memory, records, clock):

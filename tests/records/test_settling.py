@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from openclaw_memory.config import RecordsConfig
-from openclaw_memory.records.settling import are_independent, decayed, same_value, settle, together, with_value
+from openclaw_memory.records.settling import decayed, settle, together, with_value
 from openclaw_memory.types.records import Observation, Record, RecordSource, RecordVersion
 
 NOW = datetime(2026, 11, 23, 12, tzinfo=UTC)
@@ -114,13 +114,6 @@ def test_what_waits_is_kept_until_the_value_is_observed_again():
     assert settle(held, seen("dark", "m3"), RULES, NOW).waiting == ()
 
 
-def test_what_waits_has_a_limit():
-    record = stored(sensitivity="high")
-    for number in range(50):
-        record = replace(record, waiting=settle(record, seen(number, f"n{number}"), RULES, NOW).waiting)
-    assert [one.value for one in record.waiting] == [*range(45, 50)]
-
-
 def test_as_many_observations_wait_as_replace_a_value():
     rules, record = RecordsConfig(observations=8), stored(is_confirmed=True)
     for number in range(7):
@@ -128,13 +121,6 @@ def test_as_many_observations_wait_as_replace_a_value():
         assert settled.outcome == "waiting"
         record = replace(record, waiting=settled.waiting)
     assert settle(record, seen("light", "n7"), rules, NOW).outcome == "replaced"
-
-
-def test_independence_does_not_depend_on_the_order():
-    for one, other in itertools.product([seen(1, ref, 0.8, days, kind).source
-                                         for ref in "ab" for days in (0, 0.5, 1.5) for kind in ("tool", "file")], repeat=2):  # fmt: skip
-        assert are_independent(one, other) == are_independent(other, one)
-        assert not are_independent(one, one)
 
 
 def test_a_value_that_comes_back_is_counted_and_not_kept_twice():
@@ -147,13 +133,6 @@ def test_a_value_that_comes_back_is_counted_and_not_kept_twice():
     assert history[-1].since == NOW - timedelta(days=5)
 
 
-def test_of_many_values_the_latest_are_kept():
-    history = ()
-    for number in range(50):
-        history = with_value(history, RecordVersion(number, seen(number), NOW))
-    assert [one.seen.value for one in history] == [48, 49]
-
-
 def test_confidence_halves_with_each_half_life():
     assert decayed(0.8, NOW - timedelta(days=30), NOW, 30) == pytest.approx(0.4)
     assert decayed(0.8, NOW - timedelta(days=60), NOW, 30) == pytest.approx(0.2)
@@ -164,11 +143,6 @@ def test_independent_observations_add_up_and_are_never_certain():
     assert together(0.5, 0.5) == 0.75
     assert together(*[0.9] * 50) == 0.99
     assert together(1.0, 0.2) == 1.0
-
-
-def test_the_order_of_keys_makes_no_other_value():
-    assert same_value({"a": 1, "b": [2]}, {"b": [2], "a": 1})
-    assert not same_value([1, 2], [2, 1])
 
 
 def changes(rules: RecordsConfig, stream: list[tuple[str, datetime]]) -> int:

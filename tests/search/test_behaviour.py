@@ -37,6 +37,7 @@ def memory(way, hybrid, keywords):
         ("¿Cuando se riega el jardin?", "memory/casa.md"),
         ("备用钥匙在谁那里？", "memory/zh.md"),
         ("锅炉什么时候检修", "memory/zh.md"),
+        ("钥", "memory/zh.md"),
         ("予備の鍵は誰が持っていますか", "memory/ja.md"),
         ("ボイラーの点検はいつ", "memory/ja.md"),
         ("예비 열쇠는 누구에게 있습니까?", "memory/ko.md"),
@@ -80,6 +81,14 @@ def test_words_of_another_language_are_met_by_meaning(remember):
     memory = remember(files)
     for question, path in [("Welcher Hund?", "pets"), ("¿Dónde está el té verde?", "tea"), ("l'automobile", "car")]:
         assert memory.search(question, min_score=0.0)[0].path == f"memory/{path}.md"
+
+
+def test_a_line_that_only_asks_comes_after_one_that_answers(remember):
+    files = {
+        "memory/a.md": "Who has the spare key of the shed?\n",
+        "memory/b.md": "Groen has the spare key of the shed.\n",
+    }
+    assert remember(files).search("Who has the spare key of the shed?")[0].path == "memory/b.md"
 
 
 # --- what is not there ---

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from openclaw_memory import Memory
 from openclaw_memory.search.line_features import spans_of, text_of
 from openclaw_memory.search.lines import Line, lines_of
-from openclaw_memory.search.passages import DROP, REACH, best_passages
+from openclaw_memory.search.passages import best_passages
 from openclaw_memory.types import Chunk, StoredChunk
 from openclaw_memory.types.files import LEFT_OUT
 
@@ -30,26 +30,6 @@ def picked(found):
     return [passage.picked for passage in found]
 
 
-def test_a_passage_is_the_best_line_and_the_next_best_that_fit():
-    made = lines("aaaa", "bbbb", "cccc", "dddd")
-    assert picked(passages(made, [2, 4, 0, 3], max_chars=11, count=1)) == [(1, 3)]
-    assert picked(passages(made, [2, 4, 0, 3], max_chars=4, count=2)) == [(1,), (3,)]
-
-
-def test_what_is_left_out_is_marked_and_the_spans_name_what_is_shown():
-    made = lines("aaaa", "bbbb", "cccc", "", "dddd", "eeee")
-    shown = [made[at] for at in (0, 2, 4)]
-    assert text_of(shown) == "aaaa\n…\ncccc\n\ndddd"
-    assert spans_of(shown) == ((1, 1), (3, 5))
-
-
-def test_a_short_line_that_is_left_out_is_no_blank_line():
-    made = lines("aaaa", "no", "cccc", "xy", "", "z", "dddd")
-    shown = [made[at] for at in (0, 2, 6)]
-    assert text_of(shown) == "aaaa\n…\ncccc\n…\ndddd"
-    assert spans_of(shown) == ((1, 1), (3, 3), (7, 7))
-
-
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
 def test_only_blank_lines_are_shown_as_such_whatever_ends_a_line(end):
     text = end.join(["aaaa", "", "bbbb", "--", "cccc", "dddd"])
@@ -57,20 +37,6 @@ def test_only_blank_lines_are_shown_as_such_whatever_ends_a_line(end):
     shown = [made[at] for at in (0, 2, 4, 5)]
     assert text_of(shown) == "aaaa\n\nbbbb\n…\ncccc\ndddd"
     assert spans_of(shown) == ((1, 3), (5, 6))
-
-
-def test_a_line_that_looks_like_what_is_left_out_is_never_shown_as_a_line():
-    made = lines("aaaa", "…", "bbbb")
-    [found] = passages(made, [9, 8, 7])
-    assert found.picked == (0, 2)
-    shown = [made[at] for at in found.picked]
-    assert text_of(shown).split(LEFT_OUT) == ["aaaa", "bbbb"]
-    assert spans_of(shown) == ((1, 1), (3, 3))
-
-
-def test_lines_that_are_worth_much_less_or_far_away_are_left_out():
-    assert picked(passages(lines("aaaa", "bbbb"), [9, 9 - DROP - 1])) == [(0,), (1,)]
-    assert picked(passages(lines("aaaa", "bbbb", numbers=[1, REACH + 2]), [9, 8])) == [(0,), (1,)]
 
 
 def test_a_heading_brings_what_is_below_it():
@@ -86,16 +52,6 @@ def test_a_passage_holds_lines_of_one_file_and_of_one_day_of_a_transcript():
         for day, line in zip(["2026-01-06", "2026-01-07"], lines("a", "b", source="sessions"), strict=True)
     ]
     assert picked(passages(days, [5, 5])) == [(0,), (1,)]
-
-
-def test_blank_lines_are_nothing():
-    assert picked(passages(lines("", "text", "  ", ""), [9, 1, 9, 9])) == [(1,)]
-    assert passages(lines("", " "), [9, 9]) == []
-    assert passages([], []) == []
-
-
-def test_a_line_that_is_longer_than_a_snippet_is_a_passage_of_its_own():
-    assert (1,) in picked(passages(lines("short", "x" * 900, "short"), [0, 5, 0]))
 
 
 @given(

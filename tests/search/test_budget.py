@@ -15,22 +15,11 @@ def hit(snippet, start=1, end=None, path="memory/a.md"):
     return SearchResult(path, start, end or start + snippet.count("\n"), 0.5, snippet, source)
 
 
-def test_what_fits_is_shown_whole():
-    hits = (hit("one\ntwo"), hit("three"))
-    assert within(hits, 12) == (hits, 0)
-
-
 def test_the_last_one_is_cut_at_the_end_of_a_line_and_its_citation_says_so():
     (first, second), omitted = within([hit("one\ntwo"), hit("three\nfour\nfive", 7), hit("six")], 19)
     assert (first.snippet, second.snippet) == ("one\ntwo", "three\nfour")
     assert second.citation == "memory/a.md#L7-L8"
     assert omitted == 1
-
-
-def test_one_of_which_no_line_fits_is_left_out_with_those_after_it():
-    shown, omitted = within([hit("one"), hit("a longer line"), hit("six")], 8)
-    assert [result.snippet for result in shown] == ["one"]
-    assert omitted == 2
 
 
 def test_the_first_is_shown_in_part_rather_than_not_at_all():
@@ -78,8 +67,3 @@ def test_the_budget_holds_and_nothing_is_shown_that_is_not_cited(hits, most):
         assert whole.snippet.startswith(result.snippet)
         assert result.end_line == result.start_line + result.snippet.count("\n")
     assert shown[:-1] == tuple(hits[: len(shown)][:-1])
-
-
-def test_a_line_that_fills_the_budget_to_the_last_character_fits():
-    shown, _ = within([hit("one"), hit("two\nthree")], 6)
-    assert [result.snippet for result in shown] == ["one", "two"]

@@ -4,8 +4,7 @@ import pytest
 from shelf import VECTOR, Shelf, stored
 
 from openclaw_memory.config import SearchConfig
-from openclaw_memory.search import candidates
-from openclaw_memory.search.candidates import fuse, fusion_of, merged, request_for
+from openclaw_memory.search.candidates import fuse, fusion_of, request_for
 from openclaw_memory.search.query import parse_query
 from openclaw_memory.types import SourceHits, Store
 
@@ -25,26 +24,6 @@ def gathered(shelf, rules=RULES, vector=VECTOR, source=None):
 
 def fused(hits, rules=RULES):
     return fuse(hits, {one.id: one for one in chunks(*hits.text, *(hits.vector or {}))}, fusion_of(QUERY, rules))
-
-
-def test_the_scores_of_one_search_are_standardised_once(monkeypatch):
-    calls = []
-    monkeypatch.setattr(candidates, "standardised", lambda _values, ids: calls.append(ids) or dict.fromkeys(ids, 1.0))
-    fusion, shelf = fusion_of(QUERY, RULES), Shelf(chunks(1, 2), {1: 2.0}, near={2: 0.9}, cosines={1: 0.8})
-    found = shelf.candidates(request_for(QUERY, VECTOR, RULES, None, fusion))
-    assert len(fuse(found.hits[0], {one.id: one for one in found.chunks}, fusion)) == 2
-    assert len(calls) == 2  # the keyword scores and the cosines
-
-
-@pytest.mark.parametrize(("results", "hits"), [(1, 4), (6, 24), (100, 200)])
-def test_with_a_multiplier_each_search_brings_so_many_times_the_results_up_to_a_limit(results, hits):
-    rules = SearchConfig(max_results=results, candidates=200, candidate_multiplier=4)
-    asked = request_for(QUERY, VECTOR, rules, None, fusion_of(QUERY, rules))
-    assert (asked.text_hits, asked.vector_hits) == (hits, hits)
-
-
-def test_without_a_vector_there_is_no_vector_search():
-    assert gathered(Shelf(chunks(1), {1: 2.0}), vector=None).hits == [SourceHits({1: 2.0}, None)]
 
 
 def test_standardised_scores_count_the_cosine_of_a_chunk_that_only_the_keywords_found():
@@ -72,36 +51,6 @@ def test_chunks_with_all_terms_are_filled_up_with_others_where_too_few_have_all(
     assert gathered(few, rules, None).hits[0].text == {1: 3.0, 2: 1.0}
     enough = Shelf(chunks(1, 2, 9), text={9: 9.0}, every={1: 3.0, 2: 2.0})
     assert gathered(enough, rules, None).hits[0].text == {1: 3.0, 2: 2.0}
-
-
-@pytest.mark.parametrize("match", ["any", "all"])
-def test_both_legs_search_the_source_that_is_named(match):
-    shelf = Shelf([*chunks(1), stored(2, "sessions/a.jsonl")])
-    gathered(shelf, SearchConfig(match=match), source="sessions")
-    assert {source for _, source in shelf.calls} == {"sessions"}
-
-
-@pytest.mark.parametrize(
-    ("paths", "sources"),
-    [
-        (["memory/a.md"], [None]),
-        (["sessions/a.jsonl"], [None]),
-        (["memory/a.md", "sessions/a.jsonl"], ["memory", "sessions"]),
-    ],
-)
-def test_an_index_of_one_source_is_searched_without_a_filter_and_one_of_two_source_by_source(paths, sources):
-    ids = {at: 0.5 for at, _ in enumerate(paths, 1)}
-    shelf = Shelf([stored(at, path) for at, path in enumerate(paths, 1)], ids, near=ids)
-    assert len(gathered(shelf).hits) == len(sources)
-    assert shelf.calls == [(leg, source) for source in sources for leg in ("any", "vector")]
-
-
-@FUSION
-def test_the_store_brings_the_chunks_that_fusion_needs_and_those_next_to_them(fusion):
-    ids = range(1, 60)
-    shelf = Shelf(chunks(*ids), {at: float(at) for at in ids}, near={at: at / 100 for at in range(50, 60)})
-    brought = [one.id for one in gathered(shelf, SearchConfig(fusion=fusion, candidates=5, max_results=1)).chunks]
-    assert brought == ([54, 55, 56, 57, 58, 59] if fusion == "standardised" else list(ids))
 
 
 MOST_CALLS = 4  # snapshot, meta, candidates, and the stamps of the files where they are compared again
@@ -138,16 +87,6 @@ def test_a_whole_search_calls_the_store_at_most_four_times(
     assert len(calls) <= MOST_CALLS, calls
 
 
-def test_hits_of_all_sources_merge_and_have_a_vector_leg_where_one_of_them_has():
-    notes = SourceHits({1: 2.0}, {1: 0.5}, {1: 0.5})
-    assert merged([notes, SourceHits({7: 3.0}, {8: 0.4}, {7: 0.1, 8: 0.4})]) == SourceHits(
-        {1: 2.0, 7: 3.0}, {1: 0.5, 8: 0.4}, {1: 0.5, 7: 0.1, 8: 0.4}
-    )
-    assert merged([notes, SourceHits({7: 3.0}, None)]) == SourceHits({1: 2.0, 7: 3.0}, {1: 0.5}, {1: 0.5})
-    assert merged([SourceHits({1: 2.0}, None), SourceHits({7: 3.0}, None)]).vector is None
-    assert merged([SourceHits({}, {}), SourceHits({}, None)]).vector == {}
-
-
 @FUSION
 def test_a_chunk_that_both_legs_rank_high_comes_first(fusion):
     cosines = {1: 0.2, 2: 0.8, 3: 0.8}
@@ -156,24 +95,7 @@ def test_a_chunk_that_both_legs_rank_high_comes_first(fusion):
     assert [candidate.score for candidate in best] == sorted((c.score for c in best), reverse=True)
 
 
-def test_the_weighted_sum_of_keywords_alone_is_the_keyword_score():
-    rules = SearchConfig(fusion="weighted")
-    alone, beside = (fused(SourceHits({1: 1.0}, vector), rules)[0] for vector in (None, {}))
-    assert alone.score * RULES.text_weight == pytest.approx(beside.score)
-
-
 def test_one_outlier_of_a_leg_does_not_hide_the_other_leg():
     cosines = {1: 0.1, 2: 0.9, 3: 0.2}
     best = [one.stored.id for one in fused(SourceHits({1: 1000.0, 2: 2.0, 3: 1.0}, cosines, cosines))]
     assert best.index(2) < best.index(3)
-
-
-def test_no_more_candidates_are_kept_than_are_wanted():
-    hits = SourceHits({at: float(at) for at in range(1, 60)}, {})
-    best = fused(hits, SearchConfig(candidates=5, max_results=1))
-    assert [candidate.stored.id for candidate in best] == [59, 58, 57, 56, 55]
-
-
-@FUSION
-def test_nothing_found_fuses_to_nothing(fusion):
-    assert fused(SourceHits({}, {}), SearchConfig(fusion=fusion)) == []

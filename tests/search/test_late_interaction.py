@@ -3,19 +3,14 @@
 import hashlib
 import os
 import re
-from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from openclaw_memory import Memory
-from openclaw_memory.embeddings.token_codes import BITS, packed, projected, token_weights, unpacked
+from openclaw_memory.embeddings.token_codes import packed, unpacked
 from openclaw_memory.errors import CorruptIndexError, EmbedderError
-from openclaw_memory.search.late_interaction import query_tokens, token_matches
-from openclaw_memory.search.prepared import Lexicon, Neighbourhood
-from openclaw_memory.search.query import parse_query, weighed
 from openclaw_memory.testing import RecordingEmbedder, check_embedder
-from openclaw_memory.types import Chunk, StoredChunk
 from openclaw_memory.types.protocols import TokenEmbedder
 
 DIMS = 48
@@ -46,40 +41,7 @@ class Tokens(RecordingEmbedder):
         return self.embed_documents(texts), [tokens_of(text) for text in texts]
 
 
-def chunk(number, text, context="", path="memory/a.md", start_line=1, start_char=0):
-    own = Chunk(start_line, start_line + text.count("\n"), start_char, text, context)
-    codes = packed(own.embedding_text, tokens_of(own.embedding_text))
-    return StoredChunk(number, path, "memory", own, number - 1, codes)
-
-
-def asked(text):
-    query = parse_query(text)
-    found = query_tokens(weighed(query, {}, 10), tokens_of(text))
-    assert found is not None
-    return found
-
-
-def matches(question, *chunks):
-    lines = Lexicon().lines(chunks)
-    return token_matches(asked(question), chunks, lines.lines, Neighbourhood(lines.middles, lines.blocks))
-
-
 # --- codes
-def test_a_token_takes_sixteen_bytes_and_a_line_two_more():
-    text = "The boiler\n\nis serviced in October."
-    codes = packed(text, tokens_of(text))
-    rows, counts = unpacked(codes, 3)
-    assert counts.tolist() == [1, 0, 2]
-    assert rows.shape == (3, BITS // 8) == (3, 16)
-    assert len(codes) == 3 * 16 + 3 * 2
-
-
-def test_a_code_keeps_the_direction_of_its_token():
-    text = "boiler"
-    rows, _ = unpacked(packed(text, tokens_of(text)), 1)
-    signs = np.unpackbits(rows, axis=1)[0] * 2.0 - 1
-    own, other = projected(np.array([meaning("boiler"), meaning("router")], np.float32)) @ signs / BITS**0.5
-    assert own > 0.7 > 0.4 > abs(other)
 
 
 def test_the_same_tokens_have_the_same_codes_on_every_machine():
@@ -91,73 +53,13 @@ def test_the_same_tokens_have_the_same_codes_on_every_machine():
     assert digests == ["0a67b71f", "a8bc6f93"]
 
 
-def test_a_text_without_tokens_has_no_codes():
-    assert packed("boiler", None) == b""
-    assert unpacked(b"", 2)[1].tolist() == [0, 0]
-
-
 @pytest.mark.parametrize("codes", [b"x", b"\x01\x00", b"\x00\x00more"])
 def test_codes_that_are_damaged_are_refused(codes):
     with pytest.raises(CorruptIndexError, match="codes of tokens that are damaged"):
         unpacked(codes, 1)
 
 
-def test_a_word_lends_its_weight_to_its_tokens_by_their_length():
-    spans = np.array([(0, 0), (0, 3), (3, 4), (5, 8)])
-    assert token_weights("keys and", spans, {"key": 2.0}) == pytest.approx([0, 1.5, 0.5, 0])
-
-
-def test_chinese_pairs_share_their_characters():
-    weights = token_weights("备用钥匙", np.array([(0, 1), (1, 3), (3, 4)]), {"用钥": 1.0, "钥匙": 1.0})
-    assert weights == pytest.approx([0, 1.5, 0.5])
-
-
-def test_spans_beyond_the_text_count_nothing():
-    assert token_weights("key", np.array([(0, 9), (7, 9)]), {"key": 1.0}) == pytest.approx([1, 0])
-
-
 # --- lines
-def test_a_line_is_as_near_as_the_nearest_of_its_words_to_each_of_the_question():
-    one, two = chunk(1, "The boiler is serviced."), chunk(2, "It is serviced.", path="memory/b.md")
-    near, whole = matches("When is the heater serviced?", one, two)
-    assert near[0] > 0.7 > near[1] > 0.3
-    assert whole == pytest.approx(near)
-
-
-def test_a_line_shares_in_what_its_neighbours_say():
-    near, whole = matches("heater", chunk(1, "The boiler?\nIt is serviced.\nNothing else."))
-    assert near[0] > near[1] > near[2] > 0.5
-    assert whole[0] == pytest.approx(near[0])
-
-
-def test_a_chunk_counts_its_context_and_its_lines_do_not():
-    chunks = chunk(1, "It is serviced.", "# Boiler"), chunk(2, "It is blue.", path="memory/b.md")
-    near, whole = matches("boiler", *chunks)
-    assert whole[0] > 0.7 > near[0]
-    assert whole[1] < 0.5
-
-
-def test_lines_that_are_asked_for_in_any_order_get_their_own_values():
-    one, two = chunk(1, "the boiler\nthe router"), chunk(2, "the key", start_line=3, start_char=22)
-    other = chunk(3, "a boiler too", path="memory/b.md")
-    assert matches("boiler", other, two, one)[0].tolist() == matches("boiler", one, two, other)[0].tolist()
-
-
-def test_a_chunk_without_codes_is_near_to_nothing():
-    one, two = chunk(1, "the boiler"), chunk(2, "boiler", path="memory/b.md")
-    near, whole = matches("boiler", one, replace(two, token_codes=b""))
-    assert near[0] > 0.7
-    assert (near[1], whole[1]) == (0, 0)
-
-
-def test_the_places_of_lines_are_right_after_windows_line_ends():
-    near, _ = matches("router", chunk(1, "the boiler\r\nthe router\r\nthe key"))
-    assert near.argmax() == 1
-
-
-def test_a_question_of_no_token_that_counts_is_compared_by_words():
-    query = weighed(parse_query("boiler"), {}, 10)
-    assert query_tokens(query, (np.ones((1, DIMS), np.float32), np.zeros((1, 2), np.int64))) is None
 
 
 # --- a memory

@@ -35,15 +35,6 @@ def test_a_window_may_reach_from_one_candidate_into_the_next_and_not_into_anothe
     assert (found.citation, found.snippet) == ("memory/a.md#L1-L2", "before\nthe boiler")
 
 
-def test_the_best_answer_has_the_whole_share_and_the_others_less():
-    chunks = [stored(1, "memory/1.md", "boiler in october"), stored(5, "memory/5.md", "a boiler")]
-    best, other = ask(Shelf(chunks, {1: 3.0, 5: 1.0}), "the boiler in October")
-    assert best.path == "memory/1.md"
-    assert best.parts["share"] == 1
-    assert 0 < other.parts["share"] < 1
-    assert best.parts["confidence"] == other.parts["confidence"]
-
-
 def test_a_question_beyond_the_limit_is_cut_and_not_refused():
     assert ask(Shelf([stored(1, "memory/a.md")], {1: 1.0}), "boiler " * 20_000)
 
@@ -55,23 +46,6 @@ def test_a_blank_query_needs_no_vector_and_finds_nothing():
     embedder = SimpleNamespace(provider="p", model="m", embed_query=no_vector)
     results = search(SearchRequest(" "), store=Shelf(), embedder=embedder, rules=SearchConfig())
     assert (list(results), results.provider, results.model, results.mode) == ([], "p", "m", "hybrid")
-
-
-def test_the_vector_of_a_query_is_made_once():
-    made = []
-    embedder = SimpleNamespace(provider="p", model="m", embed_query=lambda text: made.append(text) or VECTOR)
-    chunks = [stored(1, "memory/a.md"), stored(2, "sessions/a.jsonl", "User: a red boiler")]
-    shelf = Shelf(chunks, {1: 0.5, 2: 0.5}, near={1: 0.5, 2: 0.5})
-    results = search(SearchRequest("boiler"), store=shelf, embedder=embedder, rules=SearchConfig(min_score=0.0))
-    assert {result.path for result in results} == {"memory/a.md", "sessions/a.jsonl"}
-    assert made == ["boiler"]
-
-
-def test_a_transcript_is_never_read_whole_for_its_name():
-    shelf = Shelf([stored(1, "sessions/boiler.jsonl")], {1: 0.5})
-    shelf.file_chunks = None  # calling it fails
-    for query in ("boiler", "boiler.jsonl", "sessions/boiler.jsonl"):
-        assert [result.source for result in ask(shelf, query)] == ["sessions"]
 
 
 def by_meaning(chunks, found, near, query, *, use_chunk_scores=True):
@@ -96,16 +70,6 @@ def test_of_lines_that_read_alike_the_one_in_the_nearer_chunk_answers_where_chun
     assert "chunk" not in without[0].parts
     # Some chunk is always the nearest: that says nothing about whether the notes answer at all.
     assert found[0].parts["confidence"] == pytest.approx(without[0].parts["confidence"])
-
-
-def test_a_chunk_without_a_known_cosine_counts_as_the_farthest():
-    chunks = [stored(at, f"memory/{at}.md") for at in (1, 5, 9)]
-    found = by_meaning(chunks, dict.fromkeys((1, 5, 9), 1.0), {5: 0.6, 9: 0.4}, "boiler")
-    assert {result.path: result.parts["chunk"] for result in found} == {
-        "memory/5.md": 1.0,
-        "memory/1.md": 0.0,
-        "memory/9.md": 0.0,
-    }
 
 
 def test_where_no_chunk_has_a_vector_the_keywords_answer_and_say_so():
@@ -139,25 +103,3 @@ def test_where_the_best_line_is_sure_it_stays_first():
         texts, [0.5, 0.4, 0.3, 0.2, 0.1, 0.0], "When is the boiler serviced?", use_chunk_scores=True
     )
     assert found[0] == 6
-
-
-@pytest.mark.parametrize("use_chunk_scores", [True, False])
-def test_what_is_nearest_by_far_is_among_the_first_three(use_chunk_scores):
-    texts = [*(f"the boiler of house {at} is serviced" for at in range(4)), "zzz"]
-    found = ranked_by_chunk(texts, [0.1, 0.1, 0.1, 0.1, 0.9], "boiler serviced", use_chunk_scores=use_chunk_scores)
-    assert 5 in found[:3]
-    assert found[0] != 5
-    assert sorted(found) == [1, 2, 3, 4, 5]
-
-
-@pytest.mark.parametrize(
-    ("query", "has_vectors"),
-    [
-        ("деплой сервиса api", False), ("boiler деплой api", True), ("سُجلت", False), ("2026 деплой", False), ("2026", True),
-        ("boiler", True), ("Íñigo", True), ("الاسم؟", False),
-    ],
-)  # fmt: skip
-def test_lines_are_compared_by_vectors_where_most_words_have_one(query, has_vectors):
-    chunks = [stored(1, "memory/a.md", f"{query} and more"), stored(5, "memory/b.md", "another line")]
-    (first, *_) = by_meaning(chunks, {1: 1.0, 5: 0.5}, {1: 0.5, 5: 0.1}, query, use_chunk_scores=False)
-    assert ("meaning" in first.parts) is has_vectors

@@ -1,6 +1,5 @@
 """Formulas of fusion and decay, and the order and choice of answers."""
 
-import math
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -11,19 +10,13 @@ from hypothesis import strategies as st
 from openclaw_memory.search.ranking import (
     TEXT_SCORE,
     VECTOR_SCORE,
-    bm25_to_score,
-    boosted_keyword_score,
-    decayed,
     ranked,
     selected,
-    standardised,
-    weighted_sum,
 )
 from openclaw_memory.types import SearchResult
 from openclaw_memory.workspace.paths import note_date
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
-HUNDREDTHS = st.integers(-100_000, 100_000).map(lambda number: number / 100)
 
 
 def answer(path="memory/a.md", score=0.5, snippet="text", *, text=0.0, vector=0.0, line=1):
@@ -41,69 +34,9 @@ def in_order(answers, question="", half_life_days=None, mmr_lambda=None):
 
 
 # --- scores
-@given(st.lists(st.floats(-1e5, -1e-3), min_size=2, max_size=10))
-def test_a_better_rank_of_sqlite_is_a_better_score(ranks):
-    scores = [bm25_to_score(rank) for rank in sorted(ranks)]
-    assert scores == sorted(scores, reverse=True)
-    assert all(0 < score < 1 for score in scores)
-
-
-@pytest.mark.parametrize(
-    ("rank", "score"), [(-1.0, 0.5), (-3.0, 0.75), (0.0, 1.0), (1.0, 0.5), (math.nan, 0.001), (-math.inf, 0.001)]
-)
-def test_ranks_become_scores(rank, score):
-    assert bm25_to_score(rank) == score
-
-
-@given(st.text(max_size=30), st.text(max_size=30), st.text(max_size=60), st.floats(0, 1))
-def test_boosts_never_lower_a_score_and_never_lift_it_above_one(question, path, text, score):
-    assert score <= boosted_keyword_score(question, path, text, score) <= 1
-
-
-def test_a_text_with_all_words_of_the_question_is_boosted_more_than_one_with_some():
-    both, one = (boosted_keyword_score("spare key", "a.md", text, 0.1) for text in ("a spare key", "a spare bed"))
-    assert both > one
-
-
-@given(
-    st.dictionaries(st.integers(0, 30), HUNDREDTHS, max_size=12), st.lists(st.integers(0, 30), max_size=12, unique=True)
-)
-def test_standardised_scores_have_mean_zero_and_deviation_one_or_are_all_zero(values, ids):
-    found = standardised(values, ids)
-    assert set(found) == set(ids)
-    assert math.fsum(found.values()) == pytest.approx(0, abs=1e-4)
-    spread = math.fsum(value**2 for value in found.values())
-    assert spread == pytest.approx(len(ids), rel=1e-3) or spread == pytest.approx(0, abs=1e-4)
-
-
-def test_what_a_leg_did_not_find_counts_as_its_least():
-    found = standardised({1: 0.9, 2: 0.5}, [1, 2, 3])
-    assert found[1] > found[2] > found[3]
-    negative = standardised({1: -0.5, 2: 0.5}, [1, 2, 3])
-    assert negative[3] == negative[1]
-
-
-def test_a_leg_that_found_nothing_decides_nothing():
-    assert standardised({}, [1, 2]) == {1: 0.0, 2: 0.0}
-    assert standardised({1: 0.3}, []) == {}
-
-
-def test_a_weighted_sum_counts_each_leg_by_its_weight():
-    assert weighted_sum(0.5, 1.0, 0.7, 0.3) == pytest.approx(0.65)
 
 
 # --- age
-@given(st.floats(0, 1), st.floats(0, 1e5), st.floats(0.001, 1e5))
-def test_age_never_lifts_a_score_and_a_half_life_halves_it(score, age, half_life):
-    assert 0 <= decayed(score, age, half_life) <= score
-    assert decayed(score, half_life, half_life) == pytest.approx(score / 2)
-
-
-@pytest.mark.parametrize(
-    ("age", "half_life"), [(math.nan, 30), (math.inf, 30), (10, 0), (10, -1), (10, math.nan), (-40, 30), (0, 30)]
-)
-def test_an_age_that_says_nothing_changes_nothing(age, half_life):
-    assert decayed(0.8, age, half_life) == 0.8
 
 
 def test_a_dated_note_falls_behind_an_undated_one_of_the_same_score():
@@ -139,8 +72,6 @@ def test_the_name_of_a_transcript_is_its_file_name_and_not_a_word_that_is_its_id
 
 
 # --- choice
-def test_the_threshold_counts_what_it_equals():
-    assert selected([answer(score=0.35), answer(score=0.349)], 0.35, 6) == [answer(score=0.35)]
 
 
 def test_places_left_over_go_to_words_that_no_vector_speaks_for():
@@ -150,23 +81,6 @@ def test_places_left_over_go_to_words_that_no_vector_speaks_for():
     vector_alone = answer("vector.md", 0.3, vector=0.3)
     assert selected([strong, words_alone, weak_both, vector_alone], 0.35, 6) == [strong, words_alone]
     assert selected([strong, words_alone], 0.35, 1) == [strong]
-
-
-def test_where_nothing_reaches_the_threshold_the_words_are_still_there():
-    words_alone, vector_alone = answer("words.md", 0.3, text=2.0), answer("vector.md", 0.34, vector=0.34)
-    assert selected([vector_alone, words_alone], 0.35, 6) == [words_alone]
-
-
-@given(
-    st.lists(st.builds(answer, score=st.floats(0, 1), text=st.floats(0, 1), vector=st.floats(0, 1))),
-    st.floats(0, 1),
-    st.integers(1, 9),
-)
-def test_no_more_are_chosen_than_are_wanted_and_none_twice(answers, min_score, limit):
-    chosen = selected(answers, min_score, limit)
-    assert len(chosen) <= limit
-    assert all(chosen.count(one) <= answers.count(one) for one in chosen)
-    assert len(chosen) >= min(limit, sum(one.score >= min_score for one in answers))
 
 
 # --- notes and transcripts
@@ -188,10 +102,6 @@ def chosen_of(kinds, limit, max_share, min_score=0.0):
 )  # fmt: skip
 def test_transcripts_have_their_share_of_the_places_and_what_the_notes_leave_over(kinds, limit, max_share, chosen):
     assert chosen_of(kinds, limit, max_share) == chosen
-
-
-def test_a_note_below_the_threshold_keeps_no_place():
-    assert chosen_of("ttttnn", 4, 0.34, min_score=0.965) == "tttt"
 
 
 def test_words_of_a_note_that_no_vector_speaks_for_keep_no_place_from_a_transcript_above_the_threshold():

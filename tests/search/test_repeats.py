@@ -55,12 +55,3 @@ def test_what_a_note_says_otherwise_or_in_part_stays(written):
 def test_a_dash_in_the_middle_of_a_line_begins_no_list():
     assert left("the ferry - at seven", "User: the ferry at seven") == ["User: the ferry at seven"]
     assert left("at seven", "User: the ferry - at seven") == ["User: the ferry - at seven"]
-
-
-def test_two_notes_and_two_transcripts_may_say_the_same():
-    assert not any(repeated([note("the boiler", 1), note("the boiler", 2)]))
-    assert not any(repeated(talk("User: the boiler", "Assistant: the boiler")))
-
-
-def test_blank_lines_are_no_repetition():
-    assert not any(repeated([note(""), *talk("User: a", "", "Assistant: b")]))

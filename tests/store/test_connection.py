@@ -70,35 +70,6 @@ def test_a_file_that_is_no_database_is_reported_as_damaged_and_left_alone(tmp_pa
     assert path.read_bytes() == content
 
 
-@pytest.mark.parametrize("damage", ["garbage", "cut"])
-def test_a_damaged_index_gives_typed_errors_and_never_wrong_rows(store, path, damage, build):
-    build.fill(store, build.units(400))
-    expected = store.chunks(range(1, 401))
-    store.close()
-    content = bytearray(path.read_bytes())
-    for page in range(1, len(content) // connection.PAGE_SIZE):
-        changed = bytearray(content)
-        if damage == "cut":
-            del changed[page * connection.PAGE_SIZE + 100 :]
-        else:
-            changed[page * connection.PAGE_SIZE : (page + 1) * connection.PAGE_SIZE] = b"\xa5" * connection.PAGE_SIZE
-        path.write_bytes(changed)
-        try:
-            damaged = SqliteStore.open(path)
-        except CorruptIndexError:
-            continue
-        try:
-            found = damaged.chunks(range(1, 401))
-            assert [chunk for chunk in found if chunk not in expected] == []
-            damaged.search_text(["all"], 10)
-            damaged.search_vector(build.units(1)[0], 10)
-            damaged.remove_files(["memory/0.md"])
-        except StoreError:
-            pass
-        finally:
-            damaged.close()
-
-
 def test_an_index_of_a_newer_version_is_refused_with_the_remedy(store, path, build):
     store.begin_build(replace(build.META, schema_version=SCHEMA_VERSION + 1)).publish()
     store.close()

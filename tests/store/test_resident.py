@@ -153,17 +153,6 @@ def test_answers_follow_what_this_store_and_another_append_edit_delete_and_rebui
                 assert is_kept(kept) or not any(writer.texts.values())
 
 
-def test_an_index_that_was_emptied_finds_nothing_and_is_followed_again(filled, build):
-    asked = request(vector=QUERIES[0])
-    filled.candidates(asked)
-    filled.remove_files(list(filled.files()))
-    (nothing,) = filled.candidates(asked).hits
-    assert (dict(nothing.text), dict(nothing.vector or {})) == ({}, {})
-    filled.replace_files([(build.record("memory/new.md"), [build.row(7)])])
-    assert_same(filled.candidates(asked), filled.candidates(replace(asked, memory_bytes=0)))
-    assert is_kept(filled)
-
-
 IN_ANOTHER_PROCESS = """
 import sys
 from openclaw_memory.store import SqliteStore
@@ -200,33 +189,6 @@ def test_answers_are_the_same_where_little_is_kept_and_much_is_forgotten(path, b
             writer.step()
             assert_answers_are_those_of_the_tables(kept, random.Random(1), 8)
     writer.store.close()
-
-
-def test_a_write_costs_what_it_wrote(filled, build, monkeypatch):
-    filled.candidates(request(vector=QUERIES[0]))
-    read = []
-    monkeypatch.setattr(resident, "_length", lambda sizes: read.append(sizes) or 2)
-    filled.replace_files([(build.record("memory/new.md"), [build.row(7), build.row(8)])])
-    filled.remove_files(["memory/0.md"])
-    assert filled.candidates(request(vector=QUERIES[0])).chunk_count == 252
-    assert len(read) == 2
-
-
-def test_of_a_word_that_was_asked_for_the_places_that_are_new_are_read(filled, build, monkeypatch):
-    filled.candidates(request(("all",)))
-    read = []
-    fromstring = np.fromstring
-    monkeypatch.setattr(
-        resident.np,
-        "fromstring",
-        lambda text, *more, **by_name: read.append(text) or fromstring(text, *more, **by_name),
-    )
-    filled.replace_files([(build.record("memory/new.md"), [build.row(7, "all"), build.row(8, "all all")])])
-    asked = request(("all",))
-    assert_same(filled.candidates(asked), filled.candidates(replace(asked, memory_bytes=0)))
-    filled.remove_files(["memory/new.md"])
-    assert_same(filled.candidates(asked), filled.candidates(replace(asked, memory_bytes=0)))
-    assert read == ["301,302,302"]
 
 
 def test_the_first_searches_and_those_without_memory_read_the_file(filled, monkeypatch):
@@ -295,16 +257,6 @@ def test_a_search_in_an_older_state_reads_the_file(filled, build):
     assert filled.candidates(request()).chunk_count == 301
 
 
-def test_an_index_of_before_there_were_changes_is_read_from_the_file_until_it_is_written(filled):
-    with filled._connections.write() as db:
-        db.execute("DELETE FROM meta WHERE key = ?", (changes.ROW,))
-    assert filled.candidates(request()).chunk_count == 300
-    assert not is_kept(filled)
-    filled.remove_files(["memory/0.md"])
-    assert filled.candidates(request()).chunk_count == 250
-    assert is_kept(filled)
-
-
 @pytest.mark.parametrize("row", ["[", "7", '["x"]', "[[null, [], []]]", b"\xff"])
 def test_a_row_of_changes_that_cannot_be_read_is_begun_anew(filled, row):
     filled.candidates(request())
@@ -313,16 +265,6 @@ def test_a_row_of_changes_that_cannot_be_read_is_begun_anew(filled, row):
     assert filled.candidates(request()).chunk_count == 300
     filled.remove_files(["memory/0.md"])
     assert filled.candidates(request()).chunk_count == 250
-
-
-def test_the_row_of_changes_stays_short(filled, build):
-    for number in range(changes.MAX_WRITES + 10):
-        filled.replace_files([(build.record("memory/one.md"), [build.row(number % 50)])])
-    with filled._connections.read() as db:
-        assert len(changes.log(changes.written(db))) == changes.MAX_WRITES
-    filled.remove_files(list(filled.files()))
-    with filled._connections.read() as db:
-        assert len(changes.written(db)) < 20 * changes.MAX_IDS
 
 
 def test_threads_search_while_another_one_writes(filled, build):
@@ -376,21 +318,3 @@ def test_without_simsimd_what_is_kept_answers_too_and_the_status_says_so(path, b
         assert is_kept(store)
         (notice,) = store.describe().notices
         assert re.search("simsimd cannot be loaded .*pip install", notice)
-
-
-def test_searches_in_snapshots_count_for_the_store(filled):
-    for _ in range(2):
-        with filled.snapshot() as snapshot:
-            snapshot.candidates(request())
-    assert is_kept(filled)
-
-
-@pytest.mark.parametrize("dims", [3, 256, 3072])
-def test_products_of_codes_are_those_that_numpy_finds(monkeypatch, dims):
-    monkeypatch.setattr(resident, "PAGE_ROWS", 64)
-    rng = np.random.default_rng(dims)
-    codes = rng.integers(-127, 128, (200, dims)).astype(np.int8)
-    codes[7] = codes[8] = codes[0]
-    right = codes.astype(np.int64) @ codes[0].astype(np.int64)
-    for multiply in (resident.multiplier(), resident.products_of_codes):
-        assert multiply(codes[:1], codes) == pytest.approx(right, rel=1e-6)

@@ -3,7 +3,6 @@
 from dataclasses import replace
 
 import apsw
-import numpy as np
 import pytest
 from index_files import index_file
 
@@ -81,23 +80,6 @@ def test_vectors_can_be_gathered_in_an_older_index_and_a_reset_keeps_them(old, b
     old.replace_files([(build.record("memory/0.md"), [build.row(7)])])
     assert [hit.chunk_id for hit in old.search_vector(build.units(60)[7], 5)] == [61]
     assert old.prune() == 60
-    assert old.verify() == ()
-
-
-def test_vectors_of_an_older_version_take_half_the_room_after_a_reset(old, path, build):
-    wide = build.units(60)
-    db = apsw.Connection(str(path))
-    db.executemany(
-        "UPDATE vectors SET embedding = ? WHERE id = ?", ((row.tobytes(), at + 1) for at, row in enumerate(wide))
-    )
-    sizes = "SELECT DISTINCT length(embedding) FROM vectors"
-    assert db.execute(sizes).fetchall() == [(4 * 32,)]
-    assert np.array_equal(old.vectors([8])[8], wide[7])
-    old.begin_build(build.META).publish()
-    assert db.execute(sizes).fetchall() == [(2 * 32,)]
-    db.close()
-    old.replace_files([(build.record("memory/0.md"), [build.row(7)])])
-    assert old.vectors([61])[61] == pytest.approx(wide[7], abs=1e-5)
     assert old.verify() == ()
 
 

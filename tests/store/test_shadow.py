@@ -188,25 +188,6 @@ def test_a_writer_that_never_ends_is_named_and_the_old_index_stays(path, build, 
     store.close()
 
 
-def test_a_log_that_a_reader_still_needs_is_not_moved_under_the_write_lock(path, build, store, monkeypatch):
-    monkeypatch.setattr(shadow, "SETTLE_TRIES", 2)
-    filled(store, build, "old", count=3)
-    db, reader = apsw.Connection(str(path)), apsw.Connection(str(path))
-    statements = []
-    db.exec_trace = lambda _, sql, __: bool(statements.append(sql)) or True
-    reader.execute("BEGIN; SELECT count(*) FROM files")
-    store.set_meta("after", "the reader began")
-    shadow.settle(db)
-    assert statements == ["PRAGMA wal_checkpoint(PASSIVE)"] * 2
-    reader.execute("ROLLBACK")
-    shadow.settle(db)
-    assert statements[2:] == ["PRAGMA wal_checkpoint(PASSIVE)", "PRAGMA wal_checkpoint(TRUNCATE)"]
-    assert path.with_name(f"{path.name}-wal").stat().st_size == 0
-    db.close()
-    reader.close()
-    store.close()
-
-
 def test_leftovers_are_swept_and_nothing_else(store, path, build):
     filled(store, build, "old", count=3)
     store.begin_build(store.meta()).store.close()

@@ -128,22 +128,6 @@ def test_dimensions_that_do_not_fit_name_both_numbers_and_the_identity(store, bu
         store.add_vectors([build.key(2)], build.units(1, dims=16), "check/next")
 
 
-def test_only_an_index_with_vectors_of_documents_has_a_table_for_them(store, path, build):
-    def tables():
-        db = apsw.Connection(str(path))
-        try:
-            return db.execute("SELECT count(*) FROM sqlite_schema WHERE tbl_name = 'document_vectors'").fetchall()
-        finally:
-            db.close()
-
-    build.fill(store, build.units(3))
-    assert (tables(), store.identities(), store.prune()) == ([(0,)], {}, 0)
-    row = ChunkRow(Chunk(1, 1, 0, ""), "", "", build.key(9), "another/model#32")
-    store.replace_files([(build.record("memory/notes/a.md"), [row])])
-    assert tables() == [(3,)]
-    assert store.identities() == {"another/model#32": (1, 0)}
-
-
 def test_rows_whose_vectors_went_with_a_deleted_index_are_told_from_rows_without_vectors(store, path, build):
     store.begin_build(build.META).publish()
     store.add_vectors([build.key(1)], build.units(1))

@@ -110,24 +110,6 @@ def test_cosines_of_vectors_in_half_the_room_are_those_of_the_vectors(store, pat
         assert db.execute("SELECT DISTINCT length(embedding) FROM vectors").fetchall() == [(2 * 256,)]
 
 
-def test_vectors_of_another_model_than_that_of_the_chunks_are_stored_as_they_are(store, path, build):
-    build.fill(store, build.units(1))
-    given = build.units(3, dims=48)
-    store.add_vectors([build.key(number) for number in range(3)], given, "check/documents")
-    with closing(apsw.Connection(str(path))) as db:
-        rows = db.execute("SELECT embedding FROM vectors WHERE length(embedding) = 4 * 48 ORDER BY id").fetchall()
-    assert [np.frombuffer(row, "<f4").tolist() for (row,) in rows] == given.tolist()
-
-
-def test_vectors_gathered_before_a_build_take_half_the_room_once_it_begins(store, path, build):
-    given = build.units(3)
-    store.add_vectors([build.key(number) for number in range(3)], given, build.META.identity)
-    build.fill(store, given)
-    with closing(apsw.Connection(str(path))) as db:
-        assert db.execute("SELECT DISTINCT length(embedding) FROM vectors").fetchall() == [(2 * 32,)]
-    assert store.vectors([3])[3] == pytest.approx(given[2], abs=1e-5)
-
-
 @pytest.mark.parametrize("length", [1e-8, 1e17])
 def test_of_a_vector_that_is_no_unit_vector_the_direction_counts(store, build, length):
     vectors = build.units(3) * np.float32([[1], [length], [1e-12]])
@@ -196,38 +178,3 @@ def test_filters_pass_the_chunks_that_are_there_while_files_come_grow_and_go(pat
             wanted = frozenset(rng.sample(sorted(there), rng.randrange(len(there) + 1)))
             found = store.chunks(hit.chunk_id for hit in store.search_text(["all"], 99, where=_OneOf(wanted)))
             assert Counter(stored.path for stored in found) == {one: there[one] for one in wanted}
-
-
-def test_what_a_new_filter_asks_of_chunks_is_read_once_for_all_filters(path, build, monkeypatch):
-    read = []
-    monkeypatch.setattr(passing, "metadata_in", lambda written: read.append(written) or {})
-    with closing(SqliteStore.open(path)) as store:
-        build.fill(store, build.units(4), per_file=1)
-        for name in ("memory/0.md", "memory/1.md"):
-            assert len(store.search_text(["all"], 9, where=_OneOf(frozenset({name})))) == 1
-        assert len(read) == 1  # all four say the same
-        store.replace_files([(build.record("memory/9.md"), [build.row(0, "all", with_vector=False)])])
-        assert len(store.search_text(["all"], 9, where=_OneOf(frozenset({"memory/9.md"})))) == 1
-        assert len(read) == 2
-
-
-def test_a_filter_reads_each_chunk_once_and_the_chunks_of_a_new_index_again(path, build):
-    read = []
-
-    class Noted(_OneOf):
-        def __call__(self, path, metadata):
-            read.append(path)
-            return super().__call__(path, metadata)
-
-    with closing(SqliteStore.open(path)) as store:
-        build.fill(store, build.units(4), per_file=1)
-        for _ in range(2):
-            assert len(store.search_text(["all"], 9, where=Noted(frozenset({"memory/0.md"})))) == 1
-        assert len(read) == 4
-        store.replace_files([(build.record("memory/0.md"), [build.row(0, "all", with_vector=False)])])
-        assert len(store.search_text(["all"], 9, where=Noted(frozenset({"memory/0.md"})))) == 1
-        assert read[4:] == ["memory/0.md"]
-        store.begin_build(build.META).publish()
-        assert not store.search_text(["all"], 9, where=Noted(frozenset({"memory/0.md"})))
-        store.replace_files([(build.record("memory/0.md"), [build.row(0, "all", with_vector=False)])])
-        assert len(store.search_text(["all"], 9, where=Noted(frozenset({"memory/0.md"})))) == 1

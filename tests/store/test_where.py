@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from openclaw_memory.errors import QueryError
-from openclaw_memory.store import SqliteStore, passing
-from openclaw_memory.store.connection import fetch
+from openclaw_memory.store import SqliteStore
 from openclaw_memory.types import CandidateRequest
 from openclaw_memory.types.where import FileRange, chunk_test
 
@@ -94,16 +93,6 @@ def many(build, tmp_path):
     store.close()
 
 
-@pytest.mark.parametrize("one", RANGES, ids=str)
-def test_files_in_a_range_are_found_by_an_index_alone(many, one):
-    files, values = passing._select_files([one])
-    with many._connections.read() as db:
-        statement = f"EXPLAIN QUERY PLAN {passing.LATER_IN_FILES.format(files=files)}"
-        plan = [step for *_, step in fetch(db, statement, (*values, 0))]
-    assert any("USING" in step and "INDEX" in step for step in plan)
-    assert not [step for step in plan if step.startswith("SCAN") and "wanted" not in step and "json_each" not in step]
-
-
 class Counting:
     """A test of chunks that notes which ones it is asked about."""
 
@@ -140,15 +129,3 @@ def test_ranges_are_joined_and_one_that_holds_nothing_finds_nothing(many):
     for text in ("/", "\ud800", chr(0x10FFFF)):
         for is_prefix in (False, True):
             assert many.search_text(["term"], 999, where=Counting(FileRange("path", text, is_prefix))) == []
-
-
-@given(
-    st.text(st.characters(exclude_categories=["Cs"]) | st.just(chr(0x10FFFF)), min_size=1).filter(
-        lambda prefix: prefix.strip(chr(0x10FFFF))
-    ),
-    st.text(st.characters(exclude_categories=["Cs"])),
-)
-def test_the_end_of_a_prefix_is_above_all_that_begin_with_it_and_not_above_others(prefix, text):
-    end = passing.end_of_prefix(prefix).encode()
-    assert (prefix.encode() <= text.encode() < end) == text.startswith(prefix)
-    assert prefix.encode() <= (prefix + text).encode() < end

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from openclaw_memory.config import MemoryConfig, PoliciesConfig, PolicyRule
 from openclaw_memory.errors import ConfigError, PolicyError
-from openclaw_memory.text.policies import About, Policies, _needed
+from openclaw_memory.text.policies import About, Policies
 
 RULES = (
     PolicyRule("tea is fine", "allowed", pattern="tea"),
@@ -88,27 +88,6 @@ def test_what_never_store_matches_never_comes_out(text):
         assert policies.verdict(text).action != "never-store"
 
 
-@pytest.mark.parametrize(
-    ("pattern", "needed"),
-    [
-        (r"(?i)\bSalary\b", ("salary",)),
-        (r"\b\d{3}-\d{2}\b", ("-",)),
-        ("colou?r", ("colo",)),
-        ("ab+c", ("ab",)),
-        ("cat|dog", ("cat", "dog")),
-        (r"a(?=b)c", ()),
-        (r"x\x41y", ()),
-        (r"[abc]def(g|h)*", ("def",)),
-        (r"\(at\)", ("(at)",)),
-        ("a{0,3}bc", ("bc",)),
-        (r"(cat|dog)s|[ab]", ()),
-        ("(?i)Pay|Wage: ", ("pay", "wage: ")),
-    ],
-)
-def test_the_words_of_which_a_pattern_needs_one(pattern, needed):
-    assert _needed(pattern, pattern.startswith("(?i)")) == needed
-
-
 def test_a_refusal_names_the_rule_and_not_the_text():
     with pytest.raises(PolicyError, match="'codename'") as caught:
         Policies(RULES).check(None, "the falcon lands at nine")
@@ -141,25 +120,6 @@ def test_rules_are_read_from_toml(tmp_path):
         '[[defaults.policies.rules]]\nname = "pay"\naction = "masked"\npattern = "euros"\n', encoding="utf-8"
     )
     assert MemoryConfig.from_toml(file).policies.rules == (PolicyRule("pay", "masked", pattern="euros"),)
-
-
-ODD = ("(?i)sik", "ask|i?s", r"(?i)k\d|\bi", "[as]+k", "a{0,2}s\\.", "(?i)straße|iß", "(a|s)k", "^a?s$")
-
-
-@given(st.text(alphabet="asikASIK .\n1ßıİſK", max_size=40), st.lists(st.sampled_from(ODD), unique=True, max_size=5))
-def test_words_looked_for_first_change_no_verdict(text, patterns):
-    rules = [
-        PolicyRule(one, ("never-store", "masked")[at % 2], pattern=one)  # type: ignore[arg-type]
-        for at, one in enumerate(patterns)
-    ]
-    quick, plain = Policies(tuple(rules)), Policies(tuple(rules))
-    without = {
-        action: tuple(one._replace(needs=()) for one in compiled) for action, compiled in plain._by_action.items()
-    }
-    object.__setattr__(plain, "_by_action", without)
-    assert quick.verdict(text) == plain.verdict(text)
-    assert quick.shown(text) == plain.shown(text)
-    assert quick.left_out(text) == plain.left_out(text)
 
 
 @pytest.mark.parametrize("added", ["", " Straße", " Ölfass ſ"])

@@ -2,8 +2,6 @@ import datetime
 import os
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from openclaw_memory.config import FilesConfig, JournalConfig
 from openclaw_memory.errors import InvalidInputError
@@ -93,21 +91,6 @@ def test_the_budget_is_a_setting(root):
 def test_a_budget_that_cannot_be_is_an_error(root, max_chars):
     with pytest.raises(InvalidInputError, match="max_chars"):
         Workspace.open(root).bootstrap(max_chars=max_chars)
-
-
-@pytest.mark.parametrize(("cut", "whole_end"), [(journal._first_lines, False), (journal._last_lines, True)])
-@given(text=st.text(st.sampled_from("ab\n"), min_size=2, max_size=40), data=st.data())
-def test_a_cut_shows_whole_lines_within_the_budget(cut, whole_end, text, data):
-    text = text.strip("\n")
-    if len(text) < 2:
-        return
-    room = data.draw(st.integers(1, len(text) - 1))
-    shown = cut(text, room)
-    assert 0 <= len(shown) <= room
-    assert text.endswith(shown) if whole_end else text.startswith(shown)
-    rest = text[: len(text) - len(shown)] if whole_end else text[len(shown) :]
-    at_a_line = rest.endswith("\n") if whole_end else rest.startswith("\n")
-    assert at_a_line or len(shown) == room
 
 
 def test_secrets_are_masked(root):

@@ -2,7 +2,6 @@
 
 import json
 import os
-import time
 from pathlib import Path
 
 import pytest
@@ -11,7 +10,7 @@ from hypothesis import strategies as st
 
 from openclaw_memory.config import FilesConfig
 from openclaw_memory.errors import InvalidInputError, PathNotAllowedError, WriteError
-from openclaw_memory.workspace import document_cache, documents
+from openclaw_memory.workspace import documents
 from openclaw_memory.workspace.document_cache import DocumentCache
 from openclaw_memory.workspace.documents import Fields, file_name
 from openclaw_memory.workspace.files import WorkspaceFiles
@@ -228,66 +227,12 @@ def test_only_what_was_there_is_removed(tmp_path):
     assert stored(tmp_path) == {"b": "2"}
 
 
-@pytest.fixture
-def reads(monkeypatch):
-    """The paths of files that are really read."""
-    decode, paths = document_cache.decode, []
-    monkeypatch.setattr(document_cache, "decode", lambda data, path: paths.append(path) or decode(data, path))
-    return paths
-
-
-def settle(*files: Path) -> None:
-    """Wait until what is written from now on has another stamp than these files have."""
-    while any(time.time_ns() - max(file.stat().st_mtime_ns, file.stat().st_ctime_ns) < 30_000_000 for file in files):
-        time.sleep(0.005)
-
-
-def test_what_was_read_before_is_read_again_only_where_it_changed(tmp_path, reads):
-    put(tmp_path, a="1", b="2")
-    files = [tmp_path / NOTES / name for name in ("a.md", "b.md")]
-    settle(*files)
-    cache = DocumentCache(WorkspaceFiles(tmp_path))
-    assert documents.paths_by_id(cache) == {"a": [f"{NOTES}/a.md"], "b": [f"{NOTES}/b.md"]}
-    files[1].write_text(OURS.replace('"a"', '"renamed by hand"'))
-    settle(*files)
-    reads.clear()
-    assert set(documents.paths_by_id(cache)) == {"a", "renamed by hand"}
-    assert [cache.load(f"{NOTES}/{name}.md").content.text for name in "ab"] == ["1", "text"]
-    assert reads == [f"{NOTES}/b.md"]
-
-
 def test_a_change_right_after_a_look_is_seen_though_size_and_stamp_are_the_same(tmp_path):
     put(tmp_path, a="0")
     cache, file = DocumentCache(WorkspaceFiles(tmp_path)), tmp_path / NOTES / "a.md"
     for text in "123456789" * 5:
         file.write_text(OURS.replace("text", text))
         assert cache.load(f"{NOTES}/a.md").content.text == text
-
-
-def test_no_more_is_kept_than_there_is_room_for(tmp_path, reads, monkeypatch):
-    put(tmp_path, a="1", b="2", c="3")
-    settle(*(tmp_path / NOTES).glob("*.md"))
-    monkeypatch.setattr(document_cache, "MOST_BYTES", 2 * 1024 + 200)
-    cache = DocumentCache(WorkspaceFiles(tmp_path))
-    for _ in range(2):
-        assert [cache.load(f"{NOTES}/{name}.md").content.text for name in "abc"] == ["1", "2", "3"]
-    assert len(reads) == 6, "in turns, each pushes another one out"
-    assert cache.load(f"{NOTES}/c.md").doc_id == "c"
-    documents.paths_by_id(cache)
-    assert len(reads) == 6, "ids are kept all the same"
-
-
-def test_what_is_not_kept_of_files_takes_no_room(tmp_path, reads, monkeypatch):
-    long = "A" * 4_000
-    about = {"embedding": {"model": "given", "vector": long}}
-    upsert(tmp_path, dict.fromkeys("ab", (about, "text")))
-    (tmp_path / NOTES / "c.md").write_text(f"a person's own {long}")
-    settle(*(tmp_path / NOTES).glob("*.md"))
-    monkeypatch.setattr(document_cache, "MOST_BYTES", 3 * 1024 + 400)
-    cache = DocumentCache(WorkspaceFiles(tmp_path))
-    for _ in range(2):
-        assert [cache.load(f"{NOTES}/{name}.md").doc_id for name in "abc"] == ["a", "b", None]
-    assert len(reads) == 3
 
 
 ABOUT = {"model": "given", "dims": 2, "vector": "AACAPwAAAAA="}
@@ -317,36 +262,6 @@ def test_a_vector_goes_where_another_takes_its_place_or_its_text_is_gone(tmp_pat
     documents.write(WorkspaceFiles(tmp_path), [Fields(path, {"id": "a", "embedding": ABOUT}, "text")])
     documents.write(WorkspaceFiles(tmp_path), [Fields(path, {"id": "a", **fields}, text)])
     assert ABOUT["vector"] not in (tmp_path / path).read_text()
-
-
-@pytest.mark.parametrize("folder", ["memory/notes", "memory/users"])
-def test_what_is_gone_takes_no_room(tmp_path, reads, monkeypatch, folder):
-    monkeypatch.setattr(document_cache, "MOST_BYTES", 2 * 1024 + 200)
-    cache, (a, b, c) = DocumentCache(WorkspaceFiles(tmp_path)), (f"{folder}/{name}.md" for name in "abc")
-    documents.write(WorkspaceFiles(tmp_path), [Fields(path, {}, "") for path in (a, b, c)])
-    settle(*(tmp_path / folder).glob("*.md"))
-    for path in (a, b):
-        assert cache.load(path).content is not None
-    documents.remove(WorkspaceFiles(tmp_path), [b])
-    (tmp_path / c).rename(tmp_path / "c")
-    assert [path for path, _ in documents.below(cache, folder)] == [a]
-    assert [b in kept for kept in vars(cache).values() if isinstance(kept, dict)] == [False] * 3
-    (tmp_path / "c").rename(tmp_path / c)
-    settle(tmp_path / c)
-    for path in (c, a):
-        assert cache.load(path).content is not None
-    assert reads == [a, b, c]
-
-
-def test_a_look_at_one_folder_forgets_nothing_of_others(tmp_path, reads):
-    paths = ["memory/users/a.md", "memory/notes/b.md"]
-    documents.write(WorkspaceFiles(tmp_path), [Fields(path, {"id": path}, "") for path in paths])
-    settle(*(tmp_path / path for path in paths))
-    cache = DocumentCache(WorkspaceFiles(tmp_path))
-    for _ in range(2):
-        assert [path for path, _ in documents.below(cache, "memory/users")] == paths[:1]
-        assert documents.paths_by_id(cache) == {paths[1]: paths[1:]}
-    assert reads == paths
 
 
 def test_globs_that_leave_files_out_do_not_keep_others_from_being_listed(tmp_path):

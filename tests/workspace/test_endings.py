@@ -4,8 +4,6 @@ import pytest
 
 from openclaw_memory import Memory, MemoryConfig
 from openclaw_memory.errors import ConfigError, PathNotAllowedError
-from openclaw_memory.indexing.watcher import kind_of
-from openclaw_memory.workspace.paths import note_endings
 
 NAMES = ("memory/a.md", "memory/b.MD", "memory/c.markdown", "memory/d.txt", "memory/2026-03-01.txt")
 
@@ -49,12 +47,6 @@ def test_openclaws_own_numbers_read_what_openclaw_reads(folder):
         assert [file.path for file in memory.workspace.scan().files] == ["memory/a.md"]
         with pytest.raises(PathNotAllowedError):
             memory.get("memory/d.txt")
-
-
-def test_an_event_counts_for_the_endings_of_the_settings():
-    endings = note_endings(MemoryConfig().files)
-    assert kind_of("/w/sessions", "/w", "/w/memory/d.txt", is_folder=False, endings=endings) == "memory"
-    assert kind_of("/w/sessions", "/w", "/w/memory/g.rst", is_folder=False, endings=endings) is None
 
 
 @pytest.mark.parametrize("ending", ["", "md", ".", ".a/b", "*"])

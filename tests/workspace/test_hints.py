@@ -101,14 +101,6 @@ def test_what_was_said_to_be_overlooked_is_what_is_found_with_all_markdown(tmp_p
     assert overlooked(WorkspaceFiles(tmp_path, EVERYTHING)) == (0, 0, True)
 
 
-def test_a_lower_case_note_beside_the_upper_case_one_counts_with_no_extra_path(tmp_path):
-    lay_out(tmp_path, "MEMORY.md", "memory.md")
-    assert found(tmp_path) == ["MEMORY.md"]
-    assert not is_readable(tmp_path, EVERYTHING, "memory.md")
-    (tmp_path / "MEMORY.md").unlink()
-    assert found(tmp_path) == ["memory.md"]
-
-
 FOLDERS = ("a", "memory", ".git", ".memory", "node_modules", "d")
 NAMES = st.sampled_from([*FOLDERS, "MEMORY.md", "memory.md", "b.md", ".c.md", "AGENTS.md", "tools.md"])
 PATHS = st.lists(NAMES, min_size=1, max_size=4).map("/".join)
@@ -144,20 +136,6 @@ def test_what_is_found_is_what_may_be_read(files, extra):
 )
 def test_markdown_counts_that_is_no_memory_and_could_be(tmp_path, files, rules, count):
     assert overlooked(WorkspaceFiles(lay_out(tmp_path, *files), rules)) == (count, 0, True)
-
-
-def test_links_do_not_count(tmp_path):
-    lay_out(tmp_path / "far", "a.md")
-    (tmp_path / "ws").mkdir()
-    (tmp_path / "ws" / "folder").symlink_to(tmp_path / "far")
-    (tmp_path / "ws" / "link.md").symlink_to(tmp_path / "far" / "a.md")
-    assert overlooked(WorkspaceFiles(tmp_path / "ws")) == (0, 0, True)
-
-
-def test_no_more_is_looked_at_than_so_many_names(tmp_path):
-    lay_out(tmp_path, *(f"{folder}/{number}.md" for folder in "abcdef" for number in range(10)))
-    assert overlooked(WorkspaceFiles(tmp_path), most=20) == (20, 0, False)  # two of six folders
-    assert overlooked(WorkspaceFiles(tmp_path)) == (60, 0, True)
 
 
 def test_a_count_that_was_ended_is_told_as_the_least(tmp_path, monkeypatch):

@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 from openclaw_memory.config import FilesConfig
 from openclaw_memory.errors import ConfigError, NotFoundError, OpenClawMemoryError, PathNotAllowedError
 from openclaw_memory.workspace.files import WorkspaceFiles
-from openclaw_memory.workspace.paths import exact_path_tier
 
 
 @pytest.mark.parametrize(
@@ -76,13 +75,6 @@ def test_a_path_with_backslashes_is_told_to_use_slashes(tmp_path):
         WorkspaceFiles(tmp_path).locate("memory\\a.md")
 
 
-def test_memory_md_counts_only_where_there_is_no_upper_case_one(tmp_path):
-    assert WorkspaceFiles(tmp_path).locate("memory.md").path == "memory.md"
-    (tmp_path / "MEMORY.md").touch()
-    with pytest.raises(PathNotAllowedError):
-        WorkspaceFiles(tmp_path).locate("memory.md")
-
-
 @given(st.text(st.sampled_from("./\\ ~aM\0é") | st.characters(), max_size=12).map(lambda tail: f"memory/{tail}.md"))
 def test_whatever_is_allowed_lies_in_the_workspace(tmp_path_factory, path):
     root = tmp_path_factory.getbasetemp()
@@ -120,25 +112,3 @@ def test_what_the_globs_leave_out_is_not_read_either(tmp_path):
 def test_a_glob_that_cannot_be_read_names_its_setting(tmp_path):
     with pytest.raises(ConfigError, match=r"files\.exclude.*'!'"):
         WorkspaceFiles(tmp_path, FilesConfig(exclude=("!",))).counts("memory/a.md")
-
-
-@pytest.mark.parametrize(
-    ("query", "path", "tier"),
-    [
-        ("memory.md", "MEMORY.md", 3),
-        ("MEMORY\\Topics.md", "memory/topics.md", 3),
-        ("./memory/topics.md", "memory/topics.md", 3),
-        ("topics.md", "memory/topics.md", 2),
-        (" topics ", "memory/topics.md", 1),
-        ("café", "memory/cafe\u0301.md", 1),
-        ("a.b", "memory/a.b.md", 1),
-        ("memory/topics", "memory/topics.md", 0),
-        ("sub/topics.md", "memory/sub/topics.md", 0),
-        ("top", "memory/topics.md", 0),
-        ("", "x.md", 0),
-        (".", "x.md", 0),
-        ("./", ".", 0),
-    ],
-)
-def test_a_question_names_a_file_more_or_less_exactly(query, path, tier):
-    assert exact_path_tier(query, path) == tier

@@ -9,7 +9,7 @@ from openclaw_memory import Memory
 from openclaw_memory.config import MemoryConfig, PoliciesConfig, PolicyRule
 from openclaw_memory.testing import RecordingEmbedder
 from openclaw_memory.workspace import Workspace
-from openclaw_memory.workspace.transcript_formats import FORMATS, program_of
+from openclaw_memory.workspace.transcript_formats import FORMATS
 
 NAME = "sessions/talk.jsonl"
 SESSION = "11111111-2222-4333-8444-555555555555"
@@ -53,26 +53,6 @@ def written(root, *records):
     file.parent.mkdir(exist_ok=True)
     file.write_text("".join(f"{json.dumps(record)}\n" for record in records))
     return Workspace.open(root)
-
-
-@pytest.mark.parametrize(
-    ("record", "program"),
-    [
-        (QUEUED, "Claude Code"),
-        ({"type": "summary", "summary": "The ferry", "leafUuid": "b"}, "Claude Code"),
-        ({"type": "file-history-snapshot", "messageId": "b", "snapshot": {}}, "Claude Code"),
-        (claude("user", "Hello"), "Claude Code"),
-        (OPENCODE, "OpenCode"),
-        (CHATGPT, "ChatGPT"),
-        ({"id": "a", "message": CHATGPT, "parent": None, "children": []}, "ChatGPT"),
-        ({"type": "session_meta", "payload": {}}, None),
-        ({"role": "user", "content": "Hello"}, None),
-        ({"type": ["user"], "sessionId": "s"}, None),
-        ({}, None),
-    ],
-)
-def test_a_record_says_which_program_wrote_it(record, program):
-    assert program_of(record) == program
 
 
 @pytest.mark.parametrize("record", [claude("user", "When does the ferry leave?"), OPENCODE, CHATGPT])

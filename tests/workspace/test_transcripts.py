@@ -8,7 +8,7 @@ import pytest
 
 from openclaw_memory.config import FilesConfig, SessionsConfig
 from openclaw_memory.errors import InvalidInputError, NotFoundError, PathNotAllowedError
-from openclaw_memory.workspace import Workspace, transcripts
+from openclaw_memory.workspace import Workspace
 from openclaw_memory.workspace.transcripts import MAX_LINE_BYTES, PART_BYTES, Mark
 
 NAME = "sessions/talk.jsonl"
@@ -198,14 +198,6 @@ def test_a_long_line_costs_no_more_memory_than_may_be_read_of_it(tmp_path):
 
 
 # --- parts and days
-def test_a_part_ends_with_the_line_that_fills_it(tmp_path):
-    long = message("user", "x" * 20_000)
-    parts = list(written(tmp_path, *[long] * 10).transcript(NAME))
-
-    assert [part.first_line for part in parts] == [1, 5, 9]
-    assert all(part.mark.end - part.start_char < PART_BYTES + 20_100 for part in parts[:1])
-    assert "".join(part.text for part in parts) == f"User: {'x' * 20_000}\n" * 10
-    assert [part.start_char for part in parts] == [0, 4 * 20_007, 8 * 20_007]
 
 
 def test_a_part_is_of_one_day_as_its_timestamps_are_written(tmp_path):
@@ -269,19 +261,6 @@ def test_a_file_that_was_changed_in_place_and_has_grown_is_read_from_the_beginni
     lines[500] = message("user", "******")
     workspace = written(tmp_path, *lines, message("user", "more"))
     assert list(workspace.transcript(NAME, mark)) == list(workspace.transcript(NAME))
-
-
-def test_of_a_huge_file_that_has_grown_the_finished_parts_are_not_checked(tmp_path, monkeypatch):
-    monkeypatch.setattr(transcripts, "VERIFIED_BYTES", PART_BYTES)
-    lines = [message("user", f"{n:06}") for n in range(3000)]
-    mark = str(list(written(tmp_path, *lines).transcript(NAME))[-1].mark)
-    first = Mark.parse(mark).line
-
-    lines[500] = message("user", "******")
-    workspace = written(tmp_path, *lines, message("user", "more"))
-    assert [part.first_line for part in workspace.transcript(NAME, mark)] == [first]
-    workspace = written(tmp_path, *lines)
-    assert next(workspace.transcript(NAME, mark)).first_line == 1
 
 
 @pytest.mark.parametrize("glued", ["{", "no JSON\n", "no JSON\n" + message("user", "after") + "\n"])

@@ -7,7 +7,7 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from openclaw_memory.workspace.transcripts import Mark, read_excerpt, read_parts
+from openclaw_memory.workspace.transcripts import read_excerpt, read_parts
 
 DAYS = st.sampled_from(["2026-11-01T10:00:00Z", "2026-11-02T10:00:00+02:00", 1793664000, "never", None])
 PROVENANCE = st.sampled_from(
@@ -128,15 +128,3 @@ def test_what_has_not_grown_has_no_parts(data, other):
         assert list(read_parts(io.BytesIO(data + b'{"half": '), str(part.mark), SMALL)) == []
         changed = list(read_parts(io.BytesIO(other), str(part.mark), SMALL))
         assert not changed or changed[0].first_line == 1 or other.startswith(data)
-
-
-@given(
-    *[st.integers(0, 10**18 - 1)] * 4,
-    st.booleans(),
-    st.integers(0, 2**32 - 1),
-    st.text("0123456789abcdef", min_size=16, max_size=16),
-)
-def test_a_mark_comes_back_from_its_string(line, offset, char, end, muted, crc, check):
-    mark = Mark(line, offset, char, muted, end, crc, check)
-
-    assert Mark.parse(str(mark)) == mark

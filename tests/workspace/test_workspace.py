@@ -4,8 +4,7 @@ import os
 
 import pytest
 
-from openclaw_memory.config import FilesConfig
-from openclaw_memory.errors import InvalidInputError, NotFoundError, WorkspaceError
+from openclaw_memory.errors import NotFoundError, WorkspaceError
 from openclaw_memory.types import Excerpt
 from openclaw_memory.workspace import Workspace
 
@@ -79,16 +78,6 @@ def test_a_note_without_a_date_is_added_to_today(tmp_path):
     path = Workspace.open(tmp_path).append("Now.").path
     after = datetime.datetime.now().astimezone().date()
     assert path in {f"memory/{day.isoformat()}.md" for day in (before, after)}
-
-
-def test_a_date_that_is_none_is_an_error(tmp_path):
-    with pytest.raises(InvalidInputError, match="date is 'tomorrow': give a date"):
-        Workspace.open(tmp_path).append("x", "tomorrow")
-
-
-def test_a_workspace_without_notes_is_empty_and_not_an_error(tmp_path):
-    scan = Workspace.open(tmp_path, FilesConfig()).scan()
-    assert (scan.files, scan.skipped) == ((), ())
 
 
 def test_an_excerpt_shows_no_secret_and_has_the_hash_of_the_lines_as_they_are(tmp_path):
