@@ -3,6 +3,7 @@
 import hashlib
 
 import pytest
+from adapter_store_contract import FACTS
 from hypothesis import strategies as st
 from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.schema import NodeRelationship, RelatedNodeInfo, TextNode
@@ -94,12 +95,6 @@ class WordEmbedding(BaseEmbedding):
 
 
 WORDS = WordEmbedding()
-FACTS = {
-    "launch": "The launch of the ferry was moved to Friday.",
-    "again": "The launch of the ferry is on Friday now.",
-    "venue": "The venue is the old mill by the river.",
-    "cook": "Piotr cooks for forty people.",
-}
 
 
 def facts(embedding=None):

@@ -7,7 +7,7 @@ import pytest
 from openclaw_memory import Memories, Memory, MemoryConfig
 from openclaw_memory.config import EmbeddingConfig
 
-pytest.register_assert_rewrite("adapter_contracts")
+pytest.register_assert_rewrite("adapter_contracts", "adapter_agent_contracts", "adapter_store_contract")
 
 
 @pytest.fixture
@@ -16,6 +16,23 @@ def memory(tmp_path):
     folder.mkdir()
     with Memory.open(folder, config=MemoryConfig(embedding=EmbeddingConfig(provider="none"))) as opened:
         yield opened
+
+
+@pytest.fixture
+def static_memory(tmp_path):
+    """A memory with the embedder that ships."""
+    with Memory.open(tmp_path) as opened:
+        yield opened
+
+
+@pytest.fixture
+def note(static_memory):
+    """The citation of a person's own line."""
+    path = static_memory.workspace.root / "memory" / "boat.md"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("Anna's boat is called Zeppelin.\n")
+    static_memory.sync()
+    return "memory/boat.md#L1"
 
 
 @pytest.fixture

@@ -1,10 +1,12 @@
 """What importing the packages of the adapters loads, and what they say where their frameworks are missing."""
 
 import re
+from pathlib import Path
 
 import langchain_openclaw_memory
 import llama_index_openclaw_memory
 import pytest
+from adapter_readmes import check_arguments, check_links, check_names
 from uninstalled import run_without
 
 PACKAGES = [langchain_openclaw_memory, llama_index_openclaw_memory]
@@ -19,6 +21,14 @@ LOADED = 'print(sorted({name.partition(".")[0] for name in sys.modules} & set(%r
 def test_every_public_name_is_there_and_documented(package, name):
     assert getattr(package, name).__doc__
     assert name in dir(package)
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_the_readme_shows_every_name_and_the_arguments_that_signatures_have(package):
+    readme = (Path(package.__file__).parent / "README.md").read_text(encoding="utf-8")
+    check_names(readme, package.__all__)
+    check_links(readme)
+    check_arguments(package.__name__, readme)
 
 
 @pytest.mark.parametrize("package", PACKAGES)

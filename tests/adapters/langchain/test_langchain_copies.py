@@ -8,12 +8,6 @@ from langchain_core.messages import HumanMessage
 from langchain_openclaw_memory import OpenClawVectorStore, RecallMiddleware, TranscriptMiddleware, memory_tools
 
 
-@pytest.mark.parametrize("kind", [RecallMiddleware, TranscriptMiddleware, OpenClawVectorStore])
-def test_a_deep_copy_is_the_same_part(memory, kind):
-    part = kind(memory)
-    assert copy.deepcopy({"of": [part]})["of"][0] is part
-
-
 def test_an_agent_works_with_copies_of_its_middleware(memory, scripted):
     parts = [RecallMiddleware(memory), TranscriptMiddleware(memory, session_id="tuesday")]
     for text in ("One.", "Two."):

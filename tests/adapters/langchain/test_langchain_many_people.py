@@ -20,15 +20,13 @@ from langchain_openclaw_memory import (
     OpenClawRetriever,
     OpenClawStore,
     OpenClawSummarizationMiddleware,
-    OpenClawToolkit,
-    OpenClawVectorStore,
     RecallMiddleware,
     TranscriptMiddleware,
     memory_tools,
 )
 from langchain_openclaw_memory.testing import ScriptedChatModel, calling, saying
 from langgraph.checkpoint.memory import InMemorySaver
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 
 from openclaw_memory import Memories, MemoryConfig
 from openclaw_memory.config import CompactionConfig
@@ -157,16 +155,6 @@ def test_a_memory_that_cannot_be_opened_costs_the_block_and_is_an_answer_of_the_
     assert "nothing could be recalled" in caplog.text
 
 
-def test_what_chooses_no_memory_is_refused_where_it_is_given(users):
-    for make in (memory_tools, RecallMiddleware):
-        with pytest.raises(TypeError, match="memory must be a Memory"):
-            make("users")
-    for make in (OpenClawRetriever, OpenClawToolkit):
-        with pytest.raises(ValidationError, match="memory must be a Memory"):
-            make(memory="users")
-    assert OpenClawToolkit(memory=users.template("{user_id}")).get_tools()[0].name == "memory_search"
-
-
 @pytest.mark.nightly
 def test_fifty_people_at_once_are_shown_their_own_notes_alone(tmp_path):
     names = [f"user-{number:02}" for number in range(50)]
@@ -188,26 +176,6 @@ def test_fifty_people_at_once_are_shown_their_own_notes_alone(tmp_path):
             assert [other for other in names if f"zebra-{other}" in answer] == [name]
         for request in model.requests:
             assert len([name for name in names if f"zebra-{name}" in request.text]) == 1
-
-
-def test_a_vector_store_over_a_template_keeps_documents_of_each_run_apart(users):
-    store = OpenClawVectorStore(users.template("{user_id}"), collection="wiki")
-    for name in ("anna", "bob"):
-        with run_values(user_id=name):
-            store.add_texts([f"{name} rides the tram."], ids=["1"])
-    with run_values(user_id="anna"):
-        assert [one.page_content for one in store.similarity_search("tram")] == ["anna rides the tram."]
-        assert [one.page_content for one in store.max_marginal_relevance_search("tram")] == ["anna rides the tram."]
-        assert [one.page_content for one in asyncio.run(store.aget_by_ids(["1"]))] == ["anna rides the tram."]
-        assert store.embeddings is not None
-        store.delete()
-        assert store.similarity_search("tram") == []
-    retriever = store.as_retriever(search_kwargs={"k": 1})
-    assert [one.page_content for one in retriever.invoke("tram", {"configurable": {"user_id": "bob"}})] == [
-        "bob rides the tram."
-    ]
-    with pytest.raises(ConfigError, match="user_id is missing"):
-        store.similarity_search("tram")
 
 
 def test_a_store_of_langgraph_over_a_template_keeps_items_of_each_run_apart(users):

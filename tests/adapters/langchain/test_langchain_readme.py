@@ -5,7 +5,7 @@ from pathlib import Path
 
 import langchain_openclaw_memory
 import pytest
-from adapter_readmes import check_arguments, check_examples, check_links, check_names
+from adapter_readmes import check_examples
 from langchain_core.messages import HumanMessage, ToolMessage
 from langchain_openclaw_memory.testing import ScriptedChatModel, calling
 from scripted_chat import writes_facts
@@ -31,15 +31,3 @@ def test_the_examples_run_in_their_order_and_print_what_is_said(tmp_path, monkey
     monkeypatch.chdir(tmp_path)
     names = {"__name__": "readme", "model": ScriptedChatModel(script=script)}
     check_examples(README, names)
-
-
-def test_every_public_name_is_shown():
-    check_names(README, langchain_openclaw_memory.__all__)
-
-
-def test_every_link_within_leads_to_a_heading():
-    check_links(README)
-
-
-def test_the_table_of_arguments_is_what_the_signatures_say():
-    check_arguments(langchain_openclaw_memory.__name__, README)

@@ -7,8 +7,6 @@ from llama_index.core.instrumentation.event_handlers import BaseEventHandler
 from llama_index_openclaw_memory import OpenClawVectorStore
 from some_nodes import WORDS, facts
 
-from openclaw_memory import Memory
-
 # What they talk with is made of blocks that came with 0.14.5.
 collect_ignore = (
     []
@@ -32,28 +30,11 @@ def given(memory):
 
 
 @pytest.fixture
-def static_memory(tmp_path):
-    """A memory with the embedder that ships."""
-    with Memory.open(tmp_path) as opened:
-        yield opened
-
-
-@pytest.fixture
 def own(static_memory):
     """A store filled with vectors of the memory's own embedder."""
     store = OpenClawVectorStore(static_memory)
     store.add(facts(store.embedding))
     return store
-
-
-@pytest.fixture
-def note(static_memory):
-    """The citation of a person's own line."""
-    path = static_memory.workspace.root / "memory" / "boat.md"
-    path.parent.mkdir(exist_ok=True)
-    path.write_text("Anna's boat is called Zeppelin.\n")
-    static_memory.sync()
-    return "memory/boat.md#L1"
 
 
 @pytest.fixture

@@ -40,14 +40,6 @@ async def conversation():
     await engine.dispose()
 
 
-@pytest.fixture
-async def own_conversation():
-    """A conversation of the user alone."""
-    engine = create_async_engine("sqlite+aiosqlite:///:memory:")
-    yield ChatMemory.from_defaults(session_id="agent:main:dm:1", async_engine=engine)
-    await engine.dispose()
-
-
 async def reported(agent, question, **wishes):
     """What an agent answers, and the outputs of the tools that it called."""
     handler = agent.run(question, **wishes)
@@ -94,39 +86,6 @@ async def test_an_agent_writes_what_the_next_one_finds(tools, notes, memory):
     reader = FunctionAgent(tools=tools, llm=ScriptedLLM(script=saying(search, "On Thursdays.")))
     _, (output,) = await reported(reader, "When does the piano tuner come?")
     assert "Thursdays" in output.raw_output["results"][0]["snippet"]
-
-
-async def test_an_agent_promotes_what_it_has_read(memory, own_conversation):
-    day = memory.append("The ferry leaves at seven.", date="2026-11-21").path
-    line = {"path": day, "from": 3, "lines": 1}
-    promote = line | {"hash": memory.get(day, start=3, lines=1).hash[:12], "section": "Ferries"}
-    script = saying(calling("memory_get", **line), calling("memory_promote", **promote), "It is kept.")
-    agent = FunctionAgent(tools=OpenClawToolSpec(memory, edit=True).to_tool_list(), llm=ScriptedLLM(script=script))
-    _, (read, kept) = await reported(agent, "Keep the ferry for good.", memory=own_conversation)
-    assert read.raw_output["hash"] == promote["hash"]
-    assert (kept.raw_output["status"], kept.raw_output["path"]) == ("ok", "MEMORY.md")
-    assert memory.get("MEMORY.md").text.endswith("## Ferries\n\nThe ferry leaves at seven.")
-
-
-@pytest.mark.parametrize("session_key", [None, "agent:main:main"])
-async def test_a_hash_counts_once_the_user_has_typed_it(memory, session_key, own_conversation):
-    wanted, day = {"query": "ferry leaves"}, memory.append("The ferry leaves at seven.", date="2026-11-21").path
-    code = memory.forget(**wanted).plan.hash[:12]
-    erase = calling("memory_erase", hash=code)
-    tools = OpenClawToolSpec(memory, session_key, erase=True).to_tool_list()
-    llm = ScriptedLLM(script=saying(calling("memory_erase", **wanted), erase, f"Type {code}.", erase, "It is gone."))
-    agent = FunctionAgent(tools=tools, llm=llm)
-    _, (planned, refused) = await reported(agent, "Forget the ferry.", memory=own_conversation)
-    assert (planned.raw_output["outcome"], planned.raw_output["hash"]) == ("planned", code)
-    assert (refused.raw_output["status"], "has not typed" in refused.content) == ("not_allowed", True)
-    _, (done,) = await reported(agent, f"{code}, please", memory=own_conversation)
-    assert done.raw_output["outcome"] == "forgotten"
-    assert "ferry" not in memory.get(day).text
-
-
-async def test_no_group_forgets(memory):
-    erase = memory_tools(memory, session_key=GROUP, erase=True)[-1]
-    assert erase.call(lastDays=1).raw_output["status"] == "not_allowed"
 
 
 async def test_calls_at_the_same_time_are_all_answered(tools, notes):

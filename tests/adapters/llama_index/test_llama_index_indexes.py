@@ -1,9 +1,6 @@
 """`VectorStoreIndex`, query and chat engines, and ingestion pipelines over the vector store, end to end."""
 
-import shutil
-
 import pytest
-from index_files import index_folder
 from llama_index.core import Document, StorageContext, VectorStoreIndex, load_index_from_storage
 from llama_index.core.chat_engine.types import ChatMode
 from llama_index.core.indices.vector_store.retrievers import VectorIndexAutoRetriever
@@ -209,26 +206,6 @@ def test_persisting_the_rest_needs_no_copy_of_the_nodes(store, tmp_path):
     loaded = load_index_from_storage(again, embed_model=WORDS)
     assert loaded.as_retriever(similarity_top_k=1).retrieve("Piotr cooks")[0].text == FACTS["cook"]
     assert loaded.refresh_ref_docs(documents()) == [False] * 3
-
-
-@pytest.mark.sqlite_only
-def test_everything_is_made_again_from_the_markdown(tmp_path):
-    question = "Where is the venue, the old mill?"
-    with Memory.open(tmp_path) as memory:
-        index = OpenClawVectorStore(memory).as_index()
-        for document in documents():
-            index.insert(document)
-        nodes = index.vector_store.get_nodes()
-        before = index.as_retriever(similarity_top_k=3).retrieve(question)
-    shutil.rmtree(index_folder(tmp_path))
-    with Memory.open(tmp_path) as memory:
-        index = OpenClawVectorStore(memory).as_index()
-        assert index.vector_store.get_nodes() == nodes
-        after = index.as_retriever(similarity_top_k=3).retrieve(question)
-        assert ids(after) == ids(before)
-        assert [one.score for one in after] == pytest.approx([one.score for one in before], abs=1e-6)
-        index.delete_ref_doc("venue")
-        assert "venue" not in {one.node.ref_doc_id for one in index.as_retriever(similarity_top_k=9).retrieve(question)}
 
 
 def test_a_persons_file_is_never_deleted_through_an_index(own):

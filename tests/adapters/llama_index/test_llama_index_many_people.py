@@ -9,13 +9,11 @@ from llama_index.core.base.llms.types import ChatMessage
 from llama_index.core.instrumentation import get_dispatcher
 from llama_index.core.instrumentation.dispatcher import instrument_tags
 from llama_index.core.memory import Memory as ChatMemory
-from llama_index.core.schema import TextNode
 from llama_index_openclaw_memory import (
     MemoryFlushEventHandler,
     OpenClawMemoryBlock,
     OpenClawRetriever,
     OpenClawToolSpec,
-    OpenClawVectorStore,
     memory_tools,
 )
 from llama_index_openclaw_memory.testing import ScriptedLLM, calling
@@ -87,33 +85,6 @@ def test_the_values_come_from_a_block_or_from_the_tags_of_the_run(users):
 def test_a_function_without_arguments_returns_the_memory_of_the_run(users):
     retriever = OpenClawRetriever(lambda: users.use("bob"))
     assert "zebra-bob" in retriever.retrieve(QUESTION)[0].text
-
-
-def test_what_chooses_no_memory_is_refused_where_it_is_given():
-    for make in (memory_tools, OpenClawRetriever, OpenClawToolSpec):
-        with pytest.raises(TypeError, match="memory must be a Memory"):
-            make("users")
-
-
-def test_a_vector_store_over_a_template_keeps_nodes_of_each_run_apart(users):
-    store = OpenClawVectorStore(users.template("{user_id}"))
-    with run_values(user_id="anna"):
-        index = store.as_index()
-    for name in ("anna", "bob"):
-        with run_values(user_id=name):
-            index.insert_nodes([TextNode(id_="1", text=f"{name} rides the tram.")])
-    for name in ("anna", "bob"):
-        with run_values(user_id=name):
-            assert [node.text for node in store.get_nodes()] == [f"{name} rides the tram."]
-            found = index.as_retriever(similarity_top_k=5).retrieve("tram")
-            assert f"{name} rides the tram." in [node.text for node in found]
-            assert all(name in node.text for node in found)
-    with run_values(user_id="bob"):
-        store.clear()
-    with run_values(user_id="anna"):
-        assert len(store.get_nodes()) == 1
-    with pytest.raises(ConfigError, match="user_id is missing"):
-        store.get_nodes()
 
 
 def saving_notes(messages, _):

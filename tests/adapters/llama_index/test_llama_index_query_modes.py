@@ -69,17 +69,6 @@ def test_restrictions_hold_in_every_mode(own, note, mode, alpha):
     assert ids(filters=nested) == {"again", "venue", "cook"}
 
 
-@pytest.mark.parametrize(
-    "wanted",
-    [{"filters": one_filter(source="memory")}, {"doc_ids": ["memory/boat.md"]}, {"node_ids": ["memory/boat.md#L1"]}],
-    ids=["filters", "doc_ids", "node_ids"],
-)
-def test_a_restriction_finds_what_many_nearer_nodes_hide(own, note, wanted):
-    text = "The launch of the ferry is on Friday"
-    own.add([node(f"ferry-{n}", text, embedding=own.embedding.get_text_embedding(text)) for n in range(20)])
-    assert own.query(asking(text, 1, **wanted)).ids == [note]
-
-
 def test_words_are_searched_by_as_many_as_are_asked_for(own):
     assert len(own.query(asking("the", 2, "text_search")).ids) <= 2
     assert own.query(asking("launch ferry", 2, "text_search")).ids == own.query(asking("launch ferry", 2, "sparse")).ids
