@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import Any
 
+from langchain.agents import create_agent
 from langchain_core.messages import BaseMessage, HumanMessage, ToolMessage
-from langchain_openclaw_memory.testing import Reply, Request, calling
+from langchain_openclaw_memory.testing import Reply, Request, ScriptedChatModel, calling, saying
+from langgraph.checkpoint.memory import InMemorySaver
 
 from openclaw_memory import Memory
 
@@ -46,6 +49,16 @@ def asks_memory(request: Request) -> Reply:
 
 def says(text: str) -> dict[str, list[BaseMessage]]:
     return {"messages": [HumanMessage(text)]}
+
+
+def thread(name: str = "tuesday", **more: Any) -> dict[str, Any]:
+    return {"configurable": {"thread_id": name}, **more}
+
+
+def chat_with(*middleware: Any, model: Any = None) -> Any:
+    """An agent whose model says ok, and which keeps its conversations."""
+    model = model or ScriptedChatModel(script=saying("ok"))
+    return create_agent(model, [], middleware=middleware, checkpointer=InMemorySaver())
 
 
 def notes(memory: Memory) -> str:

@@ -12,13 +12,12 @@ from langchain_core.chat_history import InMemoryChatMessageHistory
 from langchain_core.exceptions import ContextOverflowError
 from langchain_core.language_models.fake import FakeListLLM
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, get_buffer_string
-from langchain_core.messages.utils import count_tokens_approximately, trim_messages
 from langchain_core.runnables import RunnableLambda
 from langchain_core.runnables.history import RunnableWithMessageHistory
 from langchain_openclaw_memory import MemoryFlushCallback
 from langchain_openclaw_memory.testing import calling
 from langgraph.checkpoint.memory import InMemorySaver
-from scripted_chat import FACT, SUMMARY, notes, writes_facts
+from scripted_chat import FACT, SUMMARY, chat_with, notes, writes_facts
 
 from openclaw_memory.errors import ConfigError
 
@@ -93,7 +92,7 @@ def test_its_own_calls_are_not_watched(memory, scripted):
 
 def agent_of(scripted, *, trigger, keep=2):
     summarization = SummarizationMiddleware(scripted(SUMMARY), trigger=trigger, keep=("messages", keep))
-    return create_agent(scripted("ok"), [], middleware=[summarization], checkpointer=InMemorySaver())
+    return chat_with(summarization)
 
 
 @pytest.mark.parametrize("is_async", [False, True])
@@ -289,42 +288,7 @@ def test_a_history_of_langchain_names_its_session(memory, model, scripted):
     assert sorted(json.loads((memory.workspace.root / "sessions/sessions.json").read_text())) == ["alice", "bob"]
 
 
-@pytest.mark.parametrize("turns", [1, 3, 8])
-@pytest.mark.parametrize("limit", [24, 100, 500, 1_023, 4_000])
-@pytest.mark.sampled(3)
-def test_of_a_history_that_is_trimmed_to_any_limit_every_fact_that_is_dropped_was_saved(
-    memory, scripted, model, limit, turns
-):
-    callback = MemoryFlushCallback(memory, scripted(writes_facts), window=limit)
-    history, shown, dropped = [], [], set()
-    more = words(max(0, limit // turns - 24))  # so that there is room for about so many turns
-    for number in range(40):
-        history.append(HumanMessage(f"Please remember: fact {number:02}. {more}"))
-        before, shown = shown, trim_messages(history, max_tokens=limit, token_counter=count_tokens_approximately)
-        dropped |= {message.text for message in before if message not in shown and message.type == "human"}
-        history.append(model.invoke(shown, {"callbacks": [callback]}))
-    facts = {text.split(": ")[1].split(".")[0] for text in dropped}
-    assert len(facts) >= 20
-    assert not [fact for fact in facts if fact not in notes(memory)]
-
-
-def test_that_more_conversations_go_on_than_can_be_watched_is_said_once(memory, model, flush_model, caplog):
-    callback = MemoryFlushCallback(memory, flush_model, window=200_000)
-    for number in range(7):
-        model.invoke([HumanMessage(f"I am {number}."), AIMessage("Hi."), HumanMessage("?")], {"callbacks": [callback]})
-    assert caplog.text.count("name the thread or session of each call") == 1
-
-
 def test_an_unknown_window_is_an_error_that_says_what_to_do(memory, scripted):
     with pytest.raises(ConfigError, match="window=200_000"):
         MemoryFlushCallback(memory, scripted("ok"))
     assert MemoryFlushCallback(memory, scripted("ok", profile={"max_input_tokens": 8_000})).window == 8_000
-
-
-def test_a_history_that_a_program_trims_is_one_conversation(memory, model, flush_model, caplog):
-    callback = MemoryFlushCallback(memory, flush_model, window=200_000)
-    history = []
-    for number in range(9):
-        history = [*history, HumanMessage(f"Message {number}.")][-5:]
-        history.append(model.invoke(history, {"callbacks": [callback], "metadata": {"thread_id": "one"}}))
-    assert caplog.text == ""

@@ -1,8 +1,6 @@
 """Agents whose memories are saved just before their conversation is summarised."""
 
 import asyncio
-import json
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from langchain.agents import create_agent
@@ -14,7 +12,7 @@ from langchain_openclaw_memory import MemoryFlushMiddleware
 from langchain_openclaw_memory.testing import ScriptedChatModel, calling
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite import SqliteSaver
-from scripted_chat import FACT, SUMMARY, asks_memory, notes, says, says_facts, writes_facts
+from scripted_chat import FACT, SUMMARY, asks_memory, chat_with, notes, says, says_facts, thread, writes_facts
 
 # Clauses came with a later version than the lowest that is supported.
 needs_clauses = pytest.mark.skipif(
@@ -22,10 +20,6 @@ needs_clauses = pytest.mark.skipif(
 )
 
 QUESTION = "What is the boiler code?"
-
-
-def thread(name="tuesday", **more):
-    return {"configurable": {"thread_id": name}, **more}
 
 
 class Reported:
@@ -112,13 +106,6 @@ async def test_a_fact_of_the_first_cycle_is_known_in_the_third_and_each_cycle_ha
     assert len(reported.cycles()) >= 3
     # The first flush asks its model twice, for the call of the tool and for the end.
     assert [cycle.count("flush") for cycle in reported.cycles()] == [2] + [1] * (len(reported.cycles()) - 1)
-
-
-def test_without_the_middleware_the_fact_is_gone(make_agent):
-    agent = make_agent(with_flush=False)
-    for text in (FACT, *CHATTER, QUESTION):
-        state = agent.invoke(says(text), thread())
-    assert "4711" not in state["messages"][-1].text
 
 
 class Listening(BaseCallbackHandler):
@@ -237,7 +224,7 @@ def test_going_back_to_before_the_flush_flushes_the_other_way_on(memory, scripte
     flush = MemoryFlushMiddleware(
         memory, scripted(reported.script("flush", lambda _: "NO_REPLY")), trigger=("messages", 3)
     )
-    agent = create_agent(scripted("ok"), [], middleware=[flush], checkpointer=InMemorySaver())
+    agent = chat_with(flush)
     agent.invoke(says("One."), thread())
     earlier = agent.get_state(thread()).config
     agent.invoke(says("Two."), thread())
@@ -251,7 +238,7 @@ def test_a_huge_paste_is_flushed_whole_in_parts(memory, scripted, reported):
     paste = "\n".join(f"line {number} of the paste, which goes on for a while" for number in range(3_000))
     flush_model = scripted(reported.script("flush", writes_facts), profile={"max_input_tokens": 8_000})
     flush = MemoryFlushMiddleware(memory, flush_model)
-    agent = create_agent(scripted("ok"), [], middleware=[flush], checkpointer=InMemorySaver())
+    agent = chat_with(flush)
     agent.invoke(says(f"{FACT}\n{paste}\nPlease remember: the last line is read too."), thread())
     shown = "\n".join(request.text for request in flush_model.requests)
     assert all(f"line {number} of the paste" in shown for number in range(3_000))
@@ -270,13 +257,6 @@ def test_a_flush_that_fails_leaves_the_turn_whole_and_the_messages_are_found(mem
     memory.sync()
     assert "4711" in memory.search("boiler code", source="sessions")[0].snippet
     assert "no credit left" in str(memory.status())
-
-
-def test_an_interrupt_of_the_user_ends_the_turn(memory, scripted):
-    flush = MemoryFlushMiddleware(memory, scripted(KeyboardInterrupt()), trigger=("messages", 1))
-    agent = create_agent(scripted("ok"), [], middleware=[flush])
-    with pytest.raises(KeyboardInterrupt):
-        agent.invoke(says(FACT))
 
 
 @pytest.mark.parametrize(("says_last", "is_noted"), [(says_facts, True), ("no_reply.", False)])
@@ -301,16 +281,6 @@ def test_the_flush_is_shown_the_conversation_with_its_tool_calls_and_without_sys
     assert flush_model.requests[0].tools == ["memory_append"]
 
 
-def test_a_model_that_calls_unknown_tools_without_end_is_stopped_after_eight_calls(memory, scripted):
-    flush_model = scripted(lambda _: calling("delete_everything", text="x"))
-    flush = MemoryFlushMiddleware(memory, flush_model, trigger=("messages", 1))
-    create_agent(scripted("ok"), [], middleware=[flush]).invoke(says(FACT))
-    assert len(flush_model.requests) == 8
-    answer = json.loads(flush_model.requests[1].messages[-1].text)
-    assert answer["status"] == "invalid"
-    assert "memory_append" in answer["error"]
-
-
 @pytest.mark.parametrize("is_async", [False, True])
 async def test_an_overflow_of_the_agents_model_flushes_once_and_is_raised(memory, scripted, reported, is_async):
     flush = MemoryFlushMiddleware(memory, scripted(reported.script("flush", writes_facts)), window=200_000)
@@ -324,43 +294,19 @@ async def test_an_overflow_of_the_agents_model_flushes_once_and_is_raised(memory
     assert "4711" in notes(memory)
 
 
-def test_the_model_of_the_agent_writes_where_no_other_is_given(memory, scripted):
-    def both(request):
-        return writes_facts(request) if "memory_append" in request.tools else "ok"
-
-    model = scripted(both, profile={"max_input_tokens": 4_000})
-    agent = create_agent(model, [], middleware=[MemoryFlushMiddleware(memory)], checkpointer=InMemorySaver())
-    agent.invoke(says(FACT + " so it goes" * 1_500), thread())
-    assert "4711" in notes(memory)
-
-
 def test_a_flush_that_is_after_the_summarization_says_so(memory, scripted, caplog):
     shortens = SummarizationMiddleware(scripted(SUMMARY), trigger=("messages", 3), keep=("messages", 1))
     flush = MemoryFlushMiddleware.before(shortens, memory=memory)
-    agent = create_agent(scripted("ok"), [], middleware=[shortens, flush], checkpointer=InMemorySaver())
+    agent = chat_with(shortens, flush)
     for text in CHATTER[:5]:
         agent.invoke(says(text), thread())
     assert caplog.text.count("place MemoryFlushMiddleware before") == 1
 
 
-def test_threads_of_one_agent_are_flushed_each_for_itself(memory, make_agent):
-    agent = make_agent()
-
-    def conversation(name):
-        for text in (f"Please remember: the number of {name} is {name[::-1]}.", *CHATTER):
-            agent.invoke(says(text), thread(name))
-
-    names = [f"room-{number}" for number in range(4)]
-    with ThreadPoolExecutor(4) as pool:
-        list(pool.map(conversation, names))
-    assert all(f"the number of {name} is {name[::-1]}" in notes(memory) for name in names)
-    assert all(memory.flush(name).state.compaction_count for name in names)
-
-
 def test_a_memory_that_is_closed_holds_up_no_agent(memory, scripted, reported):
     flush = MemoryFlushMiddleware(memory, scripted(reported.script("flush", writes_facts)), trigger=("messages", 1))
     memory.close()
-    agent = create_agent(scripted("ok"), [], middleware=[flush], checkpointer=InMemorySaver())
+    agent = chat_with(flush)
     assert agent.invoke(says(FACT), thread())["messages"][-1].text == "ok"
     assert reported.events == []
 
@@ -374,7 +320,7 @@ async def test_a_run_that_is_cancelled_during_its_flush_leaves_it_to_the_next_on
             await asyncio.Event().wait()
 
     flush = MemoryFlushMiddleware(memory, scripted("ok", kind=Hanging), trigger=("messages", 3))
-    agent = create_agent(scripted("ok"), [], middleware=[flush], checkpointer=InMemorySaver())
+    agent = chat_with(flush)
     said = {"messages": [HumanMessage(FACT), AIMessage("Noted."), HumanMessage("Thanks.")]}
     run = asyncio.create_task(agent.ainvoke(said, thread()))
     await asked.wait()

@@ -3,8 +3,6 @@
 import sys
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.exceptions import ContextOverflowError
 from langchain_core.language_models.fake import FakeListLLM
@@ -13,7 +11,7 @@ from langchain_core.messages.utils import count_tokens_approximately
 from langchain_core.output_parsers import StrOutputParser
 from langchain_core.runnables import ConfigurableField, RunnableLambda
 from langchain_openclaw_memory._flush_model import asking, chat_model
-from langchain_openclaw_memory._messages import is_whole, openclaw_message
+from langchain_openclaw_memory._messages import openclaw_message
 from langchain_openclaw_memory.testing import ScriptedChatModel, calling
 from pydantic import Field
 from scripted_chat import FACT, notes, says_facts, writes_facts
@@ -30,33 +28,6 @@ def calls(*ids, text=""):
 
 def answer(call_id):
     return ToolMessage("found", tool_call_id=call_id, name="look")
-
-
-def image(url):
-    return HumanMessage([{"type": "image_url", "image_url": {"url": url}}])
-
-
-MESSAGES = st.lists(
-    st.one_of(
-        st.sampled_from([HumanMessage("Hi."), SystemMessage("Be kind."), AIMessage("Yes.")]),
-        st.lists(st.sampled_from("abc"), min_size=1, max_size=2, unique=True).map(lambda ids: calls(*ids)),
-        st.sampled_from("abc").map(answer),
-    ),
-    max_size=12,
-)
-
-
-@given(MESSAGES)
-def test_a_conversation_is_whole_where_every_answer_follows_its_call_and_no_call_waits(messages):
-    waiting, orphans = [], 0
-    for message in messages:
-        if isinstance(message, ToolMessage) and message.tool_call_id in waiting:
-            waiting.remove(message.tool_call_id)
-        elif isinstance(message, ToolMessage):
-            orphans += 1
-        elif isinstance(message, AIMessage):
-            waiting += [call["id"] for call in message.tool_calls]
-    assert is_whole(messages) is not bool(waiting or orphans)
 
 
 @pytest.mark.parametrize(
@@ -76,41 +47,6 @@ async def test_what_providers_refuse_is_shown_as_text_with_every_answer(memory, 
     assert [message.type for message in model.requests[0].messages] == ["human"]
     assert all(message.text in model.requests[0].text for message in conversation if message.type != "system")
     assert "Be kind." not in model.requests[0].text
-
-
-@pytest.mark.parametrize(
-    ("message", "expected"),
-    [
-        (HumanMessage("Hi.", id="1"), {"role": "user", "content": "Hi.", "id": "1"}),
-        (HumanMessage([{"type": "text", "text": "Hi."}]), {"role": "user", "content": "Hi."}),
-        (image("https://example.org/cat.png"), {"role": "user", "content": "https://example.org/cat.png"}),
-        (image("data:image/png;base64,AAAA"), {"role": "user", "content": "[image]"}),
-        (
-            HumanMessage([{"type": "video", "url": "data:video/mp4;base64,AAAA"}]),
-            {"role": "user", "content": "[video]"},
-        ),
-        (HumanMessage([{"type": "text", "text": "Look!"}, *image("x").content]), {"role": "user", "content": "Look!"}),
-        (HumanMessage(""), {"role": "user", "content": ""}),
-        (AIMessage("Yes."), {"role": "assistant", "content": [{"type": "text", "text": "Yes."}]}),
-        (
-            calls("a"),
-            {"role": "assistant", "content": [{"type": "toolCall", "id": "a", "name": "look", "arguments": {}}]},
-        ),
-        (
-            ToolMessage("no", tool_call_id="a", name="look", status="error"),
-            {
-                "role": "toolResult",
-                "content": [{"type": "text", "text": "no"}],
-                "toolCallId": "a",
-                "toolName": "look",
-                "isError": True,
-            },
-        ),
-        (SystemMessage("Be kind."), None),
-    ],
-)
-def test_a_message_of_langchain_as_one_of_openclaw(message, expected):
-    assert openclaw_message(message) == expected
 
 
 def kept(memory):
@@ -176,13 +112,6 @@ async def test_a_provider_that_refuses_the_messages_is_shown_them_as_one_text(me
         ["human"],
         ["human", "ai", "tool"],
     ]
-
-
-async def test_of_a_model_that_goes_on_with_the_conversation_the_messages_are_kept(memory, scripted, hold):
-    model = scripted("You are welcome!")
-    assert await hold(model) == "kept"
-    assert len(model.requests) == 1
-    assert "4711" in kept(memory)
 
 
 class Listening(BaseCallbackHandler):

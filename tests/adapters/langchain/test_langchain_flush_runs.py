@@ -17,13 +17,12 @@ from langchain_core.exceptions import ContextOverflowError
 from langchain_core.messages import AIMessage, HumanMessage, RemoveMessage, ToolMessage
 from langchain_core.messages.utils import count_tokens_approximately
 from langchain_openclaw_memory import MemoryFlushMiddleware
-from langchain_openclaw_memory._session import thread_of
 from langchain_openclaw_memory.testing import calling
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.config import get_config
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
-from scripted_chat import FACT, SUMMARY, notes, says, writes_facts
+from scripted_chat import FACT, SUMMARY, chat_with, notes, says, writes_facts
 
 from openclaw_memory import Memory
 
@@ -63,9 +62,9 @@ class Cuts(AgentMiddleware):
 
 
 @pytest.mark.parametrize(("most", "keep", "flushes"), [(8, 2, 6), (13, 12, 6)], ids=["compaction", "sliding"])
-def test_whatever_cuts_the_conversation_each_part_of_it_is_flushed_once(memory, scripted, silent, most, keep, flushes):
+def test_whatever_cuts_the_conversation_each_part_of_it_is_flushed_once(memory, silent, most, keep, flushes):
     flush = MemoryFlushMiddleware(memory, silent, trigger=("messages", most - 1))
-    agent = create_agent(scripted("ok"), [], middleware=[flush, Cuts(most, keep)], checkpointer=InMemorySaver())
+    agent = chat_with(flush, Cuts(most, keep))
     for number in range(20):
         state = agent.invoke(says(f"Fact {number}."), thread())
     read = "\n".join(request.text for request in silent.requests)
@@ -121,21 +120,6 @@ def test_an_agent_whose_graph_keeps_what_was_summarised_has_a_flush_before_each_
     assert happened == ["flush", "summary"] * 4
 
 
-@pytest.mark.parametrize(
-    ("namespace", "name"),
-    [
-        ("", "t"),
-        ("model:1f", "t"),
-        ("worker:1f|model:2e", "t:worker"),
-        ("worker:1f|1|model:2e", "t:worker"),
-        ("tools:1f|tools:2e|model:3d", "t:tools:tools"),
-    ],
-)
-def test_a_nested_run_has_a_name_without_the_ids_of_its_tasks(namespace, name):
-    assert thread_of({"configurable": {"thread_id": "t", "checkpoint_ns": namespace}}) == name
-    assert thread_of({"configurable": {"checkpoint_ns": namespace}}) is None
-
-
 async def test_an_agent_in_a_tool_has_the_same_session_in_each_call(memory, scripted, silent):
     flush = MemoryFlushMiddleware(memory, silent, trigger=("messages", 1))
     inner = create_agent(scripted("ok"), [], middleware=[flush])
@@ -169,10 +153,10 @@ def test_what_the_provider_counted_before_a_summary_brings_no_flush_after_it(mem
     assert flushed[-1] == 2
 
 
-def test_where_too_little_is_there_for_a_summary_there_is_no_flush(memory, scripted, silent, shortens):
+def test_where_too_little_is_there_for_a_summary_there_is_no_flush(memory, silent, shortens):
     middleware = shortens(("messages", 2), ("messages", 20))
     flush = MemoryFlushMiddleware.before(middleware, memory, silent)
-    agent = create_agent(scripted("ok"), [], middleware=[flush, middleware], checkpointer=InMemorySaver())
+    agent = chat_with(flush, middleware)
     for number in range(5):
         agent.invoke(says(f"c {number}"), thread())
     assert silent.requests == []
@@ -251,7 +235,7 @@ async def test_a_counter_that_fails_for_a_while_breaks_no_run_and_loses_nothing(
         trigger=("messages", 1),
         token_counter=counter,
     )
-    agent = create_agent(scripted("ok"), [], middleware=[flush], checkpointer=InMemorySaver())
+    agent = chat_with(flush)
     agent.invoke(says(FACT), thread())
     for _ in range(8):
         state = await agent.ainvoke(says("And?"), thread())
@@ -260,9 +244,7 @@ async def test_a_counter_that_fails_for_a_while_breaks_no_run_and_loses_nothing(
     assert "4711" in notes(memory) + str(kept)
 
 
-async def test_an_asynchronous_run_leaves_all_work_with_files_to_threads(
-    memory, scripted, silent, shortens, monkeypatch
-):
+async def test_an_asynchronous_run_leaves_all_work_with_files_to_threads(memory, silent, shortens, monkeypatch):
     on_loop, flush_of = [], Memory.flush
 
     def watched(self, *args, **options):
@@ -272,7 +254,7 @@ async def test_an_asynchronous_run_leaves_all_work_with_files_to_threads(
     middleware = shortens()
     flush = MemoryFlushMiddleware.before(middleware, memory, silent)
     monkeypatch.setattr(Memory, "flush", watched)
-    agent = create_agent(scripted("ok"), [], middleware=[flush, middleware], checkpointer=InMemorySaver())
+    agent = chat_with(flush, middleware)
     for number in range(9):
         await agent.ainvoke(says(f"c {number}"), thread())
     assert sessions(memory)["tuesday"]["compactionCount"] == 2
@@ -280,7 +262,7 @@ async def test_an_asynchronous_run_leaves_all_work_with_files_to_threads(
     assert not any(on_loop)
 
 
-def test_who_reads_along_gives_no_session_its_name(memory, scripted, shortens, silent):
+def test_who_reads_along_gives_no_session_its_name(memory, shortens, silent):
     group = "agent:main:telegram:group:1"
     entry = {"sessionId": "g-2", "updatedAt": 1763790000000, "chatType": "group", "sessionFile": "g-2.jsonl"}
     folder = memory.workspace.root / "sessions"
@@ -290,7 +272,7 @@ def test_who_reads_along_gives_no_session_its_name(memory, scripted, shortens, s
     def run(**options):
         middleware = shortens()
         flush = MemoryFlushMiddleware.before(middleware, memory, silent, **options)
-        agent = create_agent(scripted("ok"), [], middleware=[flush, middleware], checkpointer=InMemorySaver())
+        agent = chat_with(flush, middleware)
         for number in range(6):
             agent.invoke(says(f"c {number}"), thread("web-77", session_key=group))
         return sessions(memory)
@@ -311,13 +293,11 @@ def test_runs_that_are_no_conversation_are_not_flushed(memory, scripted, silent,
     assert len(silent.requests) == flushes
 
 
-def test_a_workspace_that_is_read_only_is_reported_as_what_it_is(
-    memory, scripted, silent, shortens, monkeypatch, caplog
-):
+def test_a_workspace_that_is_read_only_is_reported_as_what_it_is(memory, silent, shortens, monkeypatch, caplog):
     monkeypatch.setattr(os, "access", lambda _, mode: not mode & os.W_OK)
     middleware = shortens()
     flush = MemoryFlushMiddleware.before(middleware, memory, silent)
-    agent = create_agent(scripted("ok"), [], middleware=[flush, middleware], checkpointer=InMemorySaver())
+    agent = chat_with(flush, middleware)
     for number in range(13):
         agent.invoke(says(f"c {number}"), thread())
     assert silent.requests == []

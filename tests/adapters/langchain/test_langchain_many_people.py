@@ -155,29 +155,6 @@ def test_a_memory_that_cannot_be_opened_costs_the_block_and_is_an_answer_of_the_
     assert "nothing could be recalled" in caplog.text
 
 
-@pytest.mark.nightly
-def test_fifty_people_at_once_are_shown_their_own_notes_alone(tmp_path):
-    names = [f"user-{number:02}" for number in range(50)]
-    with Memories(tmp_path, embedder="hashing", max_open=8) as users:
-        template = users.template("{user_id}")
-        model = ScriptedChatModel(script=search_then_answer)
-        agent = create_agent(model, memory_tools(template), middleware=[RecallMiddleware(template)])
-
-        async def ask(name):
-            async with users.use(name) as memory:
-                await asyncio.to_thread(memory.append, f"{name} takes the ferry zebra-{name}.")
-            state = await agent.ainvoke({"messages": QUESTION}, context={"user_id": name})
-            return state["messages"][-1].text
-
-        async def main():
-            return await asyncio.gather(*map(ask, names))
-
-        for name, answer in zip(names, asyncio.run(main()), strict=True):
-            assert [other for other in names if f"zebra-{other}" in answer] == [name]
-        for request in model.requests:
-            assert len([name for name in names if f"zebra-{name}" in request.text]) == 1
-
-
 def test_a_store_of_langgraph_over_a_template_keeps_items_of_each_run_apart(users):
     store = OpenClawStore(users.template("{user_id}"))
 

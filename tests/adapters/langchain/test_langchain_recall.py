@@ -160,15 +160,6 @@ async def test_a_memory_that_fails_costs_the_block_and_not_the_turn_and_is_repor
     assert len([record for record in caplog.records if record.exc_info]) == 2
 
 
-async def test_another_kind_of_failure_is_reported_too(memory, monkeypatch, caplog):
-    agent = agent_with(memory, model_saying("1", "2", "3"))
-    for error in (OSError("gone"), OSError("gone"), MemoryError("full")):
-        monkeypatch.setattr(memory, "search", lambda *_, error=error, **__: (_ for _ in ()).throw(error))
-        await asked(agent, QUESTION)
-    reported = [record.getMessage().rpartition("failed: ")[2] for record in caplog.records]
-    assert reported == ["OSError: gone", "MemoryError: full"]
-
-
 @pytest.mark.parametrize("asynchronous", [False, True])
 async def test_the_same_message_in_another_run_is_shown_what_the_memory_holds_then(memory, asynchronous):
     model = model_saying("Van Dam.", "Jansen.")

@@ -6,9 +6,7 @@ import pytest
 from adapter_contracts import FILTERS, QUESTION, Found, RetrieverContract
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.load import dumps
-from langchain_core.output_parsers import StrOutputParser
-from langchain_core.prompts import ChatPromptTemplate
-from langchain_core.runnables import ConfigurableField, RunnableLambda, RunnablePassthrough
+from langchain_core.runnables import ConfigurableField
 from langchain_core.tools import create_retriever_tool
 from langchain_openclaw_memory import OpenClawRetriever, OpenClawVectorStore
 from langchain_tests.integration_tests import RetrieversIntegrationTests
@@ -117,32 +115,6 @@ def test_its_fields_have_a_schema_without_the_memory():
     assert "memory" not in properties
 
 
-def test_wishes_of_one_call_win_and_are_forgotten(retriever):
-    assert len(retriever.invoke("boiler", k=1)) == 1
-    assert retriever.invoke(QUESTION, min_score=1.0) == []
-    assert len(retriever.invoke("boiler")) > 1
-
-
-async def test_wishes_of_one_call_count_asynchronously_too(retriever):
-    assert len(await retriever.ainvoke("boiler", k=1)) == 1
-    assert await retriever.ainvoke(QUESTION, min_score=1.0) == []
-    notes = await retriever.ainvoke("boiler", source="memory")
-    assert {document.metadata["source"] for document in notes} == {"memory"}
-
-
-@pytest.mark.parametrize("wrong", [{"k": 0}, {"min_score": 2}, {"source": "web"}])
-def test_a_wrong_wish_of_one_call_is_reported(retriever, wrong):
-    with pytest.raises(QueryError, match=str(next(iter(wrong.values())))):
-        retriever.invoke(QUESTION, **wrong)
-
-
-def test_settings_may_be_left_to_the_configuration_of_a_run(retriever):
-    configurable = retriever.configurable_fields(k=ConfigurableField(id="k"), source=ConfigurableField(id="where"))
-    found = configurable.with_config(configurable={"k": 1, "where": "sessions"}).invoke("boiler")
-    assert [document.metadata["source"] for document in found] == ["sessions"]
-    assert len(configurable.invoke("boiler")) > 1
-
-
 class Witness(BaseCallbackHandler):
     def __init__(self):
         self.starts, self.ends, self.errors = [], [], []
@@ -194,20 +166,6 @@ def test_it_becomes_a_tool_with_the_documents_as_artifact(retriever):
     message = tool.invoke(call)
     assert "Van Dam" in message.content
     assert message.artifact == retriever.invoke(QUESTION)
-
-
-def with_citations(documents):
-    return "\n\n".join(f"[{document.metadata['citation']}]\n{document.page_content}" for document in documents)
-
-
-def test_a_chain_answers_with_the_citation(retriever):
-    prompt = ChatPromptTemplate.from_messages([("system", "Answer from:\n{context}"), ("human", "{question}")])
-    # A model that says what it was shown: the first passage and where that stands.
-    model = RunnableLambda(lambda shown: shown.to_messages()[0].content.split("\n", 1)[1])
-    inputs = {"context": retriever | with_citations, "question": RunnablePassthrough()}
-    chain = inputs | prompt | model | StrOutputParser()
-    answer = chain.invoke(QUESTION)
-    assert answer.startswith("[memory/household.md#L1-L3]\n# Household\n\nThe boiler is serviced each October")
 
 
 @pytest.mark.parametrize(

@@ -71,13 +71,6 @@ def test_times_are_those_of_the_first_and_the_last_put(store):
     assert store.get(USERS, "prefs").created_at > second.updated_at
 
 
-def test_what_is_not_there_is_none_and_can_be_deleted(store):
-    assert store.get(USERS, "prefs") is None
-    store.delete(USERS, "prefs")
-    assert store.search(("users",)) == []
-    assert store.list_namespaces() == []
-
-
 def test_the_file_lies_where_namespace_and_key_say(store, memory):
     store.put(USERS, "travel_2026", {"text": "Anna prefers trains."})
     assert files(memory) == ["memory/users/anna/travel_2026.md"]
@@ -301,12 +294,6 @@ def test_a_filter_that_cannot_be_honoured_is_refused(store, wanted):
         store.search(USERS, filter=wanted)
 
 
-def test_an_item_that_lacks_the_number_does_not_match_a_comparison(store):
-    store.batch([PutOp(USERS, "a", {"n": 1}), PutOp(USERS, "b", {}), PutOp(USERS, "c", {"n": "many"})])
-    assert keys(store.search(USERS, filter={"n": {"$gt": 0}})) == ["a"]
-    assert keys(store.search(USERS, filter={"n": {"$lte": 1}})) == ["a"]
-
-
 # Search by meaning
 
 
@@ -386,21 +373,6 @@ def test_what_is_not_to_be_searched_is_not_found(store, memory):
     assert [item.score for item in store.search(USERS, query="marmalade")] == [None, None]
     assert not memory.search("marmalade")
     assert store.search(USERS, query="breakfast")[0].key == "title"
-
-
-def test_each_named_field_has_a_vector_of_its_own(notes):
-    """In the vector of a chunk that holds both, a short field would hardly count."""
-    long = "The committee met and talked about the budget of the harbour. " * 8
-    with Memory.open(notes) as memory:
-        store = OpenClawStore(memory)
-        for name, index in (("apart", ["motto", "minutes"]), ("together", ["$"])):
-            store.put(("notes", name), "a", {"motto": "A walrus sleeps on ice.", "minutes": long}, index=index)
-        memory.sync()
-        both = {}
-        for path in notes.rglob("a.md"):
-            chunks = memory._service.store().file_chunks(path.relative_to(notes).as_posix())
-            both[path.parent.name] = any("walrus" in one.chunk.text and "committee" in one.chunk.text for one in chunks)
-        assert both == {"apart": False, "together": True}
 
 
 def test_fields_of_the_store_are_searched_where_an_item_names_none(memory):

@@ -5,7 +5,6 @@ from langchain_openclaw_memory import OpenClawStore
 from langgraph.store.base import PutOp
 
 from openclaw_memory import Memory
-from openclaw_memory.search.filters import ChunkFilter
 
 ME = ("users", "me")
 OTHERS, DAYS = 1_500, 400
@@ -58,18 +57,6 @@ def test_items_are_found_among_daily_notes_that_say_the_same(store):
     found = store.search((), query="When does the ferry leave?", limit=10)
     assert len(found) == 10
     assert all(item.score is not None for item in found)
-
-
-def test_of_the_index_only_the_items_of_the_namespace_are_looked_at(store, monkeypatch):
-    looked_at, passes = set(), ChunkFilter.__call__
-
-    def counting(self, path, metadata):
-        looked_at.add(path)
-        return passes(self, path, metadata)
-
-    monkeypatch.setattr(ChunkFilter, "__call__", counting)
-    assert store.search(ME, query="What time is the ferry?")[0].score
-    assert 0 < len(looked_at) <= 3 + 6  # with the chunks before and after what was found
 
 
 def test_what_a_person_changes_in_a_namespace_is_found_at_once_and_no_other_file_is_read(store, memory, monkeypatch):

@@ -9,13 +9,11 @@ import pytest
 from langchain.agents import create_agent
 from langchain.agents.middleware import SummarizationMiddleware
 from langchain_core.callbacks import BaseCallbackHandler, UsageMetadataCallbackHandler, get_usage_metadata_callback
-from langchain_core.messages import AIMessage, HumanMessage, RemoveMessage, SystemMessage
+from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
 from langchain_core.tracers import BaseTracer
-from langchain_openclaw_memory import MemoryFlushMiddleware, OpenClawSummarizationMiddleware, TranscriptMiddleware
-from langchain_openclaw_memory.middleware import _lost
+from langchain_openclaw_memory import MemoryFlushMiddleware, OpenClawSummarizationMiddleware
 from langchain_openclaw_memory.testing import ScriptedChatModel, calling, saying
 from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.graph.message import REMOVE_ALL_MESSAGES
 from processes import python
 from scripted_chat import FACT, SUMMARY, notes, says, writes_facts
 
@@ -189,28 +187,6 @@ def test_a_summary_of_no_more_than_the_one_before_needs_no_flush(memory, scripte
     state["messages"].append(AIMessage("ok"))
     create_agent(scripted("ok"), [], middleware=middleware).invoke(state)
     assert (len(summary.requests), flush_model.requests) == (1, [])
-
-
-A, B, C = (HumanMessage(text, id=text) for text in "abc")
-OLD = HumanMessage("old", id="old", additional_kwargs={"lc_source": "summarization"})
-
-
-@pytest.mark.parametrize(
-    ("messages", "update", "lost"),
-    [
-        ([A, B], None, ""),
-        ([A, B], {}, ""),
-        ([A, B, C], {"messages": [RemoveMessage(REMOVE_ALL_MESSAGES), OLD, C]}, "ab"),
-        ([OLD, A, B], {"messages": [RemoveMessage(REMOVE_ALL_MESSAGES), B]}, "oa"),
-        ([OLD, A], {"messages": [RemoveMessage(REMOVE_ALL_MESSAGES), A]}, ""),
-        ([SystemMessage("s", id="s"), A], {"messages": [RemoveMessage("s")]}, ""),
-        ([A, B, C], {"messages": [RemoveMessage("b")]}, "b"),
-        ([A, B], {"messages": [HumanMessage("new", id="new")]}, ""),
-    ],
-    ids=str,
-)
-def test_what_is_lost_is_what_an_update_takes(messages, update, lost):
-    assert "".join(message.id[0] for message in _lost(messages, update)) == lost
 
 
 def test_arguments_are_those_of_the_summarization_and_wrong_ones_are_refused(memory, summary):
@@ -400,40 +376,6 @@ def processes_lose_nothing(tmp_path, programs, rounds):
         assert all(f"program {number} fact {at}." in there + text for at in range(rounds))
 
 
-@WAYS
-@pytest.mark.parametrize("is_async", [False, True])
-@pytest.mark.sampled(2)
-async def test_what_each_user_said_is_saved_in_the_memory_of_that_user(tmp_path, scripted, summary, way, is_async):
-    def memory_of(run):
-        return opened[run.config["configurable"]["user_id"]]
-
-    names = ["anna", "bo", "cy"]
-    opened = {}
-    for name in names:
-        (tmp_path / name).mkdir()
-        config = MemoryConfig(embedding=EmbeddingConfig(provider="none"))
-        opened[name] = Memory.open(tmp_path / name, config=config)
-    middleware = [TranscriptMiddleware(memory_of), *way(summary, memory_of, scripted(writes_facts), **SMALL)]
-    agent = create_agent(scripted("ok"), [], middleware=middleware, checkpointer=InMemorySaver())
-    for number in range(8):
-        runs = [
-            (says(f"Please remember: {name} {number}."), {"configurable": {"thread_id": name, "user_id": name}})
-            for name in names
-        ]
-        await asyncio.gather(
-            *(agent.ainvoke(*run) if is_async else asyncio.to_thread(agent.invoke, *run) for run in runs)
-        )
-    for name, memory in opened.items():
-        assert all(f"{name} {number}." in notes(memory) for number in range(5))
-        assert not [other for other in names if other != name and other in saved(memory)]
-        memory.close()
-
-
-@pytest.mark.nightly
-def test_two_processes_that_share_a_session_lose_nothing(tmp_path):
-    processes_lose_nothing(tmp_path, 2, 6)
-
-
 @pytest.mark.nightly
 def test_six_processes_that_share_a_session_lose_nothing(tmp_path):
     processes_lose_nothing(tmp_path, 6, 40)
@@ -493,14 +435,3 @@ async def test_what_a_failed_call_should_have_saved_is_kept_and_shown_in_the_sta
     assert all(f"fact {number}." in saved(memory) for number in range(4))
     assert notes(memory) == ""
     assert "was not written" in memory.status().flush["tuesday"] or "cut off" in memory.status().flush["tuesday"]
-
-
-@WAYS
-@pytest.mark.parametrize("reply", [FAILED_CALLS[name] for name in FAILED_CALLS if not name.startswith("silence")])
-@pytest.mark.sampled(8)
-def test_a_failed_call_that_is_made_good_is_no_failure(memory, scripted, summary, way, reply):
-    flush_model = scripted(reply, calling("memory_append", "b", text="- facts 0 to 3"), "NO_REPLY")
-    agent = create_agent(scripted("ok"), middleware=way(summary, memory, flush_model, **SMALL))
-    agent.invoke({"messages": [HumanMessage(f"Please remember: fact {number}.") for number in range(6)]}, thread())
-    assert "- facts 0 to 3" in notes(memory)
-    assert memory.status().flush == {}

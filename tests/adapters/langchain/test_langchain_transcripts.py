@@ -12,7 +12,7 @@ from langchain_core.messages.utils import count_tokens_approximately
 from langchain_openclaw_memory import MemoryFlushMiddleware, TranscriptMiddleware
 from langchain_openclaw_memory.testing import calling, saying
 from langgraph.checkpoint.memory import InMemorySaver
-from scripted_chat import SUMMARY, says
+from scripted_chat import SUMMARY, chat_with, says
 
 from openclaw_memory.conversation import conversation, text_of
 
@@ -71,9 +71,7 @@ def test_after_a_restart_nothing_is_written_twice(memory, scripted):
 
 def test_a_summary_becomes_a_compaction_and_the_log_reads_as_the_model_saw_it(memory, scripted):
     summarization = SummarizationMiddleware(scripted(SUMMARY), trigger=("messages", 5), keep=("messages", 2))
-    agent = create_agent(
-        scripted("ok"), [], middleware=[TranscriptMiddleware(memory), summarization], checkpointer=InMemorySaver()
-    )
+    agent = chat_with(TranscriptMiddleware(memory), summarization)
     for number in range(5):
         state = agent.invoke(says(f"Number {number}."), THREAD)
     compactions = [entry for entry in entries(memory) if entry["type"] == "compaction"]
@@ -85,8 +83,8 @@ def test_a_summary_becomes_a_compaction_and_the_log_reads_as_the_model_saw_it(me
     assert SUMMARY in text_of(shown[0])
 
 
-def test_a_conversation_that_goes_on_from_an_earlier_point_is_a_branch(memory, scripted):
-    agent = create_agent(scripted("ok"), [], middleware=[TranscriptMiddleware(memory)], checkpointer=InMemorySaver())
+def test_a_conversation_that_goes_on_from_an_earlier_point_is_a_branch(memory):
+    agent = chat_with(TranscriptMiddleware(memory))
     agent.invoke(says("One."), THREAD)
     earlier = agent.get_state(THREAD).config
     agent.invoke(says("Two."), THREAD)
@@ -122,8 +120,8 @@ def test_a_message_that_is_edited_later_is_written_again_as_it_is_now(memory, sc
     assert len(set(ids)) == len(ids)
 
 
-def test_a_question_that_is_edited_and_asked_again_is_a_branch(memory, scripted):
-    agent = create_agent(scripted("ok"), [], middleware=[TranscriptMiddleware(memory)], checkpointer=InMemorySaver())
+def test_a_question_that_is_edited_and_asked_again_is_a_branch(memory):
+    agent = chat_with(TranscriptMiddleware(memory))
     for number, text in enumerate(("One.", "Two.")):
         agent.invoke({"messages": [HumanMessage(text, id=f"h{number}")]}, THREAD)
     asked = [state for state in agent.get_state_history(THREAD) if len(state.values["messages"]) in {1, 3}]
@@ -174,22 +172,6 @@ def test_a_call_whose_arguments_are_no_json_is_kept_without_them(memory, scripte
     note, call = entries(memory)[1]["message"]["content"]
     assert note["text"].startswith("[not all is kept: ")
     assert call == {"type": "toolCall", "id": "call", "name": "weather", "arguments": {}}
-
-
-def test_a_long_conversation_is_written_at_once_and_never_again(memory, monkeypatch):
-    chat = [(HumanMessage if at % 2 else AIMessage)(f"Message {at}.", id=str(at)) for at in range(300)]
-    chat[200].content = "x" * 9_000_000
-    writes = []
-    append = type(memory.session_log("s")).append_entries
-    monkeypatch.setattr(
-        type(memory.session_log("s")), "append_entries", lambda log, new: (append(log, new), writes.append(len(new)))[0]
-    )
-    transcripts = TranscriptMiddleware(memory, session_id="s")
-    for _ in range(2):
-        transcripts.after_agent({"messages": chat}, None)
-    assert sum(writes) == 300
-    assert len(writes) < 12
-    assert [entry["id"] for entry in entries(memory, "s")] == [message.id for message in chat]
 
 
 def test_what_could_not_be_written_is_written_later(memory, caplog):
@@ -261,9 +243,9 @@ async def test_a_run_without_a_thread_goes_on_and_that_it_is_not_written_is_said
     assert not (memory.workspace.root / "sessions").exists()
 
 
-def test_a_transcript_that_cannot_be_written_is_reported_once_and_breaks_no_run(memory, scripted, caplog):
+def test_a_transcript_that_cannot_be_written_is_reported_once_and_breaks_no_run(memory, caplog):
     (memory.workspace.root / "sessions").write_text("in the way")
-    agent = create_agent(scripted("ok"), [], middleware=[TranscriptMiddleware(memory)], checkpointer=InMemorySaver())
+    agent = chat_with(TranscriptMiddleware(memory))
     for text in ("One.", "Two."):
         assert agent.invoke(says(text), THREAD)["messages"][-1].text == "ok"
     assert len(caplog.records) == 1

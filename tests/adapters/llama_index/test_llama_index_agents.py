@@ -208,11 +208,6 @@ async def test_a_model_can_be_asked_for_one_call_without_an_agent(tools):
         assert done.sources[0].raw_output["from"] == 4
 
 
-def test_without_a_loop_a_model_is_asked_as_well(tools):
-    done = ScriptedLLM(script=saying(SEARCH)).predict_and_call(tools, QUESTION)
-    assert "MEMORY.md" in paths(done.sources[0])
-
-
 def test_an_agent_that_writes_code_takes_tools_of_one_session(memory):
     llm = ScriptedLLM(script=saying(""))
     made = CodeActAgent(tools=memory_tools(memory, session_key="main"), llm=llm, code_execute_fn=print)

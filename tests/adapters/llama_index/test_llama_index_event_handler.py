@@ -363,27 +363,6 @@ async def test_nothing_is_kept_of_calls_that_failed(watching, flush_llm, how):
     assert flush_llm.seen == []
 
 
-class Stuck(ScriptedLLM):
-    """Never replies."""
-
-    async def achat(self, messages, **_):
-        return await super().achat(messages)
-
-    def _reply(self, *_, **__):
-        raise asyncio.CancelledError
-
-
-async def test_nothing_is_kept_of_calls_that_were_cancelled_or_broken_off(watching, flush_llm):
-    handler = watching(flush_llm, window=200_000)
-    with pytest.raises(asyncio.CancelledError):
-        await Stuck(script=saying("never")).achat([ChatMessage(FACT)])
-    pieces = scripted("one two three").stream_chat([ChatMessage("Hello!")])
-    next(pieces)
-    assert len(handler._detector.runs) == 1
-    pieces.close()
-    assert not handler._detector.runs
-
-
 class Waits:
     """A flush model that goes on once it is told to."""
 
@@ -447,14 +426,6 @@ async def test_where_no_thread_can_be_had_the_loop_waits(watching, memory, flush
     monkeypatch.undo()
     assert "4711" in notes(memory)
     handler.settle()
-
-
-def test_what_a_buffer_drops_below_the_threshold_is_not_noticed(watching, flush_llm):
-    watching(flush_llm, window=200_000)
-    conversation = [ChatMessage(FACT), ChatMessage("Noted.", role=ASSISTANT), ChatMessage("Go on.")]
-    for shown in (conversation, conversation[2:]):
-        scripted("ok").chat(shown)
-    assert flush_llm.seen == []
 
 
 class Unknown(ScriptedLLM):

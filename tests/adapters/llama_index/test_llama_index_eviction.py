@@ -93,15 +93,6 @@ async def test_what_is_ejected_waits_for_no_other_session_and_for_none_of_the_lo
     assert [memory.flush(f"s{number}").state.compaction_count for number in range(8)] == [1] * 8
 
 
-async def test_the_agent_waits_for_no_model(memory, held):
-    block = OpenClawMemoryBlock(memory, llm=ScriptedLLM(script=held), flush_tokens=1)
-    await block.aput(facts(1), session_id="s1")
-    assert held.asked.wait(60)
-    await block.aput(facts(2), session_id="s1")
-    assert not held.go_on.is_set()
-    assert memory.flush("s1").is_held
-
-
 def test_where_no_thread_is_available_all_is_done_at_once(memory, noted, monkeypatch):
     def refuse(_):
         raise RuntimeError("can't start new thread")
@@ -110,23 +101,6 @@ def test_where_no_thread_is_available_all_is_done_at_once(memory, noted, monkeyp
     monkeypatch.setattr(threading.Thread, "start", refuse)
     put(block, facts(1))
     assert noted(1) == [1]
-
-
-def test_what_the_disk_does_not_take_costs_each_attempt_the_same_however_much_waits(memory, monkeypatch):
-    (memory.workspace.root / "sessions").write_text("in the way")
-    tried = []
-    written = _eviction.transcribed
-    monkeypatch.setattr(
-        _eviction, "transcribed", lambda log, messages: tried.append(len(messages)) or written(log, messages)
-    )
-    block = OpenClawMemoryBlock(memory)
-    for first in range(0, 500, 50):
-        put(block, facts(first, first + 49))
-    assert max(tried) == 100
-    (memory.workspace.root / "sessions").unlink()
-    block.flush()
-    assert memory.session_log("s1").messages()[-1]["content"] == facts(499)[0].content
-    assert len(memory.session_log("s1").messages()) == 500
 
 
 @pytest.mark.parametrize("blank", ["", " ", "\n"])
@@ -146,13 +120,6 @@ def test_what_is_ejected_after_the_memory_was_closed_is_written(memory, noted):
 
 
 # --- what is flushed
-def test_threads_that_eject_at_once_lose_nothing_and_flush_each_message_once(memory, kept, noted):
-    block = OpenClawMemoryBlock(memory, llm=ScriptedLLM(script=writes_facts), flush_tokens=30)
-    with ThreadPoolExecutor(8) as pool:
-        list(pool.map(lambda number: put(block, facts(number)), range(40)))
-    block.flush()
-    assert sorted(kept("s1")) == sorted(message.content for message in facts(0, 39))
-    assert noted(*range(40)) == [1] * 40
 
 
 def test_what_is_ejected_while_a_flush_is_held_is_flushed_after_it_where_that_is_enough(memory, held, noted):

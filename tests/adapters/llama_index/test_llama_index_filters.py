@@ -1,30 +1,12 @@
 """Filters mean what they mean in LlamaIndex's own store, and nest."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from llama_index.core.schema import TextNode
 from llama_index.core.vector_stores.types import FilterCondition, FilterOperator, MetadataFilter, MetadataFilters
-from llama_index.core.vector_stores.utils import node_to_metadata_dict
 from llama_index_openclaw_memory._filters import matching
 from llama_index_openclaw_memory._nodes import written_of
-from some_nodes import metadata, needs_all_filters, nested_filters, node, passes, words
 
 from openclaw_memory.errors import QueryError
-
-some_nodes = st.builds(lambda source, metadata: node("a", source=source, **metadata), st.none() | words, metadata)
-
-
-@needs_all_filters
-@given(nested_filters, st.lists(some_nodes, min_size=1, max_size=4))
-def test_nested_filters_mean_what_each_of_them_means_in_llama_index(filters, some):
-    try:
-        test = matching(filters)
-    except QueryError:
-        return
-    for one in some:
-        expected = passes(filters, node_to_metadata_dict(one))
-        assert (test is None or test(written_of(one))) is expected
 
 
 @pytest.mark.parametrize("condition", [None, *FilterCondition], ids=str)

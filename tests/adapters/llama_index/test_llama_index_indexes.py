@@ -2,12 +2,10 @@
 
 import pytest
 from llama_index.core import Document, StorageContext, VectorStoreIndex, load_index_from_storage
-from llama_index.core.chat_engine.types import ChatMode
 from llama_index.core.indices.vector_store.retrievers import VectorIndexAutoRetriever
 from llama_index.core.ingestion import DocstoreStrategy, IngestionPipeline
 from llama_index.core.llms import CompletionResponse, MockLLM
 from llama_index.core.node_parser import TokenTextSplitter
-from llama_index.core.query_engine import CitationQueryEngine
 from llama_index.core.schema import IndexNode, TextNode
 from llama_index.core.storage.docstore import SimpleDocumentStore
 from llama_index.core.vector_stores.types import MetadataFilter, MetadataFilters, VectorStoreInfo
@@ -76,25 +74,6 @@ async def test_an_index_goes_on_from_the_store_alone(index):
     expected = ids(index.as_retriever().retrieve(question))
     assert ids(again.as_retriever().retrieve(question)) == expected
     assert ids(await again.as_retriever().aretrieve(question)) == expected
-
-
-@pytest.mark.parametrize("mode", [ChatMode.CONTEXT, ChatMode.CONDENSE_PLUS_CONTEXT, ChatMode.CONDENSE_QUESTION])
-async def test_a_chat_engine_is_reported_what_was_found(own, mode):
-    index = own.as_index()
-    index.insert(documents()[2])
-    engine = index.as_chat_engine(chat_mode=mode, llm=MockLLM(), similarity_top_k=1)
-    for response in (engine.chat("Who cooks?"), await engine.achat("Who cooks for forty?")):
-        assert [one.node.ref_doc_id for one in response.source_nodes] == ["cook"]
-
-
-def test_a_citation_engine_cites_a_persons_lines(own):
-    path = own.memory.workspace.root / "memory" / "boat.md"
-    path.parent.mkdir()
-    path.write_text("Anna's boat is called Zeppelin.\n")
-    engine = CitationQueryEngine.from_args(own.as_index(), llm=MockLLM(), similarity_top_k=1)
-    response = engine.query("What is Anna's boat called?")
-    assert response.source_nodes[0].node.metadata["citation"] == "memory/boat.md#L1"
-    assert "Zeppelin" in response.source_nodes[0].node.get_content()
 
 
 async def test_as_index_needs_no_other_model(own):

@@ -132,15 +132,6 @@ def test_what_a_full_disk_refuses_is_reported_in_the_status_and_written_later(me
     assert memory.status().flush == {}
 
 
-def test_what_waits_for_room_on_the_disk_is_written_by_a_flush_too(memory, kept, full_disk):
-    block = OpenClawMemoryBlock(memory)
-    full_disk(True)
-    put(block, [user("One.")], "s1")
-    full_disk(False)
-    block.flush()
-    assert kept("s1") == ["One."]
-
-
 def test_something_in_the_way_of_the_transcript_is_reported_once_in_the_log(memory, caplog):
     (memory.workspace.root / memory.session_log("s1").path).mkdir(parents=True)
     block = OpenClawMemoryBlock(memory)

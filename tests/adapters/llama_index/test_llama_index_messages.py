@@ -17,7 +17,7 @@ from llama_index.core.base.llms.types import (
     ToolCallBlock,
     VideoBlock,
 )
-from llama_index_openclaw_memory._messages import as_text, calls_of, is_whole, openclaw_message, openclaw_messages
+from llama_index_openclaw_memory._messages import as_text, calls_of, openclaw_message, openclaw_messages
 
 from openclaw_memory.conversation import calls_of as ids_of
 from openclaw_memory.conversation import text_of
@@ -150,32 +150,6 @@ def test_numbers_that_json_does_not_know_are_written_as_words():
 def test_an_answer_has_the_name_of_the_tool_that_was_called():
     *_, found = openclaw_messages([call("a"), ChatMessage("Be kind.", role="system"), answer("a")])
     assert (found["toolName"], found["toolCallId"]) == ("look", "a")
-
-
-@pytest.mark.parametrize(
-    ("messages", "expected"),
-    [
-        ([ChatMessage("Hi."), ChatMessage("Yes.", role="assistant")], True),
-        ([call("a"), answer("a")], True),
-        ([call("a"), call("b"), answer("b"), answer("a")], True),
-        ([call("a"), answer("a"), call("a"), answer("a")], True),
-        ([call("a")], False),
-        ([answer("a")], False),
-        ([answer("a"), call("a")], False),
-        ([call("a"), answer("a"), answer("a")], False),
-    ],
-    ids=["talk", "answered", "in any order", "an id again", "unanswered", "uncalled", "answered before", "twice"],
-)
-def test_a_conversation_is_whole_where_every_call_has_its_answer(messages, expected):
-    assert is_whole(messages) is expected
-
-
-def test_a_model_reads_who_said_what_and_what_tools_were_asked_and_found():
-    chat = openclaw_messages([ChatMessage("Hi."), call("a", text="Let me.", at="sky"), answer("a"), ChatMessage("")])
-    assert (
-        as_text(chat).splitlines()
-        == ["User: Hi.", 'Assistant: Let me. [calls look {"at": "sky"}]', "Tool look: found", "User: "][:3]
-    )
 
 
 MESSAGES = st.lists(

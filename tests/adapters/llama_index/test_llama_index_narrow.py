@@ -12,10 +12,8 @@ from llama_index.core.vector_stores.types import (
     VectorStoreQueryMode,
 )
 from llama_index_openclaw_memory import OpenClawVectorStore
-from llama_index_openclaw_memory._filters import _find_wholes
 
 from openclaw_memory import Memory
-from openclaw_memory.documents.filters import ChunkScope
 
 MODES = ["default", "hybrid", "text_search", "mmr"]
 COUNT = 1_500
@@ -92,41 +90,6 @@ def test_a_persons_file_is_a_source_too(store, mode):
     answer = asked(store, mode, doc_ids=["memory/mill.md"])
     assert [node.metadata["path"] for node in answer.nodes] == ["memory/mill.md"]
     assert asked(OpenClawVectorStore(store.memory, only_added=True), mode, doc_ids=["memory/mill.md"]).ids == []
-
-
-@pytest.mark.parametrize("mode", ["default", "hybrid", "text_search"])
-@pytest.mark.parametrize("name", ["doc_ids", "ref_doc_id", "either", "node_ids of a source"])
-def test_of_the_index_only_named_nodes_are_looked_at(memory, monkeypatch, mode, name):
-    looked_at, passes = set(), ChunkScope.__call__
-
-    def counting(self, path, metadata):
-        looked_at.add(path)
-        return passes(self, path, metadata)
-
-    monkeypatch.setattr(ChunkScope, "__call__", counting)
-    memory._builtin.service.store()._passing_cache.clear()
-    asked(OpenClawVectorStore(memory), mode, **NARROW[name][0])
-    assert len(looked_at) <= 10 + 2  # with the chunks before and after them
-
-
-@pytest.mark.parametrize(
-    ("filters", "wholes"),
-    [
-        (joined(by("ref_doc_id", "a")), {"a"}),
-        (joined(by("ref_doc_id", ["a", "b"], FilterOperator.IN), by("x", 1)), {"a", "b"}),
-        (joined(by("ref_doc_id", ["a", "b"], FilterOperator.IN), by("doc_id", "a")), {"a"}),
-        (joined(by("ref_doc_id", "a"), by("doc_id", "b"), condition=FilterCondition.OR), {"a", "b"}),
-        (joined(by("ref_doc_id", "a"), by("x", 1), condition=FilterCondition.OR), None),
-        (joined(by("ref_doc_id", "a"), condition=FilterCondition.NOT), None),
-        (joined(by("ref_doc_id", "a", FilterOperator.NE)), None),
-        (joined(by("ref_doc_id", "None")), None),
-        (joined(by("ref_doc_id", "None"), by("ref_doc_id", "a"), condition=FilterCondition.OR), None),
-        (joined(by("ref_doc_id", "abc", FilterOperator.IN)), None),
-        (joined(by("x", "a")), None),
-    ],
-)
-def test_the_only_sources_that_filters_let_pass_are_known(filters, wholes):
-    assert _find_wholes(filters) == wholes
 
 
 def test_nodes_without_a_source_are_found_as_before(store):

@@ -122,10 +122,6 @@ def test_a_node_whose_relations_are_like_it_comes_back_equal(about, keys):
     assert there_and_back(node) == node
 
 
-def test_what_is_as_everywhere_is_not_written():
-    assert written_of(TextNode(id_="a", text="b")) == Written("a", "b", fields={FIELD: {"class_name": "TextNode"}})
-
-
 def test_an_index_node_keeps_what_it_leads_to():
     inner = TextNode(id_="inner", text="what it leads to")
     back = there_and_back(IndexNode(id_="outer", text="summary", index_id="inner", obj=inner))
@@ -213,12 +209,3 @@ def test_a_node_made_of_a_persons_lines_that_is_added_is_no_persons():
     fence = node_of(LINES).text_template
     assert node_of(added).model_copy(update={"text_template": fence}) == node_of(LINES)
     assert "recalled-memory" not in str(written)
-
-
-def test_the_names_that_llama_index_adds_are_found_by_filters():
-    source = {NodeRelationship.SOURCE: RelatedNodeInfo(node_id="doc")}
-    written = written_of(ImageNode(id_="a", metadata={"doc_id": "shadowed", "n": 0}, relationships=source))
-    assert [value_of(written, name) for name in ("doc_id", "ref_doc_id", "document_id")] == ["doc"] * 3
-    assert value_of(written_of(TextNode()), "doc_id") == "None"
-    assert value_of(written, "_node_type") == "ImageNode"
-    assert (value_of(written, "n"), value_of(written, "nothing")) == (0, None)

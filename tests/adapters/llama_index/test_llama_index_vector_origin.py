@@ -73,15 +73,6 @@ def test_a_model_that_is_named_later_is_that_of_the_nodes_that_are_there(memory)
     assert memory.documents.damaged() == []
 
 
-@pytest.mark.usefixtures("given")
-@pytest.mark.parametrize("call", ["query", "add", "as_index"])
-def test_any_first_call_finds_that_out(memory, call):
-    store = OpenClawVectorStore(memory, embed_model=WORDS)
-    new = node("new", "The heron waits.", embedding=WORDS.vector("The heron waits."))
-    {"query": lambda: store.query(asking("cook")), "add": lambda: store.add([new]), "as_index": store.as_index}[call]()
-    assert identity(memory) == LlamaIndexEmbedder(WORDS).identity
-
-
 def test_it_may_have_made_them_without_the_metadata(memory):
     title = "Everything about the celebration of the year"
     nodes = [node("a", FACTS["venue"], title=title, embedding=WORDS.vector(FACTS["venue"]))]
@@ -275,18 +266,6 @@ def test_vectors_that_the_model_that_was_named_does_not_make_are_refused(memory)
             store.add(facts(Backwards()))
         assert {one.id for one in memory.documents.iterate()} in (set(), {"seen"})
         store.add([node("seen", "The heron waits.", embedding=WORDS.vector("The heron waits."))])
-
-
-def test_to_know_a_model_costs_one_request_an_addition(memory):
-    asked = []
-
-    class Counted(WordEmbedding):
-        def _get_text_embeddings(self, texts):
-            asked.append(texts)
-            return super()._get_text_embeddings(texts)
-
-    OpenClawVectorStore(memory, embed_model=Counted()).add(facts(WORDS))
-    assert len(asked) == 1
 
 
 def test_nodes_move_to_another_model_and_stay_what_they_are(static_memory):
