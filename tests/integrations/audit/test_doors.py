@@ -6,34 +6,35 @@ import json
 import shutil
 
 import pytest
-from faults import test_policies_at_every_door as doors
-from faults.test_policies_at_every_door import SHOWING, WRITING, begun  # noqa: F401 - a fixture
+from faults.doors import SHOWING, WRITING, Place
+from faults.test_policies_at_every_door import ASKED, CONFIG, TOML, begun  # noqa: F401 - a fixture
 
-from openclaw_memory import Memory, MemoryConfig
+from openclaw_memory import Memory
 from openclaw_memory.config.data_folder import locate_workspace_data
 from openclaw_memory.events import acting_as
 
-CONFIG = MemoryConfig(plugins={"audit": {"enabled": True}}, policies=doors.CONFIG.policies)
-TOML = f"[defaults.plugins.audit]\nenabled = true\n{doors.TOML}"
-# By the first word of a door, what an actor begins with, or holds.
-ACTORS = {
-    "Memory": "library", "Documents": "library", "Records": "library", "session": "library", "tool": "tool:",
-    "command": "cli:", "migrate": "cli:migrate", "MCP": "mcp:", "page": "web", "LangChain": "langchain", "LangGraph": "langchain",
-    "LlamaIndex": "llama-index", "notebook": "library", "heartbeat's": "library",
-}  # fmt: skip
+LOGGED = CONFIG.updated({"plugins": {"audit": {"enabled": True}}})
+SETTINGS = f"[defaults.plugins.audit]\nenabled = true\n{TOML}"
+# A door of each kind, and what its actor begins with: that each method emits its event is the law of tests/test_events.py.
+KINDS = {
+    "Memory.search": "library",
+    "tool memory_search": "tool:",
+    "command search": "cli:search",
+    "command hook": "cli:hook/hook:",
+    "MCP": "mcp:",
+    "page": "web",
+    "LangChain retriever": "langchain",
+    "LlamaIndex retriever": "llama-index",
+    "Memory.append": "library",
+    "tool memory_append": "tool:",
+    "command append": "cli:append",
+    "migrate, notes": "cli:migrate",
+    "LangChain store": "langchain",
+    "LlamaIndex store": "llama-index",
+}
 WORDS = "The zebra of Zanzibar sings at dawn."
 # Of what is there: lines of notes, a record's value, a message.
-TEXTS = (
-    doors.ASKED,
-    "zebra",
-    "Zanzibar",
-    "fiftyone",
-    "Anna likes",
-    "Bo likes",
-    "dark cellar",
-    "bad knee",
-    "lands in May",
-)
+TEXTS = (ASKED[0].words, "zebra", "Zanzibar", "fiftyone", "Anna likes", "Bo likes", "dark cellar", "bad knee", "in May")
 CHANCE = ("seq", "ts", "session", "paths", "prev", "mac")  # what holds any digits
 
 
@@ -43,10 +44,10 @@ def place(begun, tmp_path_factory):  # noqa: F811 - the fixture
     folder = tmp_path_factory.mktemp("logged")
     settings = folder / "settings.toml"
     shutil.copytree(begun, folder / "notes")
-    settings.write_text(TOML, encoding="utf-8")
-    with Memory.open(folder / "notes", config=CONFIG) as memory:
+    settings.write_text(SETTINGS, encoding="utf-8")
+    with Memory.open(folder / "notes", config=LOGGED) as memory:
         memory.sync()
-        yield doors.Place(memory, str(settings))
+        yield Place(memory, str(settings))
         verdict = log_of(memory).verify()
         assert (verdict.ok, verdict.gaps) == (True, ())
         assert verdict.entries > 10
@@ -70,32 +71,17 @@ def entered(at, door):
     return found
 
 
-def expected(name: str) -> str:
-    if name.startswith("command hook"):
-        return "cli:hook/hook:"
-    return ACTORS[name.split(".", maxsplit=1)[0].split(" ", maxsplit=1)[0].rstrip(",")]
-
-
-def first_of_each(names):
-    """One door of each kind: that each method emits its event is the law of tests/test_events.py."""
-    kinds = {}
-    for name in names:
-        if name.split()[0].split(".")[0].rstrip(",") in ACTORS:
-            kinds.setdefault(expected(name), name)
-    return [*kinds.values()]
-
-
-@pytest.mark.parametrize("name", first_of_each(SHOWING))
+@pytest.mark.parametrize("name", [name for name in KINDS if name in SHOWING])
 def test_a_door_that_shows_something_is_named(place, name):
-    found = entered(place, lambda: SHOWING[name](place))
+    found = entered(place, lambda: SHOWING[name](place, ASKED[0]))
     assert found
-    assert all(one.actor.startswith(expected(name)) for one in found)
+    assert all(one.actor.startswith(KINDS[name]) for one in found)
 
 
-@pytest.mark.parametrize("name", first_of_each(WRITING))
+@pytest.mark.parametrize("name", [name for name in KINDS if name in WRITING])
 def test_a_door_that_writes_something_is_named(place, name):
     found = entered(place, lambda: WRITING[name](place, WORDS))
-    assert [one for one in found if one.actor.startswith(expected(name)) and one.op not in {"get", "search", "list"}]
+    assert [one for one in found if one.actor.startswith(KINDS[name]) and one.op not in {"get", "search", "list"}]
 
 
 def test_a_session_is_found_by_its_name_and_a_client_has_its_own(place):
