@@ -15,7 +15,7 @@ from openclaw_memory.types.protocols import TokenEmbedder
 
 # Raise it when chunking/, text.py, redaction.py, policies.py or fence.py begin to give other rows for the same
 # file: every index is then built again, as it is where the user's policies change.
-ROWS_VERSION = 13
+ROWS_VERSION = 14
 
 
 def describe(

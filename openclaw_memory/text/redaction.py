@@ -19,11 +19,11 @@ _MASKED = r"""(?<!\w)[^\s"'…]{6}…[^\s"'…]{4}"""
 _SHORTEST_SIGN = 2  # of a token's beginning, shorter ones begin words too
 
 # What tokens are written with; and what is not seen in the middle of one: joiners, marks of direction and order,
-# variation selectors, tags, controls, and line ends that are none to Markdown.
+# variation selectors, tags, controls, line ends that are none to Markdown, and what is read in the place of NUL.
 _WRITTEN = r"A-Za-z0-9_+/=.:~%\-"
 _UNSEEN = (
     "\\x00-\\x08\\x0b-\\x1f\\x7f-\\x9f\\xad\\u034f\\u061c\\u115f\\u1160\\u17b4\\u17b5\\u180b-\\u180f\\u200b-\\u200f"
-    "\\u2028-\\u202e\\u2060-\\u206f\\u3164\\ufe00-\\ufe0f\\ufeff\\uffa0\\U000e0000-\\U000e0fff"
+    "\\u2028-\\u202e\\u2060-\\u206f\\u3164\\ufe00-\\ufe0f\\ufeff\\uffa0\\ufffd\\U000e0000-\\U000e0fff"
 )
 # What a run has to hold for a format to be looked for: few hold the first three, and few formats do without them.
 _MARKS = ("_", "-", ".", "")

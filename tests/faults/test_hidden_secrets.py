@@ -1,5 +1,6 @@
 """Secrets that stand where no word begins, or are cut, and texts that only look like secrets."""
 
+import logging
 import re
 
 import pytest
@@ -9,6 +10,7 @@ from openclaw_memory import Memory
 from openclaw_memory.text.redaction import redact
 
 SAMPLES = {**KNOWN, **LISTED}
+PART = 12  # characters in a row, of what a mask leaves out
 # Formats that say too little without a beginning: inside of a word they are not looked for.
 ONLY_AT_THE_START = {
     "aws other", "square 2", "alibaba", "clickhouse", "facebook", "artifactory", "lob", "gocardless", "octopus",
@@ -35,6 +37,7 @@ HIDDEN = {
     "cut by a mark of direction": lambda token: cut(token, "\u202e", at=0.9),
     "cut by a tag": lambda token: cut(token, "\U000e0041"),
     "cut by NUL": lambda token: cut(token, "\0"),
+    "cut by what is read in the place of NUL": lambda token: cut(token, "\ufffd"),
     "cut by a line separator": lambda token: cut(token, "\u2028"),
     "cut by a line end": lambda token: cut(token, "\n"),
     "cut by CRLF and an indent": lambda token: cut(token, "\r\n    "),
@@ -87,13 +90,40 @@ def test_lookalikes_are_left_alone():
     assert len(wrong) <= 2
 
 
-def test_no_hidden_token_is_in_the_index_or_in_what_is_shown(tmp_path):
-    lines = [f"The deploy key of {name}: {hide(KNOWN['github'])}" for name, hide in HIDDEN.items()]
-    (tmp_path / "MEMORY.md").write_text("\n\n".join(lines), encoding="utf-8")
-    with Memory.open(tmp_path) as memory:
-        shown = "".join(result.snippet for result in memory.search("deploy key", max_results=50))
-        shown += memory.get("MEMORY.md").text
-        index = b"".join(file.read_bytes() for file in (tmp_path / ".memory").rglob("*") if file.is_file())
-    parts = [KNOWN["github"][at : at + 12] for at in range(8, 24)]
-    assert "deploy" in shown
-    assert [part for part in parts if part in shown or part.encode() in index] == []
+def parts_of(token):
+    """What a mask must not show: all but its first six and last four characters, and what all tokens of a form share."""
+    return [token[at : at + PART].encode() for at in range(8, len(token) - PART - 3)]
+
+
+def bytes_of(*folders):
+    return b"\n".join(file.read_bytes() for folder in folders for file in folder.rglob("*") if file.is_file())
+
+
+def left_in(data):
+    return [name for name, token in KNOWN.items() if any(part in data for part in parts_of(token))]
+
+
+def test_no_planted_token_is_in_the_index_its_log_of_writes_its_events_or_the_log(tmp_path, monkeypatch, caplog):
+    root, home = tmp_path / "notes", tmp_path / "home"
+    for name in ("OPENCLAW_MEMORY_HOME", "XDG_CACHE_HOME", "XDG_STATE_HOME"):
+        monkeypatch.setenv(name, str(home / name))
+    (root / "memory").mkdir(parents=True)
+    plain = [f"The deploy key of {name}: {token}" for name, token in KNOWN.items()]
+    hidden = [f"The deploy key of {name}: {hide(KNOWN['github'])}" for name, hide in HIDDEN.items()]
+    (root / "MEMORY.md").write_text("\n\n".join([*hidden, *plain]), encoding="utf-8")
+    (root / "memory" / "2026-11-21.md").write_text("\n".join(plain), encoding="utf-8")
+    events = []
+    with caplog.at_level(logging.DEBUG), Memory.open(root, embedder="hashing") as memory:
+        memory.observe(events.append)
+        shown = [hit.snippet for hit in memory.search("deploy key", max_results=50)]
+        shown += [memory.get(path).text for path in ("MEMORY.md", "memory/2026-11-21.md")]
+        for at in range(0, len(KNOWN), 8):
+            memory.search(f"whose keys are {' '.join([*KNOWN.values()][at : at + 8])}")
+        (root / "MEMORY.md").write_text("\n\n".join(reversed(plain)), encoding="utf-8")
+        memory.sync()
+        assert list(home.rglob("*-wal"))
+        open_files = bytes_of(root / ".memory", home)
+    assert len(left_in((root / "MEMORY.md").read_bytes())) >= max(20, len(KNOWN) * 0.9)
+    assert all("deploy" in text for text in shown)
+    for data in (open_files, bytes_of(root / ".memory", home), caplog.text.encode(), f"{events} {shown}".encode()):
+        assert left_in(data) == []

@@ -17,14 +17,16 @@ from openclaw_memory.errors import (
     RecordError,
     SignatureError,
     StoreError,
+    UserKeyError,
 )
 from openclaw_memory.records import RecordSource
-from openclaw_memory.security import signatures
-from openclaw_memory.security.keys import VARIABLE
+from openclaw_memory.security import keys, signatures
+from openclaw_memory.security.keys import VARIABLE, Key
 from openclaw_memory.tools import memory_tools
 from openclaw_memory.workspace.document_cache import DocumentCache
 
 DOOR = "memory/records/fact/door.code.md"
+SECRET = bytes(range(32))
 
 
 @pytest.fixture(autouse=True)
@@ -415,3 +417,33 @@ def test_a_record_that_another_user_has_signed_waits_for_this_one(root, monkeypa
         [one] = there.records.unsigned()
         there.records.sign(one.path, seen=one)
         assert there.records.get("fact", "door.code").value == "amber seven"
+
+
+# --- keys
+@pytest.mark.parametrize("given", ["no hex", "ab", "ab" * 33])
+def test_an_environment_that_holds_no_key_is_an_error(monkeypatch, given):
+    monkeypatch.setenv(VARIABLE, given)
+    with pytest.raises(UserKeyError):
+        keys.read_environment_keys()
+
+
+def test_purposes_have_keys_of_their_own_which_are_always_the_same():
+    key = Key(SECRET)
+    derived = {purpose: key.derived(purpose) for purpose in ("index", "age", "log", "signature")}
+    assert len({*derived.values(), key.secret}) == 5
+    assert derived["index"].hex() == Key(SECRET).derived("index").hex()
+    assert all(len(one) == 32 for one in derived.values())
+
+
+def test_a_key_shows_its_id_alone():
+    key = Key(SECRET)
+    assert key.id in repr(key)
+    assert SECRET.hex() not in repr(key)
+    assert repr(SECRET) not in repr(key)
+
+
+def test_a_user_signs_with_a_secret_of_their_own_until_a_key_is_given(monkeypatch):
+    before = keys.signing()
+    assert keys.signing() == before
+    monkeypatch.setenv(VARIABLE, SECRET.hex())
+    assert keys.signing() == Key(SECRET)
