@@ -30,6 +30,9 @@ CLEANER = pytest.StashKey[subprocess.Popen[bytes]]()
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
+# The threads of a matrix product wait for each other at work: one is quicker where each processor has tests to run.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 # Waiting for a disk takes as long as all of the work: what tests write is kept in memory, where there is room for it.
 IN_MEMORY, ROOM = Path("/dev/shm"), 2 << 30
 if os.access(IN_MEMORY, os.W_OK) and shutil.disk_usage(IN_MEMORY).free > ROOM:

@@ -126,7 +126,7 @@ def change_by_hand(step, folder, there, at):
     return step == "gone"
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=8)
 @given(st.lists(st.tuples(st.sampled_from("add own move copy drop gone lost".split()), st.integers(0, 4)), max_size=12))
 def test_whatever_happens_the_documents_are_those_of_the_files(tmp_path_factory, steps):
     root = tmp_path_factory.mktemp("any")

@@ -68,7 +68,7 @@ def searches(memory):
     yield lambda k, where: documents.search("common mill", k, where=where)
 
 
-@settings(max_examples=20)  # each is 160 searches
+@settings(max_examples=6)  # each is 160 searches
 @given(filters)
 def test_a_filter_finds_what_a_function_finds_however_often(memory, wanted):
     fits = matching(wanted)
@@ -96,8 +96,8 @@ def test_a_filter_and_tests_must_all_hold(memory):
 @pytest.fixture
 def many(tmp_path):
     with Memory.open(tmp_path, embedder=None) as memory:
-        documents = [Document(f"n{at}", f"common mill {at}", {"tenth": at % 10}) for at in range(400)]
-        memory.documents.add(documents, vectors_of(400), GIVEN)
+        documents = [Document(f"n{at}", f"common mill {at}", {"tenth": at % 10}) for at in range(100)]
+        memory.documents.add(documents, vectors_of(100), GIVEN)
         yield memory.documents
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from openclaw_memory.indexing.history import record_of, sync_record
@@ -54,6 +54,7 @@ def test_what_is_no_note_tells_nothing(text):
     assert sync_record(text) is None
 
 
+@settings(max_examples=15)
 @given(st.recursive(st.none() | st.integers() | st.text(), lambda inner: st.dictionaries(st.text(), inner)))
 def test_whatever_lies_in_the_place_of_a_note_is_no_error(value):
     assert sync_record(json.dumps(value)) is None

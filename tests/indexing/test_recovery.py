@@ -15,7 +15,6 @@ from openclaw_memory.store import SqliteStore, connection
 from openclaw_memory.store.integrity import delete_damaged
 
 pytestmark = pytest.mark.sqlite_only
-FLIPS = 300
 
 
 @pytest.fixture
@@ -80,14 +79,15 @@ def test_any_damage_to_the_header_is_found_or_does_no_harm(index, tmp_path, step
             assert problems(copy) != (), f"bit {bit} is damage to a writer alone"
 
 
-def test_a_flipped_bit_gives_the_right_rows_or_an_error_that_says_damage(index, tmp_path, place):
+@pytest.mark.parametrize("flips", [80, pytest.param(300, marks=pytest.mark.nightly)])
+def test_a_flipped_bit_gives_the_right_rows_or_an_error_that_says_damage(index, tmp_path, place, flips):
     content = index.read_bytes()
     with closing(SqliteStore.open(index)) as store:
         right = {found.id: found for path in store.files() for found in store.file_chunks(path)}
     assert len(right) > 50
     question, bits = place.embedder.embed_query("memo apple"), random.Random(3)
     copy, told = tmp_path / "copy.sqlite", 0
-    for _ in range(FLIPS):
+    for _ in range(flips):
         changed = bytearray(content)
         bit = bits.randrange(len(content) * 8)
         changed[bit // 8] ^= 1 << bit % 8
@@ -102,7 +102,7 @@ def test_a_flipped_bit_gives_the_right_rows_or_an_error_that_says_damage(index, 
             told += 1
         else:
             assert [chunk for chunk in found if right[chunk.id] != chunk] == [], f"bit {bit}"
-    assert told > FLIPS / 20
+    assert told > flips / 20
 
 
 def test_a_folder_in_the_place_of_an_index_is_not_damage(tmp_path):

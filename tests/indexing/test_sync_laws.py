@@ -256,13 +256,13 @@ NOTE = ("write", "memory/a.md", "memo apple\nmemo pear")
 @example(steps=[NOTE, ("sync",), NOTE, ("be killed between two writes", 0, True), ("sync elsewhere", True)])
 @example(steps=[NOTE, ("sync",), ("write garbage into the index", 0.3, 3), ("sync",)])
 @given(steps=st.lists(st.one_of(*NOTE_STEPS, *TALK_STEPS, *INDEX_STEPS), min_size=1, max_size=20))
-@settings(max_examples=12)
+@settings(max_examples=8)
 def test_any_sequence_of_edits_and_accidents_ends_equal_to_a_fresh_index(open_place, steps):
     check_ends_equal_to_fresh(open_place, steps)
 
 
 @given(steps=st.lists(st.one_of(*TALK_STEPS[:2], *TALK_STEPS, *INDEX_STEPS[:1] * 4, *INDEX_STEPS), max_size=20))
-@settings(max_examples=12)
+@settings(max_examples=8)
 def test_any_sequence_of_talk_and_accidents_ends_equal_to_a_fresh_index(open_place, steps):
     check_ends_equal_to_fresh(open_place, steps)
 

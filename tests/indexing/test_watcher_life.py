@@ -226,6 +226,7 @@ def test_it_ends_when_the_owner_of_its_index_is_gone(root):
 
 
 @pytest.mark.parametrize("ending", ["", "import gc; gc.collect()", "raise SystemExit(0)"])
+@pytest.mark.sampled(1)
 def test_an_interpreter_that_ends_takes_it_along_without_a_word(root, tmp_path, ending):
     code = OTHER_PROCESS.partition("with watcher:")[0] + "watcher.start()\ntime.sleep(0.3)\n" + ending
     done = subprocess.run(

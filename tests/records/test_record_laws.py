@@ -132,5 +132,5 @@ class RecordLaws(RuleBasedStateMachine):
         assert self.memory.records.problems() == []
 
 
-RecordLaws.TestCase.settings = settings(max_examples=40, stateful_step_count=25, deadline=None)
+RecordLaws.TestCase.settings = settings(max_examples=15)
 TestRecordLaws = RecordLaws.TestCase

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from openclaw_memory import Memory, MemoryConfig
@@ -225,6 +225,7 @@ CONFIGS = [
 ]
 
 
+@settings(max_examples=12)
 @given(files=FILES, config=st.sampled_from(CONFIGS), embedder=st.sampled_from([None, HashingEmbedder()]))
 def test_a_snippet_is_the_lines_that_are_cited_and_no_two_overlap(files, config, embedder):
     with tempfile.TemporaryDirectory() as folder:
@@ -325,7 +326,7 @@ def test_a_large_file_beside_a_small_one_is_searched_like_any_other(remember, em
 
 @pytest.mark.parametrize("question", ["kestrel", "kestrel.md", "memory/kestrel.md", " KESTREL.md "])
 def test_a_file_is_found_by_its_name_though_all_others_speak_of_it(remember, question):
-    others = {f"memory/n{at}.md": "kestrel " * 8 + f"note {at}\n" for at in range(40)}
+    others = {f"memory/n{at}.md": "kestrel " * 8 + f"note {at}\n" for at in range(12)}
     memory = remember(others | {"memory/kestrel.md": "The gauges are blue.\n"})
     first, *rest = memory.search(question)
     assert (first.path, first.score, first.snippet) == ("memory/kestrel.md", 1.0, "The gauges are blue.")
@@ -354,7 +355,7 @@ DAILY = {
 
 @pytest.mark.parametrize("shape", DAILY)
 def test_a_date_finds_the_note_of_that_day_among_many_that_are_alike(remember, shape):
-    days = [date(2025, 11, 1) + timedelta(days=at) for at in range(120)]
+    days = [date(2025, 11, 1) + timedelta(days=at) for at in range(80)]
     memory = remember({f"memory/{day}.md": DAILY[shape].format(day=day) for day in days})
     for question in (
         "What happened on 6 January 2026?",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import unicodedata
 
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from openclaw_memory import Memory
@@ -112,6 +112,7 @@ def questions(draw):
     return draw(st.sampled_from([str, unaccented, str.upper]))(asked)
 
 
+@settings(max_examples=15)
 @given(question=questions())
 @example(question="团队会 boiler boiler")
 def test_what_keywords_alone_answer_is_among_the_first_two(both, question):
@@ -122,6 +123,7 @@ def test_what_keywords_alone_answer_is_among_the_first_two(both, question):
         assert equals & {result.path for result in hybrid.search(question)[:2]}
 
 
+@settings(max_examples=15)
 @given(question=questions())
 def test_what_vectors_alone_put_first_by_far_is_among_the_first_three(both, question):
     hybrid, _ = both

@@ -46,11 +46,8 @@ class Tokens(RecordingEmbedder):
 
 def test_the_same_tokens_have_the_same_codes_on_every_machine():
     """An index is read by other machines than the one that made it, whose numpy signs a decomposition as it likes."""
-    digests = []
-    for dims in (64, 384):
-        tokens = np.eye(1, dims, dtype=np.float32), np.array([[0, 6]])
-        digests.append(hashlib.sha256(packed("boiler", tokens)).hexdigest()[:8])
-    assert digests == ["0a67b71f", "a8bc6f93"]
+    tokens = np.eye(1, 64, dtype=np.float32), np.array([[0, 6]])
+    assert hashlib.sha256(packed("boiler", tokens)).hexdigest()[:8] == "0a67b71f"
 
 
 @pytest.mark.parametrize("codes", [b"x", b"\x01\x00", b"\x00\x00more"])

@@ -45,7 +45,7 @@ def counted(results: Iterable[Any]) -> tuple[int, int]:
 # --- how much of each ---
 
 
-CHATTER = {f"sessions/{at}.jsonl": user(f"The ferry to Texel, ferry number {at}, Texel ferry!") for at in range(90)}
+CHATTER = {f"sessions/{at}.jsonl": user(f"The ferry to Texel, ferry number {at}, Texel ferry!") for at in range(30)}
 QUIET = {f"memory/{at}.md": f"On trip {at} the old boat to Texel was late.\n" for at in range(8)}
 
 
@@ -131,7 +131,7 @@ TURNS = st.sampled_from(
 )  # fmt: skip
 
 
-@settings(max_examples=25)
+@settings(max_examples=12)
 @given(
     talk=st.lists(TURNS, max_size=14),
     noted=st.lists(st.sampled_from(["", "The boiler is new.", "- Is the boiler loud?"]), max_size=4),

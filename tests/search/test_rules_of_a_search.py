@@ -70,7 +70,7 @@ def memory(folder):
 
 
 @given(rules=RULES)
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_a_search_with_rules_answers_as_a_memory_that_is_configured_so(folder, memory, rules):
     with Memory.open(folder, config=MemoryConfig().updated({"search": rules})) as configured:
         wanted = configured.search(QUESTION, explain=True, task="a day with Anna", now=NOW)

@@ -230,7 +230,7 @@ def test_what_is_kept_takes_no_more_than_was_reckoned(path, build, monkeypatch):
     writer = Writer(path, build, random.Random(2))
     writer.begin()
     with closing(writer.store):
-        for step in range(60):
+        for step in range(30):
             writer.add()
             writer.store.candidates(request(tuple(writer.rng.sample(WORDS, 6)), QUERIES[step % 6]))
             assert writer.store._residency.resident._size() <= writer.store.describe().memory_bytes
@@ -258,6 +258,7 @@ def test_a_search_in_an_older_state_reads_the_file(filled, build):
 
 
 @pytest.mark.parametrize("row", ["[", "7", '["x"]', "[[null, [], []]]", b"\xff"])
+@pytest.mark.sampled(2)
 def test_a_row_of_changes_that_cannot_be_read_is_begun_anew(filled, row):
     filled.candidates(request())
     with filled._connections.write() as db:
@@ -307,7 +308,7 @@ def without_simsimd(request, monkeypatch):
 
 @pytest.mark.usefixtures("without_simsimd")
 @pytest.mark.parametrize("dims", [3, 32, 3072])
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(2)
 def test_without_simsimd_what_is_kept_answers_too_and_the_status_says_so(path, build, dims):
     with closing(SqliteStore.open(path)) as store:
         vectors = build.units(300, dims=dims)

@@ -40,6 +40,7 @@ WRITES = {
 
 @pytest.mark.parametrize("write", WRITES)
 @pytest.mark.parametrize("elsewhere", [False, True])
+@pytest.mark.sampled(4)
 def test_files_are_the_same_object_exactly_until_they_change(store, path, build, write, elsewhere):
     build.fill(store, build.units(60), per_file=20)
     known = store.files()

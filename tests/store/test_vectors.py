@@ -25,8 +25,8 @@ def test_small_indexes_are_searched_exactly(path, count, vector_extension, build
 
 def test_the_coarse_codes_lose_next_to_nothing_on_clustered_vectors(store, build):
     rng = np.random.default_rng(3)
-    centres, near = rng.normal(size=(40, 128)), rng.normal(size=(6000, 128))
-    rows = (centres[rng.integers(40, size=6000)] + 0.3 * near).astype(np.float32)
+    centres, near = rng.normal(size=(20, 128)), rng.normal(size=(2000, 128))
+    rows = (centres[rng.integers(20, size=2000)] + 0.3 * near).astype(np.float32)
     vectors = rows / np.linalg.norm(rows, axis=1, keepdims=True)
     build.fill(store, vectors, per_file=200)
     found = 0

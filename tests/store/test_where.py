@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from openclaw_memory.errors import QueryError
@@ -30,6 +30,7 @@ def filters(draw):
     return (operator, value) if operator else value
 
 
+@settings(max_examples=15)
 @given(st.lists(METADATA, min_size=1, max_size=6), st.data())
 def test_sqlite_finds_the_chunks_that_python_finds(build, held, data):
     known = [(name, value) for one in held for name, value in one.items()] or [("a", 1)]
