@@ -39,7 +39,7 @@ if os.access(IN_MEMORY, os.W_OK) and shutil.disk_usage(IN_MEMORY).free > ROOM:
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(IN_MEMORY))
 
 # The time one example takes says more about the machine than about the code.
-settings.register_profile("default", deadline=None, max_examples=30, stateful_step_count=20)
+settings.register_profile("default", deadline=None, max_examples=20, stateful_step_count=20)
 settings.register_profile("many", deadline=None, max_examples=1000)  # pytest --hypothesis-profile=many
 settings.load_profile("default")
 

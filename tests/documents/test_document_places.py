@@ -9,7 +9,6 @@ from index_files import index_folder
 
 from openclaw_memory import Memory
 from openclaw_memory.types import Document
-from openclaw_memory.workspace import workspace as workspaces
 
 FOLDER = "memory/notes"
 
@@ -31,25 +30,6 @@ def moved(memory, name="anna"):
     return (folder / f"{name}.md").rename(folder / "sub" / "other.md")
 
 
-def test_a_write_among_many_looks_at_its_own_files_alone(memory, monkeypatch):
-    def refuse(*_):
-        raise AssertionError("all files are looked at")
-
-    with monkeypatch.context() as patch:
-        patch.setattr("openclaw_memory.workspace.documents.notes_below", refuse)
-        patch.setattr("openclaw_memory.documents.places.notes_below", refuse)
-        patch.setattr(workspaces.scan, "listing", refuse)
-        memory.documents.add([Document("dora", "dora came late"), Document("berta", "berta came back")])
-        assert memory.documents.delete(["carl", "nobody"]) == ["carl"]
-    assert [one.text for one in memory.documents.get(["anna", "berta", "carl", "dora"])] == [
-        "anna was here",
-        "berta came back",
-        "dora came late",
-    ]
-    assert {one.id for one, _ in memory.documents.keyword_search("came", 5)} == {"berta", "dora"}
-    assert memory.documents.keyword_search("carl", 5) == []
-
-
 def test_a_document_that_a_person_has_moved_is_written_where_it_is_now(memory):
     moved(memory)
     memory.documents.add([Document("anna", "anna has moved")])
@@ -67,13 +47,6 @@ def test_a_document_that_was_moved_is_known_by_its_id_when_the_index_is_lost(mem
     memory.documents.add([Document("anna", "anna again")])
     assert files(memory) == ["berta.md", "carl.md", "dora.md", "other.md"]
     assert {one.id for one, _ in memory.documents.keyword_search("late anna", 5)} == {"anna", "dora"}
-
-
-def test_each_copy_that_a_person_has_made_goes_with_its_document(memory):
-    folder = memory.workspace.root / FOLDER
-    shutil.copy(folder / "anna.md", folder / "copy.md")
-    assert memory.documents.delete(["anna"]) == ["anna"]
-    assert files(memory) == ["berta.md", "carl.md"]
 
 
 def test_an_id_that_a_person_has_changed_counts(memory):
@@ -105,15 +78,6 @@ def test_documents_are_listed_by_what_they_are_parts_of(memory):
     assert {one.id for one in documents.iterate(part_of="whole 1")} == {"p1", "p3"}
     assert [one.id for one in documents.iterate(lambda one: one.id == "p0", part_of="whole 0")] == ["p0"]
     assert list(documents.iterate(part_of="nothing")) == []
-
-
-def test_what_was_deleted_is_gone_from_the_bytes_of_the_index_when_the_memory_is_closed(memory):
-    memory.documents.add([Document("dora", "quillfeather marmalade")])
-    memory.documents.delete(["dora"])
-    memory.close()
-    left = [path for path in index_folder(memory.workspace.root).rglob("*") if path.is_file()]
-    assert left
-    assert not [path for path in left if b"quillfeather" in path.read_bytes()]
 
 
 def change_by_hand(step, folder, there, at):

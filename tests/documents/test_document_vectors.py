@@ -266,12 +266,6 @@ def written_before(folder, documents):
         rewrite(folder, one.id, "metadata:", f"embedding: {said}\nmetadata:")
 
 
-def test_vectors_are_in_the_memory_s_one_index(folder, documents):
-    add(documents)
-    files = {path.name for path in index_folder(folder).iterdir() if path.suffix == ".sqlite"}
-    assert files == {"index.sqlite"}
-
-
 def test_without_its_source_a_lost_vector_is_reported_and_made_once_the_source_is_there(folder, caplog):
     with Memory.open(folder, embedder=None) as memory:
         add(memory.documents, LETTERS)
@@ -336,6 +330,7 @@ def test_a_document_that_a_person_has_changed_is_embedded_again(folder, memory, 
 
 @pytest.mark.parametrize("way", ["by hand", "edit", "add", "put"])
 @pytest.mark.parametrize("before", [False, True], ids=["in the index", "in the file"])
+@pytest.mark.sampled(5)
 def test_a_given_vector_stays_with_its_document_whatever_is_done_to_what_is_shown_of_it(
     folder, memory, documents, way, before
 ):
@@ -402,11 +397,6 @@ def test_a_document_that_is_gone_is_not_found(folder, memory, documents):
     assert documents.missing_vectors() == 0
 
 
-def test_of_one_id_twice_the_last_counts(documents):
-    documents.add([Document("a", "x"), Document("a", "y")], [[1, 0], [0, 1]], GIVEN)
-    assert found(documents, [0, 1]) == [("a", pytest.approx(1))]
-
-
 @pytest.mark.parametrize(
     ("rows", "source", "words"),
     [
@@ -422,6 +412,7 @@ def test_of_one_id_twice_the_last_counts(documents):
     ],
     ids=["dimensions", "model", "nan", "infinite", "text", "count", "flat", "empty", "no source"],
 )
+@pytest.mark.sampled(5)
 def test_vectors_that_do_not_fit_are_refused_and_nothing_is_written(folder, documents, rows, source, words):
     add(documents)
     shutil.rmtree(index_folder(folder))  # the files of the documents say what fits
@@ -631,14 +622,6 @@ def test_people_s_notes_are_found_among_documents_of_the_memory_s_own_model(fold
         assert all(row is not None for row in rows)
 
 
-ADDS = """
-import sys
-from openclaw_memory import Memory
-from openclaw_memory.types import Document, VectorSource
-with Memory.open(sys.argv[1], embedder=None) as memory:
-    for number in range(5):
-        memory.documents.add([Document(f"{sys.argv[2]}{number}", "text")], [[number + 1.0, 1.0]], VectorSource("given", "given"))
-"""
 ASKS = """
 import sys
 import numpy as np
@@ -650,15 +633,6 @@ with Memory.open(sys.argv[1], embedder=None) as memory:
         memory.documents.vectors(memory.documents.get(["d1"]), "letters")
         memory.documents.vector_search([1.0, 1.0], 3, identity="letters", vector_source=make)
 """
-
-
-def test_what_other_processes_add_is_found(folder, documents):
-    documents.add([Document("own", "text")], [[1.0, 0.0]], GIVEN)
-    assert ids(documents, [1, 0]) == ["own"]
-    running = [subprocess.Popen([sys.executable, "-c", ADDS, str(folder), name]) for name in "ab"]
-    assert [process.wait(120) for process in running] == [0, 0]
-    everything = {"own", *(f"{name}{number}" for name in "ab" for number in range(5))}
-    assert set(ids(documents, [1, 0], 50)) == everything
 
 
 def test_two_processes_that_add_and_ask_lose_no_vector(folder):

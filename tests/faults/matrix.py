@@ -100,9 +100,7 @@ FAULTS = (
         f"{REFUSING}::test_where_not_even_a_name_has_room_the_index_is_not_taken_for_damaged",
         "store/test_connection.py::test_an_index_that_is_opened_where_there_is_no_room_is_read_and_is_written_once_there_is",
         f"{KILLS}::test_a_disk_that_is_full_at_any_system_call_is_a_typed_error_and_the_old_file",
-        f"{STORE}::test_a_full_disk_is_a_typed_error_and_nothing_is_half_written",
         f"{JOURNAL}::test_a_failing_disk_leaves_the_note_as_it_was",
-        f"{JOURNAL}::test_a_short_write_is_taken_back",
     )),
     Fault(9, "the disk does not confirm, turned read-only, no descriptors are left", "not acknowledged; searches still answer", "each writer, 0 to 15 descriptors", (
         f"{REFUSING}::test_what_the_disk_does_not_confirm_is_not_acknowledged",
@@ -222,7 +220,6 @@ FAULTS = (
     Fault(28, "`NO_REPLY` in any case, streamed in any pieces", "reaches nobody", "37 forms, every split into three", (
         f"{SILENT}::test_of_a_reply_the_token_is_taken_and_whatever_declines_shows_nothing_however_it_is_split",
         f"{SILENT}::test_a_stream_shows_what_the_whole_reply_would",
-        f"{SILENT}::test_a_stream_shows_what_the_whole_reply_would_at_any_split",
     )),
     Fault(29, "a heartbeat, a program that compacts by itself, a workspace that cannot be written, an unknown window", "no flush", "each", (
         f"{FLUSH}::test_some_turns_are_never_flushed",
@@ -314,7 +311,6 @@ FAULTS = (
     Fault(44, "others may read what is written", "files 0600, folders 0700", "every file and folder made", (
         f"{MADE}::test_whatever_is_made_is_the_owners_alone_even_without_a_umask",
         f"{STORE}::test_files_and_folders_it_makes_are_for_their_owner_alone",
-        f"{JOURNAL}::test_files_and_folders_are_the_owners_alone",
         "workspace/test_session_log.py::test_only_their_owner_reads_logs",
         "store/test_shadow.py::test_the_file_beside_is_for_its_owner_alone",
         f"{LIFE}::test_its_lock_is_for_its_owner_alone_and_free_after_its_end",

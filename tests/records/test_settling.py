@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from openclaw_memory.config import RecordsConfig
-from openclaw_memory.records.settling import decayed, settle, together, with_value
+from openclaw_memory.records.settling import settle, together
 from openclaw_memory.types.records import Observation, Record, RecordSource, RecordVersion
 
 NOW = datetime(2026, 11, 23, 12, tzinfo=UTC)
@@ -104,39 +104,6 @@ def test_what_an_observation_does(record, observation, outcome, confidence):
     assert settled.confidence == pytest.approx(confidence)
     is_value = outcome in {"new", "supported", "replaced"} or observation.value == record.value
     assert (settled.reason is None) == is_value
-
-
-def test_what_waits_is_kept_until_the_value_is_observed_again():
-    record = stored(**OLD)
-    waiting = settle(record, seen("light"), RULES, NOW).waiting
-    assert [one.value for one in waiting] == ["light"]
-    held = replace(record, waiting=waiting)
-    assert settle(held, seen("dark", "m3"), RULES, NOW).waiting == ()
-
-
-def test_as_many_observations_wait_as_replace_a_value():
-    rules, record = RecordsConfig(observations=8), stored(is_confirmed=True)
-    for number in range(7):
-        settled = settle(record, seen("light", f"n{number}"), rules, NOW)
-        assert settled.outcome == "waiting"
-        record = replace(record, waiting=settled.waiting)
-    assert settle(record, seen("light", "n7"), rules, NOW).outcome == "replaced"
-
-
-def test_a_value_that_comes_back_is_counted_and_not_kept_twice():
-    history = ()
-    for number, value in enumerate(["dark", "light", "dark", "light", "dark"], 1):
-        one = seen(value, f"m{number}", days_ago=10 - number)
-        history = with_value(history, RecordVersion(number, one, one.source.observed_at))
-    assert [(one.version, one.seen.value, one.times) for one in history] == [(4, "light", 2), (5, "dark", 3)]
-    assert [one.first for one in history] == [NOW - timedelta(days=8), NOW - timedelta(days=9)]
-    assert history[-1].since == NOW - timedelta(days=5)
-
-
-def test_confidence_halves_with_each_half_life():
-    assert decayed(0.8, NOW - timedelta(days=30), NOW, 30) == pytest.approx(0.4)
-    assert decayed(0.8, NOW - timedelta(days=60), NOW, 30) == pytest.approx(0.2)
-    assert decayed(0.8, NOW + timedelta(days=1), NOW, 30) == 0.8
 
 
 def test_independent_observations_add_up_and_are_never_certain():

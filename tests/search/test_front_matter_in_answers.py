@@ -37,9 +37,9 @@ phone: 06 5555 0101
 EMBEDDERS = pytest.mark.parametrize("embedder", ["static", None], ids=["static", "keywords"])
 
 
-@pytest.fixture
-def vault(tmp_path):
-    place = tmp_path / "vault"
+@pytest.fixture(scope="module")
+def vault(tmp_path_factory):
+    place = tmp_path_factory.mktemp("vault")
     (place / "memory").mkdir(parents=True)
     for name, text in {"review": REVIEW, "bread": BREAD, "card": CARD, "windows": BREAD.replace("\n", "\r\n")}.items():
         (place / f"memory/{name}.md").write_bytes(text.encode())

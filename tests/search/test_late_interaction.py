@@ -1,7 +1,6 @@
 """Lines compared with a question by the vectors of tokens: what is stored of them, and what a search makes of it."""
 
 import hashlib
-import os
 import re
 
 import numpy as np
@@ -186,31 +185,3 @@ def test_a_model_that_gives_tokens_no_longer_searches_by_words(tmp_path):
             assert found.mode == "hybrid"
             assert "tokens" not in found[0].parts
             memory.sync()
-
-
-@pytest.mark.sqlite_only
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
-def test_a_child_compares_tokens_as_its_parent_does_and_indexes_with_them(remember):
-    memory = remember(NOTES, embedder=Tokens())
-    question = "Who looks after the heater?"
-    expected = [(result.citation, dict(result.parts)) for result in memory.search(question, explain=True)]
-    read, write = os.pipe()
-    if (child := os.fork()) == 0:
-        try:
-            found = [(result.citation, dict(result.parts)) for result in memory.search(question, explain=True)]
-            memory.append("The heater was mended by Hugo.", date="2026-01-02")
-            memory.sync()
-            best = memory.search("Who mended the boiler?", explain=True)[0]
-            stored, made = codes_in(memory)
-            said = repr((found == expected, "Hugo" in best.snippet, "tokens" in best.parts, stored == made))
-        except BaseException as error:  # noqa: BLE001 - the parent says what it was
-            said = repr(error)
-        os.write(write, said.encode())
-        os._exit(0)
-    os.close(write)
-    with open(read) as pipe:
-        assert pipe.read() == "(True, True, True, True)"
-    os.waitpid(child, 0)
-    assert "Hugo" in memory.search("Who mended the boiler?")[0].snippet
-    stored, made = codes_in(memory)
-    assert stored == made

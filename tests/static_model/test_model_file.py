@@ -149,6 +149,7 @@ def test_any_changed_byte_is_found_when_a_model_is_read(tmp_path, at):
         read_model(path)
 
 
+@pytest.mark.nightly  # by day its digest is compared: `faults/test_planted_model.py`
 def test_the_model_that_ships_is_whole_and_small_enough():
     path = static.DATA / f"{static.MODEL}.oms"
     pieces, costs, vectors = read_model(path)

@@ -27,6 +27,7 @@ def change(path, statement):
         "UPDATE files SET source = 'sessions' WHERE path = 'memory/0.md'",
     ],
 )  # fmt: skip
+@pytest.mark.sampled(8)
 def test_a_chunk_that_is_not_what_was_written_is_damage(store, path, build, statement):
     build.fill(store, build.units(100))
     change(path, statement)

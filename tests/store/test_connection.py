@@ -140,24 +140,6 @@ def test_a_read_only_folder_can_still_be_searched(store, path, build):
     assert done.stdout == "20 20 sqlite-vec\n", done.stderr
 
 
-def test_a_full_disk_is_a_typed_error_and_nothing_is_half_written(store, path, build):
-    build.fill(store, build.units(20))
-    code = (
-        "import resource, signal, sys; from openclaw_memory.store import SqliteStore\n"
-        "from openclaw_memory.errors import StoreError\n"
-        "from openclaw_memory.types import Chunk, ChunkRow, FileRecord\n"
-        "store = SqliteStore.open(sys.argv[1])\n"
-        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
-        "resource.setrlimit(resource.RLIMIT_FSIZE, (1_500_000, 1_500_000))\n"
-        "rows = [ChunkRow(Chunk(n, n, 0, 'x' * 5000), 'all', '', None) for n in range(1000)]\n"
-        "try: store.replace_files([(FileRecord('memory/0.md', 'memory', 'h', 1, 1, 1, 1), rows)])\n"
-        "except StoreError as error: print(type(error).__name__)"
-    )
-    done = subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=False)
-    assert done.stdout == "StoreError\n", done.stderr
-    assert (store.describe().chunks, len(store.search_text(["all"], 100))) == (20, 20)
-
-
 def test_a_write_lock_held_by_another_process_is_named(path, monkeypatch, build):
     monkeypatch.setattr(connection, "BUSY_TIMEOUT_MS", 50)
     impatient = SqliteStore.open(path)

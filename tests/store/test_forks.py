@@ -100,15 +100,3 @@ in_child(lambda: [store.set_meta(str(number), "x") for number in range(50)] and 
 print(store.get_meta("grandchild"), store.verify())
 """
     assert run(path, script) == "before\nnoted\nbefore\nNone\nnoted ()\n"
-
-
-def test_a_child_that_was_forked_in_the_midst_of_something_says_so(path):
-    script = """
-with store.snapshot():
-    in_child(lambda: note("child"))
-print(note("after"))
-"""
-    told = run(path, script)
-    assert told.startswith("StoreError ")
-    assert "fork while nothing is under way" in told
-    assert told.endswith("\nbefore\n")

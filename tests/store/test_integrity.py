@@ -72,7 +72,7 @@ META = "UPDATE meta SET value = json_set(value, '$.{}', {}) WHERE key = 'memory_
         (META.format("schema_version", "'x'"), meta, "its meta cannot be read"),
     ],
 )
-@pytest.mark.sampled(12)
+@pytest.mark.sampled(8)
 def test_contradictions_are_damage_and_the_deep_check_names_them(store, path, build, statement, reader, found):
     build.fill(store, build.units(100))
     change(path, statement)

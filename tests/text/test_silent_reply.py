@@ -101,13 +101,6 @@ def test_a_stream_shows_what_the_whole_reply_would(pieces):
     assert streamed(*pieces) == without_silent("".join(pieces))
 
 
-@given(st.lists(st.sampled_from("NO_REPLY no_reply \n`*a<>/1.\\🙂"), max_size=20).map("".join), st.data())
-def test_a_stream_shows_what_the_whole_reply_would_at_any_split(reply, data):
-    at = data.draw(st.integers(0, len(reply)))
-
-    assert streamed(reply[:at], reply[at:]) == streamed(*reply) == without_silent(reply)
-
-
 @given(st.text())
 def test_a_reply_without_the_token_is_shown_as_it_is(reply):
     assert without_silent(reply) == reply

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import random
-import subprocess
-import sys
 from typing import Any
 
 import pytest
+from processes import python
 
 from openclaw_memory import Memory, MemoryConfig, SyncConfig
 from openclaw_memory.errors import UndecodableError, WriteError
@@ -185,12 +184,14 @@ def test_a_note_in_another_encoding_is_only_read(memory):
 
 def test_the_detector_is_loaded_where_utf8_has_failed_alone(notes):
     script = (
-        "import sys; from openclaw_memory import Memory\n"
-        "with Memory.open(sys.argv[1], embedder=None) as memory:\n"
+        "import pathlib, sys; from openclaw_memory import Memory\n"
+        "def look(memory):\n"
         "    memory.sync(); memory.search('boiler')\n"
-        "print('charset_normalizer' in sys.modules)\n"
+        "    print('charset_normalizer' in sys.modules)\n"
+        "with Memory.open(sys.argv[1], embedder=None) as memory:\n"
+        "    look(memory)\n"
+        "    pathlib.Path(sys.argv[1], 'memory/keller.md').write_bytes('Schlüssel für Müller'.encode('cp1252'))\n"
+        "    look(memory)\n"
     )
-    outcome = [sys.executable, "-c", script, str(notes)]
-    assert subprocess.run(outcome, capture_output=True, text=True, check=True).stdout == "False\n"
-    (notes / "memory/keller.md").write_bytes(GERMAN.encode("cp1252"))
-    assert subprocess.run(outcome, capture_output=True, text=True, check=True).stdout == "True\n"
+    with python(script, notes) as process:
+        assert process.stdout.read() == "False\nTrue\n"

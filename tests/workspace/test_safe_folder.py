@@ -1,6 +1,5 @@
 """Files below one trusted folder: no link is followed, the modes are private, and a write is whole or nothing."""
 
-import multiprocessing
 import os
 import stat
 from pathlib import Path
@@ -165,25 +164,6 @@ def test_a_path_that_leads_out_is_refused(folder, path):
         with pytest.raises(PathNotAllowedError):
             use()
     assert list(folder.base.iterdir()) == []
-
-
-def add_numbers(base: Path, start: int) -> None:
-    folder = SafeFolder(base)
-    for number in range(start, start + 10):
-        with folder.lock():
-            folder.replace("list", folder.read("list") + f"{number}\n".encode())
-
-
-def test_processes_that_hold_the_lock_lose_nothing_of_each_other(folder):
-    folder.append("list", b"")
-    context = multiprocessing.get_context("spawn")
-    workers = [context.Process(target=add_numbers, args=(folder.base, start)) for start in (0, 10)]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join()
-    assert sorted(map(int, folder.read("list").split())) == list(range(20))
-    assert sorted(folder.list_names()) == [".lock", "list"]
 
 
 def test_a_workspace_has_a_folder_of_its_own_outside_of_it(tmp_path, monkeypatch):

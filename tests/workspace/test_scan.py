@@ -101,9 +101,9 @@ def test_a_symlink_on_the_way_to_an_extra_path_in_the_workspace_is_not_followed(
 
 def test_huge_special_and_hard_linked_files_are_skipped_and_reported(tmp_path):
     lay_out(tmp_path, "memory/a.md", "memory/b.md")
-    with (tmp_path / "memory/sparse.md").open("wb") as sparse:
-        sparse.truncate(50 * 1024**3)
-    (tmp_path / "memory/line.md").write_bytes(b"x" * 100_000_000)
+    for name, size in (("sparse.md", 50 * 1024**3), ("line.md", 100_000_000)):
+        (tmp_path / "memory" / name).touch()
+        os.truncate(tmp_path / "memory" / name, size)
     os.link(tmp_path / "memory/b.md", tmp_path / "memory/hard.md")
     os.mkfifo(tmp_path / "memory/pipe.md")
     os.mkfifo(tmp_path / "memory/pipe")

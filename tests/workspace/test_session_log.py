@@ -2,14 +2,13 @@
 
 import errno
 import json
-import multiprocessing
 import os
 import stat
-import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from processes import python
 
 from openclaw_memory.config import JournalConfig, SessionsConfig
 from openclaw_memory.errors import InvalidInputError, NotFoundError, PathNotAllowedError, WriteError
@@ -266,22 +265,18 @@ def test_what_cannot_be_written_leaves_no_empty_file(tmp_path, monkeypatch):
     assert Workspace.open(tmp_path).scan().files == ()
 
 
-def write_many(root, who, count):
-    log = Workspace.open(root).session_log("shared")
-    for number in range(count):
-        log.append("user", f"{who}-{number}")
+WRITES_MANY = """
+import sys
+from openclaw_memory.workspace import Workspace
+log = Workspace.open(sys.argv[1]).session_log("shared")
+for number in range(20):
+    log.append("user", f"{sys.argv[2]}-{number}")
+"""
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="the processes are forked from this one")
 def test_processes_that_write_at_once_lose_no_entry_and_make_one_chain(tmp_path):
-    context = multiprocessing.get_context("spawn")
-    writers = [context.Process(target=write_many, args=(tmp_path, who, 20)) for who in range(2)]
-    for writer in writers:
-        writer.start()
-    for writer in writers:
-        writer.join()
-
-    assert [writer.exitcode for writer in writers] == [0] * 2
+    writers = [python(WRITES_MANY, tmp_path, who, stdout=None) for who in range(2)]
+    assert [writer.wait() for writer in writers] == [0] * 2
     log = Workspace.open(tmp_path).session_log("shared")
     said = [one["content"] for one in log.messages()]
     assert sorted(said) == sorted(f"{who}-{number}" for who in range(2) for number in range(20))
