@@ -1,6 +1,5 @@
 """What a memory asks of its engine, and which store it opens: the built-in ones, another one, and clear errors."""
 
-import json
 import sys
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -12,11 +11,9 @@ import pytest
 from index_files import index_file
 
 from openclaw_memory import Memory, MemoryConfig, SearchResults, SqliteStore, Workspace
-from openclaw_memory.backends import Backend
-from openclaw_memory.backends.builtin import BuiltinBackend
 from openclaw_memory.config import PoliciesConfig, PolicyRule
 from openclaw_memory.errors import ConfigError
-from openclaw_memory.tools import memory_tools, recall
+from openclaw_memory.tools import recall
 from openclaw_memory.types import SearchFilter, SearchRequest, SearchResult, SyncReport
 from openclaw_memory.types.status import details
 
@@ -76,12 +73,6 @@ def test_a_backend_is_handed_a_search_as_one_value(notes):
     memory.search("trains", path="MEMORY.md", without="planes", **limits, **ranking)
     only = SearchFilter(path=("MEMORY.md",), without=("planes",))
     assert backend.calls[::2] == [SearchRequest("trains"), SearchRequest("trains", only=only, **limits, **ranking)]
-
-
-def test_a_tool_that_writes_says_so_where_the_memory_has_another_backend(notes):
-    memory = Memory(Workspace.open(notes), backend=Fixed(Workspace.open(notes)))
-    tools = {tool.name: tool for tool in memory_tools(memory)}
-    assert json.loads(tools["memory_append"]({"text": "The ferry leaves at seven."}))["status"] == "ok"
 
 
 def test_tools_mask_the_secrets_of_another_backend_and_keep_to_their_budget(notes):
@@ -144,12 +135,6 @@ def test_what_another_backend_says_of_itself_is_in_the_status_and_shown(notes):
     shown = dict(details(state))
     assert (state.backend, shown["custom"]) == ("qmd", "collections 3")
     assert shown["engine"].startswith("backend qmd, store sqlite")
-
-
-def test_the_built_in_engine_is_a_backend(notes):
-    with Memory.open(notes) as memory:
-        assert isinstance(memory._backend, Backend)
-        assert isinstance(memory._backend, BuiltinBackend)
 
 
 def test_a_memory_without_store_and_backend_is_an_error(notes):

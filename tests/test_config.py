@@ -7,14 +7,11 @@ from typing import Any
 
 import pytest
 
-from openclaw_memory.chunking import STYLES
 from openclaw_memory.config import EmbeddingConfig, FilesConfig, MemoryConfig, SearchConfig
 from openclaw_memory.config.config import settings_of, state_dir
 from openclaw_memory.config.inside import MOST_CHARS, MOST_ENTRIES, with_settings
 from openclaw_memory.config.sections import CHOICES, PARTS, RANGES
 from openclaw_memory.errors import ConfigError
-from openclaw_memory.search.candidates import FUSIONS
-from openclaw_memory.search.passages import ANSWERS
 
 
 def get(config: MemoryConfig, name: str) -> Any:
@@ -36,14 +33,6 @@ def toml(folder: Path, text: str) -> Path:
 def test_the_defaults_are_within_their_ranges_and_need_no_word():
     assert MemoryConfig().notices == ()
     assert MemoryConfig.openclaw().notices == ()
-
-
-def test_every_number_has_a_range():
-    numbers = {
-        f"{part}.{spec.name}" for part, kind in PARTS.items() for spec in dataclasses.fields(kind)
-        if str(spec.type).removesuffix(" | None") in {"int", "float"}
-    }  # fmt: skip
-    assert numbers == set(RANGES)
 
 
 @pytest.mark.parametrize("end", [0, 1], ids=["low", "high"])
@@ -99,11 +88,6 @@ def test_a_wrong_choice_is_told_the_right_ones(name):
         MemoryConfig().updated({part: {key: "none of them"}})
 
 
-def test_every_choice_has_a_function_and_every_function_is_a_choice():
-    tables = {"chunking.style": STYLES, "search.fusion": FUSIONS, "search.answer": ANSWERS}
-    assert {name: set(CHOICES[name]) for name in tables} == {name: set(table) for name, table in tables.items()}
-
-
 KEY = "sk-proj-4rX9kQ7zAb12Cd34Ef56"
 
 
@@ -111,21 +95,13 @@ KEY = "sk-proj-4rX9kQ7zAb12Cd34Ef56"
     "wrong",
     [
         lambda _: settings_of({"embedding": {"providers": {"openai": {"api_key": KEY}}}}),
-        lambda _: settings_of(KEY),
         lambda _: MemoryConfig(embedding={"providers": {"openai": {"api_key": KEY}}}),
-        lambda _: MemoryConfig().updated({"embedding": {"providers": KEY}}),
         lambda _: MemoryConfig().updated({"embedding": {"providers": {"openai": KEY}}}),
-        lambda _: MemoryConfig().updated({"embedding": {"model": [KEY]}}),
-        lambda _: MemoryConfig().updated({"embedding": KEY}),
         lambda _: MemoryConfig().updated({"search": {"openai": KEY}}),
-        lambda _: MemoryConfig().updated({"providers": {"openai": KEY}}),
         lambda _: MemoryConfig().updated({"search": {"openai": {"api_key": KEY}}}),
         lambda _: MemoryConfig().updated({"search": {"api_key": KEY}, "providers": KEY}),
-        lambda _: MemoryConfig().updated({"search": {"api_key": KEY}}),
         lambda _: MemoryConfig().updated({"search": {"match": KEY * 2}}),
         lambda _: MemoryConfig().updated({"search": {"min_score": {"api_key": KEY}}}),
-        lambda _: MemoryConfig().updated({"search": [KEY]}),
-        lambda file: MemoryConfig.from_toml(file(f'[defaults]\nembedding = "{KEY}"\n')),
         lambda file: MemoryConfig.from_toml(file(f'[defaults]\nembedding.providers.openai = "{KEY}"\n')),
         lambda file: MemoryConfig.from_toml(file(f'defaults = "{KEY}{KEY}"\n')),
         lambda file: MemoryConfig.from_toml(file(f'[agents]\na = {{ key = "{KEY}" }}\n'), agent="a"),
@@ -157,51 +133,42 @@ def test_weights_sum_to_one(vector, text, expected):
     assert bool(config.notices) == ((vector, text) != pytest.approx(expected))
 
 
-# --- presets
-def test_the_openclaw_preset_has_openclaws_numbers():
-    config = MemoryConfig.openclaw()
-    assert (config.chunking.style, config.chunking.tokens, config.chunking.overlap_tokens) == ("tokens", 400, 80)
-    search = config.search
-    assert (search.vector_weight, search.text_weight, search.min_score) == (0.7, 0.3, 0.35)
-    assert (search.max_results, search.snippet_chars, search.answer) == (6, 700, "chunks")
-    assert (search.mmr, search.half_life_days) == (None, None)
-    assert config.embedding.provider == "auto"
-
-
-def test_the_preset_of_february_has_the_numbers_of_the_documents():
-    config = MemoryConfig.openclaw("2026.2")
-    assert (config.chunking.style, config.chunking.tokens, config.chunking.overlap_tokens) == ("lines", 400, 80)
-    assert (config.search.candidate_multiplier, config.search.candidates, config.search.boosts) == (4, 200, False)
-    assert (config.embedding.max_entries, config.recall.get_lines) == (10_000, 50)
+@pytest.mark.parametrize(
+    ("name", "config", "numbers"),
+    [
+        (
+            "openclaw",
+            MemoryConfig.openclaw("2026.9"),
+            {
+                "chunking.style": "tokens",
+                "chunking.tokens": 400,
+                "search.vector_weight": 0.7,
+                "search.min_score": 0.35,
+                "search.max_results": 6,
+                "search.snippet_chars": 700,
+                "search.answer": "chunks",
+                "embedding.provider": "auto",
+            },
+        ),
+        ("openclaw-2026.9", MemoryConfig.openclaw(), {}),
+        (
+            "openclaw-2026.2",
+            MemoryConfig.openclaw("2026.2"),
+            {"chunking.style": "lines", "search.candidates": 200, "search.boosts": False, "recall.get_lines": 50},
+        ),
+        ("opencode", MemoryConfig.opencode(), {"search.max_results": 10, "embedding.max_entries": 10_000}),
+    ],
+)
+def test_a_preset_has_the_numbers_of_its_program_and_is_named_in_a_file(tmp_path, name, config, numbers):
+    assert {key: get(config, key) for key in numbers} == numbers
     assert config.notices == ()
-
-
-def test_the_preset_of_opencode_gives_more_results_than_that_of_february_and_is_the_same_else():
-    config = MemoryConfig.opencode()
-    assert (config.search.max_results, config.search.min_score, config.embedding.max_entries) == (10, 0.35, 10_000)
-    changed = {"search": {"max_results": 10}, "embedding": {"batch_size": 100}}
-    assert config == MemoryConfig.openclaw("2026.2").updated(changed)
-    assert config.notices == ()
-
-
-def test_a_file_names_the_preset_of_opencode(tmp_path):
-    assert MemoryConfig.from_toml(toml(tmp_path, '[defaults]\npreset = "opencode"\n')) == MemoryConfig.opencode()
-
-
-def test_the_preset_without_a_version_is_the_latest():
-    assert MemoryConfig.openclaw() == MemoryConfig.openclaw("2026.9")
+    assert MemoryConfig.from_toml(toml(tmp_path, f'[defaults]\npreset = "{name}"\n')) == config
 
 
 @pytest.mark.parametrize("version", ["2026.3", "", None, 2026.2])
 def test_another_version_of_openclaw_is_refused_with_those_that_there_are(version):
     with pytest.raises(ConfigError, match=r"2026\.9, 2026\.2"):
         MemoryConfig.openclaw(version)
-
-
-@pytest.mark.parametrize("version", ["2026.9", "2026.2"])
-def test_a_file_names_the_version_of_a_preset(tmp_path, version):
-    file = toml(tmp_path, f'[defaults]\npreset = "openclaw-{version}"\n')
-    assert MemoryConfig.from_toml(file) == MemoryConfig.openclaw(version)
 
 
 def test_a_chunk_of_the_default_fits_a_snippet():
@@ -367,12 +334,6 @@ def test_a_workspace_may_set_nothing_that_leads_out_and_is_told_so(tmp_path, tex
             FilesConfig(exclude=("private/",)),
             "files.exclude '!",
         ),
-        (
-            FilesConfig(exclude=("private/",)),
-            'exclude = [" !private/x.md"]',
-            FilesConfig(exclude=("private/",)),
-            "files.exclude ' !",
-        ),
         (FilesConfig(), 'exclude = ["old/*", "!old/a.md"]', FilesConfig(exclude=("old/*", "!old/a.md")), None),
         (FilesConfig(include=("a/",)), 'include = ["b/"]', FilesConfig(include=("a/",)), "files.include"),
         (FilesConfig(include=("a/",)), "include = 5", FilesConfig(include=("a/",)), "files.include"),
@@ -408,17 +369,6 @@ def test_a_workspace_names_so_many_globs_and_no_longer_ones(tmp_path):
     config = of_workspace(MemoryConfig(), toml(tmp_path, f"files.exclude = {['x' * MOST_CHARS + 'y', *globs]}\n"))
     assert config.files.exclude == tuple(globs[:MOST_ENTRIES])
     assert [words in notice for words, notice in zip(("xxx", "2 entries"), config.notices, strict=True)] == [True] * 2
-
-
-def test_a_folder_that_a_workspace_names_in_many_ways_is_walked_once(tmp_path):
-    config = of_workspace(MemoryConfig(), toml(tmp_path, "files.extra_paths = ['a', './a', 'a/', ' a ', './/a']\n"))
-    assert config.files.extra_paths == ("a",)
-
-
-def test_of_many_settings_that_are_ignored_the_first_are_named_and_the_others_counted(tmp_path):
-    config = of_workspace(MemoryConfig(), toml(tmp_path, "".join(f"key{number} = 1\n" for number in range(500))))
-    assert len(config.notices) < 20
-    assert "490 more" in config.notices[-1]
 
 
 @pytest.mark.parametrize(

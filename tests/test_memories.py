@@ -4,7 +4,6 @@ import asyncio
 import doctest
 import json
 import os
-import random
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -161,22 +160,6 @@ def test_all_share_one_embedder_which_is_made_once_and_closed_last(tmp_path):
     assert len({id(one) for one in found}) == 1
 
 
-def test_many_threads_that_come_and_go_leave_no_more_than_the_bound(users):
-    def work(seed):
-        draw = random.Random(seed)
-        for _ in range(30):
-            name = f"user-{draw.randrange(8)}"
-            with users.use(name) as memory:
-                assert memory.workspace.root.name == name
-                memory.append(f"{name} was here.")
-
-    with ThreadPoolExecutor(8) as threads:
-        list(threads.map(work, range(8)))
-    assert len(opened(users)) == len(users._places) <= 3
-    assert users._closing == 0
-    assert not any(place.users for place in users._places.values())
-
-
 def wait_until(holds):
     end = time.monotonic() + 30
     while not holds():
@@ -214,15 +197,6 @@ def test_a_memory_that_is_used_again_in_time_stays_open(tmp_path, monkeypatch):
         assert opened(users) == []
 
 
-def test_a_pool_may_keep_its_memories_open(tmp_path, monkeypatch):
-    with Memories(tmp_path, embedder=None, idle_seconds=None) as users:
-        with users.use("anna"):
-            pass
-        monkeypatch.setattr("openclaw_memory.memories.time.monotonic", lambda: 1e12)
-        users._close_idle()
-        assert opened(users) == ["anna"]
-
-
 def test_a_pool_that_is_closed_leaves_no_thread(tmp_path):
     before = set(threading.enumerate())
     with Memories(tmp_path, embedder=None, idle_seconds=600) as users, users.use("anna"):
@@ -230,13 +204,12 @@ def test_a_pool_that_is_closed_leaves_no_thread(tmp_path):
     wait_until(lambda: set(threading.enumerate()) <= before)
 
 
-@pytest.mark.parametrize("wrong", [0, -1, "600"])
-def test_the_time_of_idleness_is_a_number_above_zero(tmp_path, wrong):
-    with pytest.raises(ConfigError, match="idle_seconds"):
-        Memories(tmp_path, idle_seconds=wrong)
-
-
 # --- what a memory is kept by
+def ruled(pattern):
+    """Settings with a rule that is not shown."""
+    return MemoryConfig(policies=PoliciesConfig(rules=(PolicyRule(name="a", action="masked", pattern=pattern),)))
+
+
 def test_a_memory_is_kept_by_agent_workspace_and_settings(users, tmp_path):
     (tmp_path / "own").mkdir()
     settings = MemoryConfig(sync=SyncConfig(on_search=False))
@@ -255,6 +228,10 @@ def test_a_memory_is_kept_by_agent_workspace_and_settings(users, tmp_path):
     assert len({id(memory) for memory in kept}) == 4
     with users.use("anna", config=MemoryConfig(sync=SyncConfig(on_search=False))) as again:
         assert again is kept[3]
+    with users.use("anna") as plain, users.use("anna", config=users.config) as same:
+        assert same is plain
+    with users.use("anna", config=ruled("ferry")) as one, users.use("anna", config=ruled("train")) as other:
+        assert one is not other
     assert kept[3].config.sync.on_search is False
     assert kept[2].workspace.root == tmp_path / "own"
 
@@ -280,19 +257,6 @@ def test_each_agent_may_have_a_store_of_its_own(tmp_path):
                 assert memory.index_path.parent == tmp_path
     assert set(kept) == {"anna", "a%2fb", f"anna {tmp_path / 'own'}", "a/b"}
     assert {path.parent for path in tmp_path.rglob("*.sqlite")} == {tmp_path}
-
-
-def test_settings_that_are_not_shown_make_another_memory_too(users):
-    def ruled(pattern):
-        return MemoryConfig(policies=PoliciesConfig(rules=(PolicyRule(name="a", action="masked", pattern=pattern),)))
-
-    with users.use("anna", config=ruled("ferry")) as one, users.use("anna", config=ruled("train")) as other:
-        assert one is not other
-
-
-def test_equal_settings_are_those_of_the_pool(users):
-    with users.use("anna") as one, users.use("anna", config=users.config) as other:
-        assert one is other
 
 
 def test_a_workspace_elsewhere_must_be_there(users, tmp_path):
@@ -335,11 +299,6 @@ def test_an_address_has_a_folder_and_no_tenant(root, folder, words):
     with pytest.raises(ConfigError, match=words) as error:
         Memories.open(root, folder=folder)
     assert "secret" not in str(error.value)
-
-
-def test_a_root_is_no_address():
-    with pytest.raises(ConfigError, match="folder"):
-        Memories("https://example.com/memories")
 
 
 # --- event loops and forks
@@ -418,29 +377,19 @@ def test_a_child_uses_the_pool_and_waits_for_no_thread_of_its_parent(tmp_path):
 
 
 # --- names
-@pytest.mark.parametrize("name", ["anna", "anna@example.com", "user-17", "a+b_c=d", "x.y"])
-def test_plain_names_are_their_own_folders(name):
-    assert folder_name(name) == name
-
-
 @pytest.mark.parametrize(
     ("name", "folder"),
     [
+        ("anna@example.com", "anna@example.com"),
         ("..", "%2e%2e"),
-        (".memory", "%2ememory"),
         ("memory", "%6demory"),
         ("a/b", "a%2fb"),
-        ("a\\b", "a%5cb"),
         ("Anna", "%41nna"),
         ("con", "%63on"),
-        ("con.txt", "%63on.txt"),
         ("anna.", "anna%2e"),
-        ("anna ", "anna%20"),
-        ("50%", "50%25"),
         ("a\0b", "a%00b"),
         ("Ä", "%c3%84"),
         ("\ud800", "%ed%a0%80"),
-        ("~anna", "%7eanna"),
     ],
     ids=lambda value: ascii(value).replace("\\", ""),
 )
@@ -498,15 +447,22 @@ def test_a_root_that_is_no_folder_is_told(tmp_path):
         pass
 
 
-@pytest.mark.parametrize("options", [{"max_open": 0}, {"max_open": True}, {"embedder": "nonsense"}, {"config": 3}])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"max_open": 0},
+        {"max_open": True},
+        {"embedder": "nonsense"},
+        {"config": 3},
+        {"idle_seconds": 0},
+        {"idle_seconds": "9"},
+        {"root": ""},
+        {"root": "https://example.com/memories"},
+    ],
+)
 def test_wrong_settings_are_told_at_once(tmp_path, options):
     with pytest.raises(ConfigError):
-        Memories(tmp_path, **options)
-
-
-def test_the_root_is_a_path():
-    with pytest.raises(ConfigError, match="path of a folder"):
-        Memories("")
+        Memories(**{"root": tmp_path, **options})
 
 
 # --- what a run chooses
@@ -538,17 +494,11 @@ def test_a_value_that_is_missing_is_named_with_how_to_give_it(users, values, wor
     "template",
     [
         "users",
-        "",
         "{}",
-        "{0}",
         "{a.b}",
-        "{a!r}",
-        "{a:>3}",
         "{a}{b}",
         "{a}-{b}",
         "../{a}",
-        "{a}/../b",
-        "{a}//b",
         "{a",
         "a b/{a}",
     ],
@@ -680,12 +630,3 @@ def test_what_is_open_is_bounded_however_many_people_come(tmp_path, people, boun
         if people > 100:
             assert resident() <= bytes_before * 1.1
     assert open_files() < files - bound
-
-
-def test_a_folder_that_cannot_be_read_is_told(users):
-    if os.geteuid() == 0:
-        pytest.skip("the superuser reads everything")
-    users.root.mkdir()
-    (users.root / "anna").mkdir(mode=0)
-    with pytest.raises(WorkspaceError), users.use("anna"):
-        pass

@@ -7,15 +7,12 @@ import datetime
 import os
 import pickle
 import re
-import subprocess
-import sys
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 from index_files import index_file
 
-from openclaw_memory import Memory, MemoryConfig, SqliteStore, Workspace
+from openclaw_memory import Memory, MemoryConfig, Workspace
 from openclaw_memory.config import ChunkingConfig, EmbeddingConfig
 from openclaw_memory.embeddings import hashing
 from openclaw_memory.embeddings.hashing import HashingEmbedder
@@ -51,23 +48,11 @@ def test_opening_writes_nothing_and_a_first_search_builds_the_index(notes):
     assert index_of(notes).exists()
 
 
-def test_opening_loads_no_numpy_and_no_model(notes):
-    code = f"import sys; from openclaw_memory import Memory; Memory.open({str(notes)!r}); print('numpy' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "False"
-
-
 def test_the_default_embedder_is_the_static_model_that_ships(notes):
     with Memory.open(notes) as memory:
         results = memory.search("Who services the boiler?")
         assert (results.mode, results.provider) == ("hybrid", "static")
         assert results[0].path == "memory/household.md"
-
-
-def test_without_an_embedder_search_is_by_keywords_with_every_result_still_there(notes):
-    with Memory.open(notes, embedder=None, config=MemoryConfig.openclaw()) as memory:
-        results = memory.search("boiler")
-        assert (results.mode, [result.path for result in results]) == ("keyword", ["memory/household.md"])
 
 
 def test_a_function_from_texts_to_vectors_is_an_embedder(notes):
@@ -85,14 +70,6 @@ def test_a_provider_is_chosen_by_name_or_by_the_configuration(notes):
     config = MemoryConfig(embedding=EmbeddingConfig(provider="none"))
     with Memory.open(notes, config=config) as memory:
         assert (memory.status().mode, memory.status().requested_provider) == ("keyword", "none")
-
-
-@pytest.mark.parametrize(
-    "config", [None, MemoryConfig(embedding=EmbeddingConfig(provider="opnai"))], ids=["named", "set"]
-)
-def test_an_unknown_provider_is_refused_with_the_names_of_those_that_are_known(notes, config):
-    with pytest.raises(ConfigError, match=r"'opnai'.*auto, none, .*hashing, .*static"):
-        Memory.open(notes, embedder="default" if config else "opnai", config=config)
 
 
 def test_a_provider_that_does_not_load_is_named_in_the_status(notes, monkeypatch):
@@ -129,12 +106,6 @@ def test_a_workspace_that_cannot_be_written_is_indexed_and_stays_as_it_is(notes,
         status = memory.status()
     assert status.index_path == str(index_file(notes))
     assert not (notes / ".memory").exists()
-
-
-def test_a_memory_is_made_of_parts_that_are_handed_in(notes, tmp_path):
-    store = SqliteStore.open(tmp_path / "index.sqlite")
-    with Memory(Workspace.open(notes), store, HashingEmbedder(), MemoryConfig()) as memory:
-        assert memory.search("boiler")[0].path == "memory/household.md"
 
 
 @pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy])
@@ -279,21 +250,6 @@ def test_the_status_changes_nothing_and_says_that_the_index_is_damaged(notes):
     with Memory.open(notes, embedder=None) as memory, pytest.raises(CorruptIndexError, match="Sync again"):
         memory.status()
     assert index_of(notes).read_bytes().startswith(b"this is no database")
-
-
-def test_threads_may_search_while_others_sync(notes):
-    with Memory.open(notes, embedder=HashingEmbedder()) as memory, ThreadPoolExecutor(4) as threads:
-        works = [lambda: memory.search("boiler"), lambda: memory.sync(force=True), memory.sync, memory.status]
-        for done in [threads.submit(work) for work in works * 5]:
-            done.result()
-        assert not memory.status().dirty
-        assert memory.search("boiler")[0].path == "memory/household.md"
-
-
-def test_a_progress_callback_may_search(memory):
-    found: list[int] = []
-    memory.sync(progress=lambda _: found.append(len(memory.search("boiler"))))
-    assert found
 
 
 def test_another_chunking_is_followed_by_the_next_sync(notes):

@@ -7,15 +7,14 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from threading import Event
 from typing import Any
 
 import pytest
 
-from openclaw_memory import Memory, MemoryConfig, SqliteStore, SyncConfig
-from openclaw_memory.embeddings import static
+from openclaw_memory import Memory, MemoryConfig, SyncConfig
 from openclaw_memory.embeddings.hashing import HashingEmbedder
 from openclaw_memory.errors import StoreError
 from openclaw_memory.indexing import pipeline
@@ -138,21 +137,6 @@ def test_another_memory_answers_from_the_old_index_while_the_next_one_is_built(n
         assert other.search("trains") == before
 
 
-def test_a_search_answers_from_the_index_as_it_was_when_the_search_began(notes):
-    embedder = Failing()
-    with opened(notes, embedder) as memory, closing(SqliteStore.open(memory.index_path)) as store:
-        memory.sync()
-        before = memory.search("boiler")
-        real = embedder.embed_query
-
-        def embed_query(text: str) -> Vector:
-            store._reset(store.meta())
-            return real(text)
-
-        embedder.embed_query = embed_query  # type: ignore[method-assign]
-        assert memory.search("boiler") == before
-
-
 @pytest.mark.usefixtures("one_file_a_transaction")
 def test_a_progress_callback_may_search_in_the_midst_of_a_first_sync(notes):
     with opened(notes) as memory:
@@ -181,19 +165,6 @@ def test_an_index_whose_first_builder_was_killed_is_finished_before_it_answers(n
         results = memory.search("boiler")
         assert (results[0].path, results.stale) == ("memory/household.md", False)
         assert memory.status().files == 4
-
-
-@pytest.mark.usefixtures("one_file_a_transaction")
-def test_a_cut_index_is_finished_though_the_embedder_is_dead(notes):
-    def cut(_: Progress) -> None:
-        raise KeyboardInterrupt
-
-    with opened(notes, Failing()) as memory, pytest.raises(KeyboardInterrupt):
-        memory.sync(progress=cut)
-    with opened(notes, Failing(broken=True)) as memory:
-        results = memory.search("trains")
-        assert (results[0].path, results.stale, results.mode) == ("MEMORY.md", False, "keyword")
-        assert "the line is dead" in str(results.reason)
 
 
 def test_a_memory_that_is_closed_ends_a_sync_between_two_transactions(notes):
@@ -300,18 +271,3 @@ def test_the_reason_says_why_vectors_are_not_asked(notes, built, asked, words):
         results = memory.search("boiler")
         assert results.mode == ("keyword" if words or asked is None else "hybrid")
         assert (words in str(results.reason)) if words else results.reason is None
-
-
-def test_the_model_that_ships_is_loaded_once_for_an_embedder_without_vectors_of_words(notes, monkeypatch):
-    made: list[object] = []
-
-    class Counted(static.StaticEmbedder):
-        def __init__(self) -> None:
-            super().__init__()
-            made.append(self)
-
-    monkeypatch.setattr(static, "StaticEmbedder", Counted)
-    with opened(notes, Failing()) as memory:
-        for question in ("Who services the boiler?", "spare key", "trains"):
-            memory.search(question)
-    assert len(made) == 1

@@ -264,65 +264,6 @@ def test_every_text_can_be_read(site, chromium, scheme):
         assert poor == {}
 
 
-# The names of the reference of which nothing is said, or an argument has no type.
-UNSAID = """() => [...document.querySelectorAll("dl.py > dt.sig[id]")].filter(name => {
-    const words = name.parentElement.querySelector(":scope > dd")
-    const untyped = [...name.querySelectorAll("em.sig-param")].some(one => !/:|^[*/]$/.test(one.textContent))
-    return untyped || !words || [...words.children].every(one => one.matches("dl.py"))
-}).map(name => name.id)"""
-
-
-@pytest.mark.site
-@pytest.mark.parametrize("name", ["python", "parts", "langchain", "llama-index"])
-def test_every_name_of_the_reference_has_words_and_every_argument_a_type(site, chromium, name):
-    with chromium.new_context() as context:
-        page = context.new_page()
-        page.goto((site / "reference" / f"{name}.html").as_uri())
-        assert page.locator("dl.py > dt.sig").count() > 10
-        assert page.evaluate(UNSAID) == []
-
-
-# The words of the titles, and of the menu, of which a part stands on another line.
-BROKEN = """() => [...document.querySelectorAll("h1, h2, h3, .sidebar-brand-text")].flatMap(title => {
-    const texts = document.createTreeWalker(title, NodeFilter.SHOW_TEXT), broken = [], range = document.createRange()
-    for (let text; title.offsetParent && (text = texts.nextNode());)
-        for (const word of text.data.matchAll(/[^\\s-]+/g)) {
-            range.setStart(text, word.index)
-            range.setEnd(text, word.index + word[0].length)
-            if (new Set([...range.getClientRects()].map(line => Math.round(line.top))).size > 1) broken.push(word[0])
-        }
-    return broken
-})"""
-
-
-@pytest.mark.site
-def test_no_title_breaks_in_the_middle_of_a_word(site, watched):
-    pages = [path for path in site.rglob("*.html") if path.name not in {"genindex.html", "search.html"}]
-    broken = {}
-    for path in pages:
-        watched.page.goto(path.as_uri())
-        if words := watched.page.evaluate(BROKEN):
-            broken[path.relative_to(site).as_posix()] = words
-    assert len(pages) > 20
-    assert not broken
-
-
-@pytest.mark.site
-@pytest.mark.parametrize("name", ["quickstart", "bring_your_own_embedder", "ranking_lab"])
-def test_the_tables_of_a_notebook_can_be_scrolled(site, watched, name):
-    watched.page.goto((site / "notebooks" / f"{name}.html").as_uri())
-    cut = watched.page.evaluate(
-        """() => [...document.querySelectorAll(".cell_output table")].filter(table => {
-            for (let box = table.parentElement; box.tagName != "BODY"; box = box.parentElement) {
-                const hides = getComputedStyle(box).overflowX
-                if (box.scrollWidth > box.clientWidth + 1 && hides != "visible") return hides == "hidden"
-            }
-            return table.getBoundingClientRect().right > document.documentElement.clientWidth
-        }).length"""
-    )
-    assert cut == 0
-
-
 @pytest.fixture(scope="module")
 def exported(tmp_path_factory):
     """A notebook that searches hostile notes, executed and exported to HTML."""

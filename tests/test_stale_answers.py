@@ -74,27 +74,6 @@ def test_what_a_search_saw_change_during_a_sync_is_not_forgotten_when_that_sync_
         assert staleness.is_behind()
 
 
-def test_a_write_counts_though_another_memory_has_synced_what_was_written_before(notes, monkeypatch):
-    with opened(notes) as memory, opened(notes) as other:
-        memory.sync()
-        memory.append("A balloon was seen.")
-        other.sync()
-        staleness = memory._service._staleness
-        real = staleness._done_elsewhere_since
-
-        def written_meanwhile(at: float) -> bool:
-            done = real(at)
-            monkeypatch.undo()
-            memory.append("A zeppelin was seen.")
-            return done
-
-        monkeypatch.setattr(staleness, "_done_elsewhere_since", written_meanwhile)
-        memory.search("balloon")
-        results = memory.search("zeppelin")
-        assert results.stale
-        assert not any("zeppelin" in result.snippet for result in results)
-
-
 @pytest.mark.parametrize("watched", [False, True])
 def test_while_syncs_and_searches_run_together_no_old_answer_is_called_fresh(notes, watched):
     ended = Event()

@@ -8,7 +8,7 @@ from types import FunctionType
 
 import pytest
 from test_architecture import PUBLIC_MODULES
-from words import find_offenders, is_verb, read_debts
+from words import find_offenders, read_debts
 
 from openclaw_memory import AsyncMemory, Embedder, Memory, Store
 from openclaw_memory.backends import Backend
@@ -46,13 +46,6 @@ def test_names_and_first_lines_use_the_words_of_the_field(kind):
 def test_the_list_of_older_names_only_shrinks():
     gone = {kind: read_debts()[kind] - offenders for kind, offenders in find_offenders().items()}
     assert not any(gone.values()), "run `python tests/words.py --shrink` and commit words.toml"
-
-
-@pytest.mark.parametrize(
-    ("name", "verb"), [("load_index", True), ("is_open", True), ("aclose", True), ("_shown", False), ("path_of", False)]
-)
-def test_a_function_is_a_verb(name, verb):
-    assert is_verb(name) is verb
 
 
 @pytest.mark.parametrize("page", sorted(["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", *(

@@ -8,7 +8,6 @@ import shlex
 import stat
 import subprocess
 import sys
-from pathlib import Path
 
 import click
 import pytest
@@ -45,7 +44,7 @@ def test_help_explains_all_arguments_and_options_and_ends_with_an_example(name, 
 @pytest.mark.parametrize(
     "name", sorted({*EVERY} - {"mcp", "web"})
 )  # these serve until they are ended, see tests/integrations
-@pytest.mark.sampled(22)
+@pytest.mark.sampled(12)
 def test_the_example_in_the_help_works(name, as_json, run, notes, monkeypatch):
     monkeypatch.chdir(notes.parent)
     assert run("index", "--workspace", notes).code == 0
@@ -71,34 +70,11 @@ def test_search_prints_the_answering_line_with_its_place(run, notes):
     assert "    The boiler is serviced each October by Van Dam." in rest
 
 
-def test_search_uses_the_current_folder_when_none_is_named(run, notes, monkeypatch):
-    monkeypatch.chdir(notes)
-    assert "household.md" in run("search", "boiler").out
-
-
-def test_words_of_a_question_need_no_quotes(run, notes):
-    assert "household.md" in run("search", "-w", notes, "who", "services", "the", "boiler").out
-
-
 def test_json_results_carry_their_citation_and_how_the_search_was_made(run, notes):
     answer = json.loads(run("search", "--workspace", notes, "--json", "GEO-1000").out)
     assert answer["mode"] == "hybrid"
     assert answer["query"] == "GEO-1000"
     assert answer["results"][0]["citation"].startswith("memory/2026-02-09.md#L")
-
-
-def test_explain_shows_the_parts_of_each_score(run, notes):
-    plain = run("search", "--workspace", notes, "boiler")
-    explained = run("search", "--workspace", notes, "--explain", "boiler")
-    assert len(explained.out.splitlines()) > len(plain.out.splitlines())
-
-
-def test_a_search_without_results_exits_with_one(run, tmp_path):
-    outcome = run("search", "--workspace", tmp_path, "anything")
-    assert outcome.code == 1
-    assert outcome.out == ""
-    assert outcome.err.startswith("nothing found")
-    assert "holds no memory file yet" in outcome.err
 
 
 def test_index_counts_what_it_did(run, notes):
@@ -153,13 +129,6 @@ def thirty_notes(notes):
     for number in range(26):
         (notes / f"memory/note{number}.md").write_text(f"Number {number}.\n")
     return notes
-
-
-def test_status_names_ten_of_the_files_that_wait_for_a_sync(run, thirty_notes):
-    reported = [
-        line for line in run("status", "--workspace", thirty_notes).out.splitlines() if line.startswith("dirty")
-    ]
-    assert (len(reported), "and 20 more" in reported[-1]) == (11, True)
 
 
 def test_status_says_in_one_line_that_files_wait_for_vectors(run, thirty_notes, monkeypatch):
@@ -230,13 +199,6 @@ def test_init_makes_the_workspace_of_an_agent_where_its_other_commands_look(run,
     assert "ferry" in run("search", "--agent", agent, "ferry").out
 
 
-def test_init_on_a_file_is_an_error(run, tmp_path):
-    (tmp_path / "file").write_text("")
-    outcome = run("init", "--workspace", tmp_path / "file")
-    assert outcome.code == 2
-    assert "choose a folder" in outcome.err
-
-
 # --- wrong use
 @pytest.mark.parametrize(
     ("arguments", "words", "kind"),
@@ -283,7 +245,7 @@ def test_a_question_about_json_is_answered_in_words(run, notes):
 # `init` makes it, `doctor` reports it, and `hook` never fails the agent that calls it.
 @pytest.mark.parametrize("name", [name for name in PLACED if name not in {"init", "doctor", "hook"}])
 @pytest.mark.parametrize("kind", ["missing", "file"])
-@pytest.mark.sampled(10)
+@pytest.mark.sampled(4)
 def test_a_workspace_that_is_no_folder_is_named(name, kind, run, tmp_path):
     folder = tmp_path / "place"
     if kind == "file":
@@ -302,21 +264,14 @@ def test_the_remedy_for_a_missing_workspace_works(run, tmp_path):
     assert run("status", "--workspace", tmp_path / "new place").code == 0
 
 
-@pytest.mark.parametrize("command", ["index", "search"])
-def test_a_damaged_index_is_reported_and_built_again(run, notes, command):
+def test_a_damaged_index_is_reported_and_built_again(run, notes):
     assert run("index", "--workspace", notes).code == 0
     index = index_file(notes)
     for companion in index_folder(notes).glob("index.sqlite-*"):
         companion.unlink()
     index.write_bytes(b"this is not a database, and never was" * 1000)
-    if command == "index":
-        healed = run("index", "--workspace", notes)
-        assert "damaged" in healed.out
-    else:
-        healed = run("search", "--workspace", notes, "boiler")
-        assert "household.md" in healed.out
-        assert "damaged" in healed.err
-    assert healed.code == 0
+    healed = run("search", "--workspace", notes, "boiler")
+    assert (healed.code, "household.md" in healed.out, "damaged" in healed.err) == (0, True, True)
     assert "household.md" in run("search", "--workspace", notes, "boiler").out
 
 
@@ -330,31 +285,21 @@ def test_notes_cannot_steer_the_terminal(run, notes):
     assert not set(out) & set("\x1b\x9b\u202e\x07")
 
 
-def test_output_in_a_pipe_has_no_colours(notes):
-    done = command("search", "--workspace", notes, "boiler")
-    assert b"household.md" in done.stdout
-    assert b"\x1b" not in done.stdout
-
-
 @pytest.mark.parametrize("words", ["status", "search boiler trains gauge key"])
 @pytest.mark.sampled(1)
-def test_a_reader_that_leaves_early_is_no_error(notes, words):
-    command("index", "--workspace", notes)
+def test_a_reader_that_leaves_early_is_no_error(run, notes, words):
+    run("index", "--workspace", notes)
     script = f"{shlex.quote(sys.executable)} -m openclaw_memory {words} -w {shlex.quote(str(notes))} | true"
     script += "; exit ${PIPESTATUS[0]}"
     done = subprocess.run(["bash", "-c", script], capture_output=True, check=False)
     assert (done.stderr, done.returncode) == (b"", 0)
 
 
-def test_a_terminal_without_unicode_gets_question_marks(notes):
+def test_output_in_a_pipe_has_no_colours_and_where_there_is_no_unicode_question_marks(run, notes):
     (notes / "memory" / "hokusai.md").write_text("Hokusai 北斎 painted waves.\n", encoding="utf-8")
-    done = command("search", "--workspace", notes, "Hokusai", PYTHONIOENCODING="latin-1")
+    run("index", "--workspace", notes)
+    command = [sys.executable, "-m", "openclaw_memory", "search", "--workspace", str(notes), "Hokusai"]
+    environment = {**os.environ, "PYTHONIOENCODING": "latin-1"}
+    done = subprocess.run(command, capture_output=True, check=True, env=environment)
     assert b"Hokusai ?? painted waves." in done.stdout
-    assert done.returncode == 0
-
-
-def command(*arguments: object, **environment: str) -> subprocess.CompletedProcess[bytes]:
-    words = [sys.executable, "-m", "openclaw_memory", *map(str, arguments)]
-    own = {name: os.environ[name] for name in ("XDG_CONFIG_HOME", "OPENCLAW_MEMORY_HOME")}  # not the user's
-    env = {"PYTHONPATH": str(Path(__file__).parents[2]), **own, **environment}
-    return subprocess.run(words, capture_output=True, check=False, env=env)
+    assert b"\x1b" not in done.stdout

@@ -1,9 +1,12 @@
 """How the commands keep the index up with the files: before a question, after a note, and while another process syncs."""
 
 import json
+import os
 import re
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event
 
 import pytest
 from index_files import index_file
@@ -82,19 +85,21 @@ def test_a_search_without_an_index_that_cannot_build_one_is_an_error(run, notes,
 # --- while another process syncs
 @pytest.fixture
 def another_sync(notes, monkeypatch):
-    """Holds the turn to sync the index of the notes, as another process does, until it is told to end."""
+    """Holds the turn to sync the index of the notes, as another process does, until it is told to release it."""
     monkeypatch.setattr(options, "WAIT_SECONDS", 0.1)
-    index = index_file(notes)
-    index.parent.mkdir(exist_ok=True)
-    code = (
-        "import sys; from pathlib import Path; from openclaw_memory.store import SqliteStore\n"
-        "with SqliteStore(Path(sys.argv[1])).lock('sync'): print('taken', flush=True); sys.stdin.readline()"
-    )
-    words = [sys.executable, "-c", code, str(index)]
-    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout.readline() == "taken\n"
-        yield process
-        process.kill()
+    index_file(notes).parent.mkdir(exist_ok=True)
+    taken, release = Event(), Event()
+
+    def hold():
+        with SqliteStore(index_file(notes)).lock("sync"):
+            taken.set()
+            assert release.wait(60)
+
+    with ThreadPoolExecutor(1) as threads:
+        threads.submit(hold)
+        assert taken.wait(60)
+        yield release
+        release.set()
 
 
 @pytest.mark.parametrize("indexed", [True, False])
@@ -125,9 +130,9 @@ def test_index_waits_for_another_process_and_says_so_once(notes, another_sync, a
     if not as_json:
         reported = process.stderr.readline()
         assert re.fullmatch(
-            rf"note: waiting: thread \d+ of process {another_sync.pid} holds index.sqlite.sync-lock\n", reported
+            rf"note: waiting: thread \d+ of process {os.getpid()} holds index.sqlite.sync-lock\n", reported
         )
-    another_sync.communicate("go\n")
+    another_sync.set()
     out, err = process.communicate(timeout=60)
     assert (process.returncode, err) == (0, "")
     assert (len(json.loads(out)["added"]) if as_json else int(out.split()[0])) == 4

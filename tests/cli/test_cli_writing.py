@@ -33,10 +33,6 @@ def test_what_else_begins_with_a_dash_is_an_option(run, notes, arguments):
     assert (outcome.code, "No such option" in outcome.err) == (2, True)
 
 
-def test_the_help_says_how_text_with_a_dash_is_written(run):
-    assert "written last, after `--`" in " ".join(run("append", "--help").out.split())
-
-
 def test_ctrl_c_after_the_writing_says_that_it_is_written(run, notes, monkeypatch):
     def end(*_):
         raise KeyboardInterrupt
@@ -51,16 +47,3 @@ def test_ctrl_c_after_the_writing_says_that_it_is_written(run, notes, monkeypatc
     assert (outcome.code, outcome.err) == (130, "")
     assert (reported["citation"], reported["indexed"]) == ("memory/2026-03-02.md#L3", False)
     assert "interrupted" in reported["sync_error"]
-
-
-def test_where_a_note_was_written_is_said_before_it_is_indexed(run, notes, monkeypatch, capsys):
-    said = []
-
-    def look(embedder, texts):
-        said.append(capsys.readouterr().out)
-        return embed(embedder, texts)
-
-    embed = StaticEmbedder.embed_documents
-    monkeypatch.setattr(StaticEmbedder, "embed_documents", look)
-    assert run("append", "-w", notes, "--date", "2026-03-01", "The ferry leaves at seven.").out == ""
-    assert said[0] == "added memory/2026-03-01.md#L3\n"

@@ -5,18 +5,6 @@ import json
 import pytest
 
 from openclaw_memory import Memory
-from openclaw_memory.cli import main
-
-
-@pytest.fixture
-def run(capsys):
-    def run(*arguments):
-        with pytest.raises(SystemExit) as ended:
-            main(arguments)
-        shown = capsys.readouterr()
-        return ended.value.code, shown.out, shown.err
-
-    return run
 
 
 @pytest.fixture

@@ -2,14 +2,10 @@
 
 import json
 import re
-from pathlib import Path
 
 import pytest
 
-import openclaw_memory
 from openclaw_memory.cli import main
-
-NOTES = Path(openclaw_memory.__file__).parent / "data" / "demo"
 
 
 def printed(capsys, *arguments: str) -> str:
@@ -22,16 +18,10 @@ def printed(capsys, *arguments: str) -> str:
 def test_each_question_is_answered_as_announced(capsys):
     meaning, name, nothing = json.loads(printed(capsys, "--json"))["questions"]
     assert "vegetarian" in meaning["results"][0]["snippet"]
+    assert "meat" in meaning["query"]
+    assert "meat" not in meaning["results"][0]["snippet"].lower()
     assert "E_CAL_DRIFT" in name["results"][0]["snippet"]
     assert {result["confidence"] for result in nothing["results"]} <= {"weak"}
-
-
-def test_the_answer_by_meaning_does_not_hold_the_words_that_count(capsys):
-    meaning = json.loads(printed(capsys, "--json"))["questions"][0]
-    snippet = meaning["results"][0]["snippet"].lower()
-    assert "meat" in meaning["query"]
-    assert "meat" not in snippet
-    assert "visitor" not in snippet
 
 
 def test_the_demonstration_is_readable_in_a_pipe(capsys):
@@ -39,9 +29,3 @@ def test_the_demonstration_is_readable_in_a_pipe(capsys):
     assert "\x1b" not in out
     assert re.search(r"memory/\S+\.md#L\d", out)
     assert max(map(len, out.splitlines())) <= 120
-
-
-def test_the_notes_that_ship_are_left_alone(capsys):
-    before = sorted(NOTES.rglob("*"))
-    printed(capsys)
-    assert sorted(NOTES.rglob("*")) == before

@@ -17,8 +17,6 @@ from openclaw_memory import Memory, MemoryConfig
 from openclaw_memory.cli import main
 from openclaw_memory.cli.doctor import check_file_system, check_room, check_workspace, examine
 from openclaw_memory.config import EmbeddingConfig, JournalConfig, SessionsConfig
-from openclaw_memory.embeddings import hashing
-from openclaw_memory.errors import EmbedderError, IndexLockedError
 from openclaw_memory.indexing.history import LAST_ERROR, LAST_SYNC, record_of, record_of_error
 from openclaw_memory.store import SqliteStore
 from openclaw_memory.store.embedding_cache import locate_cache
@@ -79,11 +77,6 @@ def test_a_missing_workspace_is_the_only_finding(tmp_path):
     assert (finding.level, "none" in finding.detail) == ("problem", True)
 
 
-def test_a_provider_that_does_not_exist_is_the_only_finding(notes):
-    (finding,) = examined(notes, MemoryConfig(embedding=EmbeddingConfig(provider="nosuch")))
-    assert (finding.level, "nosuch" in finding.detail) == ("problem", True)
-
-
 @pytest.mark.parametrize(("there", "code"), [(True, 0), (False, 1)])
 def test_the_exit_code_says_whether_there_are_problems(there, code, notes, tmp_path, capsys):
     with pytest.raises(SystemExit) as leaving:
@@ -132,14 +125,6 @@ def test_transcripts_are_counted_where_they_lie(notes, tmp_path):
     (folder / "a.jsonl").write_text("{}\n")
     found = of(examined(notes, MemoryConfig(sessions=SessionsConfig(folder=str(folder)))), "transcripts")
     assert (found.level, found.detail) == ("ok", f"1 in {folder}, 3 B")
-
-
-@pytest.mark.parametrize(
-    ("sessions", "level"), [(SessionsConfig(folder="USER.md"), "problem"), (SessionsConfig(index=False), "ok")]
-)
-def test_a_file_in_place_of_the_transcripts_is_a_problem_where_they_are_wanted(notes, sessions, level):
-    (notes / "USER.md").write_text("# User\n")
-    assert of(examined(notes, MemoryConfig(sessions=sessions)), "transcripts").level == level
 
 
 # --- what is not indexed
@@ -213,37 +198,10 @@ def test_damage_that_still_opens_is_found_by_the_check_of_the_whole_index(notes,
     assert (found.level, "index --force" in found.remedy) == ("problem", True)
 
 
-def test_a_locked_index_is_no_damage(notes, monkeypatch):
-    def held(*_, **__):
-        raise IndexLockedError("the index is held")
-
-    monkeypatch.setattr(Memory, "status", held)
-    (finding,) = problems(examined(notes))
-    assert ("held" in finding.detail, "--force" in finding.remedy) == (True, False)
-
-
 def test_an_index_that_others_may_read_is_worth_a_note(notes, synced):
     synced.chmod(0o644)
     follow(of(examined(notes), "index", "other users"))
     assert set(levels(examined(notes)).values()) == {"ok"}
-
-
-# --- the embedder
-def test_keywords_alone_are_no_problem_when_chosen(notes):
-    config = MemoryConfig(embedding=EmbeddingConfig(provider="none"))
-    with Memory.open(notes, config=config) as memory:
-        memory.sync()
-    findings = levels(examined(notes, config))
-    assert (findings["embedder"], "vector search" in findings) == ("ok", False)
-
-
-def test_an_embedder_that_does_not_load_is_a_problem(notes, monkeypatch):
-    def fail(*_):
-        raise EmbedderError("hashing is out of order")
-
-    monkeypatch.setattr(hashing, "create", fail)
-    config = MemoryConfig(embedding=EmbeddingConfig(provider="hashing"))
-    assert of(examined(notes, config), "embedder", "out of order").level == "problem"
 
 
 @pytest.mark.usefixtures("tries_again_at_once")
@@ -296,13 +254,6 @@ def test_vectors_that_are_still_to_come_are_worth_a_note(notes, opened, embeddin
     found = levels(findings)
     assert (problems(findings), found["embedder"], found["vector search"], found["files"]) == ([], "ok", "note", "ok")
     assert any("4 files without vectors" in finding.detail for finding in findings)
-
-
-def test_an_index_of_another_model_is_not_said_to_answer_by_vectors(notes, opened):
-    with opened(notes) as memory:
-        memory.sync()
-    findings = examine(lambda: opened(notes, "another"))
-    assert (problems(findings), levels(findings)["vector search"]) == ([], "note")
 
 
 def test_vectors_that_do_not_fit_the_index_have_a_remedy_that_works(notes, opened, embedding_server):

@@ -19,6 +19,7 @@ COMMANDS = {
     "get": ["get", "memory/household.md"],
     "doctor": ["doctor"],
     "an error as JSON": ["get", "--json", "memory/none.md"],
+    "help": ["status", "--help"],
 }
 
 
@@ -35,7 +36,7 @@ def run(arguments: list[str], *, is_stderr_full: bool = False) -> subprocess.Com
 
 
 @pytest.mark.parametrize("command", COMMANDS.values(), ids=COMMANDS.keys())
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 def test_a_full_device_ends_a_command_in_one_line(notes, command):
     name, *rest = command
     done = run([name, "--workspace", str(notes), *rest])
@@ -45,11 +46,6 @@ def test_a_full_device_ends_a_command_in_one_line(notes, command):
     assert not any(line.startswith("Exception ignored") for line in done.stderr.splitlines())
 
 
-@pytest.mark.parametrize("option", ["--help", "--version"])
-def test_help_to_a_full_device_is_one_line_too(option):
-    done = run([option])
-    assert (done.returncode, done.stderr) == (2, "error: the output could not be written: No space left on device\n")
-
-
+@pytest.mark.nightly
 def test_where_stderr_is_full_as_well_the_exit_code_still_says_so(notes):
     assert run(["status", "--workspace", str(notes)], is_stderr_full=True).returncode == 2

@@ -15,6 +15,7 @@ GUIDE = (Path(__file__).parents[2] / "docs/how-to/command-line.md").read_text(en
 BLOCKS = re.findall(r"^```console\n(.*?)^```$", GUIDE, re.MULTILINE | re.DOTALL)
 
 
+@pytest.mark.nightly
 @pytest.mark.skipif(sys.platform == "win32", reason="the guide is for a POSIX shell")
 def test_the_commands_of_the_guide_run_and_print_what_it_says(tmp_path):
     stand_in = tmp_path / "bin/openclaw-memory"

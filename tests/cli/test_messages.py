@@ -1,12 +1,8 @@
 """A message names the fault, and what it advises works."""
 
 import io
-import re
-from pathlib import Path
 
 import pytest
-
-ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.parametrize(
@@ -53,21 +49,3 @@ def test_init_always_names_its_count_and_the_next_step(run, tmp_path):
     (tmp_path / "all").mkdir()
     outcome = run("init", "-w", tmp_path / "all", "--all-markdown")
     assert f'no file yet to search: openclaw-memory append --workspace {tmp_path}/all "a note"' in outcome.out
-
-
-SHIPPED = [
-    path
-    for folder in ("openclaw_memory", "adapters", "integrations", "docs", "notebooks")
-    for path in sorted((ROOT / folder).rglob("*"))
-    if path.suffix in {".py", ".md", ".json", ".ts", ".js", ".html", ".toml"} and "node_modules" not in path.parts
-]
-
-
-def test_no_message_and_no_page_advises_a_package_that_is_not_published():
-    unpublished = re.compile(r"(?:install|add|uvx|run)\b[^\n`]*openclaw-memory-index")
-    told = [
-        f"{path.relative_to(ROOT)}: {match[0]}"
-        for path in [*SHIPPED, ROOT / "README.md"]
-        for match in unpublished.finditer(path.read_text(encoding="utf-8"))
-    ]
-    assert told == []

@@ -2,30 +2,22 @@
 
 import datetime
 import unicodedata
-from dataclasses import dataclass
-from types import MappingProxyType
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from openclaw_memory.cli.output import folded, plain
+from openclaw_memory.cli.output import folded
 from openclaw_memory.display import clean
-from openclaw_memory.types import Excerpt, SearchResult
 from openclaw_memory.types.results import SyncFailure
 from openclaw_memory.types.status import ago, failure, size
 
 
-@given(st.text(st.characters(codec=None)))
+@given(st.text(st.characters(codec=None), max_size=50))
 def test_clean_text_holds_no_control_but_tab_and_line_feed(text):
     cleaned = clean(text)
     assert all(unicodedata.category(character) not in {"Cc", "Cs"} or character in "\t\n" for character in cleaned)
     cleaned.encode("utf-8")
-
-
-@pytest.mark.parametrize("text", ["plain", "tab\tand\nline", "Ærø 北斎 👩‍🚀 עברית", ""])
-def test_clean_leaves_harmless_text_alone(text):
-    assert clean(text) == text
 
 
 def test_windows_line_ends_are_shown_as_line_ends():
@@ -37,42 +29,6 @@ def test_folding_keeps_every_letter_and_the_width(line, columns):
     rows = list(folded(line, columns))
     assert "".join("".join(rows).split()) == "".join(line.split())
     assert all(sum(2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in row) <= columns for row in rows)
-
-
-def test_folding_cuts_at_spaces():
-    assert list(folded("the quick brown fox", 10)) == ["the quick", "brown fox"]
-
-
-def test_an_empty_line_stays_a_line():
-    assert list(folded("", 10)) == [""]
-
-
-@dataclass(frozen=True)
-class Point:
-    x: int
-    tags: tuple[str, ...]
-
-
-@pytest.mark.parametrize(
-    ("value", "expected"),
-    [
-        (Point(1, ("a", "b")), {"x": 1, "tags": ["a", "b"]}),
-        (MappingProxyType({"a": Point(2, ())}), {"a": {"x": 2, "tags": []}}),
-    ],
-)
-def test_plain_turns_values_into_what_json_knows(value, expected):
-    assert plain(value) == expected
-
-
-@pytest.mark.parametrize(
-    ("value", "citation"),
-    [
-        (SearchResult("a.md", 3, 3, 0.5, "x", "memory", MappingProxyType({"keyword": 0.5})), "a.md#L3"),
-        (Excerpt("a.md", "text", 3, 4), "a.md#L3-L4"),
-    ],
-)
-def test_what_can_be_cited_shows_its_citation_in_json(value, citation):
-    assert plain(value)["citation"] == citation
 
 
 @pytest.mark.parametrize(

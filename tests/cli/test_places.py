@@ -38,20 +38,6 @@ def test_a_search_below_a_workspace_finds_the_workspace_above(run, notes, monkey
     assert not (notes / below / ".memory").exists()
 
 
-def test_the_notes_of_a_workspace_without_long_term_memory_lead_to_it(run, notes, monkeypatch):
-    (notes / "MEMORY.md").unlink()
-    monkeypatch.chdir(notes / "memory")
-    assert "memory/household.md" in found(run)
-
-
-def test_an_index_that_was_once_left_in_the_folder_of_notes_does_not_hide_the_workspace(run, notes, monkeypatch):
-    stray = notes / "memory/.memory"
-    stray.mkdir()
-    (stray / "index.sqlite").touch()
-    monkeypatch.chdir(notes / "memory")
-    assert "memory/household.md" in found(run)
-
-
 @pytest.mark.skipif(not hasattr(os, "geteuid"), reason="this system knows no owners")
 @pytest.mark.parametrize("theirs", ["folder", "MEMORY.md"])
 def test_what_others_have_put_above_is_no_workspace_of_this_user(notes, monkeypatch, theirs):

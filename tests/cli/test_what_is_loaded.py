@@ -14,14 +14,13 @@ from openclaw_memory.testing import sample_workspace
 
 ROOT = Path(__file__).parents[2]
 RUN = """
-import gc, sys
+import sys
 from openclaw_memory.__main__ import main
 try:
     main()
 except SystemExit as end:
     assert not end.code, end.code
 print(*sys.modules, file=sys.stderr)
-print(gc.get_threshold()[0], gc.get_freeze_count(), file=sys.stderr)
 """
 # What no command needs that works offline and on a terminal.
 NEVER = {
@@ -48,16 +47,12 @@ def notes(tmp_path_factory):
     return folder
 
 
-LOADED_TO_SEARCH = ("commands", "options", "output", "places", "results", "search_command")
-
-
-def ended(*arguments):
-    """The modules that a command has loaded, and what it left of garbage collection."""
+def load(*arguments):
+    """Return the modules that a command has loaded."""
     done = subprocess.run(
         [sys.executable, "-c", RUN, *map(str, arguments)], cwd=ROOT, capture_output=True, text=True, check=True
     )
-    modules, collection = done.stderr.splitlines()[-2:]
-    return {*modules.split()}, tuple(map(int, collection.split()))
+    return {*done.stderr.splitlines()[-1].split()}
 
 
 @pytest.mark.parametrize(
@@ -72,23 +67,10 @@ def ended(*arguments):
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(2)
 def test_a_command_loads_nothing_that_it_does_not_need(notes, arguments, unneeded):
     place = () if "--help" in arguments else ("--workspace", notes)
-    loaded, _ = ended(*arguments, *place)
-    assert not loaded & (NEVER | unneeded)
-
-
-def test_a_command_loads_no_module_of_another(notes):
-    loaded, _ = ended("search", "--workspace", notes, "Who has the spare key?")
-    of_commands = {name for name in loaded if name.startswith("openclaw_memory.cli.")}
-    assert of_commands == {f"openclaw_memory.cli.{name}" for name in LOADED_TO_SEARCH}
-
-
-def test_a_command_looks_for_no_garbage_that_cannot_be_there():
-    _, (threshold, frozen) = ended("--help")
-    assert threshold > 10_000
-    assert frozen > 1_000
+    assert not load(*arguments, *place) & (NEVER | unneeded)
 
 
 def test_the_script_that_is_installed_is_the_command():

@@ -3,10 +3,8 @@
 import json
 import re
 import shutil
-import subprocess
 import sys
 import time
-from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
 from threading import Event, Thread, active_count
 
@@ -72,14 +70,6 @@ def test_pieces_joined_are_the_text_and_each_fits(text, limit):
     assert all(tokens == len(piece) <= limit for piece, tokens in pieces)
 
 
-def test_a_text_is_parted_at_a_blank_where_one_is_near_and_inside_a_word_where_none_is():
-    assert pieces_by_tokens("one two three four", 4, 2, lambda text: len(text.split())) == [
-        ("one two ", 2),
-        ("three four", 2),
-    ]
-    assert [piece for piece, _ in pieces_by_tokens("x" * 8, 8, 4, len)] == ["xxxx", "xxxx"]
-
-
 def test_what_a_model_cannot_read_at_once_is_read_in_pieces():
     words = Words(max_seq_length=8)
     vector = LocalEmbedder(words, "words").embed_documents([f"{'x ' * 20}a a a a"])[0]
@@ -87,19 +77,6 @@ def test_what_a_model_cannot_read_at_once_is_read_in_pieces():
     assert "".join(sorted(pieces, key=lambda text: "a" in text)) == f"{'x ' * 20}a a a a"
     assert all(len(piece.split()) <= 8 for piece in pieces)
     assert vector[0] > vector[1]
-
-
-def test_a_text_that_fits_is_read_whole():
-    words = Words(max_seq_length=8)
-    LocalEmbedder(words, "words").embed_query("a b c d e f g h")
-    assert words.log[-1] == ("query", "a b c d e f g h")
-
-
-@pytest.mark.parametrize("limit", [None, float("inf"), 10**30])
-def test_a_model_without_a_limit_reads_everything_at_once(limit):
-    words = Words(max_seq_length=limit)
-    LocalEmbedder(words, "words").embed_query("word " * 50)
-    assert words.log[-1] == ("query", "word " * 50)
 
 
 def test_the_prompt_counts_among_what_a_model_reads():
@@ -113,18 +90,6 @@ def test_the_prompt_counts_among_what_a_model_reads():
 def test_a_prompt_that_leaves_no_room_is_refused():
     with pytest.raises(EmbedderError, match=r"'one two three.*more than half of what words reads"):
         LocalEmbedder(Words(max_seq_length=8), "words", prompts=("", "one two three four five "))
-
-
-def test_surrogates_that_pair_become_one_character_and_others_a_mark():
-    words = Words()
-    LocalEmbedder(words, "words").embed_query("\ud83e\udd84 \ud800")
-    assert words.log[-1] == ("query", "🦄 \ufffd")
-
-
-def test_texts_keep_their_order_through_batches():
-    texts = ["c" * length for length in (5, 1, 9, 3, 7)]
-    rows = LocalEmbedder(Words(), "words", batch_size=2).embed_documents(texts)
-    assert np.argsort(rows[:, 2]).tolist() == [1, 3, 0, 4, 2]
 
 
 def test_a_question_does_not_wait_until_all_documents_are_embedded():
@@ -177,13 +142,6 @@ def test_a_model_that_hangs_is_given_up_and_asked_again_once_it_has_ended(hangin
     assert embedder.embed_query("a").shape == (3,)
 
 
-def test_a_batch_that_hangs_is_given_up(hanging):
-    embedder = LocalEmbedder(hanging, "words", query_seconds=60, batch_seconds=0.01)
-    hanging.hangs.set()
-    with pytest.raises(EmbedderError, match=r"more than 0\.01 s.*batch_seconds"):
-        embedder.embed_documents(["a"])
-
-
 def test_while_the_model_hangs_a_memory_searches_by_keywords_and_says_so(hanging, notes):
     with Memory.open(notes, embedder=LocalEmbedder(hanging, "words")) as memory:
         memory.sync()
@@ -230,12 +188,6 @@ def test_without_sentence_transformers_the_message_has_the_command(monkeypatch):
         load_embedder("local")
 
 
-def test_loading_the_provider_loads_no_framework():
-    code = "import sys, openclaw_memory.embeddings.local; print({'torch', 'numpy', 'logging'} & set(sys.modules))"
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert run.stdout.strip() == "set()"
-
-
 # --- real weights
 @pytest.fixture(scope="module")
 def weights():
@@ -271,12 +223,6 @@ class TestRealWeights:
         check_embedder(embedder)
         assert (embedder.provider, embedder.dims) == ("local", 384)
 
-    def test_a_small_batch_makes_the_same_vectors(self, weights, embedder):
-        texts = [FACT, QUESTION, "", "word " * 600, "Das Boot liegt im Hafen."]
-        small = create(weights, device="cpu", batch_size=1)
-        assert np.allclose(small.embed_documents(texts), embedder.embed_documents(texts), atol=1e-5)
-        assert small.identity == embedder.identity
-
     def test_each_token_has_its_place_in_the_text(self, copied, embedder):
         prompted = create(copied("prompted", {"query": "it is asked: ", "document": "note: "}), device="cpu")
         text = "  Ines's espresso,\nné à Caen. \n"
@@ -292,16 +238,6 @@ class TestRealWeights:
         assert np.allclose(vectors, embedder.embed_documents([text]), atol=1e-5)
         assert "".join(text[start:end] for start, end in spans.tolist()) == text.replace(" ", "")
         assert len(tokens) == len(spans) > 600
-
-    def test_a_word_is_nearer_to_what_it_means_than_to_other_words(self, embedder):
-        def token(text, word):
-            vectors, spans = embedder.embed_document_tokens([text])[1][0]
-            vector = vectors[spans[:, 0].tolist().index(text.index(word))]
-            return vector / np.linalg.norm(vector)
-
-        asked = token("When does she drink coffee?", "coffee")
-        said = "Ines starts the day with tea by the window."
-        assert asked @ token(said, "tea") > asked @ token(said, "window") + 0.1
 
     def test_a_memory_compares_lines_by_tokens(self, embedder, notes):
         (notes / "memory" / "2026-03-01.md").write_text(f"# 2026-03-01\n\n{FACT}\n", encoding="utf-8")
@@ -321,13 +257,6 @@ class TestRealWeights:
         words = StaticEmbedding(Tokenizer(WordLevel({"[UNK]": 0, "coffee": 1}, "[UNK]")), embedding_dim=8)
         SentenceTransformer(modules=[words]).save(str(tmp_path / "static"))
         assert not isinstance(create(tmp_path / "static", device="cpu"), TokenEmbedder)
-
-    def test_several_threads_get_their_own_answers(self, embedder):
-        texts = [f"{FACT} {'again ' * number}" for number in range(24)]
-        alone = embedder.embed_documents(texts)
-        with ThreadPoolExecutor(4) as pool:
-            together = np.array(list(pool.map(embedder.embed_query, texts)))
-        assert np.allclose(alone, together, atol=1e-5)
 
     def test_a_fact_at_the_end_of_a_long_text_counts(self, embedder):
         filler = "The minutes of the meeting list the agenda and the names of those present. " * 360
@@ -373,10 +302,6 @@ class TestRealWeights:
         name = next(name for name in tensors if name.endswith("layer.3.output.dense.weight"))
         save_file({**tensors, name: tensors[name] * np.float32(1.01)}, file, {"format": "pt"})
         assert create(file.parent, device="cpu").identity != embedder.identity
-
-    def test_loading_says_nothing(self, weights, capfd):
-        create(weights, device="cpu")
-        assert capfd.readouterr() == ("", "")
 
     @pytest.mark.parametrize(
         ("options", "words"),

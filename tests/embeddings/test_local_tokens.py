@@ -107,15 +107,6 @@ def test_the_places_of_tokens_are_those_in_the_text_without_its_prompt(text):
         assert [text[start:end] for start, end in spans if end] == text.split()
 
 
-def test_a_prompt_has_no_codes_of_its_own():
-    embedder = e5()
-    bare = LocalTokenEmbedder(Transformer(), "bare")
-    text = "The query of a passage:\nwho reads the passage: or the query: now?"
-    _, with_prompt = unpacked(codes_of(embedder, text), 2)
-    _, without = unpacked(codes_of(bare, text), 2)
-    assert with_prompt.tolist() == without.tolist()
-
-
 def test_a_question_is_read_with_its_own_prompt_and_notes_with_theirs(folder):
     embedder = e5()
     with Memory.open(folder, embedder=embedder) as memory:

@@ -7,15 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from openclaw_memory.embeddings.vectors import joined, normalised, packs, weight
+from openclaw_memory.embeddings.vectors import joined, normalised, packs
 
 SIZES = st.lists(st.integers(min_value=0, max_value=50))
 LIMIT = st.integers(min_value=1, max_value=60)
-
-
-@given(st.text())
-def test_the_weight_of_a_text_is_its_bytes(text):
-    assert weight(text) == len(text.encode("utf-8", "surrogatepass"))
 
 
 @given(SIZES, LIMIT, LIMIT)
@@ -25,13 +20,6 @@ def test_packs_hold_all_items_in_their_order_within_both_limits_and_are_as_few_a
     assert all(len(pack) == 1 or (len(pack) <= max_items and sum(pack) <= max_weight) for pack in found)
     for pack, following in pairwise(found):
         assert len(pack) == max_items or sum(pack) + following[0] > max_weight
-
-
-def test_items_are_taken_no_sooner_than_needed():
-    taken = []
-    items = (taken.append(number) or number for number in range(100))
-    next(packs(items, 3, 1000, lambda _: 1))
-    assert taken == [0, 1, 2]
 
 
 VECTORS = st.lists(st.lists(st.floats(-1, 1), min_size=4, max_size=4).filter(any), min_size=1, max_size=6)

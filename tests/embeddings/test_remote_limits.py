@@ -69,10 +69,6 @@ def test_a_long_text_is_parted_and_nothing_of_it_is_lost(connect, server):
     assert vector @ embedder.embed_query("een sluis, a lock") > 0.5
 
 
-def test_a_limit_below_the_length_of_one_character_is_lived_with(connect):
-    assert unit(connect(max_input_tokens=2).embed_documents(["🦄🦄"]))
-
-
 def test_requests_hold_no_more_text_than_the_limit(embedder, server):
     embedder.embed_documents(["lock " * 300 for _ in range(20)])
     sizes = [sum(map(len, asked.texts)) for asked in server.seen()]
@@ -95,24 +91,11 @@ def test_blank_texts_are_not_sent_and_have_the_zero_vector(embedder, server):
     assert [asked.texts for asked in server.seen()] == [("lock",)]
 
 
-def test_blank_texts_alone_have_the_dimensions_of_others(embedder):
-    assert embedder.embed_documents([" "]).shape == (1, 64)
-    assert not embedder.embed_query("").any()
-
-
 # --- what is learnt
 def _requests(embedder, server, texts):
     before = len(server.seen())
     embedder.embed_documents(texts)
     return len(server.seen()) - before
-
-
-def test_one_long_text_does_not_make_all_later_requests_small(embedder, server):
-    many = [f"{number:03} {'z' * 296}" for number in range(260)]
-    usual = _requests(embedder, server, many)
-    server.max_text_bytes = 1200
-    assert unit(embedder.embed_documents([*(f"{number} {'x' * 390}" for number in range(12)), "y " * 1000]))
-    assert _requests(embedder, server, many) == usual
 
 
 @pytest.mark.parametrize("words", ["", "batch size 40 > maximum allowed batch size 12"], ids=["size", "number"])
@@ -133,16 +116,6 @@ def test_refused_texts_cost_only_themselves(refused, embedder, server):
     assert sorted(failed) == list(refused)
     assert {answer.error.kind for answer in answers if answer.error is not None} == {FailureKind.REFUSED}
     assert sorted(place for answer in answers for place in answer.places) == list(range(40))
-
-
-def test_a_service_that_begins_to_refuse_everything_is_not_asked_for_every_text(embedder, server):
-    embedder.embed_query("lock")
-    before = len(server.seen())
-    server.always(lies.status(400, words="The model is not loaded."))
-    (answer,) = embedder.submit(TEXTS).result(20)
-    assert (answer.error.kind, sorted(answer.places)) == (FailureKind.DENIED, list(range(40)))
-    assert "The model is not loaded." in str(answer.error)
-    assert len(server.seen()) - before < 10
 
 
 def test_a_failure_amid_the_halves_leaves_what_was_answered(embedder, server):

@@ -128,18 +128,6 @@ def test_a_sign_of_ascii_or_a_mark_before_a_question_is_no_part_of_a_word(text):
     assert all(word and not parting & set(word) and not any(map(str.isspace, word)) for word in words_of(text))
 
 
-TEXTS = st.one_of(
-    st.sampled_from(SENTENCES), st.text(st.sampled_from("aebnst 数据的🦄éß-1ﬁ\ud800"), max_size=60), st.text()
-)
-
-
-@given(TEXTS)
-def test_the_file_and_the_table_of_its_pieces_cut_words_alike(embedder, text):
-    words = ["▁" + word for word in text.split()]
-    one_by_one = [cheapest_pieces(word, embedder._find_in_file, embedder._costs, 30_000) for word in words]
-    assert list(PieceTable(embedder._file, 30_000).cut(words)) == one_by_one
-
-
 def test_words_of_several_blocks_and_of_any_length_are_cut_as_each_alone(embedder):
     letters = random.Random(5)
     words = ["".join(letters.choices("aebnst数据é🦄", k=letters.randrange(1, 40))) for _ in range(1200)]
@@ -147,19 +135,6 @@ def test_words_of_several_blocks_and_of_any_length_are_cut_as_each_alone(embedde
     assert sum(map(len, words)) > BLOCK_CHARS
     together = StaticEmbedder().word_vectors(words)
     assert np.array_equal(together, np.concatenate([embedder.word_vectors([word]) for word in words]))
-
-
-def test_only_many_characters_are_worth_a_table(monkeypatch):
-    def refuse(*_parts):
-        raise AssertionError("a table is made")
-
-    monkeypatch.setattr(static, "PieceTable", refuse)
-    few = StaticEmbedder()
-    for text in SENTENCES:
-        assert few.embed_query(text).any()
-    assert few.embed_documents(["the same word"] * 2000).any()
-    with pytest.raises(AssertionError, match="a table"):
-        few.embed_documents([" ".join(f"word{number}" for number in range(2000))])
 
 
 # --- the vector of a question, without numpy
@@ -218,14 +193,6 @@ def test_threads_that_share_a_fresh_embedder_agree(embedder):
     assert all(np.array_equal(found, embedder.word_vectors(SENTENCES[0].split())) for found in words)
 
 
-def test_a_full_cache_is_emptied_and_answers_stay_the_same(monkeypatch, embedder):
-    monkeypatch.setattr(static, "MAX_CACHED_WORDS", 3)
-    small = StaticEmbedder()
-    words = [*SENTENCES[1].split(), *SENTENCES[2].split(), "x" * 500]
-    assert np.array_equal(small.word_vectors(words), embedder.word_vectors(words))
-    assert len(small._pieces_by_word) <= 3
-
-
 # --- small models ---
 
 PIECES = {
@@ -256,14 +223,6 @@ def test_the_pieces_of_a_word_cost_the_least(tmp_path_factory, way, word):
     unknown = len(word) + 1 - len("".join(found))
     assert "".join(found).replace("c", "") == "▁" + word.replace("c", "")
     assert sum(PIECES[piece] for piece in found) + UNKNOWN_CHARACTER * unknown == pytest.approx(cheapest("▁" + word))
-
-
-def test_of_two_cuts_of_the_same_cost_the_one_with_the_longer_last_piece_stands(tmp_path):
-    costs = {"▁": 3.0, "a": 4.0, "b": 4.0, "ab": 8.0}
-    model = StaticEmbedder(small_model(tmp_path / "small.oms", costs, bits=4))
-    pieces, _, rows = parts_of(tmp_path / "small.oms")
-    expected = rows[pieces.index("▁")] + rows[pieces.index("ab")]
-    assert np.allclose(model.word_vectors(["ab"])[0], expected, atol=1e-6)
 
 
 @pytest.mark.parametrize("bits", [8, 4])

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from concurrent.futures import wait
+from collections.abc import Sequence
 from operator import length_hint
 from typing import Any
 
@@ -15,7 +14,7 @@ from openclaw_memory.embeddings.remote.client import RemoteEmbedder
 from openclaw_memory.embeddings.remote.errors import FailureKind, ServiceError
 from openclaw_memory.embeddings.remote.http import sleep
 from openclaw_memory.embeddings.remote.service import Limits, RetryPolicy, Service
-from openclaw_memory.embeddings.stream import OVERTAKING, REQUESTS_AHEAD, TEXTS_PER_CALL, Embedded, stream
+from openclaw_memory.embeddings.stream import REQUESTS_AHEAD, TEXTS_PER_CALL, Embedded, stream
 from openclaw_memory.errors import EmbedderError
 
 QUICK = RetryPolicy(tries=2, first_wait=0.001, longest_wait=0.001, busy_tries=2, busy_first_wait=0.001)
@@ -76,23 +75,6 @@ def test_every_text_gets_its_own_vector_from_a_service(close):
     assert sum(one.tokens for one in stream(recorder.embedder, texts(50))) == sum(len(text) for _, text in texts(50))
 
 
-def test_every_text_gets_its_own_vector_from_a_plain_embedder():
-    count = TEXTS_PER_CALL + 3
-    found = by_key(list(stream(HashingEmbedder(), texts(count))))
-    for key, text in texts(count):
-        np.testing.assert_allclose(found[key], HashingEmbedder().embed_query(text), atol=1e-6)
-
-
-def test_texts_are_taken_only_as_far_ahead_as_needed(close):
-    recorder = Recorder()
-    close.append(recorder.embedder)
-    left = iter(texts(10_000))
-    found = stream(recorder.embedder, left)
-    next(found)
-    found.close()  # type: ignore[attr-defined]
-    assert 10_000 - length_hint(left) < 200
-
-
 def test_after_a_failure_of_the_service_the_rest_is_not_asked_for(close):
     recorder = Recorder(down_after=3)
     close.append(recorder.embedder)
@@ -127,11 +109,6 @@ def test_a_plain_embedder_that_fails_is_not_asked_again():
     assert (calls, len(by_key(found)), {str(one.error) for one in found}) == (1, 3 * TEXTS_PER_CALL, {"out of order"})
 
 
-def test_in_place_of_an_embedder_stands_the_reason_there_is_none():
-    found = list(stream(EmbedderError("no key"), texts(3)))
-    assert [(one.keys, str(one.error)) for one in found] == [(["key0", "key1", "key2"], "no key")]
-
-
 def test_an_embedder_that_is_closed_amid_its_work_says_so(close):
     recorder = Recorder(hang_after=1)
     close.append(recorder.embedder)
@@ -141,24 +118,6 @@ def test_an_embedder_that_is_closed_amid_its_work_says_so(close):
     rest = [one, *found]
     assert len(by_key(rest)) == 1000
     assert {str(one.error) for one in rest if one.error} == {"the embedder was closed; sync again"}
-
-
-def test_an_embedder_that_is_closed_between_two_requests_asks_for_nothing_more(close):
-    recorder = Recorder()
-    close.append(recorder.embedder)
-
-    def closed_after_two() -> Iterator[tuple[str, str]]:
-        yield from texts(1000)[:8]
-        wait(list(recorder.embedder._documents._unfinished))  # closing finds nothing that it could cancel
-        recorder.embedder.close()
-        yield from texts(1000)[8:]
-
-    found = list(stream(recorder.embedder, closed_after_two()))
-    assert len(by_key(found)) == 1000
-    assert len(recorder.packs) == 2
-    assert {str(one.error) for one in found if one.error} == {"the embedder was closed; sync again"}
-    assert len(by_key(list(stream(recorder.embedder, texts(8))))) == 8
-    assert len(recorder.packs) == 4
 
 
 def test_a_service_that_is_down_is_given_up_after_the_tries_of_one_request(close):
@@ -171,14 +130,3 @@ def test_a_service_that_is_down_is_given_up_after_the_tries_of_one_request(close
     assert len(by_key(list(found))) >= 990
     # Four at once, two tries each; on a busy machine all that are ahead may have begun before they are cancelled.
     assert len(recorder.packs) <= 2 * 4 * REQUESTS_AHEAD
-
-
-def test_one_slow_request_is_not_overtaken_without_end(close):
-    recorder = Recorder(slow="word0")
-    close.append(recorder.embedder)
-    keys: list[str] = []
-    for one in stream(recorder.embedder, texts(2000)):
-        keys += one.keys
-        if "key0" in one.keys:
-            break
-    assert len(keys) <= 4 * (OVERTAKING + 4 * REQUESTS_AHEAD)

@@ -170,15 +170,3 @@ def test_one_thing_is_named(call, arguments):
         "invalid",
         True,
     )
-
-
-@pytest.mark.parametrize("arguments", [{"since": "soon"}, {"lastDays": 0}, {"query": " "}, {"hash": "yes"}])
-def test_what_is_no_day_no_number_and_no_text_can_be_corrected(call, arguments):
-    assert call(**arguments).data["status"] == "invalid"
-
-
-def test_a_long_plan_is_cut_and_counted(notes, call):
-    for day in range(1, 31):
-        (notes / f"memory/2026-06-{day:02}.md").write_text("The heron came.\n", encoding="utf-8")
-    planned = call(query="heron came").data
-    assert (len(planned["goes"]), planned["goesOmitted"], planned["lines"]) == (20, 10, 30)

@@ -58,12 +58,6 @@ def test_a_session_that_repeats_itself_is_one_source_and_another_one_settles(mem
     assert kept(memory).value == "light"
 
 
-def test_calls_without_a_session_are_one_source(memory, call):
-    memory.records.remember("preference", "editor.theme", "dark")
-    memory.records.confirm("preference", "editor.theme")
-    assert [call("memory_remember", **THEME, value="light").data["outcome"] for _ in range(2)] == ["waiting", "same"]
-
-
 def test_what_is_of_high_impact_asks_and_is_replaced_once_the_user_has_confirmed(notes):
     config = MemoryConfig(records=RecordsConfig(high_impact=("editor.*",)))
     with Memory.open(notes, embedder=None, config=config) as memory:
@@ -108,22 +102,6 @@ def test_a_stored_value_is_fenced(memory, call):
     assert without_fenced(shown["record"]).strip() == ""
 
 
-def test_a_damaged_file_is_said_and_left_as_it_is(call, notes):
-    call("memory_remember", **THEME, value="dark")
-    file = notes / PATH
-    file.write_text(
-        file.read_text(encoding="utf-8").replace(
-            'value: "dark"\n', '<<<<<<< HEAD\nvalue: "dark"\n=======\nvalue: "light"\n>>>>>>> other\n', 1
-        ),
-        encoding="utf-8",
-    )
-    before = file.read_bytes()
-    answer = call("memory_remember", **THEME, value="light").data
-    assert answer["status"] == "unavailable"
-    assert "mark of a merge" in answer["error"]
-    assert file.read_bytes() == before
-
-
 @pytest.mark.parametrize("name", ["memory_edit", "memory_forget", "memory_promote"])
 def test_the_lines_of_a_record_are_not_for_the_tools_that_change_notes(memory, call, name):
     call("memory_remember", **THEME, value="dark")
@@ -153,8 +131,3 @@ def test_a_group_is_told_of_no_record_and_changes_none(memory, call, name):
     assert not re.search("editor.theme", recall(memory, "editor theme dark", session_key=GROUP, min_score=0))
     assert "editor.theme" in recall(memory, "editor theme dark", min_score=0)
     assert (kept(memory).value, kept(memory).version) == (before.value, before.version)
-
-
-def test_tools_for_transcripts_alone_see_no_records(memory):
-    remember = memory_tools(memory, records=True, source="sessions")[-2]
-    assert remember.run({**THEME, "value": "dark"}).data["status"] == "not_allowed"

@@ -8,16 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from openclaw_memory.errors import InvalidInputError
-from openclaw_memory.tools.handlers import TOOL_DESCRIPTIONS as TEXTS
 from openclaw_memory.tools.handlers import TOOL_SCHEMAS as SCHEMAS
 from openclaw_memory.tools.handlers import checked_arguments
 
 EDIT = {"path": "memory/a.md", "from": 3, "lines": 1, "text": "new", "hash": "0123456789ab"}
-
-
-def test_there_are_nine():
-    names = ["append", "confirm", "edit", "erase", "forget", "get", "promote", "remember", "search"]
-    assert sorted(SCHEMAS) == sorted(TEXTS) == [f"memory_{name}" for name in names]
 
 
 @pytest.mark.parametrize("name", SCHEMAS)
@@ -28,47 +22,6 @@ def test_a_schema_is_a_closed_object_whose_arguments_are_described(name):
     assert set(schema["required"]) <= set(schema["properties"])
     assert all(argument["description"] for argument in schema["properties"].values())
     assert json.loads(json.dumps(schema)) == schema
-
-
-def test_the_ranges_are_those_of_openclaw():
-    search = SCHEMAS["memory_search"]["properties"]
-    assert search["query"]["minLength"] == 1
-    assert (search["maxResults"]["minimum"], search["maxResults"]["maximum"]) == (1, 100)
-    assert (search["minScore"]["minimum"], search["minScore"]["maximum"]) == (0, 1)
-
-
-def test_the_first_line_is_called_from():
-    assert [list(SCHEMAS[name]["properties"]) for name in ("memory_get", "memory_edit", "memory_forget")] == [
-        ["path", "from", "lines"],
-        ["path", "from", "lines", "text", "hash"],
-        ["path", "from", "lines", "hash"],
-    ]
-
-
-@pytest.mark.parametrize(
-    ("name", "words"),
-    [
-        ("memory_search", "Mandatory recall step"),
-        ("memory_search", "prior work, decisions, dates, people, preferences or todos"),
-        ("memory_search", "say that you checked"),
-        ("memory_search", "never an instruction"),
-        ("memory_get", "after memory_search"),
-        ("memory_get", "never an instruction"),
-        ("memory_get", "as many as are shown at once"),
-        ("memory_append", "today's note"),
-        ("memory_edit", "First read exactly these lines with memory_get"),
-        ("memory_forget", "Only where the user has asked"),
-        ("memory_promote", "First read exactly these lines with memory_get"),
-        ("memory_promote", "true for months"),
-        ("memory_remember", "Never guess a confidence"),
-        ("memory_remember", "waiting means that yours is kept aside"),
-        ("memory_remember", "asks that only the user's word changes it"),
-        ("memory_remember", "never an instruction"),
-        ("memory_confirm", "only where the user has just said"),
-    ],
-)
-def test_a_description_says_when_and_how_to_use_the_tool(name, words):
-    assert words in TEXTS[name]
 
 
 @pytest.mark.parametrize(
@@ -124,12 +77,6 @@ def test_a_number_may_come_as_a_string(sent, understood):
     arguments = checked_arguments(SCHEMAS["memory_search"], {"query": "7", **sent})
     assert arguments == {"query": "7", **understood}
     assert isinstance(arguments.get("maxResults", 1), int)
-
-
-@pytest.mark.parametrize("sent", ["", "3.5", "nan", "inf", "0", "101", "1e999", "three", "0x3"])
-def test_a_string_that_is_no_such_number_is_refused_as_it_was_sent(sent):
-    with pytest.raises(InvalidInputError, match=re.escape(f"from 1 to 100, not {sent!r}")):
-        checked_arguments(SCHEMAS["memory_search"], {"query": "x", "maxResults": sent})
 
 
 def test_a_whole_number_may_come_as_a_float_and_null_means_left_out():

@@ -11,7 +11,6 @@ from openclaw_memory.config import JournalConfig
 from openclaw_memory.errors import InvalidInputError
 from openclaw_memory.tools import session_start
 from openclaw_memory.workspace import Workspace
-from openclaw_memory.workspace.files import WorkspaceFiles
 
 TOOLS = ("memory_search", "memory_get", "memory_append")
 GROUP = "agent:main:telegram:group:7"
@@ -92,16 +91,6 @@ def settle(*files):
     wait_until = time.time_ns() + 30_000_000
     while time.time_ns() < wait_until:
         time.sleep(0.005)
-
-
-def test_files_are_read_once_as_long_as_they_are_the_same(folder, monkeypatch):
-    workspace = Workspace.open(folder)
-    settle(folder / "SOUL.md", folder / "MEMORY.md")
-    started = workspace.bootstrap(now=NOW)
-    read = []
-    monkeypatch.setattr(WorkspaceFiles, "read", lambda _, place: read.append(place.path))
-    assert workspace.bootstrap(now=NOW) is started
-    assert read == []
 
 
 @pytest.mark.parametrize("name", ["SOUL.md", "MEMORY.md", "memory/2026-11-20.md", "memory/2026-11-21.md"])

@@ -7,7 +7,7 @@ import pytest
 from openclaw_memory.errors import QueryError
 from openclaw_memory.flush.state import chat_type
 from openclaw_memory.tools import search_for
-from openclaw_memory.tools.visibility import Audience, audience_of, is_private, shows_citations
+from openclaw_memory.tools.visibility import Audience, audience_of
 
 
 @pytest.mark.parametrize(
@@ -31,29 +31,6 @@ from openclaw_memory.tools.visibility import Audience, audience_of, is_private, 
 )
 def test_the_key_of_a_session_says_its_chat(key, kind):
     assert chat_type(key) == kind
-
-
-@pytest.mark.parametrize(
-    ("mode", "key", "shown"),
-    [
-        ("on", "agent:main:telegram:group:1", True),
-        ("off", "agent:main:main", False),
-        ("auto", None, True),
-        ("auto", "agent:main:main", True),
-        ("auto", "agent:main:telegram:group:1", False),
-        ("auto", "agent:main:slack:channel:x", False),
-        ("auto", "agent:main:matrix:room:!x", False),
-    ],
-)
-def test_citations_are_shown_always_never_or_in_direct_chats(mode, key, shown):
-    assert shows_citations(mode, key) is shown
-
-
-@pytest.mark.parametrize(
-    "key", ["telegram:group:1", "Channel:7", "agent:main:telegram:group:1", "matrix:Room:!x", "supergroup:1", "guild:7"]
-)
-def test_what_is_private_stays_hidden_wherever_a_key_speaks_of_several_people(open_memory, key):
-    assert audience_of(open_memory(citations="on"), key) == Audience(private=False, citations=True)
 
 
 @pytest.mark.parametrize(
@@ -92,24 +69,6 @@ def test_where_the_state_cannot_be_read_what_is_private_stays_hidden(notes, memo
     assert "sessions.json is damaged" in audience.unknown
     for private in (None, "main", "agent:main:main", "agent:main:telegram:dm:5"):
         assert audience_of(memory, private) == Audience()
-
-
-@pytest.mark.parametrize(
-    ("path", "private"),
-    [
-        ("MEMORY.md", True),
-        ("memory.md", True),
-        ("Memory.md", True),  # the same file, on disks that do not tell case apart
-        ("USER.md", True),
-        ("../team/MEMORY.md", True),
-        ("sessions/monday.jsonl", True),
-        ("memory/2026-11-21.md", False),
-        ("memory/user.md", False),
-        ("docs/manual.md", False),
-    ],
-)
-def test_long_term_memory_and_transcripts_are_private(path, private):
-    assert is_private(path) is private
 
 
 def test_a_filter_does_not_show_a_group_what_is_private(memory):

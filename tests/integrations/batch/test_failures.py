@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 from batch_place import Place, reasons
-from openclaw_memory_batch.jobs import LONGEST_SECONDS
 
 from openclaw_memory.embeddings.hashing import HashingEmbedder
 from openclaw_memory.embeddings.remote.errors import FailureKind, ServiceError
@@ -75,14 +74,6 @@ def test_what_an_expired_job_gave_is_kept(place):
     assert [len(job) for job in place.service.jobs.values()] == [12, 9]
 
 
-def test_a_job_that_runs_for_days_has_failed(place):
-    place.fill(8)
-    place.sync()
-    place.clock.now += LONGEST_SECONDS + 1
-    place.service.lies = {"memo": None}
-    assert (len(place.sync().waiting), len(place.service.jobs)) == (8, 2)
-
-
 class Unreadable:
     """What no library expects: asking for its numbers fails in its own way."""
 
@@ -118,35 +109,6 @@ def test_a_bad_vector_of_a_job_is_not_stored_and_its_text_asked_for_ordinarily(p
         assert store.chunks([best[0].chunk_id])[0].path == "memory/3.md"
 
 
-def test_many_missing_answers_of_a_job_are_not_handed_over_again(place):
-    place.fill(8)
-    place.sync()
-    place.service.finish()
-    place.service.lies = {f"number {number}": None for number in range(1, 8)}
-    assert (place.sync().ok, len(place.service.jobs), len(place.service.ordinary)) == (True, 1, 7)
-
-
-def test_a_job_without_a_single_vector_is_a_failure(place):
-    place.fill(8)
-    place.service.state = JobState.DONE
-    place.service.lies = {"memo": None}
-    place.sync()
-    assert len(place.sync().waiting) == 8
-    assert (place.sync().ok, len(place.service.ordinary), len(place.service.jobs)) == (True, 8, 2)
-
-
-def test_vectors_of_other_dimensions_than_the_index_holds_are_not_stored(place):
-    place.write("memory/first.md", "the very first note")
-    place.sync()
-    place.fill(8)
-    place.sync()
-    place.service.finish()
-    place.service.dims = 16
-    assert len(place.sync().waiting) == 8
-    place.service.dims = 64
-    assert (place.sync().ok, place.vectors()) == (True, 9)
-
-
 def test_a_service_that_takes_no_job_is_asked_ordinarily(place, caplog):
     place.fill(8)
     place.service.fails["submit"] = ServiceError("no batches here", FailureKind.DENIED)
@@ -180,25 +142,6 @@ def test_a_service_that_is_down_keeps_its_jobs(place):
     assert (place.sync().ok, len(place.service.jobs), place.service.ordinary) == (True, 1, [])
 
 
-def test_an_embedder_that_is_down_leaves_its_jobs_alone(place):
-    place.fill(8)
-    place.sync()
-    place.service.fails = {"send": ConnectionResetError("gone")}
-    place.service.finish()
-    assert {"gone" in reason for reason in reasons(place.sync())} == {True}
-    place.service.fails = {}
-    assert (place.sync().ok, len(place.service.jobs), place.service.ordinary) == (True, 1, [])
-
-
-def test_a_sync_does_not_wait_for_an_embedder_that_is_down(place):
-    place.fill(8)
-    place.sync()
-    place.service.fails = {"send": ConnectionResetError("gone")}
-    place.service.finish()
-    assert {"gone" in reason for reason in reasons(place.sync("wait"))} == {True}
-    assert (place.clock.slept, len(place.service.jobs)) == ([], 1)
-
-
 def test_results_that_cannot_be_had_twice_give_the_job_up(place):
     place.fill(8)
     place.sync()
@@ -219,14 +162,6 @@ def test_a_damaged_file_is_set_aside(place, damage, caplog):
     assert "is damaged" in caplog.text
     place.service.finish()
     assert place.sync().ok
-
-
-def test_a_damaged_file_that_cannot_be_set_aside_is_told_in_words(place):
-    place.fill(8)
-    place.file.write_bytes(b"{")
-    place.file.with_name(f"{place.file.name}.damaged").mkdir()
-    with pytest.raises(StoreError, match=r"is damaged .* and cannot be set aside .*; delete it"):
-        place.sync()
 
 
 def test_no_job_is_submitted_that_could_not_be_remembered(place):
@@ -264,28 +199,6 @@ def test_the_jobs_of_another_model_wait_until_it_is_wanted_again(place):
     assert (place.service.polled, place.file.exists()) == ({"job-1": 1, "job-2": 1}, False)
 
 
-def test_failures_of_one_model_do_not_count_against_another(place):
-    place.fill(8)
-    place.service.state = JobState.FAILED
-    for _ in range(3):
-        place.sync()
-    place.service.model, place.service.state = "fake-2", None
-    assert (len(place.sync().waiting), len(place.service.jobs)) == (8, 3)
-    assert len(json.loads(place.file.read_text())) == 2
-
-
-def test_jobs_of_another_model_that_no_service_keeps_so_long_are_swept(place):
-    place.fill(8)
-    place.sync()
-    place.service.model = "fake-2"
-    place.clock.now += LONGEST_SECONDS
-    place.sync()
-    assert [job["name"] for job in place.remembered()] == ["job-1", "job-2"]
-    place.clock.now += 1
-    place.sync()
-    assert [job["name"] for job in place.remembered()] == ["job-2"]
-
-
 def test_a_rebuild_whose_texts_are_with_the_service_leaves_the_old_index_in_place(place):
     place.fill(8)
     place.sync("off")
@@ -313,12 +226,3 @@ def test_a_rebuild_waits_for_the_service_where_it_is_told_to(place):
     place.service.polls = 3
     report = place.sync("wait")
     assert ("fake-2" in str(report.rebuilt), report.ok, place.vectors()) == (True, True, 8)
-
-
-def test_a_forced_sync_of_an_index_that_waits_builds_it_and_goes_on_waiting(place):
-    place.fill(8)
-    place.sync()
-    report = place.sync(force=True)
-    assert (report.rebuilt, len(report.waiting), len(place.service.jobs)) == ("it was asked for", 8, 1)
-    place.service.finish()
-    assert (place.sync().ok, place.vectors()) == (True, 8)

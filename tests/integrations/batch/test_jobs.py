@@ -13,7 +13,7 @@ from openclaw_memory_batch import BatchEmbedder
 from openclaw_memory_batch.jobs import Job, Known, load, path_of, save
 
 from openclaw_memory import Memory, MemoryConfig, SqliteStore
-from openclaw_memory.config import ChunkingConfig, EmbeddingConfig
+from openclaw_memory.config import EmbeddingConfig
 from openclaw_memory.embeddings import load_embedder
 from openclaw_memory.embeddings.hashing import HashingEmbedder
 from openclaw_memory.embeddings.remote.errors import FailureKind, ServiceError
@@ -85,29 +85,6 @@ def test_two_jobs_run_at_a_time_and_the_other_texts_wait_for_them(place):
     assert (place.vectors(), place.service.ordinary) == (20, [])
 
 
-@pytest.mark.parametrize("most", [1, 2, 3])
-def test_no_more_jobs_run_at_a_time_than_are_allowed(place, most):
-    place.fill(20)
-    place.service.max_items, place.concurrency = 5, most
-    place.sync()
-    assert [len(job) for job in place.service.jobs.values()] == [5] * most
-
-
-def test_a_sync_that_waits_sees_all_jobs_through_two_at_a_time(place):
-    place.fill(20)
-    place.service.max_items, place.service.polls = 5, 1
-    assert place.sync("wait").ok
-    assert [len(job) for job in place.service.jobs.values()] == [5, 5, 5, 5]
-    assert (place.vectors(), [text for text in place.service.ordinary if "memo number" in text]) == (20, [])
-
-
-def test_a_running_job_is_waited_for_and_not_submitted_again(place):
-    place.fill(8)
-    first = place.sync()
-    assert place.sync().waiting == first.waiting
-    assert (len(place.service.jobs), place.service.ordinary, place.clock.slept) == (1, [], [])
-
-
 @pytest.mark.parametrize(
     ("use", "count", "options"), [("later", MIN_TEXTS - 1, {}), ("off", 8, {})], ids=["few texts", "off"]
 )
@@ -140,15 +117,6 @@ def test_a_note_written_meanwhile_is_embedded_at_once(place):
     assert place.vectors() == 1
 
 
-def test_texts_that_no_job_takes_are_asked_for_ordinarily(place):
-    place.fill(8)
-    place.write("memory/long.md", "x" * 3000)
-    place.chunking = ChunkingConfig(max_chars=5000)
-    report = place.sync()
-    assert (report.embedded, len(report.waiting)) == (1, 8)
-    assert "x" * 1000 in "".join(place.service.ordinary)
-
-
 def test_what_is_remembered_is_private_and_tells_the_job(place):
     place.fill(8)
     place.sync()
@@ -156,16 +124,6 @@ def test_what_is_remembered_is_private_and_tells_the_job(place):
     (job,) = place.remembered()
     assert (job["name"], len(job["keys"]), job["submitted"], job["failures"]) == ("job-1", 8, NOON, 0)
     assert [path.name for path in place.file.parent.glob("*.json*")] == [place.file.name]
-
-
-def test_each_job_is_remembered_before_the_next_is_submitted(place):
-    place.fill(8)
-    place.service.max_items, place.concurrency = 3, 3
-    seen: list[int] = []
-
-    place.service.on_submit = lambda: seen.append(len(place.remembered()))
-    place.sync()
-    assert seen == [0, 1, 2]
 
 
 # --- waiting for them
@@ -205,17 +163,6 @@ def test_a_sync_that_was_ended_while_it_waited_is_taken_up_again(place):
     assert (place.sync("wait").waiting, len(place.service.jobs), place.service.ordinary) == ((), 1, [])
 
 
-def test_closing_the_store_ends_the_waiting(place):
-    place.fill(8)
-    with place.opened() as store:
-        embedder = BatchEmbedder(
-            place.service.embedder(), wait=True, min_texts=MIN_TEXTS, sleep=lambda _: store.close()
-        )
-        with pytest.raises(StoreError, match="closed"):
-            sync(SyncParts(Workspace.open(place.root), store, embedder, MemoryConfig()))
-        embedder.close()
-
-
 def test_a_late_job_is_waited_for_twice_and_then_given_up(place):
     place.fill(8)
     place.service.on_submit = lambda: place.service.fails.update(submit=ServiceError("no", FailureKind.DENIED))
@@ -223,14 +170,6 @@ def test_a_late_job_is_waited_for_twice_and_then_given_up(place):
     assert place.clock.now - NOON == 2 * 100.0
     assert place.service.cancelled == ["job-1"]
     assert (report.waiting, len(place.service.ordinary), place.vectors()) == ((), 8, 8)
-
-
-def test_a_job_that_is_only_late_once_is_collected(place):
-    place.fill(8)
-    place.service.polls = 55  # of 50 polls in the first wait
-    report = place.sync("wait")
-    assert (report.waiting, report.embedded, place.service.cancelled) == ((), 8, [])
-    assert (len(place.service.jobs), place.service.ordinary) == (1, [])
 
 
 def test_two_late_jobs_end_in_ordinary_calls(place):

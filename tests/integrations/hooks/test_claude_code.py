@@ -108,13 +108,6 @@ def test_nothing_is_recalled_for_commands(host, memory, prompt):
     assert told(host.event("UserPromptSubmit", prompt=prompt), memory) == ""
 
 
-def test_three_weak_results_are_recalled_of_what_the_memory_hardly_knows(host, memory):
-    for number in range(9):
-        memory.append(f"Crane {number} is {'often ' * 40}at rest.", title=f"Crane {number}")
-    told(host.event("SessionStart"), memory)
-    assert told(host.event("UserPromptSubmit", prompt="Good morning"), memory).count("#L") == 3
-
-
 def test_each_turn_is_kept_once_with_its_secrets_masked(host, memory):
     host.wrote(TRANSCRIPT[:4])
     assert told(host.event("Stop"), memory) == ""
@@ -155,24 +148,6 @@ def test_after_a_second_compaction_only_what_came_in_between_is_shown_again(host
     assert "Vlieland" not in said
 
 
-def test_the_last_messages_that_are_shown_again_are_bounded(host, memory):
-    host.wrote(
-        [
-            TRANSCRIPT[2].replace("When does", f"{number} {'very ' * 200}").replace("956a8bcb", f"{number:08}")
-            for number in range(50)
-        ]
-    )
-    told(host.event("PreCompact"), memory)
-    said = told(host.event("SessionStart", source="compact"), memory)
-    assert "User: 49 very" in said
-    assert "User: 1 very" not in said
-    assert len(said) < claude_code.KEPT_CHARS + 3_000
-
-
-def test_a_summary_that_was_kept_nothing_for_asks_for_nothing(host, memory):
-    assert "Compaction" not in told(host.event("SessionStart", source="compact"), memory)
-
-
 def test_what_was_said_before_the_compaction_is_recalled_and_what_is_in_view_is_not(host, memory):
     host.wrote(TRANSCRIPT[:COMPACTED_AT])
     told(host.event("Stop"), memory)
@@ -190,12 +165,6 @@ def test_a_session_that_has_ended_is_remembered_in_the_next(host, memory):
     assert snapshot.messages[-2].content == "And after?"
     told(host.event("SessionStart", session_id="next"), memory)
     assert LOG in told(host.event("UserPromptSubmit", session_id="next", prompt="What about Vlieland?"), memory)
-
-
-def test_a_session_that_ends_without_a_word_leaves_nothing(host, memory):
-    told(host.event("SessionEnd"), memory)
-    assert memory.snapshots() == ()
-    assert not (memory.workspace.root / LOG).exists()
 
 
 def test_a_transcript_that_is_indexed_where_it_is_is_not_written_to(host, notes):
@@ -224,10 +193,6 @@ def test_what_policies_never_let_be_stored_is_not_kept(host, notes):
 def test_what_is_no_event_is_an_error(memory, event):
     with pytest.raises(InvalidInputError, match="no input of a hook"):
         claude_code.answer(event, memory)
-
-
-def test_an_event_of_another_kind_is_none_of_the_memorys_business(memory):
-    assert claude_code.answer({"hook_event_name": "PostToolUse"}, memory) == ""
 
 
 # --- the command

@@ -79,9 +79,3 @@ def test_a_folder_that_does_not_exist_is_made_by_the_command_that_the_error_name
     assert (outcome.code, f"`openclaw-memory init --workspace '{folder}'`" in outcome.err) == (2, True)
     assert run("init", "--workspace", folder).code == 0
     assert run("connect", "zed", "--workspace", folder).code == 0
-
-
-def test_without_the_script_beside_python_the_module_is_run(monkeypatch, notes, run, tmp_path):
-    monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
-    entry = json.loads(run("connect", "zed", "--workspace", notes).out)["context_servers"]["openclaw-memory"]
-    assert [entry["command"], *entry["args"][:3]] == [str(tmp_path / "python"), "-m", "openclaw_memory", "mcp"]

@@ -16,7 +16,6 @@ from openclaw_memory_intent import IntentConfig, read_settings
 from openclaw_memory import Memory
 from openclaw_memory.cli.commands import commands
 from openclaw_memory.config import MemoryConfig, PoliciesConfig, PolicyRule
-from openclaw_memory.config.sections import PARTS
 from openclaw_memory.errors import ConfigError, InvalidInputError
 from openclaw_memory.testing import RecordingEmbedder
 from openclaw_memory.tools import memory_tools
@@ -97,17 +96,6 @@ def test_a_tool_answers_as_the_librarys_own(memory):
     assert "Den Helder" in answered["text"]
 
 
-def test_a_tool_finds_what_was_written_just_now(memory):
-    (memory.workspace.root / "MEMORY.md").write_text("# Memory\n\n- The lighthouse is red.\n")
-    found = json.loads(told(memory, "tool", tool="memory_search", args={"query": "lighthouse"})["output"])
-    assert found["results"][0]["citation"].startswith("MEMORY.md#L")
-
-
-def test_a_wrong_argument_is_said_to_the_model(memory):
-    answered = json.loads(told(memory, "tool", tool="memory_search", args={"query": "a", "maxResults": 0})["output"])
-    assert answered["status"] == "invalid"
-
-
 def test_each_turn_is_kept_once_with_its_secrets_masked(memory):
     secret = {"id": "msg_3", "role": "user", "text": "password=hunter2secretvalue"}
     for _ in range(2):
@@ -146,11 +134,6 @@ def test_before_a_compaction_a_model_writes_down_what_should_last(memory):
     assert NOTE in note_of_today(memory)
 
 
-def test_a_model_with_nothing_to_say_writes_nothing(memory):
-    assert told(memory, "session.compacting", Model("NO_REPLY"), messages=TALK) == {"flush": "nothing"}
-    assert not (memory.workspace.root / "memory").exists() or not [*memory.workspace.root.glob("memory/*.md")]
-
-
 def test_a_conversation_that_is_too_long_is_flushed_in_parts(memory):
     long = [{"id": f"msg_{n}", "role": "user", "text": f"Crane {n} {'stands still ' * 100}"} for n in range(10)]
     model = Model(*["NO_REPLY"] * 20)
@@ -163,10 +146,6 @@ def test_a_conversation_that_is_too_long_is_flushed_in_parts(memory):
 def test_where_the_model_fails_the_conversation_is_kept(failed, memory):
     assert told(memory, "session.compacting", Model(failed), messages=TALK) == {"flush": "kept"}
     assert len(kept(memory)) == 2
-
-
-def test_a_conversation_without_words_asks_no_model(memory):
-    assert told(memory, "session.compacting", messages=[]) == {}
 
 
 def test_what_was_said_before_a_compaction_is_recalled_and_what_is_in_view_is_not(memory):
@@ -243,12 +222,6 @@ def test_a_setting_means_what_the_librarys_own_does(block, part, name, value):
     assert getattr(getattr(MemoryConfig().updated(opencode.settings(block)), part), name) == value
 
 
-def test_the_settings_of_intents_are_those_of_the_plugin():
-    block = {"intentDetection": {"enabled": False, "languages": ["nl"], "confidenceThreshold": 0.8}}
-    config = MemoryConfig().updated(opencode.settings(block))
-    assert config.plugins == {"intent": {"enabled": False, "languages": ["nl"], "confidence_threshold": 0.8}}
-
-
 @pytest.mark.parametrize("block", [{"serach": {}}, {"search": {"maxresults": 3}}, {"search": 3}, [], None])
 def test_a_setting_that_is_unknown_is_named(block):
     with pytest.raises(ConfigError, match="settings of the plugin"):
@@ -274,28 +247,6 @@ def test_settings_of_the_plugin_that_nothing_reads_are_named_when_a_session_star
         notices = told(memory, "session.created")["notices"]
         assert [notice.split()[0] for notice in notices] == NOT_READ
         assert "notices" not in told(memory, "session.idle", messages=TALK)
-
-
-def test_what_the_plugin_never_uses_is_read_by_none_of_its_events(memory, monkeypatch):
-    read = set()
-    for part, model in PARTS.items():
-
-        def get(self, name, part=part):
-            code = sys._getframe(1).f_code
-            if "/openclaw_memory/config/" not in code.co_filename and "openclaw_memory" in code.co_filename:
-                read.add(f"{part}.{name}")
-            return object.__getattribute__(self, name)
-
-        monkeypatch.setattr(model, "__getattribute__", get)
-    told(memory, "session.created")
-    told(memory, "chat.message", text="Which harbour is it?")
-    told(memory, "tool", tool="memory_search", args={"query": "harbour"})
-    told(memory, "session.idle", messages=TALK)
-    told(memory, "session.compacting", Model("NO_REPLY"), messages=TALK, room=100_000)
-    told(memory, "session.compacted")
-    told(memory, "session.deleted", messages=TALK)
-    assert "snapshots.max_messages" in read
-    assert read & opencode.UNUSED == set()
 
 
 IN_NODE = """
@@ -368,11 +319,3 @@ def test_a_process_asks_the_plugin_in_between_and_answers_it(notes):
 def test_the_schemas_and_the_skill_are_the_librarys_words():
     words = runpy.run_path(str(ROOT / "scripts" / "opencode_words.py"))["texts"]()
     assert {name: (PLUGIN / name).read_text(encoding="utf-8") for name in words} == words
-
-
-def test_the_plugin_names_itself_as_documented():
-    package = json.loads((PLUGIN / "package.json").read_text())
-    assert (package["name"], package["version"]) == ("opencode-memory", "2.0.0")
-    text = (PLUGIN / "plugin.js").read_text()
-    assert 'id: "opencode-memory", name: "Memory", version: "2.0.0"' in text
-    assert all(f'"{name}"' in text for name in opencode._EVENTS)

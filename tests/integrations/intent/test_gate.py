@@ -93,51 +93,13 @@ def test_phrases_decide_where_no_model_does(said, intent):
     assert detect_intent(said).intent == intent
 
 
-SENTENCES = {
-    "en": """The kettle is on the stove.|Rain is expected over the hills tonight.|He bought two tickets for the concert.|Turn left at the second bridge.
-        Nobody knew where the cat had gone.|My brother works in a bakery.|We should leave before noon.|These shoes are too small for me.|Is there any milk left?
-        The meeting was moved to Thursday.|She plays the violin every evening.|Put the boxes in the garage, please.|It costs less than you think.|They live near the station.
-        I would rather walk.|Can somebody open the window?|The library closes at six.|Our flight was cancelled yesterday.|That is not what happened.|Bring a coat, it gets cold.""",
-    "nl": """De ketel staat op het fornuis.|Vanavond valt er regen in de heuvels.|Hij kocht twee kaartjes voor het concert.|Sla linksaf bij de tweede brug.
-        Niemand wist waar de kat gebleven was.|Mijn broer werkt in een bakkerij.|We moeten voor twaalven weg.|Deze schoenen zijn me te klein.|Is er nog melk over?
-        De vergadering is naar donderdag verplaatst.|Ze speelt elke avond viool.|Zet de dozen in de garage.|Het kost minder dan je denkt.|Zij wonen vlak bij het station.
-        Ik ga liever lopen.|Kan iemand het raam openzetten?|De bibliotheek sluit om zes uur.|Onze vlucht werd gisteren geschrapt.|Dat is niet wat er gebeurde.|Neem een jas mee, het wordt koud.""",
-    "de": """Der Kessel steht auf dem Herd.|Heute Abend regnet es in den Hügeln.|Er kaufte zwei Karten für das Konzert.|Biegen Sie an der zweiten Brücke links ab.
-        Niemand wusste, wo die Katze war.|Mein Bruder arbeitet in einer Bäckerei.|Wir sollten vor Mittag aufbrechen.|Diese Schuhe sind mir zu klein.|Ist noch Milch da?
-        Die Sitzung wurde auf Donnerstag verlegt.|Sie spielt jeden Abend Geige.|Stell die Kisten in die Garage.|Es kostet weniger, als du denkst.|Sie wohnen nahe am Bahnhof.
-        Ich gehe lieber zu Fuß.|Kann jemand das Fenster öffnen?|Die Bibliothek schließt um sechs.|Unser Flug fiel gestern aus.|Das ist nicht passiert.|Nimm einen Mantel mit, es wird kalt.""",
-    "fr": """La bouilloire est sur le feu.|On attend de la pluie sur les collines ce soir.|Il a acheté deux billets pour le concert.|Tournez à gauche au deuxième pont.
-        Personne ne savait où était le chat.|Mon frère travaille dans une boulangerie.|Nous devrions partir avant midi.|Ces chaussures sont trop petites pour moi.|Reste-t-il du lait ?
-        La réunion est reportée à jeudi.|Elle joue du violon chaque soir.|Mets les cartons dans le garage.|Cela coûte moins que tu ne crois.|Ils habitent près de la gare.
-        Je préfère marcher.|Quelqu'un peut ouvrir la fenêtre ?|La bibliothèque ferme à six heures.|Notre vol a été annulé hier.|Ce n'est pas ce qui s'est passé.|Prends un manteau, il va faire froid.""",
-    "es": """La tetera está en el fuego.|Esta noche lloverá en las colinas.|Compró dos entradas para el concierto.|Gire a la izquierda en el segundo puente.
-        Nadie sabía dónde estaba el gato.|Mi hermano trabaja en una panadería.|Deberíamos salir antes del mediodía.|Estos zapatos me quedan pequeños.|¿Queda algo de leche?
-        La reunión se ha pasado al jueves.|Toca el violín todas las noches.|Pon las cajas en el garaje.|Cuesta menos de lo que piensas.|Viven cerca de la estación.
-        Prefiero ir andando.|¿Alguien puede abrir la ventana?|La biblioteca cierra a las seis.|Ayer cancelaron nuestro vuelo.|Eso no es lo que pasó.|Lleva un abrigo, hará frío.""",
-}  # fmt: skip
-TOLD = [
-    (code, said.strip()) for code, block in SENTENCES.items() for line in block.split("\n") for said in line.split("|")
-]
 # Messages that no word of the library was chosen from.
 HELD = Path(__file__).parents[3] / "benchmarks/intent/held.tsv"
-TOLD += [(row.split("\t")[0], row.split("\t")[2]) for row in HELD.read_text(encoding="utf-8").splitlines()]
-
-
-@pytest.mark.parametrize(
-    ("said", "entities"),
-    [
-        ("Onthoud dat mijn zus Katja geen noten eet.", ("zus", "katja", "noten", "eet")),
-        ("Wil je onthouden dat Katja geen noten eet?", ("katja", "noten", "eet")),
-        ("Retiens que Katja déteste les noix.", ("katja", "déteste", "noix")),
-        ("Remember that Katja hates nuts.", ("katja", "hates", "nuts")),
-    ],
-)
-def test_the_order_itself_is_none_of_the_entities(said, entities):
-    assert detect_intent(said).entities == entities
+TOLD = [(row.split("\t")[0], row.split("\t")[2]) for row in HELD.read_text(encoding="utf-8").splitlines()]
 
 
 def test_stop_words_tell_the_language_of_85_of_100_sentences():
-    assert len(TOLD) == 350
+    assert len(TOLD) == 250
     wrong = [said for code, said in TOLD if by_stop_words(said) != code]
     print(wrong)
     assert len(wrong) <= 0.15 * len(TOLD)
@@ -171,7 +133,3 @@ def test_an_order_of_two_words_is_in_the_language_of_its_verb(monkeypatch, said,
     if not with_model:
         monkeypatch.setattr(languages_module, "_model", lambda _names: None)
     assert language_of(said) == "de"
-
-
-def test_of_no_languages_a_text_is_in_none():
-    assert language_of("Mijn broer werkt in een bakkerij.", []) == "und"

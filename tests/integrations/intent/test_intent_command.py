@@ -7,24 +7,17 @@ import sys
 import pytest
 from openclaw_memory_intent import detect_intent
 
-from openclaw_memory.cli import main
-
 MESSAGE = "Please remember that Carla is allergic to peanuts."
 
 
 @pytest.fixture
-def run(capsys, tmp_path):
-    def run(*arguments):
-        with pytest.raises(SystemExit) as ended:
-            main(("intent", *arguments, "--workspace", str(tmp_path)))
-        shown = capsys.readouterr()
-        return ended.value.code, shown.out, shown.err
-
-    return run
+def ask(run, tmp_path):
+    """Run the command on a workspace of its own."""
+    return lambda *arguments: run("intent", *arguments, "--workspace", tmp_path)
 
 
-def test_it_shows_what_phrases_decide_and_that_no_model_was_asked(run, tmp_path):
-    code, out, err = run(MESSAGE)
+def test_it_shows_what_phrases_decide_and_that_no_model_was_asked(ask, tmp_path):
+    code, out, err = ask(MESSAGE)
     assert code == 0
     assert [line.split(maxsplit=1)[-1] for line in out.splitlines()] == [
         "remember", "0.60", "en", "carla, allergic, peanuts", "asking  yes", "none",
@@ -33,8 +26,8 @@ def test_it_shows_what_phrases_decide_and_that_no_model_was_asked(run, tmp_path)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_as_json_it_is_what_detect_intent_says(run):
-    code, out, err = run(*MESSAGE.split(), "--json")
+def test_as_json_it_is_what_detect_intent_says(ask):
+    code, out, err = ask(*MESSAGE.split(), "--json")
     assert (code, err) == (0, "")
     expected = {**detect_intent(MESSAGE).to_dict(), "worth_asking": True, "by_rules": True, "suggestion": None}
     assert json.loads(out) == expected
@@ -49,21 +42,21 @@ def test_as_json_it_is_what_detect_intent_says(run):
         ("", None, "und", False),
     ],
 )
-def test_a_dash_reads_the_message_from_standard_input(run, monkeypatch, message, intent, language, worth_asking):
+def test_a_dash_reads_the_message_from_standard_input(ask, monkeypatch, message, intent, language, worth_asking):
     monkeypatch.setattr(sys, "stdin", io.StringIO(message))
-    found = json.loads(run("-", "--json")[1])
+    found = json.loads(ask("-", "--json")[1])
     assert (found["intent"], found["language"], found["worth_asking"]) == (intent, language, worth_asking)
 
 
-def test_the_settings_of_the_workspace_count(run, tmp_path):
+def test_the_settings_of_the_workspace_count(ask, tmp_path):
     settings = tmp_path / "settings.toml"
     settings.write_text('[defaults.plugins.intent]\nlanguages = ["fr"]\n', encoding="utf-8")
-    assert json.loads(run(MESSAGE, "--json", "--config", str(settings))[1])["intent"] is None
+    assert json.loads(ask(MESSAGE, "--json", "--config", str(settings))[1])["intent"] is None
     settings.write_text("[defaults.plugins.intent]\nenabled = false\n", encoding="utf-8")
-    _, out, err = run(MESSAGE, "--config", str(settings))
+    _, out, err = ask(MESSAGE, "--config", str(settings))
     assert "worth asking  no" in out
     assert err.startswith("note: plugins.intent.enabled is false")
 
 
-def test_what_a_message_holds_drives_no_terminal(run):
-    assert "\x1b" not in run("Remember: \x1b[2JCarla\x1b]0;x\x07")[1]
+def test_what_a_message_holds_drives_no_terminal(ask):
+    assert "\x1b" not in ask("Remember: \x1b[2JCarla\x1b]0;x\x07")[1]

@@ -2,7 +2,6 @@
 
 import json
 import math
-import threading
 from datetime import UTC, datetime
 
 import pytest
@@ -176,39 +175,11 @@ def test_a_workspace_may_chunk_as_it_likes_and_is_compared_as_the_settings_say(n
     assert small < large
 
 
-def test_a_note_that_cannot_be_read_ends_nothing(notes):
-    (notes / "memory" / "broken.md").write_bytes(b"\xff\xfe\x00\xd8")
-    with Memory.open(notes) as memory:
-        assert evaluate(memory, iter([KEY])).shown == 1.0
-
-
-def test_a_line_may_hold_any_sign_and_a_file_a_byte_order_mark(tmp_path):
-    place = tmp_path / "questions.jsonl"
-    place.write_text(json.dumps({"question": "one\u2028two"}, ensure_ascii=False) + "\n", encoding="utf-8-sig")
-    assert read_questions(place) == [Question("one\u2028two")]
-
-
 def test_evidence_in_markdown_that_is_not_searched_leads_to_the_fix(tmp_path):
     for name in ("one", "two", "three"):
         (tmp_path / f"{name}.md").write_text(f"# {name}\n\nThe key is with {name}.\n")
     with Memory.open(tmp_path) as memory, pytest.raises(QueryError, match="init --all-markdown"):
         evaluate(memory, [Question("Who has the key?", ("The key is with two.",))])
-
-
-def test_a_preset_that_syncs_on_open_embeds_each_text_once(notes):
-    (notes / ".memory").mkdir()
-    (notes / ".memory" / "config.toml").write_text("[chunking]\ntokens = 100\n")
-    (notes / "memory" / "long.md").write_text("# Long\n\n" + "The pump was looked at again, and it was dry.\n" * 60)
-    seen = []
-
-    def vectors(texts):
-        seen.extend(texts)
-        return [[float(len(text)), 1.0] for text in texts]
-
-    before = threading.active_count()
-    compare(notes, [KEY], {"openclaw": MemoryConfig.openclaw()}, embedder=vectors)
-    assert threading.active_count() == before
-    assert len(seen) == len(set(seen))
 
 
 @pytest.mark.parametrize(

@@ -2,23 +2,17 @@
 
 import json
 import re
-from collections import Counter
 from pathlib import Path
 
 import pytest
-from openclaw_memory_lab import EmbeddingServer, Question, copy_lab, read_questions
+from openclaw_memory_lab import EmbeddingServer, copy_lab, read_questions
 from openclaw_memory_lab.evaluation import LAB, QUESTIONS
 
 from openclaw_memory import load_embedder
 from openclaw_memory.text.redaction import redact
-from openclaw_memory.text.stopwords import DUTCH, ENGLISH, FRENCH, GERMAN, SPANISH
-from openclaw_memory.text.terms import content_words, word_stem, words
-from openclaw_memory.workspace.paths import note_date
+from openclaw_memory.text.terms import content_words, word_stem
 
 ROOT = Path(__file__).parents[3]
-STOP_WORDS = {name: set(text.split()) for name, text in zip(
-    ("en", "nl", "de", "fr", "es"), (ENGLISH, DUTCH, GERMAN, FRENCH, SPANISH), strict=True
-)}  # fmt: skip
 NOTES = {path.relative_to(LAB).as_posix(): path.read_text(encoding="utf-8") for path in sorted(LAB.rglob("*.md"))}
 LABELLED = read_questions(LAB / QUESTIONS)
 GUIDE = (ROOT / "docs" / "how-to" / "better-ranking.md").read_text(encoding="utf-8")
@@ -27,12 +21,6 @@ ANSWERABLE = [question for question in LABELLED if question.evidence]
 
 def folded(text: str) -> str:
     return " ".join(text.split())
-
-
-def language_of(text: str) -> str:
-    """The language of which the text holds most small words."""
-    counts = Counter(words(text))
-    return max(STOP_WORDS, key=lambda name: sum(counts[word] for word in STOP_WORDS[name]))
 
 
 def places(quote: str) -> list[str]:
@@ -44,76 +32,18 @@ def stems(text: str) -> set[str]:
     return {word_stem(word) for word in content_words(text)}
 
 
-def quoted(question: Question, kind: str) -> list[tuple[str, str]]:
-    return [(question.text, quote) for quote in question.evidence if question.kind == kind]
-
-
-def test_there_are_notes_enough_and_most_are_of_a_day():
-    assert len(NOTES) >= 64
-    assert {"MEMORY.md", "USER.md"} <= set(NOTES)
-    assert sum(note_date(path) is not None for path in NOTES) >= 40
-
-
-@pytest.mark.parametrize(
-    "counts",
-    [Counter(map(language_of, NOTES.values())), Counter(question.language for question in LABELLED)],
-    ids=["notes", "questions"],
-)
-def test_a_third_is_not_in_english(counts):
-    assert set(counts) == set(STOP_WORDS)
-    assert min(counts.values()) >= 5
-    assert counts["en"] <= counts.total() * 2 / 3
-
-
-def test_there_are_questions_of_every_kind():
-    counts = Counter(question.kind for question in LABELLED)
-    assert set(counts) == {"keyword", "paraphrase", "dated", "superseded", "several", "unanswerable", "elsewhere"}
-    assert sum(counts.values()) >= 80
-    assert min(counts[kind] for kind in counts if kind != "elsewhere") >= 14
-    assert counts["elsewhere"] >= 10
-
-
-def test_every_line_of_the_questions_has_all_four_fields():
-    lines = (LAB / QUESTIONS).read_text(encoding="utf-8").splitlines()
-    assert {tuple(json.loads(line)) for line in lines} == {("question", "evidence", "language", "kind")}
-
-
 def test_each_quote_stands_once_and_in_one_note():
     for question in ANSWERABLE:
         assert [len(places(quote)) for quote in question.evidence] == [1] * len(question.evidence), question.text
 
 
-def test_only_unanswerable_questions_have_no_evidence():
-    without = {"unanswerable", "elsewhere"}
-    assert {question.kind for question in LABELLED if not question.evidence} == without
-    assert not without & {question.kind for question in ANSWERABLE}
-
-
-def test_unanswerable_questions_are_near_the_notes_and_those_from_elsewhere_are_not():
-    told = stems(" ".join(NOTES.values()))
-    assert all(stems(question.text) & told for question in LABELLED if question.kind == "unanswerable")
-    far = [stems(question.text) & told for question in LABELLED if question.kind == "elsewhere"]
-    assert sum(map(bool, far)) <= len(far) / 2
-
-
-def test_the_evidence_of_several_is_in_different_notes():
-    for question in (question for question in ANSWERABLE if question.kind == "several"):
-        assert len({path for quote in question.evidence for path in places(quote)}) == len(question.evidence) >= 2
-
-
-@pytest.mark.parametrize(
-    ("text", "quote"), [pair for question in ANSWERABLE for pair in quoted(question, "paraphrase")]
-)
-def test_a_paraphrase_shares_no_word_with_the_line_that_answers_it(text, quote):
-    (path,) = places(quote)
-    line = next(line for line in NOTES[path].splitlines() if folded(quote) in folded(line))
-    assert stems(text) & stems(line) == set()
-
-
-def test_a_superseded_fact_is_asked_of_the_newest_note():
-    for question in (question for question in ANSWERABLE if question.kind == "superseded"):
-        ((path,),) = (places(quote) for quote in question.evidence)
-        assert note_date(path) is not None
+def test_a_paraphrase_shares_no_word_with_the_line_that_answers_it():
+    asked = [(one.text, quote) for one in ANSWERABLE if one.kind == "paraphrase" for quote in one.evidence]
+    assert len(asked) >= 14
+    for text, quote in asked:
+        (path,) = places(quote)
+        line = next(line for line in NOTES[path].splitlines() if folded(quote) in folded(line))
+        assert stems(text) & stems(line) == set(), text
 
 
 def test_a_note_holds_no_secret_and_no_address():

@@ -44,11 +44,6 @@ def test_a_score_has_a_bar_for_each_answer_and_the_threshold_as_a_line(explain):
     assert plot_explanation(explanation, axes) is axes
 
 
-def test_a_score_has_the_part_of_the_task(explain):
-    axes = plot_explanation(explain(task="to find out what the office spends"))
-    assert "task" in {text.get_text() for text in axes.get_legend().get_texts()}
-
-
 @pytest.mark.parametrize("question", ["", "half \ud83d of a pair", "nul \x00", "a price of $40 and $50"])
 def test_any_question_can_be_plotted(explain, question):
     plot_explanation(explain(question)).figure.canvas.draw()

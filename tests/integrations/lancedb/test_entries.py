@@ -19,7 +19,6 @@ pytest.importorskip("lancedb", reason="lancedb is not installed: pip install '.[
 
 import lancedb
 from openclaw_memory_lancedb import CATEGORIES, LanceEntries, MemoryEntry
-from openclaw_memory_lancedb.table import Table, due_at
 
 from openclaw_memory import Memory, MemoryConfig
 from openclaw_memory.config import EmbeddingConfig, PoliciesConfig, PolicyRule
@@ -100,15 +99,6 @@ def test_an_entry_with_a_known_id_is_replaced(entries):
     assert texts(entries.search("tea")) == ["coffee"]
 
 
-def test_many_are_embedded_at_once(entries, embedder, monkeypatch):
-    calls = []
-    made = embedder.embed_documents
-    monkeypatch.setattr(embedder, "embed_documents", lambda some: (calls.append(len(some)), made(some))[1])
-    added = entries.add_many([MemoryEntry(f"number {n}") for n in range(30)])
-    assert calls == [30]
-    assert [one.text for one in added] == [f"number {n}" for n in range(30)]
-
-
 def test_nothing_is_found_where_nothing_is_or_nothing_is_asked(entries):
     assert entries.search("tea") == []
     entries.add("tea")
@@ -171,12 +161,6 @@ def several(entries):
 def test_filters_hold_for_search_and_list_alike(several, asked, expected):
     assert {one.category for one, _ in several.search("word", 10, **asked)} == expected
     assert {one.category for one in several.list(**asked)} == expected
-
-
-def test_a_score_may_be_asked_for(entries):
-    entries.add("tea without sugar")
-    entries.add("ferry")
-    assert texts(entries.search("tea without sugar", min_score=0.9)) == ["tea without sugar"]
 
 
 @pytest.mark.parametrize(
@@ -268,13 +252,13 @@ def test_values_that_a_person_has_made_unreadable_count_as_usual(entries, memory
 
 def test_a_lost_table_is_made_again(memory, embedder):
     with LanceEntries(memory, embedder) as entries:
-        entries.add_many([MemoryEntry(f"number {n}") for n in range(300)])
+        entries.add_many([MemoryEntry(f"number {n}") for n in range(30)])
         shutil.rmtree(entries._table.uri)
         assert texts(entries.search("number 7", 1)) == ["number 7"]
         shutil.rmtree(entries._table.uri)
     with LanceEntries(memory, embedder) as entries:
         assert texts(entries.search("number 9", 1)) == ["number 9"]
-        assert len(stored(entries)) == 300
+        assert len(stored(entries)) == 30
 
 
 def test_nothing_is_embedded_again_where_nothing_has_changed(memory, embedder):
@@ -294,36 +278,6 @@ def test_a_document_whose_vector_failed_is_found_at_the_next_use(memory, embedde
             entries.add("tea", id="tea")
         embedder.failure = None
         assert texts(entries.search("tea", 1)) == ["tea"]
-
-
-def test_a_document_whose_row_failed_is_found_by_another_process(memory, embedder, monkeypatch):
-    with LanceEntries(memory, embedder) as entries:
-        entries.add("ferry")
-        with monkeypatch.context() as patch:
-
-            def fails(*_, **__):
-                raise StoreError("the disk is full")
-
-            patch.setattr(Table, "put", fails)
-            with pytest.raises(StoreError, match="disk"):
-                entries.add("tea")
-    with LanceEntries(memory, embedder) as entries:
-        assert texts(entries.search("tea", 1)) == ["tea"]
-
-
-def test_a_row_whose_removal_failed_is_not_found(memory, embedder, monkeypatch):
-    with LanceEntries(memory, embedder) as entries:
-        tea = entries.add("tea")
-        with monkeypatch.context() as patch:
-
-            def fails(*_):
-                raise StoreError("the disk is full")
-
-            patch.setattr(Table, "remove", fails)
-            with pytest.raises(StoreError, match="disk"):
-                entries.delete(tea.id)
-        assert entries.search("tea") == []
-        assert stored(entries) == {}
 
 
 def test_a_row_is_not_written_for_a_document_that_was_replaced_or_deleted_meanwhile(memory, embedder, monkeypatch):
@@ -394,32 +348,12 @@ def test_a_vector_of_other_dimensions_is_refused(entries):
         entries.search(["a"])
 
 
-def test_an_embedder_that_changes_its_dimensions_is_refused(entries, embedder, monkeypatch):
-    entries.add("tea")
-    monkeypatch.setattr(embedder, "embed_documents", lambda some: np.ones((len(some), 8), np.float32))
-    with pytest.raises(EmbedderError, match=r"8 dimensions.*64"):
-        entries.add("ferry")
-    assert len(stored(entries)) == 1
-
-
 @pytest.mark.parametrize("made", [np.ones((2, 64)), np.ones(64), np.full((1, 64), np.nan), np.ones((1, 0))])
 def test_vectors_that_are_none_are_refused(entries, embedder, monkeypatch, made):
     entries.add("tea")
     monkeypatch.setattr(embedder, "embed_documents", lambda _: made)
     with pytest.raises(EmbedderError, match="array of shape"):
         entries.add("ferry")
-
-
-def test_an_embedder_that_was_handed_in_stays_open(memory, embedder):
-    with LanceEntries(memory, embedder) as entries:
-        entries.add("tea")
-    assert not embedder.closed
-
-
-def test_a_provider_may_be_named(memory):
-    with LanceEntries(memory, "static") as entries:
-        entries.add("Anna drinks green tea")
-        assert texts(entries.search("What does Anna drink?")) == ["Anna drinks green tea"]
 
 
 # --- what may be stored ----------------------------------------------------------------------------------------------
@@ -442,10 +376,7 @@ def test_a_secret_is_masked_before_it_is_embedded_and_in_what_is_found(entries, 
 
 
 # --- disk, processes, start-up ---------------------------------------------------------------------------------------
-def size(folder):
-    return sum(file.stat().st_size for file in Path(folder).rglob("*") if file.is_file())
-
-
+@pytest.mark.nightly
 def test_files_and_versions_do_not_pile_up(entries, monkeypatch):
     """Without compaction 60 writes leave 60 files, each of which costs a search, and as many versions."""
     monkeypatch.setattr("openclaw_memory_lancedb.table._KEPT", datetime.timedelta(milliseconds=1))
@@ -464,10 +395,6 @@ def _row(n):
     from openclaw_memory_lancedb.table import Row
 
     return Row(f"e{n}", "0" * 64, 0.5, "fact", n)
-
-
-def test_a_large_table_is_compacted_less_often():
-    assert [due_at(rows) for rows in (0, 1_000, 10_000, 10_000_000)] == [20, 20, 100, 500]
 
 
 def test_the_bytes_of_a_deleted_entry_go_when_entries_are_closed(memory, embedder):
@@ -512,7 +439,9 @@ def _adds(root, process, count):
         entries.delete(f"{process}-0")
 
 
-def run_processes(root, processes, count):
+@pytest.mark.nightly
+def test_processes_write_and_search_at_once(memory):
+    root, processes, count = memory.workspace.root, 4, 10
     spawn = multiprocessing.get_context("spawn")
     running = [spawn.Process(target=_adds, args=(root, number, count)) for number in range(processes)]
     for one in running:
@@ -529,34 +458,6 @@ def run_processes(root, processes, count):
         assert entries._table.rows().keys() == ids
         assert lancedb.connect(entries._table.uri).open_table("entries").count_rows() == len(ids)  # none twice
         assert entries.sync() == 0
-
-
-@pytest.mark.nightly
-def test_two_processes_write_and_search_at_once(memory):
-    run_processes(memory.workspace.root, 2, 5)
-
-
-@pytest.mark.nightly
-def test_eight_processes_write_and_search_at_once(memory):
-    run_processes(memory.workspace.root, 8, 30)
-
-
-@pytest.mark.parametrize("words", ["Retryable commit conflict for version 7: ...", "Not found: data/1.lance"])
-def test_a_commit_that_came_too_late_is_tried_again(entries, monkeypatch, words):
-    entries.add("tea")
-    failures = [RuntimeError(f"lance error: {words}")]
-    opened = Table._table
-
-    def fails_once(self):
-        if failures:
-            raise failures.pop()
-        return opened(self)
-
-    monkeypatch.setattr(Table, "_table", fails_once)
-    monkeypatch.setattr("openclaw_memory_lancedb.table._FIRST_WAIT", 0.001)
-    entries.add("ferry")
-    assert failures == []
-    assert len(stored(entries)) == 2
 
 
 def test_what_lancedb_cannot_do_is_an_error_of_this_library(memory, embedder, monkeypatch):

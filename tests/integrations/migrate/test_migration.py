@@ -3,8 +3,6 @@
 import json
 import os
 import re
-import runpy
-import sys
 from datetime import UTC, date, datetime
 from pathlib import Path
 
@@ -12,15 +10,13 @@ import pytest
 from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from openclaw_memory_migrate import migrate, migration
-from openclaw_memory_migrate.markdown import plan
-from openclaw_memory_migrate.plan import plan_migration
+from openclaw_memory_migrate import migrate
 from secret_samples import KNOWN
 
 from openclaw_memory import Memory, MemoryConfig
 from openclaw_memory.cli.commands import commands
 from openclaw_memory.config import FilesConfig, PoliciesConfig, PolicyRule
-from openclaw_memory.errors import InvalidInputError, NotFoundError, PathNotAllowedError, UndecodableError, WriteError
+from openclaw_memory.errors import InvalidInputError, NotFoundError, PathNotAllowedError, UndecodableError
 
 SAMPLES = Path(__file__).parent / "samples"
 NOW = datetime(2026, 11, 23, 12, tzinfo=UTC)
@@ -77,34 +73,21 @@ def messages(memory, path):
 
 # --- all formats -----------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("sample", SEEN, ids=lambda path: path.name)
-def test_a_second_run_adds_nothing_and_changes_no_byte(memory, old, sample):
+def test_a_sample_is_migrated_whole_as_a_dry_run_foretells_and_once(memory, old, sample):
     file = old(sample.name)
+    around = {path for path in memory.workspace.root.parent.rglob("*") if path.is_file()}
+    shown = migrate(memory, file, dry_run=True, now=NOW)
+    assert {path for path in memory.workspace.root.parent.rglob("*") if path.is_file()} == around
     first = migrate(memory, file, now=NOW)
     assert first.added > 0
-    before = files_of(memory)
+    assert (shown.files, shown.left_out, shown.notices) == (first.files, first.left_out, first.notices)
+    assert (shown.is_dry_run, shown.backups) == (True, ())
+    before, there = files_of(memory), written(memory)
     again = migrate(memory, file, now=NOW)
     assert (again.added, again.existed) == (0, first.added + first.existed)
     assert again.left_out == first.left_out
     assert files_of(memory) == before
     assert file.read_bytes() == sample.read_bytes()
-
-
-@pytest.mark.parametrize("sample", SEEN, ids=lambda path: path.name)
-def test_a_dry_run_tells_what_the_run_does_and_writes_nothing(memory, old, sample):
-    file = old(sample.name)
-    around = {path for path in memory.workspace.root.parent.rglob("*") if path.is_file()}
-    shown = migrate(memory, file, dry_run=True, now=NOW)
-    assert {path for path in memory.workspace.root.parent.rglob("*") if path.is_file()} == around
-    done = migrate(memory, file, now=NOW)
-    assert (shown.files, shown.left_out, shown.notices) == (done.files, done.left_out, done.notices)
-    assert shown.is_dry_run
-    assert not shown.backups
-
-
-@pytest.mark.parametrize("sample", SEEN, ids=lambda path: path.name)
-def test_every_text_of_a_sample_is_found_again_or_listed(memory, old, sample):
-    report = migrate(memory, old(sample.name), now=NOW)
-    there = written(memory)
     if sample.suffix == ".md":
         said = [line.rstrip("\r") for line in sample.read_text(encoding="utf-8-sig").split("\n") if line.strip()]
     else:
@@ -112,7 +95,7 @@ def test_every_text_of_a_sample_is_found_again_or_listed(memory, old, sample):
     lost = [text for text in said if text not in there]
     expected = {"mem0-list.json": {"no object", "Jörg wohnt in Bonn"}}
     assert set(lost) <= expected.get(sample.name, set())
-    assert len(lost) <= len(report.left_out)
+    assert len(lost) <= len(first.left_out)
 
 
 def texts_in(value):
@@ -140,41 +123,6 @@ def test_the_file_is_copied_beside_itself_once(memory, old):
     file.write_bytes(file.read_bytes() + b"\nMore.\n")
     assert migrate(memory, file, now=NOW).backups == (f"{copy}-2",)
     assert len(list(file.parent.iterdir())) == 3
-
-
-def test_nothing_is_written_where_the_backup_cannot_be(memory, old, monkeypatch):
-    file = old("memory.en.md")
-    monkeypatch.setattr(migration.os, "replace", refuse)
-    with pytest.raises(WriteError, match=r"backup of .*memory.en.md.*No space"):
-        migrate(memory, file, now=NOW)
-    assert files_of(memory) == {}
-
-
-def refuse(*_, **__):
-    raise OSError(28, "No space left on device")
-
-
-@pytest.mark.parametrize("name", ["memory.en.md", "mem0-list.json", "chatgpt-conversations.json"])
-@pytest.mark.parametrize("stage", ["_notes", "_documents", "_conversation"])
-def test_a_run_that_was_interrupted_is_finished_by_the_next(memory, old, monkeypatch, stage, name):
-    file = old(name)
-    plain, calls = getattr(migration, stage), []
-
-    def interrupted(*given, **named):
-        calls.append(plain(*given, **named))
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patched:
-        patched.setattr(migration, stage, interrupted)
-        try:
-            migrate(memory, file, now=NOW)
-        except KeyboardInterrupt:
-            assert calls
-    after = migrate(memory, file, now=NOW)
-    before = files_of(memory)
-    assert migrate(memory, file, now=NOW).added == 0
-    assert files_of(memory) == before
-    assert after.added + after.existed > 0
 
 
 def test_a_transcript_that_was_cut_off_goes_on_where_it_ended(memory, old):
@@ -228,12 +176,6 @@ def test_what_is_missing_or_of_another_format_is_said(memory, old, tmp_path):
     with pytest.raises(InvalidInputError, match="use one of markdown, mem0, chatgpt"):
         migrate(memory, old("mem0-list.json"), file_format="chatgtp")
     assert files_of(memory) == {}
-
-
-def test_an_export_of_nothing_is_a_report_of_nothing_where_its_format_is_named(memory, tmp_path):
-    (tmp_path / "a.json").write_text("[]")
-    for name in ("mem0", "chatgpt", "claude"):
-        assert migrate(memory, tmp_path / "a.json", file_format=name).files == ()
 
 
 def test_a_symlink_in_the_workspace_is_not_followed(memory, tmp_path):
@@ -355,21 +297,8 @@ def test_a_file_in_a_folder_of_the_workspace_links_from_there(memory):
     assert ["up.md" in one.reason for one in report.left_out] == [True]
 
 
-@given(st.lists(line, max_size=25), st.sampled_from(["\n", "\r\n"]))
-def test_every_line_that_is_not_blank_is_planned_once_and_in_order(lines, end):
-    text = end.join(lines)
-    planned = [
-        (one.first_line + at, line)
-        for one in plan(text, None).sections
-        for at, line in enumerate(one.lines)
-        if line.strip()
-    ]
-    wanted = [(at, line.rstrip("\r")) for at, line in enumerate(text.split("\n"), 1) if line.strip()]
-    assert sorted(planned) == wanted
-
-
 @given(st.lists(line, max_size=12))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 def test_any_markdown_is_found_again_to_the_line_and_never_doubled(tmp_path_factory, lines):
     folder = tmp_path_factory.mktemp("any")
     (folder / ".memory.md").write_text("\n".join(lines), encoding="utf-8", newline="")
@@ -400,10 +329,6 @@ def test_memories_of_mem0_become_documents(memory, old):
         "[7]": "an item before it has the same id, and another text",
     }  # fmt: skip
     assert memory.search("nuts allergy Zoé noix")[0].snippet
-
-
-def test_the_graph_of_mem0_is_listed(memory, old):
-    assert [one.place for one in migrate(memory, old("mem0-results.json")).left_out] == ["relations[0]"]
 
 
 def test_a_document_that_a_person_changed_is_left_and_listed(memory, old):
@@ -531,14 +456,14 @@ def test_a_tree_with_a_circle_or_of_great_depth_is_read_whole(memory, tmp_path):
             "message": {"author": {"role": "user"}, "content": content},
         }
 
-    deep = {str(at): said(str(at), str(at - 1) if at else None) for at in range(3000)}
+    deep = {str(at): said(str(at), str(at - 1) if at else None) for at in range(1200)}
     tree = {**deep, "a": said("a", "b"), "b": said("b", "a"), "c": said("c", "gone")}
     (tmp_path / "conversations.json").write_text(
-        json.dumps([{"conversation_id": "x", "mapping": tree, "current_node": "2999"}])
+        json.dumps([{"conversation_id": "x", "mapping": tree, "current_node": "1199"}])
     )
-    assert migrate(memory, tmp_path, now=NOW).added == 3003
+    assert migrate(memory, tmp_path, now=NOW).added == 1203
     log = memory.session_log("chatgpt-x")
-    assert len(log.messages()) == 3000
+    assert len(log.messages()) == 1200
 
 
 def test_transcripts_mask_secrets_when_they_are_shown_as_all_others_do(memory, tmp_path):
@@ -622,21 +547,3 @@ def test_the_command_exits_with_1_where_something_was_left_out(tmp_path, old):
     assert done.return_value == 1
     said = json.loads(done.output)
     assert (said["added"], len(said["report"]["left_out"])) == (5, 3)
-
-
-def test_the_script_is_the_command(tmp_path, monkeypatch, capsys):
-    (tmp_path / ".memory.md").write_text("# Old\n\nTea.\n")
-    monkeypatch.setattr(sys, "argv", ["migrate.py", "--dry-run", "--workspace", str(tmp_path)])
-    with pytest.raises(SystemExit) as ended:
-        runpy.run_path(str(Path(__file__).parents[3] / "scripts" / "migrate.py"), run_name="__main__")
-    assert ended.value.code == 0
-    assert "memory/legacy.md" in capsys.readouterr().out
-
-
-def test_a_plan_is_made_without_a_memory():
-    planned = plan_migration(SAMPLES / "mem0-list.json")
-    assert (planned.plan.format, len(planned.plan.documents), planned.files) == (
-        "mem0",
-        5,
-        (SAMPLES / "mem0-list.json",),
-    )

@@ -247,17 +247,6 @@ def test_where_the_server_has_gone_nothing_is_written_and_the_folder_is_made_rig
     assert "Never" not in one.get("memory/2026-03-01.md").text
 
 
-def test_writes_open_no_connection_of_their_own(worker, database):
-    one = worker("one")
-    for number in range(3):
-        one.documents.add([Document(str(number), f"Ferry {number}.")])
-        one.sync()
-    pool = connections.POOLS.of(database, connections.SCHEMA, held=True)
-    # A sync has one for its lock, and the notes one at most beside it.
-    assert pool.get_stats()["connections_num"] <= 2
-    assert pool.get_stats()["requests_num"] > 5
-
-
 def test_the_address_says_column_or_folder(tmp_path):
     with pytest.raises(ConfigError, match="files=rows"):
         Memory.open(tmp_path, store="postgresql://host/x?files=rows", embedder=None)

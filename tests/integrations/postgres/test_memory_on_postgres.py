@@ -1,12 +1,8 @@
 """A memory whose index is in PostgreSQL: notes, documents, several processes, and connections that are lost."""
 
 import os
-import signal
-import subprocess
-import sys
 import threading
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from openclaw_memory_postgres import PostgresStore, connections
@@ -15,10 +11,8 @@ from watching import eventually
 from openclaw_memory import Memory
 from openclaw_memory.errors import SyncBusyError
 from openclaw_memory.testing import RecordingEmbedder
-from openclaw_memory.testing.contracts import _made_key, _made_meta, _made_record, _made_row, _made_vectors
+from openclaw_memory.testing.contracts import _made_meta, _made_record, _made_row
 from openclaw_memory.types import Chunk, Document, VectorSource
-
-ROOT = Path(__file__).parents[3]
 
 
 def test_a_memory_does_all_that_it_does_elsewhere_and_makes_no_file_for_its_index(notes, database):
@@ -94,51 +88,6 @@ def test_another_process_waits_for_a_sync(notes, database):
         assert memory.sync().ok
 
 
-WRITER = """
-import sys
-from openclaw_memory_postgres import PostgresStore
-from openclaw_memory.testing.contracts import _made_record, _made_row
-
-url, who = sys.argv[1:]
-store = PostgresStore(url, tenant="shared")
-for turn in range(10_000):
-    store.replace_files([(_made_record("memory/0.md", content=f"{who}-{turn}"), [_made_row(n, f"every torn n{n}") for n in range(1, 6)])])
-    store.replace_files([(_made_record(f"memory/{who}-{turn}.md"), [_made_row(1, f"every own{who}")])])
-    print(f"{who}-{turn}", flush=True)
-"""
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="processes are killed")
-@pytest.mark.nightly
-def test_of_writers_that_are_killed_no_answered_write_is_lost_and_no_file_is_torn(database):
-    store = PostgresStore(database, tenant="shared")
-    store.begin_build(_made_meta()).publish()
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    writers = [
-        subprocess.Popen(
-            [sys.executable, "-c", WRITER, database, f"w{n}"], stdout=subprocess.PIPE, text=True, env=environment
-        )
-        for n in range(3)
-    ]
-    answered = []
-    try:
-        for writer in writers:
-            answered += [writer.stdout.readline().strip() for _ in range(5)]
-        for _ in range(10):
-            assert len(store.search_text(["torn"], 99)) == 5
-    finally:
-        for writer in writers:
-            writer.send_signal(signal.SIGKILL)
-    for writer in writers:
-        answered += [line.strip() for line in writer.stdout if line.endswith("\n")]
-        writer.wait()
-        writer.stdout.close()
-    there = store.files()
-    assert [one for one in answered if f"memory/{one}.md" not in there] == []
-    eventually(lambda: store.verify() == ())
-    assert len(store.search_text(["torn"], 99)) == 5
-
-
 def test_a_forked_child_has_connections_of_its_own(database):
     if not hasattr(os, "fork"):
         pytest.skip("needs fork")
@@ -153,31 +102,6 @@ def test_a_forked_child_has_connections_of_its_own(database):
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     assert store.get_meta("name") == "parent"
     assert len([key for key in connections.POOLS.opened if key[1] == database]) == 1
-
-
-def test_a_sync_without_a_change_reads_no_rows_again_until_another_worker_writes(notes, database):
-    with Memory.open(notes, store=f"{database}&tenant=quiet", embedder=RecordingEmbedder()) as memory:
-        memory.sync()
-        store, other = PostgresStore(database, tenant="quiet"), PostgresStore(database, tenant="quiet")
-        known = store.files()
-        memory.sync()
-        assert store.files() is known
-        other.remove_files(["memory/household.md"])
-        assert store.files().keys() == known.keys() - {"memory/household.md"}
-        assert memory.sync().added == ("memory/household.md",)
-
-
-def test_vectors_out_of_use_are_looked_for_again_after_each_write(database):
-    store, other = PostgresStore(database, tenant="spare"), PostgresStore(database, tenant="spare")
-    store.begin_build(_made_meta()).publish()
-    assert [store.prune(), store.prune()] == [0, 0]
-    other.add_vectors([_made_key(1)], _made_vectors(1))
-    assert [store.prune(), store.prune()] == [1, 0]
-    build = other.begin_build(_made_meta("check/another"))
-    build.store.add_vectors([_made_key(2)], _made_vectors(1))
-    store.prune(keep_unused=True)
-    build.abort()
-    assert [store.prune(), store.prune()] == [1, 0]
 
 
 @pytest.mark.parametrize(

@@ -59,7 +59,7 @@ def change(store, what):
         store.extend_file(_made_record("memory/0.md"), [_made_row(9, "every more")], 3)
 
 
-@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(CHANGES)
 def test_no_method_shows_or_changes_what_another_tenant_has(server, changes):
     mine, other = (PostgresStore(server, tenant=f"{name} {uuid4()}") for name in ("mine", "other"))

@@ -7,7 +7,6 @@ import subprocess
 import sys
 import textwrap
 import threading
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import pytest
@@ -17,15 +16,10 @@ from openclaw_memory_qmd.program import QmdProgram
 from qmd_place import is_alive, wait_for
 
 from openclaw_memory import Memory
-from openclaw_memory.backends import Backend
 from openclaw_memory.config import PoliciesConfig, PolicyRule
 from openclaw_memory.errors import ConfigError, StoreError
 from openclaw_memory.tools import recall
 from openclaw_memory.types import SearchRequest
-
-
-def test_it_is_an_engine(qmd):
-    assert isinstance(qmd.engine(), Backend)
 
 
 @pytest.mark.parametrize("server", [True, False])
@@ -36,10 +30,6 @@ def test_a_result_is_the_lines_that_qmd_shows_cited_as_ours(qmd, server):
     assert hit.snippet == "- Ines prefers trains to planes.\n- The ferry leaves at seven."
     assert hit.score == (1.0 if server else 0.53)
     assert (found.mode, found.provider, found.model, found.reason) == ("keyword", "qmd", "search", None)
-
-
-def test_blank_lines_at_the_ends_are_not_cited(qmd):
-    assert [hit.citation for hit in qmd.engine().search(SearchRequest("gauges"))] == ["memory/2026-03-01.md#L3-L5"]
 
 
 def test_scores_are_those_of_qmd_and_only_the_threshold_of_a_search_counts(qmd):
@@ -92,23 +82,6 @@ def test_files_that_have_changed_are_left_out_and_indexed_again(qmd):
     wait_for(lambda: not engine.search(SearchRequest("ferry")).stale)
 
 
-def test_a_new_file_is_noticed_by_a_search(qmd):
-    engine = qmd.engine()
-    assert not engine.search(SearchRequest("ferry")).stale
-    (qmd.notes / "memory" / "new.md").write_text("The quay.\n", encoding="utf-8")
-    assert engine.search(SearchRequest("ferry")).stale
-    wait_for(lambda: not engine.search(SearchRequest("ferry")).stale)
-    assert "memory-new" in " ".join(os.listdir(qmd.folder / COPIES_FOLDER))
-
-
-def test_notes_that_have_not_changed_are_indexed_once(qmd):
-    engine = qmd.engine()
-    engine.search(SearchRequest("ferry"))
-    engine._update()
-    engine._update()
-    assert qmd.count("update") == 1
-
-
 def test_files_outside_are_never_read(qmd, tmp_path):
     (tmp_path / "secret.md").write_text("Over the drawbridge.\n", encoding="utf-8")
     (qmd.notes / "memory" / "link.md").symlink_to(tmp_path / "secret.md")
@@ -148,6 +121,7 @@ def test_a_group_is_shown_no_private_note(qmd):
 @pytest.mark.parametrize(
     ("before", "after"), [('"20', '"10'), ("seven", "eight")], ids=["it expired long ago", "it is forged"]
 )
+@pytest.mark.sampled(1)
 def test_a_record_that_does_not_hold_is_not_copied(qmd, before, after):
     with Memory.open(qmd.notes, embedder=None) as memory:
         memory.records.remember("fact", "door.code", "amber seven", sensitivity="high", ttl=60)
@@ -185,20 +159,7 @@ def test_forgetting_deletes_it_also_where_qmd_is_not_there_any_more(qmd):
     assert memory.status().fallback["from"] == "qmd"
 
 
-def test_several_memories_of_one_folder_copy_at_the_same_time(qmd):
-    engines = [qmd.engine() for _ in range(4)]
-
-    def copy(engine):
-        for number in range(20):
-            (qmd.notes / "memory" / f"n{number}.md").write_text(f"{number} {id(engine)}\n", encoding="utf-8")
-            engine._copies.update()
-
-    with ThreadPoolExecutor(len(engines)) as pool:
-        list(pool.map(copy, engines))  # raises what a copy raises
-    engines[0]._copies.update()
-    assert len(list((qmd.folder / COPIES_FOLDER).iterdir())) == 23
-
-
+@pytest.mark.nightly
 def test_a_damaged_index_is_built_again(qmd):
     engine = qmd.engine()
     engine.sync()
@@ -217,14 +178,6 @@ def test_what_is_encrypted_is_not_copied_and_each_search_says_so(qmd):
     assert [one for one in copies if b"X25519" in one] == []
 
 
-def test_files_of_others_in_its_folder_stay(qmd):
-    mine = qmd.folder / COPIES_FOLDER / "mine.md"
-    mine.parent.mkdir(parents=True)
-    mine.write_text("Of somebody else.\n", encoding="utf-8")
-    qmd.engine().sync(force=True)
-    assert mine.exists()
-
-
 # --- what goes wrong -------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("command", "how", "reason"),
@@ -236,30 +189,26 @@ def test_files_of_others_in_its_folder_stay(qmd):
         ("http", "Internal Server Error", "status 500: 'Internal Server Error'"),
     ],
 )
+@pytest.mark.sampled(2)
 def test_what_fails_is_told_with_what_to_do(qmd, command, how, reason):
     qmd.fails(command, how)
     assert re.search(f"qmd failed: .*{reason}", str(qmd.memory().search("ferry").reason))
 
 
-def test_a_script_without_node_is_told_with_what_to_do(qmd, tmp_path):
-    script = tmp_path / "qmd.sh"
-    script.write_text("#!/usr/bin/env node-is-not-here\n", encoding="utf-8")
-    script.chmod(0o755)
-    found = qmd.memory(command=(str(script),)).search("ferry")
-    assert re.search("code 127: .*node-is-not-here.*needs the Node.js on PATH", str(found.reason))
-
-
+@pytest.mark.nightly
 def test_another_program_of_that_name_is_noticed(qmd):
     assert "not 2 of QMD" in str(qmd.memory(command=("echo", "hello")).search("ferry").reason)
 
 
 @pytest.mark.parametrize("server", [True, False])
+@pytest.mark.sampled(1)
 def test_nothing_by_vectors_is_a_failure_where_nothing_is_embedded(qmd, server):
     found = qmd.memory(mode="vsearch", server=server).search("ferry")
     assert "has embedded none of 3 notes" in str(found.reason)
 
 
 @pytest.mark.parametrize(("command", "words"), [("http", "did not answer"), ("search", "did not end within 2 s")])
+@pytest.mark.sampled(1)
 def test_what_hangs_is_killed_in_time(qmd, command, words):
     memory = qmd.memory(server=command == "http", timeout_seconds=2.0)
     memory.search("ferry")
@@ -268,6 +217,7 @@ def test_what_hangs_is_killed_in_time(qmd, command, words):
     wait_for(lambda: not is_alive(qmd.hanging()))
 
 
+@pytest.mark.nightly
 def test_an_update_that_hangs_is_killed_in_time(qmd):
     qmd.fails("update", "hang")
     memory = qmd.memory(update_timeout_seconds=2.0)
@@ -276,6 +226,7 @@ def test_an_update_that_hangs_is_killed_in_time(qmd):
     wait_for(lambda: not is_alive(qmd.hanging()))
 
 
+@pytest.mark.nightly
 def test_a_server_that_never_listens_is_killed_in_time(qmd):
     qmd.fails("mcp", "hang")
     assert "did not start in time" in str(qmd.memory(timeout_seconds=2.0).search("ferry").reason)
@@ -290,14 +241,6 @@ def test_no_search_and_no_sync_waits_for_an_embedding(qmd):
     assert engine.sync().unchanged == 3
     engine.close()
     wait_for(lambda: not is_alive(process))
-
-
-def test_a_failed_embedding_is_in_the_status(qmd):
-    qmd.fails("embed", "Error: no network")
-    engine = qmd.engine(mode="vsearch")
-    engine.sync()
-    wait_for(lambda: engine.status().notices)
-    assert "no network" in engine.status().notices[0]
 
 
 def test_the_status_says_what_is_copied_and_what_fails(qmd):
@@ -321,16 +264,6 @@ def test_it_is_not_given_the_users_keys(monkeypatch, tmp_path):
     assert "OPENCLAW_MEMORY_KEY" not in variables
 
 
-def test_a_server_that_has_died_is_started_again(qmd):
-    engine = qmd.engine()
-    engine.search(SearchRequest("ferry"))
-    process = engine._program._server[0].popen
-    process.kill()
-    process.wait()
-    assert engine.search(SearchRequest("ferry"))
-    assert qmd.count("mcp") == 2
-
-
 def test_one_server_answers_searches_at_once(qmd):
     engine = qmd.engine()
     found = []
@@ -343,15 +276,6 @@ def test_one_server_answers_searches_at_once(qmd):
         thread.join()
     assert found == [2] * 6
     assert (qmd.count("mcp"), qmd.count("update")) == (1, 1)
-
-
-def test_a_closed_engine_has_no_processes(qmd):
-    engine = qmd.engine()
-    engine.search(SearchRequest("ferry"))
-    process = engine._program._server[0].popen
-    engine.close()
-    engine.close()
-    assert process.poll() is not None
 
 
 def test_a_search_under_way_ends_when_the_memory_is_closed(qmd):
@@ -463,6 +387,7 @@ def test_a_workspace_may_not_name_a_program(qmd):
     assert [name for name in ("store.backend", "plugins.qmd") if name not in " ".join(state.notices)] == []
 
 
+@pytest.mark.nightly
 def test_notes_are_handed_over_at_an_interval(qmd):
     engine = qmd.engine(update_minutes=0.002)
     engine.search(SearchRequest("ferry"))

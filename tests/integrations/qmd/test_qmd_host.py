@@ -6,14 +6,11 @@ cannot be had without a network: the modes that need them fail, and the built-in
 
 import json
 import os
-import signal
 import subprocess
-import sys
-import textwrap
 from pathlib import Path
 
 import pytest
-from qmd_place import is_alive, wait_for
+from qmd_place import wait_for
 from qmd_recording import RECORDED, command_of, copies_in, record, write_notes
 
 from openclaw_memory import Memory, MemoryConfig
@@ -82,27 +79,3 @@ def test_without_models_the_built_in_engine_answers(tmp_path, settings, mode, wh
         assert found
         assert why in str(found.reason)
         assert memory.status().fallback["from"] == "qmd"
-
-
-KILLED = """
-    import os, signal
-    from openclaw_memory import Memory, MemoryConfig
-        config = MemoryConfig().updated({{"store": {{"backend": "qmd"}}, "plugins": {{"qmd": {settings!r}}}}})
-    memory = Memory.open({notes!r}, embedder=None, config=config)
-    assert memory.search("ferry").provider == "qmd"
-    print(memory._backend._program._server[0].popen.pid, flush=True)
-    os.kill(os.getpid(), signal.SIGKILL)
-"""
-
-
-def test_a_program_that_is_killed_leaves_no_process(tmp_path, settings):
-    notes = str(write_notes(tmp_path / "notes"))
-    code = textwrap.dedent(KILLED).format(settings=settings, notes=notes)
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert done.returncode == -signal.SIGKILL, done.stderr
-    wait_for(lambda: not is_alive(int(done.stdout)))
-    said = subprocess.run(["ps", "-eo", "pgid,stat,args"], capture_output=True, text=True, check=True).stdout
-    group = [
-        line for line in said.splitlines() if line.split()[0] == done.stdout.strip() and "Z" not in line.split()[1]
-    ]
-    assert group == []

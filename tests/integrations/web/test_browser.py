@@ -44,6 +44,7 @@ def test_the_command_prints_its_address_answers_and_ends_cleanly(memory, how):
 
 
 @pytest.mark.parametrize("missing", ["starlette", "uvicorn", "jinja2", "markdown_it"])
+@pytest.mark.sampled(1)
 def test_without_its_packages_the_command_says_what_to_install(missing):
     script = """
 from click.testing import CliRunner

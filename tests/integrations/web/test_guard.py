@@ -72,12 +72,6 @@ def test_a_form_counts_only_from_a_page_of_this_server(page, memory, change, hea
     assert ("The key is lost." in memory.get("MEMORY.md").text) is (status == 303)
 
 
-def test_a_form_without_an_origin_is_refused(page, memory):
-    fields = page.form("/edit?path=MEMORY.md&start=3&end=3", "/edit") | {"do": "delete"}
-    assert page.client.post("/edit", data=fields).status_code == 403
-    assert "Groen" in memory.get("MEMORY.md").text
-
-
 def test_a_form_that_is_too_large_or_no_text_changes_nothing(page):
     headers = {"Content-Type": "application/x-www-form-urlencoded"}
     assert (
