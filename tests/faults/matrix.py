@@ -66,7 +66,6 @@ FAULTS = (
     )),
     Fault(3, "a kill while the index is built again", "the old index or the new one, searchable; leftovers are swept", "4 kills (100 nightly)", (
         "indexing/test_rebuild.py::test_a_rebuild_that_is_killed_at_any_point_leaves_the_old_index_or_the_new_one",
-        "indexing/test_rebuild.py::test_what_a_killed_builder_left_is_swept_by_the_next_sync",
         "indexing/test_lock.py::test_a_holder_that_is_killed_keeps_nobody_waiting",
     )),
     Fault(4, "the index file is deleted", "built again with the same ids and hits", "all of 600 lines", (

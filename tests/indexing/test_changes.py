@@ -20,20 +20,6 @@ FILE = MemoryFile("memory/a.md", "memory", size=10, mtime_ns=LONG_AGO, inode=7, 
 RECORD = FileRecord("memory/a.md", "memory", "hash", 10, LONG_AGO, 7, LONG_AGO + SECOND, ctime_ns=LONG_AGO)
 
 
-def test_a_file_with_the_stamp_it_had_is_unchanged():
-    difference = compare([FILE], {FILE.path: RECORD})
-    assert (difference.unchanged, difference.to_read, difference.vanished) == (1, (), ())
-
-
-@pytest.mark.parametrize(
-    "change",
-    [{"size": 11}, {"mtime_ns": LONG_AGO - 1}, {"ctime_ns": LONG_AGO + 1}, {"inode": 8}, {"source": "sessions"}],
-)
-def test_any_difference_in_the_stamp_makes_a_file_touched_also_an_older_mtime(change):
-    file = replace(FILE, **change)  # type: ignore[arg-type]
-    assert compare([file], {FILE.path: RECORD}).touched == (file,)
-
-
 @pytest.mark.parametrize("stamp", ["mtime_ns", "ctime_ns"])
 @pytest.mark.parametrize(
     ("mtime_ns", "checked_after_ns", "in_doubt"),

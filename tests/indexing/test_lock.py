@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import os
 import signal
 import stat
 import subprocess
@@ -50,22 +49,6 @@ def another_process(lock_path: Path) -> Iterator[subprocess.Popen[str]]:
             process.kill()
 
 
-def test_threads_take_their_turns_one_after_the_other(lock_path):
-    inside: list[int] = []
-    most: list[int] = []
-
-    def work(number: int) -> bool:
-        with file_lock(lock_path) as alone:
-            inside.append(number)
-            most.append(len(inside))
-            inside.remove(number)
-            return alone
-
-    with ThreadPoolExecutor(4) as threads:
-        assert all(threads.map(work, range(20)))
-    assert most == [1] * 20
-
-
 def test_who_will_not_wait_is_told_which_process_has_the_turn(lock_path):
     with another_process(lock_path) as process:
         for wait in (0, 0.2):
@@ -96,14 +79,6 @@ def test_a_holder_that_is_killed_keeps_nobody_waiting(lock_path):
         process.wait(SECONDS)
         with file_lock(lock_path, 0) as alone:
             assert alone
-
-
-def test_a_thread_does_not_wait_for_itself(lock_path):
-    with file_lock(lock_path):
-        with file_lock(lock_path) as alone:
-            assert not alone
-        with ThreadPoolExecutor(1) as threads, pytest.raises(SyncBusyError, match=f"process {os.getpid()}"):
-            threads.submit(file_lock(lock_path, 0).__enter__).result(SECONDS)
 
 
 def test_asking_again_and_again_keeps_nobody_from_the_turn(lock_path):

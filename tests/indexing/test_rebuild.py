@@ -103,16 +103,6 @@ def test_a_first_index_is_built_in_its_place_and_goes_on_where_it_was_cut_short(
     assert (len(report.added), report.unchanged, place.store.meta().complete) == (2, 3, True)
 
 
-@pytest.mark.sqlite_only
-def test_what_a_killed_builder_left_is_swept_by_the_next_sync(place, tmp_path):
-    write(place)
-    place.sync()
-    place.store.begin_build(place.store.meta()).store.close()
-    assert left(tmp_path) != []
-    place.sync()
-    assert left(tmp_path) == []
-
-
 def test_a_rebuild_embeds_only_what_has_changed(place):
     write(place)
     place.sync()

@@ -312,22 +312,6 @@ def test_progress_counts_files_up_to_the_total(place):
     assert (last.rate > 0, last.seconds_left) == (True, 0)
 
 
-def test_a_progress_callback_that_raises_stops_the_run_between_files(place):
-    for number in range(150):
-        place.write(f"memory/{number:03}.md", f"memo {number}")
-
-    def stop(_: Progress) -> None:
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        place.sync(progress=stop)
-    written = len(place.store.files())
-    assert 0 < written < 150
-    assert len(place.texts()) == written
-    assert len(place.sync().added) == 150 - written
-    assert len(place.texts()) == 150
-
-
 def test_a_sync_that_goes_on_with_a_build_does_not_call_the_next_one_complete(place):
     place.write("MEMORY.md", "memo one")
     place.store.begin_build(describe(place.embedder, place.config.chunking))

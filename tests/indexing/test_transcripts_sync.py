@@ -116,40 +116,6 @@ def test_where_nothing_complete_was_added_only_the_stamp_is_new(place):
     assert compare(place.workspace.scan().files, place.store.files()).dirty == ()
 
 
-@pytest.mark.parametrize(
-    "rewrite",
-    [
-        lambda old: old.replace(b"apple", b"pear"),
-        lambda old: old[: len(old) // 2],
-        lambda _: b"",
-        lambda old: b'{"type": "message", "half' + b" " * len(old),
-        lambda old: old[old.index(b"\n") + 1 :] + old,
-    ],
-    ids=["other words", "cut in half", "emptied", "half a line", "longer"],
-)
-@pytest.mark.usefixtures("small")
-def test_a_transcript_that_was_rewritten_is_read_anew(place, open_place, rewrite):
-    file = place.say(PATH, *(f"memo apple {number}" for number in range(20)))
-    place.sync()
-    file.write_bytes(rewrite(file.read_bytes()))
-    assert place.sync().changed == (PATH,)
-    assert is_like_new(place, open_place)
-    place.say(PATH, "memo plum")
-    place.sync()
-    assert is_like_new(place, open_place, "again")
-
-
-@pytest.mark.usefixtures("small")
-def test_a_transcript_that_is_gone_loses_all_rows(place):
-    file = place.say(PATH, *(f"memo apple {number}" for number in range(20)))
-    place.say("sessions/other.jsonl", "memo other")
-    place.sync()
-    file.unlink()
-    report = place.sync()
-    assert (report.removed, report.unchanged) == ((PATH,), 1)
-    assert {row[0] for row in place.rows()} == {"sessions/other.jsonl"}
-
-
 def test_lines_that_cannot_be_read_are_named_whenever_they_are(place):
     file = place.say(PATH, "memo one", "memo two")
     add(file, "no JSON\n{]\n\n[1]\n")

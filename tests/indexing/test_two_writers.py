@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from contextlib import closing
 from typing import Any
 
-import numpy as np
 import pytest
 
 from openclaw_memory import Memory, MemoryConfig
@@ -88,11 +87,3 @@ def test_nothing_is_pruned_by_a_sync_in_the_midst_of_another(opened, notes, stor
     memory.sync()
     with closing(store()) as index:
         assert index.describe().vectors == 5  # all of them in use
-
-
-def test_what_was_added_for_another_model_does_not_count_as_this_ones(store):
-    with_a = Named("a").embed_documents(["word"])
-    with closing(store()) as index:
-        index.add_vectors(["ab" * 32], with_a, "hashing:a")
-        assert index.known_vectors(["ab" * 32], "hashing:b") == set()
-    assert np.isfinite(with_a).all()

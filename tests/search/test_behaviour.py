@@ -174,17 +174,6 @@ def test_keywords_fill_no_place_where_the_settings_say_so(remember):
     assert list(remember(files, config=rules, embedder=None).search("zeppelin")) == []
 
 
-def test_the_preset_of_february_scores_words_by_their_rank_alone(remember):
-    files = {"memory/a.md": "The zeppelin lands on Friday.\n", "memory/b.md": "Nothing else.\n"}
-    now, before = (
-        remember(files, config=MemoryConfig.openclaw(version), embedder=None).search("zeppelin")[0]
-        for version in ("2026.9", "2026.2")
-    )
-    assert now.score > before.score
-    rank = before.parts["text_score"]
-    assert before.score == pytest.approx(rank / (1 + rank))
-
-
 def test_a_chunk_that_no_vector_speaks_for_fills_a_place_that_is_left_over(remember):
     class Blind(HashingEmbedder):
         """No vector for what mentions a zeppelin."""
@@ -275,12 +264,6 @@ def test_mmr_puts_another_thought_before_the_same_one_again(remember):
         paths[mmr] = [result.path for result in memory.search("When leaves the ferry to Texel at seven?")]
     assert paths[None] == ["memory/a.md", "memory/b.md", "memory/c.md"]
     assert paths[0.3] == ["memory/a.md", "memory/c.md", "memory/b.md"]
-
-
-@EITHER
-def test_a_source_without_files_answers_nothing(memory):
-    assert list(memory.search("Who has the spare key?", source="sessions")) == []
-    assert memory.search("Who has the spare key?", source="memory") == memory.search("Who has the spare key?")
 
 
 # --- how it came about

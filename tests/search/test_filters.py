@@ -10,10 +10,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from openclaw_memory import AsyncMemory, Memory, MemoryConfig
-from openclaw_memory.config.globs import is_matched, read_globs
 from openclaw_memory.documents import Documents
-from openclaw_memory.errors import ConfigError, QueryError
-from openclaw_memory.search import filters as filters_module
+from openclaw_memory.errors import QueryError
 from openclaw_memory.types import Document
 
 QUERY = "Where is the spare key?"
@@ -279,34 +277,6 @@ def test_answers_from_memory_are_those_from_the_tables(place):
     with Memory.open(memory.workspace.root, embedder="hashing") as other:
         first = [other.search(QUERY, **wanted).results for wanted in several]
         assert [[other.search(QUERY, **wanted).results for wanted in several] for _ in range(3)] == [first] * 3
-
-
-PARTS = st.sampled_from(["memory", "a", "a.md", "2026-01", "*", "**", "2026-*", "?.md", "[ab]", "ä b", ""])
-PATTERNS = st.builds(
-    lambda sign, parts, end: sign + "/".join(parts) + end,
-    st.sampled_from(["", "", "", "!", "/"]),
-    st.lists(PARTS, min_size=1, max_size=4),
-    st.sampled_from(["", "", "/"]),
-)
-PLACES = st.lists(
-    st.sampled_from(["memory", "a", "b", "a.md", "2026-01", "2026-02", "ä b"]), min_size=1, max_size=4
-).map("/".join)
-
-
-@given(st.lists(PATTERNS, min_size=1, max_size=4), st.lists(PLACES, min_size=1, max_size=6), st.integers(1, 4))
-def test_a_path_passes_as_by_the_globs_alone_and_the_ranges_hold_every_one(patterns, places, most):
-    lines = tuple(patterns)
-    try:
-        globs = read_globs("path", lines)
-    except ConfigError:
-        assume(False)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(filters_module, "MOST_RANGES", most)
-        read = filters_module._read_paths.__wrapped__(lines)
-    for place in places:
-        assert read.match(place) == is_matched(globs, place), (lines, place)
-        if read.match(place):
-            assert not read.ranges or any(place.startswith(one.text) for one in read.ranges), (lines, place)
 
 
 def test_among_many_other_files_those_at_a_path_are_found(tmp_path):

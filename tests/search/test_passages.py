@@ -25,29 +25,6 @@ def test_chunks_that_have_gone_since_they_were_found_are_left_out(answer):
     assert list(ask(Shelf(chunks, {1: 2.0, 2: 1.0}, gone={1, 2}), "boiler", answer=answer)) == []
 
 
-def test_a_window_may_reach_from_one_candidate_into_the_next_and_not_into_another_file():
-    chunks = [
-        stored(1, "memory/a.md", "before"),
-        stored(2, "memory/a.md", "the boiler", 2, 7),
-        stored(3, "memory/b.md", "another file"),
-    ]
-    found = ask(Shelf(chunks, {1: 0.5, 2: 1.0, 3: 0.5}), "boiler")[0]
-    assert (found.citation, found.snippet) == ("memory/a.md#L1-L2", "before\nthe boiler")
-
-
-def test_a_question_beyond_the_limit_is_cut_and_not_refused():
-    assert ask(Shelf([stored(1, "memory/a.md")], {1: 1.0}), "boiler " * 20_000)
-
-
-def test_a_blank_query_needs_no_vector_and_finds_nothing():
-    def no_vector(_text):
-        raise AssertionError("a blank query needs no vector")
-
-    embedder = SimpleNamespace(provider="p", model="m", embed_query=no_vector)
-    results = search(SearchRequest(" "), store=Shelf(), embedder=embedder, rules=SearchConfig())
-    assert (list(results), results.provider, results.model, results.mode) == ([], "p", "m", "hybrid")
-
-
 def by_meaning(chunks, found, near, query, *, use_chunk_scores=True):
     """The results with an embedder and the vectors of words that ship."""
     return search(
@@ -70,11 +47,6 @@ def test_of_lines_that_read_alike_the_one_in_the_nearer_chunk_answers_where_chun
     assert "chunk" not in without[0].parts
     # Some chunk is always the nearest: that says nothing about whether the notes answer at all.
     assert found[0].parts["confidence"] == pytest.approx(without[0].parts["confidence"])
-
-
-def test_where_no_chunk_has_a_vector_the_keywords_answer_and_say_so():
-    found = by_meaning([stored(1, "memory/a.md")], {1: 1.0}, {}, "boiler")
-    assert (len(found), found.mode) == (1, "keyword")
 
 
 def ranked_by_chunk(texts, near, query, *, use_chunk_scores):

@@ -39,17 +39,6 @@ def in_order(answers, question="", half_life_days=None, mmr_lambda=None):
 # --- age
 
 
-def test_a_dated_note_falls_behind_an_undated_one_of_the_same_score():
-    answers = [answer("memory/2025-03-01.md", 0.9), answer("memory/topic.md", 0.5), answer("MEMORY.md", 0.4)]
-    assert order(answers) == ["memory/2025-03-01.md", "memory/topic.md", "MEMORY.md"]
-    assert order(answers, half_life_days=30) == ["memory/topic.md", "MEMORY.md", "memory/2025-03-01.md"]
-
-
-def test_a_note_from_the_future_counts_as_new():
-    found = in_order([answer("memory/2036-03-01.md", 0.9)], half_life_days=30)
-    assert found[0].score == 0.9
-
-
 # --- order
 def test_equal_scores_are_in_order_of_their_words_then_of_their_place():
     answers = [answer("b.md", line=1), answer("a.md", line=2), answer("a.md", line=1), answer("c.md", text=3.0)]
@@ -72,15 +61,6 @@ def test_the_name_of_a_transcript_is_its_file_name_and_not_a_word_that_is_its_id
 
 
 # --- choice
-
-
-def test_places_left_over_go_to_words_that_no_vector_speaks_for():
-    strong = answer("strong.md", 0.9, vector=0.9)
-    words_alone = answer("words.md", 0.3, text=2.0)
-    weak_both = answer("both.md", 0.3, text=2.0, vector=0.4)
-    vector_alone = answer("vector.md", 0.3, vector=0.3)
-    assert selected([strong, words_alone, weak_both, vector_alone], 0.35, 6) == [strong, words_alone]
-    assert selected([strong, words_alone], 0.35, 1) == [strong]
 
 
 # --- notes and transcripts

@@ -4,7 +4,6 @@ import apsw
 import pytest
 
 from openclaw_memory.errors import CorruptIndexError
-from openclaw_memory.store import SqliteStore
 from openclaw_memory.types import Chunk
 
 
@@ -53,31 +52,3 @@ def test_any_text_comes_back_as_it_was_written(store, build, text):
     store.extend_file(build.record("memory/ä.md"), [row], 5)
     assert [found.chunk for found in store.chunks(range(9))] == [chunk, chunk]
     assert store.verify() == ()
-
-
-@pytest.mark.parametrize(
-    ("statement", "word"),
-    [
-        ("DROP TABLE chunks", "no such table"),
-        ("DROP TABLE chunk_terms_config", "vtable constructor failed"),
-        ("ALTER TABLE chunks DROP COLUMN section", "no such column"),
-        ("UPDATE chunk_vectors_chunks SET validity = x'00'", "size doesn't match"),
-        ("UPDATE files SET size = 'large'", "odd"),
-        ("UPDATE files SET path = CAST(x'ff' AS TEXT) WHERE id = 1", "decode"),
-    ],
-)
-def test_tables_that_are_missing_or_make_no_sense_are_damage(store, path, build, statement, word):
-    build.fill(store, build.units(100))
-    store.close()
-    change(path, statement)
-    damaged = SqliteStore(path)
-
-    def look():
-        damaged.files()
-        damaged.search_text(["all"], 5)
-        damaged.search_vector(build.units(1)[0], 5)
-        damaged.chunks(range(200))
-
-    with pytest.raises(CorruptIndexError, match=word):
-        look()
-    damaged.close()

@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import pytest
 
-from openclaw_memory.errors import StoreError
 from openclaw_memory.types import CandidateRequest
 
 PATH = "sessions/talk.jsonl"
@@ -81,24 +80,3 @@ def test_the_terms_of_a_chunk_that_stays_may_change(grown, build):
     assert ids(grown) == before
     found = grown.candidates(CandidateRequest(["term"], counted=["2026-11-21", "term"]))
     assert dict(found.frequencies) == {"2026-11-21": 1, "term": 11}
-
-
-def test_vectors_that_lost_their_chunk_can_be_pruned_and_no_others(grown, build):
-    grown.extend_file(build.record(PATH, "sessions"), [build.row(6), build.row(11)], 6)
-    grown.prune()
-    assert grown.known_vectors([build.key(number) for number in range(1, 31)]) == {
-        build.key(number) for number in [1, 2, 3, 4, 5, 6, 11]
-    }
-
-
-def test_a_file_that_is_not_indexed_cannot_be_extended(grown, build):
-    with pytest.raises(StoreError, match=r"sessions/other.jsonl is not indexed.*line 7: sync again"):
-        grown.extend_file(build.record("sessions/other.jsonl", "sessions"), [build.row(7)], 7)
-    assert "sessions/other.jsonl" not in grown.files()
-
-
-def test_an_index_that_was_built_again_takes_no_more_of_a_file(grown, build):
-    other = replace(build.META, identity="check/other")
-    with pytest.raises(StoreError, match="built again"):
-        grown.extend_file(build.record(PATH, "sessions"), [build.row(11)], 11, other)
-    assert len(ids(grown)) == 10

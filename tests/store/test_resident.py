@@ -191,17 +191,6 @@ def test_answers_are_the_same_where_little_is_kept_and_much_is_forgotten(path, b
     writer.store.close()
 
 
-def test_the_first_searches_and_those_without_memory_read_the_file(filled, monkeypatch):
-    monkeypatch.setattr(sqlite, "SEARCHES_BEFORE", 2)
-    for expected in (False, False, True):
-        filled.candidates(request())
-        assert is_kept(filled) is expected
-    with closing(SqliteStore.open(filled.path)) as other:
-        for _ in range(4):
-            assert other.candidates(request(memory=0)).chunk_count == 300
-            assert not is_kept(other)
-
-
 @pytest.mark.parametrize("source", [None, "memory"])
 def test_an_index_that_does_not_fit_is_read_from_the_file_with_the_same_answers(filled, source):
     asked = request(vector=QUERIES[0], source=source)
@@ -210,19 +199,6 @@ def test_an_index_that_does_not_fit_is_read_from_the_file_with_the_same_answers(
         with closing(SqliteStore.open(filled.path)) as other:
             assert_same(other.candidates(replace(asked, memory_bytes=memory)), filled.candidates(asked))
             assert is_kept(other) is fits
-
-
-def test_an_index_that_outgrows_its_limit_is_read_from_the_file_until_it_fits_again(filled, build):
-    asked = request(("all", "n7"), QUERIES[0], memory=filled.describe().memory_bytes)
-    found = []
-    for number in range(4):
-        filled.candidates(asked)
-        found.append(is_kept(filled))
-        assert_same(filled.candidates(asked), filled.candidates(replace(asked, memory_bytes=MEMORY)))
-        filled.replace_files([(build.record(f"memory/new-{number}.md"), [build.row(7, "all n7"), build.row(8)])])
-    filled.remove_files([f"memory/new-{number}.md" for number in range(4)])
-    filled.candidates(asked)
-    assert [*found, is_kept(filled)] == [True, False, False, False, True]
 
 
 def test_what_is_kept_takes_no_more_than_was_reckoned(path, build, monkeypatch):
@@ -246,15 +222,6 @@ def test_of_several_indexes_the_one_used_longest_ago_makes_room(tmp_path, build)
     assert [is_kept(store) for store in stores] == [False, True, True]
     for store in stores:
         store.close()
-
-
-def test_a_search_in_an_older_state_reads_the_file(filled, build):
-    with filled.snapshot() as before:
-        before.candidates(request())
-        filled.replace_files([(build.record("memory/new.md"), [build.row(7)])])
-        assert filled.candidates(request()).chunk_count == 301
-        assert before.candidates(request()).chunk_count == 300
-    assert filled.candidates(request()).chunk_count == 301
 
 
 @pytest.mark.parametrize("row", ["[", "7", '["x"]', "[[null, [], []]]", b"\xff"])

@@ -9,7 +9,7 @@ import time
 import apsw
 import pytest
 
-from openclaw_memory.errors import IndexLockedError, StoreError
+from openclaw_memory.errors import IndexLockedError
 from openclaw_memory.store import SqliteStore, connection, shadow
 
 READER = """
@@ -62,58 +62,12 @@ def first_words(store):
     }
 
 
-def test_what_is_written_beside_is_seen_only_when_it_is_published(store, path, build):
-    filled(store, build, "old")
-    next_one = store.begin_build(store.meta(), keep_rows=True)
-    built = next_one.store
-    assert (first_words(built), names(path) != []) == ({"old"}, True)
-    filled(built, build, "new", count=200)
-    assert first_words(store) == {"old"}
-    next_one.publish()
-    assert (first_words(store), store.describe().chunks, names(path)) == ({"new"}, 200, [])
-    assert store.verify() == ()
-    store.close()
-    again = SqliteStore.open(path)
-    assert (first_words(again), again.describe().vector_path) == ({"new"}, "sqlite-vec")
-    again.close()
-
-
-def test_what_is_discarded_leaves_the_index_as_it_was_and_no_file(store, path, build):
-    filled(store, build, "old")
-    next_one = next_index(store, build, "new")
-    built = next_one.store
-    for _ in range(2):
-        next_one.abort()
-    assert (first_words(store), names(path)) == ({"old"}, [])
-    with pytest.raises(StoreError, match="closed"):
-        built.meta()
-
-
 def test_the_file_beside_is_for_its_owner_alone(store, path, build):
     filled(store, build, "old", count=3)
     next_one = store.begin_build(store.meta(), keep_rows=True)
     modes = {stat.S_IMODE((path.parent / name).stat().st_mode) for name in names(path)}
     next_one.abort()
     assert modes == {0o600}
-
-
-def test_a_note_that_was_written_meanwhile_stays(store, build):
-    filled(store, build, "old", count=3)
-    store.set_meta("before", "1")
-    next_one = store.begin_build(store.meta(), keep_rows=True)
-    built = next_one.store
-    store.set_meta("before", "2")
-    store.set_meta("meanwhile", "3")
-    filled(built, build, "new", count=3)
-    next_one.publish()
-    assert (store.get_meta("before"), store.get_meta("meanwhile")) == ("2", "3")
-
-
-def test_chunks_of_the_next_index_have_ids_of_their_own(store, build):
-    filled(store, build, "old")
-    old = {hit.chunk_id for hit in store.search_text(["all"], 5000)}
-    next_index(store, build, "new").publish()
-    assert old.isdisjoint(hit.chunk_id for hit in store.search_text(["all"], 5000))
 
 
 def test_the_log_does_not_stay_as_large_as_the_index(store, path, build):

@@ -19,16 +19,6 @@ def test_it_keeps_the_contract_of_a_store(tmp_path, vector_extension):
     check_store(lambda: SqliteStore.open(tmp_path / f"{next(numbers)}" / "i.sqlite", vector_extension=vector_extension))
 
 
-def test_ids_are_never_used_again(store, build):
-    build.fill(store, build.units(20), per_file=20)
-    store.remove_files(["memory/0.md"])
-    store.replace_files([(build.record("memory/0.md"), [build.row(1)])])
-    assert [chunk.id for chunk in store.chunks(range(100))] == [21]
-    store.begin_build(build.META).publish()
-    store.replace_files([(build.record("memory/0.md"), [build.row(1)])])
-    assert [chunk.id for chunk in store.chunks(range(100))] == [22]
-
-
 WRITES = {
     "other rows": lambda store, build: store.replace_files([(build.record("memory/0.md"), [])]),
     "another stamp": lambda store, build: store.replace_files([(replace(build.record("memory/0.md"), size=9), None)]),

@@ -56,17 +56,12 @@ def test_sqlite_finds_the_chunks_that_python_finds(build, held, data):
         store.close()
 
 
-@pytest.mark.parametrize(
-    "where",
-    [
-        {"a": None}, {"a": ("like", "x")}, {"a": ("in", "x")}, {"a": ("in", [1, "x"])}, {"a": ("<", True)},
-        {"a": float("nan")}, {"a": 2**63}, {"a": "x\0"}, {"a": [1]}, {1: "x"},
-    ],
-)  # fmt: skip
-def test_a_filter_that_is_not_valid_is_refused_by_its_field(store, build, where):
+def test_a_filter_that_is_not_valid_is_refused_by_its_field(store, build):
     build.fill(store, build.units(3))
-    with pytest.raises(QueryError, match=rf"where\[{next(iter(where))!r}\]"):
-        store.search_text(["all"], 5, where=where)
+    values = (None, ("like", "x"), ("in", "x"), ("in", [1, "x"]), ("<", True), float("nan"), 2**63, "x\0", [1])
+    for where in (*({"a": value} for value in values), {1: "x"}):
+        with pytest.raises(QueryError, match=rf"where\[{next(iter(where))!r}\]"):
+            store.search_text(["all"], 5, where=where)
 
 
 RANGES = [
@@ -106,6 +101,7 @@ class Counting:
 
 
 @pytest.mark.parametrize("one", RANGES, ids=str)
+@pytest.mark.sampled(3)
 def test_of_a_filter_with_ranges_only_the_chunks_in_them_are_looked_at_and_once(many, one):
     wanted = [
         record.path

@@ -259,28 +259,6 @@ def test_only_a_newline_ends_a_line(text, lines):
     assert excerpt_of("x.md", text).end_line == lines
 
 
-@pytest.mark.parametrize(
-    ("text", "start", "lines", "chars", "shown", "end", "next_start", "cut"),
-    [
-        ("a\nb\nc\n", 1, 120, 99, "a\nb\nc", 3, None, False),
-        ("a\nb\nc\n", 2, 1, 99, "b", 2, 3, False),
-        ("a\r\nb\r\nc", 2, 1, 99, "b\r", 2, 3, False),
-        ("a\nb\nc\n", 4, 120, 99, "", 3, None, False),
-        ("aa\nbb\ncc\n", 1, 120, 5, "aa\nbb", 2, 3, False),
-        ("aa\nbb\ncc\n", 1, 120, 4, "aa", 1, 2, False),
-        ("x" * 50, 1, 120, 20, "x" * 20, 1, None, True),
-        ("x" * 50 + "\nb", 1, 120, 20, "x" * 20, 1, 2, True),
-        ("😀" * 20, 1, 120, 7, "😀" * 3, 1, None, True),
-        ("😀\nb", 1, 120, 3, "😀", 1, 2, False),
-        ("\nb", 1, 1, 9, "", 1, 2, False),
-    ],
-)
-def test_an_excerpt_holds_whole_lines_within_both_budgets(text, start, lines, chars, shown, end, next_start, cut):
-    excerpt = excerpt_of("x.md", text, start, lines, chars)
-    assert (excerpt.text, excerpt.start_line, excerpt.end_line) == (shown, start, end)
-    assert (excerpt.next_start, excerpt.cut) == (next_start, cut)
-
-
 @pytest.mark.parametrize(("start", "lines"), [(0, 1), (-3, 1), (1, 0), (1, -1), (2.5, 1), (1, "3")])
 def test_a_line_number_below_one_is_an_error(start, lines):
     with pytest.raises(InvalidInputError, match="at least 1"):

@@ -263,24 +263,6 @@ def test_a_file_that_was_changed_in_place_and_has_grown_is_read_from_the_beginni
     assert list(workspace.transcript(NAME, mark)) == list(workspace.transcript(NAME))
 
 
-@pytest.mark.parametrize("glued", ["{", "no JSON\n", "no JSON\n" + message("user", "after") + "\n"])
-@pytest.mark.parametrize("day", ["2026-11-01", "2026-11-02"])
-def test_a_last_line_that_goes_on_is_another_line(tmp_path, day, glued):
-    before = message("user", "before", timestamp="2026-11-01T10:00:00Z")
-    last = message("user", "last", timestamp=f"{day}T10:00:00Z")
-    workspace = written(tmp_path, before, last, end="")
-    read = list(workspace.transcript(NAME))
-    assert read[-1].text.endswith("User: last\n")
-
-    written(tmp_path, before, last, end=glued)
-    assert list(workspace.transcript(NAME, str(read[-1].mark))) == list(workspace.transcript(NAME))
-
-    written(tmp_path, before, last, message("user", "next"))
-    (added,) = workspace.transcript(NAME, str(read[-1].mark))
-    assert added.first_line == len(read)
-    assert added.text.endswith("User: last\nUser: next\n")
-
-
 @pytest.mark.parametrize("rest", ["", "{", "   "])
 def test_a_file_of_which_no_line_is_left_has_a_part_that_says_so(tmp_path, rest):
     workspace = written(tmp_path, message("user", "x"))
@@ -392,20 +374,6 @@ def test_a_limit_for_notes_is_none_for_transcripts(tmp_path):
 
 
 # --- excerpts
-def test_an_excerpt_has_the_numbers_of_the_file(tmp_path):
-    lines = [message("user", f"line {n}") if n % 2 else message("toolResult", "x") for n in range(1, 4001)]
-    workspace = written(tmp_path, *lines)
-
-    found = workspace.excerpt(NAME, 3001, 3)
-
-    assert (found.text, found.start_line, found.end_line, found.next_start) == (
-        "User: line 3001\n\nUser: line 3003",
-        3001,
-        3003,
-        3004,
-    )
-    assert found.citation == "sessions/talk.jsonl#L3001-L3003"
-    assert workspace.excerpt(NAME, 4000).next_start is None
 
 
 def test_an_excerpt_of_long_lines_is_cut_like_that_of_a_note(tmp_path):
