@@ -17,9 +17,8 @@ from index_files import index_file, index_folder
 
 from openclaw_memory import Memory, MemoryConfig
 from openclaw_memory.config import ChunkingConfig
-from openclaw_memory.errors import EmbedderError, InvalidInputError, QueryError, SyncBusyError, WorkspaceError
+from openclaw_memory.errors import EmbedderError, InvalidInputError, QueryError, SyncBusyError
 from openclaw_memory.types import Document, VectorSource
-from openclaw_memory.workspace.document_cache import DocumentCache
 
 GIVEN = VectorSource("given", "given")
 TEXTS = ("the old mill", "the ferry to the island", "beekeeping for beginners", "a walrus asleep")
@@ -240,12 +239,6 @@ def test_a_model_that_makes_other_vectors_is_not_that_of_those_that_are_there(do
     documents.add(some(), -vectors_of(some()), GIVEN)
     assert documents.adopt(LETTERS) is False, "those that were compared are gone"
     assert documents.vector_identity() == "given"
-
-
-def test_a_model_that_makes_no_vectors_is_not_compared(documents):
-    add(documents)
-    with pytest.raises(EmbedderError, match="cannot make vectors: pass a VectorSource with its make="):
-        documents.adopt(VectorSource("letters", "letters"))
 
 
 def test_vectors_in_files_of_earlier_versions_are_read(folder, memory, documents):
@@ -568,24 +561,6 @@ def test_a_slow_source_keeps_no_other_question_waiting(folder, memory, documents
     go_on.set()
     asking.join()
     assert len(found(documents, letters("mill"))) == 4
-
-
-def test_a_document_that_could_not_be_read_once_is_found_again(folder, memory, documents, monkeypatch):
-    add(documents, LETTERS)
-    rewrite(folder, "n1", TEXTS[1], "the ferry sank")
-    load = DocumentCache.load
-
-    def refused(cache, name, *given):
-        if name.endswith("n1.md"):
-            raise WorkspaceError("input/output error")
-        return load(cache, name, *given)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(DocumentCache, "load", refused)
-        memory.sync()
-        assert "n1" not in ids(documents, letters("mill"), source=LETTERS)
-    add(documents, LETTERS, [Document("more", "text")])
-    assert found(documents, letters("the ferry sank"), source=LETTERS)[0] == ("n1", pytest.approx(1))
 
 
 def test_within_the_progress_of_a_sync_vectors_are_found_and_not_added(folder, memory, documents):

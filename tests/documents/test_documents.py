@@ -461,13 +461,6 @@ def test_files_at_paths_are_written_read_listed_and_dropped(documents, memory):
     assert list(documents.files.iterate("memory/nowhere")) == []
 
 
-def test_what_was_written_makes_searches_know_that_the_index_is_behind(tmp_path):
-    with Memory.open(tmp_path, config=MemoryConfig(sync=SyncConfig(on_search=False))) as memory:
-        memory.sync()
-        memory.documents.files.write("memory/users/x.md", {}, "Anna sails.")
-        assert memory.search("anything").stale
-
-
 def test_hundreds_of_documents_are_one_sync(memory):
     added = memory.documents.add([Document(f"id {n}", f"text number {n}", {"n": n}) for n in range(300)])
     assert len(added) == 300

@@ -1,10 +1,9 @@
-"""A workspace with an index, and an embedder that counts what it is asked."""
+"""A workspace with an index, and an embedder that records what it is asked."""
 
 from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -14,48 +13,18 @@ import pytest
 from watching import CONFIG, FakeIndex, eventually
 
 from openclaw_memory.config import MemoryConfig
-from openclaw_memory.embeddings.hashing import HashingEmbedder
 from openclaw_memory.errors import EmbedderError
 from openclaw_memory.indexing.parts import SyncParts
 from openclaw_memory.indexing.plan import sync
 from openclaw_memory.indexing.watcher import Watcher
 from openclaw_memory.store.lock import file_lock
-from openclaw_memory.types import Embedder, Matrix, Store, SyncReport, Vector
+from openclaw_memory.testing import RecordingEmbedder
+from openclaw_memory.types import Embedder, Store, SyncReport
 from openclaw_memory.workspace import Workspace
 
 # A word of every line that these tests write: looking it up finds every chunk.
 MARK = "memo"
-
-
-@dataclass
-class CountingEmbedder:
-    """The hashing embedder, with a list of all texts it has embedded; it fails while `broken` is set."""
-
-    model: str = "counting"
-    texts: list[str] = field(default_factory=list)
-    broken: bool = False
-    provider = "fake"
-    leaves_machine = False
-
-    @property
-    def identity(self) -> str:
-        return f"fake:{self.model}"
-
-    def embed_query(self, text: str) -> Vector:
-        self._fail()
-        return HashingEmbedder().embed_query(text)
-
-    def embed_documents(self, texts: Sequence[str]) -> Matrix:
-        self._fail()
-        self.texts += texts
-        return HashingEmbedder().embed_documents(texts)
-
-    def close(self) -> None:
-        pass
-
-    def _fail(self) -> None:
-        if self.broken:
-            raise EmbedderError("the embedder is out of order")
+DOWN = EmbedderError("the embedder is out of order")
 
 
 @dataclass
@@ -64,7 +33,7 @@ class Place:
 
     root: Path
     store: Store
-    embedder: CountingEmbedder
+    embedder: RecordingEmbedder
     config: MemoryConfig = field(default_factory=MemoryConfig)
 
     @property
@@ -127,14 +96,14 @@ def place(tmp_path, open_store):
     root = tmp_path / "workspace"
     root.mkdir()
     store = open_store(tmp_path / "index.sqlite")
-    yield Place(root, store, CountingEmbedder())
+    yield Place(root, store, RecordingEmbedder())
     store.close()
 
 
 @pytest.fixture(scope="session")
 def open_place(open_store):
     """For tests that need several indexes of one folder, or one in each of many examples."""
-    return lambda root, index: Place(root, open_store(index), CountingEmbedder())
+    return lambda root, index: Place(root, open_store(index), RecordingEmbedder())
 
 
 @pytest.fixture

@@ -14,6 +14,8 @@ from openclaw_memory.indexing import compare, pipeline
 from openclaw_memory.indexing.changes import worth_a_sync
 from openclaw_memory.types import FileRecord, MemoryFile
 
+from .conftest import DOWN
+
 SECOND = 1_000_000_000
 LONG_AGO = 1_000 * SECOND + 123_456_789
 FILE = MemoryFile("memory/a.md", "memory", size=10, mtime_ns=LONG_AGO, inode=7, ctime_ns=LONG_AGO)
@@ -102,7 +104,7 @@ def test_a_transcript_that_was_not_read_to_its_end_cannot_wait(place, monkeypatc
 
 
 def test_a_transcript_that_lacks_only_vectors_can_wait(place):
-    place.embedder.broken = True
+    place.embedder.failure = DOWN
     place.say(TALK, "memo apple")
     assert not place.sync().ok
     assert worth(place) == set()

@@ -17,6 +17,7 @@ from openclaw_memory import Memory, MemoryConfig
 from openclaw_memory.config import ChunkingConfig
 from openclaw_memory.indexing import pipeline
 from openclaw_memory.store import SqliteStore, shadow
+from openclaw_memory.testing import RecordingEmbedder
 from openclaw_memory.types import Progress
 
 REBUILDER = """
@@ -57,7 +58,7 @@ def test_searches_are_answered_by_the_whole_old_index_until_the_new_one_is_whole
     if again == "chunking":
         place.config = replace(place.config, chunking=ChunkingConfig(style="tokens"))
     if again == "the embedder":
-        place.embedder.model = "another"
+        place.embedder = RecordingEmbedder(name="another")
 
     def look(_: Progress) -> None:
         meta = place.store.meta()
@@ -106,10 +107,10 @@ def test_a_first_index_is_built_in_its_place_and_goes_on_where_it_was_cut_short(
 def test_a_rebuild_embeds_only_what_has_changed(place):
     write(place)
     place.sync()
-    place.embedder.texts.clear()
+    place.embedder.documents.clear()
     place.write("memory/0.md", "memo plum")
     report = place.sync(force=True)
-    assert (report.embedded, place.embedder.texts, report.changed) == (1, ["memo plum"], ("memory/0.md",))
+    assert (report.embedded, place.embedder.documents, report.changed) == (1, ["memo plum"], ("memory/0.md",))
 
 
 @pytest.mark.parametrize("kills", [1, pytest.param(100, marks=pytest.mark.nightly)])

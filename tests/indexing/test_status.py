@@ -15,52 +15,41 @@ from openclaw_memory.config import EmbeddingConfig, FilesConfig, SearchConfig
 from openclaw_memory.embeddings import openai
 from openclaw_memory.embeddings.hashing import HashingEmbedder
 from openclaw_memory.errors import EmbedderError
-from openclaw_memory.indexing import history, pipeline, status
-from openclaw_memory.indexing.changes import missing_in_words
 from openclaw_memory.indexing.history import LAST_ERROR, LAST_SYNC, record_of_error
 from openclaw_memory.store import SqliteStore
-from openclaw_memory.types import Matrix, Status, Vector
+from openclaw_memory.testing import RecordingEmbedder
+from openclaw_memory.types import Matrix, Status
+
+from .conftest import DOWN
 
 
-class Moody(HashingEmbedder):
-    """The hashing embedder: it fails while `broken`, and refuses texts with a word in `refused`."""
-
-    def __init__(self, dims: int = 64, identity: str = "moody") -> None:
-        super().__init__(dims)
-        self.identity = identity
-        self.broken = False
-        self.refused = "no such word"
-
-    def embed_query(self, text: str) -> Vector:
-        if self.broken:
-            raise EmbedderError("the line is dead")
-        vector: Vector = super().embed_documents([text])[0]
-        return vector
+class Refusing(RecordingEmbedder):
+    """It refuses texts with a zebra."""
 
     def embed_documents(self, texts: Sequence[str]) -> Matrix:
-        if self.broken or any(self.refused in text for text in texts):
-            raise EmbedderError("the line is dead")
+        if any("zebra" in text for text in texts):
+            raise DOWN
         return super().embed_documents(texts)
 
 
-def deep(notes: Path, embedder: Moody) -> Status:
+def deep(notes: Path, embedder: RecordingEmbedder) -> Status:
     with Memory.open(notes, embedder=embedder) as memory:
         return memory.status(deep=True)
 
 
 @pytest.fixture
 def embedder():
-    return Moody()
+    return RecordingEmbedder()
 
 
 @pytest.fixture
 def without_vectors(notes, embedder):
     """The notes, one of them empty, with an index that was made while the embedder did not answer."""
     (notes / "memory/empty.md").touch()
-    embedder.broken = True
+    embedder.failure = DOWN
     with Memory.open(notes, embedder=embedder) as memory:
         assert len(memory.sync().waiting) == 4
-    embedder.broken = False
+    embedder.failure = None
     return notes
 
 
@@ -80,13 +69,12 @@ def test_an_index_without_any_vector_is_searched_by_keywords(without_vectors, em
         assert memory.status(deep=look_deep).mode == "hybrid"
 
 
-def test_files_that_lack_some_of_their_vectors_leave_the_search_hybrid(notes, embedder):
+def test_files_that_lack_some_of_their_vectors_leave_the_search_hybrid(notes):
     long = "\n\n".join(f"## Part {part}\n\n{f'Number {part}. ' * 100}" for part in range(300))
     for path in notes.rglob("*.md"):
         path.unlink()
     (notes / "MEMORY.md").write_text(f"{long}\n\n## Last\n\nThe zebra.\n")
-    embedder.refused = "zebra"
-    with Memory.open(notes, embedder=embedder) as memory:
+    with Memory.open(notes, embedder=Refusing()) as memory:
         assert (len(memory.sync().waiting), memory.status().files) == (1, 1)
         assert memory.status(deep=True).mode == "hybrid"
         assert memory.status(deep=True).vector.verified
@@ -98,23 +86,25 @@ def test_vectors_that_are_still_to_come_are_no_proof_of_a_fault(without_vectors,
 
 
 def test_an_embedder_that_does_not_answer_leaves_the_keywords(indexed, embedder):
-    embedder.broken = True
+    embedder.failure = DOWN
     state = deep(indexed, embedder)
     assert (state.mode, state.vector.answers, state.vector.available) == ("keyword", False, False)
-    assert "the line is dead" in state.vector.error
+    assert "the embedder is out of order" in state.vector.error
 
 
 def test_an_embedder_is_asked_though_the_index_is_of_another_model_or_there_is_none(indexed, tmp_path):
-    other = Moody(identity="another")
+    other = RecordingEmbedder(name="another")
     assert deep(indexed, other).vector.answers is True
-    other.broken = True
+    other.failure = DOWN
     (tmp_path / "new").mkdir()
     for place in (indexed, tmp_path / "new"):
         assert deep(place, other).vector.answers is False
 
 
-def test_vectors_that_do_not_fit_the_index_are_not_laid_to_silence(indexed):
-    state = deep(indexed, Moody(dims=65))
+def test_vectors_that_do_not_fit_the_index_are_not_laid_to_silence(indexed, embedder):
+    wider = RecordingEmbedder(65)
+    wider.identity = embedder.identity
+    state = deep(indexed, wider)
     assert (state.vector.answers, state.vector.fits, state.mode) == (True, False, "keyword")
     assert "64 dimensions" in state.vector.error
 
@@ -127,18 +117,11 @@ def test_files_that_only_wait_for_vectors_are_told_from_those_that_changed(witho
     waiting = {file.path for file in state.waiting}
     assert waiting == {"memory/2026-02-09.md", "memory/2026-02-26.md", "memory/household.md"}
     assert set(state.dirty) == {*waiting, "MEMORY.md", "memory/new.md"}
-    assert all("the line is dead" in file.reason for file in state.waiting)
-
-
-def test_of_many_reasons_the_most_frequent_are_told():
-    counts = {f"request {number} failed": 1 for number in range(300)} | {"busy": 7, "refused": 9}
-    lines = missing_in_words(counts)
-    assert [line.partition(" without")[0] for line in lines] == ["9 files", "7 files", "1 file", "and 299 more files"]
-    assert lines[0].endswith(": refused")
+    assert all("the embedder is out of order" in file.reason for file in state.waiting)
 
 
 def test_an_index_whose_provider_auto_cannot_have_is_not_said_to_be_built_again(notes, embedder, monkeypatch):
-    def lost() -> Moody:
+    def lost() -> RecordingEmbedder:
         raise EmbedderError("the key is gone")
 
     embedder.provider = "openai"
@@ -172,36 +155,6 @@ def test_another_process_sees_what_the_last_sync_did(notes, embedder):
     assert [file.path for file in state.skipped] == ["memory/bad.md"]
 
 
-def test_what_failed_here_is_not_told_once_another_process_has_mended_it(notes, embedder, monkeypatch):
-    def odd(*_: object, **__: object) -> None:
-        raise ValueError("odd file")
-
-    with Memory.open(notes, embedder=embedder) as memory:
-        with monkeypatch.context() as patch:
-            patch.setattr(pipeline, "rows", odd)
-            failed = [file.path for file in memory.sync().failed]
-        assert "MEMORY.md" in failed
-        assert "MEMORY.md could not be indexed: ValueError: odd file" in memory.status().notices
-        with Memory.open(notes, embedder=embedder) as other:
-            assert other.sync().ok
-        state = memory.status()
-    assert state.dirty == {}
-    assert [notice for notice in state.notices if "could not be indexed" in notice] == []
-
-
-def test_of_this_process_more_failures_are_told_than_a_note_names(notes, embedder, monkeypatch):
-    monkeypatch.setattr(history, "MOST_FILES", 2)
-    monkeypatch.setattr(status, "MOST_FILES", 2)
-    for number in range(4):
-        (notes / f"memory/bad{number}.md").write_bytes(b"\xff\xfe\x00")
-    with Memory.open(notes, embedder=embedder) as memory:
-        memory.sync()
-        here = memory.status()
-    with Memory.open(notes, embedder=embedder) as memory:
-        there = memory.status()
-    assert (len(here.skipped), len(there.skipped)) == (4, 2)
-
-
 def test_a_failure_is_told_until_a_later_sync_comes_to_its_end(indexed, embedder):
     with Memory.open(indexed, embedder=embedder) as memory:
         last = memory.status().last_sync
@@ -226,12 +179,13 @@ def test_the_bytes_of_notes_and_index_are_those_on_disk(indexed, embedder):
     assert state.bytes.index + state.bytes.log == state.index_bytes
 
 
-def test_the_status_of_openclaw_is_all_there(indexed, tmp_path):
+def test_the_status_of_openclaw_is_all_there(notes, tmp_path):
     (tmp_path / "extra").mkdir()
     config = MemoryConfig(
         files=FilesConfig(extra_paths=(str(tmp_path / "extra"),)), embedding=EmbeddingConfig(max_entries=77)
     )
-    with Memory.open(indexed, config=config) as memory:
+    with Memory.open(notes, config=config) as memory:
+        memory.sync()
         state = memory.status()
     assert (state.backend, state.store, state.custom) == ("builtin", "sqlite", {})
     assert state.extra_paths == (str(tmp_path / "extra"),)

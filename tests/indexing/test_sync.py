@@ -18,8 +18,11 @@ from openclaw_memory.indexing import describe
 from openclaw_memory.indexing.changes import TICK_NS
 from openclaw_memory.indexing.parts import SyncParts
 from openclaw_memory.indexing.plan import sync
+from openclaw_memory.testing import RecordingEmbedder
 from openclaw_memory.types import Progress
 from openclaw_memory.workspace import Workspace
+
+from .conftest import DOWN
 
 
 def lines(count: int, word: str = "apple") -> list[str]:
@@ -40,10 +43,10 @@ def test_a_first_sync_adds_every_file_and_says_so(place):
 def test_a_second_sync_finds_nothing_to_do(place):
     place.write("MEMORY.md", "memo one")
     place.sync()
-    place.embedder.texts.clear()
+    place.embedder.documents.clear()
     report = place.sync()
     assert (report.added, report.changed, report.removed, report.unchanged, report.embedded) == ((), (), (), 1, 0)
-    assert place.embedder.texts == []
+    assert place.embedder.documents == []
 
 
 def test_changes_additions_and_removals_are_followed_by_path(place):
@@ -123,12 +126,12 @@ def test_searches_can_filter_by_the_scalars_in_the_metadata_of_a_document(place)
 def test_a_rename_embeds_nothing(place, before, after):
     file = place.write(before, *lines(40))
     place.sync()
-    place.embedder.texts.clear()
+    place.embedder.documents.clear()
     (place.root / after).parent.mkdir(exist_ok=True)
     file.rename(place.root / after)
     report = place.sync()
     assert (report.added, report.removed) == ((after,), (before,))
-    assert (report.embedded, place.embedder.texts) == (0, [])
+    assert (report.embedded, place.embedder.documents) == (0, [])
     assert place.store.search_vector(place.embedder.embed_query("memo apple"), 3)
 
 
@@ -144,12 +147,12 @@ def test_equal_texts_are_embedded_once(place):
     for name in ("2026-01-02-a.md", "x/2026-01-02-a.md", "y/2026-01-02-a.md"):
         place.write(f"memory/{name}", "memo the same in each")
     place.sync()
-    assert len(place.embedder.texts) == len(set(place.embedder.texts))
+    assert len(place.embedder.documents) == len(set(place.embedder.documents))
 
 
 # --- building again
 def other_model(place: Any) -> None:
-    place.embedder.model = "other"
+    place.embedder = RecordingEmbedder(name="other")
 
 
 def other_chunks(place: Any) -> None:
@@ -162,7 +165,11 @@ def no_embedder(place: Any) -> None:
 
 @pytest.mark.parametrize(
     ("change", "word"),
-    [(other_model, "fake other"), (other_chunks, "max_chars was 700 and is now 200"), (no_embedder, "keywords only")],
+    [
+        (other_model, "other other-64"),
+        (other_chunks, "max_chars was 700 and is now 200"),
+        (no_embedder, "keywords only"),
+    ],
 )
 def test_another_embedder_or_chunking_builds_the_index_again_and_says_why(place, change, word):
     place.write("MEMORY.md", *lines(12))
@@ -179,14 +186,15 @@ def test_an_embedder_that_does_not_answer_does_not_cost_the_index_it_would_repla
     place.write("MEMORY.md", "memo one")
     place.sync()
     identity, dims = place.store.meta().identity, place.store.meta().dims
-    place.embedder.model, place.embedder.broken = "other", True
+    place.embedder = RecordingEmbedder(name="other")
+    place.embedder.failure = DOWN
     report = place.sync()
     assert (report.rebuilt, report.ok, [file.path for file in report.waiting]) == (None, False, ["MEMORY.md"])
     assert (place.store.meta().identity, place.store.meta().dims) == (identity, dims)
     place.write("MEMORY.md", "memo two")
     assert ["out of order" in file.reason for file in place.sync().waiting] == [True]
     assert place.store.search_text(["two"], 5)
-    place.embedder.broken = False
+    place.embedder.failure = None
     assert "and is now" in str(place.sync().rebuilt)
     assert place.store.meta().identity == place.embedder.identity != identity
 
@@ -275,13 +283,13 @@ def test_a_file_whose_vectors_cannot_be_had_is_found_by_its_words_and_embedded_b
     place.write("MEMORY.md", "memo one")
     place.sync()
     place.write("MEMORY.md", "memo two, another text")
-    place.embedder.broken = True
+    place.embedder.failure = DOWN
     report = place.sync()
     assert (report.changed, [file.path for file in report.waiting], report.ok) == (("MEMORY.md",), ["MEMORY.md"], False)
     assert [chunk.chunk.text for chunk in place.store.file_chunks("MEMORY.md")] == ["memo two, another text"]
     assert place.store.search_text(["two"], 5)
     assert place.sync().waiting == report.waiting
-    place.embedder.broken = False
+    place.embedder.failure = None
     report = place.sync()
     assert (report.waiting, report.embedded, report.unchanged) == ((), 1, 1)
     assert place.sync().embedded == 0

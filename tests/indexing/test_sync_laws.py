@@ -19,8 +19,11 @@ from openclaw_memory.errors import CorruptIndexError
 from openclaw_memory.indexing import pipeline
 from openclaw_memory.store import SqliteStore
 from openclaw_memory.store.connection import PAGE_SIZE
+from openclaw_memory.testing import RecordingEmbedder
 from openclaw_memory.types import Progress
 from openclaw_memory.workspace import transcripts
+
+from .conftest import DOWN
 
 PART_BYTES = 400  # of transcripts, two or three of the lines below
 
@@ -142,7 +145,7 @@ class World:
 
     def sync_elsewhere(self, force: bool) -> None:
         other = self.open_place(self.root, self.index)
-        other.embedder.model = self.place.embedder.model
+        other.embedder = self.place.embedder
         try:
             other.sync(force=force)
         finally:
@@ -188,14 +191,14 @@ class World:
             self.place.store = self.open_place(self.root, self.index).store
 
     def sync_while_the_embedder_is_down(self) -> None:
-        self.place.embedder.broken = True
+        self.place.embedder.failure = DOWN
         try:
             self.sync()
         finally:
-            self.place.embedder.broken = False
+            self.place.embedder.failure = None
 
     def change_the_model(self, name: str) -> None:
-        self.place.embedder.model = name
+        self.place.embedder = RecordingEmbedder(name=name)
 
     def reopen(self) -> None:
         self.place.store.close()
@@ -283,7 +286,7 @@ def check_ends_equal_to_fresh(open_place: Callable[[Path, Path], Any], steps: li
         world.sync()
         assert not list(world.index.parent.glob("*.rebuild-*"))
         fresh = open_place(world.root, world.fresh)
-        fresh.embedder.model = world.place.embedder.model
+        fresh.embedder = world.place.embedder
         fresh.sync()
         assert world.place.store.meta().identity == fresh.store.meta().identity
         assert world.place.rows() == fresh.rows()

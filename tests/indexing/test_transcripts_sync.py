@@ -13,9 +13,12 @@ import pytest
 
 from openclaw_memory.errors import NotFoundError
 from openclaw_memory.indexing import compare, pipeline
+from openclaw_memory.testing import RecordingEmbedder
 from openclaw_memory.text.fence import fenced
 from openclaw_memory.types import Progress
 from openclaw_memory.workspace import Workspace, transcripts
+
+from .conftest import DOWN
 
 PATH = "sessions/talk.jsonl"
 
@@ -90,13 +93,13 @@ def test_what_is_added_is_read_from_the_open_part_on_and_nothing_before(place, a
     place.say(PATH, *(f"memo apple {number}" for number in range(40)))
     assert place.sync().added == (PATH,)
     last_part, before = asked[-1], ids(place)
-    place.embedder.texts.clear()
+    place.embedder.documents.clear()
     asked.clear()
     place.say(PATH, "memo pear")
     report = place.sync()
     assert (report.changed, report.unchanged, report.skipped) == ((PATH,), 0, ())
     assert asked == [last_part] or asked == [41]
-    assert len(place.embedder.texts) == 1
+    assert len(place.embedder.documents) == 1
     kept = set(before) & set(ids(place))
     assert kept == {stored.id for stored in place.store.file_chunks(PATH) if stored.chunk.start_line < asked[0]}
     assert min(set(ids(place)) - kept) > max(before)
@@ -162,14 +165,14 @@ def test_vectors_that_one_part_lacks_are_made_up_for_from_the_beginning(place, o
     place.say(PATH, *(f"memo apple {number}" for number in range(20)))
     place.sync()
     place.say(PATH, *(f"memo pear {number}" for number in range(20)))
-    place.embedder.broken = True
+    place.embedder.failure = DOWN
     for _ in range(2):
         report = place.sync()
         assert [file.path for file in report.waiting] == [PATH]
         assert len(place.store.search_text(["memo"], 99)) == len(ids(place)) == 10
     place.say(PATH, "memo plum")
     assert [file.path for file in place.sync().waiting] == [PATH]
-    place.embedder.broken = False
+    place.embedder.failure = None
     assert place.sync().ok
     assert is_like_new(place, open_place)
     assert place.store.files()[PATH].vectors_missing is None
@@ -180,7 +183,7 @@ def test_a_file_lacks_what_its_first_part_lacks_though_the_last_has_all(place):
     known = [f"memo apple {number}" for number in range(20)]
     other = place.say("sessions/other.jsonl", *known, day="2026-11-21")
     place.sync()
-    place.embedder.broken = True
+    place.embedder.failure = DOWN
     file = place.say(PATH, *(f"memo pear {number}" for number in range(20)), day="2026-11-20")
     place.say(PATH, *known, day="2026-11-21")
     assert [waiting.path for waiting in place.sync().waiting] == [PATH]
@@ -193,11 +196,10 @@ def test_a_file_lacks_what_its_first_part_lacks_though_the_last_has_all(place):
 def test_a_rebuild_takes_transcripts_along_and_embeds_their_texts_before(place):
     place.say(PATH, *(f"memo apple {number}" for number in range(20)))
     place.sync()
-    place.embedder.model = "another"
-    place.embedder.texts.clear()
+    place.embedder = RecordingEmbedder(name="another")
     report = place.sync()
     assert (report.rebuilt is not None, report.unchanged, report.ok) == (True, 1, True)
-    assert sorted(place.embedder.texts) == sorted(
+    assert sorted(place.embedder.documents) == sorted(
         stored.chunk.embedding_text for stored in place.store.file_chunks(PATH)
     )
 
@@ -239,7 +241,7 @@ def test_what_was_recalled_is_never_indexed_again(place):
     place.sync()
 
     assert place.store.search_text(["quinc"], 9) == []
-    assert not any("quince" in text for text in place.embedder.texts)
+    assert not any("quince" in text for text in place.embedder.documents)
     lines = place.workspace.read("MEMORY.md").split("\n")
     for stored in place.store.file_chunks("MEMORY.md"):
         found = stored.chunk.text.split("\n")
@@ -289,7 +291,7 @@ def test_secrets_in_notes_are_masked_and_line_numbers_hold(place):
     assert "of Anna" in texts
     (chunk,) = (stored.chunk for stored in place.store.file_chunks("MEMORY.md") if "after the key" in stored.chunk.text)
     assert chunk.end_line == 13
-    assert not any(token in text for text in place.embedder.texts)
+    assert not any(token in text for text in place.embedder.documents)
     assert place.store.search_text([token.lower()], 5) == []
 
 

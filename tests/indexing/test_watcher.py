@@ -20,7 +20,7 @@ from openclaw_memory.config import FilesConfig, SyncConfig
 from openclaw_memory.indexing import watcher
 from openclaw_memory.indexing.parts import SyncParts
 from openclaw_memory.indexing.plan import sync
-from openclaw_memory.indexing.watcher import PATIENCE, Debounce, Watcher, kind_of
+from openclaw_memory.indexing.watcher import PATIENCE, Debounce, Watcher
 from openclaw_memory.types import SyncReport
 from openclaw_memory.workspace import Workspace
 
@@ -236,34 +236,6 @@ def test_where_nothing_reads_the_events_any_more_files_are_looked_at_and_the_sta
 
 
 # --- what is listened to
-
-
-@pytest.mark.parametrize(
-    ("folder", "path", "kind"),
-    [
-        (".", "MEMORY.md", "memory"),
-        (".", "memory.md", "memory"),
-        (".", "memory/", "memory"),
-        (".", "./", "memory"),
-        (".", "notes.text", None),
-        (".", ".git/", None),
-        ("memory", "memory/deep/a.md", "memory"),
-        ("memory", "memory/deep/", "memory"),
-        ("memory", "memory/.a.md.swp", None),
-        ("memory", "memory/a.md~", None),
-        ("memory", "memory/.git/index.md", None),
-        ("memory", "memory/.memory/a.md", None),
-        ("data/talks", "data/talks/talk.jsonl", "sessions"),
-        ("data/talks", "data/talks/talk.jsonl.lock", None),
-        ("data/talks", "data/talks/deep/talk.jsonl", None),
-        ("data/talks", "data/talks/", "sessions"),
-        ("docs", "docs/a.jsonl", None),
-    ],
-)
-def test_an_event_counts_where_a_scan_may_see_it(folder, path, kind):
-    base = "/repositories/.git/workspace"  # what lies above a followed folder does not matter
-    where, happened = os.path.normpath(f"{base}/{folder}"), os.path.normpath(f"{base}/{path}")
-    assert kind_of(f"{base}/data/talks", where, happened, is_folder=path.endswith("/")) == kind
 
 
 def test_it_follows_no_symlink_and_the_folder_that_takes_its_place(watched, root, tmp_path):

@@ -1,32 +1,16 @@
 """Whatever is done to records, in whatever order, they are what a model in a dictionary says, one version a change."""
 
 from datetime import UTC, datetime, timedelta
-from fnmatch import fnmatchcase
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from hypothesis import example, given, settings
+from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from openclaw_memory import Memory, MemoryConfig
 from openclaw_memory.config import RecordsConfig
 from openclaw_memory.records import RecordSource
-from openclaw_memory.records.files import may_be_named, path_of
-
-ODD = "aB1._-é* [?"
-
-
-@given(st.text(ODD + "Kσx", min_size=1, max_size=8), st.text(ODD, max_size=8), st.booleans())
-@example("k." * 45, "k.k.*", False)
-@example("a..b", "a.*", False)
-@example("con.x", "con.*", False)
-@example("É", "[É]", False)
-def test_a_key_that_matches_a_glob_is_in_a_file_that_is_looked_at(key, glob, begins):
-    glob = f"{key[:3]}*{glob}*" if begins else glob
-    name = path_of("fact", key, None).rpartition("/")[2] if key.strip() else ""
-    assert not (key.strip() and fnmatchcase(key, glob)) or may_be_named(glob)(name)
-
 
 KEYS = st.sampled_from(["a", "b.c", "billing.x"])
 VALUES = st.sampled_from(["x", "y", 3])

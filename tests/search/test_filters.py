@@ -9,7 +9,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from openclaw_memory import AsyncMemory, Memory, MemoryConfig
+from openclaw_memory import Memory, MemoryConfig
 from openclaw_memory.documents import Documents
 from openclaw_memory.errors import QueryError
 from openclaw_memory.types import Document
@@ -176,20 +176,6 @@ def test_filters_that_say_nothing_change_nothing(place):
     assert memory.search(QUERY, path=[], tags=(), type=()) == memory.search(QUERY)
 
 
-async def _asked(root, **wanted):
-    async with AsyncMemory.open(root, embedder=None) as memory:
-        return await memory.search(QUERY, **wanted)
-
-
-def test_an_async_search_takes_the_same_filters(place):
-    import asyncio
-
-    memory, facts = place
-    wanted = {"path": "memory/2026-*", "since": "2026-02-01", "until": "2026-02-28", "min_score": 0}
-    found = asyncio.run(_asked(memory.workspace.root, **wanted))
-    assert said(found, facts) == {one for one in facts if one.path.startswith("memory/2026-02-")}
-
-
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [
@@ -269,14 +255,6 @@ def test_metadata_of_a_document_that_is_named_like_the_librarys_own_is_still_fil
     for _ in range(2):
         found = memory.documents.search(QUERY, 5, where=Documents.Filter({":day": "y"}))
         assert [one.id for one, _ in found] == ["b"]
-
-
-def test_answers_from_memory_are_those_from_the_tables(place):
-    memory, _ = place
-    several = [{"tags": "work"}, {"since": "2026-02-01"}, {"path": "projects/"}]
-    with Memory.open(memory.workspace.root, embedder="hashing") as other:
-        first = [other.search(QUERY, **wanted).results for wanted in several]
-        assert [[other.search(QUERY, **wanted).results for wanted in several] for _ in range(3)] == [first] * 3
 
 
 def test_among_many_other_files_those_at_a_path_are_found(tmp_path):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from openclaw_memory.embeddings.static import StaticEmbedder
-from tools.static_model.model_file import CONTROL_PIECES, write_model
+from tools.static_model.model_file import write_model
 
 pytestmark = pytest.mark.nightly
 
@@ -63,10 +63,6 @@ def test_a_word_that_would_be_cut_is_a_piece_of_its_own_where_the_texts_have_it_
     assert tools.vocabulary.cut(pieces, ["The Boiler", "rater"]) == [["▁the", "▁boiler"], ["▁rat", "er"]]
 
 
-def test_what_marks_the_ends_of_a_text_is_no_piece(pieces):
-    assert not CONTROL_PIECES & set(pieces.pieces)
-
-
 @pytest.fixture
 def targets(tools):
     return tools.training.unit(np.random.RandomState(1).normal(size=(2, tools.training.DIMS)).astype(np.float32))
@@ -86,40 +82,6 @@ def test_texts_come_to_lie_where_they_are_wanted_and_twice_at_the_same_place(pie
     found = model.embed_documents([text.text for text in texts])
     wanted = targets[[text.group for text in texts]]
     assert ((found * wanted).sum(axis=1) > 0.8).all()
-
-
-def test_frequent_pieces_weigh_little(pieces, tools):
-    gains = dict(zip(pieces.pieces, tools.training.gains(pieces).tolist(), strict=True))
-    assert gains["▁the"] < gains["▁rat"] < gains["▁boiler"] <= 1
-
-
-def test_a_word_of_the_lexicon_begins_near_its_concepts_and_an_english_one_where_minilm_puts_it(pieces, tools, targets):
-    training = tools.training
-    draws = np.random.RandomState(4)
-    minilm = draws.normal(size=(len(pieces.pieces), 384)).astype(np.float32)
-    e5 = draws.normal(size=(len(pieces.pieces), 384)).astype(np.float32)
-    space = training.space(draws.normal(size=(400, 384)).astype(np.float32), draws)
-    english = np.array([piece == "▁boiler" for piece in pieces.pieces])
-    words = {"huis": e5[0], "rat": e5[1]}
-    rows = training.start(pieces, english, minilm, e5, {"huis": [1], "rat": [0]}, words, targets, space)
-    place = pieces.pieces.index
-    assert rows[place("▁boiler")] == pytest.approx(space.of(minilm)[place("▁boiler")], abs=1e-6)
-    nearness = rows[place("▁huis")] @ targets.T
-    assert nearness[1] > 0.8 > nearness[0]
-    assert np.linalg.norm(rows, axis=1) == pytest.approx(1)
-
-
-def test_a_word_that_the_lexicon_lacks_begins_amid_the_concepts_of_its_neighbours(tools, monkeypatch):
-    training = tools.training
-    known = np.eye(4, 384, dtype=np.float32)
-    meant = np.eye(4, training.DIMS, dtype=np.float32)
-    asked = training.unit(np.array([known[0] + 0.5 * known[1], known[2]]))
-    monkeypatch.setattr(training, "NEIGHBOURS", 2)
-    monkeypatch.setattr(training, "PIECES_AT_A_TIME", 1)
-    first, second = training.amid(asked, known, meant)
-    assert first[0] > first[1] > first[2] == first[3] == 0
-    assert second[2] == second.max() > 0.99
-    assert np.linalg.norm([first, second], axis=1) == pytest.approx(1)
 
 
 class Counting:

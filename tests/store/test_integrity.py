@@ -138,26 +138,6 @@ def test_nothing_is_stored_that_would_be_taken_for_damage(store, build, number):
     assert store.verify() == ()
 
 
-@pytest.mark.parametrize("vector_extension", [True, False])
-def test_an_index_that_was_written_in_any_way_is_sound(path, build, vector_extension):
-    with closing(SqliteStore.open(path, vector_extension=vector_extension)) as store:
-        assert store.verify() == ()
-        build.fill(store, build.units(300))
-        assert store.verify() == ()
-        store.remove_files(["memory/0.md"])
-        store.replace_files([(build.record("memory/50.md"), [build.row(7), build.row(8, with_vector=False)])])
-        store.extend_file(build.record("memory/50.md"), [build.row(9)], 9)
-        zeros = np.zeros((1, 32), np.float32)
-        store.add_vectors([build.key("zeros")], zeros)
-        store.replace_files([(build.record("memory/zeros.md"), [build.row("zeros")])])
-        store.prune()
-        assert store.verify() == ()
-        store.begin_build(build.META).publish()
-        assert store.verify() == ()
-    with closing(SqliteStore.open(path)) as store:
-        assert store.verify() == ()
-
-
 def test_garbage_in_any_page_is_damage_to_a_writer(store, path, build):
     build.fill(store, build.units(400))
     store.close()

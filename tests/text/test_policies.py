@@ -1,10 +1,8 @@
 """What rules leave out and mask: the strictest that matches counts, and is named."""
 
 import re
-import time
 
 import pytest
-from cpu_time import least_seconds
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -120,34 +118,6 @@ def test_rules_are_read_from_toml(tmp_path):
         '[[defaults.policies.rules]]\nname = "pay"\naction = "masked"\npattern = "euros"\n', encoding="utf-8"
     )
     assert MemoryConfig.from_toml(file).policies.rules == (PolicyRule("pay", "masked", pattern="euros"),)
-
-
-@pytest.mark.parametrize("added", ["", " Straße", " Ölfass ſ"])
-@pytest.mark.sampled(1)
-def test_fifty_rules_take_a_fifth_of_the_time_that_each_by_itself_takes(added):
-    words = [f"(?i)\\bword{number}ish\\b" for number in range(42)]
-    forms = [r"\b\d{3}-\d{2}-\d{4}\b", r"[\w.]+@[\w.]+", r"\+\d{7,14}", r"kunde \d+", "秘密", r"pin is \d{4}"]
-    rules = tuple(
-        PolicyRule(pattern, "never-store" if at % 2 else "masked", pattern=pattern)
-        for at, pattern in enumerate([*words, *forms, r"\bPRJ-\d+\b", r"(?i)iban\s*\w+"])
-    )
-    policies, text = (
-        Policies(rules),
-        ("Anna met Bo about the tea house and the boat. " * 20)[: 700 - len(added)] + added,
-    )
-    assert len(rules) == 50
-
-    def looked_at_often():
-        for _ in range(50):
-            assert policies.shown(text) is text
-
-    def search_each():
-        for _ in range(50):
-            assert not any(pattern.search(text) for pattern in patterns)
-
-    patterns = [re.compile(rule.pattern) for rule in rules]
-    bar = least_seconds(search_each, 0.0, time.process_time, tries=5) / 5
-    assert least_seconds(looked_at_often, bar, time.process_time) <= bar
 
 
 ACCENTED = ("Rene\u0301e's cafe\u0301", "Ren\u00e9e's caf\u00e9")

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import random
-from typing import Any
 
 import pytest
 from processes import python
 
 from openclaw_memory import Memory, MemoryConfig, SyncConfig
 from openclaw_memory.errors import UndecodableError, WriteError
-from openclaw_memory.types import Document, Progress
+from openclaw_memory.types import Document
 from openclaw_memory.workspace.encodings import decoded
 
 QUIET = MemoryConfig(sync=SyncConfig(on_search=False))
@@ -119,50 +118,6 @@ def test_a_note_that_cannot_be_read_is_named_until_it_is_gone(memory):
         (root / "memory/cave.md").unlink()
         second.sync()
         assert second.search("boiler").reason is None
-
-
-def test_a_note_that_cannot_be_read_is_not_tried_again_before_it_changes(memory, monkeypatch):
-    read: list[str] = []
-    real = type(memory.workspace).read
-
-    def noted(workspace: Any, path: str) -> str:
-        read.append(path)
-        return real(workspace, path)
-
-    monkeypatch.setattr(type(memory.workspace), "read", noted)
-    steps: list[Progress] = []
-    settled(memory)
-    read.clear()
-    report = memory.sync(progress=steps.append)
-    assert [file.path for file in report.skipped] == ["memory/cave.md"]
-    assert (read, steps) == ([], [])
-    (memory.workspace.root / "memory/cave.md").write_bytes(FRENCH.encode("cp1252") * 2)
-    memory.sync()
-    assert read == ["memory/cave.md"]
-    read.clear()
-    memory.sync(force=True)
-    assert "memory/cave.md" in read
-
-
-def settled(memory: Memory) -> None:
-    """Sync until no file was read too soon after its last write to trust its stamp."""
-    steps: list[Progress] = [Progress(0, 1, "")]
-    while steps:
-        steps.clear()
-        before = memory._service.store().get_meta("odd_files")
-        memory.sync(progress=steps.append)
-        if memory._service.store().get_meta("odd_files") != before:
-            steps.append(Progress(0, 1, ""))
-
-
-def test_an_unreadable_file_leaves_no_progress_behind(notes, monkeypatch):
-    with Memory.open(notes, embedder=None, config=QUIET) as memory:
-        settled(memory)
-        (notes / "memory/new.md").write_text("A zeppelin was seen.\n")
-        monkeypatch.setattr(type(memory.workspace), "read", lambda *_: 1 / 0)
-        steps: list[Progress] = []
-        assert [file.path for file in memory.sync(progress=steps.append).failed] == ["memory/new.md"]
-        assert steps == []
 
 
 def test_a_note_in_another_encoding_is_only_read(memory):

@@ -121,21 +121,6 @@ def test_what_is_found_is_what_may_be_read(files, extra):
 
 
 # --- what is counted
-@pytest.mark.parametrize(
-    ("files", "rules", "count"),
-    [
-        (VAULT, FilesConfig(), 2),
-        (VAULT, EVERYTHING, 0),
-        (VAULT, FilesConfig(extra_paths=("Projects",)), 1),
-        (VAULT, FilesConfig(exclude=("Projects/",)), 1),
-        (NOT_NOTES, FilesConfig(), 0),
-        (("MEMORY.md", "USER.md", "memory/a.md", "notes.txt"), FilesConfig(), 0),
-        (("AGENTS.md", "SOUL.md", "TOOLS.md"), FilesConfig(), 0),
-        (("docs/AGENTS.md",), FilesConfig(), 1),
-    ],
-)
-def test_markdown_counts_that_is_no_memory_and_could_be(tmp_path, files, rules, count):
-    assert overlooked(WorkspaceFiles(lay_out(tmp_path, *files), rules)) == (count, 0, True)
 
 
 def test_a_count_that_was_ended_is_told_as_the_least(tmp_path, monkeypatch):

@@ -3,7 +3,7 @@ import stat
 
 import pytest
 
-from openclaw_memory.errors import ConflictError, InvalidInputError, NotFoundError
+from openclaw_memory.errors import ConflictError, InvalidInputError
 from openclaw_memory.types import Excerpt
 from openclaw_memory.workspace import Workspace
 
@@ -26,16 +26,6 @@ def got(workspace, path=NOTE):
 
 def digest(text):
     return hashlib.sha256(text.encode()).hexdigest()
-
-
-@pytest.mark.parametrize(
-    ("lines", "error"), [((0, 1), InvalidInputError), ((2, 1), InvalidInputError), ((2, 3), NotFoundError)]
-)
-def test_lines_that_are_not_there_are_an_error(workspace, lines, error):
-    put(workspace, "a\nb\n")
-    with pytest.raises(error):
-        workspace.promote(NOTE, *lines)
-    assert not (workspace.root / "MEMORY.md").exists()
 
 
 def test_lines_are_kept_in_a_new_long_term_memory(workspace):

@@ -34,12 +34,6 @@ def test_notes_are_found_with_what_stat_says_of_them(tmp_path):
     assert found.skipped == ()
 
 
-def test_files_come_in_the_order_of_their_paths(tmp_path):
-    notes = ["memory/a.md", "memory/a/z.md", "memory/a b.md", "memory/a-b.md", "memory/B.md", "memory/.x/y.md"]
-    lay_out(tmp_path, "USER.md", "MEMORY.md", *notes)
-    assert paths(Workspace.open(tmp_path).scan()) == ["MEMORY.md", "USER.md", *sorted(notes)]
-
-
 def test_other_names_and_the_librarys_own_folders_do_not_count(tmp_path):
     lay_out(tmp_path, "notes.md", "Memory.md", "memory/a.mD", "memory/a.text", "memory/.memory/a.md", ".memory/a.md")
     lay_out(tmp_path, "memory/.openclaw-repair/a.md", "sub/memory/a.md")

@@ -234,25 +234,6 @@ def test_without_a_word_the_header_says_the_day(tmp_path):
     assert part.day == datetime.date(2026, 11, 1)
 
 
-@pytest.mark.parametrize("mark", ["", "of another make", "1 1 0 0 0 0 0123456789abcdef", "9" * 70])
-def test_a_mark_that_is_none_of_ours_reads_from_the_beginning(tmp_path, mark):
-    (part,) = written(tmp_path, message("user", "x")).transcript(NAME, mark)
-
-    assert part.first_line == 1
-
-
-def test_a_file_that_was_rewritten_is_read_from_the_beginning(tmp_path):
-    workspace = written(tmp_path, *[message("user", f"{n:06}") for n in range(3000)])
-    mark = str(list(workspace.transcript(NAME))[-1].mark)
-    assert Mark.parse(mark).line > 1
-
-    written(tmp_path, *[message("user", f"{n:07}") for n in range(3000)])
-    assert next(workspace.transcript(NAME, mark)).first_line == 1
-
-    written(tmp_path, message("user", "short now"))
-    assert next(workspace.transcript(NAME, mark)).first_line == 1
-
-
 def test_a_file_that_was_changed_in_place_and_has_grown_is_read_from_the_beginning(tmp_path):
     lines = [message("user", f"{n:06}") for n in range(3000)]
     mark = str(list(written(tmp_path, *lines).transcript(NAME))[-1].mark)
@@ -261,39 +242,6 @@ def test_a_file_that_was_changed_in_place_and_has_grown_is_read_from_the_beginni
     lines[500] = message("user", "******")
     workspace = written(tmp_path, *lines, message("user", "more"))
     assert list(workspace.transcript(NAME, mark)) == list(workspace.transcript(NAME))
-
-
-@pytest.mark.parametrize("rest", ["", "{", "   "])
-def test_a_file_of_which_no_line_is_left_has_a_part_that_says_so(tmp_path, rest):
-    workspace = written(tmp_path, message("user", "x"))
-    (part,) = workspace.transcript(NAME)
-
-    written(tmp_path, rest, end="")
-    (empty,) = workspace.transcript(NAME, str(part.mark))
-    assert (empty.first_line, empty.text, empty.mark.end) == (1, "", 0)
-    assert list(workspace.transcript(NAME, "")) == [empty]
-    assert list(workspace.transcript(NAME)) == []
-
-    written(tmp_path, rest, end=" ")
-    assert list(workspace.transcript(NAME, str(empty.mark))) == []
-    written(tmp_path, message("user", "y"))
-    (part,) = workspace.transcript(NAME, str(empty.mark))
-    assert part.text == "User: y\n"
-
-
-@pytest.mark.parametrize("line", [0, 1000, 2900, 2999])
-@pytest.mark.sampled(2)
-def test_a_file_that_has_not_grown_is_known_by_all_its_bytes(tmp_path, line):
-    lines = [message("user", f"{n:06}") for n in range(3000)]
-    workspace = written(tmp_path, *lines)
-    mark = str(list(workspace.transcript(NAME))[-1].mark)
-    assert 1000 < Mark.parse(mark).line < 2900
-    assert list(workspace.transcript(NAME, mark)) == []
-
-    written(tmp_path, *lines[:line], message("user", "other!"), *lines[line + 1 :])
-    parts = list(workspace.transcript(NAME, mark))
-    assert "".join(part.text for part in parts).split("\n")[line] == "User: other!"
-    assert list(workspace.transcript(NAME, str(parts[-1].mark))) == []
 
 
 # --- which files are transcripts
