@@ -150,12 +150,6 @@ def test_a_full_window_is_shortened_also_where_the_counter_says_that_all_may_be_
     assert done.messages[1:] == [*chat[3:], done.reply]
 
 
-def test_a_window_that_is_known_says_how_much_is_kept():
-    chat = [say("assistant", "so") for _ in range(100)]
-    done = ask(Model(RuntimeError(TOO_LONG)), chat, rules=CompactionConfig(), window=20)  # 15 are free
-    assert len(done.compactions[0].kept) == 7
-
-
 @pytest.mark.parametrize("window", [None, 100_000, 1_000_000])
 def test_a_huge_paste_leaves_room_for_the_second_question(window):
     def model(shown):

@@ -14,7 +14,7 @@ from openclaw_memory.conversation import snapshots
 from openclaw_memory.conversation.compaction import SUMMARY
 from openclaw_memory.conversation.messages import call_parts
 from openclaw_memory.errors import InvalidInputError, NotFoundError, PathNotAllowedError, UndecodableError, WriteError
-from openclaw_memory.text.fence import without_fenced
+from openclaw_memory.text.fence import fenced, without_fenced
 from openclaw_memory.text.utf16 import utf16_length
 from openclaw_memory.tools import memory_tools
 from openclaw_memory.workspace.transcripts import read_records
@@ -85,6 +85,7 @@ def test_the_file_is_named_by_time_and_session_and_holds_what_a_person_can_read(
 
 def test_the_last_fifteen_messages_with_words_are_kept_with_their_roles(memory):
     said = [message for n in range(20) for message in (user(f"question {n}"), call(f"c{n}"), answer(f"c{n}"))]
+    said[-3] = user(f"{fenced('Anna has the key. ' * 60, 'MEMORY.md#L3')}\n\nquestion 19")  # it was recalled into it
     kept = save(memory, messages=said).messages
     assert len(kept) == 15
     assert [one.role for one in kept[-4:]] == ["user", "toolResult", "user", "toolResult"]
@@ -102,6 +103,8 @@ def test_lone_surrogates_and_controls_are_written_and_read_again(memory):
     made = save(memory, messages=[user("half \ud83d and \0 nul"), {"role": "us\ud800er", "content": "x"}])
     assert made == memory.snapshots()[0]
     assert made.messages[0].content.startswith("half \ufffd and ")
+    file_of(memory, made).write_text(file_of(memory, made).read_text().replace("half", "\\ud800 half"))
+    assert texts(memory.resume("boats"))[0].startswith("\ufffd half \ufffd and ")
 
 
 @pytest.mark.parametrize("at", range(440, 500, 7))
@@ -110,13 +113,6 @@ def test_no_half_of_a_secret_is_kept_wherever_the_text_is_cut(memory, at):
     made = save(memory, messages=[user(said), assistant(f"api_key={TOKEN}")], summary=f"The key is {TOKEN}.")
     written = file_of(memory, made).read_text() + (memory.workspace.root / "memory/2026-11-22.md").read_text()
     assert TOKEN[4:12] not in written
-
-
-def test_what_was_recalled_into_a_message_is_no_part_of_it(memory):
-    from openclaw_memory.text.fence import fenced
-
-    recalled = fenced("Anna has the key. " * 60, "MEMORY.md#L3")
-    assert save(memory, messages=[user(f"{recalled}\n\nWhere is it?")]).messages[0].content == "Where is it?"
 
 
 def test_the_note_of_the_day_names_the_snapshot_and_leads_to_it(memory):
@@ -138,14 +134,11 @@ def test_the_same_end_is_kept_once(memory):
     assert save(memory, summary="Boats.", now=later) == first
     assert len(list((memory.workspace.root / ".memory/snapshots").glob("*.json"))) == 1
     assert [one.name for one in (memory.workspace.root / "memory").glob("*.md")] == ["2026-11-22.md"]
+    note = memory.workspace.root / "memory/2026-11-22.md"
+    note.unlink()  # as if it had been killed before the note
+    assert save(memory, summary="Boats.", now=NOON + datetime.timedelta(hours=1)) == first
+    assert first.path in note.read_text()
     assert (memory.workspace.root / "memory/2026-11-22.md").read_text().count("Session Snapshot") == 1
-
-
-def test_what_was_killed_before_the_note_is_named_by_the_next_call(memory):
-    first = save(memory)
-    (memory.workspace.root / "memory/2026-11-22.md").unlink()
-    assert save(memory, now=NOON + datetime.timedelta(hours=1)) == first
-    assert first.path in (memory.workspace.root / "memory/2026-11-22.md").read_text()
 
 
 def test_another_end_and_another_session_have_files_of_their_own_even_in_one_second(memory):
@@ -217,11 +210,6 @@ def test_what_tools_answered_comes_first_as_data_and_is_kept_once(memory, summar
     assert [one.content for one in again.messages] == ["De boot heet Zeemeeuw.", "Genoteerd.", "Found.", "Thanks."]
 
 
-def test_the_summary_is_the_first_thing_said(memory):
-    save(memory, summary="About a boat.")
-    assert "About a boat." in memory.resume("boats")[0]["content"]
-
-
 @pytest.mark.parametrize("letter", ["x", "🙂"])
 def test_a_long_summary_is_cut_visibly_in_the_file_and_in_the_note(memory, letter):
     made = save(memory, summary=letter * 5_000)
@@ -233,10 +221,6 @@ def test_a_long_summary_is_cut_visibly_in_the_file_and_in_the_note(memory, lette
     assert len(note) < 4_200
     assert save(memory, summary=letter * 5_000) == made
     assert (memory.workspace.root / "memory/2026-11-22.md").read_text() == note
-
-
-def test_a_summary_of_4_000_units_is_kept_whole(memory):
-    assert save(memory, summary="x" * 4_000).summary == "x" * 4_000
 
 
 def test_a_cut_of_a_summary_reveals_no_half_of_what_a_policy_masks(tmp_path):
@@ -255,6 +239,8 @@ def test_what_an_earlier_end_was_about_is_said_too(memory):
     assert memory.snapshots()[0].summary is None
     going_on = memory.resume("boats")
     assert "About a boat." in going_on[0]["content"]
+    with pytest.raises(NotFoundError, match="no such"):
+        memory.resume("no such")
     plain = [{"role": one["role"], "content": one["content"]} for one in going_on]  # as a framework gives them back
     assert memory.snapshot("boats", plain) == memory.snapshots()[0]
     assert len(memory.snapshots()) == 2
@@ -325,11 +311,6 @@ def test_what_is_resumed_has_no_secrets_and_nothing_forgotten(memory):
     assert TOKEN not in left["content"]
 
 
-def test_a_session_of_which_nothing_was_kept_is_named(memory):
-    with pytest.raises(NotFoundError, match="no such"):
-        memory.resume("no such")
-
-
 @pytest.mark.parametrize(
     "data", [b"", b"{", b"[]", b"{}", b'{"id": "boats", "timestamp": "x", "messages": []}', b"\xff\xfe\x00"]
 )
@@ -342,12 +323,6 @@ def test_a_damaged_file_keeps_no_other_from_being_read(memory, data, caplog):
     assert texts(memory.resume("boats"))[0] == "De boot heet Zeemeeuw."
     with pytest.raises(UndecodableError):
         snapshots.parsed(data, "x")
-
-
-def test_half_a_character_in_a_file_is_sent_to_no_model(memory):
-    made = save(memory)
-    file_of(memory, made).write_text(file_of(memory, made).read_text().replace("Genoteerd.", "\\ud800 half"))
-    assert texts(memory.resume("boats"))[-1] == "\ufffd half"
 
 
 def test_where_the_note_cannot_be_written_the_end_is_kept_all_the_same(memory, caplog):

@@ -80,9 +80,5 @@ def test_in_a_window_that_is_unknown_no_number_of_tokens_is_a_reason_but_others_
 def test_some_turns_are_never_flushed(never, reason):
     assert flush_due(RULES, window=200_000, **reason) is not None
     assert flush_due(RULES, window=200_000, **reason, **never) is None
-
-
-@pytest.mark.parametrize("off", [{"flush": False}, {"enabled": False}], ids=["flush", "compaction"])
-@pytest.mark.parametrize("reason", [{"tokens": 199_000}, {"tokens": 1, "compacting": True}])
-def test_where_compactions_or_flushes_are_off_nothing_is_flushed(off, reason):
-    assert flush_due(CompactionConfig(**off), window=200_000, **reason) is None
+    for off in ({"flush": False}, {"enabled": False}):
+        assert flush_due(CompactionConfig(**off), window=200_000, **reason) is None

@@ -163,14 +163,6 @@ def test_a_conversation_that_begins_and_ends_like_another_one_is_not_taken_for_i
     assert len(saved.flushes) == 3
 
 
-def test_the_same_answer_to_another_question_is_new(saved):
-    detector = watch(saved)
-    call(detector, [user("Is it blue?"), assistant("Yes."), user("Is it red?"), assistant("No.")], tokens=199_000)
-    call(detector, [user("Is it blue?"), assistant("No."), user("Is it red?"), assistant("Yes.")], key="main")
-    detector.finished()
-    assert saved.flushes[1][1] == ["No.", "Is it red?", "Yes.", "ok"]
-
-
 def test_a_call_of_a_tool_without_words_does_not_make_the_rest_new(saved):
     detector = watch(saved)
     talk = [user("a"), assistant(""), user("b"), assistant("c")]

@@ -57,6 +57,11 @@ def model_of(reply, seen, *, room=None, can_call=True):
     )
 
 
+def watched(model, asked):
+    """The model, which adds what it is asked to `asked`."""
+    return dataclasses.replace(model, ask=lambda messages: asked.append(messages) or model.ask(messages))
+
+
 def drive(turn, conversation, reply, **options):
     """Drive a turn with a model that `reply` speaks for; returns what it was shown."""
     seen = []
@@ -94,14 +99,6 @@ def test_a_conversation_that_fits_is_shown_as_it_is_and_once(turn):
 def test_there_is_one_attempt_and_messages_that_are_refused_are_shown_as_text_in_it(turn, said, forms):
     assert drive(turn, ["one", "two"], lambda *_: said) == forms
     assert turn.outcome == "kept"
-
-
-def test_messages_that_are_refused_are_saved_from_their_text(turn):
-    assert drive(turn, ["one", "two"], lambda _, asked: ValueError("no") if asked == 1 else "NO_REPLY") == [
-        ["one", "two"],
-        ["onetwo"],
-    ]
-    assert turn.outcome == "nothing"
 
 
 def test_what_is_too_long_is_shown_in_parts_that_are_the_whole(turn):
@@ -168,14 +165,6 @@ def test_what_the_calls_do_not_cover_is_kept_and_what_was_covered_is_saved(memor
 
 def seen_notes(memory):
     return "".join(path.read_text() for path in (memory.workspace.root / "memory").glob("*.md"))
-
-
-def test_a_model_that_writes_without_end_has_saved(turn):
-    numbers = iter(range(100))
-    seen = drive(
-        turn, ["one"], lambda *_: calling(("a", "memory_append", {"text": f"Note {next(numbers)}."})), max_calls=4
-    )
-    assert (len(seen), turn.outcome) == (4, "saved")
 
 
 @pytest.mark.parametrize("is_async", [False, True])
@@ -265,9 +254,7 @@ def test_a_call_is_answered_and_no_other_tool_is_there(turn, name, arguments, st
     def reply(_part, asked):
         return calling(("c1", name, arguments)) if asked == 1 else "NO_REPLY" if status == "ok" else "Hm."
 
-    model = model_of(reply, [])
-    ask = model.ask
-    drive_flush(turn, ["one"], dataclasses.replace(model, ask=lambda messages: shown.append(messages) or ask(messages)))
+    drive_flush(turn, ["one"], watched(model_of(reply, []), shown))
     assert len(shown) == 2
     assert shown[1][:-1] == [*shown[0], "call"]
     assert shown[1][-1].startswith(f"c1 {name or ''} ")
@@ -314,6 +301,7 @@ KEPT = ("kept", [message["content"] for message in TWO_FACTS])
 def test_a_call_that_was_refused_and_is_followed_by_silence_is_a_failure(memory, held, call, last):
     assert held(one_by_one(calling(call), last)) == KEPT
     assert "was not written" in memory.status().flush["talk"]
+    assert "4711" not in memory.status().flush["talk"], "it may be a secret"
 
 
 @pytest.mark.parametrize("call", REFUSED.values(), ids=REFUSED.keys())
@@ -339,29 +327,16 @@ def test_a_call_that_was_refused_is_not_made_good_by_one_about_another_part(memo
 
 
 @pytest.mark.parametrize("reason", CUT_OFF)
-@pytest.mark.parametrize("can_call", [True, False])
-def test_silence_that_was_cut_off_is_a_failure(memory, held, reason, can_call):
-    assert held(one_by_one(saying("NO_REPLY", reason)), can_call=can_call) == KEPT
-    assert reason in memory.status().flush["talk"]
-
-
-@pytest.mark.parametrize("reason", CUT_OFF)
-def test_a_reply_that_was_cut_off_after_a_note_is_a_failure(memory, held, reason):
-    assert held(one_by_one(calling(writing("Anna likes tea.")), saying("Now the boi", reason))) == KEPT
-    assert "Anna likes tea." in seen_notes(memory)
-
-
-@pytest.mark.parametrize("reason", CUT_OFF)
-def test_of_a_reply_that_was_cut_off_no_half_of_a_fact_is_written(memory, held, reason):
-    assert held(one_by_one(calling(writing("The boiler code is 47"), finish_reason=reason))) == KEPT
+def test_what_was_cut_off_is_a_failure_of_which_no_half_of_a_fact_is_written(memory, held, reason):
+    half = calling(writing("The boiler code is 47"), finish_reason=reason)
+    for can_call in (True, False):
+        assert held(one_by_one(saying("NO_REPLY", reason)), can_call=can_call) == KEPT
+        assert reason in memory.status().flush["talk"]
+    assert held(one_by_one(half)) == KEPT
     assert held(one_by_one(saying("The boiler code is 47", reason)), can_call=False) == KEPT
     assert seen_notes(memory) == ""
-
-
-@pytest.mark.parametrize("reason", CUT_OFF)
-def test_a_call_that_was_cut_off_is_made_good_by_a_later_one(held, reason):
-    cut_off = calling(writing("The boiler code is 47"), finish_reason=reason)
-    assert held(one_by_one(cut_off, calling(writing("The boiler code is 4711.")))) == ("saved", [])
+    assert held(one_by_one(calling(writing("Anna likes tea.")), saying("Now the boi", reason))) == KEPT
+    assert held(one_by_one(half, calling(writing("The boiler code is 4711."))))[0] == "saved"
 
 
 @pytest.mark.parametrize("reason", ["stop", "end_turn", "tool_calls", "tool_use", "STOP", "eos_token", "completed", ""])
@@ -369,11 +344,6 @@ def test_a_reply_that_ended_by_itself_is_whole(held, reason):
     assert held(one_by_one(calling(writing("- a"), finish_reason=reason), saying("NO_REPLY", reason)))[0] == "saved"
     assert held(one_by_one(saying("NO_REPLY", reason)))[0] == "nothing"
     assert held(one_by_one(saying("- b", reason)), can_call=False)[0] == "saved"
-
-
-def test_what_a_refused_call_says_is_not_in_the_status(memory, held):
-    held(one_by_one(calling(("c", "memory_append", '{"text": "The wifi key is hunter2hunter2'))))
-    assert "hunter2" not in memory.status().flush["talk"]
 
 
 class Finished(enum.Enum):
@@ -406,22 +376,17 @@ def test_the_finish_reason_is_read_from_what_providers_return(about, reason):
 
 def test_a_model_without_tools_is_asked_for_the_notes_themselves_and_once(memory, turn):
     asked = []
-    model = model_of(lambda *_: "The boiler code is 4711.", [], can_call=False)
-    ask = model.ask
-    drive_flush(turn, ["one"], dataclasses.replace(model, ask=lambda messages: asked.extend(messages) or ask(messages)))
-    assert asked[-1].startswith(f"{turn.prompt}\n\nYou have no tools here")
-    assert (len(asked), turn.outcome) == (3, "saved")
+    drive_flush(turn, ["one"], watched(model_of(lambda *_: "The boiler code is 4711.", [], can_call=False), asked))
+    (messages,) = asked
+    assert messages[-1].startswith(f"{turn.prompt}\n\nYou have no tools here")
+    assert (len(messages), turn.outcome) == (3, "saved")
     assert "4711" in seen_notes(memory)
 
 
 def test_a_text_is_in_one_message_between_the_prompts(turn):
     asked = []
-    model = model_of(lambda *_: "NO_REPLY", [])
-    ask = model.ask
-    drive_flush(
-        turn, "User: Hi.", dataclasses.replace(model, ask=lambda messages: asked.extend(messages) or ask(messages))
-    )
-    [whole] = asked
+    drive_flush(turn, "User: Hi.", watched(model_of(lambda *_: "NO_REPLY", []), asked))
+    [[whole]] = asked
     assert whole.startswith(turn.system_prompt)
     assert whole.endswith(turn.prompt)
     assert "\n\nUser: Hi.\n\n" in whole

@@ -56,11 +56,6 @@ def test_where_there_is_no_file_there_is_no_state_and_reading_makes_none(folder,
     assert list(tmp_path.iterdir()) == []
 
 
-def test_never_flushed_is_not_flushed_at_zero(folder):
-    assert update_state(folder, "a", compaction_count=0).memory_flush_compaction_count is None
-    assert update_state(folder, "a", memory_flush_compaction_count=0).memory_flush_compaction_count == 0
-
-
 def test_what_is_not_ours_stays_as_it_is(folder, file):
     before = {
         "other": {"sessionId": "o", "skills": [1, {"x": None}], "odd": "\ud800"},
@@ -81,36 +76,18 @@ def test_what_is_not_ours_stays_as_it_is(folder, file):
     assert set(read_states(folder)) == {"other", "a"}
 
 
-def test_times_keep_the_form_that_the_file_has(folder, file):
-    file.write_text('{"a": {"updatedAt": 1771416000000}}')
-    update_state(folder, "a", memory_flush_at="2026-02-18T12:00:00.500Z")
-
-    entry = json.loads(file.read_text())["a"]
-    assert entry["memoryFlushAt"] == 1771416000500
-    assert isinstance(entry["updatedAt"], int)
-
-
-def test_times_in_milliseconds_are_read(folder, file):
+def test_times_in_milliseconds_are_read_and_written_as_the_others_are(folder, file):
     file.write_text('{"a": {"updatedAt": 1771416000500, "memoryFlushAt": 1771416000000.0}, "b": {"updatedAt": 1e300}}')
 
     states = read_states(folder)
     assert states["a"].updated_at == "2026-02-18T12:00:00.500Z"
     assert states["a"].memory_flush_at == "2026-02-18T12:00:00.000Z"
     assert states["b"] == SessionState()
-
-
-def test_a_file_that_has_not_changed_is_read_once(folder, monkeypatch):
-    update_state(folder, "a", compaction_count=1)
-    registry, reads, read = FlushRegistry(), [], state._read
-    monkeypatch.setattr(state, "_read", lambda *given: reads.append(given) or read(*given))
-    for _ in range(3):
-        assert registry.read(folder)["a"].compaction_count == 1
-    assert len(reads) == 1
-
-    update_state(folder, "a", compaction_count=2)
-    assert registry.read(folder)["a"].compaction_count == 2
-    registry.read(folder).clear()
-    assert registry.read(folder)
+    update_state(folder, "a", memory_flush_at="2026-02-18T12:00:00.500Z")
+    assert update_state(folder, "mine", compaction_count=0).memory_flush_compaction_count is None
+    entries = json.loads(file.read_text())
+    assert entries["a"]["memoryFlushAt"] == 1771416000500
+    assert isinstance(entries["mine"]["updatedAt"], int)
 
 
 def test_what_changes_may_depend_on_the_state_and_be_nothing(folder, file):
@@ -241,15 +218,6 @@ def test_a_failure_is_listed_also_where_it_could_not_be_written(folder, monkeypa
     assert registry.failures(folder) == {"b": "the disk is full"}
     registry.cycle(folder, "b", None, None).save(flush_error=None)
     assert registry.failures(folder) == {}
-
-
-def test_a_new_entry_has_its_times_in_the_form_of_the_others(folder, file):
-    file.parent.mkdir(exist_ok=True)
-    file.write_text('{"agent:main:main": {"updatedAt": 1763790000000}}', encoding="utf-8")
-
-    update_state(folder, "mine", compaction_count=1)
-
-    assert isinstance(json.loads(file.read_text(encoding="utf-8"))["mine"]["updatedAt"], int)
 
 
 def test_sessions_that_begin_at_once_do_not_fail_each_other(folder):
