@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import copy
+import json
 import logging
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -244,3 +247,134 @@ class SessionStartContract:
 
     def test_a_copy_shares_the_memory(self, lived_in):
         assert copy.deepcopy(self.part(lived_in)).memory is lived_in
+
+
+WINDOW = 4_000  # flushed from 1,500 tokens on: a quarter is reserved, and half of the rest is soft at most
+FACT = "Please remember: the boiler code is 4711."
+
+
+def words(tokens: int) -> str:
+    return "so it " * (tokens * 4 // 6)
+
+
+def written(memory: Memory) -> str:
+    """All daily notes, one after another."""
+    return "".join(path.read_text() for path in sorted((memory.workspace.root / "memory").glob("*.md")))
+
+
+class WatchContract:
+    """What watches the calls of models saves a conversation before its window is full.
+
+    A subclass makes models of a script (`writes` is that of one that notes facts), has a memory `watch` them for a flush
+    model, and asks a model with messages, each a role and a text, in each of the `ways`, until what is flushed is flushed.
+    It counts the `turns` of a flush model, and the `requests` of any. `knows` are settings of a model, and its window then.
+    """
+
+    ways: ClassVar[Sequence[str]]
+    too_long: ClassVar[Exception]
+    writes: ClassVar[Callable[..., Any]]
+    knows: ClassVar[tuple[Mapping[str, Any], int]]
+
+    def model(self, *script: Any, **fields: Any) -> Any:
+        raise NotImplementedError
+
+    def watch(self, memory: Any, model: Any, **settings: Any) -> Any:
+        raise NotImplementedError
+
+    async def ask(self, model: Any, talk: Sequence[tuple[str, str]], way: str, session: str | None = None) -> str:
+        raise NotImplementedError
+
+    async def complete(self, text: str) -> None:
+        raise NotImplementedError
+
+    def turns(self, model: Any) -> int:
+        raise NotImplementedError
+
+    def requests(self, model: Any) -> int:
+        raise NotImplementedError
+
+    async def test_a_conversation_is_flushed_once_and_again_after_it_was_compacted(self, memory):
+        flush_model, model = self.model(self.writes), self.model("ok", usage=None)
+        self.watch(memory, flush_model, window=WINDOW)
+        for count, way in enumerate(self.ways):
+            talk = [("system", "Be kind."), ("user", f"{FACT} By {way}.")]
+            for part in (range(6), range(6, 10)):
+                for at in part:
+                    talk += [("assistant", await self.ask(model, talk, way, way)), ("user", f"{at}: {words(500)}")]
+                assert self.turns(flush_model) == 2 * count + (1 if 0 in part else 2)
+                assert f"4711. By {way}." in written(memory)
+                talk = [("user", "What was said before, in short."), *talk[-3:]]
+
+    async def test_the_tokens_that_the_provider_reports_count(self, memory):
+        flush_model = self.model(self.writes)
+        self.watch(memory, flush_model, window=WINDOW)
+        for count, way in enumerate(self.ways):
+            for reported, more in ((1_400, 0), (1_600, 1)):
+                await self.ask(self.model("ok", usage=lambda _, n=reported: n), [("user", FACT)], way, way)
+                assert self.turns(flush_model) == count + more
+
+    async def test_a_model_that_takes_text_is_watched_too(self, memory):
+        self.watch(memory, self.model(self.writes), window=WINDOW)
+        await self.complete(f"{FACT}\n{words(2_000)}")
+        assert "4711" in written(memory)
+
+    async def test_its_own_calls_are_not_watched(self, memory):
+        for count, way in enumerate(self.ways, 1):
+            model = self.model(self.writes, usage=lambda _: 3_000)
+            self.watch(memory, model, window=WINDOW, session_key=f"s{count}")
+            await self.ask(model, [("user", FACT), ("user", "Go on.")], way, f"s{count}")
+            assert self.requests(model) == 3  # the talk, the call of the tool, the end
+        assert "4711" in written(memory)
+
+    async def test_sessions_are_flushed_each_for_itself(self, memory):
+        flush_model = self.model(self.writes)
+        self.watch(memory, flush_model, window=WINDOW)
+        for name in ("one", "two"):
+            for _ in range(2):
+                talk = [("user", FACT), ("user", words(2_000))]
+                await self.ask(self.model("ok", usage=None), talk, self.ways[-1], name)
+        assert self.turns(flush_model) == 2
+        assert list(json.loads((memory.workspace.root / "sessions" / "sessions.json").read_text())) == ["one", "two"]
+
+    async def test_a_conversation_that_is_refused_as_too_long_is_flushed_and_no_other_that_fails(self, memory):
+        flush_model = self.model(self.writes)
+        self.watch(memory, flush_model, window=200_000)
+        for way in self.ways:
+            for error in (self.too_long, RuntimeError("down")):
+                with pytest.raises(type(error)):
+                    await self.ask(self.model(error), [("user", f"{FACT} By {way}.")], way, way)
+            assert f"4711. By {way}." in written(memory)
+        assert self.turns(flush_model) == len(self.ways)
+
+    async def test_a_flush_that_fails_leaves_the_reply_whole(self, memory):
+        self.watch(memory, self.model(RuntimeError("no credit left")), window=WINDOW)
+        for number, way in enumerate(self.ways):
+            talk = [("user", f"{FACT}\n{words(2_000)}")]
+            assert await self.ask(self.model("ok", usage=None), talk, way, f"s{number}") == "ok"
+            assert "no credit left" in memory.status().flush[f"s{number}"]
+            assert "4711" in str(list(memory.session_log(f"s{number}").messages()))
+
+    async def test_the_event_loop_goes_on_while_memories_are_written(self, memory):
+        started, may_end = threading.Event(), threading.Event()
+
+        def slow(*_given):
+            started.set()
+            assert may_end.wait(60)
+            return "NO_REPLY"
+
+        self.watch(memory, self.model(slow), window=WINDOW)
+        talk = [("user", words(2_000))]
+        reply = asyncio.create_task(self.ask(self.model("ok", usage=None), talk, self.ways[-1]))
+        await asyncio.to_thread(started.wait, 60)  # this line goes on, while the model waits
+        assert not reply.done()
+        may_end.set()
+        assert await reply == "ok"
+
+    def test_a_window_that_is_unknown_or_wrong_is_an_error_that_says_what_to_do(self, memory):
+        fields, window = self.knows
+        assert self.watch(memory, self.model("ok", **fields)).window == window
+        for wrong in (0, -1, "8k"):
+            with pytest.raises(ConfigError, match=f"window={wrong!r} is not a number"):
+                self.watch(memory, self.model("ok"), window=wrong)
+        with pytest.raises(TypeError, match="must be a Memory"):
+            self.watch("notes", self.model("ok"), window=WINDOW)

@@ -23,7 +23,7 @@ from llama_index.core.instrumentation.events.llm import (
 from llama_index.core.llms import LLM
 from llama_index_instrumentation import root_dispatcher
 from llama_index_instrumentation.events.span import SpanDropEvent
-from pydantic import Field, PrivateAttr
+from pydantic import Field, PrivateAttr, SkipValidation
 
 from llama_index_openclaw_memory._background import Background, in_event_loop
 from llama_index_openclaw_memory._flush_model import flush, flush_of, window_of
@@ -99,7 +99,7 @@ class MemoryFlushEventHandler(BaseEventHandler):
 
     memory: Any = Field(exclude=True)
     llm: LLM = Field(exclude=True)
-    window: int
+    window: SkipValidation[int]  # the detector says what is wrong with it
     session_key: str | None = None
     token_counter: Callable[[str], int] = Field(exclude=True)
     _detector: ConversationDetector[ChatMessage] = PrivateAttr()

@@ -2,16 +2,17 @@
 
 import asyncio
 import json
-import threading
+from typing import ClassVar
 
 import pytest
+from adapter_agent_contracts import WINDOW, WatchContract, words
 from langchain.agents import create_agent
 from langchain.agents.middleware import SummarizationMiddleware
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.chat_history import InMemoryChatMessageHistory
 from langchain_core.exceptions import ContextOverflowError
 from langchain_core.language_models.fake import FakeListLLM
-from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, get_buffer_string
+from langchain_core.messages import AIMessage, HumanMessage, get_buffer_string
 from langchain_core.runnables import RunnableLambda
 from langchain_core.runnables.history import RunnableWithMessageHistory
 from langchain_openclaw_memory import MemoryFlushCallback
@@ -21,11 +22,39 @@ from scripted_chat import FACT, SUMMARY, chat_with, notes, writes_facts
 
 from openclaw_memory.errors import ConfigError
 
-WINDOW = 4_000  # flushed from 1,500 tokens on: a quarter is reserved, and half of the rest is soft at most
 
+class TestContract(WatchContract):
+    ways = "invoke", "ainvoke"
+    too_long = ContextOverflowError("too long")
+    writes = staticmethod(writes_facts)
+    knows: ClassVar = ({"profile": {"max_input_tokens": 8_000}}, 8_000)
 
-def words(tokens):
-    return "so it " * (tokens * 4 // 6)
+    @pytest.fixture(autouse=True)
+    def _scripted(self, scripted):
+        self.model = scripted
+
+    def watch(self, memory, model, **settings):
+        model.callbacks = [MemoryFlushCallback(memory, model, **settings)]
+        self.callbacks = model.callbacks
+        return self.callbacks[0]
+
+    async def ask(self, model, talk, way, session=None):
+        config = {"callbacks": self.callbacks, "metadata": {} if session is None else {"thread_id": session}}
+        said = await model.ainvoke(talk, config) if way == "ainvoke" else model.invoke(talk, config)
+        return said.text
+
+    async def complete(self, text):
+        FakeListLLM(responses=["ok"]).invoke(text, {"callbacks": self.callbacks})
+
+    def turns(self, model):
+        return flushes(model)
+
+    def requests(self, model):
+        return len(model.requests)
+
+    def test_an_unknown_window_is_an_error_that_says_what_to_do(self, memory):
+        with pytest.raises(ConfigError, match="window=200_000"):
+            MemoryFlushCallback(memory, self.model("ok"))
 
 
 @pytest.fixture
@@ -39,36 +68,6 @@ def flushes(flush_model):
     return sum(request.messages[-1].type == "human" for request in flush_model.requests)
 
 
-async def ask(model, messages, callback, *, is_async):
-    config = {"callbacks": [callback]}
-    return await model.ainvoke(messages, config) if is_async else model.invoke(messages, config)
-
-
-@pytest.mark.parametrize("is_async", [False, True])
-async def test_a_conversation_is_flushed_once_and_again_after_it_was_compacted(memory, model, flush_model, is_async):
-    callback = MemoryFlushCallback(memory, flush_model, window=WINDOW)
-    conversation = [SystemMessage("Be kind."), HumanMessage(FACT)]
-    for number in range(6):
-        paste = HumanMessage(f"Number {number}: {words(500)}")
-        conversation = [*conversation, await ask(model, conversation, callback, is_async=is_async), paste]
-    assert flushes(flush_model) == 1
-    assert "4711" in notes(memory)
-    conversation = [HumanMessage("What was said before, in short."), *conversation[-3:]]
-    for number in range(6, 10):
-        paste = HumanMessage(f"Number {number}: {words(500)}")
-        conversation = [*conversation, await ask(model, conversation, callback, is_async=is_async), paste]
-    assert flushes(flush_model) == 2
-
-
-@pytest.mark.parametrize(("reported", "expected"), [(1_400, 0), (1_500, 1), (None, 0)])
-def test_the_tokens_that_the_provider_reports_count(memory, scripted, flush_model, reported, expected):
-    model = scripted("ok", usage=None if reported is None else lambda _: reported - 3)
-    callback = MemoryFlushCallback(memory, flush_model, window=WINDOW)
-    reply = model.invoke([HumanMessage(FACT)], {"callbacks": [callback]})
-    assert reported is None or reply.usage_metadata["total_tokens"] == pytest.approx(reported, abs=3)
-    assert flushes(flush_model) == expected
-
-
 def test_a_stream_counts_like_a_reply(memory, scripted, flush_model):
     callback = MemoryFlushCallback(memory, flush_model, window=WINDOW)
     model = scripted("ok", usage=lambda _: 3_000)
@@ -76,29 +75,10 @@ def test_a_stream_counts_like_a_reply(memory, scripted, flush_model):
     assert flushes(flush_model) == 1
 
 
-def test_a_model_that_takes_text_is_watched_too(memory, flush_model):
-    callback = MemoryFlushCallback(memory, flush_model, window=WINDOW)
-    FakeListLLM(responses=["ok"]).invoke(f"{FACT}\n{words(2_000)}", {"callbacks": [callback]})
-    assert "4711" in notes(memory)
-
-
-def test_its_own_calls_are_not_watched(memory, scripted):
-    model = scripted(writes_facts, usage=lambda _: 3_000)
-    callback = MemoryFlushCallback(memory, model, window=WINDOW)
-    model.callbacks = [callback]
-    model.invoke([HumanMessage(FACT), HumanMessage("Go on.")])
-    assert len(model.requests) == 3  # the talk, the call of the tool, the end
-
-
-def agent_of(scripted, *, trigger, keep=2):
-    summarization = SummarizationMiddleware(scripted(SUMMARY), trigger=trigger, keep=("messages", keep))
-    return chat_with(summarization)
-
-
 @pytest.mark.parametrize("is_async", [False, True])
 async def test_in_an_agent_the_last_chance_is_just_before_a_summary(memory, scripted, flush_model, is_async):
     callback = MemoryFlushCallback(memory, flush_model, window=200_000)
-    agent = agent_of(scripted, trigger=("messages", 6))
+    agent = chat_with(SummarizationMiddleware(scripted(SUMMARY), trigger=("messages", 6), keep=("messages", 2)))
     config = {"configurable": {"thread_id": "tuesday"}, "callbacks": [callback]}
     for text in (FACT, *(f"Chatter number {number}." for number in range(9))):
         said = {"messages": [HumanMessage(text)]}
@@ -110,18 +90,6 @@ async def test_in_an_agent_the_last_chance_is_just_before_a_summary(memory, scri
     assert "4711" in notes(memory)
     assert flushes(flush_model) >= 3
     assert "tuesday" in (memory.workspace.root / "sessions" / "sessions.json").read_text()
-
-
-def test_conversations_of_other_threads_are_flushed_each_for_itself(memory, scripted, flush_model):
-    callback = MemoryFlushCallback(memory, flush_model, window=WINDOW)
-    agent = create_agent(scripted("ok"), [])
-    for name in ("one", "two"):
-        for _ in range(2):
-            agent.invoke(
-                {"messages": [HumanMessage(FACT), HumanMessage(words(2_000))]},
-                {"configurable": {"thread_id": name}, "callbacks": [callback]},
-            )
-    assert flushes(flush_model) == 2
 
 
 def summarise(scripted, callback, messages, form="xml"):
@@ -171,61 +139,6 @@ def test_a_tool_that_asks_a_model_about_a_long_page_does_not_hide_the_conversati
         )
     assert len(helper.requests) == 1
     assert "4711" in notes(memory)
-
-
-class Ticking:
-    """Counts how often an event loop comes round."""
-
-    def __init__(self):
-        self.rounds = 0
-
-    async def run(self):
-        while True:
-            self.rounds += 1
-            await asyncio.sleep(0)
-
-
-async def test_the_event_loop_goes_on_while_memories_are_written(memory, scripted):
-    ticking, started, may_end = Ticking(), threading.Event(), threading.Event()
-
-    def slow(_request):
-        started.set()
-        assert may_end.wait(60)
-        return "NO_REPLY"
-
-    callback = MemoryFlushCallback(memory, scripted(slow), window=WINDOW)
-    reply = asyncio.create_task(scripted("ok").ainvoke([HumanMessage(words(2_000))], {"callbacks": [callback]}))
-    ticks = asyncio.create_task(ticking.run())
-    await asyncio.to_thread(started.wait, 10)
-    before = ticking.rounds
-    await asyncio.sleep(0.01)
-    assert ticking.rounds > before
-    assert not reply.done()
-    may_end.set()
-    assert (await reply).text == "ok"
-    ticks.cancel()
-
-
-def test_a_flush_that_fails_leaves_the_reply_whole(memory, model, scripted):
-    callback = MemoryFlushCallback(memory, scripted(RuntimeError("no credit left")), window=WINDOW)
-    assert model.invoke([HumanMessage(f"{FACT}\n{words(2_000)}")], {"callbacks": [callback]}).text == "ok"
-    assert "no credit left" in str(memory.status())
-    assert "4711" in (memory.workspace.root / "sessions" / "main.jsonl").read_text()
-
-
-def test_a_conversation_that_is_refused_as_too_long_is_flushed(memory, scripted, flush_model):
-    callback = MemoryFlushCallback(memory, flush_model, window=200_000)
-    with pytest.raises(ContextOverflowError):
-        scripted(ContextOverflowError("too long")).invoke([HumanMessage(FACT)], {"callbacks": [callback]})
-    assert "4711" in notes(memory)
-
-
-def test_nothing_is_kept_of_calls_that_failed(memory, scripted, flush_model):
-    callback = MemoryFlushCallback(memory, flush_model, window=200_000)
-    with pytest.raises(RuntimeError):
-        scripted(RuntimeError("down")).invoke([HumanMessage(FACT)], {"callbacks": [callback]})
-    assert not callback._detector.runs
-    assert flushes(flush_model) == 0
 
 
 class Listening(BaseCallbackHandler):
@@ -286,9 +199,3 @@ def test_a_history_of_langchain_names_its_session(memory, model, scripted):
         chain.invoke(said, {"callbacks": [callback], "configurable": {"session_id": user}})
     assert all(f"{user} likes tea" in notes(memory) for user in ("alice", "bob"))
     assert sorted(json.loads((memory.workspace.root / "sessions/sessions.json").read_text())) == ["alice", "bob"]
-
-
-def test_an_unknown_window_is_an_error_that_says_what_to_do(memory, scripted):
-    with pytest.raises(ConfigError, match="window=200_000"):
-        MemoryFlushCallback(memory, scripted("ok"))
-    assert MemoryFlushCallback(memory, scripted("ok", profile={"max_input_tokens": 8_000})).window == 8_000

@@ -3,7 +3,7 @@
 import pytest
 from langchain.agents import create_agent
 from langchain.agents.middleware import AgentMiddleware, SummarizationMiddleware
-from langchain_openclaw_memory import MemoryFlushCallback, MemoryFlushMiddleware, OpenClawSummarizationMiddleware
+from langchain_openclaw_memory import MemoryFlushMiddleware, OpenClawSummarizationMiddleware
 from scripted_chat import SUMMARY, says
 
 from openclaw_memory.errors import ConfigError
@@ -56,9 +56,6 @@ class OtherSummarization(AgentMiddleware):
         (lambda memory, model: MemoryFlushMiddleware(memory, model, trigger=("fraction", 80)), "is not a trigger"),
         (lambda memory, model: MemoryFlushMiddleware(memory, model, trigger={"tokens": "5k"}), "is not a trigger"),
         (lambda memory, model: MemoryFlushMiddleware(memory, model, trigger=[{}]), "is not a trigger"),
-        (lambda memory, model: MemoryFlushCallback(memory, model, window=0), "window=0 is not a number of tokens"),
-        (lambda memory, model: MemoryFlushCallback(memory, model, window=-1), "window=-1 is not a number of tokens"),
-        (lambda memory, model: MemoryFlushCallback(memory, model, window="8k"), "window='8k' is not a number"),
         (lambda memory, model: OpenClawSummarizationMiddleware(model, memory, triger=("messages", 9)), "'trigger'"),
     ],
 )

@@ -2,8 +2,11 @@
 
 import asyncio
 import threading
+from typing import ClassVar
 
 import pytest
+from adapter_agent_contracts import FACT, WINDOW, WatchContract, words
+from adapter_agent_contracts import written as notes
 from llama_index.core.agent.workflow import FunctionAgent, ReActAgent
 from llama_index.core.base.llms.types import ChatMessage, CompletionResponse, LLMMetadata, MessageRole
 from llama_index.core.chat_engine import SimpleChatEngine
@@ -20,17 +23,7 @@ from scripted_llm import facts_in, writes_facts
 from openclaw_memory.errors import ConfigError
 from openclaw_memory.flush import FLUSH_TAG
 
-FACT = "Please remember: the boiler code is 4711."
-WINDOW = 4_000  # flushed from 1,500 tokens on: a quarter is reserved, and half of the rest is soft at most
 ASSISTANT = MessageRole.ASSISTANT
-
-
-def notes(memory):
-    return "".join(path.read_text() for path in sorted((memory.workspace.root / "memory").glob("*.md")))
-
-
-def words(tokens):
-    return "so it " * (tokens * 4 // 6)
 
 
 def scripted(*script, kind=ScriptedLLM, **fields):
@@ -89,29 +82,41 @@ async def ask(llm, conversation, how):
 WAYS = ["chat", "chat in a loop", "achat", "stream_chat", "astream_chat"]
 
 
-@pytest.mark.parametrize("how", WAYS)
-async def test_a_conversation_is_flushed_once_and_again_after_it_was_compacted(watching, memory, flush_llm, how):
-    handler, llm = watching(flush_llm, window=WINDOW), scripted("ok")
-    conversation = [ChatMessage("Be kind.", role="system"), ChatMessage(FACT)]
-    for number in range(6):
-        conversation = [*conversation, await ask(llm, conversation, how), ChatMessage(f"Number {number}: {words(500)}")]
-        await handler.asettle()
-    assert flushes(flush_llm) == 1
-    assert "4711" in notes(memory)
-    conversation = [ChatMessage("What was said before, in short."), *conversation[-3:]]
-    for number in range(6, 10):
-        conversation = [*conversation, await ask(llm, conversation, how), ChatMessage(f"Number {number}: {words(500)}")]
-        await handler.asettle()
-    assert flushes(flush_llm) == 2
+class TestContract(WatchContract):
+    ways = WAYS
+    too_long = RuntimeError("This model's maximum context length is 8192 tokens")
+    writes = staticmethod(writes_facts)
+    knows: ClassVar = ({"context_window": 8_000}, 6_000)
 
+    @pytest.fixture(autouse=True)
+    def _watching(self, watching):
+        self.handlers = []
+        self.watching = watching
 
-@pytest.mark.parametrize(("reported", "expected"), [(1_498, 0), (1_499, 1)])
-@pytest.mark.parametrize("how", WAYS)
-async def test_the_tokens_that_the_provider_reports_count(watching, flush_llm, how, reported, expected):
-    handler = watching(flush_llm, window=WINDOW)
-    await ask(scripted("ok then", usage=lambda _: reported), [ChatMessage(FACT)], how)
-    await handler.asettle()
-    assert flushes(flush_llm) == expected
+    def model(self, *script, usage=None, **fields):
+        return scripted(*script, **({} if usage is None else {"usage": usage}), **fields)
+
+    def watch(self, memory, model, **settings):
+        self.handlers.append(self.watching(model, memory=memory, **settings))
+        return self.handlers[-1]
+
+    async def ask(self, model, talk, way, session=None):
+        with instrument_tags({} if session is None else {"session_key": session}):
+            try:
+                return (await ask(model, [ChatMessage(text, role=role) for role, text in talk], way)).content
+            finally:
+                for handler in self.handlers:
+                    await handler.asettle()
+
+    async def complete(self, text):
+        Completes().complete(text)
+        await self.handlers[-1].asettle()
+
+    def turns(self, model):
+        return flushes(model)
+
+    def requests(self, model):
+        return len(model.seen)
 
 
 def test_a_stream_that_says_its_tokens_before_its_end_counts(watching, flush_llm):
@@ -251,13 +256,6 @@ class Completes(CustomLLM):
         yield CompletionResponse(text="ok", delta="ok")
 
 
-def test_a_model_that_takes_text_is_watched_too(watching, memory, flush_llm):
-    handler = watching(flush_llm, window=WINDOW)
-    Completes().complete(f"{FACT}\n{words(2_000)}")
-    handler.settle()
-    assert "4711" in notes(memory)
-
-
 @pytest.mark.parametrize("how", WAYS)
 async def test_a_chat_that_is_put_as_text_is_heard_of_once(watching, flush_llm, how):
     handler = watching(flush_llm, window=WINDOW)
@@ -271,17 +269,6 @@ async def test_a_chat_that_is_put_as_text_is_heard_of_once(watching, flush_llm, 
     assert not handler._detector.runs
 
 
-@pytest.mark.parametrize("is_async", [False, True])
-async def test_its_own_calls_are_not_watched(watching, memory, is_async):
-    llm = scripted(writes_facts, usage=lambda _: 3_000)
-    handler = watching(llm, window=WINDOW)
-    conversation = [ChatMessage(FACT), ChatMessage("Go on.")]
-    await ask(llm, conversation, "achat" if is_async else "chat")
-    await handler.asettle()
-    assert len(llm.seen) == 3  # the talk, the call of the tool, the end
-    assert "4711" in notes(memory)
-
-
 async def test_calls_of_a_flush_keep_the_tags_of_the_conversation(watching, events):
     handler = watching(scripted(writes_facts), window=WINDOW)
     with instrument_tags({"session_key": "tuesday", "trace": "x"}):
@@ -291,18 +278,6 @@ async def test_calls_of_a_flush_keep_the_tags_of_the_conversation(watching, even
     assert [tag.get("trace") for tag in tags] == ["x"] * 3
     assert [FLUSH_TAG in tag for tag in tags] == [False, True, True]
     assert active_instrument_tags.get() == {}
-
-
-async def test_sessions_are_reported_by_their_tag(watching, memory, flush_llm):
-    handler = watching(flush_llm, window=WINDOW)
-    for name in ("one", "two"):
-        with instrument_tags({"session_key": name}):
-            for _ in range(2):
-                await scripted("ok").achat([ChatMessage(FACT), ChatMessage(words(2_000))])
-                await handler.asettle()
-    assert flushes(flush_llm) == 2
-    states = (memory.workspace.root / "sessions" / "sessions.json").read_text()
-    assert ['"one"' in states, '"two"' in states, '"main"' in states] == [True, True, False]
 
 
 def test_a_handler_of_one_session_leaves_the_calls_of_others_alone(watching, memory, flush_llm):
@@ -341,28 +316,6 @@ async def test_at_the_end_of_a_session_what_no_flush_was_shown_is_flushed_once(w
     assert "4711" in notes(memory)
 
 
-TOO_LONG = RuntimeError("This model's maximum context length is 8192 tokens")
-
-
-@pytest.mark.parametrize("error", [TOO_LONG, type("ContextWindowExceededError", (Exception,), {})("no")])
-@pytest.mark.parametrize("how", WAYS)
-async def test_a_conversation_that_is_refused_as_too_long_is_flushed(watching, memory, flush_llm, how, error):
-    handler = watching(flush_llm, window=200_000)
-    with pytest.raises(type(error)):
-        await ask(scripted(error), [ChatMessage(FACT)], how)
-    await handler.asettle()
-    assert "4711" in notes(memory)
-
-
-@pytest.mark.parametrize("how", WAYS)
-async def test_nothing_is_kept_of_calls_that_failed(watching, flush_llm, how):
-    handler = watching(flush_llm, window=200_000)
-    with pytest.raises(RuntimeError, match="down"):
-        await ask(scripted(RuntimeError("down")), [ChatMessage(FACT)], how)
-    assert not handler._detector.runs
-    assert flush_llm.seen == []
-
-
 class Waits:
     """A flush model that goes on once it is told to."""
 
@@ -375,18 +328,6 @@ class Waits:
         return writes_facts(messages, tools)
 
 
-async def test_the_event_loop_goes_on_while_memories_are_written(watching, memory):
-    waits = Waits()
-    handler = watching(scripted(waits.script), window=WINDOW)
-    reply = await scripted("ok").achat([ChatMessage(FACT), ChatMessage(words(2_000))])
-    assert reply.message.content == "ok"
-    await asyncio.to_thread(waits.started.wait, 10)
-    assert notes(memory) == ""
-    waits.may_end.set()
-    await handler.asettle()
-    assert "4711" in notes(memory)
-
-
 async def test_a_memory_that_is_closed_before_the_turn_comes_loses_nothing(watching, memory):
     waits = Waits()
     handler = watching(scripted(waits.script), window=WINDOW)
@@ -395,15 +336,6 @@ async def test_a_memory_that_is_closed_before_the_turn_comes_loses_nothing(watch
     waits.may_end.set()
     await handler.asettle()
     assert "4711" in notes(memory)
-
-
-@pytest.mark.parametrize("how", WAYS)
-async def test_a_flush_that_fails_leaves_the_reply_whole(watching, memory, how):
-    handler = watching(scripted(RuntimeError("no credit left")), window=WINDOW)
-    assert (await ask(scripted("ok"), [ChatMessage(f"{FACT}\n{words(2_000)}")], how)).content == "ok"
-    await handler.asettle()
-    assert "no credit left" in str(memory.status())
-    assert "4711" in (memory.workspace.root / "sessions" / "main.jsonl").read_text()
 
 
 def test_what_fails_in_the_handler_is_said_and_breaks_no_call(watching, flush_llm, caplog):
@@ -441,12 +373,6 @@ def test_an_unknown_window_is_an_error_that_says_what_to_do(memory):
         MemoryFlushEventHandler(memory, scripted("ok", kind=Unknown, name="unknown"))
     assert MemoryFlushEventHandler(memory, scripted("ok", context_window=8_000)).window == 6_000
     assert MemoryFlushEventHandler(memory, scripted("ok", kind=Unknown, name="unknown"), window=9_000).window == 9_000
-
-
-@pytest.mark.parametrize("window", [0, -1])
-def test_a_window_that_is_no_number_of_tokens_is_an_error(memory, flush_llm, window):
-    with pytest.raises(ConfigError, match=f"window={window} is not a number of tokens"):
-        MemoryFlushEventHandler(memory, flush_llm, window=window)
 
 
 @pytest.mark.parametrize(("wrong", "named"), [("gpt-5", "llm='gpt-5'"), (None, "llm=None")])
