@@ -2,6 +2,8 @@
 
 import asyncio
 import threading
+from functools import partial
+from types import SimpleNamespace
 from typing import ClassVar
 
 import pytest
@@ -134,14 +136,6 @@ def test_a_stream_that_says_its_tokens_before_its_end_counts(watching, flush_llm
     assert flushes(flush_llm) == 1
 
 
-BUFFER = 1_100  # tokens; the handler is given the limit of the buffer as its window
-
-
-def buffer(tokens):
-    """A buffer that drops its oldest messages; four characters are a token."""
-    return ChatMemoryBuffer.from_defaults(token_limit=tokens, tokenizer_fn=lambda text: list(range(len(text) // 4)))
-
-
 def lost(memory, llm, count):
     """Which of the numbered facts are neither noted nor in what the model was shown last."""
     still_there = set(facts_in(llm.seen[-1]))
@@ -162,20 +156,6 @@ def read_page(page: str) -> str:
     return f"Page {page} is about hats."
 
 
-@pytest.mark.parametrize("streaming", [False, True])
-@pytest.mark.sampled(1)
-async def test_of_an_agent_whose_buffer_drops_messages_nothing_is_lost(watching, memory, flush_llm, streaming):
-    handler, history, llm = watching(flush_llm, window=BUFFER), buffer(BUFFER), scripted(tool_user)
-    agent = FunctionAgent(tools=[read_page], llm=llm, system_prompt="Be kind.", streaming=streaming)
-    for number in range(20):
-        does = "Read a page" if number % 3 == 0 else "Well"
-        said = f"{does}. Please remember: number {number} is blue.\n{words(70)}"
-        await agent.run(said, memory=history)
-    await handler.asettle()
-    assert lost(memory, llm, 20) == []
-    assert 0 < flushes(flush_llm) < 10
-
-
 def reasons(messages, _tools):
     """The script of an agent that thinks aloud, and looks at a page before each reply."""
     if (messages[-1].content or "").startswith("Observation"):
@@ -183,61 +163,52 @@ def reasons(messages, _tools):
     return 'Thought: I look at the page.\nAction: read_page\nAction Input: {"page": "x"}'
 
 
-async def test_of_an_agent_that_rewrites_how_it_came_to_a_reply_nothing_is_lost(watching, memory, flush_llm):
-    handler, history = watching(flush_llm, window=BUFFER), buffer(BUFFER)
-    llm = scripted(reasons, kind=TextOnlyLLM)
-    agent = ReActAgent(tools=[read_page], llm=llm)
-    for number in range(15):
-        await agent.run(f"Please remember: number {number} is blue.\n{words(70)}", memory=history)
-    await handler.asettle()
-    assert lost(memory, llm, 15) == []
-
-
-@pytest.mark.parametrize("how", ["chat", "achat", "stream_chat", "astream_chat"])
-@pytest.mark.sampled(1)
-async def test_of_a_chat_engine_whose_buffer_drops_messages_nothing_is_lost(watching, memory, flush_llm, how):
-    handler, history, llm = watching(flush_llm, window=BUFFER), buffer(BUFFER), scripted("ok")
+def speaking(kind, llm, history):
+    """A program of a kind, with a history that is cut: a function that says a text to it."""
+    if kind.endswith("agent"):
+        make = ReActAgent if kind == "reasoning agent" else FunctionAgent
+        agent = make(tools=[read_page], llm=llm, system_prompt="Be kind.", streaming=kind == "streaming agent")
+        return lambda text: agent.run(text, memory=history)
     engine = SimpleChatEngine.from_defaults(llm=llm, memory=history, system_prompt="Be kind.")
-    for number in range(24):
-        said = f"Please remember: number {number} is blue.\n{words(70)}"
-        match how:
-            case "chat":
-                await asyncio.to_thread(engine.chat, said)
-            case "achat":
-                await engine.achat(said)
-            case "stream_chat":
-                await asyncio.to_thread(lambda text: list(engine.stream_chat(text).response_gen), said)
-            case "astream_chat":
-                reply = await engine.astream_chat(said)
-                assert [piece async for piece in reply.async_response_gen()]
-    await handler.asettle()
-    assert lost(memory, llm, 24) == []
-    assert 0 < flushes(flush_llm) < 6
+
+    async def stream(text):
+        assert [piece async for piece in (await engine.astream_chat(text)).async_response_gen()]
+
+    return {
+        "achat": engine.achat, "astream_chat": stream, "chat": partial(asyncio.to_thread, engine.chat),
+        "stream_chat": lambda text: asyncio.to_thread(lambda: list(engine.stream_chat(text).response_gen)),
+    }[kind]  # fmt: skip
 
 
-@pytest.mark.parametrize("limit", [64, 500, 1_023])
-@pytest.mark.sampled(1)
-def test_of_a_buffer_of_any_size_nothing_is_lost(watching, memory, flush_llm, limit):
-    handler, history, llm = watching(flush_llm, window=limit), buffer(limit), scripted("ok")
-    engine = SimpleChatEngine.from_defaults(llm=llm, memory=history)
-    for number in range(60):
-        engine.chat(f"Please remember: number {number} is blue.\n{words(limit // 9)}")
-    handler.settle()
-    assert lost(memory, llm, 60) == []
-
-
-def test_of_a_buffer_that_summarises_nothing_is_lost(watching, memory, flush_llm):
-    handler, llm = watching(flush_llm, window=BUFFER), scripted("ok")
-    history = ChatSummaryMemoryBuffer.from_defaults(
-        llm=scripted("They spoke of numbers."),
-        token_limit=BUFFER,
-        tokenizer_fn=lambda text: list(range(len(text) // 4)),
+# The window of the handler is the limit of the buffer, of which four characters are a token.
+@pytest.mark.parametrize(
+    ("kind", "script", "limit", "summarises"),
+    [
+        ("agent", tool_user, 1_100, False),
+        ("reasoning agent", reasons, 1_100, False),
+        ("astream_chat", "ok", 64, False),
+        ("achat", "ok", 1_100, True),
+        pytest.param("streaming agent", tool_user, 1_100, False, marks=pytest.mark.nightly),
+        pytest.param("chat", "ok", 500, False, marks=pytest.mark.nightly),
+        pytest.param("stream_chat", "ok", 1_023, False, marks=pytest.mark.nightly),
+    ],
+)
+async def test_of_a_buffer_that_drops_messages_nothing_is_lost(
+    watching, memory, flush_llm, kind, script, limit, summarises
+):
+    handler = watching(flush_llm, window=limit)
+    llm = scripted(script, kind=TextOnlyLLM if script is reasons else ScriptedLLM)
+    make = (
+        partial(ChatSummaryMemoryBuffer.from_defaults, llm=scripted("They spoke of numbers.")) if summarises else None
     )
-    engine = SimpleChatEngine.from_defaults(llm=llm, memory=history)
-    for number in range(24):
-        engine.chat(f"Please remember: number {number} is blue.\n{words(70)}")
-    handler.settle()
-    assert lost(memory, llm, 24) == []
+    make = make or ChatMemoryBuffer.from_defaults
+    say = speaking(kind, llm, make(token_limit=limit, tokenizer_fn=lambda text: list(range(len(text) // 4))))
+    for number in range(20):
+        does = "Read a page" if number % 3 == 0 else "Well"
+        await say(f"{does}. Please remember: number {number} is blue.\n{words(limit // 16)}")
+    await handler.asettle()
+    assert lost(memory, llm, 20) == []
+    assert 0 < flushes(flush_llm) < 20
 
 
 class Completes(CustomLLM):
@@ -264,9 +235,6 @@ async def test_a_chat_that_is_put_as_text_is_heard_of_once(watching, flush_llm, 
         conversation = [*conversation, await ask(Completes(), conversation, how), ChatMessage(f"Number {number}.")]
         await handler.asettle()
     assert flushes(flush_llm) == 1
-    (session,) = handler._detector.known.values()
-    assert len(session.recent) == 1
-    assert not handler._detector.runs
 
 
 async def test_calls_of_a_flush_keep_the_tags_of_the_conversation(watching, events):
@@ -371,16 +339,13 @@ class Unknown(ScriptedLLM):
 def test_an_unknown_window_is_an_error_that_says_what_to_do(memory):
     with pytest.raises(ConfigError, match="window=200_000"):
         MemoryFlushEventHandler(memory, scripted("ok", kind=Unknown, name="unknown"))
-    assert MemoryFlushEventHandler(memory, scripted("ok", context_window=8_000)).window == 6_000
     assert MemoryFlushEventHandler(memory, scripted("ok", kind=Unknown, name="unknown"), window=9_000).window == 9_000
 
 
-@pytest.mark.parametrize(("wrong", "named"), [("gpt-5", "llm='gpt-5'"), (None, "llm=None")])
-def test_what_is_no_llm_or_no_memory_is_an_error(memory, wrong, named, flush_llm):
-    with pytest.raises(ConfigError, match=named):
-        MemoryFlushEventHandler(memory, wrong)
-    with pytest.raises(TypeError, match="memory must be a Memory"):
-        MemoryFlushEventHandler("~/agent", flush_llm)
+def test_what_is_no_llm_is_an_error(memory):
+    for wrong in ("gpt-5", None):
+        with pytest.raises(ConfigError, match=f"llm={wrong!r}"):
+            MemoryFlushEventHandler(memory, wrong)
 
 
 def test_a_dump_of_the_handler_holds_no_open_parts(memory, flush_llm):
@@ -388,32 +353,35 @@ def test_a_dump_of_the_handler_holds_no_open_parts(memory, flush_llm):
     assert dumped == {"window": WINDOW, "session_key": "one"}
 
 
+OPENAI = {"prompt_tokens": 100, "completion_tokens": 7}
+
+
 @pytest.mark.parametrize(
-    "raw",
+    ("raw", "more"),
     [
-        {"usage": {"prompt_tokens": 100, "completion_tokens": 7, "total_tokens": 107}},
-        {"usage": {"input_tokens": 60, "cache_read_input_tokens": 40, "output_tokens": 7}},
-        {"usage_metadata": {"prompt_token_count": 100, "candidates_token_count": 7}},
-        {"prompt_eval_count": 100, "eval_count": 7},
-        {"usage": {"inputTokens": 90, "cacheWriteInputTokens": 10, "outputTokens": 7}},
+        ({"usage": OPENAI | {"total_tokens": 107}}, {}),
+        (SimpleNamespace(usage=SimpleNamespace(**OPENAI)), {}),
+        (None, OPENAI),
+        ({"usage": {"input_tokens": 60, "cache_read_input_tokens": 40, "output_tokens": 7}}, {}),
+        ({"usage_metadata": {"prompt_token_count": 100, "candidates_token_count": 7}}, {}),
+        ({"prompt_eval_count": 100, "eval_count": 7}, {}),
+        ({"usage": {"inputTokens": 90, "cacheWriteInputTokens": 10, "outputTokens": 7}}, {}),
     ],
-    ids=["OpenAI", "Anthropic", "Gemini", "Ollama", "Bedrock"],
+    ids=["OpenAI", "OpenAI, an object", "OpenAI, apart", "Anthropic", "Gemini", "Ollama", "Bedrock"],
 )
-@pytest.mark.parametrize("how", ["chat", "chat in a loop", "achat"])
-@pytest.mark.sampled(6)
-async def test_what_replies_have_read_and_said_is_counted_for_each_session(watching, memory, flush_llm, raw, how):
+async def test_what_replies_have_read_and_said_is_counted_for_each_session(watching, memory, flush_llm, raw, more):
     class Reports(ScriptedLLM):
         def _reply(self, messages, tools=()):
-            return super()._reply(messages, tools).model_copy(update={"raw": raw})
+            return super()._reply(messages, tools).model_copy(update={"raw": raw, "additional_kwargs": more})
 
     handler, llm = watching(flush_llm, window=100_000), Reports(script=saying("ok"))
 
-    async def talk(session, turns):
+    async def talk(session, how, turns):
         with instrument_tags({"session_key": session}):
             for number in range(turns):
                 await ask(llm, [ChatMessage(f"{session} {number}")], how)
 
-    await asyncio.gather(talk("alice", 3), talk("bob", 2), talk("carol", 1))
+    await asyncio.gather(talk("alice", "chat", 3), talk("bob", "achat", 2), talk("carol", "chat in a loop", 1))
     await handler.asettle()
     states = [memory.flush(name).state for name in ("alice", "bob", "carol")]
     assert [(state.input_tokens, state.output_tokens) for state in states] == [(300, 21), (200, 14), (100, 7)]

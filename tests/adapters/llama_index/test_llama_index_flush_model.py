@@ -17,6 +17,9 @@ FACT = "Please remember: the boiler code is 4711."
 CONVERSATION = (ChatMessage("Be kind.", role="system"), ChatMessage(FACT), ChatMessage("Noted.", role="assistant"))
 
 
+RECALLED = f"{fenced('The spare key is with Mrs. Groen.', 'memory')}\nHi."
+
+
 def count(text):
     return len(text) // 4
 
@@ -26,7 +29,8 @@ def held(memory):
     """Holds a turn, and gives it back."""
 
     def hold(llm, conversation=CONVERSATION, room=None):
-        turn = memory.flush("talk").due(100, compacting=True, messages=lambda: [{"role": "user", "content": FACT}])
+        said = [{"role": "user", "content": FACT}]
+        turn = memory.flush("talk").due(100, compacting=True, flushed=False, messages=lambda: said)
         turn.max_calls = turn.max_calls if room is None else 100
         _flush_model.flush(turn, llm, conversation, room=room, count=count)
         return turn
@@ -34,26 +38,17 @@ def held(memory):
     return hold
 
 
-def test_a_model_writes_with_the_one_tool_what_should_last(held, noted):
+def test_a_model_is_shown_the_conversation_between_the_two_prompts_and_writes_with_the_one_tool(held, noted):
     llm = ScriptedLLM(script=writes_facts)
-    assert held(llm).outcome == "saved"
+    recalled = ChatMessage(RECALLED, role="system")  # for the program: it costs the conversation nothing
+    assert held(llm, (recalled, *CONVERSATION)).outcome == "saved"
     assert "the boiler code is 4711" in noted()
     assert [[tool["function"]["name"] for tool in tools] for tools in llm.offered] == [["memory_append"]] * 2
     assert llm.offered[0][0]["function"]["parameters"]["required"] == ["text"]
-
-
-def test_a_model_is_shown_the_conversation_between_the_two_prompts(held):
-    llm = ScriptedLLM(script=saying("NO_REPLY"))
-    assert held(llm).outcome == "nothing"
     system, *conversation, prompt = llm.seen[0]
     assert (system.role, prompt.role) == (MessageRole.SYSTEM, MessageRole.USER)
     assert [message.content for message in conversation] == [FACT, "Noted."]
     assert "NO_REPLY" in prompt.content
-
-
-def test_the_answer_of_the_tool_follows_its_call(held):
-    llm = ScriptedLLM(script=writes_facts)
-    held(llm)
     *_, asked, answered = llm.seen[-1]
     (call,) = [block for block in asked.blocks if isinstance(block, ToolCallBlock)]
     assert answered.additional_kwargs == {"tool_call_id": call.tool_call_id, "name": "memory_append"}
@@ -67,6 +62,8 @@ def test_a_model_without_tools_is_asked_for_the_notes_themselves(held, noted, ki
         def metadata(self):
             return super().metadata.model_copy(update={"is_function_calling_model": False})
 
+    assert held(Plain(script=saying("NO_REPLY"))).outcome == "nothing"
+    assert noted() == ""
     llm = Plain(script=says_facts)
     assert held(llm).outcome == "saved"
     assert "- the boiler code is 4711" in noted()
@@ -74,26 +71,24 @@ def test_a_model_without_tools_is_asked_for_the_notes_themselves(held, noted, ki
     assert len(llm.seen) == 1
 
 
-def test_of_a_model_without_tools_silence_writes_nothing(held, noted):
-    assert held(TextOnlyLLM(script=saying("NO_REPLY"))).outcome == "nothing"
-    assert noted() == ""
+class Never(TextOnlyLLM):
+    """It can be asked in no way."""
+
+    def chat(self, *_, **__):
+        raise NotImplementedError
+
+    stream_chat = achat = chat
 
 
 @pytest.mark.parametrize(
     ("kind", "replies"),
     [
-        (ScriptedLLM, [ConnectionError("hung up")]),
         (ScriptedLLM, [TimeoutError("too slow")]),
-        (ScriptedLLM, ["I am sorry, I cannot do that."]),
         (ScriptedLLM, [""]),
-        (ScriptedLLM, [calling("memory_append", text=3)]),
-        (ScriptedLLM, [calling("memory_append")]),
         (ScriptedLLM, [calling("rm", path="/"), "Done."]),
-        (ScriptedLLM, [calling("rm", path="/"), "NO_REPLY"]),
-        (ScriptedLLM, [calling("memory_append"), "NO_REPLY"]),
         (ScriptedLLM, [calling("memory_append", note=FACT), "NO_REPLY"]),
         (TextOnlyLLM, [ConnectionError("hung up")]),
-        (TextOnlyLLM, [""]),
+        (Never, ["NO_REPLY"]),
     ],
     ids=str,
 )
@@ -114,40 +109,20 @@ RAW = {
 
 
 @pytest.mark.parametrize("raw", RAW.values(), ids=RAW.keys())
-@pytest.mark.parametrize(
-    ("kind", "reply"),
-    [
+def test_of_a_model_whose_reply_was_cut_off_the_words_are_kept(held, memory, noted, raw):
+    for kind, reply in (
         (ScriptedLLM, calling("memory_append", text="The boiler code is 47")),
-        (ScriptedLLM, "NO_REPLY"),
-        (TextOnlyLLM, "NO_REPLY"),
-        (TextOnlyLLM, "The boiler code is 47"),
-    ],
-    ids=str,
-)
-@pytest.mark.sampled(6)
-def test_of_a_model_whose_reply_was_cut_off_the_words_are_kept(held, memory, noted, kind, reply, raw):
-    class Cut(kind):
-        def _reply(self, *given):
-            return super()._reply(*given).model_copy(update={"raw": raw} if len(self.seen) == 1 else {})
+        (TextOnlyLLM, "It is 47"),
+    ):
 
-    assert held(Cut(script=saying(reply, "NO_REPLY"))).outcome == "kept"
-    assert [message["content"] for message in memory.flush("talk").log.messages()] == [FACT]
-    assert "cut off" in memory.status().flush["talk"]
-    assert noted() == ""
+        class Cut(kind):
+            def _reply(self, *given):
+                return super()._reply(*given).model_copy(update={"raw": raw} if len(self.seen) == 1 else {})
 
-
-def test_a_model_that_calls_without_end_is_stopped(held, noted):
-    llm = ScriptedLLM(script=saying(calling("memory_append", text="The boiler code is 4711.")))
-    assert held(llm).outcome == "saved"
-    assert len(llm.seen) == 8
-    assert noted().count("4711") == 1
-
-
-def test_a_call_of_another_tool_is_answered_so_and_the_model_goes_on(held, noted):
-    llm = ScriptedLLM(script=saying(calling("search", q="x"), calling("memory_append", text="It is 4711."), "NO_REPLY"))
-    assert held(llm).outcome == "saved"
-    assert "memory_append is the only one" in llm.seen[1][-1].content
-    assert "It is 4711." in noted()
+        assert held(Cut(script=saying(reply, "NO_REPLY"))).outcome == "kept"
+        assert [message["content"] for message in memory.flush("talk").log.messages()] == [FACT]
+        assert "cut off" in memory.status().flush["talk"]
+        assert noted() == ""
 
 
 @pytest.mark.parametrize(
@@ -155,8 +130,9 @@ def test_a_call_of_another_tool_is_answered_so_and_the_model_goes_on(held, noted
     [
         ChatMessage(role="assistant", blocks=[ToolCallBlock(tool_call_id="a", tool_name="look", tool_kwargs={})]),
         ChatMessage("found", role="tool", additional_kwargs={"tool_call_id": "z"}),
+        ChatMessage(RECALLED),
     ],
-    ids=["a call without an answer", "an answer without a call"],
+    ids=["a call without an answer", "an answer without a call", "what was recalled into it"],
 )
 def test_a_conversation_with_loose_ends_is_shown_as_text_in_one_message(held, loose):
     llm = ScriptedLLM(script=writes_facts)
@@ -164,23 +140,7 @@ def test_a_conversation_with_loose_ends_is_shown_as_text_in_one_message(held, lo
     (only,) = llm.seen[0]
     assert only.role == MessageRole.USER
     assert f"User: {FACT}\nAssistant: Noted." in only.content
-
-
-RECALLED = f"{fenced('The spare key is with Mrs. Groen.', 'memory')}\nHi."
-
-
-def test_what_was_recalled_into_a_conversation_is_not_shown(held):
-    llm = ScriptedLLM(script=writes_facts)
-    assert held(llm, (*CONVERSATION, ChatMessage(RECALLED))).outcome == "saved"
-    (only,) = llm.seen[0]
-    assert f"User: {FACT}\nAssistant: Noted.\nUser: Hi." in only.content
     assert "Groen" not in only.content
-
-
-def test_what_was_recalled_for_the_program_costs_the_conversation_nothing(held):
-    llm = ScriptedLLM(script=writes_facts)
-    held(llm, (ChatMessage(RECALLED, role="system"), *CONVERSATION))
-    assert [message.content for message in llm.seen[0][1:-1]] == [FACT, "Noted."]
 
 
 @pytest.mark.parametrize("kind", [ScriptedLLM, TextOnlyLLM])
@@ -193,14 +153,6 @@ def test_a_model_is_asked_in_the_one_way_that_it_knows(held, noted, kind, missin
     llm = only(script=writes_facts if kind is ScriptedLLM else says_facts)
     assert held(llm).outcome == "saved"
     assert "the boiler code is 4711" in noted()
-
-
-def test_a_model_that_cannot_be_asked_at_all_is_one_that_fails(held):
-    def refuse(*_, **__):
-        raise NotImplementedError
-
-    only = type("Never", (TextOnlyLLM,), dict.fromkeys(["chat", "stream_chat", "achat"], refuse))
-    assert held(only(script=says_facts)).outcome == "kept"
 
 
 @pytest.mark.parametrize("kind", [ScriptedLLM, TextOnlyLLM])

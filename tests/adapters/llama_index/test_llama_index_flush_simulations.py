@@ -126,7 +126,6 @@ def test_of_what_is_ejected_nothing_is_lost_and_every_fact_is_noted(memory, note
     notes = noted()
     assert [fact for history in histories for fact in facts(history) if fact not in notes] == []
     assert memory.status().flush == {}
-    assert not any(ejected.waits for ejected in block._ejected.values())
 
 
 @ways_to_run
