@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from openclaw_memory.config.sections import CompactionConfig
-from openclaw_memory.conversation.window import compaction_threshold, flush_due, flush_threshold
+from openclaw_memory.conversation.window import compaction_threshold, flush_due
 from openclaw_memory.flush import Flush
 from openclaw_memory.flush.state import FlushRegistry, SessionState
 from openclaw_memory.workspace import Workspace
@@ -158,29 +158,6 @@ def test_every_compaction_comes_after_one_flush_of_its_cycle(workspace, history)
 @given(HISTORIES)
 def test_every_compaction_comes_after_one_flush_of_its_cycle_on_a_disk_in_2_000_histories(workspace, history):
     check(lived(Driving(another(workspace), WINDOWS[history[0] % len(WINDOWS)]), history[1:]))
-
-
-@given(
-    window=st.integers(-10, 2_000_000) | st.none(),
-    tokens=st.integers(-10, 2_000_000) | st.none(),
-    grown=st.integers(0, 6_000),
-    rules=st.builds(
-        CompactionConfig,
-        flush=st.booleans(),
-        reserve_tokens=st.integers(0, 300_000),
-        soft_threshold_tokens=st.integers(0, 300_000),
-        force_flush_bytes=st.sampled_from([0, 3_000]),
-    ),
-    compacting=st.booleans(),
-)
-def test_a_decision_is_what_its_parts_say(window, tokens, grown, rules, compacting):
-    threshold = flush_threshold(window, rules)
-    full = threshold is not None and tokens is not None and tokens >= threshold
-    grew = rules.force_flush_bytes != 0 and grown >= rules.force_flush_bytes
-    given = {"window": window, "tokens": tokens, "transcript_bytes": grown, "compacting": compacting}
-
-    assert (flush_due(rules, **given) is not None) == (rules.flush and (full or grew or compacting))
-    assert flush_due(rules, **given, flushed=True) is None
 
 
 LINES = st.sampled_from(

@@ -97,6 +97,7 @@ async def run_events(agent, text, config):
 
 
 @pytest.mark.parametrize("run", [run_sync, run_stream, run_async, run_async_stream, run_events])
+@pytest.mark.sampled(2)
 async def test_a_fact_of_the_first_cycle_is_known_in_the_third_and_each_cycle_has_one_flush(make_agent, reported, run):
     agent = make_agent()
     for text in (FACT, *CHATTER, QUESTION):
@@ -159,7 +160,6 @@ async def test_no_stream_and_no_callback_of_the_run_sees_the_flush(make_agent, s
 @pytest.mark.parametrize(
     "trigger",
     [
-        ("messages", 6),
         ("tokens", 150),
         ("fraction", 0.3),
         [("messages", 500), ("messages", 6)],
@@ -332,8 +332,7 @@ async def test_a_run_that_is_cancelled_during_its_flush_leaves_it_to_the_next_on
     assert "4711" in notes(memory)
 
 
-@pytest.mark.parametrize("talks", [2, 80])
-async def test_talks_that_wait_for_the_model_at_once_are_each_flushed(memory, scripted, talks):
+async def test_talks_that_wait_for_the_model_at_once_are_each_flushed(memory, scripted):
     """Their messages have ids of a client, the same in each thread."""
     model = scripted(lambda request: writes_facts(request) if request.tools else "ok")
     agent = create_agent(model, [], middleware=[MemoryFlushMiddleware(memory, trigger=("messages", 3))])
@@ -342,5 +341,5 @@ async def test_talks_that_wait_for_the_model_at_once_are_each_flushed(memory, sc
         fact = HumanMessage(f"Please remember: fact {number}.", id="1")
         return {"messages": [fact, AIMessage("Noted.", id="2"), HumanMessage("Thanks.", id="3")]}
 
-    await agent.abatch([said(number) for number in range(talks)], [thread(f"t{number}") for number in range(talks)])
-    assert [number for number in range(talks) if f"fact {number}." not in notes(memory)] == []
+    await agent.abatch([said(number) for number in range(30)], [thread(f"t{number}") for number in range(30)])
+    assert [number for number in range(30) if f"fact {number}." not in notes(memory)] == []

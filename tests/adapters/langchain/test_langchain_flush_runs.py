@@ -31,6 +31,13 @@ def thread(name="tuesday", **more):
     return {"configurable": {"thread_id": name, **more}}
 
 
+def talk(agent, count, **options):
+    """Say so many small things, and return what there is then."""
+    for number in range(count):
+        state = agent.invoke(says(f"c {number}"), thread(**options))
+    return state
+
+
 def sessions(memory):
     return json.loads((memory.workspace.root / "sessions" / "sessions.json").read_text())
 
@@ -157,8 +164,7 @@ def test_where_too_little_is_there_for_a_summary_there_is_no_flush(memory, silen
     middleware = shortens(("messages", 2), ("messages", 20))
     flush = MemoryFlushMiddleware.before(middleware, memory, silent)
     agent = chat_with(flush, middleware)
-    for number in range(5):
-        agent.invoke(says(f"c {number}"), thread())
+    talk(agent, 5)
     assert silent.requests == []
 
 
@@ -298,8 +304,7 @@ def test_a_workspace_that_is_read_only_is_reported_as_what_it_is(memory, silent,
     middleware = shortens()
     flush = MemoryFlushMiddleware.before(middleware, memory, silent)
     agent = chat_with(flush, middleware)
-    for number in range(13):
-        agent.invoke(says(f"c {number}"), thread())
+    talk(agent, 13)
     assert silent.requests == []
     assert "is read-only" in caplog.text
     assert "place MemoryFlushMiddleware" not in caplog.text

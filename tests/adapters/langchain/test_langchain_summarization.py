@@ -81,7 +81,7 @@ async def test_each_cut_has_one_flush_and_one_summary_and_is_shown_what_is_cut(
 
 
 @WAYS
-@pytest.mark.parametrize("ends", ["And?", "Shall I go on?", "continue"])
+@pytest.mark.parametrize("ends", ["And?", "continue"])
 def test_talks_without_a_thread_that_begin_and_end_alike_are_all_flushed(
     memory, scripted, summary, flush_model, way, ends
 ):
@@ -92,19 +92,6 @@ def test_talks_without_a_thread_that_begin_and_end_alike_are_all_flushed(
         agent.invoke({"messages": [(AIMessage if at % 2 else HumanMessage)(text) for at, text in enumerate(texts)]})
     assert all(f"fact {number}." in notes(memory) for number in range(3))
     assert len(shown(flush_model)) == 3
-
-
-@WAYS
-def test_a_batch_of_talks_that_begin_alike_is_flushed_each_for_itself(memory, scripted, summary, way):
-    flush_model = scripted(writes_facts)
-    agent = create_agent(scripted("ok"), [], middleware=way(summary, memory, flush_model, **SMALL))
-    talks = [
-        {"messages": [HumanMessage("Hello."), *(HumanMessage(f"Please remember: {name} {at}.") for at in range(6))]}
-        for name in ("apple", "pear", "plum", "fig")
-    ]
-    agent.batch(talks)
-    assert all(f"{name} {at}." in saved(memory) for name in ("apple", "pear", "plum", "fig") for at in range(4))
-    assert len(shown(flush_model)) == 4
 
 
 @WAYS
@@ -314,22 +301,15 @@ def memory_flushes(flush_model):
     return len({str([message.id for message in messages[1:-1] if message.type != "tool"][:1]) for messages in begun})
 
 
+LENGTHS = {"talks": 3, "rounds": 8, "chance": 0.3}, {"talks": 8, "rounds": 20, "chance": 0.5}
+
+
 @WAYS
 @pytest.mark.parametrize("is_async", [False, True])
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.nightly) for seed in range(1, 22))])
 @pytest.mark.sampled(2)
 async def test_whatever_is_said_by_how_many_each_cut_has_a_flush_and_no_fact_is_lost(memory, way, seed, is_async):
-    cuts, flushes, lost = await simulate(memory, way, seed, talks=3, rounds=8, is_async=is_async, chance=0.3)
-    assert lost == []
-    assert cuts == flushes > 0
-
-
-@pytest.mark.nightly
-@WAYS
-@pytest.mark.parametrize("is_async", [False, True])
-@pytest.mark.parametrize("seed", range(2, 22))
-async def test_whatever_is_said_by_how_many_no_fact_is_lost_at_length(memory, way, seed, is_async):
-    cuts, flushes, lost = await simulate(memory, way, seed, talks=8, rounds=20, is_async=is_async, chance=seed % 4 / 4)
+    cuts, flushes, lost = await simulate(memory, way, seed, is_async=is_async, **LENGTHS[seed > 1])
     assert lost == []
     assert cuts == flushes > 0
 
@@ -364,21 +344,17 @@ with Memory.open(folder, config=MemoryConfig(embedding=EmbeddingConfig(provider=
 """
 
 
-def processes_lose_nothing(tmp_path, programs, rounds):
+@pytest.mark.nightly
+def test_six_processes_that_share_a_session_lose_nothing(tmp_path):
     folder = tmp_path / "shared"
     folder.mkdir()
-    running = [python(PROGRAM, folder, f"program {number}", rounds) for number in range(programs)]
+    running = [python(PROGRAM, folder, f"program {number}", 40) for number in range(6)]
     left = [program.communicate(timeout=120)[0] for program in running]
-    assert [program.returncode for program in running] == [0] * programs
+    assert [program.returncode for program in running] == [0] * 6
     with Memory.open(folder, config=MemoryConfig(embedding=EmbeddingConfig(provider="none"))) as memory:
         there = saved(memory)
     for number, text in enumerate(left):
-        assert all(f"program {number} fact {at}." in there + text for at in range(rounds))
-
-
-@pytest.mark.nightly
-def test_six_processes_that_share_a_session_lose_nothing(tmp_path):
-    processes_lose_nothing(tmp_path, 6, 40)
+        assert all(f"program {number} fact {at}." in there + text for at in range(40))
 
 
 def test_two_threads_that_share_a_session_have_a_flush_each(memory, scripted, summary):
@@ -404,31 +380,28 @@ def cut_off(**about):
 
 
 UNPARSED = {"name": "memory_append", "args": '{"text": "- fac', "id": "a", "error": "it ends early"}
-FAILED_CALLS = {
-    "arguments cut off": AIMessage("", invalid_tool_calls=[UNPARSED]),
-    "another tool": calling("write_file", "a", path="memory/facts.md", content="- fact 0."),
-    "another field": calling("memory_append", "a", note="- fact 0."),
-    "a text that is none": calling("memory_append", "a", text=["- fact 0."]),
-    "OpenAI, length": cut_off(finish_reason="length"),
-    "OpenAI, filter": cut_off(finish_reason="content_filter"),
-    "OpenAI Responses": cut_off(status="incomplete", incomplete_details={"reason": "max_output_tokens"}),
-    "Anthropic": cut_off(stop_reason="max_tokens"),
-    "Google": cut_off(finish_reason="MAX_TOKENS"),
-    "Bedrock": cut_off(stopReason="guardrail_intervened"),
-    "Ollama": cut_off(done_reason="length"),
-    "silence, length": AIMessage("NO_REPLY", response_metadata={"finish_reason": "length"}),
-}
 
 
-@WAYS
-@pytest.mark.parametrize("reply", FAILED_CALLS.values(), ids=FAILED_CALLS.keys())
+@pytest.mark.parametrize(
+    "reply",
+    [
+        AIMessage("", invalid_tool_calls=[UNPARSED]),
+        calling("write_file", "a", path="memory/facts.md", content="- fact 0."),
+        calling("memory_append", "a", text=["- fact 0."]),
+        cut_off(finish_reason="length"),
+        cut_off(status="incomplete", incomplete_details={"reason": "max_output_tokens"}),
+        cut_off(stop_reason="max_tokens"),
+        cut_off(stopReason="guardrail_intervened"),
+        AIMessage("NO_REPLY", response_metadata={"finish_reason": "length"}),
+    ],
+)
 @pytest.mark.parametrize("is_async", [False, True])
-@pytest.mark.sampled(12)
+@pytest.mark.sampled(8)
 async def test_what_a_failed_call_should_have_saved_is_kept_and_shown_in_the_status(
-    memory, scripted, summary, way, reply, is_async
+    memory, scripted, summary, reply, is_async
 ):
     flush_model = scripted(reply, "NO_REPLY")
-    agent = create_agent(scripted("ok"), middleware=way(summary, memory, flush_model, **SMALL))
+    agent = create_agent(scripted("ok"), middleware=subclass(summary, memory, flush_model, **SMALL))
     said = {"messages": [HumanMessage(f"Please remember: fact {number}.") for number in range(6)]}
     state = await agent.ainvoke(said, thread()) if is_async else agent.invoke(said, thread())
     assert SUMMARY in state["messages"][0].text

@@ -127,27 +127,6 @@ async def test_a_model_that_cannot_call_tools_reasons_its_way_through_them(tools
     assert '"from": {"description": "The first line to read' in instructions
 
 
-async def test_agents_of_a_workflow_share_a_memory(memory, notes):
-    note = calling("memory_append", text="The key was handed over.")
-    handing = calling("handoff", to_agent="writer", reason="It has to be noted.")
-    reader = FunctionAgent(
-        name="reader",
-        description="Looks things up.",
-        tools=OpenClawToolSpec(memory, append=False).to_tool_list(),
-        llm=ScriptedLLM(script=saying(SEARCH, handing)),
-    )
-    writer = FunctionAgent(
-        name="writer",
-        description="Notes things.",
-        tools=OpenClawToolSpec(memory).to_tool_list(["memory_append"]),
-        llm=ScriptedLLM(script=saying(note, "Noted.")),
-    )
-    answer, outputs = await reported(AgentWorkflow(agents=[reader, writer], root_agent="reader"), QUESTION)
-    assert answer == "Noted."
-    assert [output.tool_name for output in outputs] == ["memory_search", "handoff", "memory_append"]
-    assert "The key was handed over." in written(notes)
-
-
 def workflow(tools, llm, **wishes):
     return AgentWorkflow.from_tools_or_functions(tools, llm=llm, **wishes)
 

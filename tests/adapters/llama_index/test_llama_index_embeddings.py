@@ -67,30 +67,16 @@ async def test_what_is_asynchronous_gives_the_same_inside_a_running_loop(static)
 
 
 async def test_a_slow_embedder_does_not_hold_up_the_loop():
-    ask = asyncio.Event()
-    loop = asyncio.get_running_loop()
+    turned, loop = asyncio.Event(), asyncio.get_running_loop()
 
-    class Waits:
-        provider = model = identity = "waits"
-        leaves_machine = False
+    def waits(texts):  # the loop must turn for this to be answered
+        asyncio.run_coroutine_threadsafe(turned.wait(), loop).result(timeout=60)
+        return [[1.0]] * len(texts)
 
-        def embed_query(self, _text):
-            # The loop must turn for this to be answered.
-            asyncio.run_coroutine_threadsafe(ask.wait(), loop).result(timeout=60)
-            return np.ones(1, dtype=np.float32)
-
-        def embed_documents(self, texts):
-            return np.stack([self.embed_query(text) for text in texts])
-
-        def close(self):
-            pass
-
-    ours = OpenClawEmbedding(Waits())
+    ours = OpenClawEmbedding(from_callable(waits, "waits"))
     asked = [ours.aget_query_embedding("one"), ours.aget_text_embedding("one"), ours.aget_text_embedding_batch(["one"])]
-    together = asyncio.gather(*asked)
-    await asyncio.sleep(0)
-    ask.set()
-    assert await together == [[1.0], [1.0], [[1.0]]]
+    loop.call_soon(turned.set)
+    assert await asyncio.gather(*asked) == [[1.0], [1.0], [[1.0]]]
 
 
 def test_an_embedder_is_asked_for_all_texts_at_once():
@@ -211,12 +197,8 @@ def test_what_its_names_do_not_lead_back_to_is_reported_and_can_be_handed_over()
     assert OpenClawEmbedding.from_dict(reported, embedder=embedder).embedder is embedder
     with pytest.raises(ConfigError, match="'callable:others' makes others"):
         OpenClawEmbedding.from_dict(reported, embedder=from_callable(embed, "others"))
-
-
-def test_names_that_lead_to_other_vectors_are_refused():
-    reported = OpenClawEmbedding("hashing").to_dict() | {"identity": "hashing:other"}
     with pytest.raises(ConfigError, match="hashing:other"):
-        OpenClawEmbedding.from_dict(reported)
+        OpenClawEmbedding.from_dict(OpenClawEmbedding("hashing").to_dict() | {"identity": "hashing:other"})
 
 
 def test_a_copy_shares_the_embedder(static):
@@ -247,24 +229,13 @@ def test_what_a_pipeline_cached_of_one_model_is_not_taken_for_another():
     assert [len(node.embedding) for node in (first[0], second[0])] == [64, 128]
 
 
-@pytest.mark.parametrize("wrong", [{"embedder": "none"}, {"embedder": None}, {"embedder": "static", "model": "?"}])
-def test_an_embedding_needs_an_embedder(wrong):
-    with pytest.raises(OpenClawMemoryError):
-        OpenClawEmbedding(**wrong)
-
-
-def test_a_memory_that_has_no_embedder_is_reported_what_to_name(memory):
-    with pytest.raises(ConfigError, match="searches by keywords alone has none: name a provider"):
-        OpenClawEmbedding(memory.embedder)
-
-
-@pytest.mark.parametrize("wrong", [{"model": "x"}, {"dims": 3}])
-def test_an_embedder_that_is_there_takes_no_options(static, wrong):
-    with pytest.raises(ConfigError, match="takes no model and no options"):
-        OpenClawEmbedding(static, **wrong)
-
-
-def test_a_wrong_field_of_llama_index_is_reported_by_its_name(static):
+def test_what_makes_no_embedding_is_refused_with_what_to_name(static, memory):
+    for wrong, said in (
+        ({"embedder": "none"}, "none"), ({"embedder": memory.embedder}, "searches by keywords alone has none: name a provider"),
+        ({"embedder": "static", "model": "?"}, r"\?"), ({"embedder": static, "dims": 3}, "takes no model and no options"),
+    ):  # fmt: skip
+        with pytest.raises(OpenClawMemoryError, match=said):
+            OpenClawEmbedding(**wrong)
     with pytest.raises(ValidationError, match="embed_batch_size"):
         OpenClawEmbedding(static, embed_batch_size=0)
 

@@ -176,17 +176,6 @@ def test_other_strategies_of_a_pipeline_work_too(store, strategy):
     assert texts(store) == sorted(left.values())
 
 
-def test_persisting_the_rest_needs_no_copy_of_the_nodes(store, tmp_path):
-    context = StorageContext.from_defaults(vector_store=store)
-    index = VectorStoreIndex.from_documents(documents(), storage_context=context, embed_model=WORDS)
-    index.storage_context.persist(str(tmp_path / "kept"))
-    assert not (tmp_path / "kept" / "default__vector_store.json").exists()
-    again = StorageContext.from_defaults(persist_dir=str(tmp_path / "kept"), vector_store=store)
-    loaded = load_index_from_storage(again, embed_model=WORDS)
-    assert loaded.as_retriever(similarity_top_k=1).retrieve("Piotr cooks")[0].text == FACTS["cook"]
-    assert loaded.refresh_ref_docs(documents()) == [False] * 3
-
-
 def test_a_persons_file_is_never_deleted_through_an_index(own):
     path = own.memory.workspace.root / "MEMORY.md"
     path.write_text("Anna's boat is called Zeppelin.\n")

@@ -18,10 +18,9 @@ def test_a_store_in_which_nothing_is_finds_nothing(memory, static_memory):
     for mode in ("default", "hybrid", "sparse", "mmr"):
         assert OpenClawVectorStore(memory).query(asking("mill", mode=mode, embedding=WORDS)).nodes == []
         assert OpenClawVectorStore(static_memory).query(asking("mill", mode=mode, embedding=WORDS)).nodes == []
-
-
-@pytest.mark.usefixtures("note")
-def test_before_the_first_node_a_vector_of_another_model_finds_nothing(static_memory):
+    note = static_memory.workspace.root / "MEMORY.md"
+    note.write_text("Anna's boat is called Zeppelin.\n")
+    static_memory.sync()
     assert OpenClawVectorStore(static_memory).query(asking("Zeppelin", embedding=WORDS)).ids == []
 
 
@@ -113,81 +112,32 @@ def test_hybrid_with_vectors_of_another_model_weighs_them_with_0_7(given):
     assert len(given.query(asking("the launch by the river", 3, hybrid_top_k=1, **question)).ids) == 1
 
 
-@pytest.mark.parametrize("wrong", [-0.1, 1.1, "half", True], ids=str)
-def test_shares_lie_between_0_and_1(given, wrong):
-    with pytest.raises(QueryError, match=r"alpha.*from 0 to 1"):
-        given.query(asking("mill", mode="hybrid", alpha=wrong, embedding=WORDS))
-    for named in ({"mmr_threshold": wrong}, {}):
-        with pytest.raises(QueryError, match=r"mmr_threshold.*from 0 to 1"):
-            given.query(asking("mill", mode="mmr", mmr_threshold=wrong, embedding=WORDS), **named)
-
-
-@pytest.mark.usefixtures("note")
-def test_marginal_relevance_does_not_say_the_same_twice(own):
-    question = "When is the launch of the ferry on Friday?"
-    assert set(own.query(asking(question)).ids) == {"launch", "again"}
-    assert len({"launch", "again"} & set(own.query(asking(question, mode="mmr", mmr_threshold=0.3)).ids)) == 1
-    by_vectors = OpenClawVectorStore(own.memory, default_mode="default")
-    assert own.query(asking(question, 5, "mmr"), mmr_threshold=1).ids == by_vectors.query(asking(question, 5)).ids
-
-
-@pytest.mark.parametrize("mode", ["svm", "logistic_regression", "linear_regression"])
-def test_a_mode_that_is_not_here_is_refused_with_those_that_are(given, mode):
-    with pytest.raises(QueryError, match=rf"{mode}.*default.*text_search.*hybrid.*mmr"):
-        given.query(asking("mill", mode=mode, embedding=WORDS))
-
-
-@pytest.mark.parametrize("k", [-1, None, 1.5, True], ids=str)
-@pytest.mark.parametrize("node_ids", [None, ["venue"]], ids=["all", "named"])
-def test_a_count_that_is_none_is_refused(given, k, node_ids):
-    with pytest.raises(QueryError, match="similarity_top_k"):
-        given.query(asking("mill", k, embedding=WORDS, node_ids=node_ids))
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        *[({"mode": "hybrid", "alpha": share}, r"alpha.*from 0 to 1") for share in (-0.1, "half", True)],
+        *[({"mode": "mmr", "mmr_threshold": share}, r"mmr_threshold.*from 0 to 1") for share in (1.1, "half", True)],
+        ({"mode": "svm"}, r"svm.*default.*text_search.*hybrid.*mmr"),
+        ({"mode": "nearest"}, r"'nearest' is not a mode.*default"),
+        ({"mode": "sparse", "query_str": None}, "'sparse' searches by words"),
+        *[({"similarity_top_k": k}, "similarity_top_k") for k in (-1, None, 1.5, True)],
+        *[({"query_embedding": vector}, "query") for vector in ([float("nan")] * 64, ["one"] * 64, "one")],
+        ({"query_embedding": [1.0, 0.0, 0.0]}, r"query vector has shape \(3,\).*64 dimensions"),
+        *[({name: "venue"}, rf"{name} must be a list.*\['venue'\]") for name in ("node_ids", "doc_ids")],
+    ],
+    ids=str,
+)
+def test_what_is_no_query_is_refused_with_what_to_ask(given, query, said):
+    plain = {"query_embedding": WORDS.vector("mill"), "similarity_top_k": 2, "query_str": "mill"}
+    for more in ({}, {"node_ids": ["venue"]}):
+        with pytest.raises((EmbedderError, QueryError), match=said):
+            given.query(VectorStoreQuery(**(plain | more | query)))
 
 
 @pytest.mark.parametrize("mode", ["default", "hybrid", "text_search", "mmr"])
 def test_a_count_of_nothing_finds_nothing(given, mode):
     found = given.query(asking("mill", 0, mode, WORDS))
     assert (found.nodes, found.ids, found.similarities) == ([], [], [])
-
-
-@pytest.mark.usefixtures("note")
-@pytest.mark.parametrize("wrong", [[float("nan")] * 64, [float("inf")] * 64, ["one"] * 64, "one"], ids=str)
-@pytest.mark.parametrize("node_ids", [None, ["venue"]], ids=["all", "named"])
-@pytest.mark.sampled(4)
-def test_a_vector_that_is_none_is_refused(given, static_memory, wrong, node_ids):
-    for store in (given, OpenClawVectorStore(static_memory)):
-        with pytest.raises((EmbedderError, QueryError), match="query"):
-            store.query(VectorStoreQuery(wrong, 1, node_ids=node_ids))
-
-
-@pytest.mark.parametrize("node_ids", [None, ["venue"]], ids=["all", "named"])
-def test_a_vector_of_other_dimensions_is_refused(given, node_ids):
-    with pytest.raises(EmbedderError, match=r"query vector has shape \(3,\).*64 dimensions"):
-        given.query(VectorStoreQuery([1.0, 0.0, 0.0], 1, node_ids=node_ids))
-
-
-@pytest.mark.parametrize("name", ["node_ids", "doc_ids"])
-def test_one_id_is_no_list_of_ids(given, name):
-    with pytest.raises(QueryError, match=rf"{name} must be a list.*\['venue'\]"):
-        given.query(asking("mill", embedding=WORDS, **{name: "venue"}))
-
-
-@pytest.mark.parametrize("mode", [mode.value for mode in VectorStoreQueryMode])
-def test_a_mode_may_be_a_plain_text(given, mode):
-    def answers(of):
-        try:
-            return given.query(VectorStoreQuery(WORDS.vector("mill"), 2, query_str="mill", mode=of))
-        except QueryError as error:
-            return type(error)
-
-    assert answers(mode) == answers(VectorStoreQueryMode(mode))
-
-
-def test_what_is_no_mode_is_refused(given):
-    with pytest.raises(QueryError, match=r"'nearest' is not a mode.*default"):
-        given.query(VectorStoreQuery(WORDS.vector("mill"), mode="nearest"))
-    with pytest.raises(QueryError, match="'sparse' searches by words"):
-        given.query(VectorStoreQuery(WORDS.vector("mill"), mode="sparse"))
 
 
 @pytest.mark.parametrize("mode", ["default", "text_search", "hybrid", "mmr"])

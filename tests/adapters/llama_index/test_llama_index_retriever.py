@@ -93,15 +93,10 @@ def test_a_model_is_shown_the_text_in_a_fence_with_the_citation_alone(retriever)
 
 
 @pytest.mark.parametrize(
-    "wrong",
-    [
-        {"similarity_top_k": 0}, {"similarity_top_k": 1001}, {"similarity_top_k": "3"}, {"similarity_top_k": True},
-        {"min_score": 2}, {"min_score": "high"}, {"source": "web"}, {"similarity_topk": 3},
-    ],
-    ids=str,
-)  # fmt: skip
+    "wrong", [{"similarity_top_k": 1001}, {"similarity_top_k": True}, {"similarity_topk": 3}], ids=str
+)
 def test_a_wrong_setting_is_told_at_once_by_its_name(household, wrong):
-    name, value = next(iter(wrong.items()))
+    ((name, value),) = wrong.items()
     with pytest.raises(ConfigError, match=f"{name}(.* {value!r}|: leave it out)"):
         OpenClawRetriever(household, **wrong)
 

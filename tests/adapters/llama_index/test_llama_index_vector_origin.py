@@ -14,11 +14,15 @@ from openclaw_memory import Memory
 from openclaw_memory.errors import ConfigError, EmbedderError
 
 
-def test_vectors_that_the_memorys_embedder_makes_are_its_own(static_memory):
-    embedder = static_memory.embedder
-    store = OpenClawVectorStore(static_memory)
-    store.add(facts(OpenClawEmbedding(embedder)))
-    assert identity(static_memory) == embedder.identity
+@pytest.mark.parametrize(
+    ("embed_model", "made_by"), [(None, None), (WORDS, WORDS), (None, WORDS), (None, WordEmbedding(dims=256))]
+)
+def test_vectors_have_the_identity_of_the_model_that_makes_them_or_are_given(static_memory, embed_model, made_by):
+    store = OpenClawVectorStore(static_memory, embed_model)
+    store.add(facts(made_by or OpenClawEmbedding(static_memory.embedder)))
+    expected = "given" if embed_model is None else LlamaIndexEmbedder(WORDS).identity
+    assert identity(static_memory) == (static_memory.embedder.identity if made_by is None else expected)
+    assert store.query(asking("Piotr cooks", 1, embedding=made_by)).ids == ["cook"]
 
 
 @pytest.mark.parametrize("mode", ["embed", "none"])
@@ -30,32 +34,14 @@ def test_they_may_be_of_the_text_with_the_metadata_or_without(static_memory, mod
     assert identity(static_memory) == static_memory.embedder.identity
 
 
-def test_vectors_of_a_model_that_is_named_have_its_identity(static_memory):
-    store = OpenClawVectorStore(static_memory, embed_model=WORDS)
-    store.add(facts(WORDS))
-    assert identity(static_memory) == LlamaIndexEmbedder(WORDS).identity
-    assert store.query(asking("Piotr cooks", 1)).ids == ["cook"]
-
-
-@pytest.mark.parametrize("dims", [256, 64], ids=["other", "theirs"])
-def test_vectors_of_a_model_that_is_unknown_are_given(static_memory, dims):
-    store = OpenClawVectorStore(static_memory)
-    store.add([node("a", "Piotr cooks.", embedding=WordEmbedding(dims=dims).vector("Piotr cooks."))])
-    assert identity(static_memory) == "given"
-
-
-def test_vectors_of_other_dimensions_are_refused_and_nothing_is_written(given):
+def test_vectors_of_other_dimensions_or_another_model_are_refused_and_nothing_is_written(given, memory):
+    other = OpenClawVectorStore(memory, embed_model=MockEmbedding(embed_dim=64))
+    with pytest.raises(EmbedderError, match=r"given.*cannot be compared"):
+        other.add([node("new", embedding=[1.0] * 64)])
     with pytest.raises(EmbedderError, match=r"7 dimensions.*64"):
         given.add([node("new", embedding=[1.0] * 7)])
     with pytest.raises(EmbedderError, match="64"):
         given.query(VectorStoreQuery([1.0] * 7, 1))
-    assert given.get_nodes(["new"]) == []
-
-
-def test_vectors_of_another_model_are_refused_and_nothing_is_written(given, memory):
-    other = OpenClawVectorStore(memory, embed_model=MockEmbedding(embed_dim=64))
-    with pytest.raises(EmbedderError, match=r"given.*cannot be compared"):
-        other.add([node("new", embedding=[1.0] * 64)])
     assert given.get_nodes(["new"]) == []
 
 
@@ -104,14 +90,6 @@ def test_vectors_that_are_lost_with_the_index_are_asked_for_and_made_again(tmp_p
         with pytest.raises(EmbedderError, match=r"4 documents have lost.*embed_model="):
             OpenClawVectorStore(memory).query(asking("Piotr cooks", 1, embedding=WORDS))
         assert OpenClawVectorStore(memory, WORDS).query(asking("Piotr cooks", 1)).ids == ["cook"]
-
-
-def test_nodes_without_vectors_get_them_where_something_makes_them(tmp_path):
-    with Memory.open(tmp_path, embedder=None) as memory:
-        store = OpenClawVectorStore(memory, embed_model=WORDS)
-        store.add(facts())
-        found = store.query(asking(FACTS["cook"], 1))
-        assert found.ids == ["cook"]
 
 
 def test_nodes_without_vectors_are_found_by_words_where_nothing_makes_them(memory):
@@ -173,15 +151,12 @@ def test_an_image_is_reported_by_what_is_embedded_of_it(static_memory):
     assert identity(static_memory) == static_memory.embedder.identity
 
 
-def test_among_vectors_of_an_unknown_model_what_says_nothing_is_one_more(static_memory):
+def test_among_vectors_of_an_unknown_model_what_says_nothing_is_one_more(static_memory, memory):
+    OpenClawVectorStore(memory).add([node("odd", "", embedding=[0.0] * 64)])
+    assert identity(memory) == "given"
     store = OpenClawVectorStore(static_memory)
     store.add(facts(WordEmbedding(dims=256)))
     store.add([node("odd", "", embedding=[0.0] * 256)])
-    assert identity(static_memory) == "given"
-
-
-def test_what_says_nothing_is_of_an_unknown_model_where_it_is_not_as_long(static_memory):
-    OpenClawVectorStore(static_memory).add([node("odd", "", embedding=[0.0] * 64)])
     assert identity(static_memory) == "given"
 
 

@@ -1,18 +1,15 @@
 """LlamaIndex's vector store over a memory: every mode, whose vectors, and what only Markdown can promise."""
 
 import pickle
-import shutil
 from typing import ClassVar
 
 import numpy as np
 import pytest
 from adapter_store_contract import VectorStoreContract
-from index_files import index_folder
 from llama_index.core import VectorStoreIndex
-from llama_index.core.schema import Document, ImageNode, IndexNode, TextNode
 from llama_index.core.vector_stores.types import BasePydanticVectorStore, MetadataFilters, VectorStoreQuery
 from llama_index_openclaw_memory import OpenClawVectorStore
-from some_nodes import FACTS, WORDS, WordEmbedding, asking, bare, facts, node, one_filter
+from some_nodes import FACTS, WORDS, WordEmbedding, asking, facts, node, one_filter
 
 from openclaw_memory import Memory
 from openclaw_memory.errors import (
@@ -96,6 +93,10 @@ async def test_what_a_call_has_no_use_for_is_logged(given, caplog, call):
 @pytest.mark.parametrize("condition", ["and", "or", "not"])
 def test_filters_that_say_nothing_delete_nothing(given, condition):
     before = given.get_nodes()
+    with pytest.raises(InvalidInputError, match="None"):
+        given.delete(None)
+    with pytest.raises(InvalidInputError, match=r"clear\(\)"):
+        given.delete_nodes()
     for filters in ([], [MetadataFilters(filters=[])], [MetadataFilters(filters=[MetadataFilters(filters=[])])]):
         with pytest.raises(InvalidInputError, match="node_ids or filters"):
             given.delete_nodes(filters=MetadataFilters(filters=filters, condition=condition))
@@ -173,29 +174,6 @@ def test_nodes_come_with_the_vectors_they_came_with_on_request(given):
 
 
 # --- nodes are files
-@pytest.mark.sqlite_only
-def test_nodes_are_markdown_and_come_back_when_the_index_is_gone(tmp_path):
-    nodes = [
-        *facts(WORDS),
-        ImageNode(id_="Image/Ä 1", text="a picture\r\n\n", image="aGk=", embedding=WORDS.vector("picture")),
-        IndexNode(id_="outer", text="the mill", index_id="venue", embedding=WORDS.vector("the mill")),
-        Document(
-            id_="whole", text="A whole document.", metadata={"tags": ["a", None]}, embedding=WORDS.vector("whole")
-        ),
-    ]
-    question = asking("the old mill", 7, embedding=WORDS)
-    with Memory.open(tmp_path, embedder=None) as memory:
-        store = OpenClawVectorStore(memory)
-        assert store.add(nodes) == [one.node_id for one in nodes]
-        before = store.query(question)
-    assert len(list((tmp_path / "memory" / "notes").glob("*.md"))) == len(nodes)
-    assert FACTS["venue"] in (tmp_path / "memory" / "notes" / "venue.md").read_text()
-    shutil.rmtree(index_folder(tmp_path))
-    with Memory.open(tmp_path, embedder=None) as memory:
-        store = OpenClawVectorStore(memory)
-        assert store.get_nodes([one.node_id for one in nodes]) == [bare(one) for one in nodes]
-        assert {*OpenClawVectorStore(memory, WORDS).query(question).ids} == {*before.ids}
-        assert {type(one) for one in before.nodes} == {TextNode, ImageNode, IndexNode, Document}
 
 
 def test_nodes_with_vectors_of_an_unknown_model_keep_them_when_a_person_changes_the_text(given, memory):
@@ -254,19 +232,6 @@ def test_nodes_are_deleted_by_ids_by_filters_and_by_both(given):
     given.delete_nodes(["again", "venue"], one_filter(doc_id="party"))
     given.delete_nodes(filters=one_filter(n=3))
     assert [one.node_id for one in given.get_nodes()] == ["again"]
-
-
-def test_a_source_is_named_by_a_text(given):
-    with pytest.raises(InvalidInputError, match="None"):
-        given.delete(None)
-    assert len(given.get_nodes()) == len(FACTS)
-
-
-@pytest.mark.parametrize("filters", [None, MetadataFilters(filters=[])], ids=["none", "empty"])
-def test_deleting_without_saying_what_is_refused(given, filters):
-    with pytest.raises(InvalidInputError, match=r"clear\(\)"):
-        given.delete_nodes(filters=filters)
-    assert len(given.get_nodes()) == len(FACTS)
 
 
 # --- beside each other
