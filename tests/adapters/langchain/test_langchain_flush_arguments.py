@@ -6,7 +6,7 @@ from langchain.agents.middleware import AgentMiddleware, SummarizationMiddleware
 from langchain_openclaw_memory import MemoryFlushMiddleware, OpenClawSummarizationMiddleware
 from scripted_chat import SUMMARY, says
 
-from openclaw_memory.errors import ConfigError
+from openclaw_memory.errors import ConfigError, InvalidInputError
 
 
 def test_a_window_that_is_unknown_is_an_error_that_says_what_to_do(memory, scripted):
@@ -57,9 +57,12 @@ class OtherSummarization(AgentMiddleware):
         (lambda memory, model: MemoryFlushMiddleware(memory, model, trigger={"tokens": "5k"}), "is not a trigger"),
         (lambda memory, model: MemoryFlushMiddleware(memory, model, trigger=[{}]), "is not a trigger"),
         (lambda memory, model: OpenClawSummarizationMiddleware(model, memory, triger=("messages", 9)), "'trigger'"),
+        (lambda _memory, model: OpenClawSummarizationMiddleware(model, "notes"), r"Memory\.open"),
+        (lambda memory, model: OpenClawSummarizationMiddleware(model, memory, session_key=""), "session"),
+        (lambda memory, model: OpenClawSummarizationMiddleware(model, memory, flush_model=42), "42"),
     ],
 )
 @pytest.mark.filterwarnings("ignore:the SummarizationMiddleware has no trigger")
 def test_what_is_given_wrongly_is_refused_with_what_to_give_instead(memory, scripted, make, words):
-    with pytest.raises((ConfigError, TypeError), match=words):
+    with pytest.raises((ConfigError, InvalidInputError, TypeError), match=words):
         make(memory, scripted("ok"))

@@ -15,7 +15,6 @@ from langchain.agents.middleware import (
 )
 from langchain_core.exceptions import ContextOverflowError
 from langchain_core.messages import AIMessage, HumanMessage, RemoveMessage, ToolMessage
-from langchain_core.messages.utils import count_tokens_approximately
 from langchain_openclaw_memory import MemoryFlushMiddleware
 from langchain_openclaw_memory.testing import calling
 from langgraph.checkpoint.memory import InMemorySaver
@@ -221,33 +220,6 @@ def test_a_flush_at_an_overflow_counts_for_the_summary_that_follows(memory, scri
         agent.invoke(says(text), thread())
     assert len(silent.requests) == 2
     assert not caplog.text
-
-
-@pytest.mark.parametrize("fails", [1, 6])
-@pytest.mark.parametrize("last", range(1, 6))
-@pytest.mark.sampled(3)
-async def test_a_counter_that_fails_for_a_while_breaks_no_run_and_loses_nothing(memory, scripted, last, fails):
-    counted = []
-
-    def counter(messages):
-        counted.append(messages)
-        if last <= len(counted) < last + fails:
-            raise TimeoutError("the counting service is down")
-        return count_tokens_approximately(messages)
-
-    flush = MemoryFlushMiddleware(
-        memory,
-        scripted(writes_facts, profile={"max_input_tokens": 100_000}),
-        trigger=("messages", 1),
-        token_counter=counter,
-    )
-    agent = chat_with(flush)
-    agent.invoke(says(FACT), thread())
-    for _ in range(8):
-        state = await agent.ainvoke(says("And?"), thread())
-    assert state["messages"][-1].text == "ok"
-    kept = list(memory.session_log("tuesday").messages()) if (memory.workspace.root / "sessions").exists() else []
-    assert "4711" in notes(memory) + str(kept)
 
 
 async def test_an_asynchronous_run_leaves_all_work_with_files_to_threads(memory, silent, shortens, monkeypatch):

@@ -134,17 +134,6 @@ def test_a_function_is_called_with_the_context_and_the_config_of_the_run(users):
     assert seen == [({"user_id": "anna"}, None), ({"user_id": "bob"}, "t")]
 
 
-@pytest.mark.parametrize(
-    "parts",
-    [lambda template: {"tools": memory_tools(template)}, lambda template: {"middleware": [RecallMiddleware(template)]}],
-    ids=["tools", "recall"],
-)
-def test_a_value_that_a_run_lacks_is_an_error_of_the_program(users, parts):
-    agent = create_agent(ScriptedChatModel(script=search_then_answer), **parts(users.template("{user_id}")))
-    with pytest.raises(ConfigError, match=r"user_id is missing from this run.*context={\"user_id\": ...}"):
-        agent.invoke({"messages": QUESTION}, context={"tenant": "acme"})
-
-
 def test_a_memory_that_cannot_be_opened_costs_the_block_and_is_an_answer_of_the_tools(users, caplog):
     (users.root / "carol").write_text("in the way")
     template = users.template("{user_id}")
@@ -289,18 +278,21 @@ def test_a_flush_is_due_by_the_settings_of_the_memory_that_is_chosen(tmp_path, w
         assert [name for name in pools if (tmp_path / name / "anna/memory").exists()] == ["early"]
 
 
-@pytest.mark.parametrize("part", ["summary", "flush", "transcript"])
-def test_parts_that_save_say_at_the_first_call_that_a_run_chooses_no_memory(users, part):
+@pytest.mark.parametrize("part", ["summary", "flush", "transcript", "recall", "tools"])
+def test_parts_say_at_the_first_call_that_a_run_chooses_no_memory(users, part):
     template, model = users.template("{user_id}"), ScriptedChatModel(script=saying("Fine."))
     middleware = {
         "summary": lambda: OpenClawSummarizationMiddleware(model, template, trigger=("messages", 99)),
         "flush": lambda: MemoryFlushMiddleware(template, model, window=100_000),
         "transcript": lambda: TranscriptMiddleware(template, session_id="s"),
+        "recall": lambda: RecallMiddleware(template),
+        "tools": lambda: None,
     }[part]()
-    agent = create_agent(model, middleware=[middleware])
-    with pytest.raises(ConfigError, match="user_id is missing"):
-        agent.invoke({"messages": QUESTION})
-    assert model.requests == []
+    model.script = search_then_answer if middleware is None else model.script
+    agent = create_agent(model, memory_tools(template), middleware=[middleware] if middleware else [])
+    with pytest.raises(ConfigError, match=r"user_id is missing from this run.*context={\"user_id\": ...}"):
+        agent.invoke({"messages": QUESTION}, context={"tenant": "acme"})
+    assert len(model.requests) == (0 if middleware else 1)
 
 
 def test_a_memory_that_cannot_be_opened_breaks_no_turn_and_is_logged(users, caplog):

@@ -6,9 +6,9 @@ import re
 import pytest
 from langchain.agents import create_agent
 from langchain.agents.middleware import HumanInTheLoopMiddleware, SummarizationMiddleware, wrap_model_call
-from langchain_core.language_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage, HumanMessage
 from langchain_openclaw_memory import RecallMiddleware, TranscriptMiddleware, memory_tools
+from langchain_openclaw_memory.testing import ScriptedChatModel, saying
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
@@ -29,21 +29,12 @@ def memory(notes):
         yield memory
 
 
-class Shown(GenericFakeChatModel):
-    """Says what it is to say, and keeps what it was shown."""
-
-    seen: list
-
-    def bind_tools(self, _, **__):
-        return self
-
-    def _generate(self, messages, *arguments, **named):
-        self.seen.append(messages)
-        return super()._generate(messages, *arguments, **named)
-
-
 def model_saying(*answers):
-    return Shown(messages=iter(answers), seen=[])
+    return ScriptedChatModel(script=saying(*answers))
+
+
+def shown_to(model):
+    return [request.messages for request in model.requests]
 
 
 async def asked(agent, content, asynchronous=False, config=None):
@@ -67,7 +58,7 @@ def agent_with(memory, model, **wishes):
 async def test_the_model_is_shown_a_fenced_block_and_the_conversation_stays_as_it_was(memory, asynchronous):
     model = model_saying("Van Dam.")
     done = await asked(agent_with(memory, model), QUESTION, asynchronous)
-    (system, shown) = model.seen[0]
+    (system, shown) = model.requests[0].messages
     assert system.content == "Be kind."
     block, _, question = shown.content.rpartition("\n\n")
     assert question == QUESTION
@@ -79,15 +70,6 @@ async def test_the_model_is_shown_a_fenced_block_and_the_conversation_stays_as_i
 
 
 @pytest.mark.parametrize("asynchronous", [False, True])
-async def test_all_calls_of_a_turn_are_shown_the_same_block(memory, asynchronous):
-    model = model_saying(AIMessage("", tool_calls=[SEARCH]), "Van Dam.")
-    await asked(agent_with(memory, model), QUESTION, asynchronous)
-    first, second = (messages[1].content for messages in model.seen)
-    assert FACT in first
-    assert first == second
-
-
-@pytest.mark.parametrize("asynchronous", [False, True])
 async def test_only_the_latest_message_has_a_block_and_it_is_a_fresh_one(memory, asynchronous):
     model = model_saying("Van Dam.", "Still him.")
     agent = agent_with(memory, model)
@@ -95,17 +77,17 @@ async def test_only_the_latest_message_has_a_block_and_it_is_a_fresh_one(memory,
     memory.append("The boiler is serviced by Jansen from now on.", date="2026-03-02")
     memory.sync()
     await asked(agent, QUESTION, asynchronous)
-    _, earlier, _, latest = model.seen[1]
+    _, earlier, _, latest = model.requests[1].messages
     assert earlier.content == QUESTION
     assert "Jansen" in latest.content
-    assert "Jansen" not in model.seen[0][1].content
+    assert "Jansen" not in model.requests[0].messages[1].content
 
 
 async def test_a_message_of_several_parts_keeps_them(memory):
     parts = [{"type": "text", "text": QUESTION}, {"type": "image", "url": "https://example.org/boiler.png"}]
     model = model_saying("Van Dam.")
     await asked(agent_with(memory, model), parts)
-    block, *rest = model.seen[0][1].content
+    block, *rest = model.requests[0].messages[1].content
     assert FACT in block["text"]
     assert rest == parts
 
@@ -114,33 +96,28 @@ async def test_a_message_of_several_parts_keeps_them(memory):
 async def test_a_message_without_words_stays_as_it_is(memory, content):
     model = model_saying("Hm?")
     await asked(agent_with(memory, model), content)
-    assert model.seen[0][1].content == content
+    assert model.requests[0].messages[1].content == content
 
 
 async def test_where_nothing_is_relevant_the_message_stays_as_it_is(memory):
     model = model_saying("I do not know.")
     await asked(agent_with(memory, model, min_score=1.0), QUESTION)
-    assert model.seen[0][1].content == QUESTION
+    assert model.requests[0].messages[1].content == QUESTION
 
 
 PASTE = "\n".join(f"worker {number} started job {number * 7} without trouble" for number in range(60))
 
 
 @pytest.mark.parametrize(
-    "content", [f"{PASTE}\n\n{QUESTION}", f"{QUESTION}\n\n{PASTE}", f"{PASTE}\n \n{PASTE}\n\n{QUESTION}"]
+    "content",
+    [f"{PASTE}\n\n{QUESTION}", f"{QUESTION}\n\n{PASTE}", f"{PASTE}\n \n{PASTE}\n\n{QUESTION}", f"{QUESTION} " * 100],
 )
 async def test_a_question_next_to_a_long_paste_is_looked_up_alone(memory, content):
     model = model_saying("Van Dam.")
     await asked(agent_with(memory, model), content)
-    shown = model.seen[0][1].content
+    shown = model.requests[0].messages[1].content
     assert FACT in shown.removesuffix(content)
     assert shown.endswith(content)
-
-
-async def test_a_long_message_in_one_piece_is_looked_up_as_it_is(memory):
-    model = model_saying("Van Dam.")
-    await asked(agent_with(memory, model), f"{QUESTION} " * 100)
-    assert FACT in model.seen[0][1].content
 
 
 @pytest.mark.parametrize("asynchronous", [False, True])
@@ -151,7 +128,7 @@ async def test_a_memory_that_fails_costs_the_block_and_not_the_turn_and_is_repor
     with caplog.at_level(logging.DEBUG, logger="langchain_openclaw_memory.recall"):
         for _ in range(2):
             done = await asked(agent, QUESTION, asynchronous)
-    assert model.seen[0][1].content == QUESTION
+    assert model.requests[0].messages[1].content == QUESTION
     assert done["messages"][-1].content == "No."
     (reported,) = (record for record in caplog.records if record.levelno == logging.WARNING)
     assert reported.name == "langchain_openclaw_memory.recall"
@@ -170,7 +147,7 @@ async def test_the_same_message_in_another_run_is_shown_what_the_memory_holds_th
             memory.sync()
         given = {"messages": [HumanMessage(QUESTION, id="q1")]}
         await agent.ainvoke(given) if asynchronous else agent.invoke(given)
-    assert ["Jansen" in messages[0].text for messages in model.seen] == [False, True]
+    assert ["Jansen" in messages[0].text for messages in shown_to(model)] == [False, True]
 
 
 async def test_a_turn_that_waits_for_approval_goes_on_with_the_same_block(memory):
@@ -185,7 +162,8 @@ async def test_a_turn_that_waits_for_approval_goes_on_with_the_same_block(memory
     memory.append("The boiler is serviced by Jansen from now on.", date="2026-03-02")
     memory.sync()
     agent.invoke(Command(resume={"decisions": [{"type": "approve"}]}), THREAD)
-    first, second = (messages[0].text for messages in model.seen)
+    first, second = (messages[0].text for messages in shown_to(model))
+    assert FACT in first
     assert first == second
 
 
@@ -200,12 +178,12 @@ async def test_the_conversation_that_the_model_is_shown_anyway_is_not_recalled(m
     for text in ("My cat is called Tom.", "What is my cat called?", "thanks!"):
         await asked(agent, text)
         memory.sync()
-    assert "Tom" not in "".join(messages[-1].text for messages in model.seen[1:])
+    assert "Tom" not in "".join(messages[-1].text for messages in shown_to(model)[1:])
     # Of another thread it is recalled.
     other = model_saying("Tom.")
     another_thread = {"configurable": {"thread_id": "2"}}
     await asked(chat_with_a_transcript(memory, other), "What is my cat called?", config=another_thread)
-    assert "My cat is called Tom." in other.seen[0][-1].text
+    assert "My cat is called Tom." in other.requests[0].messages[-1].text
 
 
 async def test_after_a_summary_the_older_part_of_the_conversation_is_recalled(memory):
@@ -215,8 +193,8 @@ async def test_after_a_summary_the_older_part_of_the_conversation_is_recalled(me
     for text in ("My cat is called Tom.", "Hello.", "Hello again.", "What is my cat called?"):
         await asked(agent, text)
         memory.sync()
-    assert "pets" in model.seen[-1][0].text
-    assert "My cat is called Tom." in model.seen[-1][-1].text
+    assert "pets" in model.requests[-1].messages[0].text
+    assert "My cat is called Tom." in model.requests[-1].messages[-1].text
 
 
 async def test_of_notes_alone_no_conversation_is_recalled(memory):
@@ -225,8 +203,8 @@ async def test_of_notes_alone_no_conversation_is_recalled(memory):
     both, alone = model_saying("Hm."), model_saying("Hm.")
     await asked(agent_with(memory, both), QUESTION)
     await asked(agent_with(memory, alone, source="memory"), QUESTION)
-    assert ["Jansen" in model.seen[0][-1].text for model in (both, alone)] == [True, False]
-    assert FACT in alone.seen[0][-1].text
+    assert ["Jansen" in model.requests[0].messages[-1].text for model in (both, alone)] == [True, False]
+    assert FACT in alone.requests[0].messages[-1].text
 
 
 @pytest.mark.parametrize("wrong", [{"max_chars": 0}, {"max_results": 0}, {"min_score": 2}, {"source": "notes"}])
@@ -236,27 +214,23 @@ async def test_a_wrong_setting_is_reported_at_the_first_call(memory, wrong):
 
 
 async def test_a_model_that_fails_is_not_taken_for_the_memory(memory):
-    class Failing(Shown):
-        def _generate(self, *_, **__):
-            raise RuntimeError("no credit")
-
     with pytest.raises(RuntimeError, match="no credit"):
-        await asked(agent_with(memory, Failing(messages=iter(()), seen=[])), QUESTION)
+        await asked(agent_with(memory, model_saying(RuntimeError("no credit"))), QUESTION)
 
 
 @pytest.mark.parametrize("asynchronous", [False, True])
 async def test_a_silent_flush_is_shown_nothing(memory, asynchronous):
     model = model_saying("NO_REPLY")
     await asked(agent_with(memory, model), QUESTION, asynchronous, {"tags": [FLUSH_TAG]})
-    assert model.seen[0][1].content == QUESTION
+    assert model.requests[0].messages[1].content == QUESTION
 
 
 async def test_the_block_is_bounded(memory):
     model = model_saying("Van Dam.", "Van Dam.")
     agent = agent_with(memory, model, max_chars=20)
     await asked(agent, QUESTION)
-    assert FACT[:20] in model.seen[0][1].content
-    assert FACT not in model.seen[0][1].content
+    assert FACT[:20] in model.requests[0].messages[1].content
+    assert FACT not in model.requests[0].messages[1].content
 
 
 @pytest.mark.parametrize("how", ["given", "configured"])
@@ -266,7 +240,7 @@ async def test_in_a_group_less_is_recalled(memory, how):
     agent = agent_with(memory, model, **({"session_key": key} if how == "given" else {}))
     config = {"configurable": {"thread_id": "1", "session_key": key}} if how == "configured" else None
     await asked(agent, "Who has the spare key? Who services the boiler?", config=config)
-    shown = model.seen[0][1].content
+    shown = model.requests[0].messages[1].content
     assert FACT in shown
     assert "Mrs. Groen" not in shown
     assert "household.md" not in shown
@@ -279,7 +253,7 @@ async def test_a_summary_is_not_taken_for_a_question(memory):
     agent = create_agent(model, middleware=[recall, summarization], checkpointer=InMemorySaver())
     await asked(agent, "Hello, is anybody there?")
     await asked(agent, QUESTION)
-    summary, question = model.seen[1]
+    summary, question = model.requests[1].messages
     assert "They spoke of the boiler." in summary.content
     assert "recalled-memory" not in summary.content
     assert FACT in question.content

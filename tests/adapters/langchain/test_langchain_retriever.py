@@ -43,7 +43,7 @@ class TestContract(RetrieverContract):
     async def test_one_call_has_its_own_settings(self, dated):
         every = OpenClawRetriever(memory=dated)
         for settings in (
-            {"source": "memory"}, {"source": "sessions"}, {"rules": {"answer": "chunks", "fusion": "weighted"}}, {"task": "a quiet night"},
+            {"source": "memory"}, {"source": "sessions"}, {"k": 1}, {"min_score": 1.0}, {"rules": {"answer": "chunks", "fusion": "weighted"}}, {"task": "a quiet night"},
             *({"filter": filters, "k": 50, "min_score": 0} for filters, _ in FILTERS),
         ):  # fmt: skip
             once = OpenClawRetriever(memory=dated, **settings).invoke("boiler")
@@ -69,12 +69,15 @@ class TestContract(RetrieverContract):
         [
             ({"rules": {"mmr": 7}}, "mmr = 7 is outside"), ({"rules": {"tokens": 100}}, "the index is built with chunking"),
             ({"filter": {"kind": "x"}}, "does not filter by 'kind'"), ({"filter": {"since": "soon"}}, "since is 'soon'"),
-            ({"filters": {}}, "did you mean 'filter'"),
+            ({"filters": {}}, "did you mean 'filter'"), ({"min_score": 2}, "2"), ({"source": "web"}, "web"),
+            *[({"k": k}, f"k must be a whole number of at least 1, not {k!r}") for k in (0, True, "3", 2.0)],
         ],
     )  # fmt: skip
-    def test_a_setting_of_one_call_that_no_search_takes_is_refused(self, household, settings, said):
+    async def test_a_setting_of_one_call_that_no_search_takes_is_refused(self, household, settings, said):
         with pytest.raises(QueryError, match=said):
             OpenClawRetriever(memory=household).invoke("boiler", **settings)
+        with pytest.raises(QueryError, match=said):
+            await OpenClawRetriever(memory=household).ainvoke("boiler", **settings)
 
 
 class TestStandard(RetrieversIntegrationTests):
@@ -99,20 +102,6 @@ class TestStandard(RetrieversIntegrationTests):
     @property
     def retriever_query_example(self):
         return "Who came to dinner?"
-
-
-@pytest.mark.parametrize("k", [0, -1, True, "3", 2.0])
-async def test_a_wrong_k_of_one_call_is_reported_by_its_name(retriever, k):
-    with pytest.raises(QueryError, match=f"k must be a whole number of at least 1, not {k!r}"):
-        retriever.invoke(QUESTION, k=k)
-    with pytest.raises(QueryError, match="k must be"):
-        await retriever.ainvoke(QUESTION, k=k)
-
-
-def test_its_fields_have_a_schema_without_the_memory():
-    properties = OpenClawRetriever.model_json_schema()["properties"]
-    assert {"k", "min_score", "source"} <= set(properties)
-    assert "memory" not in properties
 
 
 class Witness(BaseCallbackHandler):
@@ -158,6 +147,9 @@ def test_the_memory_is_part_of_no_dump_and_no_trace(retriever, notes):
     shown = [str(retriever), str(retriever.model_dump()), retriever.model_dump_json(), dumps(retriever)]
     shown.append(str(witness.starts))
     assert not [text for text in shown if "memory=" in text or str(notes) in text]
+    properties = OpenClawRetriever.model_json_schema()["properties"]
+    assert {"k", "min_score", "source"} <= set(properties)
+    assert "memory" not in properties
 
 
 def test_it_becomes_a_tool_with_the_documents_as_artifact(retriever):

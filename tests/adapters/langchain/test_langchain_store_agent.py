@@ -3,22 +3,13 @@
 import pytest
 from langchain.agents import create_agent
 from langchain.tools import ToolRuntime
-from langchain_core.language_models import GenericFakeChatModel
-from langchain_core.messages import AIMessage
 from langchain_core.tools import tool
 from langchain_openclaw_memory.langgraph_store import OpenClawStore
+from langchain_openclaw_memory.testing import calling
 from langgraph.config import get_store
-
-from openclaw_memory import Memory
+from scripted_chat import says
 
 FACTS = ("facts", "anna")
-
-
-class Scripted(GenericFakeChatModel):
-    """A model that answers what it was given, whatever tools it has."""
-
-    def bind_tools(self, *_, **__):
-        return self
 
 
 @tool
@@ -47,34 +38,14 @@ async def look_up_later(question: str) -> str:
     return (await get_store().asearch(FACTS, query=question, limit=1))[0].value["text"]
 
 
-def agent(memory, tools, name, **arguments):
-    call = AIMessage("", tool_calls=[{"name": name, "args": arguments, "id": "1"}])
-    return create_agent(Scripted(messages=iter([call, AIMessage("done")])), tools=tools, store=OpenClawStore(memory))
+@pytest.mark.parametrize("tools", [(remember, look_up), (remember_later, look_up_later)], ids=["waited for", "awaited"])
+async def test_what_one_agent_put_another_finds(memory, scripted, tools):
+    async def reported(tool, **arguments):
+        agent = create_agent(scripted(calling(tool.name, **arguments), "done"), [tool], store=OpenClawStore(memory))
+        said = await agent.ainvoke(says("go on")) if tool.coroutine else agent.invoke(says("go on"))
+        return said["messages"][-2].content
 
-
-def reported(state):
-    return next(message.content for message in state["messages"] if message.type == "tool")
-
-
-ASKED = {"messages": [("user", "go on")]}
-
-
-@pytest.fixture
-def memory(notes):
-    with Memory.open(notes, embedder=None) as memory:
-        yield memory
-
-
-def test_what_one_agent_put_another_finds(memory):
+    put, find = tools
     for fact in ("Spare key: it is with Mrs. Groen.", "Boiler: serviced each October."):
-        assert reported(agent(memory, [remember], "remember", fact=fact).invoke(ASKED)) == "remembered"
-    found = reported(agent(memory, [look_up], "look_up", question="Who has the spare key?").invoke(ASKED))
-    assert found == "Spare key: it is with Mrs. Groen."
-
-
-async def test_what_one_agent_put_another_finds_without_blocking(memory):
-    for fact in ("Spare key: it is with Mrs. Groen.", "Boiler: serviced each October."):
-        asked = agent(memory, [remember_later], "remember_later", fact=fact).ainvoke(ASKED)
-        assert reported(await asked) == "remembered"
-    asked = agent(memory, [look_up_later], "look_up_later", question="Who has the spare key?").ainvoke(ASKED)
-    assert reported(await asked) == "Spare key: it is with Mrs. Groen."
+        assert await reported(put, fact=fact) == "remembered"
+    assert await reported(find, question="Who has the spare key?") == "Spare key: it is with Mrs. Groen."

@@ -7,7 +7,7 @@ from langgraph.store.base import PutOp
 from openclaw_memory import Memory
 
 ME = ("users", "me")
-OTHERS, DAYS = 1_500, 400
+OTHERS, DAYS = 300, 80
 
 
 @pytest.fixture(scope="module")
@@ -21,7 +21,7 @@ def memory(tmp_path_factory):
     with Memory.open(folder, embedder="hashing") as memory:
         store = OpenClawStore(memory)
         others = [
-            PutOp(("users", f"u{at % 500}"), f"item{at}", {"text": f"The ferry of u{at % 500} leaves at {at}."})
+            PutOp(("users", f"u{at % 100}"), f"item{at}", {"text": f"The ferry of u{at % 100} leaves at {at}."})
             for at in range(OTHERS)
         ]
         store.batch(others)
@@ -43,14 +43,6 @@ def test_the_items_of_a_namespace_come_first_with_their_scores(store):
         assert [item.key for item in found][:2] in (["ferry", "late"], ["late", "ferry"])
         assert all(item.score is not None and item.score > 0 for item in found[:2])
         assert {item.namespace[:2] for item in found} == {ME}
-
-
-def test_a_filter_narrows_a_search_further(store):
-    found = store.search(ME, query="ferry", filter={"kind": "thing"}, limit=1)
-    assert [item.key for item in found] == ["boat"]
-    found = store.search(("users",), query="last ferry", filter={"kind": "travel"}, limit=2)
-    assert [item.key for item in found] == ["late", "ferry"]
-    assert all(item.score for item in found)
 
 
 def test_items_are_found_among_daily_notes_that_say_the_same(store):

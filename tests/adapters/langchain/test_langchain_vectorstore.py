@@ -76,7 +76,14 @@ def test_embeddings_of_ours_are_not_wrapped_twice(tmp_path):
         assert isinstance(store.embeddings, OpenClawEmbeddings)
 
 
-def test_a_store_without_a_folder_says_what_to_do():
+def test_what_does_not_fit_together_is_refused(store):
+    for given, said in (
+        ((["one", "two"], [{}]), "2 texts"), ((["one", "two"], None, ["a"]), "2 texts"), (("One text.",), "give a list of texts"),
+        ((["good", "bad"], [{}, {"when": {"at": object()}}]), r"metadata\['when'\]\['at'\]"),
+    ):  # fmt: skip
+        texts, metadatas, ids = (*given, None, None)[:3]
+        with pytest.raises(InvalidInputError, match=said):
+            store.add_texts(texts, metadatas, ids=ids)
     with pytest.raises(ConfigError, match="workspace=PATH"):
         OpenClawVectorStore.from_texts(["one"], DeterministicFakeEmbedding(size=4))
 
@@ -87,29 +94,12 @@ def test_ids_are_made_where_none_are_given(store):
     assert ids(store.get_by_ids([made[1], "mine"])) == [made[1], "mine"]
 
 
-@pytest.mark.parametrize("lists", [{"metadatas": [{}]}, {"ids": ["a"]}, {"metadatas": [{}] * 3}])
-def test_texts_metadata_and_ids_must_be_as_many(store, lists):
-    with pytest.raises(InvalidInputError, match="2 texts"):
-        store.add_texts(["one", "two"], **lists)
-
-
-def test_metadata_that_is_no_json_is_named_and_nothing_is_written(store):
-    with pytest.raises(InvalidInputError, match=r"metadata\['when'\]\['at'\]"):
-        store.add_texts(["good", "bad"], [{}, {"when": {"at": object()}}], ids=["good", "bad"])
-    assert store.get_by_ids(["good", "bad"]) == []
-
-
-@pytest.mark.parametrize("wanted", [{"of": "cook"}, lambda document: document.metadata.get("n") == 3])
-@pytest.mark.parametrize("call", ["similarity_search", "max_marginal_relevance_search"])
-def test_a_filter_is_metadata_or_a_function(store, wanted, call):
-    assert ids(getattr(store, call)("When is the launch?", k=3, filter=wanted)) == ["cook"]
-
-
 @pytest.mark.parametrize("call", ["similarity_search", "max_marginal_relevance_search"])
 def test_a_filter_may_have_operators(store, call):
     for wanted, expected in (
         ({"n": {"$gt": 1, "$lt": 3}}, {"venue"}), ({"of": {"$in": ["venue", "cook", "nobody"]}}, {"venue", "cook"}),
         ({"$or": [{"n": 0}, {"$not": {"n": {"$lt": 3}}}]}, {"launch", "cook"}), ({}, set(FACTS)), ({"of": ["cook"]}, set()),
+        ({"of": "cook"}, {"cook"}), (lambda document: document.metadata.get("n") == 3, {"cook"}),
     ):  # fmt: skip
         assert set(ids(getattr(store, call)("ferry", k=9, filter=wanted))) == expected
 
@@ -225,7 +215,7 @@ def counts(result):
     return result["num_added"], result["num_skipped"], result["num_deleted"]
 
 
-def test_the_indexing_api_adds_skips_and_deletes(memory):
+async def test_the_indexing_api_adds_skips_and_deletes(memory):
     store, records = OpenClawVectorStore(memory), InMemoryRecordManager("ns")
     records.create_schema()
 
@@ -245,16 +235,5 @@ def test_the_indexing_api_adds_skips_and_deletes(memory):
     assert texts() == ["text 0", "text 1 changed", "text 2"]
     assert run(docs(2, 3), "full") == (1, 1, 2)
     assert texts() == ["text 2", "text 3"]
-
-
-async def test_the_indexing_api_works_without_waiting(memory):
-    store, records = OpenClawVectorStore(memory), InMemoryRecordManager("ns")
-    await records.acreate_schema()
-    for expected in ((2, 0, 0), (0, 2, 0)):
-        result = await aindex(docs(0, 1), records, store, cleanup="full", source_id_key="source", key_encoder="sha256")
-        assert counts(result) == expected
-
-
-def test_a_single_text_is_not_taken_for_the_list_of_its_letters(memory):
-    with pytest.raises(InvalidInputError, match="give a list of texts"):
-        OpenClawVectorStore(memory).add_texts("One text.")
+    again = await aindex(docs(2, 3), records, store, cleanup="full", source_id_key="source", key_encoder="sha256")
+    assert counts(again) == (0, 2, 0)
