@@ -10,7 +10,7 @@ from typing import Any
 
 from openclaw_memory.text.fence import without_between, without_cut_off, without_fenced
 from openclaw_memory.text.policies import NONE, Policies
-from openclaw_memory.text.redaction import redact_session
+from openclaw_memory.text.redaction import redact, redact_session
 from openclaw_memory.text.silent_reply import is_silent
 from openclaw_memory.workspace.transcript_formats import foreign_message, program_of
 
@@ -71,8 +71,9 @@ def said(record: Mapping[str, Any], muted: bool, policies: Policies = NONE) -> t
         muted = origin.get("kind") == "internal_system" and (tool == _HEARTBEAT or str(tool).endswith(_RECALLING))
     if muted or _is_hidden(record) or _is_hidden(message) or (role == "user" and origin.get("kind") == "inter_session"):
         return "", muted
-    # Before lines are joined: of a message of several lines, those that a policy leaves out go alone.
-    content = policies.shown(content_text(message.get("content")) or "")
+    # Before lines are joined: of a message of several lines, those that a policy leaves out go alone, and a token that
+    # is cut by the end of a line is still known.
+    content = redact(policies.shown(content_text(message.get("content")) or ""))
     text = policies.shown(sanitised(role, content) or "")
     return (f"{LABELS[role]}: {redact_session(text)}" if text else ""), muted
 

@@ -1,5 +1,6 @@
 """Secrets that stand where no word begins, or are cut, and texts that only look like secrets."""
 
+import json
 import logging
 import re
 
@@ -112,11 +113,14 @@ def test_no_planted_token_is_in_the_index_its_log_of_writes_its_events_or_the_lo
     hidden = [f"The deploy key of {name}: {hide(KNOWN['github'])}" for name, hide in HIDDEN.items()]
     (root / "MEMORY.md").write_text("\n\n".join([*hidden, *plain]), encoding="utf-8")
     (root / "memory" / "2026-11-21.md").write_text("\n".join(plain), encoding="utf-8")
+    said = [{"type": "message", "message": {"role": "user", "content": text}} for text in (*hidden, *plain)]
+    (root / "sessions").mkdir()
+    (root / "sessions" / "talk.jsonl").write_text("\n".join(map(json.dumps, said)), encoding="utf-8")
     events = []
     with caplog.at_level(logging.DEBUG), Memory.open(root, embedder="hashing") as memory:
         memory.observe(events.append)
         shown = [hit.snippet for hit in memory.search("deploy key", max_results=50)]
-        shown += [memory.get(path).text for path in ("MEMORY.md", "memory/2026-11-21.md")]
+        shown += [memory.get(path).text for path in ("MEMORY.md", "memory/2026-11-21.md", "sessions/talk.jsonl")]
         for at in range(0, len(KNOWN), 8):
             memory.search(f"whose keys are {' '.join([*KNOWN.values()][at : at + 8])}")
         (root / "MEMORY.md").write_text("\n\n".join(reversed(plain)), encoding="utf-8")
