@@ -1,8 +1,8 @@
-"""Every way by which a hostile workspace is met, and what must hold on each: a new one is one line in `SURFACES`.
+"""The ways by which a hostile workspace is met, and what must hold on each: a new one is one line in `SURFACES`.
 
-A surface is a function of a `Place` that yields what it shows, each with its reader: `program`, `terminal`, `start` (of
-a session, where an agent reads its rules), `group` (a chat of several people), `model`, or one of the two texts that cite
-by lines of their own, `recall` and `nodes`.
+A surface is a function of a memory that yields what it shows, each with its reader: `program`, `terminal`, `start` (of a
+session, where an agent reads its rules), `group` (a chat of several people), `model`, or one of the two texts that cite by
+lines of their own, `recall` and `nodes`. What only calls another surface, as adapters do, is none: see `test_doors.py`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ import multiprocessing
 import os
 import re
 import resource
-import sqlite3
 import stat
 import sys
 import time
@@ -24,6 +23,7 @@ import traceback
 import unicodedata
 import warnings
 from collections.abc import Callable, Iterator
+from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -39,27 +39,23 @@ from faults.hostile_workspace import (
     TRUTH,
     Place,
     at_home,
+    plant,
     prepare,
 )
-from langchain_core.messages import AIMessage, HumanMessage
-from langchain_openclaw_memory import OpenClawRetriever, OpenClawStore, RecallMiddleware
-from langchain_openclaw_memory import OpenClawVectorStore as LangChainStore
-from langchain_openclaw_memory import memory_tools as langchain_tools
-from llama_index.core.schema import MetadataMode, TextNode
-from llama_index.core.vector_stores.types import VectorStoreQuery, VectorStoreQueryMode
-from llama_index_openclaw_memory import OpenClawRetriever as LlamaIndexRetriever
-from llama_index_openclaw_memory import OpenClawToolSpec
-from llama_index_openclaw_memory import OpenClawVectorStore as LlamaIndexStore
+from langchain_openclaw_memory import OpenClawStore
+from llama_index.core.schema import MetadataMode
+from llama_index_openclaw_memory import OpenClawRetriever
 
-from openclaw_memory import AsyncMemory, Memory, MemoryConfig
+from openclaw_memory import Memory, MemoryConfig
 from openclaw_memory.cli import main as command
 from openclaw_memory.embeddings.hashing import HashingEmbedder
-from openclaw_memory.errors import NotFoundError, OpenClawMemoryError
+from openclaw_memory.errors import OpenClawMemoryError
 from openclaw_memory.tools import memory_tools, recall
 from openclaw_memory.types import Document
 
 Shown = Iterator[tuple[str, str]]
 GROUP = "agent:main:telegram:group:1"
+READ = ("MEMORY.md", "AGENTS.md", "../private/secret.md")
 
 # What one surface may take: 10 MB of anything are to be read in 15 s and 500 MB, and it searches and reads them again.
 CPU_SECONDS = {1: 15, 10: 60}
@@ -67,32 +63,24 @@ DATA_BYTES = 500 << 20
 HANGS_AFTER = 180  # seconds, of all surfaces together, on a machine that does other things too
 
 
-def opened(place: Place, **options: Any) -> Memory:
-    return Memory.open(place.root, **{"embedder": HashingEmbedder(), **options})
+# --- the surfaces
+def sync(memory: Memory) -> Shown:
+    for force in (False, True, False):
+        report = memory.sync(force=force)
+        yield "terminal", repr(report)
+        yield "terminal", report._repr_html_()
 
 
-# --- the library
-def sync(place: Place) -> Shown:
-    with opened(place) as memory:
-        for force in (False, True, False):
-            report = memory.sync(force=force)
-            yield "terminal", repr(report)
-            yield "terminal", report._repr_html_()
-
-
-def search(place: Place) -> Shown:
-    with opened(place) as memory:
-        memory.sync()
-        for question in QUESTIONS:
-            for source in (None, "memory", "sessions"):
-                found = memory.search(question, source=source, max_results=50, min_score=0.0, explain=True)
-                yield "terminal", repr(found)
-                yield "terminal", found._repr_html_()
-                yield "terminal", str(found.explain())
-                for hit in found:
-                    yield "program", hit.snippet
-                    yield "program", hit.citation
-                    yield from cited(memory, hit)
+def search(memory: Memory) -> Shown:
+    for question, source in product(QUESTIONS, (None, "memory", "sessions")):
+        found = memory.search(question, source=source, max_results=50, min_score=0.0, explain=True)
+        yield "terminal", repr(found)
+        yield "terminal", found._repr_html_()
+        yield "terminal", str(found.explain())
+        for hit in found:
+            yield "program", hit.snippet
+            yield "program", hit.citation
+            yield from cited(memory, hit)
 
 
 def cited(memory: Memory, hit: Any) -> Shown:
@@ -106,14 +94,12 @@ def cited(memory: Memory, hit: Any) -> Shown:
         assert not lost, f"{hit.citation!a} does not hold {lost[0][:80]!a}, which it is cited for"
 
 
-def read(place: Place) -> Shown:
-    with opened(place) as memory:
-        for path in sorted(path for path in Path(place.root).rglob("*") if path.suffix in {".md", ".jsonl"})[:80]:
-            with contextlib.suppress(NotFoundError):
-                yield from each(lambda path=path: [("program", memory.get(str(path.relative_to(place.root))).text)])
-        for path in ("../private/secret.md", "memory/../../private/secret.md", ".memory/config.toml", "AGENTS.md"):
-            yield from each(lambda path=path: [("program", memory.get(path).text)])
-        yield "start", repr(memory.bootstrap())
+def read(memory: Memory) -> Shown:
+    root = memory.workspace.root
+    there = sorted(str(path.relative_to(root)) for path in root.rglob("*") if path.suffix in {".md", ".jsonl"})[:80]
+    for path in (*there, *READ, "memory/../../private/secret.md", ".memory/config.toml"):
+        yield from each(lambda path=path: [("program", memory.get(path).text)])
+    yield "start", repr(memory.bootstrap())
 
 
 def each(work: Callable[[], Any]) -> Shown:
@@ -124,13 +110,12 @@ def each(work: Callable[[], Any]) -> Shown:
         yield "terminal", str(error)
 
 
-def write(place: Place) -> Shown:
-    with opened(place) as memory:
-        for path in ("memory/honest.md", "MEMORY.md", "AGENTS.md", "memory/a.md", "USER.md"):
-            yield from each(lambda path=path: changed(memory, path))
-        for day in ("2026-01-06", None):
-            yield from each(lambda day=day: [("program", memory.append("A line for later.", date=day).text)])
-        yield from each(lambda: [("program", memory.promote("memory/honest.md", 1, 1).text)])
+def write(memory: Memory) -> Shown:
+    for path in ("memory/honest.md", "MEMORY.md", "AGENTS.md", "memory/a.md", "USER.md"):
+        yield from each(lambda path=path: changed(memory, path))
+    for day in ("2026-01-06", None):
+        yield from each(lambda day=day: [("program", memory.append("A line for later.", date=day).text)])
+    yield from each(lambda: [("program", memory.promote("memory/honest.md", 1, 1).text)])
 
 
 def changed(memory: Memory, path: str) -> Shown:
@@ -143,72 +128,57 @@ def changed(memory: Memory, path: str) -> Shown:
         memory.delete(again.path, again.start_line, again.end_line, seen=again)
 
 
-def status(place: Place) -> Shown:
-    with opened(place) as memory:
-        for deep in (False, True):
-            state = memory.status(deep=deep)
-            yield "terminal", repr(state)
-            yield "terminal", state._repr_html_()
-            yield "said", " ".join([*state.notices, *(file.reason for file in state.skipped)])
-        yield "terminal", repr(memory)
+def status(memory: Memory) -> Shown:
+    for deep in (False, True):
+        state = memory.status(deep=deep)
+        yield "terminal", repr(state)
+        yield "terminal", state._repr_html_()
+        yield "said", " ".join([*state.notices, *(file.reason for file in state.skipped)])
+    yield "terminal", repr(memory)
 
 
-def recalled(place: Place) -> Shown:
-    with opened(place) as memory:
-        memory.sync()
+def recalled(memory: Memory) -> Shown:
+    for question, (reader, key) in product(QUESTIONS, (("recall", None), ("group", GROUP))):
+        yield reader, recall(memory, question, max_results=50, min_score=0.0, max_chars=50_000, session_key=key)
+
+
+def tools(memory: Memory) -> Shown:
+    for key in (None, GROUP):
+        named = {tool.name: tool for tool in memory_tools(memory, session_key=key, edit=True)}
+        reader = "model" if key is None else "group"
         for question in QUESTIONS:
-            yield "recall", recall(memory, question, max_results=50, min_score=0.0, max_chars=50_000)
-            group = recall(memory, question, max_results=50, min_score=0.0, max_chars=50_000, session_key=GROUP)
-            yield "group", group
+            answer = named["memory_search"].run({"query": question, "maxResults": 50, "minScore": 0})
+            yield reader, answer.text
+            for row in answer.data.get("results", []):
+                first = int(row["lines"].split("-")[0])
+                yield reader, named["memory_get"]({"path": row["path"], "from": first, "lines": 5})
+        for path in (*READ, "sessions/talk.jsonl", "memory/a.md", "memory/honest.md"):
+            got = named["memory_get"].run({"path": path})
+            yield reader, got.text
+            if got.data.get("hash"):
+                lines = {"path": path, "from": 1, "lines": got.data["lines"], "hash": got.data["hash"]}
+                yield reader, named["memory_promote"](lines)
+                yield reader, named["memory_edit"]({**lines, "text": f"# Household\n\n{TRUTH}"})
+                yield reader, named["memory_forget"]({**lines, "hash": "0" * 12})
+        yield reader, named["memory_append"]({"text": "A line for later."})
 
 
-def tools(place: Place) -> Shown:
-    with opened(place) as memory:
-        memory.sync()
-        for key in (None, GROUP):
-            named = {tool.name: tool for tool in memory_tools(memory, session_key=key, edit=True)}
-            reader = "model" if key is None else "group"
-            for question in QUESTIONS:
-                answer = named["memory_search"].run({"query": question, "maxResults": 50, "minScore": 0})
-                yield reader, answer.text
-                for row in answer.data.get("results", []):
-                    first = int(row["lines"].split("-")[0])
-                    yield reader, named["memory_get"]({"path": row["path"], "from": first, "lines": 5})
-            for path in (
-                "MEMORY.md",
-                "AGENTS.md",
-                "../private/secret.md",
-                "sessions/talk.jsonl",
-                "memory/a.md",
-                "memory/honest.md",
-            ):
-                got = named["memory_get"].run({"path": path})
-                yield reader, got.text
-                if got.data.get("hash"):
-                    lines = {"path": path, "from": 1, "lines": got.data["lines"], "hash": got.data["hash"]}
-                    yield reader, named["memory_promote"](lines)
-                    yield reader, named["memory_edit"]({**lines, "text": f"# Household\n\n{TRUTH}"})
-                    yield reader, named["memory_forget"]({**lines, "hash": "0" * 12})
-            yield reader, named["memory_append"]({"text": "A line for later."})
+def documents(memory: Memory) -> Shown:
+    yield from each(lambda: [("program", str(memory.documents.add([Document("ours", TRUTH)])))])
+    for document in memory.documents.iterate():
+        yield "program", f"{document.id} {document.text}"
+    vector = memory.embedder.embed_query(QUESTIONS[1])
+    for found in (memory.documents.search(QUESTIONS[1], 50), memory.documents.vector_search(vector, 50)):
+        yield "program", str([document.text for document, _ in found])
+    yield "program", str(memory.documents.get(["ours", "same", "../../private/secret"]))
+    yield "terminal", str(memory.documents.damaged(look=True))
+    memory.documents.delete(["ours"])
 
 
-def documents(place: Place) -> Shown:
-    with opened(place) as memory:
-        yield from each(lambda: [("program", str(memory.documents.add([Document("ours", TRUTH)])))])
-        for document in memory.documents.iterate():
-            yield "program", f"{document.id} {document.text}"
-        for document, _ in memory.documents.search(QUESTIONS[1], 50):
-            yield "program", document.text
-        yield "program", str(memory.documents.get(["ours", "same", "../../private/secret"]))
-        yield "terminal", str(memory.documents.damaged(look=True))
-        memory.documents.delete(["ours"])
-
-
-def talk(place: Place) -> Shown:
-    with opened(place) as memory:
-        yield from each(lambda: [("program", str(memory.session_log("hostile").append("user", TRUTH)))])
-        yield from each(lambda: flushed(memory))
-        memory.sync()
+def talk(memory: Memory) -> Shown:
+    yield from each(lambda: [("program", str(memory.session_log("hostile").append("user", TRUTH)))])
+    yield from each(lambda: flushed(memory))
+    memory.sync()
 
 
 def flushed(memory: Memory) -> Shown:
@@ -218,61 +188,36 @@ def flushed(memory: Memory) -> Shown:
     flush.compacted(1000)
 
 
-def watch(place: Place) -> Shown:
-    with opened(place) as memory:
-        watcher = memory.watch()
-        ends = time.monotonic() + 5
-        while watcher.syncs == 0 and time.monotonic() < ends:
-            time.sleep(0.01)
-        yield "terminal", repr(watcher)
-        yield "terminal", repr(memory.status().watcher)
+def watch(memory: Memory) -> Shown:
+    watcher = memory.watch()
+    ends = time.monotonic() + 5
+    while watcher.syncs == 0 and time.monotonic() < ends:
+        time.sleep(0.01)
+    yield "terminal", repr(watcher)
+    yield "terminal", repr(memory.status().watcher)
 
 
-def awaited(place: Place) -> Shown:
-    import asyncio
-
-    async def ask() -> list[tuple[str, str]]:
-        async with AsyncMemory.open(place.root, embedder=None) as memory:
-            await memory.sync()
-            return [("program", hit.snippet) for hit in await memory.search(QUESTIONS[1])]
-
-    yield from asyncio.run(ask())
+def with_all_markdown(memory: Memory) -> Shown:
+    config = MemoryConfig().updated({"files": {"extra_paths": (".",)}})
+    with Memory.open(memory.workspace.root, embedder=HashingEmbedder(), config=config) as other:
+        yield "terminal", repr(other.sync())
+        yield "terminal", repr(other.search(QUESTIONS[1], max_results=50, min_score=0.0))
 
 
-def with_all_markdown(place: Place) -> Shown:
-    from dataclasses import replace
-
-    config = MemoryConfig()
-    config = replace(config, files=replace(config.files, extra_paths=(".",)))
-    with opened(place, config=config) as memory:
-        yield "terminal", repr(memory.sync())
-        yield "terminal", repr(memory.search(QUESTIONS[1], max_results=50, min_score=0.0))
-
-
-def honest(place: Place) -> Shown:
-    """What an honest note says is found, whatever lies beside it, or the question is refused in words."""
-    with opened(place) as memory:
-        memory.sync()
-        hits = memory.search("Is the kettle in the shed?", max_results=100, min_score=0.0)
-        yield "found", " ".join(hit.snippet for hit in hits)
-
-
-# --- the command line
-def commands(place: Place) -> Shown:
-    lines = [
+def commands(memory: Memory) -> Shown:
+    place = ["--workspace", str(memory.workspace.root)]
+    for line in (
         ["index"], ["index", "--force"], ["status"], ["status", "--deep"], ["doctor"], ["search", QUESTIONS[1], "-n", "50", "--min-score", "0"],
         ["search", QUESTIONS[1], "--explain"], ["search", QUESTIONS[1], "--json"], ["get", "memory/honest.md"], ["get", "../private/secret.md"], ["get", "memory/a.md"],
         ["append", "A line for later."], ["status", "--json"], ["doctor", "--json"],
         ["init"], ["watch", "--for", "0.01"],
-    ]  # fmt: skip
-    for line in lines:
-        out, err = io.StringIO(), io.StringIO()
-        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+    ):  # fmt: skip
+        with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.redirect_stderr(out):
             try:
-                command([line[0], "--workspace", str(place.root), *line[1:]])
+                command([line[0], *place, *line[1:]])
             except SystemExit as leaving:
                 code = leaving.code
-        shown = out.getvalue() + err.getvalue()
+        shown = out.getvalue()
         yield "terminal", shown
         assert code in {0, 1, 2}, f"openclaw-memory {line} ends with {code!r}: {shown[-300:]!a}"
         assert "Traceback" not in shown, f"openclaw-memory {line}: {shown[-300:]!a}"
@@ -280,100 +225,29 @@ def commands(place: Place) -> Shown:
             yield "said", shown
 
 
-# --- LangChain
-def langchain_retriever(place: Place) -> Shown:
-    with opened(place) as memory:
-        memory.sync()
-        for document in OpenClawRetriever(memory=memory, k=50, min_score=0.0).invoke(QUESTIONS[1]):
-            yield "program", document.page_content
-            yield "program", json.dumps(document.metadata)
+def graph_store(memory: Memory) -> Shown:
+    store = OpenClawStore(memory)
+    store.put(("notes",), "ours", {"text": TRUTH})
+    yield "program", str(store.search((), query=QUESTIONS[1], limit=50))
+    yield "program", str(store.list_namespaces())
+    store.delete(("notes",), "ours")
 
 
-def langchain_agent(place: Place) -> Shown:
-    with opened(place) as memory:
-        memory.sync()
-        for key in (None, GROUP):
-            reader = "recall" if key is None else "group"
-            for tool in langchain_tools(memory, session_key=key):
-                if tool.name == "memory_search":
-                    yield ("model" if key is None else "group"), tool.invoke({"query": QUESTIONS[1], "maxResults": 50})
-            shown: list[Any] = []
-            request = Request([HumanMessage(QUESTIONS[1])])
-            middleware = RecallMiddleware(memory, session_key=key, max_results=50, min_score=0.0, max_chars=50_000)
-            middleware.wrap_model_call(
-                request, lambda asked, shown=shown: shown.append(asked) or AIMessage("So be it.")
-            )
-            yield reader, str(shown[0].messages[0].content).removesuffix(QUESTIONS[1])
+def nodes(memory: Memory) -> Shown:
+    for node in OpenClawRetriever(memory, similarity_top_k=50, min_score=0.0).retrieve(QUESTIONS[1]):
+        yield "nodes", node.get_content(MetadataMode.LLM)
 
 
-class Request:
-    """What the middleware needs of a request to a model."""
-
-    tools: tuple[Any, ...] = ()
-
-    def __init__(self, messages: list[Any]) -> None:
-        self.messages = messages
-
-    def override(self, messages: list[Any]) -> Request:
-        return Request(messages)
-
-
-def langchain_stores(place: Place) -> Shown:
-    with opened(place) as memory:
-        store = LangChainStore(memory)
-        store.add_texts([TRUTH], ids=["ours"])
-        for document in store.similarity_search(QUESTIONS[1], k=50):
-            yield "program", document.page_content
-        store.delete(["ours"])
-        graph = OpenClawStore(memory)
-        graph.put(("notes",), "ours", {"text": TRUTH})
-        yield "program", str(graph.search((), query=QUESTIONS[1], limit=50))
-        yield "program", str(graph.list_namespaces())
-        graph.delete(("notes",), "ours")
-
-
-# --- LlamaIndex
-def llama_index_retriever(place: Place) -> Shown:
-    with opened(place) as memory:
-        memory.sync()
-        for node in LlamaIndexRetriever(memory, similarity_top_k=50, min_score=0.0).retrieve(QUESTIONS[1]):
-            yield "nodes", node.get_content(MetadataMode.LLM)
-
-
-def llama_index_store(place: Place) -> Shown:
-    with opened(place) as memory:
-        store = LlamaIndexStore(memory)
-        store.add([TextNode(id_="ours", text=TRUTH)])
-        vector = memory.embedder.embed_query(QUESTIONS[1]) if memory.embedder else None
-        for mode in (VectorStoreQueryMode.DEFAULT, VectorStoreQueryMode.TEXT_SEARCH, VectorStoreQueryMode.HYBRID):
-            wanted = VectorStoreQuery(
-                query_str=QUESTIONS[1],
-                query_embedding=None if vector is None else [*map(float, vector)],
-                similarity_top_k=50,
-                mode=mode,
-            )
-            for node in store.query(wanted).nodes or []:
-                yield "nodes", node.get_content(MetadataMode.LLM)
-        for node in store.get_nodes():
-            yield "nodes", node.get_content(MetadataMode.LLM)
-        store.delete_nodes(["ours"])
-
-
-def llama_index_tools(place: Place) -> Shown:
-    with opened(place) as memory:
-        memory.sync()
-        for tool in OpenClawToolSpec(memory).to_tool_list():
-            if tool.metadata.name == "memory_search":
-                yield "model", str(tool.call(query=QUESTIONS[1], maxResults=50).content)
+def honest(memory: Memory) -> Shown:
+    """What an honest note says is found, whatever lies beside it, or the question is refused in words."""
+    hits = memory.search("Is the kettle in the shed?", max_results=100, min_score=0.0)
+    yield "found", " ".join(hit.snippet for hit in hits)
 
 
 # A later feature is run against every attack by a line here.
-SURFACES: tuple[Callable[[Place], Shown], ...] = (
-    sync, search, read, status, recalled, tools, write, documents, talk, watch, awaited, with_all_markdown,
-    commands,
-    langchain_retriever, langchain_agent, langchain_stores,
-    llama_index_retriever, llama_index_store, llama_index_tools,
-    honest,
+SURFACES: tuple[Callable[[Memory], Shown], ...] = (
+    sync, search, read, status, recalled, tools, write, documents, talk, watch, with_all_markdown, commands, graph_store,
+    nodes, honest,
 )  # fmt: skip
 
 
@@ -517,7 +391,7 @@ class Meeting:
         self.slowest = (0.0, "")
         self.private, self.own = seen_of(place.outside), seen_of(place.root)
 
-    def meet(self, surface: Callable[[Place], Shown]) -> None:
+    def meet(self, surface: Callable[[Memory], Shown]) -> None:
         name, problems = surface.__name__, []
         took = least_seconds(
             lambda: problems.extend(self._shown(surface)), CPU_SECONDS[self.place.scale], time.process_time, tries=2
@@ -530,13 +404,14 @@ class Meeting:
         for problem in dict.fromkeys(problems):
             self.problems.setdefault(problem, []).append(name)
 
-    def _shown(self, surface: Callable[[Place], Shown]) -> list[str]:
+    def _shown(self, surface: Callable[[Memory], Shown]) -> list[str]:
         problems: list[str] = []
         try:
-            for reader, text in surface(self.place):
-                self.said += [text] if reader == "said" else []
-                self.found += [text] if reader == "found" else []
-                problems += wrong(reader, text, self.place)
+            with Memory.open(self.place.root, embedder=HashingEmbedder()) as memory:
+                for reader, text in surface(memory):
+                    self.said += [text] if reader == "said" else []
+                    self.found += [text] if reader == "found" else []
+                    problems += wrong(reader, text, self.place)
         except OpenClawMemoryError as error:
             self.said.append(str(error))
             self.found += [TRUTH] if surface is honest else []  # refused in words, which is an answer too
@@ -562,12 +437,7 @@ class Meeting:
 def meet(names: tuple[str, ...], base: str, seed: int, scale: int, only: tuple[str, ...], answer: Any) -> None:
     """Plant attacks and let every surface meet them: run in a process of its own, which may hang or die."""
     place = prepare(Path(base), seed, scale)
-    for name in names:
-        # Of several attacks one may be in the way of another.
-        with (
-            contextlib.suppress(OSError, sqlite3.Error, AssertionError) if len(names) > 1 else contextlib.nullcontext()
-        ):
-            ATTACKS[name].plant(place)
+    plant(names, place)
     meeting = Meeting(place)
     logging.getLogger().addHandler(meeting.records)
     warnings.simplefilter("ignore")

@@ -17,7 +17,7 @@ from openclaw_memory.errors import ConflictError
 THREADS = 12
 
 
-@pytest.mark.parametrize("syncs", [24, pytest.param(5000, marks=pytest.mark.endurance)])
+@pytest.mark.parametrize("syncs", [12, pytest.param(5000, marks=pytest.mark.endurance)])
 def test_threads_that_write_force_syncs_and_read_the_status_meet_no_damage(notes, syncs):
     with Memory.open(notes) as memory:
         memory.sync()

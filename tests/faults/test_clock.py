@@ -130,6 +130,7 @@ print(json.dumps({"path": written.path, "scores": scores, "shown": shown}))
         ("2016-11-21 12:00:00", "2016-11-21"),
     ],
 )
+@pytest.mark.sampled(1)
 def test_a_process_whose_clock_is_another_works_as_ever(notes, clock, day):
     import json
 

@@ -85,22 +85,15 @@ def test_no_child_that_is_forked_beside_busy_threads_hangs(notes, forks):
     assert json.loads(run(notes, BUSY, forks)) == {"memory/household.md": forks}
 
 
-HELD = """
+SCENES = """
+import asyncio
+from openclaw_memory import AsyncMemory
+path = lambda: memory.search("boiler")[0].path
+
 with memory._builtin.service.store().snapshot():
-    print(forked(lambda: memory.search("boiler")))
-    print(forked(lambda: Memory.open(folder).search("boiler")))
-print(forked(lambda: memory.search("boiler")[0].path))
-"""
+    said = {"inside": forked(path), "opened again": forked(lambda: Memory.open(folder).search("boiler"))}
+said["after"] = forked(path)
 
-
-def test_a_child_that_is_forked_in_the_midst_of_work_is_told_so_by_every_memory(notes):
-    inside, reopened, after = run(notes, HELD, 0).splitlines()
-    assert inside == reopened
-    assert inside.startswith("StoreError: this process was forked in the midst of work on an index")
-    assert after == "memory/household.md"
-
-
-LOCKED = """
 held, go = threading.Event(), threading.Event()
 service = memory._builtin.service
 
@@ -111,13 +104,36 @@ def hold():
 
 threading.Thread(target=hold, daemon=True).start()
 held.wait()
-print(forked(lambda: (memory.search("boiler")[0].path, memory.sync().unchanged, memory.close())))
+said["locked"] = forked(lambda: (path(), memory.sync().unchanged, memory.close()))
 go.set()
+
+awaiting = AsyncMemory(memory)
+search = lambda: asyncio.run(awaiting.search("boiler"))[0].path
+said["awaited"] = [search(), forked(search), search()]
+print(json.dumps(said))
 """
 
 
-def test_locks_that_threads_of_the_parent_hold_are_free_in_the_child(notes):
-    assert run(notes, LOCKED, 0) == "('memory/household.md', 4, None)\n"
+@pytest.fixture(scope="module")
+def said(tmp_path_factory):
+    """What children say that one process forks in the midst of work."""
+    notes = tmp_path_factory.mktemp("forked")
+    (notes / "MEMORY.md").write_text("The boiler is serviced each October.\n", encoding="utf-8")
+    return json.loads(run(notes, SCENES, 0))
+
+
+def test_a_child_that_is_forked_in_the_midst_of_work_is_told_so_by_every_memory(said):
+    assert said["inside"] == said["opened again"]
+    assert said["inside"].startswith("StoreError: this process was forked in the midst of work on an index")
+    assert said["after"] == "MEMORY.md"
+
+
+def test_locks_that_threads_of_the_parent_hold_are_free_in_the_child(said):
+    assert said["locked"] == "('MEMORY.md', 1, None)"
+
+
+def test_an_async_memory_has_threads_of_its_own_in_the_child(said):
+    assert said["awaited"] == ["MEMORY.md"] * 3
 
 
 WATCHED = """
@@ -135,18 +151,3 @@ print(memory.status().watcher.partition(" ")[0], Memory.open(folder).status().wa
 
 def test_a_child_that_ends_leaves_the_watcher_to_its_parent(notes):
     assert run(notes, WATCHED, 0) == "None\nwatching in another process\n"
-
-
-AWAITED = """
-import asyncio
-from openclaw_memory import AsyncMemory
-memory = AsyncMemory(memory)
-search = lambda: asyncio.run(memory.search("boiler"))[0].path
-print(search())
-print(forked(search))
-print(search())
-"""
-
-
-def test_an_async_memory_has_threads_of_its_own_in_the_child(notes):
-    assert run(notes, AWAITED, 0) == "memory/household.md\n" * 3

@@ -6,13 +6,6 @@ import pytest
 from faults.hostile_surfaces import problems_of
 from faults.hostile_workspace import ATTACKS
 
-
-@pytest.fixture
-def place(tmp_path):
-    """A folder for a workspace, which is not there yet."""
-    return tmp_path / "place"
-
-
 # To meet every surface takes more than a second: a few attacks by default, in one workspace; among the nightly tests each
 # of all attacks has a workspace of its own.
 BY_DEFAULT = (
@@ -24,28 +17,24 @@ BY_DEFAULT = (
 )
 
 
-def test_a_few_attacks_come_to_nothing_on_every_surface(place):
-    found = problems_of(BY_DEFAULT, place)
-    assert not found.problems, "\n".join([*(ATTACKS[name].must_hold for name in BY_DEFAULT), *found.problems])
+def test_a_few_attacks_come_to_nothing_on_every_surface(tmp_path):
+    assert problems_of(BY_DEFAULT, tmp_path / "place").problems == []
 
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("name", ATTACKS)
-def test_an_attack_comes_to_nothing_on_every_surface(name, place):
-    found = problems_of((name,), place)
-    assert not found.problems, "\n".join([ATTACKS[name].must_hold, *found.problems])
+def test_an_attack_comes_to_nothing_on_every_surface(name, tmp_path):
+    assert problems_of((name,), tmp_path / "place").problems == []
 
 
 @pytest.mark.endurance
 @pytest.mark.parametrize("name", ATTACKS)
-def test_a_larger_attack_comes_to_nothing_on_every_surface(name, place):
-    found = problems_of((name,), place, seed=1, scale=10)
-    assert not found.problems, "\n".join([ATTACKS[name].must_hold, *found.problems])
+def test_a_larger_attack_comes_to_nothing_on_every_surface(name, tmp_path):
+    assert problems_of((name,), tmp_path / "place", seed=1, scale=10).problems == []
 
 
 @pytest.mark.endurance
 @pytest.mark.parametrize("seed", range(100))
-def test_attacks_that_are_planted_together_come_to_nothing(seed, place):
+def test_attacks_that_are_planted_together_come_to_nothing(seed, tmp_path):
     names = tuple(random.Random(seed).sample(sorted(ATTACKS), 4))
-    found = problems_of(names, place, seed=seed)
-    assert not found.problems, "\n".join([*names, *found.problems])
+    assert problems_of(names, tmp_path / "place", seed=seed).problems == [], names

@@ -8,12 +8,12 @@ from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 from processes import points, traced, why_not_traced
 
-from openclaw_memory.workspace import Workspace
+from openclaw_memory import Memory
 
 pytestmark = pytest.mark.skipif(why_not_traced() is not None, reason=str(why_not_traced()))
 
@@ -25,71 +25,78 @@ some_or_all = pytest.mark.parametrize(
 
 
 class Work(NamedTuple):
-    """A piece of work: the files before, the code that does it, the file it changes, and the versions that may be found."""
+    """A piece of work: the files before, the code that does it, what it changes, and the versions that may be found.
+
+    What it changes is the text of a file, or a record in `RECORD`, of which value and version are looked at.
+    """
 
     files: Mapping[str, str]
     code: str
     path: str
-    old: tuple[str | None, ...]
-    new: str
+    old: tuple[Any, ...]
+    new: Any
 
 
+RECORD, DAY = "memory/records/fact/k.md", "memory/2026-11-21.md"
 LINES = "".join(f"line {number}\n" for number in range(4000))  # more than a page, and than a pipe holds
 LONG = "plum " * 2000  # more than one write(2) is trusted with
 WORKS = {
     "append to a note": Work(
-        {"memory/2026-11-21.md": LINES},
-        "workspace.append('second\\nthird', date='2026-11-21', skip_existing=True)",
-        "memory/2026-11-21.md",
+        {DAY: LINES},
+        "memory.append('second\\nthird', date='2026-11-21', skip_existing=True)",
+        DAY,
         (LINES,),
         f"{LINES}second\nthird\n",
     ),
     "append to a new note": Work(
-        {},
-        "workspace.append('first', date='2026-11-21')",
-        "memory/2026-11-21.md",
-        (None, ""),
-        "# 2026-11-21\n\nfirst\n",
+        {}, "memory.append('first', date='2026-11-21')", DAY, (None, ""), "# 2026-11-21\n\nfirst\n"
     ),
     "append a long text": Work(
-        {"memory/2026-11-21.md": LINES},
-        f"workspace.append({LONG!r}, date='2026-11-21', skip_existing=True)",
-        "memory/2026-11-21.md",
+        {DAY: LINES},
+        f"memory.append({LONG!r}, date='2026-11-21', skip_existing=True)",
+        DAY,
         (LINES,),
         f"{LINES}{LONG}\n",
     ),
     "append a long text to a new note": Work(
-        {},
-        f"workspace.append({LONG!r}, date='2026-11-21')",
-        "memory/2026-11-21.md",
-        (None, ""),
-        f"# 2026-11-21\n\n{LONG}\n",
+        {}, f"memory.append({LONG!r}, date='2026-11-21')", DAY, (None, ""), f"# 2026-11-21\n\n{LONG}\n"
     ),
     "edit": Work(
         {"memory/topic.md": LINES},
-        "workspace.edit('memory/topic.md', 2, 3, 'changed', seen=workspace.excerpt('memory/topic.md', 2, 2))",
+        "memory.edit('memory/topic.md', 2, 3, 'changed', seen=memory.get('memory/topic.md', start=2, lines=2))",
         "memory/topic.md",
         (LINES,),
         LINES.replace("line 1\nline 2\n", "changed\n"),
     ),
     "promote": Work(
         {"memory/topic.md": "- kept\n"},
-        "workspace.promote('memory/topic.md', 1, 1)",
+        "memory.promote('memory/topic.md', 1, 1)",
         "MEMORY.md",
         (None,),
         "# Long-term memory\n\n- kept\n",
     ),
+    "remember": Work({}, "memory.records.remember('fact', 'k', 2)", RECORD, ((1, 1),), (2, 2)),
+    "confirm": Work({}, "memory.records.confirm('fact', 'k', value=3)", RECORD, ((1, 1),), (3, 2)),
+    "forget": Work({}, "memory.records.forget('fact', 'k')", RECORD, ((1, 1),), None),
 }
 
 CHILD = """
 import os, sys
 import filelock, hashlib, secrets
-from openclaw_memory.workspace import Workspace, edits, journal
-workspace = Workspace.open(sys.argv[1])
+from openclaw_memory import Memory
+from openclaw_memory.workspace import edits, journal
+memory = Memory.open(sys.argv[1], embedder=None)
+memory.records.get("fact", "k")
+memory.records.remember("fact", "warm", 1)
 os.getpgid(0)
 {code}
 os.getpgid(0)
+memory.close()
 """
+
+
+def opened(folder: Path) -> Memory:
+    return Memory.open(folder, embedder=None)
 
 
 def traced_work(folder: Path, work: Work, *options: object) -> subprocess.CompletedProcess[str]:
@@ -97,15 +104,23 @@ def traced_work(folder: Path, work: Work, *options: object) -> subprocess.Comple
     for path, text in {"memory/.keep": "", **work.files}.items():
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / path).write_text(text, encoding="utf-8")
+    if work.path == RECORD:
+        with opened(folder) as memory:
+            memory.records.remember("fact", "k", 1)
     return traced(CHILD.format(code=work.code), folder, options=options)
 
 
-def content(folder: Path, work: Work) -> str | None:
-    file = folder / work.path
-    return file.read_text(encoding="utf-8") if file.exists() else None
+def content(folder: Path, work: Work) -> Any:
+    if work.path != RECORD:
+        file = folder / work.path
+        return file.read_text(encoding="utf-8") if file.exists() else None
+    with opened(folder) as memory:
+        assert memory.records.problems() == []
+        record = memory.records.get("fact", "k")
+        return record and (record.value, record.version)
 
 
-IN_THE_DEFAULT_RUN = {"append to a note", "append a long text to a new note", "edit"}
+IN_THE_DEFAULT_RUN = {"append to a note", "append a long text to a new note", "edit", "remember"}
 
 
 @pytest.fixture(
@@ -126,7 +141,7 @@ def calls(tmp_path_factory):
         calm = traced_work(folder / "calm", work, "-o", folder / "log")
         assert calm.returncode == 0, calm.stderr
         found = list(points((folder / "log").read_text(encoding="utf-8")))
-        assert {"openat", "write", "fsync"} <= {call for call, _ in found}
+        assert {"openat", "write", "fsync"} <= {call for call, _ in found} or "forget" in work.code
         return found
 
     return calls
@@ -143,7 +158,7 @@ def where(calls, request, most):
 @some_or_all
 @pytest.mark.sampled(2)
 def test_a_writer_killed_at_any_system_call_leaves_the_old_file_or_the_new(tmp_path, work, where):
-    def killed_at(point: tuple[str, int]) -> str | None:
+    def killed_at(point: tuple[str, int]) -> Any:
         call, number = point
         folder = tmp_path / f"{call}-{number}"
         done = traced_work(folder, work, "-o", os.devnull, "-e", f"inject={call}:signal=KILL:when={number}")
@@ -160,7 +175,7 @@ def test_a_writer_killed_at_any_system_call_leaves_the_old_file_or_the_new(tmp_p
 
 
 @some_or_all
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 def test_a_disk_that_is_full_at_any_system_call_is_a_typed_error_and_the_old_file(tmp_path, work, where):
     def refused_at(point: tuple[str, int]) -> bool:
         call, number = point
@@ -177,12 +192,15 @@ def test_a_disk_that_is_full_at_any_system_call_is_a_typed_error_and_the_old_fil
 
 
 def check_that_work_goes_on(folder: Path, work: Work) -> None:
-    """The lock fell with its holder, the same work can be done now, and nothing half-done stays."""
-    workspace = Workspace.open(folder)
-    if (folder / work.path).exists() and (folder / work.path).read_text(encoding="utf-8") == work.new:
-        first = workspace.excerpt(work.path, 1, 1)
-        workspace.edit(work.path, 1, 1, "by the next", seen=first)
-    else:
-        exec(work.code, {"workspace": workspace})
-        assert (folder / work.path).read_text(encoding="utf-8") == work.new
+    """The lock fell with its holder, the next work can be done, and nothing half-done stays."""
+    there = content(folder, work)
+    with opened(folder) as memory:
+        if work.path == RECORD:  # one version after the other
+            again = memory.records.remember("fact", "k", 9, confidence=0.99).record
+            assert again.version == (1 if there is None else there[1] + 1)
+        elif there == work.new:
+            memory.edit(work.path, 1, 1, "by the next", seen=memory.get(work.path, start=1, lines=1))
+        else:
+            exec(work.code, {"memory": memory})
+            assert content(folder, work) == work.new
     assert not list(folder.rglob("*.tmp"))

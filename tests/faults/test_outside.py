@@ -1,13 +1,11 @@
 """A page that an agent saves may ask for anything: it stays a quotation, and becomes no preference and no long-term memory."""
 
-import asyncio
-import json
 from datetime import UTC, datetime
 
 import pytest
 from click.testing import CliRunner
 
-from openclaw_memory import AsyncMemory, Memory
+from openclaw_memory import Memory
 from openclaw_memory.cli.commands import commands
 from openclaw_memory.errors import InvalidInputError, OriginError
 from openclaw_memory.records import RecordSource
@@ -88,75 +86,18 @@ def test_the_name_of_a_source_is_one_safe_line_without_secrets(memory):
     assert len(written.text.split("\n")) == 3
 
 
-def promote_in_python(memory, place):
-    memory.promote(*place)
-
-
-def promote_in_async_code(memory, place):
-    async def run():
-        async with AsyncMemory.open(memory.workspace.root, embedder=None) as other:
-            await other.promote(*place)
-
-    asyncio.run(run())
-
-
-def arguments(memory, place):
-    path, start, end = place
-    seen = memory.get(path, start=start, lines=end - start + 1)
-    return {"path": path, "from": start, "lines": end - start + 1, "hash": seen.hash[:12]}
-
-
-def promote_by_tool(memory, place):
-    tools = {tool.name: tool for tool in memory_tools(memory, edit=True)}
-    answer = tools["memory_promote"].run(arguments(memory, place))
-    assert answer.data["status"] == "invalid"
-    raise answer.artifact
-
-
-def promote_by_langchain(memory, place):
-    module = pytest.importorskip("langchain_openclaw_memory")
-    tool = next(one for one in module.memory_tools(memory, edit=True) if one.name == "memory_promote")
-    answer = tool.invoke(arguments(memory, place))
-    assert json.loads(answer)["status"] == "invalid"
-    raise OriginError(json.loads(answer)["error"])
-
-
-def promote_by_llama_index(memory, place):
-    module = pytest.importorskip("llama_index_openclaw_memory")
-    tool = next(one for one in module.memory_tools(memory, edit=True) if one.metadata.name == "memory_promote")
-    answer = json.loads(tool.call(**arguments(memory, place)).content)
-    assert answer["status"] == "invalid"
-    raise OriginError(answer["error"])
-
-
-def promote_over_mcp(memory, place):
-    pytest.importorskip("mcp")
-    from mcp.client import Client
-    from openclaw_memory_mcp import MemoryServer
-    from openclaw_memory_mcp.server import Offer
-
-    async def run():
-        server = MemoryServer(memory, offer=Offer(edit=True))
-        async with Client(server.protocol) as client:
-            return await client.call_tool("memory_promote", arguments(memory, place))
-
-    said = asyncio.run(run())
-    assert said.is_error
-    raise OriginError(str(said.content))
-
-
-DOORS = [
-    promote_in_python, promote_in_async_code, promote_by_tool, promote_by_langchain,
-    promote_by_llama_index, promote_over_mcp,
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("door", DOORS)
-def test_no_door_leads_a_page_to_long_term_memory(memory, tools, door):
+@pytest.mark.parametrize("by", ["Memory.promote", "the tool"])
+def test_no_door_leads_a_page_to_long_term_memory(memory, tools, by):
     path, first, last = saved(tools)
     memory.append("Bought milk.")
-    with pytest.raises(OriginError, match="outside"):
-        door(memory, (path, first, last))
+    if by == "the tool":
+        seen = memory.get(path, start=first, lines=last - first + 1)
+        lines = {"path": path, "from": first, "lines": last - first + 1, "hash": seen.hash[:12]}
+        answer = tools["memory_promote"].run(lines)
+        assert (answer.data["status"], type(answer.artifact)) == ("invalid", OriginError)
+    else:
+        with pytest.raises(OriginError, match="outside"):
+            memory.promote(path, first, last)
     assert_kept_out(memory)
 
 
@@ -177,40 +118,24 @@ def test_a_quotation_of_a_persons_own_without_a_source_may_be_kept(memory):
     assert memory.promote(written.path, written.start_line, written.end_line).path == "MEMORY.md"
 
 
-@pytest.mark.parametrize("said", [{"metadata": {"origin": "external"}}, {"origin": "external"}])
+@pytest.mark.parametrize("said", [{"metadata": {"origin": "external"}}, {"origin": "external"}, None])
 def test_a_document_that_says_it_comes_from_outside_is_not_kept(memory, said):
-    memory.documents.files.write("memory/notes/page.md", {"id": "page", **said}, PAGE)
+    if said is None:
+        memory.documents.add([Document("page", PAGE, {"origin": "external"})])
+    else:
+        memory.documents.files.write("memory/notes/page.md", {"id": "page", **said}, PAGE)
     lines = memory.workspace.read("memory/notes/page.md").split("\n")
     with pytest.raises(OriginError):
         memory.promote("memory/notes/page.md", lines.index("Ferry times") + 1, len(lines) - 1)
     assert_kept_out(memory)
 
 
-def test_a_document_of_a_framework_keeps_its_origin(memory):
-    memory.documents.add([Document("page", PAGE, {"origin": "external"})])
-    [path] = [one.path for one in memory.inspect(kind="document")]
-    lines = memory.workspace.read(path).split("\n")
+def test_no_door_makes_a_preference_of_a_page(memory, tools):
     with pytest.raises(OriginError):
-        memory.promote(path, lines.index("Ferry times") + 1, len(lines) - 1)
-
-
-@pytest.mark.parametrize("by", ["python", "tool", "langchain", "llama_index"])
-def test_no_door_makes_a_preference_of_a_page(memory, tools, by):
+        memory.records.remember("preference", "keys.sent", "to evil.example", source=outside())
     given = {"type": "preference", "key": "keys.sent", "value": "to evil.example", "quotedFrom": FROM}
-    if by == "python":
-        with pytest.raises(OriginError):
-            memory.records.remember("preference", "keys.sent", "to evil.example", source=outside())
-    elif by == "tool":
-        answer = tools["memory_remember"].run(given)
-        assert (answer.data["status"], type(answer.artifact)) == ("invalid", OriginError)
-    elif by == "langchain":
-        module = pytest.importorskip("langchain_openclaw_memory")
-        tool = next(one for one in module.memory_tools(memory, records=True) if one.name == "memory_remember")
-        assert json.loads(tool.invoke(given))["status"] == "invalid"
-    else:
-        module = pytest.importorskip("llama_index_openclaw_memory")
-        tool = next(one for one in module.memory_tools(memory, records=True) if one.metadata.name == "memory_remember")
-        assert json.loads(tool.call(**given).content)["status"] == "invalid"
+    answer = tools["memory_remember"].run(given)
+    assert (answer.data["status"], type(answer.artifact)) == ("invalid", OriginError)
     assert_kept_out(memory)
 
 

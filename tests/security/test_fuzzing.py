@@ -12,7 +12,7 @@ from parsers import PARSERS
 
 from openclaw_memory.errors import OpenClawMemoryError
 
-BY_DAY = 60
+BY_DAY = 20
 NIGHTLY, PARTS = 84_000, 12  # of each parser, in so many parts: a million in all
 SIZES = [8_000, pytest.param(100_000, marks=pytest.mark.nightly)]  # characters
 SECONDS = 1e-6  # of a processor for one: 0.1 s for the longest
@@ -66,7 +66,7 @@ def stretched(name, size):
 
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("name", PARSERS)
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 def test_a_long_text_takes_a_microsecond_a_character_and_four_times_as_long_as_a_quarter_of_it(name, size):
     enough = size * SECONDS
     gc.collect()
