@@ -85,16 +85,6 @@ def test_the_first_piece_of_a_long_line_takes_its_heading_along():
     assert {(c.start_line, c.end_line, c.context) for c in rest} == {(2, 2, "Diary")}
 
 
-def test_a_heading_that_takes_most_of_the_room_stays_alone_before_a_long_line():
-    heading = "# " + "h" * 50
-
-    assert [(c.start_line, c.end_line) for c in cut(f"{heading}\n{'word ' * 40}")][:2] == [(1, 1), (2, 2)]
-
-
-def test_a_sentence_that_ends_just_beyond_the_limit_is_not_kept_whole():
-    assert [len(c.text) for c in cut("字" * 80 + "。" + "字" * 20)] == [80, 21]
-
-
 @pytest.mark.parametrize(("overlap_lines", "repeated"), [(0, ""), (1, "bb\n"), (2, "aa\nbb\n")])
 def test_a_chunk_that_goes_on_repeats_the_last_lines(overlap_lines, repeated):
     text = "x" * 40 + "\naa\nbb\n\n" + "y" * 60

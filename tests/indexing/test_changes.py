@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from openclaw_memory.config import SessionsConfig
-from openclaw_memory.indexing import compare, pipeline
+from openclaw_memory.indexing import compare
 from openclaw_memory.indexing.changes import worth_a_sync
 from openclaw_memory.types import FileRecord, MemoryFile
 
@@ -81,26 +81,6 @@ def test_a_transcript_can_wait_while_it_grows_by_little(place, change, counts):
     place.sync()
     change(place, file)
     assert bool(worth(place)) == counts
-
-
-def test_a_transcript_that_was_not_read_to_its_end_cannot_wait(place, monkeypatch):
-    monkeypatch.setattr(pipeline, "CHUNKS_PER_WRITE", 1)
-    place.say(TALK, "memo apple", day="2026-11-20")
-    place.say(TALK, "memo pear", day="2026-11-21")
-    real = place.store.extend_file
-
-    def dying(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(place.store, "extend_file", dying)
-    with pytest.raises(KeyboardInterrupt):
-        place.sync()
-    assert len(place.rows()) == 1
-    assert worth(place) == {TALK}
-    monkeypatch.setattr(place.store, "extend_file", real)
-    place.sync()
-    assert len(place.rows()) == 2
-    assert worth(place) == set()
 
 
 def test_a_transcript_that_lacks_only_vectors_can_wait(place):

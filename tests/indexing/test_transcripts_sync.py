@@ -179,20 +179,6 @@ def test_vectors_that_one_part_lacks_are_made_up_for_from_the_beginning(place, o
 
 
 @pytest.mark.usefixtures("small")
-def test_a_file_lacks_what_its_first_part_lacks_though_the_last_has_all(place):
-    known = [f"memo apple {number}" for number in range(20)]
-    other = place.say("sessions/other.jsonl", *known, day="2026-11-21")
-    place.sync()
-    place.embedder.failure = DOWN
-    file = place.say(PATH, *(f"memo pear {number}" for number in range(20)), day="2026-11-20")
-    place.say(PATH, *known, day="2026-11-21")
-    assert [waiting.path for waiting in place.sync().waiting] == [PATH]
-    assert "out of order" in place.store.files()[PATH].vectors_missing
-    file.write_bytes(other.read_bytes())
-    assert place.sync().ok
-
-
-@pytest.mark.usefixtures("small")
 def test_a_rebuild_takes_transcripts_along_and_embeds_their_texts_before(place):
     place.say(PATH, *(f"memo apple {number}" for number in range(20)))
     place.sync()
@@ -278,21 +264,6 @@ def test_a_transcript_that_was_rewritten_in_place_is_read_anew_whether_or_not_it
     assert place.sync().changed == (PATH,)
     assert len(place.store.search_text(["oliv"], 9)) == 1
     assert is_like_new(place, open_place)
-
-
-def test_secrets_in_notes_are_masked_and_line_numbers_hold(place):
-    token = "ghp_" + "a1B2" * 9
-    key = ["-----BEGIN RSA PRIVATE KEY-----", *["MIIE" * 16] * 8, "-----END RSA PRIVATE KEY-----"]
-    place.write("MEMORY.md", f"memo the token is {token} of Anna", *key, "", "memo after the key")
-    place.sync()
-    texts = "\n".join(stored.chunk.text for stored in place.store.file_chunks("MEMORY.md"))
-    assert token not in texts
-    assert "MIIE" not in texts
-    assert "of Anna" in texts
-    (chunk,) = (stored.chunk for stored in place.store.file_chunks("MEMORY.md") if "after the key" in stored.chunk.text)
-    assert chunk.end_line == 13
-    assert not any(token in text for text in place.embedder.documents)
-    assert place.store.search_text([token.lower()], 5) == []
 
 
 CODEX = """\

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from openclaw_memory.config import RecordsConfig
-from openclaw_memory.records.settling import settle, together
+from openclaw_memory.records.settling import settle
 from openclaw_memory.types.records import Observation, Record, RecordSource, RecordVersion
 
 NOW = datetime(2026, 11, 23, 12, tzinfo=UTC)
@@ -104,12 +104,6 @@ def test_what_an_observation_does(record, observation, outcome, confidence):
     assert settled.confidence == pytest.approx(confidence)
     is_value = outcome in {"new", "supported", "replaced"} or observation.value == record.value
     assert (settled.reason is None) == is_value
-
-
-def test_independent_observations_add_up_and_are_never_certain():
-    assert together(0.5, 0.5) == 0.75
-    assert together(*[0.9] * 50) == 0.99
-    assert together(1.0, 0.2) == 1.0
 
 
 def changes(rules: RecordsConfig, stream: list[tuple[str, datetime]]) -> int:

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from openclaw_memory import Memory, MemoryConfig
 from openclaw_memory.config import SearchConfig
 from openclaw_memory.embeddings.hashing import HashingEmbedder
+from openclaw_memory.search import prepared
 
 EITHER = pytest.mark.parametrize("way", ["hybrid", "keywords"])
 
@@ -359,3 +360,18 @@ def test_code_is_shown_whole_though_its_comments_look_like_headings(remember):
     section = "## Restart the server\n\n```bash\n# step one\nstop it\n# step two\nstart it\n```"
     memory = remember({"memory/ops.md": f"# Operations\n\n{section}\n\n## Other\n\nNothing.\n"})
     assert memory.search("How do I restart the server?")[0].snippet == section
+
+
+# --- what was worked out for a search before
+QUESTIONS = ("Who has the spare key?", "GEO-1000", "When is the boiler serviced?", "钥匙", "What happened in March?")
+
+
+@pytest.mark.parametrize("embedder", ["static", None])
+def test_answers_are_the_same_with_room_for_no_lines_and_for_all(household, monkeypatch, tmp_path, embedder):
+    def answers(limit):
+        monkeypatch.setattr(prepared, "MAX_LINE_BYTES", limit)
+        monkeypatch.setattr(prepared, "MAX_WORD_BYTES", limit)
+        with Memory.open(household, embedder=embedder, index_path=tmp_path / "index.sqlite") as memory:
+            return [[(found.citation, found.score) for found in memory.search(text)] for text in QUESTIONS * 2]
+
+    assert answers(0) == answers(1 << 24)

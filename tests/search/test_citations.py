@@ -1,7 +1,6 @@
 """A text is cited only from lines that hold it now."""
 
 import json
-from dataclasses import replace
 
 import apsw
 import pytest
@@ -9,8 +8,6 @@ from index_files import index_file
 
 from openclaw_memory import Memory, MemoryConfig
 from openclaw_memory.config import SyncConfig
-from openclaw_memory.search.citations import checked
-from openclaw_memory.types import SearchResult
 
 CALM = MemoryConfig(sync=SyncConfig(on_search=False))
 QUESTION = "Who has the spare key?"
@@ -124,13 +121,3 @@ def test_what_a_transcript_says_is_shown_and_what_it_does_not_say_is_not(folder)
         log.write_text("\n".join(lines) + "\n", encoding="utf-8")
         found = memory.search("What opens the greenhouse?", source="sessions")
         assert not any("greenhouse" in result.snippet for result in found)
-
-
-def test_a_result_with_gaps_is_not_cited_by_lines_that_say_it_elsewhere_in_between(memory, note):
-    note.write_text("new\nnew\nfirst\nb\nsecond\n", encoding="utf-8")
-    memory.sync()
-    # Searched before that sync, checked after it: the index knows the note as it is now.
-    older = SearchResult("MEMORY.md", 1, 5, 0.5, "first\n…\nsecond", "memory", spans=((1, 1), (5, 5)))
-    records = memory._service.store().files()
-    kept, lost = checked([older], memory.workspace, lambda: records)
-    assert (kept, lost) == ([replace(older, start_line=3, spans=((3, 3), (5, 5)))], [])

@@ -4,11 +4,10 @@ import hashlib
 import re
 
 import numpy as np
-import pytest
 
 from openclaw_memory import Memory
-from openclaw_memory.embeddings.token_codes import packed, unpacked
-from openclaw_memory.errors import CorruptIndexError, EmbedderError
+from openclaw_memory.embeddings.token_codes import packed
+from openclaw_memory.errors import EmbedderError
 from openclaw_memory.testing import RecordingEmbedder, check_embedder
 from openclaw_memory.types.protocols import TokenEmbedder
 
@@ -47,12 +46,6 @@ def test_the_same_tokens_have_the_same_codes_on_every_machine():
     """An index is read by other machines than the one that made it, whose numpy signs a decomposition as it likes."""
     tokens = np.eye(1, 64, dtype=np.float32), np.array([[0, 6]])
     assert hashlib.sha256(packed("boiler", tokens)).hexdigest()[:8] == "0a67b71f"
-
-
-@pytest.mark.parametrize("codes", [b"x", b"\x01\x00", b"\x00\x00more"])
-def test_codes_that_are_damaged_are_refused(codes):
-    with pytest.raises(CorruptIndexError, match="codes of tokens that are damaged"):
-        unpacked(codes, 1)
 
 
 # --- lines
@@ -149,14 +142,6 @@ class Reversed(Tokens):
         return self.embed_documents(texts), [(tokens_of(text)[0][:, ::-1].copy(), tokens_of(text)[1]) for text in texts]
 
 
-def codes_in(memory):
-    """The codes of each chunk, and those that the memory's embedder makes of its text now."""
-    chunks = memory._service.store().chunks(range(1, 100), token_codes=True)
-    texts = [stored.chunk.embedding_text for stored in chunks]
-    _, tokens = memory.embedder.inner.embed_document_tokens(texts)
-    return [stored.token_codes for stored in chunks], [packed(*each) for each in zip(texts, tokens, strict=True)]
-
-
 def test_codes_of_one_embedder_are_never_compared_with_tokens_of_another(tmp_path):
     (tmp_path / "memory").mkdir()
     (tmp_path / "memory" / "house.md").write_text(NOTES["memory/house.md"])
@@ -169,8 +154,6 @@ def test_codes_of_one_embedder_are_never_compared_with_tokens_of_another(tmp_pat
                 assert not any("tokens" in result.parts for result in before)
                 assert "until the next sync builds the index again" in before.reason
             assert bool(memory.sync().rebuilt) == (before is not None and is_new)
-            stored, made = codes_in(memory)
-            assert stored == made
             assert memory.search("heater", explain=True)[0].parts["tokens"] > 0.4
 
 

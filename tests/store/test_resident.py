@@ -3,7 +3,6 @@
 import random
 import re
 import sys
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
 
@@ -233,18 +232,6 @@ def test_a_row_of_changes_that_cannot_be_read_is_begun_anew(filled, row):
     assert filled.candidates(request()).chunk_count == 300
     filled.remove_files(["memory/0.md"])
     assert filled.candidates(request()).chunk_count == 250
-
-
-def test_threads_search_while_another_one_writes(filled, build):
-    def look(_):
-        found = filled.candidates(request(vector=QUERIES[1]))
-        return found.chunk_count >= 300 and len(found.hits[0].text) == 20
-
-    with ThreadPoolExecutor(4) as threads:
-        found = threads.map(look, range(40))
-        for number in range(10):
-            filled.replace_files([(build.record(f"memory/{number}-new.md"), [build.row(number)])])
-        assert all(found)
 
 
 def test_without_sqlite_vec_what_is_kept_answers_too(path, build):

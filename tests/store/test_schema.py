@@ -93,23 +93,6 @@ def test_a_file_of_which_nothing_was_ever_known_gets_its_tables_too(store, path,
     old.close()
 
 
-def test_tables_are_made_anew_as_a_new_index_has_them(old, path, build):
-    def tables(file):
-        db = apsw.Connection(str(file))
-        rows = db.execute("SELECT name, sql FROM sqlite_schema ORDER BY name").fetchall()
-        ((version,),) = db.execute("PRAGMA user_version").fetchall()
-        db.close()
-        return version, dict(rows)
-
-    old.begin_build(build.META).publish()
-    fresh = path.with_name("fresh.sqlite")
-    with_tables = SqliteStore.open(fresh)
-    with_tables.begin_build(build.META).publish()
-    with_tables.close()
-    assert tables(path) == tables(fresh)
-    assert tables(path)[0] == SCHEMA_VERSION
-
-
 def test_a_memory_answers_from_an_older_index_and_a_sync_builds_it_again(folder):
     with Memory.open(folder, embedder="hashing") as memory:
         assert memory.sync().embedded == 3
@@ -128,19 +111,6 @@ def test_a_memory_answers_from_an_older_index_and_a_sync_builds_it_again(folder)
         assert memory.search("Anna viola")[0].path == "memory/note-1.md"
         assert memory.sync().rebuilt is None
         assert memory.status(deep=True).problems == ()
-
-
-def test_a_rebuild_that_is_killed_halfway_goes_on_in_the_new_tables(folder):
-    with Memory.open(folder, embedder="hashing") as memory:
-        memory.sync()
-    index = index_file(folder)
-    make_older(index)
-    store = SqliteStore.open(index)
-    store._reset(replace(store.meta(), schema_version=SCHEMA_VERSION))
-    store.close()
-    with Memory.open(folder, embedder="hashing") as memory:
-        report = memory.sync()
-        assert (len(report.added), report.embedded) == (3, 0)
 
 
 @pytest.mark.parametrize("older", [True, False])

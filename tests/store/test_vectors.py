@@ -85,19 +85,6 @@ def test_a_chunk_whose_vector_is_all_zero_is_found_by_its_words_alone(store, bui
     assert store.search_vector(vectors[1], 5) == []
 
 
-def test_holes_that_edits_leave_in_the_codes_do_not_pile_up(store, build):
-    build.fill(store, build.units(1024, dims=8))
-    for turn in range(16):
-        rows = [build.row(number) for number in range(1024)]
-        lasting, brief = build.record(f"memory/lasting{turn}.md"), build.record(f"memory/brief{turn}.md")
-        store.replace_files([(lasting, rows[:1]), (brief, rows[1:])])
-        store.remove_files([f"memory/brief{turn - 1}.md"])
-    with store._connections.lend() as db:
-        blocks = db.execute("SELECT count(*) FROM chunk_vectors_chunks").fetchall()[0][0]
-    assert blocks < 16
-    assert len(store.search_vector(build.units(1, dims=8)[0], 3000)) == store.describe().chunks
-
-
 def test_cosines_of_vectors_in_half_the_room_are_those_of_the_vectors(store, path, build):
     vectors = build.units(300, dims=256)
     vectors[1] = np.eye(1, 256, 3)
@@ -107,14 +94,6 @@ def test_cosines_of_vectors_in_half_the_room_are_those_of_the_vectors(store, pat
     assert np.array_equal(store.vectors([2])[2], vectors[1])
     with closing(apsw.Connection(str(path))) as db:
         assert db.execute("SELECT DISTINCT length(embedding) FROM vectors").fetchall() == [(2 * 256,)]
-
-
-@pytest.mark.parametrize("length", [1e-8, 1e17])
-def test_of_a_vector_that_is_no_unit_vector_the_direction_counts(store, build, length):
-    vectors = build.units(3) * np.float32([[1], [length], [1e-12]])
-    build.fill(store, vectors)
-    assert store.vectors([2])[2] == pytest.approx(build.units(3)[1], abs=1e-5)
-    assert {hit.chunk_id for hit in store.search_vector(build.units(3)[2], 3)} == {1, 2}
 
 
 @pytest.mark.parametrize("bad", [np.full(32, np.nan), np.ones(31), np.ones((1, 32))], ids=["nan", "short", "matrix"])

@@ -267,13 +267,6 @@ def test_a_mask_is_not_written_in_the_place_of_its_secret(workspace):
     assert got(workspace).decode() == f"token {SECRET}\nchanged\n"
 
 
-def test_a_conflict_shows_no_secret(workspace):
-    put(workspace, f"token {SECRET}\n")
-    with pytest.raises(ConflictError) as conflict:
-        workspace.delete(NOTE, 1, 1, seen=digest("a"))
-    assert SECRET not in str(conflict.value) + conflict.value.current
-
-
 BODY = [f"MIIEowIBAAKCAQEAsecretsecretsecretsecretsecret{number:02}" for number in range(4)]
 KEY = ["-----BEGIN RSA PRIVATE KEY-----", *BODY, "-----END RSA PRIVATE KEY-----"]
 

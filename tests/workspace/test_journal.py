@@ -1,5 +1,4 @@
 import datetime
-import errno
 import hashlib
 import os
 import stat
@@ -145,14 +144,6 @@ def test_a_note_that_the_globs_leave_out_is_not_written(tmp_path):
         append(tmp_path, "x", rules=FilesConfig(exclude=("2026-*",)))
 
 
-def test_a_note_in_utf_16_is_not_spoilt(tmp_path):
-    (tmp_path / "memory").mkdir()
-    (tmp_path / NOTE).write_bytes("a\n".encode("utf-16"))
-    with pytest.raises(WriteError, match="UTF-16"):
-        append(tmp_path, "x")
-    assert (tmp_path / NOTE).read_bytes() == "a\n".encode("utf-16")
-
-
 def test_a_note_never_grows_beyond_what_can_be_read(tmp_path):
     rules = FilesConfig(max_bytes=40)
     append(tmp_path, "x" * 25, rules=rules)
@@ -160,31 +151,6 @@ def test_a_note_never_grows_beyond_what_can_be_read(tmp_path):
     with pytest.raises(WriteError, match=r"files\.max_bytes"):
         append(tmp_path, "y", rules=rules)
     assert note(tmp_path) == before
-
-
-@pytest.mark.parametrize("before", [None, "# mine\n"])
-@pytest.mark.parametrize("call", ["write", "fsync"])
-def test_a_failing_disk_leaves_the_note_as_it_was(tmp_path, monkeypatch, before, call):
-    (tmp_path / "memory").mkdir()
-    if before is not None:
-        (tmp_path / NOTE).write_text(before, encoding="utf-8")
-    real = getattr(os, call)
-
-    def failing(descriptor, *args):
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode) or os.readlink(f"/proc/self/fd/{descriptor}").endswith(
-            "lock"
-        ):
-            return real(descriptor, *args)
-        if call == "write":
-            real(descriptor, args[0][:3])
-        raise OSError(errno.EIO, "Input/output error")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(os, call, failing)
-        with pytest.raises(WriteError, match="Input/output error"):
-            append(tmp_path, "x")
-    assert (note(tmp_path) if (tmp_path / NOTE).exists() else None) == before
-    append(tmp_path, "x")
 
 
 def test_whoever_holds_the_lock_too_long_is_named(tmp_path, monkeypatch):

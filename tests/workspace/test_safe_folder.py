@@ -51,19 +51,6 @@ def test_what_is_written_is_read(folder):
     assert folder.list_names("missing") == []
 
 
-def test_files_and_folders_are_their_owners_alone(tmp_path):
-    before = os.umask(0)
-    try:
-        folder = SafeFolder(tmp_path / "user" / "data", create=True)
-        folder.append("logs/today.log", b"one\n")
-        with folder.lock():
-            folder.replace("notes/deep/list.json", b"{}")
-    finally:
-        os.umask(before)
-    assert {mode(path) for path in (tmp_path / "user").rglob("*") if path.is_file()} == {0o600}
-    assert {mode(path) for path in [tmp_path / "user", *(tmp_path / "user").rglob("*")] if path.is_dir()} == {0o700}
-
-
 def test_a_file_that_is_replaced_keeps_its_mode(folder):
     folder.append("note.md", b"one\n")
     (folder.base / "note.md").chmod(0o644)

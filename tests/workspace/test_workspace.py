@@ -59,20 +59,6 @@ def test_a_start_beyond_the_end_says_how_long_the_file_is(tmp_path):
         Workspace.open(tmp_path).excerpt("MEMORY.md", start=3)
 
 
-def test_an_empty_file_has_an_empty_excerpt(tmp_path):
-    (tmp_path / "MEMORY.md").touch()
-    excerpt = Workspace.open(tmp_path).excerpt("MEMORY.md")
-    assert (excerpt.text, excerpt.next_start, excerpt.citation) == ("", None, "MEMORY.md#L1")
-
-
-@pytest.mark.parametrize("day", [datetime.date(2026, 11, 21), "2026-11-21"])
-def test_a_note_is_added_to_the_day_it_is_meant_for(tmp_path, day):
-    memory = Workspace.open(tmp_path)
-    added = memory.append("The launch is on Friday.", day)
-    assert (added.citation, added.text) == ("memory/2026-11-21.md#L3", "The launch is on Friday.")
-    assert memory.excerpt(added.path, added.start_line) == added
-
-
 def test_a_note_without_a_date_is_added_to_today(tmp_path):
     before = datetime.datetime.now().astimezone().date()
     path = Workspace.open(tmp_path).append("Now.").path
