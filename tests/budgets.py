@@ -7,6 +7,8 @@ import tomllib
 from dataclasses import fields
 from pathlib import Path
 
+from source_trees import nodes
+
 ROOT = Path(__file__).parents[1]
 FILE = ROOT / "tests" / "budgets.toml"
 CORE = ROOT / "openclaw_memory"
@@ -34,7 +36,7 @@ def count_code_lines(path: Path) -> int:
     """Count the lines of a file without blanks, comments and docstrings."""
     text = path.read_text(encoding="utf-8")
     hidden: set[int] = set()
-    for node in ast.walk(ast.parse(text)):
+    for node in nodes(path):
         documented = isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
         if documented and ast.get_docstring(node) is not None:
             hidden.update(range(node.body[0].lineno, (node.body[0].end_lineno or 0) + 1))

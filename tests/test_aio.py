@@ -1,7 +1,6 @@
 """`AsyncMemory`: the same calls, awaited; the event loop goes on, and a cancelled task leaves the memory usable."""
 
 import asyncio
-import contextvars
 import doctest
 import inspect
 import threading
@@ -11,7 +10,6 @@ from typing import Any
 import pytest
 
 from openclaw_memory import AsyncMemory, Memory, aio
-from openclaw_memory.aio import in_thread
 from openclaw_memory.embeddings.hashing import HashingEmbedder
 from openclaw_memory.errors import InvalidInputError, StoreError
 
@@ -177,13 +175,3 @@ def test_closing_ends_a_sync_and_refuses_what_comes_later(notes):
         await memory.close()
 
     asyncio.run(use())
-
-
-def test_a_call_in_a_thread_sees_the_context_of_its_task():
-    name = contextvars.ContextVar("name", default="nothing")
-
-    async def use() -> str:
-        name.set("the task")
-        return await in_thread(name.get)
-
-    assert asyncio.run(use()) == "the task"

@@ -10,6 +10,7 @@ from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
+from source_trees import nodes, tree
 
 from openclaw_memory.types import Store
 
@@ -75,15 +76,10 @@ def part(path: Path) -> str:
 
 
 @cache
-def tree(path: Path) -> ast.Module:
-    return ast.parse(path.read_text(encoding="utf-8"))
-
-
-@cache
 def imported(path: Path) -> frozenset[str]:
     """Every module, and every name out of a module, that a file imports, anywhere in it."""
     found: set[str] = set()
-    for node in ast.walk(tree(path)):
+    for node in nodes(path):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
@@ -126,7 +122,7 @@ def test_modules_of_the_core_import_each_other_in_no_circle():
     graph = {name: imported(path) & modules.keys() - {name} for name, path in modules.items()}
     for name, path in modules.items():
         # `from package import module` depends on the module, not on what the package exports.
-        for node in ast.walk(tree(path)):
+        for node in nodes(path):
             if isinstance(node, ast.ImportFrom) and all(f"{node.module}.{one.name}" in modules for one in node.names):
                 graph[name] -= {str(node.module)}
     try:
@@ -146,8 +142,8 @@ def test_every_module_says_what_it_is_for():
 def test_adapters_and_integrations_use_public_names_only():
     def private(path: Path) -> set[str]:
         own = path.relative_to(ROOT).parts[1]
-        modules = {node.module for node in ast.walk(tree(path)) if isinstance(node, ast.ImportFrom) and node.module}
-        modules |= {alias.name for node in ast.walk(tree(path)) if isinstance(node, ast.Import) for alias in node.names}
+        modules = {node.module for node in nodes(path) if isinstance(node, ast.ImportFrom) and node.module}
+        modules |= {alias.name for node in nodes(path) if isinstance(node, ast.Import) for alias in node.names}
         return {name for name in modules if "openclaw_memory" in name and not name.startswith(own)} - PUBLIC_MODULES
 
     assert broken(EDGES, private) == {}, "import these from openclaw_memory"
@@ -173,10 +169,10 @@ SQL = re.compile(
 )
 
 
-def strings(module: ast.Module) -> Iterator[tuple[int, str]]:
+def strings(path: Path) -> Iterator[tuple[int, str]]:
     """Line and text of every string; `?` stands for an interpolated value, a CONSTANT for itself."""
-    inside = {id(part) for node in ast.walk(module) if isinstance(node, ast.JoinedStr) for part in ast.walk(node)}
-    for node in ast.walk(module):
+    inside = {id(part) for node in nodes(path) if isinstance(node, ast.JoinedStr) for part in ast.walk(node)}
+    for node in nodes(path):
         if isinstance(node, ast.JoinedStr):
             yield node.lineno, "".join(map(written, node.values))
         elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in inside:
@@ -199,7 +195,7 @@ def is_store(path: Path) -> bool:
 
 def test_sql_is_written_in_stores_alone():
     def lines(path: Path) -> list[int]:
-        return [line for line, text in strings(tree(path)) if SQL.match(text)]
+        return [line for line, text in strings(path) if SQL.match(text)]
 
     others = [path for path in [*MODULES, *EDGES] if not is_store(path)]
     assert broken(others, lines) == {}, "there is SQL on these lines: move it to store/"
@@ -210,7 +206,7 @@ def test_values_are_bound_and_never_written_into_sql():
     """An f-string of SQL may hold table names and placeholders; a quote around an interpolation means a value."""
 
     def lines(path: Path) -> list[int]:
-        found = strings(tree(path))
+        found = strings(path)
         return [line for line, text in found if SQL.match(text) and re.search(r"""['"]\?['"]""", text)]
 
     stores = [path for path in [*MODULES, *EDGES] if is_store(path)]
@@ -219,15 +215,16 @@ def test_values_are_bound_and_never_written_into_sql():
 
 def test_the_environment_is_read_by_config_and_providers_alone():
     def touched(path: Path) -> set[str]:
-        names = {ast.unparse(node) for node in ast.walk(tree(path)) if isinstance(node, ast.Attribute)}
-        return names & {"os.environ", "os.getenv", "os.environb"}
+        named = {"environ", "getenv", "environb"}
+        read = [node for node in nodes(path) if isinstance(node, ast.Attribute) and node.attr in named]
+        return {ast.unparse(node) for node in read} & {f"os.{name}" for name in named}
 
     assert broken([path for path in MODULES if part(path) not in ENVIRONMENT], touched) == {}
 
 
 def test_pure_stages_do_no_input_or_output():
     def impure(path: Path) -> set[str]:
-        calls = {ast.unparse(node.func) for node in ast.walk(tree(path)) if isinstance(node, ast.Call)}
+        calls = {ast.unparse(node.func) for node in nodes(path) if isinstance(node, ast.Call)}
         allowed = {"os"} if path == CORE / "text/fence.py" else set()  # a fence draws a random mark
         touched = packages(path) & {"os", "pathlib", "io", "socket", "subprocess", "apsw"}
         return calls & {"open", "print", "input"} | touched - allowed
@@ -240,20 +237,20 @@ MUTABLE = (ast.List, ast.Dict, ast.Set, ast.ListComp, ast.DictComp, ast.SetComp)
 
 def test_no_module_keeps_state():
     """A table of constants may be a dict or a list; nothing in the file may change it."""
-    assert broken(MODULES, lambda path: [*changes(tree(path))]) == {}
+    assert broken(MODULES, lambda path: [*changes(path)]) == {}
 
 
-def changes(module: ast.Module) -> Iterator[str]:
+def changes(path: Path) -> Iterator[str]:
     """Where the code of a module changes what the module holds."""
     names = {
         target.id
-        for node in module.body
+        for node in tree(path).body
         if isinstance(node, ast.Assign | ast.AnnAssign) and isinstance(node.value, MUTABLE)
         for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
         if isinstance(target, ast.Name)
     }
     changing = {"append", "extend", "add", "update", "setdefault", "pop", "clear", "insert", "remove"}
-    for node in ast.walk(module):
+    for node in nodes(path):
         if isinstance(node, ast.Global):
             yield f"line {node.lineno}: a global statement"
         if (
@@ -289,9 +286,9 @@ def test_a_store_has_at_most_24_methods():
     assert len(methods) <= 24, sorted(methods)
 
 
-def find_writes(module: ast.Module) -> Iterator[str]:
+def find_writes(path: Path) -> Iterator[str]:
     """Where the code of a module opens a file to write, or makes a file or a folder."""
-    for node in ast.walk(module):
+    for node in nodes(path):
         if isinstance(node, ast.Call) and writes(node):
             yield f"line {node.lineno}: {ast.unparse(node)[:100]}"
 
@@ -310,7 +307,7 @@ def writes(call: ast.Call) -> bool:
 
 
 def test_files_are_written_through_the_doors_alone():
-    calls = {shown(path): [*find_writes(tree(path))] for path in [*MODULES, *EDGES] if shown(path) not in DOORS}
+    calls = {shown(path): [*find_writes(path)] for path in [*MODULES, *EDGES] if shown(path) not in DOORS}
     beyond = {name: lines for name, lines in calls.items() if len(lines) > PASSED_BY.get(name, 0)}
     assert beyond == {}, "a link may lead these anywhere: write through openclaw_memory.workspace.SafeFolder"
     fewer = {name: len(calls.get(name, ())) for name, count in PASSED_BY.items() if len(calls.get(name, ())) < count}

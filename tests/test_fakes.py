@@ -39,22 +39,3 @@ def test_the_tours_in_the_docstrings_are_true(module, needs):
     result = doctest.testmod(importlib.import_module(module))
     assert result.attempted > 1
     assert result.failed == 0
-
-
-def test_the_copying_script_quotes_its_source_looks_up_what_it_does_not_know_and_saves_facts():
-    pytest.importorskip("langchain_core")
-    from langchain_core.messages import HumanMessage, ToolMessage
-    from langchain_openclaw_memory.testing import Request, asked_for, copying
-
-    notes = "[memory/2026-02-17.md#L3]\nThe celadon glaze has 42 parts of feldspar.\nQuestion: "
-    asked = Request([HumanMessage(f"{notes}How much feldspar has the celadon glaze?")])
-    assert copying(asked) == "The celadon glaze has 42 parts of feldspar. [memory/2026-02-17.md#L3]"
-    assert copying(Request([HumanMessage("Question: Who sings?")])) == "I do not know."
-    (call,) = copying(Request([HumanMessage("Question: Who sings?")], ["memory_search"])).tool_calls
-    assert (call["name"], call["args"]) == ("memory_search", {"query": "Who sings?"})
-
-    talk = [HumanMessage("The van comes on 14 March. I worry about shelves."), HumanMessage("Save what lasts.")]
-    flush = Request(talk, ["memory_append"])
-    assert asked_for(flush) == "flush"
-    assert copying(flush).tool_calls[0]["args"] == {"text": "- The van comes on 14 March."}
-    assert copying(Request([*talk, ToolMessage("done", tool_call_id="call")], ["memory_append"])) == "NO_REPLY"

@@ -68,13 +68,6 @@ def test_the_command_that_any_other_one_names_makes_a_vault_answer(run, vault, f
     assert run("doctor", "--workspace", vault).code == 0
 
 
-def test_a_search_in_python_says_where_the_notes_lie(vault):
-    with Memory.open(vault) as memory:
-        results = memory.search("When is the launch?")
-    assert not results
-    assert "3 Markdown files lie in" in str(results.reason)
-
-
 @pytest.mark.parametrize("way", ["in code", "by the command"])
 def test_all_markdown_of_a_folder_can_be_searched(run, vault, way):
     config = MemoryConfig(files=FilesConfig(extra_paths=(".",))) if way == "in code" else None
@@ -117,12 +110,6 @@ def test_a_workspace_undoes_no_exclusion_of_its_caller(vault):
             with pytest.raises(PathNotAllowedError):
                 memory.get(path)
         assert sum("may not be set from inside" in notice for notice in memory.status().notices) == 3
-
-
-def test_a_search_that_finds_nothing_among_notes_gives_no_advice(run, notes):
-    (notes / "README.md").write_text("about these notes\n")
-    outcome = run("search", "--workspace", notes, "--min-score", "1", "zebra")
-    assert (outcome.code, "note:" in outcome.err) == (1, False)
 
 
 def test_each_file_that_is_made_for_the_notes_is_documented(run, vault):
@@ -281,22 +268,6 @@ def test_what_the_system_refuses_is_told_with_what_to_do(notes, monkeypatch, cod
             memory.append("a note")
         with pytest.raises(StoreError, match=words):
             memory.sync()
-
-
-def test_notes_that_cannot_be_looked_at_keep_the_doctor_from_nothing_else(run, notes, monkeypatch):
-    run("index", "--workspace", notes)
-    really = os.lstat
-
-    def refuse(path, **options):
-        if Path(os.fspath(path)).is_relative_to(notes / "memory" / "notes"):
-            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
-        return really(path, **options)
-
-    monkeypatch.setattr(os, "lstat", refuse)
-    outcome = run("doctor", "--workspace", notes)
-    assert (outcome.code, "4 files indexed" in outcome.out) == (0, True)
-    with Memory.open(notes) as memory, pytest.raises(WorkspaceError, match="memory/notes cannot be looked at"):
-        list(memory.documents.iterate())
 
 
 # --- no extension of SQLite

@@ -182,21 +182,6 @@ def test_an_idle_memory_is_closed_and_opened_again_when_it_is_asked_for(tmp_path
     assert not users._places
 
 
-def test_a_memory_that_is_used_again_in_time_stays_open(tmp_path, monkeypatch):
-    now = [0.0]
-    monkeypatch.setattr("openclaw_memory.memories.time.monotonic", lambda: now[0])
-    with Memories(tmp_path, embedder=None, idle_seconds=60) as users:
-        for moment in (0, 50, 100, 159):
-            now[0] = moment
-            for name in ("anna", "bob") if moment == 0 else ("anna",):
-                with users.use(name):
-                    pass
-        assert opened(users) == ["anna"]
-        now[0] = 219
-        users._close_idle()
-        assert opened(users) == []
-
-
 def test_a_pool_that_is_closed_leaves_no_thread(tmp_path):
     before = set(threading.enumerate())
     with Memories(tmp_path, embedder=None, idle_seconds=600) as users, users.use("anna"):
@@ -441,12 +426,6 @@ def test_no_link_is_followed(users, tmp_path, depth):
     assert [path.name for path in outside.rglob("*")] == ["bob"]
 
 
-def test_a_root_that_is_no_folder_is_told(tmp_path):
-    (tmp_path / "file").write_text("")
-    with pytest.raises(OSError, match="cannot be made"), Memories(tmp_path / "file").use("anna"):
-        pass
-
-
 @pytest.mark.parametrize(
     "options",
     [
@@ -609,7 +588,7 @@ def resident():
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/fd"), reason="files are counted on Linux")
 @pytest.mark.parametrize(
-    ("people", "bound"), [(24, 4), pytest.param(1000, 64, marks=pytest.mark.nightly)], ids=["few", "many"]
+    ("people", "bound"), [(14, 4), pytest.param(1000, 64, marks=pytest.mark.nightly)], ids=["few", "many"]
 )
 def test_what_is_open_is_bounded_however_many_people_come(tmp_path, people, bound):
     config = MemoryConfig(sync=SyncConfig(on_search=False))

@@ -9,12 +9,10 @@ from pathlib import Path
 from threading import Event
 
 import pytest
-from index_files import index_file, index_folder
 from watching import eventually
 
 from openclaw_memory import Memory, MemoryConfig, SyncConfig
-from openclaw_memory.errors import CorruptIndexError, StoreError, SyncBusyError
-from openclaw_memory.indexing import service
+from openclaw_memory.errors import StoreError
 from openclaw_memory.store import SqliteStore
 from openclaw_memory.types import Progress
 
@@ -129,21 +127,6 @@ def test_waiting_for_a_turn_ends_when_the_memory_is_closed(notes):
             waiting.result(SECONDS)
 
 
-def test_a_damaged_index_is_left_to_the_sync_that_is_at_work_on_it(notes, monkeypatch):
-    monkeypatch.setattr(service, "RECOVERY_SECONDS", 0.2)
-    with opened(notes, QUIET) as memory:
-        memory.sync()
-    index = index_file(notes)
-    index.write_bytes(b"this is no database" * 1000)
-    with opened(notes, QUIET) as memory, ThreadPoolExecutor(1) as threads:
-        with SqliteStore(index).lock("sync"):
-            with pytest.raises(CorruptIndexError):
-                threads.submit(memory.search, "boiler").result(SECONDS)
-            with pytest.raises(SyncBusyError):
-                threads.submit(memory.sync, wait=0).result(SECONDS)
-        assert finds(memory, "boiler")
-
-
 def test_a_search_may_be_told_to_build_nothing(notes):
     with opened(notes, MemoryConfig(sync=SyncConfig(before_search=False, on_search=False))) as memory:
         results = memory.search("boiler")
@@ -172,15 +155,6 @@ def test_the_status_knows_the_watcher_of_another_memory(notes):
             eventually(lambda: watcher.syncs > 1 or (watcher.is_at_work and not watcher.is_behind))
             assert str(other.status().watcher).startswith("in another process: ")
         assert other.status().watcher is None
-
-
-def test_the_status_makes_no_new_index_where_the_old_one_was_deleted(notes):
-    with opened(notes, QUIET) as memory:
-        memory.sync()
-        for file in index_folder(notes).glob("index.sqlite*"):
-            file.unlink()
-        assert any("nothing is indexed yet" in notice for notice in memory.status().notices)
-        assert not index_file(notes).exists()
 
 
 def test_what_is_written_can_be_had_indexed_before_anybody_asks(notes):

@@ -44,13 +44,6 @@ def test_a_search_notices_a_file_that_was_edited_says_stale_and_has_it_indexed_i
     eventually(lambda: not memory.search("boiler").stale)
 
 
-@pytest.mark.parametrize("gone", [True, False])
-def test_a_file_that_went_or_changed_is_noticed_too(memory, notes, gone):
-    file = notes / "memory/household.md"
-    file.unlink() if gone else file.write_text("A zeppelin was seen.\n")
-    eventually(lambda: not finds(memory, "boiler"))
-
-
 def test_without_the_trigger_a_search_never_syncs(notes):
     with Memory.open(notes, embedder=None, config=QUIET) as memory:
         memory.sync()

@@ -95,16 +95,6 @@ def test_a_search_does_not_wait_for_a_rebuild_and_says_that_it_is_stale(notes):
         assert (results[0].path, results.stale) == ("memory/household.md", False)
 
 
-def test_a_search_does_not_wait_for_a_sync_and_answers_from_the_index_as_it_is(notes):
-    with opened(notes) as memory:
-        memory.sync()
-        (notes / "memory/new.md").write_text("A zeppelin was seen.\n")
-        with held(memory) as end:
-            assert memory.search("boiler")[0].path == "memory/household.md"
-            end()
-        assert memory.search("zeppelin")[0].path == "memory/new.md"
-
-
 @pytest.mark.usefixtures("one_file_a_transaction")
 def test_a_search_waits_for_the_first_sync_of_its_memory(notes):
     with opened(notes) as memory, held(memory) as end, ThreadPoolExecutor(1) as threads:

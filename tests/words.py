@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
+from source_trees import nodes
+
 ROOT = Path(__file__).parents[1]
 FILE = ROOT / "tests" / "words.toml"
 HEADER = "# Names and first lines from before the rules of docs/contributing/words.md: the lists only shrink.\n"
@@ -64,9 +66,9 @@ def sources() -> list[Path]:
     )
 
 
-def functions(tree: ast.Module) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+def functions(path: Path) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
     """Yield the functions of a file whose names are ours to choose: no properties, dunders, fixtures or handlers."""
-    for node in ast.walk(tree):
+    for node in nodes(path):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and not node.name.startswith("__"):
             decorators = " ".join(ast.unparse(decorator) for decorator in node.decorator_list)
             if not re.search(r"property|setter|override|command|group|tool\b|fixture|validator|overload", decorators):
@@ -79,18 +81,18 @@ def is_verb(name: str) -> bool:
     return first in VERBS or name in FRAMEWORKS
 
 
-def bound_names(tree: ast.Module) -> Iterator[str]:
+def bound_names(path: Path) -> Iterator[str]:
     """Yield each name that a file assigns, or takes as a parameter."""
-    for node in ast.walk(tree):
+    for node in nodes(path):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             yield node.id
         elif isinstance(node, ast.arg):
             yield node.arg
 
 
-def first_lines(tree: ast.Module) -> Iterator[str]:
+def first_lines(path: Path) -> Iterator[str]:
     """Yield the first line of each docstring of a file."""
-    for node in ast.walk(tree):
+    for node in nodes(path):
         documented = isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
         if documented and (text := ast.get_docstring(node)):
             yield text.partition("\n")[0]
@@ -101,12 +103,11 @@ def find_offenders() -> dict[str, Counter[str]]:
     """Count what breaks a rule: `values` and `functions` by name, `files` by stem, `first_lines` by their text."""
     offenders: dict[str, Counter[str]] = {kind: Counter() for kind in ("values", "functions", "files", "first_lines")}
     for path in sources():
-        tree = ast.parse(path.read_text(encoding="utf-8"))
-        offenders["values"].update(name for name in bound_names(tree) if name.strip("_") in VAGUE and name.strip("_"))
-        offenders["functions"].update(node.name for node in functions(tree) if not is_verb(node.name))
+        offenders["values"].update(name for name in bound_names(path) if name.strip("_") in VAGUE and name.strip("_"))
+        offenders["functions"].update(node.name for node in functions(path) if not is_verb(node.name))
         offenders["files"].update([path.stem] if path.stem.strip("_") in VAGUE_FILES else [])
         offenders["first_lines"].update(
-            line for line in first_lines(tree) if QUESTION.match(line) or RELATIVE.search(re.sub("`[^`]*`", "", line))
+            line for line in first_lines(path) if QUESTION.match(line) or RELATIVE.search(re.sub("`[^`]*`", "", line))
         )
     return offenders
 

@@ -14,9 +14,6 @@ import pytest
 from every_command import COMMANDS
 from index_files import index_file, index_folder
 
-from openclaw_memory.embeddings.static import StaticEmbedder
-from openclaw_memory.errors import EmbedderError
-
 EVERY = sorted(COMMANDS)
 PLACED = [name for name in EVERY if name != "demo"]
 
@@ -124,26 +121,6 @@ def test_status_says_what_is_indexed(run, notes):
     assert "4 files" in out
 
 
-@pytest.fixture
-def thirty_notes(notes):
-    for number in range(26):
-        (notes / f"memory/note{number}.md").write_text(f"Number {number}.\n")
-    return notes
-
-
-def test_status_says_in_one_line_that_files_wait_for_vectors(run, thirty_notes, monkeypatch):
-    def refuse(*_):
-        raise EmbedderError("the line is dead")
-
-    monkeypatch.setattr(StaticEmbedder, "embed_documents", refuse)
-    run("index", "--workspace", thirty_notes)
-    (thirty_notes / "memory/new.md").write_text("new\n")
-    out = run("status", "--workspace", thirty_notes).out
-    assert [line.split()[1] for line in out.splitlines() if line.startswith("dirty")] == ["memory/new.md:"]
-    assert out.count("30 files without vectors") == 1
-    assert re.search(r"search +keyword, static", out)
-
-
 @pytest.mark.usefixtures("tries_again_at_once")
 @pytest.mark.parametrize("provider", ["openai", "auto"])
 def test_status_says_what_was_wanted_where_something_else_is_in_use(run, notes, provider, monkeypatch):
@@ -158,19 +135,6 @@ def test_status_says_what_was_wanted_where_something_else_is_in_use(run, notes, 
     out = run("status", "--workspace", notes, "--config", settings).out
     words = "chosen by auto" if provider == "auto" else "in place of openai"
     assert re.search(rf"search +hybrid, static \S+, {words}", out)
-
-
-@pytest.mark.parametrize(
-    ("line", "reported"), [(1, True), (2, False)], ids=["a line of a tool", "a line that was said"]
-)
-def test_get_says_of_a_line_of_a_transcript_that_it_shows_nothing(run, notes, line, reported):
-    said = {"type": "message", "message": {"role": "user", "content": "The ferry leaves at seven."}}
-    (notes / "sessions").mkdir()
-    (notes / "sessions/talk.jsonl").write_text('{"type": "session"}\n' + json.dumps(said) + "\n")
-    outcome = run("get", "--workspace", notes, f"sessions/talk.jsonl#L{line}")
-    assert outcome.code == 0
-    assert ("note: sessions/talk.jsonl#L1 holds nothing that is shown" in outcome.err) is reported
-    assert ("ferry" in outcome.out) is not reported
 
 
 # --- init
@@ -236,10 +200,6 @@ def test_wrong_use_ends_with_one_line_that_names_it_and_in_json_with_an_object(
     outcome = run(arguments[0], "--json", *arguments[1:])
     reported = json.loads(outcome.out)
     assert (outcome.code, reported["kind"], outcome.err) == (2, kind, f"error: {reported['error']}\n")
-
-
-def test_a_question_about_json_is_answered_in_words(run, notes):
-    assert run("get", "--workspace", notes, "--", "--json").out == ""
 
 
 # `init` makes it, `doctor` reports it, and `hook` never fails the agent that calls it.

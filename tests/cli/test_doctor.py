@@ -16,7 +16,7 @@ from index_files import index_file
 from openclaw_memory import Memory, MemoryConfig
 from openclaw_memory.cli import main
 from openclaw_memory.cli.doctor import check_file_system, check_room, check_workspace, examine
-from openclaw_memory.config import EmbeddingConfig, JournalConfig, SessionsConfig
+from openclaw_memory.config import EmbeddingConfig, JournalConfig
 from openclaw_memory.indexing.history import LAST_ERROR, LAST_SYNC, record_of, record_of_error
 from openclaw_memory.store import SqliteStore
 from openclaw_memory.store.embedding_cache import locate_cache
@@ -118,15 +118,6 @@ def test_a_long_term_memory_beyond_its_budget_is_worth_a_note(notes, words, lett
     assert of(examined(notes), "session start", "MEMORY.md").level == level
 
 
-def test_transcripts_are_counted_where_they_lie(notes, tmp_path):
-    assert of(examined(notes), "transcripts").detail.startswith("none in ")
-    folder = tmp_path / "elsewhere"
-    folder.mkdir()
-    (folder / "a.jsonl").write_text("{}\n")
-    found = of(examined(notes, MemoryConfig(sessions=SessionsConfig(folder=str(folder)))), "transcripts")
-    assert (found.level, found.detail) == ("ok", f"1 in {folder}, 3 B")
-
-
 # --- what is not indexed
 @pytest.mark.usefixtures("synced")
 def test_files_written_since_the_last_sync_are_named_with_the_reason(notes):
@@ -171,14 +162,6 @@ def test_what_ended_the_last_sync_is_a_problem_until_a_sync_has_come_to_its_end(
     assert (found.level, "no space is left" in found.detail) == ("problem", True)
     write(LAST_SYNC, record_of(SyncReport(), "manual", time.time() + 2))
     assert of(examined(notes), "last sync").level == "ok"
-
-
-# --- the index
-def test_a_file_in_the_place_of_the_folder_of_the_index_is_a_problem_that_names_it(notes):
-    index_file(notes).parent.parent.mkdir(parents=True, exist_ok=True)
-    index_file(notes).parent.write_text("what is this")
-    (finding,) = problems(examined(notes))
-    assert (finding.check, str(index_file(notes).parent) in finding.remedy) == ("index", True)
 
 
 def test_a_damaged_index_is_a_problem_with_its_remedy_and_all_else_is_still_checked(notes):
@@ -243,17 +226,6 @@ def test_a_service_that_does_not_answer_is_one_problem_of_its_own(notes, opened,
     assert (problem.check, "127.0.0.1" in problem.detail, "--force" in problem.remedy) == ("embedder", True, False)
     assert of(findings, "embedder") == problem
     assert "vector search" not in levels(findings)
-
-
-def test_vectors_that_are_still_to_come_are_worth_a_note(notes, opened, embedding_server):
-    embedding_server.key = "sk-right"
-    with opened(notes) as memory:
-        assert len(memory.sync().waiting) == 4
-    embedding_server.key = None
-    findings = examine(lambda: opened(notes))
-    found = levels(findings)
-    assert (problems(findings), found["embedder"], found["vector search"], found["files"]) == ([], "ok", "note", "ok")
-    assert any("4 files without vectors" in finding.detail for finding in findings)
 
 
 def test_vectors_that_do_not_fit_the_index_have_a_remedy_that_works(notes, opened, embedding_server):

@@ -25,6 +25,7 @@ def test_the_words_that_were_asked_for_are_marked_in_their_other_forms_too(notes
     assert "\x1b[36m\x1b[1mmemory/household.md#L" in seen
 
 
+@pytest.mark.nightly
 def test_weak_results_are_dimmed_and_told(notes):
     _, seen = shown(notes, "search", "--min-score", "0", "How do I change the oil of a motorcycle?")
     assert " weak\x1b[0m" in seen
@@ -32,6 +33,7 @@ def test_weak_results_are_dimmed_and_told(notes):
     assert "note: all results are weak: the notes may not answer this" in bare(seen)
 
 
+@pytest.mark.nightly
 def test_without_colours_nothing_but_text_is_written(notes):
     _, seen = shown(notes, "search", "boiler", environment={"NO_COLOR": "1"})
     assert "\x1b" not in seen.replace("\x1b[?25", "")

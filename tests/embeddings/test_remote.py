@@ -1,6 +1,5 @@
 """The pipeline that every service is asked through, with the real OpenAI SDK against a server that lies."""
 
-import asyncio
 import json
 import subprocess
 import sys
@@ -186,14 +185,6 @@ def test_the_first_failure_ends_the_call(connect, server):
     with pytest.raises(EmbedderError, match="401"):
         embedder.embed_documents(TEXTS)
     assert len(server.seen()) < len(TEXTS)
-
-
-def test_it_may_be_asked_inside_a_running_event_loop(embedder):
-    async def ask():
-        return embedder.embed_documents(TEXTS[:3]), embedder.embed_query(TEXTS[1])
-
-    documents, query = asyncio.run(ask())
-    assert int((documents @ query).argmax()) == 1
 
 
 # --- names

@@ -180,6 +180,7 @@ ECHOES = {
 
 
 @pytest.mark.parametrize("fault", ECHOES.values(), ids=ECHOES.keys())
+@pytest.mark.sampled(6)
 def test_no_secret_is_shown_although_the_server_repeats_it(load, provider, server, fault):
     server.always(fault)
     url = server.base_url(provider).replace("://", "://user:hunter2@")
@@ -206,7 +207,7 @@ def test_no_secret_is_shown_although_the_server_repeats_it(load, provider, serve
         (faults.redirect(), FailureKind.DENIED, 1),
     ],
 )
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(9)
 def test_failures_are_told_apart_and_retried_only_where_that_helps(load, server, fault, kind, asked):
     server.always(fault)
     with pytest.raises(ServiceError) as raised:

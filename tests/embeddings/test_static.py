@@ -137,13 +137,6 @@ def test_words_of_several_blocks_and_of_any_length_are_cut_as_each_alone(embedde
     assert np.array_equal(together, np.concatenate([embedder.word_vectors([word]) for word in words]))
 
 
-# --- the vector of a question, without numpy
-def test_translations_are_nearer_than_other_subjects(embedder):
-    texts = ["The doctor works in the hospital.", "El médico trabaja en el hospital.", "Der Zug fährt nach Berlin."]
-    english, spanish, other = embedder.embed_documents(texts)
-    assert english @ spanish > english @ other + 0.2
-
-
 @pytest.mark.parametrize("text", ["", "   \n\t", "🦄🎉", "▁ ▁", "\x00", "\ud800"])
 def test_a_text_without_a_known_piece_has_the_zero_vector(embedder, text):
     assert not embedder.embed_query(text).any()
@@ -156,21 +149,10 @@ def test_a_vector_is_the_same_in_any_company(embedder):
         assert np.array_equal(embedder.embed_query(text), row)
 
 
-def test_a_very_long_text_is_the_sum_of_its_words(embedder):
-    kettle, violin = embedder.word_vectors(["kettle", "violin"]).astype(np.float64)
-    found = embedder.embed_query("kettle " * 20_000 + "violin " * 7_000)
-    assert np.allclose(found, unit(20 * kettle + 7 * violin), atol=1e-5)
-
-
 def test_word_vectors_add_up_to_the_vector_of_their_text(embedder):
     words = ["Caroline", "joined", "the", "Caroline", "Straßenbahn", "🦄", "数据库"]
     total = embedder.word_vectors(words).sum(axis=0)
     assert np.allclose(embedder.embed_query(" ".join(words)), total / np.linalg.norm(total), atol=1e-6)
-
-
-def test_a_frequent_word_weighs_less_than_a_rare_one(embedder):
-    lengths = np.linalg.norm(embedder.word_vectors(["the", "violin"]), axis=1)
-    assert lengths[0] < lengths[1] / 3
 
 
 def test_word_vectors_do_not_change_when_the_caller_writes_into_them(embedder):

@@ -10,7 +10,7 @@ from static_models import small_model
 
 from openclaw_memory.embeddings import load_embedder, static
 from openclaw_memory.embeddings.static import StaticEmbedder
-from openclaw_memory.embeddings.static_file import all_pieces, open_model
+from openclaw_memory.embeddings.static_file import open_model
 from openclaw_memory.errors import EmbedderError
 from tools.static_model.model_file import check_digest
 
@@ -83,26 +83,6 @@ def test_a_file_that_is_no_model_is_refused(tmp_path, bad):
     path.write_bytes(bad.ljust(4096))
     with pytest.raises(EmbedderError, match="no static model's header"):
         StaticEmbedder(path)
-
-
-@pytest.mark.parametrize(
-    ("at", "new", "words"),
-    [
-        (PIECES_AT + 1, b"\xff", "UTF-8"),
-        (PIECES_AT, b"z", "order"),
-        (PIECES_AT + 3, b"a", "order"),  # a, ab, a
-        (OFFSETS_AT, b"\x01", "follow"),
-        (OFFSETS_AT + 8, b"\x01", "follow"),
-        (OFFSETS_AT + 8, b"\x63", "follow"),
-        (OFFSETS_AT + 24, b"\x0c", "follow"),
-    ],
-)
-def test_damaged_pieces_are_found_before_many_texts_are_cut(small, at, new, words):
-    changed(small, at, new)
-    with pytest.raises(EmbedderError, match=words):
-        StaticEmbedder(small).embed_documents([f"ab{number}" for number in range(1000)])
-    with pytest.raises(EmbedderError, match=words):
-        all_pieces(open_model(small))
 
 
 def test_scales_that_are_no_numbers_are_found_at_first_use(tmp_path):

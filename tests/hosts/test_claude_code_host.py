@@ -7,7 +7,6 @@ own and without the environment of this process; its model is a server on this m
 import json
 import os
 import shlex
-import shutil
 import subprocess
 import sys
 import zipfile
@@ -121,20 +120,6 @@ def test_a_conversation_that_was_compacted_and_has_ended_is_remembered_in_the_ne
     said = [entry["message"]["content"][0]["text"] for entry in kept if entry["type"] == "message"]
     assert [said[1], *said[2:]] == [REPLY, "Go on.", REPLY]
     assert claude.log() == ""
-
-
-def test_an_error_of_the_memory_does_not_stop_the_host(claude):
-    (claude.project / "MEMORY.md").write_text("# Memory\n")
-    (claude.project / ".memory.toml").write_text("[search]\nno_such_setting = 1\n")
-    (claude.project / "sessions").write_text("no folder")
-    assert REPLY in claude.say("Hello", "--session-id", FIRST)
-    assert "claude-code: " in claude.log()
-
-
-def test_without_the_command_the_host_says_so_and_goes_on(claude):
-    shutil.rmtree(claude.project.parent / "bin")
-    (claude.project / "MEMORY.md").write_text("# Memory\n")
-    assert REPLY in claude.say("Hello", "--session-id", FIRST)
 
 
 def test_a_project_without_a_memory_is_left_alone(claude):

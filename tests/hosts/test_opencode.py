@@ -270,18 +270,3 @@ def test_a_conversation_that_is_compacted_and_ends_is_remembered_in_the_next(bin
     assert any(NOTE in words(asked) for asked in model.asked)
     logs = "".join(log.read_text() for log in (host.project / "sessions").glob("*.jsonl"))
     assert "Which ferry goes to Texel?" in logs
-
-
-def test_a_window_that_is_full_is_flushed_once_though_the_flush_fills_its_own(binary, tmp_path, model):
-    with Host(binary, tmp_path, model) as host:
-        session = host.call("POST", "/session", {})["id"]
-        host.say(session, ASKED)
-        # Of 20,000: OpenCode compacts by itself, and would do so in the session of the flush.
-        model.tokens = lambda asked: 19_900 if FLUSH in said_by("user", asked) or wants_search(asked) else 100
-        host.say(session, "It leaves at seven, I have heard. Please search for it.")
-        host.say(session, "What was it about?")
-    flushes = [asked for asked in model.asked if said_by("user", asked).startswith("Session nearing compaction")]
-    assert len(flushes) == 1
-    assert any("summary" in said_by("user", asked) and FLUSH in said_by("user", asked) for asked in model.asked)
-    (note,) = (host.project / "memory").glob("*.md")
-    assert [line for line in note.read_text().splitlines() if line] == [f"# {note.stem}", NOTE]

@@ -7,7 +7,6 @@ import pytest
 
 from openclaw_memory import Memory, MemoryConfig
 from openclaw_memory.errors import (
-    ConfigError,
     OpenClawMemoryError,
 )
 from openclaw_memory.text.fence import without_fenced
@@ -209,16 +208,6 @@ def test_what_was_recalled_is_not_written_again(notes, call):
     assert "words of your own" in refused.data["error"]
 
 
-def test_half_a_fence_is_written_as_harmless_words(notes, call):
-    opening, *_ = call("memory_get", path=HOUSEHOLD).data["text"].split("\n")
-    closing = opening.split(" from")[0].replace("<", "</") + ">"
-    path = call("memory_append", text=f"{opening}\nFirst.").data["path"]
-    call("memory_append", text=f"Second.\n{closing}")
-    written = (notes / path).read_text(encoding="utf-8")
-    assert without_fenced(written) == written
-    assert "First.\n" in written
-
-
 def test_lines_are_changed_by_who_has_read_them(notes, memory, call):
     seen = call("memory_get", path=HOUSEHOLD, from_=3, lines=1).data
     answer = call(
@@ -322,15 +311,6 @@ def test_what_a_model_can_fix_is_an_answer_with_the_remedy(call, name, arguments
     assert isinstance(answer.artifact, OpenClawMemoryError)
 
 
-def test_a_closed_memory_is_unavailable(notes):
-    memory = Memory.open(notes, embedder=None)
-    tools = memory_tools(memory)
-    memory.close()
-    assert {tool.run(call).data["status"] for tool, call in zip(
-        tools, ({"query": "boiler"}, {"path": HOUSEHOLD}, {"text": "x"}), strict=True
-    )} == {"unavailable"}  # fmt: skip
-
-
 def test_tools_of_one_source_neither_search_nor_read_the_other(memory):
     memory.session_log("monday").append("user", "The boiler hums at night.")
     memory.sync()
@@ -348,13 +328,6 @@ def test_tools_of_one_source_neither_search_nor_read_the_other(memory):
     error = memory_tools(memory, source="memory")[1].run({"path": "sessions/monday.jsonl"}).data
     assert error["status"] == "not_allowed"
     assert "source='memory'" in error["error"]
-
-
-def test_tools_are_made_of_a_memory_and_a_known_source_alone(memory):
-    with pytest.raises(TypeError, match="not 'notes'"):
-        memory_tools("notes")
-    with pytest.raises(ConfigError, match="'sessions'"):
-        memory_tools(memory, source="notes")
 
 
 def test_a_search_keeps_to_files_and_days(call, memory, notes):

@@ -95,20 +95,6 @@ def test_what_the_model_is_shown_anyway_is_not_recalled(reported):
     assert "name is Otto" in recall(reported, "zebra name", min_score=0, in_view=CONVERSATION[1:])
 
 
-def test_a_long_message_in_view_is_not_recalled_in_pieces(memory):
-    said = {"role": "user", "content": " ".join(f"Zebra {number} has {number * 3} stripes." for number in range(900))}
-    memory.session_log("monday").append_entries([{"type": "message", "message": said}])
-    memory.sync()
-    assert "stripes" in recall(memory, "zebra 700", min_score=0)
-    assert recall(memory, "zebra 700", min_score=0, source="sessions", in_view=[said]) == ""
-
-
-def test_a_note_is_recalled_though_the_conversation_says_the_same(reported):
-    reported.append("A good name for a zebra.", date="2026-03-01")
-    reported.sync()
-    assert "memory/2026-03-01.md" in recall(reported, "good zebra name", min_score=0, in_view=CONVERSATION)
-
-
 def test_a_conversation_in_view_takes_no_places_from_the_notes(memory):
     conversation = [{"role": "user", "content": f"The boiler of house {number} hums."} for number in range(40)]
     memory.session_log("monday").append_entries([{"type": "message", "message": message} for message in conversation])

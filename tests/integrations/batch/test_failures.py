@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import threading
 from typing import Any
 
@@ -13,7 +12,7 @@ from batch_place import Place, reasons
 from openclaw_memory.embeddings.hashing import HashingEmbedder
 from openclaw_memory.embeddings.remote.errors import FailureKind, ServiceError
 from openclaw_memory.embeddings.remote.service import JobState
-from openclaw_memory.errors import EmbedderError, StoreError
+from openclaw_memory.errors import StoreError
 from openclaw_memory.types import SyncReport
 
 
@@ -53,15 +52,6 @@ def test_a_batch_api_that_is_off_stays_off_until_the_file_is_deleted(place):
     for number in range(8):
         place.write(f"memory/most-{number}.md", f"memo most {number}")
     assert (len(place.sync().waiting), len(place.service.jobs)) == (8, 3)
-
-
-def test_a_job_that_succeeds_makes_an_earlier_failure_forgotten(place):
-    place.fill(8)
-    place.sync()
-    place.service.state = JobState.FAILED
-    place.sync()
-    place.service.finish()
-    assert (place.sync().ok, place.file.exists()) == (True, False)
 
 
 def test_what_an_expired_job_gave_is_kept(place):
@@ -109,15 +99,6 @@ def test_a_bad_vector_of_a_job_is_not_stored_and_its_text_asked_for_ordinarily(p
         assert store.chunks([best[0].chunk_id])[0].path == "memory/3.md"
 
 
-def test_a_service_that_takes_no_job_is_asked_ordinarily(place, caplog):
-    place.fill(8)
-    place.service.fails["submit"] = ServiceError("no batches here", FailureKind.DENIED)
-    assert (place.sync().ok, len(place.service.ordinary)) == (True, 8)
-    assert "no batches here" in caplog.text
-    (known,) = json.loads(place.file.read_text()).values()
-    assert known == {"jobs": [], "failures": 1}
-
-
 def test_a_job_whose_name_was_lost_on_the_way_is_not_submitted_again(place):
     place.fill(8)
     asked: list[int] = []
@@ -140,17 +121,6 @@ def test_a_service_that_is_down_keeps_its_jobs(place):
         assert len(place.sync().waiting) == 8
     place.service.fails = {}
     assert (place.sync().ok, len(place.service.jobs), place.service.ordinary) == (True, 1, [])
-
-
-def test_results_that_cannot_be_had_twice_give_the_job_up(place):
-    place.fill(8)
-    place.sync()
-    place.service.finish()
-    place.service.fails = {"results": EmbedderError("half a file"), "cancel": EmbedderError("too late")}
-    place.sync()
-    assert len(place.service.jobs) == 1
-    place.sync()
-    assert (len(place.service.jobs), place.service.cancelled) == (2, [])
 
 
 @pytest.mark.parametrize("damage", [b"", b"{", b"[]", b'{"identity": 1}', b"\xff\xfe", b'{"jobs": [{}]}'])
@@ -217,12 +187,3 @@ def test_a_rebuild_whose_texts_are_with_the_service_leaves_the_old_index_in_plac
     assert "fake-2" in str(report.rebuilt)
     assert (report.ok, place.vectors()) == (True, 9)
     assert len(place.service.ordinary) == 8 + 1
-
-
-def test_a_rebuild_waits_for_the_service_where_it_is_told_to(place):
-    place.fill(8)
-    place.sync("off")
-    place.service.model = "fake-2"
-    place.service.polls = 3
-    report = place.sync("wait")
-    assert ("fake-2" in str(report.rebuilt), report.ok, place.vectors()) == (True, True, 8)

@@ -137,19 +137,6 @@ def test_a_sync_that_waits_polls_until_the_vectors_are_there(place):
     assert [(step.completed, step.total, step.seconds) for step in told] == [(0, 8, 2.0 * at) for at in range(4)]
 
 
-def test_keywords_find_everything_while_a_sync_waits(place):
-    place.fill(8)
-    place.service.polls = 2
-    found: list[int] = []
-
-    def look(step: Progress) -> None:
-        if step.label == "texts with the batch service":
-            found.append(place.found("memo"))
-
-    place.sync("wait", progress=look)
-    assert found == [8, 8]
-
-
 def test_a_sync_that_was_ended_while_it_waited_is_taken_up_again(place):
     place.fill(8)
 
@@ -170,14 +157,6 @@ def test_a_late_job_is_waited_for_twice_and_then_given_up(place):
     assert place.clock.now - NOON == 2 * 100.0
     assert place.service.cancelled == ["job-1"]
     assert (report.waiting, len(place.service.ordinary), place.vectors()) == ((), 8, 8)
-
-
-def test_two_late_jobs_end_in_ordinary_calls(place):
-    place.fill(8)
-    report = place.sync("wait")
-    assert (len(place.service.jobs), place.service.cancelled) == (2, ["job-1", "job-2"])
-    assert (report.ok, place.vectors(), len(place.service.ordinary)) == (True, 8, 8)
-    assert place.clock.now - NOON == 4 * 100.0
 
 
 # --- through the front door

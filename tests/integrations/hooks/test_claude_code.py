@@ -138,16 +138,6 @@ def test_after_a_compaction_the_model_is_asked_to_write_up_what_was_kept(host, m
     assert "hunter2secretvalue" not in said
 
 
-def test_after_a_second_compaction_only_what_came_in_between_is_shown_again(host, memory):
-    host.wrote(TRANSCRIPT[:COMPACTED_AT])
-    told(host.event("PreCompact"), memory)
-    host.wrote(TRANSCRIPT[COMPACTED_AT:])
-    told(host.event("PreCompact"), memory)
-    said = told(host.event("SessionStart", source="compact"), memory)
-    assert "User: And after?" in said
-    assert "Vlieland" not in said
-
-
 def test_what_was_said_before_the_compaction_is_recalled_and_what_is_in_view_is_not(host, memory):
     host.wrote(TRANSCRIPT[:COMPACTED_AT])
     told(host.event("Stop"), memory)

@@ -80,13 +80,6 @@ def test_what_the_memory_knows_is_recalled_for_a_message_within_bounds(memory):
     assert weak.count("[memory/") <= 3
 
 
-def test_with_intents_turned_off_nothing_is_recalled_by_itself(notes):
-    config = MemoryConfig(plugins={"intent": {"enabled": False}})
-    with Memory.open(notes, embedder=RecordingEmbedder(), config=config) as memory:
-        told(memory, "session.created")
-        assert told(memory, "chat.message", text="Which harbour is it?") == {}
-
-
 def test_a_tool_answers_as_the_librarys_own(memory):
     told(memory, "session.created")
     answered = json.loads(told(memory, "tool", tool="memory_get", args={"path": "MEMORY.md", "from": 3})["output"])
@@ -281,23 +274,6 @@ def ran(event, stdin, *options):
 def test_whatever_comes_in_the_host_goes_on_and_the_log_says_why(stdin, notes):
     assert ran("session.deleted", stdin, "--workspace", str(notes)) == ""
     assert "opencode: " in SafeFolder.locate_data(notes).read("hooks.log").decode()
-
-
-def test_a_folder_that_is_no_memory_is_left_alone(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    assert ran("session.created", json.dumps({"sessionID": SESSION})) == ""
-    assert not [*tmp_path.iterdir()]
-
-
-def test_a_workspace_that_is_not_there_and_an_option_that_is_unknown_stop_no_host(tmp_path):
-    said = ran("session.created", "{}", "--workspace", str(tmp_path / "gone"), "--newer-option")
-    assert "opencode: WorkspaceError" in said  # on stderr: there is no folder for the log
-
-
-def test_without_an_event_a_person_is_told_where_the_plugin_is(notes):
-    said = json.loads(ran("", "", "--workspace", str(notes)))
-    assert str(notes) in said["systemMessage"]
-    assert Path(said["plugin"]).read_text().startswith("// @ts-check")
 
 
 def test_a_process_asks_the_plugin_in_between_and_answers_it(notes):

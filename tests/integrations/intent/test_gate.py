@@ -124,7 +124,7 @@ def test_without_py3langid_stop_words_decide(monkeypatch):
 
 
 def test_the_language_is_one_of_those_that_were_asked_for():
-    assert language_of("Mijn broer werkt in een bakkerij.", ["de", "fr"]) in {"de", "fr", "und"}
+    assert language_of("Mijn broer werkt in een bakkerij.", ["it"]) in {"it", "und"}
 
 
 @pytest.mark.parametrize("said", ["Vergiss alles", "Notiere alles"])

@@ -50,7 +50,7 @@ def test_a_dash_reads_the_message_from_standard_input(ask, monkeypatch, message,
 
 def test_the_settings_of_the_workspace_count(ask, tmp_path):
     settings = tmp_path / "settings.toml"
-    settings.write_text('[defaults.plugins.intent]\nlanguages = ["fr"]\n', encoding="utf-8")
+    settings.write_text('[defaults.plugins.intent]\nlanguages = ["it"]\n', encoding="utf-8")
     assert json.loads(ask(MESSAGE, "--json", "--config", str(settings))[1])["intent"] is None
     settings.write_text("[defaults.plugins.intent]\nenabled = false\n", encoding="utf-8")
     _, out, err = ask(MESSAGE, "--config", str(settings))

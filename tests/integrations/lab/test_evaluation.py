@@ -1,7 +1,6 @@
 """Labelled questions: what counts as shown, which settings come out best, and what is said of a wrong label."""
 
 import json
-import math
 from datetime import UTC, datetime
 
 import pytest
@@ -55,14 +54,6 @@ def test_half_of_the_evidence_is_half_of_the_answer(notes):
     assert result.missed() == result.rows
 
 
-def test_results_can_be_grouped(memory):
-    result = evaluate(memory, [KEY, GAUGES, NONE])
-    assert list(result.by("language")) == ["en", "nl"]
-    assert list(result.by("kind")) == ["keyword", "two", "unanswerable"]
-    assert result.by("language")["en"].rows == result.rows[:2]
-    assert math.isnan(result.by("language")["nl"].shown)
-
-
 def test_settings_are_compared_on_the_same_notes_which_are_only_read(notes):
     before = {path: path.read_bytes() for path in notes.rglob("*") if path.is_file()}
     steps = []
@@ -97,12 +88,6 @@ def test_the_first_stays_unless_another_is_better_on_three_more_questions(outcom
     compared = Comparison((made("first", [LOST, LOST, LOST, FOUND]), made("other", outcomes)))
     assert compared.best().name == best
     assert compared.best(margin=1).name == "other"
-
-
-def test_of_equals_the_one_that_shows_less_is_the_better():
-    few, many = made("few", [FOUND] * 4, chars=300), made("many", [FOUND] * 4)
-    assert Comparison((made("first", [LOST] * 4), many, few)).best() is few
-    assert Comparison((many, few)).best() is many
 
 
 def test_the_moment_that_age_counts_from_can_be_given(notes):

@@ -45,6 +45,7 @@ def test_a_score_has_a_bar_for_each_answer_and_the_threshold_as_a_line(explain):
 
 
 @pytest.mark.parametrize("question", ["", "half \ud83d of a pair", "nul \x00", "a price of $40 and $50"])
+@pytest.mark.sampled(2)
 def test_any_question_can_be_plotted(explain, question):
     plot_explanation(explain(question)).figure.canvas.draw()
 

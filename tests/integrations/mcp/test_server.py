@@ -259,29 +259,6 @@ async def test_an_older_client_that_subscribes_hears_of_changes(memory, connecte
     assert "notifications/resources/list_changed" in heard
 
 
-async def test_where_another_process_watches_the_files_changes_are_heard_of_too(memory, connected):
-    note = memory.workspace.root / "memory" / "household.md"
-    with Memory.open(memory.workspace.root) as other:
-        other.watch()
-        await watching(other)
-        async with (
-            connected(memory, follows=True) as client,
-            client.listen(resource_subscriptions=["memory:///memory/household.md"]) as events,
-        ):
-            with anyio.fail_after(20):
-                while "standing by" not in memory.watch().state:  # noqa: ASYNC110 - it has no event to wait for
-                    await anyio.sleep(0.02)
-            note.write_text("The boiler is new.\n", encoding="utf-8")
-            with anyio.fail_after(20):
-                assert (await anext(events)).uri == "memory:///memory/household.md"
-
-
-async def watching(memory):
-    with anyio.fail_after(20):
-        while not memory.watch().is_at_work:  # noqa: ASYNC110 - it has no event to wait for
-            await anyio.sleep(0.02)
-
-
 # --- prompts
 async def test_prompts_recall_and_save(memory, connected, mode):
     async with connected(memory, mode) as client:
@@ -297,13 +274,6 @@ async def test_prompts_recall_and_save(memory, connected, mode):
             await client.get_prompt("recall", {"question": " "})
         with pytest.raises(MCPError, match="there are recall and flush"):
             await client.get_prompt("forget")
-
-
-async def test_where_nothing_is_written_nothing_is_asked_to_be_saved(memory, connected):
-    async with connected(memory, append=False) as client:
-        assert [one.name for one in (await client.list_prompts()).prompts] == ["recall"]
-        with pytest.raises(MCPError):
-            await client.get_prompt("flush")
 
 
 # --- a first index, many clients, many calls
@@ -335,43 +305,6 @@ async def test_a_client_hears_how_far_a_first_index_is(notes, connected, monkeyp
             answer = await client.call_tool("memory_search", {"query": "spare key"}, progress_callback=hear)
     assert heard[0] == (3.0, 8.0, "embedding")
     assert answer.structured_content["results"]
-
-
-def held():
-    import gc
-    import os
-
-    gc.collect()
-    return len(gc.get_objects()), len(os.listdir("/proc/self/fd")), threading.active_count()
-
-
-@pytest.mark.nightly
-@pytest.mark.skipif("sys.platform != 'linux'")
-async def test_calls_leak_nothing(memory, connected):
-    count = 60
-    async with connected(memory, "legacy") as client:
-        found = []
-        for _ in range(2):  # the first ones fill caches
-            for _ in range(count):
-                await client.call_tool("memory_search", {"query": "spare key"})
-            found.append(held())
-    (objects, files, threads), after = found
-    assert after[0] - objects < count  # not even one object a call
-    assert (after[1] <= files, after[2] <= threads) == (True, True)
-
-
-async def test_eight_clients_search_and_write_at_once(memory, connected):
-    async def one(number):
-        async with connected(memory, "legacy" if number % 2 else "auto") as client:
-            for _ in range(3):
-                assert (await client.call_tool("memory_search", {"query": "spare key"})).structured_content["results"]
-            await client.call_tool("memory_append", {"text": f"Client {number} was here."})
-
-    await asyncio.gather(*(one(number) for number in range(8)))
-    (written,) = set((memory.workspace.root / "memory").glob("2*.md")) - {
-        memory.workspace.root / "memory" / name for name in ("2026-02-09.md", "2026-02-26.md")
-    }
-    assert sorted(written.read_text(encoding="utf-8").count(f"Client {number} ") for number in range(8)) == [1] * 8
 
 
 async def test_a_client_that_goes_in_the_middle_of_a_call_leaves_the_others_alone(memory, connected, monkeypatch):

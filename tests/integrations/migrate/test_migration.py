@@ -433,19 +433,6 @@ def test_a_conversation_of_claude_keeps_tools_and_files(memory, old):
     assert [one.place for one in report.left_out] == ["[1].chat_messages[1].content[0]", "[2]"]
 
 
-def test_a_later_export_adds_what_is_new(memory, old):
-    file = old("claude-conversations.json")
-    migrate(memory, file, now=NOW)
-    talks = json.loads(file.read_text())
-    talks[0]["chat_messages"].append(
-        {"uuid": "new", "sender": "assistant", "text": "Aussi en mai.", "parent_message_uuid": "h3", "created_at": "2026-03-01T00:00:00Z"}
-    )  # fmt: skip
-    file.write_text(json.dumps(talks))
-    assert migrate(memory, file, now=NOW).added == 1
-    log = memory.session_log("claude-5c0ffee0-0000-4000-8000-000000000001")
-    assert log.messages()[-1]["content"][0]["text"] == "Aussi en mai."
-
-
 def test_a_tree_with_a_circle_or_of_great_depth_is_read_whole(memory, tmp_path):
     def said(one, parent):
         content = {"content_type": "text", "parts": [f"word {one}"]}
@@ -474,16 +461,6 @@ def test_transcripts_mask_secrets_when_they_are_shown_as_all_others_do(memory, t
     memory.sync()
     assert secret not in memory.get("sessions/claude-k.jsonl").text
     assert "The key is" in memory.get("sessions/claude-k.jsonl").text
-
-
-def test_a_message_that_is_too_long_is_listed_and_the_others_hold_together(memory, tmp_path):
-    said = [
-        {"uuid": str(at), "sender": "human", "text": text} for at, text in enumerate(("one", "x" * (9 << 20), "three"))
-    ]
-    (tmp_path / "conversations.json").write_text(json.dumps([{"uuid": "k", "name": "", "chat_messages": said}]))
-    report = migrate(memory, tmp_path / "conversations.json", now=NOW)
-    assert [one.place for one in report.left_out] == ["[0], message '1'"]
-    assert [message["content"][0]["text"] for message in memory.session_log("claude-k").messages()] == ["one", "three"]
 
 
 # --- policies, command, script ---------------------------------------------------------------------------------

@@ -136,20 +136,6 @@ def test_a_damaged_one_is_listed_and_the_others_are_brought_in(place, content, s
         assert len(memory.snapshots()) == 2
 
 
-def test_two_of_one_second_both_stay_and_one_that_says_something_else_is_listed(place):
-    at = "2026-02-18T12:00:00.250Z"
-    old(place, f"{at}-ses_1.json", {"id": "ses_1", "timestamp": at, "messages": [said("And then?")]})
-    old(place, f"{at}-ses_1_copy.json", {"id": "ses_1", "timestamp": at, "messages": [said("Changed")]})
-    with Memory.open(place, embedder=None) as memory:
-        (left,) = migrate(memory, now=NOW).left_out
-        assert (left.place, "says something else" in left.reason) == (f"{at}-ses_1_copy.json", True)
-        assert [(one.path.rpartition("/")[2], one.messages[0].content) for one in memory.snapshots("ses_1")] == [
-            ("20260218T120000Z-2-ses_1.json", "And then?"),
-            ("20260218T120000Z-ses_1.json", "You help with the house."),
-        ]
-        assert migrate(memory, now=NOW).added == 0
-
-
 def test_rules_and_secrets_count(place):
     secret = KNOWN["anthropic"]
     messages = [said("The heron is blue"), said(f"Use {secret}"), said("Fine")]

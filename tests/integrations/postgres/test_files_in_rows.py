@@ -1,7 +1,6 @@
 """Notes that are rows: workers with folders of their own see each other's documents, records and notes."""
 
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -98,19 +97,6 @@ def test_daily_notes_ride_along_and_are_forgotten_everywhere(worker, tmp_path):
     assert notes_of(tmp_path / "one") == notes_of(tmp_path / "two")
 
 
-def test_a_fresh_worker_has_everything(worker, tmp_path):
-    one = worker("one")
-    one.documents.add([Document("ferry", "The ferry leaves at nine.")])
-    one.records.remember("fact", "boat.name", "Erika")
-    one.append("The zeppelin lands on Friday.", date="2026-03-01")
-    one.close()
-    shutil.rmtree(tmp_path / "one")
-    fresh = worker("fresh")
-    fresh.sync()
-    assert fresh.search("ferry")
-    assert len(notes_of(tmp_path / "fresh")) == 3
-
-
 def test_the_first_worker_brings_its_notes_and_a_later_one_may_not_hold_others(worker, tmp_path):
     (tmp_path / "one" / "memory").mkdir(parents=True)
     (tmp_path / "one" / "memory" / "a.md").write_text("The boiler is old.\n")
@@ -170,6 +156,7 @@ with Memory.open(folder, store=store, embedder=None) as memory:
 """
 
 
+@pytest.mark.nightly
 def test_killed_writers_lose_nothing_that_was_answered_and_tear_nothing(worker, database, tmp_path):
     store = f"{database}&tenant=anna&files=column"
     running = []

@@ -9,7 +9,6 @@ import os
 import re
 import sys
 import time
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 RECORDED = json.loads(Path(__file__).with_name("qmd_recorded.json").read_text(encoding="utf-8"))
@@ -34,6 +33,8 @@ def say(one: dict, folder: Path) -> None:
 
 
 def serve(folder: Path, port: int) -> None:
+    from http.server import BaseHTTPRequestHandler, HTTPServer  # here: each of the other calls is quicker without it
+
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             asked = self.rfile.read(int(self.headers["Content-Length"])).decode()

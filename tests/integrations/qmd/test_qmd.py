@@ -63,13 +63,6 @@ def test_a_question_by_vectors_has_no_signs(qmd):
     assert "vsearch --json -n 16 -c memory -- not the submarine" in qmd.calls
 
 
-def test_a_second_engine_answers_from_the_index_at_once_and_updates_it_behind(qmd):
-    qmd.engine().search(SearchRequest("ferry"))
-    qmd.fails("update", "hang")
-    assert qmd.engine().search(SearchRequest("ferry"))
-    assert is_alive(qmd.hanging())
-
-
 def test_files_that_have_changed_are_left_out_and_indexed_again(qmd):
     engine = qmd.engine()
     assert engine.search(SearchRequest("trains planes"))
@@ -159,15 +152,6 @@ def test_forgetting_deletes_it_also_where_qmd_is_not_there_any_more(qmd):
     assert memory.status().fallback["from"] == "qmd"
 
 
-@pytest.mark.nightly
-def test_a_damaged_index_is_built_again(qmd):
-    engine = qmd.engine()
-    engine.sync()
-    (qmd.folder / "index.sqlite").write_bytes(b"this is no database")
-    engine.sync()
-    assert (qmd.folder / "index.sqlite").read_bytes() == b""
-
-
 def test_what_is_encrypted_is_not_copied_and_each_search_says_so(qmd):
     (qmd.notes / "memory" / "health.md.age").write_bytes(b"age-encryption.org/v1\n-> X25519 abc\n")
     with qmd.memory() as memory:
@@ -193,11 +177,6 @@ def test_what_is_encrypted_is_not_copied_and_each_search_says_so(qmd):
 def test_what_fails_is_told_with_what_to_do(qmd, command, how, reason):
     qmd.fails(command, how)
     assert re.search(f"qmd failed: .*{reason}", str(qmd.memory().search("ferry").reason))
-
-
-@pytest.mark.nightly
-def test_another_program_of_that_name_is_noticed(qmd):
-    assert "not 2 of QMD" in str(qmd.memory(command=("echo", "hello")).search("ferry").reason)
 
 
 @pytest.mark.parametrize("server", [True, False])
@@ -343,23 +322,6 @@ def test_the_settings_choose_the_engine(qmd):
     assert memory.get("MEMORY.md", start=3, lines=1).text == "- Ines prefers trains to planes."
 
 
-def test_an_agents_qmd_is_in_the_folder_of_the_agent(qmd, tmp_path, monkeypatch):
-    monkeypatch.setenv("OPENCLAW_STATE_DIR", str(tmp_path / "state"))
-    del qmd.settings["folder"]
-    config = qmd.config()
-    with Memory.for_agent("Work", workspace=qmd.notes, embedder=None, config=config) as memory:
-        memory.search("ferry")
-    assert (tmp_path / "state" / "agents" / "work" / "qmd" / "index.sqlite").exists()
-
-
-def test_by_default_it_is_in_the_users_data_folder(qmd, tmp_path, monkeypatch):
-    monkeypatch.setenv("OPENCLAW_MEMORY_HOME", str(tmp_path / "home"))
-    qmd.engine(folder="").sync()
-    (folder,) = (tmp_path / "home" / "workspaces").glob("*/qmd")
-    assert {"copied-notes", "copied-notes.json", "index.sqlite"} <= set(os.listdir(folder))
-    assert not list(qmd.notes.rglob("*qmd*"))
-
-
 def test_what_is_copied_is_private(qmd):
     before = os.umask(0)
     try:
@@ -385,12 +347,3 @@ def test_a_workspace_may_not_name_a_program(qmd):
         state = memory.status()
     assert state.backend == "builtin"
     assert [name for name in ("store.backend", "plugins.qmd") if name not in " ".join(state.notices)] == []
-
-
-@pytest.mark.nightly
-def test_notes_are_handed_over_at_an_interval(qmd):
-    engine = qmd.engine(update_minutes=0.002)
-    engine.search(SearchRequest("ferry"))
-    (qmd.notes / "memory" / "new.md").write_text("The quay.\n", encoding="utf-8")
-    wait_for(lambda: qmd.count("update") > 1)
-    engine.close()

@@ -166,24 +166,3 @@ SHAPE = """() => {
   return { wide: root.scrollWidth - root.clientWidth, cut: menu.scrollWidth - menu.clientWidth, unnamed,
            headings: document.querySelectorAll("main > h1").length };
 }"""
-
-
-@pytest.mark.site
-@pytest.mark.parametrize("width", WIDTHS)
-def test_the_entries_of_the_access_log_can_be_read_on_every_screen(memory, chromium, tmp_path, width):
-    settings = tmp_path / "settings.toml"
-    settings.write_text("[defaults.plugins.audit]\nenabled = true\n", encoding="utf-8")
-    view = {"width": width, "height": 900}
-    with (
-        served(memory.workspace.root, "--config", str(settings)) as (_, url),
-        chromium.new_context(viewport=view) as context,
-    ):
-        page, trouble = watched(context, url)
-        page.goto(url)
-        page.wait_for_url(url.partition("?")[0])
-        page.goto(f"{url.partition('/?')[0]}/note?path=memory/2026-11-20.md")
-        page.goto(f"{url.partition('/?')[0]}/access")
-        place = page.locator(".entries .path", has_text="memory/2026-11-20.md").first
-        assert place.evaluate("one => one.getClientRects().length") == 1  # on one line
-        assert page.locator(".wide").evaluate("box => box.scrollWidth - box.clientWidth") == 0
-        assert (page.evaluate(POOR), trouble) == ([], [])

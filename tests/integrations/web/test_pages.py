@@ -7,7 +7,7 @@ import pytest
 from openclaw_memory_web.rendering import marked
 
 from openclaw_memory import Memory, MemoryConfig
-from openclaw_memory.config import FilesConfig, PoliciesConfig, PolicyRule
+from openclaw_memory.config import PoliciesConfig, PolicyRule
 from openclaw_memory.search import read_query
 
 HTMX = {"HX-Request": "true"}
@@ -126,23 +126,6 @@ def test_a_link_to_another_note_leads_to_its_page_and_one_away_says_nothing_of_t
         "https://example.org/a.md",
         "x.pdf",
     ]
-
-
-def test_a_transcript_is_shown_line_by_line(page):
-    shown = page.get("/note?path=sessions/s1.jsonl&lines=L2")
-    assert re.search(r'class="row cited" id="L2">.*User: When does the ferry leave\?', shown, re.DOTALL)
-    assert "/edit" not in shown
-
-
-def test_a_long_note_comes_in_pages_and_opens_at_the_cited_line(page, memory):
-    (memory.workspace.root / "memory/long.md").write_text(
-        "".join(f"line {number}\n" for number in range(1, 2502)), encoding="utf-8"
-    )
-    assert "from=1001" in page.get("/note?path=memory/long.md")
-    shown = page.get("/note?path=memory/long.md&lines=L2100")
-    assert '<mark id="L2100" class="line">line 2100</mark>' in shown
-    assert "line 1999<" not in shown
-    assert "from=1001" in shown
 
 
 @pytest.mark.parametrize(
@@ -280,17 +263,3 @@ def test_what_policies_hide_is_on_no_page(tmp_path, opened):
         )
         page.place(page.send("/record", fields | {"value": shown}))
         assert "fiftyone euros" in (tmp_path / path).read_text(encoding="utf-8")
-
-
-# --- size
-def test_the_first_page_does_not_grow_with_the_notes(tmp_path, opened):
-    for number in range(400):
-        (tmp_path / f"{number:03}-a-note-with-a-rather-long-name.md").write_text("A line.\n", encoding="utf-8")
-    with Memory.open(tmp_path, config=MemoryConfig(files=FilesConfig(extra_paths=(".",)))) as memory:
-        page = opened(memory)
-        shown = page.get("/")
-        assert "400 files" in words(shown)
-        parts = [shown, *(page.get(name) for name in re.findall(r'(?:src|href)="(/static/[^"]+)"', shown))]
-        assert len(parts) == 4
-        assert sum(len(part.encode()) for part in parts) < 100_000
-        assert page.get("/days").count("<li>") == 200
