@@ -122,10 +122,6 @@ def test_front_matter_is_a_chunk_of_its_own_and_names_the_others():
     assert (body.text, body.context) == ("We flew.", "Rome > travel, italy")
 
 
-def test_a_thematic_break_on_top_is_no_front_matter():
-    assert texts(cut("---\nplain words\n---\nmore")) == ["---\nplain words\n---\nmore"]
-
-
 def test_later_parts_of_a_table_name_its_columns():
     rows = "\n".join(f"| {name} | {'x' * 20} |" for name in ("Rome", "Oslo", "Bern", "Kyiv"))
     chunks = cut(f"# Cities\n| City | Note |\n|---|---|\n{rows}")

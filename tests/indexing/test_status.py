@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Sequence
 from contextlib import closing
@@ -214,13 +213,6 @@ def test_a_fallback_says_for_whom_it_stands_in_and_why(notes):
     assert (here["from"], elsewhere["from"]) == ("openai", "openai")
     assert "127.0.0.1:9" in here["reason"]
     assert "static" in elsewhere["reason"]
-
-
-def test_a_status_is_json(indexed, embedder):
-    from openclaw_memory.cli.output import plain
-
-    state = plain(deep(indexed, embedder))
-    assert json.loads(json.dumps(state))["bytes"]["notes"] > 0
 
 
 def test_an_index_that_its_share_of_memory_cannot_hold_is_named_and_answers_the_same(notes):

@@ -7,9 +7,8 @@ from hypothesis import strategies as st
 
 from openclaw_memory import Memory
 from openclaw_memory.search.line_features import spans_of, text_of
-from openclaw_memory.search.lines import Line, lines_of
+from openclaw_memory.search.lines import Line
 from openclaw_memory.search.passages import best_passages
-from openclaw_memory.types import Chunk, StoredChunk
 from openclaw_memory.types.files import LEFT_OUT
 
 
@@ -28,15 +27,6 @@ def passages(made, values, max_chars=700, count=6, blocks=None):
 
 def picked(found):
     return [passage.picked for passage in found]
-
-
-@pytest.mark.parametrize("end", ["\n", "\r\n"])
-def test_only_blank_lines_are_shown_as_such_whatever_ends_a_line(end):
-    text = end.join(["aaaa", "", "bbbb", "--", "cccc", "dddd"])
-    made = lines_of([StoredChunk(1, "a.md", "memory", Chunk(1, 6, 0, text))])
-    shown = [made[at] for at in (0, 2, 4, 5)]
-    assert text_of(shown) == "aaaa\n\nbbbb\n…\ncccc\ndddd"
-    assert spans_of(shown) == ((1, 3), (5, 6))
 
 
 def test_a_heading_brings_what_is_below_it():

@@ -9,7 +9,7 @@ from dataclasses import replace
 import apsw
 import pytest
 
-from openclaw_memory.errors import CorruptIndexError, IndexLockedError, IndexReplacedError, NewerIndexError, StoreError
+from openclaw_memory.errors import CorruptIndexError, IndexLockedError, NewerIndexError, StoreError
 from openclaw_memory.store import SqliteStore, connection
 from openclaw_memory.store.connection import SHORTAGE
 from openclaw_memory.store.schema import SCHEMA_VERSION
@@ -197,27 +197,6 @@ def test_processes_that_make_the_same_index_at_once_all_succeed(path):
 
 
 # --- crashes ---
-def test_a_log_that_others_took_away_again_and_again_is_opened_anew(path):
-    """SQLite gives up with "locking protocol"; the file may be in its place again by then."""
-    taken = [apsw.ProtocolError("locking protocol")]
-    SqliteStore.open(path).close()
-
-    def first():
-        if len(opened) == 1 and taken:
-            raise taken.pop()
-        opened.append(path)
-        return apsw.Connection(str(path))
-
-    opened: list[object] = []
-    connections = connection.Connections(lambda place: apsw.Connection(str(place)), path, first)
-    with pytest.raises(IndexReplacedError, match="locking protocol"), connections.lend():
-        raise apsw.ProtocolError("locking protocol")
-    with pytest.raises(IndexReplacedError, match="locking protocol"), connections.lend():
-        pass
-    with connections.lend() as db:
-        assert db.execute("SELECT 1").fetchall() == [(1,)]
-    assert len(opened) == 2
-    connections.close()
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from openclaw_memory.store import SqliteStore, changes, footprint, resident, sqlite
+from openclaw_memory.store import SqliteStore, footprint, resident, sqlite
 from openclaw_memory.types import CandidateRequest, Chunk, ChunkRow
 from tests.processes import python
 
@@ -221,17 +221,6 @@ def test_of_several_indexes_the_one_used_longest_ago_makes_room(tmp_path, build)
     assert [is_kept(store) for store in stores] == [False, True, True]
     for store in stores:
         store.close()
-
-
-@pytest.mark.parametrize("row", ["[", "7", '["x"]', "[[null, [], []]]", b"\xff"])
-@pytest.mark.sampled(2)
-def test_a_row_of_changes_that_cannot_be_read_is_begun_anew(filled, row):
-    filled.candidates(request())
-    with filled._connections.write() as db:
-        db.execute("UPDATE meta SET value = ? WHERE key = ?", (row, changes.ROW))
-    assert filled.candidates(request()).chunk_count == 300
-    filled.remove_files(["memory/0.md"])
-    assert filled.candidates(request()).chunk_count == 250
 
 
 def test_without_sqlite_vec_what_is_kept_answers_too(path, build):

@@ -83,16 +83,6 @@ def test_vectors_can_be_gathered_in_an_older_index_and_a_reset_keeps_them(old, b
     assert old.verify() == ()
 
 
-def test_a_file_of_which_nothing_was_ever_known_gets_its_tables_too(store, path, build):
-    store.close()
-    make_older(path)
-    old = SqliteStore.open(path)
-    assert old.files() == {}
-    build.fill(old, build.units(3))
-    assert old.describe().chunks == 3
-    old.close()
-
-
 def test_a_memory_answers_from_an_older_index_and_a_sync_builds_it_again(folder):
     with Memory.open(folder, embedder="hashing") as memory:
         assert memory.sync().embedded == 3

@@ -1,7 +1,6 @@
 import json
 import sys
 from contextlib import closing
-from dataclasses import replace
 from importlib.metadata import version
 
 import apsw
@@ -17,30 +16,6 @@ from openclaw_memory.types import Chunk, ChunkRow
 def test_it_keeps_the_contract_of_a_store(tmp_path, vector_extension):
     numbers = iter(range(1000))
     check_store(lambda: SqliteStore.open(tmp_path / f"{next(numbers)}" / "i.sqlite", vector_extension=vector_extension))
-
-
-WRITES = {
-    "other rows": lambda store, build: store.replace_files([(build.record("memory/0.md"), [])]),
-    "another stamp": lambda store, build: store.replace_files([(replace(build.record("memory/0.md"), size=9), None)]),
-    "more lines": lambda store, build: store.extend_file(replace(build.record("memory/0.md"), size=9), [], 5),
-    "a removal": lambda store, _: store.remove_files(["memory/0.md"]),
-    "a build": lambda store, build: store.begin_build(build.META).publish(),
-}
-
-
-@pytest.mark.parametrize("write", WRITES)
-@pytest.mark.parametrize("elsewhere", [False, True])
-@pytest.mark.sampled(4)
-def test_files_are_the_same_object_exactly_until_they_change(store, path, build, write, elsewhere):
-    build.fill(store, build.units(60), per_file=20)
-    known = store.files()
-    store.set_meta("last_sync", "now")
-    with store.snapshot() as frozen:
-        assert store.files() is frozen.files() is known
-        with closing(SqliteStore.open(path)) as other:
-            WRITES[write](other if elsewhere else store, build)
-            assert store.files() == other.files() is not known
-        assert frozen.files() == known
 
 
 @pytest.mark.parametrize("value", ["ends in half a pair \ud83d", "a\ud800b"])

@@ -68,12 +68,6 @@ def test_what_no_program_of_ours_wrote_is_no_document(file):
     assert parse(file) is None
 
 
-@pytest.mark.parametrize("file", ["---\ntitle: x\n---\ntext", "text\n---\nopenclaw_memory: 1\n---\n"])
-def test_a_persons_own_front_matter_is_cut_as_ever(file):
-    assert front_matter_end(file) == 0
-    assert "".join(piece.text for piece in chunk(file, "memory/a.md", ChunkingConfig())).startswith(file.split("\n")[0])
-
-
 def test_files_that_other_programs_saved_are_read():
     assert parse('---\r\nopenclaw_memory: 1\r\nid: doc-1\r\nmetadata: {"a": 1}\r\n---\r\nedited') == (
         {"id": "doc-1", "metadata": {"a": 1}},

@@ -123,13 +123,6 @@ def test_what_is_found_is_what_may_be_read(files, extra):
 # --- what is counted
 
 
-def test_a_count_that_was_ended_is_told_as_the_least(tmp_path, monkeypatch):
-    lay_out(tmp_path, *(f"{folder}/{number}.md" for folder in "abcdef" for number in range(10)))
-    assert advice(WorkspaceFiles(tmp_path), 0).startswith("60 Markdown files lie in")
-    monkeypatch.setattr("openclaw_memory.workspace.scan.MOST_NAMES", 20)
-    assert advice(WorkspaceFiles(tmp_path), 0).startswith("at least 20 Markdown files lie in")
-
-
 # --- what is advised
 @pytest.mark.parametrize(
     ("files", "words"),

@@ -4,6 +4,7 @@ import errno
 import json
 import os
 import stat
+import subprocess
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -269,14 +270,21 @@ WRITES_MANY = """
 import sys
 from openclaw_memory.workspace import Workspace
 log = Workspace.open(sys.argv[1]).session_log("shared")
+print("ready", flush=True)
+sys.stdin.readline()
 for number in range(20):
     log.append("user", f"{sys.argv[2]}-{number}")
 """
 
 
 def test_processes_that_write_at_once_lose_no_entry_and_make_one_chain(tmp_path):
-    writers = [python(WRITES_MANY, tmp_path, who, stdout=None) for who in range(2)]
-    assert [writer.wait() for writer in writers] == [0] * 2
+    writers = [python(WRITES_MANY, tmp_path, who, stdin=subprocess.PIPE) for who in range(2)]
+    assert [writer.stdout.readline() for writer in writers] == ["ready\n"] * 2
+    for writer in writers:
+        print(file=writer.stdin, flush=True)
+    for writer in writers:
+        writer.communicate()
+    assert [writer.returncode for writer in writers] == [0] * 2
     log = Workspace.open(tmp_path).session_log("shared")
     said = [one["content"] for one in log.messages()]
     assert sorted(said) == sorted(f"{who}-{number}" for who in range(2) for number in range(20))
