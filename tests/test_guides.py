@@ -7,13 +7,14 @@ import re
 import shlex
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
 from adapter_readmes import EXAMPLE
 from every_command import COMMANDS
 
-from openclaw_memory import JournalConfig, Memory, SessionsConfig, Status, SyncConfig
+from openclaw_memory import JournalConfig, Memory, MemoryConfig, SessionsConfig, Status, SyncConfig
 from openclaw_memory.cli.doctor import examine
 from openclaw_memory.config import CompactionConfig, PruningConfig
 from openclaw_memory.conversation import compaction, compaction_threshold
@@ -135,3 +136,46 @@ def test_the_numbers_of_a_guide_are_those_of_the_code(guide, words):
 def test_the_guide_names_the_roles_whose_messages_are_text(role):
     assert f"`{role}`" in TRANSCRIPTS
     assert f"`{LABELS[role]}: ...`" in TRANSCRIPTS
+
+
+# --- what is typed, from the first command to the last
+@pytest.mark.nightly
+def test_the_commands_of_the_tutorial_run_in_their_order_and_print_what_it_says(tmp_path):
+    (tmp_path / "vault" / "Projects").mkdir(parents=True)
+    (tmp_path / "vault" / "Projects" / "Boat.md").write_text("# Boat\n\nThe hull was painted in May.\n")
+    commands = re.compile(r"^```sh\n(.*?)^```$(?:\n\n```text\n(.*?)^```$)?", re.MULTILINE | re.DOTALL)
+    installing, *examples = commands.findall(GUIDES["tutorial.md"])
+    assert "pip install" in installing[0]
+    for typed, printed in examples:
+        done = run_in_shell(["bash", "-euo", "pipefail", "-c", typed], tmp_path)
+        assert (done.returncode, done.stderr) == (0, ""), typed
+        assert not printed or done.stdout == printed, typed
+
+
+@pytest.mark.nightly
+def test_the_commands_of_the_guide_to_the_terminal_run_and_print_what_it_says(tmp_path):
+    blocks = re.findall(r"^```console\n(.*?)^```$", GUIDES["how-to/command-line.md"], re.MULTILINE | re.DOTALL)
+    commands = [line.removeprefix("$ ") for block in blocks for line in block.splitlines() if line.startswith("$ ")]
+    # Each command is shown as it is typed, and its output below it.
+    script = "\n".join(f"cat <<'typed'\n$ {command}\ntyped\n{command}" for command in commands)
+    done = run_in_shell(["sh", "-ec", script], tmp_path)
+    assert done.stdout == "".join(blocks), done.stderr
+    assert done.returncode == 0
+
+
+def run_in_shell(command, folder):
+    """Run a command of a shell where ours is on the PATH, with settings of its own."""
+    (folder / "bin").mkdir(exist_ok=True)
+    script = folder / "bin" / "openclaw-memory"
+    script.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m openclaw_memory "$@"\n', encoding="utf-8")
+    script.chmod(0o755)
+    path = os.pathsep.join([str(script.parent), os.environ["PATH"]])
+    environment = {**os.environ, "PATH": path, "XDG_CONFIG_HOME": str(folder / "config")}
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+
+
+def test_the_settings_of_the_guide_to_the_terminal_can_be_loaded(tmp_path):
+    (settings,) = re.findall(r"^```toml\n(.*?)^```$", GUIDES["how-to/command-line.md"], re.MULTILINE | re.DOTALL)
+    (tmp_path / "config.toml").write_text(settings, encoding="utf-8")
+    assert MemoryConfig.from_toml(tmp_path / "config.toml").search.max_results == 8
+    assert tomllib.loads(settings)["workspaces"][tomllib.loads(settings)["workspace"]] == "~/notes"

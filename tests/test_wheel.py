@@ -14,26 +14,9 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 # A package's folder in the repository, by the name that it is imported under.
-PACKAGES = {
-    "openclaw_memory": ROOT / "openclaw_memory",
-    "langchain_openclaw_memory": ROOT / "adapters" / "langchain_openclaw_memory",
-    "llama_index_openclaw_memory": ROOT / "adapters" / "llama_index_openclaw_memory",
-    "openclaw_memory_claude_code": ROOT / "integrations" / "claude_code",
-    "openclaw_memory_audit": ROOT / "integrations" / "openclaw_memory_audit",
-    "openclaw_memory_batch": ROOT / "integrations" / "openclaw_memory_batch",
-    "openclaw_memory_encryption": ROOT / "integrations" / "openclaw_memory_encryption",
-    "openclaw_memory_hooks": ROOT / "integrations" / "openclaw_memory_hooks",
-    "openclaw_memory_intent": ROOT / "integrations" / "openclaw_memory_intent",
-    "openclaw_memory_jupyter": ROOT / "integrations" / "openclaw_memory_jupyter",
-    "openclaw_memory_lab": ROOT / "integrations" / "openclaw_memory_lab",
-    "openclaw_memory_lancedb": ROOT / "integrations" / "openclaw_memory_lancedb",
-    "openclaw_memory_mcp": ROOT / "integrations" / "openclaw_memory_mcp",
-    "openclaw_memory_migrate": ROOT / "integrations" / "openclaw_memory_migrate",
-    "openclaw_memory_postgres": ROOT / "integrations" / "openclaw_memory_postgres",
-    "openclaw_memory_qmd": ROOT / "integrations" / "openclaw_memory_qmd",
-    "openclaw_memory_web": ROOT / "integrations" / "openclaw_memory_web",
-    "opencode_memory": ROOT / "integrations" / "opencode_memory",
-}
+EDGES = [path for part in ("adapters", "integrations") for path in (ROOT / part).iterdir() if path.is_dir()]
+PACKAGES = {path.name: path for path in [ROOT / "openclaw_memory", *EDGES] if path.name != "__pycache__"}
+PACKAGES["openclaw_memory_claude_code"] = PACKAGES.pop("claude_code")
 # How NOTICE writes a license, and its identifier: SPDX has none for WordNet's.
 LICENSES = {
     "Apache License 2.0": "Apache-2.0",

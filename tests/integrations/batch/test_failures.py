@@ -7,19 +7,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from batch_place import Place, reasons
+from batch_place import reasons
 
 from openclaw_memory.embeddings.hashing import HashingEmbedder
 from openclaw_memory.embeddings.remote.errors import FailureKind, ServiceError
 from openclaw_memory.embeddings.remote.service import JobState
 from openclaw_memory.errors import StoreError
 from openclaw_memory.types import SyncReport
-
-
-@pytest.fixture
-def place(tmp_path):
-    (tmp_path / "workspace").mkdir()
-    return Place(tmp_path / "workspace", tmp_path / "index.sqlite")
 
 
 # --- failures

@@ -24,12 +24,6 @@ from openclaw_memory.types import Progress
 from openclaw_memory.workspace import Workspace
 
 
-@pytest.fixture
-def place(tmp_path):
-    (tmp_path / "workspace").mkdir()
-    return Place(tmp_path / "workspace", tmp_path / "index.sqlite")
-
-
 # --- handed over, and collected
 def test_many_missing_texts_go_to_the_batch_api_and_a_later_sync_collects_them(place):
     place.fill(8)

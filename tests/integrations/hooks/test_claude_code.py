@@ -48,20 +48,6 @@ def host(tmp_path):
     return Host(tmp_path)
 
 
-@pytest.fixture
-def notes(tmp_path):
-    folder = tmp_path / "notes"
-    folder.mkdir()
-    (folder / "MEMORY.md").write_text("# Memory\n\n- The harbour is Den Helder.\n")
-    return folder
-
-
-@pytest.fixture
-def memory(notes):
-    with Memory.open(notes, embedder=RecordingEmbedder()) as memory:
-        yield memory
-
-
 def told(event, memory):
     """What an event adds to the host's context; "" for nothing."""
     answer = claude_code.answer(event, memory)

@@ -18,14 +18,6 @@ KEYS = {
 }
 
 
-@pytest.fixture
-def notes(tmp_path):
-    folder = tmp_path / "my notes"
-    folder.mkdir()
-    (folder / "MEMORY.md").write_text("# Memory\n\n- The harbour is Den Helder.\n")
-    return folder
-
-
 @pytest.mark.parametrize("host", KEYS)
 def test_the_settings_of_a_host_name_the_memory_by_its_full_path(host, notes, run, monkeypatch):
     monkeypatch.chdir(notes.parent)

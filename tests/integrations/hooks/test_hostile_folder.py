@@ -22,14 +22,6 @@ def home(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def opened(tmp_path):
-    folder = tmp_path / "opened"
-    folder.mkdir()
-    (folder / "MEMORY.md").write_text("# Memory\n\n- The harbour is Den Helder.\n")
-    return folder
-
-
-@pytest.fixture
 def victim(tmp_path):
     """A folder of the user's, with a file that is longer than a log may get."""
     folder = tmp_path / "victim"
@@ -61,14 +53,14 @@ def opencode(_):
 
 
 @pytest.fixture(params=[("claude-code", claude_code), ("opencode", opencode)], ids=lambda host: host[0])
-def run_session(request, tmp_path, opened):
+def run_session(request, tmp_path, notes):
     """Sends all events of a session, and one that fails; returns what was printed for the host."""
     host, events = request.param
 
     def run():
         printed = []
         for event, words in [*events(tmp_path), ("", "{")]:
-            arguments = ["hook", host, event, "--workspace", str(opened)]
+            arguments = ["hook", host, event, "--workspace", str(notes)]
             result = CliRunner().invoke(commands, arguments, input=words, standalone_mode=False)
             assert (result.exception, result.return_value) == (None, 0)
             printed.append(result.output)
@@ -77,23 +69,23 @@ def run_session(request, tmp_path, opened):
     return run
 
 
-def test_nothing_of_a_hook_is_below_the_opened_folder_but_what_it_keeps(run_session, opened, home):
+def test_nothing_of_a_hook_is_below_the_opened_folder_but_what_it_keeps(run_session, notes, home):
     run_session()
     (data,) = (home / "workspaces").iterdir()
     assert "JSONDecodeError" in (data / "hooks.log").read_text()
-    assert SafeFolder.locate_data(opened).base == data
-    names = {path.name for path in opened.rglob("*")}
+    assert SafeFolder.locate_data(notes).base == data
+    names = {path.name for path in notes.rglob("*")}
     assert not names & {"hooks.log", "claude-code.json"}
-    assert SAID in (opened / "sessions" / f"{SESSION}.jsonl").read_text()
+    assert SAID in (notes / "sessions" / f"{SESSION}.jsonl").read_text()
 
 
-def test_what_a_hook_keeps_is_private(run_session, opened, home):
+def test_what_a_hook_keeps_is_private(run_session, notes, home):
     before = os.umask(0)
     try:
         run_session()
     finally:
         os.umask(before)
-    written = [home, *home.rglob("*"), *(opened / "sessions").rglob("*"), opened / "sessions"]
+    written = [home, *home.rglob("*"), *(notes / "sessions").rglob("*"), notes / "sessions"]
     modes = {(path.is_dir(), stat.S_IMODE(path.stat().st_mode)) for path in written}
     assert modes == {(True, 0o700), (False, 0o600)}
 
@@ -101,8 +93,8 @@ def test_what_a_hook_keeps_is_private(run_session, opened, home):
 @pytest.mark.parametrize("name", ["hooks.log", "claude-code.json", "claude-code.json.PID"])
 @pytest.mark.parametrize("kind", ["soft", "hard", "dangling"])
 @pytest.mark.sampled(6)
-def test_a_link_where_a_hook_kept_its_state_is_not_written_through(run_session, opened, victim, name, kind):
-    planted = opened / ".memory" / name.replace("PID", str(os.getpid()))
+def test_a_link_where_a_hook_kept_its_state_is_not_written_through(run_session, notes, victim, name, kind):
+    planted = notes / ".memory" / name.replace("PID", str(os.getpid()))
     planted.parent.mkdir()
     if kind == "hard":
         os.link(victim / "precious", planted)
@@ -116,9 +108,9 @@ def test_a_link_where_a_hook_kept_its_state_is_not_written_through(run_session, 
 @pytest.mark.parametrize("folder", [".memory", "sessions", "memory"])
 @pytest.mark.parametrize("exists", [True, False], ids=["a folder", "nothing"])
 @pytest.mark.sampled(4)
-def test_a_linked_folder_is_not_written_into(run_session, opened, victim, home, folder, exists):
+def test_a_linked_folder_is_not_written_into(run_session, notes, victim, home, folder, exists):
     target = victim if exists else victim / "new"
-    (opened / folder).symlink_to(target)
+    (notes / folder).symlink_to(target)
     before = content(victim)
     run_session()
     assert content(victim) == before
@@ -126,21 +118,21 @@ def test_a_linked_folder_is_not_written_into(run_session, opened, victim, home, 
     assert folder == "memory" or "symlink" in (data / "hooks.log").read_text()
 
 
-def test_transcripts_are_part_of_no_repository(run_session, opened):
+def test_transcripts_are_part_of_no_repository(run_session, notes):
     run_session()
-    assert (opened / "sessions" / ".gitignore").read_text() == "*\n"
-    assert (opened / ".memory" / ".gitignore").read_text() == "*\n"
+    assert (notes / "sessions" / ".gitignore").read_text() == "*\n"
+    assert (notes / ".memory" / ".gitignore").read_text() == "*\n"
 
 
-def test_a_folder_of_transcripts_that_is_in_use_is_left_to_its_owner(run_session, opened):
-    (opened / "sessions").mkdir()
-    (opened / "sessions" / "older.jsonl").write_text("")
+def test_a_folder_of_transcripts_that_is_in_use_is_left_to_its_owner(run_session, notes):
+    (notes / "sessions").mkdir()
+    (notes / "sessions" / "older.jsonl").write_text("")
     run_session()
-    assert not (opened / "sessions" / ".gitignore").exists()
+    assert not (notes / "sessions" / ".gitignore").exists()
 
 
-def test_a_log_that_is_long_loses_its_older_half(run_session, opened):
-    data = SafeFolder.locate_data(opened)
+def test_a_log_that_is_long_loses_its_older_half(run_session, notes):
+    data = SafeFolder.locate_data(notes)
     data.append("hooks.log", b"old\n" * 100_000)
     run_session()
     log = data.read("hooks.log")

@@ -32,20 +32,6 @@ TALK = [
 ]
 
 
-@pytest.fixture
-def notes(tmp_path):
-    folder = tmp_path / "notes"
-    folder.mkdir()
-    (folder / "MEMORY.md").write_text("# Memory\n\n- The harbour is Den Helder.\n")
-    return folder
-
-
-@pytest.fixture
-def memory(notes):
-    with Memory.open(notes, embedder=RecordingEmbedder()) as memory:
-        yield memory
-
-
 def unasked(asked):
     raise AssertionError(f"no model is needed, and it was asked {asked}")
 
