@@ -7,24 +7,13 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from faults.doors import (
-    KEEPING,
-    SHOWING,
-    WRITING,
-    Asked,
-    Place,
-    broken,
-    shown_by,
-    told,
-    user,
-)
+from faults.doors import KEEPING, SHOWING, WRITING, Asked, Place, broken, shown_by, told, user
 from index_files import copy_workspace, index_folder
 
 from openclaw_memory import Memory, MemoryConfig
 from openclaw_memory.config import PoliciesConfig, PolicyRule
 from openclaw_memory.conversation import snapshots
 from openclaw_memory.errors import PathNotAllowedError, PolicyError, RecordError, SignatureError
-from openclaw_memory.text.policies import Policies
 from openclaw_memory.types import Document
 
 RULES = (
@@ -203,9 +192,12 @@ def test_a_record_is_looked_at_and_signed_without_what_is_hidden(place):
 @pytest.mark.parametrize("field", ["confidence", "sensitivity", "ttl", "version", "created_at", "source", "key"])
 def test_what_is_said_of_a_damaged_record_hides_it(place, field):
     with broken(place, "boat", field, '"falcon"') as path:
-        asked = Asked(WORDS, path, "boat")
         for door in ("Records.problems", "Records.read", "Memory.status", "Memory.heartbeat", "Memory.inspect"):
-            assert secrets_in(shown_by(door, place, asked)) == [], door
+            assert secrets_in(shown_by(door, place, Asked(WORDS, path, "boat"))) == [], door
+    with broken(place, "door.code", "confidence", "in the dark cellar") as path:
+        assert place.memory.records.problems() == [
+            f"{path} cannot be read as a record, and policies hide what is wrong with it: correct it by hand"
+        ]
 
 
 def test_no_byte_of_the_index_holds_what_policies_leave_out(place):
@@ -223,24 +215,18 @@ def test_no_byte_of_the_index_holds_what_policies_leave_out(place):
 def test_an_index_of_other_rules_shows_nothing_and_is_built_again(tmp_path):
     (tmp_path / "MEMORY.md").write_text(f"{FORBIDDEN}\n\nThe salary of Anna is fiftyone euros.\n", encoding="utf-8")
     with Memory.open(tmp_path) as memory:
-        memory.sync()
+        assert memory.sync().rebuilt is None
         assert memory.search("salary")
     with Memory.open(tmp_path, config=CONFIG) as memory:
-        for query in ("salary", "project pier"):
-            assert not [hit for hit in memory.search(query) if "fiftyone" in hit.snippet or "Falcon" in hit.snippet]
-        assert not [one for one, _ in memory.documents.keyword_search("salary pier", 5) if "fiftyone" in one.text]
+        at = Place(memory, "")
+        for door in ("Memory.search", "Documents.keyword_search", "Documents.search"):
+            assert secrets_in(shown_by(door, at, Asked("salary project pier", "MEMORY.md"))) == []
         memory.sync()
         assert "***" in memory.search("salary")[0].snippet
-    held = b"".join(file.read_bytes() for file in (tmp_path / ".memory").rglob("*") if file.is_file()).lower()
-    assert b"falcon" not in held
-    assert b"fiftyone" not in held
-
-
-def test_rules_that_have_changed_are_why_an_index_is_built_again(tmp_path):
-    (tmp_path / "MEMORY.md").write_text("Anna likes tea.\n", encoding="utf-8")
-    for config, rebuilt in ((None, None), (CONFIG, "the policies have changed"), (CONFIG, None)):
-        with Memory.open(tmp_path, config=config) as memory:
-            assert memory.sync().rebuilt == rebuilt
+        assert memory.sync().rebuilt is None
+    assert secrets_in(str([file.read_bytes() for file in index_folder(tmp_path).glob("index*")])) == []
+    with Memory.open(tmp_path) as memory:
+        assert memory.sync().rebuilt == "the policies have changed"
 
 
 def test_of_a_snapshot_all_is_kept_but_what_is_never_to_be_stored_and_nothing_masked(place):
@@ -251,27 +237,8 @@ def test_of_a_snapshot_all_is_kept_but_what_is_never_to_be_stored_and_nothing_ma
     assert not [secret for secret in ("Falcon", "pier nine", "sixty") if secret in str(json.loads(held)["messages"])]
 
 
-def test_status_names_the_note_and_the_rule(place):
-    reasons = {one.path: one.reason for one in place.memory.status().skipped}
-    assert "'codename'" in reasons["MEMORY.md"]
-    assert "memory/plain.md" not in reasons
-
-
 def with_rules(*rules: PolicyRule) -> MemoryConfig:
     return MemoryConfig(policies=PoliciesConfig(rules=rules))
-
-
-def test_status_looks_at_no_note_that_is_indexed(tmp_path, monkeypatch):
-    (tmp_path / "memory").mkdir()
-    for name in ("a", "b", "c"):
-        (tmp_path / "memory" / f"{name}.md").write_text(f"{FORBIDDEN}\n" if name != "c" else "Tea.\n", encoding="utf-8")
-    with Memory.open(tmp_path, config=CONFIG) as memory:
-        memory.sync()
-        (tmp_path / "memory" / "b.md").write_text("It flies no more, and is a longer note.\n", encoding="utf-8")
-        looked, plain = [], Policies.left_out
-        monkeypatch.setattr(Policies, "left_out", lambda self, text: looked.append(text) or plain(self, text))
-        assert [one.path for one in memory.status().skipped] == ["memory/a.md"]
-        assert looked == ["It flies no more, and is a longer note.\n"]
 
 
 def test_status_names_a_rule_as_it_is_called_now(tmp_path):
@@ -316,18 +283,11 @@ def test_a_file_of_a_forbidden_name_is_left_out_and_named_masked(named, is_synce
         named.memory.sync()
         for file in index_folder(named.memory.workspace.root).rglob("index*"):
             assert b"falcon" not in file.read_bytes().lower(), file.name
-    said = named.memory.status()
-    doors = [
-        said, named.memory.inspect(), named.memory.heartbeat(), named.memory.forget(key="*"),
-        named.memory.forget(query="harbour"), named.memory.search("harbour falcon", max_results=50, min_score=0),
-        named.memory.documents.search("harbour", 20), [*named.memory.documents.iterate()],
-        named.memory.documents.get(["falcon", "d1"]), named.memory.records.find(), named.memory.records.find("harbour"),
-        named.memory.records.get("fact", "falcon.lands"), named.memory.bootstrap().text, named.memory.sync(),
-        named.memory.snapshots(),
-    ]  # fmt: skip
-    asked = ("harbour falcon", "")
-    assert [door for door in doors if "falcon" in told(door).replace(*asked)] == []
-    assert {one.path for one in said.skipped if "'codename'" in one.reason} >= {
+    asked = Asked("harbour falcon", "memory/records/fact/harbour.md", "falcon.lands")
+    without = {"Memory.resume", "Memory.search, shown", "Records.confirm, conflict"}
+    methods = [door for door in SHOWING if "." in door and door not in without]
+    assert [door for door in methods if "falcon" in shown_by(door, named, asked).replace("falcon.lands", "")] == []
+    assert {one.path for one in named.memory.status().skipped if "'codename'" in one.reason} >= {
         "memory/project-***.md", "memory/***/plan.md", "memory/2026-11-21-***.md", "sessions/***.jsonl"
     }  # fmt: skip
     assert {hit.path for hit in named.memory.search("harbour", max_results=50, min_score=0)} == {
@@ -413,12 +373,6 @@ def test_a_sensitivity_that_is_none_counts_as_high(place, misspelled):
         assert "dark cellar" not in told(place.memory.search("What is in the cellar?", max_results=50, min_score=0))
         with pytest.raises(RecordError, match=r"sensitivity|policies hide"):
             place.memory.records.read(path)
-
-
-def test_of_a_masked_record_no_field_is_quoted(place):
-    with broken(place, "door.code", "confidence", "in the dark cellar") as path:
-        (said,) = place.memory.records.problems()
-        assert said == f"{path} cannot be read as a record, and policies hide what is wrong with it: correct it by hand"
 
 
 def test_a_line_that_is_not_shown_can_be_deleted(place):
