@@ -144,7 +144,6 @@ def full_when_opened_as(folder: Path, kind: str) -> dict[str, object]:
         if kind == "closed":
             seen |= {
                 "search by command": command("search", root, "memo kept"),
-                "status by command": command("status", root),
                 "append by command": command("append", root, LONG),
             }
         for _ in range(5):  # what is kept in memory from the fourth search on answers too

@@ -20,7 +20,7 @@ from openclaw_memory.store import SqliteStore
 
 pytestmark = pytest.mark.skipif(why_not_traced() is not None, reason=str(why_not_traced()))
 
-POINTS = 3  # of each kind of sync, taken evenly: in the nightly run it is all of them
+POINTS = 2  # of each kind of sync, taken evenly: in the nightly run it is all of them
 CHILD = """
 import os, sys
 from openclaw_memory import Memory

@@ -66,7 +66,7 @@ def opened(notes, embedding_server):
 
 
 @pytest.mark.parametrize("name", LIES)
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(3)
 def test_a_first_index_is_built_by_keywords_and_gets_its_vectors_later(opened, embedding_server, name):
     embedding_server.always(LIES[name])
     memory = opened(HASTY if name in ENDLESS else PATIENT)
@@ -97,6 +97,7 @@ def test_vectors_that_are_mixed_up_are_not_stored(opened, embedding_server, lie)
 
 
 @pytest.mark.parametrize("name", ["500", "hang", "too few", "zeros", "quota"])
+@pytest.mark.sampled(2)
 def test_an_index_that_is_there_keeps_its_vectors(opened, embedding_server, notes, name):
     assert opened().sync().ok
     memory = opened(HASTY if name in ENDLESS else PATIENT)
@@ -116,6 +117,7 @@ def test_an_index_that_is_there_keeps_its_vectors(opened, embedding_server, note
 
 
 @pytest.mark.parametrize("name", ENDLESS)
+@pytest.mark.sampled(1)
 def test_a_search_whose_service_never_answers_ends_by_its_deadline(opened, embedding_server, name):
     opened().sync()
     embedding_server.always(LIES[name])

@@ -105,6 +105,7 @@ def test_a_session_that_is_named_to_langchains_parts_counts_for_every_run(memory
 
 @pytest.mark.parametrize(("key", "seen"), [(None, BOTH), (DIRECT, BOTH), (GROUP, OTHERS)])
 @pytest.mark.parametrize("named", [True, False])
+@pytest.mark.sampled(4)
 def test_what_llama_index_retrieves_is_what_the_readers_of_the_run_may_see(memory, key, seen, named):
     pytest.importorskip("llama_index.core")
     from llama_index.core.instrumentation.dispatcher import instrument_tags

@@ -79,7 +79,7 @@ def test_what_was_done_to_a_log_is_found_and_the_first_wrong_entry_named(log, ch
 
 
 def test_each_byte_of_a_log_counts(log):
-    log.fill(3)
+    log.fill(2)
     [file], whole = log.files, b"".join(log.lines)
     for at in range(len(whole)):
         for other in (whole[at] ^ 1, 0x0A):

@@ -129,6 +129,7 @@ def problems(notes: Path) -> tuple[str, ...]:
 
 @pytest.mark.parametrize("times", [1, pytest.param(50, marks=pytest.mark.nightly)])
 @pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
+@pytest.mark.sampled(2)
 def test_a_damaged_encrypted_index_is_built_again_with_its_key(tmp_path, begun, damage, times):
     key, right = key_of(begun), content(begun)
     for number in range(times):
@@ -268,7 +269,11 @@ def test_a_change_of_the_key_killed_at_any_system_call_leaves_the_old_key_or_the
     found = list(points((tmp_path / "calls").read_text(encoding="utf-8")))
     assert {"pwrite64", "fsync", "rename", "unlink"} <= {call for call, _ in found}
     # The last ones are those that matter: the names of the keys, the rename, and the name of the one that is left.
-    at = found if most is None else sorted({*found[:: max(1, len(found) // most)], *found[-8:]}, key=found.index)
+    at = (
+        found
+        if most is None
+        else sorted({*found[:: max(1, len(found) // most)], *found[-8::2], found[-1]}, key=found.index)
+    )
 
     def killed_at(point: tuple[str, int]) -> bool:
         call, number = point
@@ -316,7 +321,7 @@ print(done)
 """
 
 
-@pytest.mark.parametrize("times", [4, pytest.param(60, marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("times", [2, pytest.param(60, marks=pytest.mark.nightly)])
 def test_processes_that_open_an_index_while_its_key_changes_find_what_is_there(tmp_path, notes, times):
     index, stop = index_of(notes), tmp_path / "stop"
     right = content(notes)

@@ -112,6 +112,7 @@ def test_a_link_in_the_place_of_a_key_is_not_followed(place, tmp_path):
         find_key(key.id, "the index")
 
 
+@pytest.mark.nightly
 def test_other_processes_find_the_same_key():
     key = choose_key("file")
     code = (

@@ -1,8 +1,6 @@
 """Encrypted transcripts and snapshots: written, read, searched and gone on from as others are."""
 
 import json
-import subprocess
-import sys
 
 import pytest
 from encrypted import KEY, OTHER, holding, with_settings
@@ -115,18 +113,3 @@ def test_a_snapshot_is_encrypted_and_its_note_does_not_say_what_it_is_about(memo
     assert memory.snapshot("s1").path == made.path  # the session has not gone on since
     day = next((folder / "memory").glob("*.md"))
     assert f"(../{made.path}): the last 2 messages" in day.read_text()
-
-
-@pytest.mark.nightly
-def test_four_processes_add_to_one_encrypted_transcript(folder):
-    code = (
-        "import sys\nfrom openclaw_memory import Memory, MemoryConfig\n"
-        "config = MemoryConfig(plugins={'encryption': {'enabled': True, 'transcripts': True}})\n"
-        "log = Memory.open(sys.argv[1], embedder=None, config=config).session_log('s1')\n"
-        "for at in range(15): log.append('user', f'{sys.argv[2]} {at}')\n"
-    )
-    running = [subprocess.Popen([sys.executable, "-c", code, str(folder), str(name)]) for name in range(4)]
-    assert [one.wait() for one in running] == [0] * 4
-    with Memory.open(folder, embedder=None, config=ENCRYPTED) as memory:
-        said = [one["content"] for one in memory.session_log("s1").messages()]
-    assert sorted(said) == sorted(f"{name} {at}" for name in range(4) for at in range(15))
