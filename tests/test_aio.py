@@ -70,16 +70,6 @@ def test_every_call_does_what_it_does_without_await(notes):
     asyncio.run(use())
 
 
-def test_searches_run_at_the_same_time_and_all_are_answered(notes):
-    async def use() -> list[str]:
-        async with AsyncMemory.open(notes, embedder=HashingEmbedder(), max_threads=3) as memory:
-            await memory.sync()
-            found = await asyncio.gather(*(memory.search("GEO-1000", max_results=1) for _ in range(20)))
-            return [results[0].path for results in found]
-
-    assert set(asyncio.run(use())) == {"memory/2026-02-09.md"}
-
-
 def test_the_event_loop_and_other_calls_go_on_while_a_sync_runs(notes):
     async def use() -> None:
         gate = Gate()

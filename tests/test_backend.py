@@ -15,7 +15,6 @@ from openclaw_memory.config import PoliciesConfig, PolicyRule
 from openclaw_memory.errors import ConfigError
 from openclaw_memory.tools import recall
 from openclaw_memory.types import SearchFilter, SearchRequest, SearchResult, SyncReport
-from openclaw_memory.types.status import details
 
 KEY = "ghp_" + "a1B2" * 9
 
@@ -123,18 +122,6 @@ def test_what_only_the_built_in_engine_can_is_refused_with_a_word(notes, ask):
     memory = Memory(Workspace.open(notes), backend=Fixed(Workspace.open(notes)))
     with pytest.raises(ConfigError, match="belong to the built-in engine"):
         ask(memory)
-
-
-def test_what_another_backend_says_of_itself_is_in_the_status_and_shown(notes):
-    class Telling(Fixed):
-        def status(self, *, deep=False):
-            with Memory.open(self.workspace.root, embedder=None) as builtin:
-                return replace(builtin.status(deep=deep), backend="qmd", custom={"collections": 3})
-
-    state = Memory(Workspace.open(notes), backend=Telling(Workspace.open(notes))).status()
-    shown = dict(details(state))
-    assert (state.backend, shown["custom"]) == ("qmd", "collections 3")
-    assert shown["engine"].startswith("backend qmd, store sqlite")
 
 
 def test_a_memory_without_store_and_backend_is_an_error(notes):

@@ -20,12 +20,10 @@ from openclaw_memory.errors import (
     ConfigError,
     CorruptIndexError,
     EmbedderError,
-    InvalidInputError,
     NotFoundError,
     PathNotAllowedError,
     QueryError,
 )
-from openclaw_memory.types import Document
 
 
 @pytest.fixture
@@ -184,24 +182,6 @@ def test_an_appended_note_is_found_after_the_next_sync(memory):
     result = memory.search("zeppelin")[0]
     lines = result.end_line - result.start_line + 1
     assert "zeppelin" in memory.get(result.path, start=result.start_line, lines=lines).text
-
-
-@pytest.mark.parametrize(
-    "bad",
-    [
-        lambda memory: memory.append(""),
-        lambda memory: memory.edit("MEMORY.md", 2, 1, "text", seen="0" * 64),
-        lambda memory: memory.session_log(""),
-        lambda memory: memory.documents.add([Document("", "text")]),
-        lambda memory: memory.documents.get("one"),
-        lambda memory: memory.get("MEMORY.md", start=0),
-    ],
-    ids=["append", "edit", "session_log", "documents.add", "documents.get", "get"],
-)
-def test_a_call_that_is_no_search_does_not_raise_the_error_of_a_search(memory, bad):
-    with pytest.raises(InvalidInputError) as raised:
-        bad(memory)
-    assert not isinstance(raised.value, QueryError)
 
 
 # --- status

@@ -1,7 +1,6 @@
-"""The paraphrase check is what it claims to be: its counts hold, and no question shares a word with its fact."""
+"""The paraphrase check is what it claims to be: no question shares a word with its fact."""
 
 import json
-from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -18,27 +17,10 @@ def read(language):
     return [json.loads(line) for line in (FOLDER / f"{language}.jsonl").read_text(encoding="utf-8").splitlines()]
 
 
-def folded_words(text):
-    return [fold(word) for word in words(text)]
-
-
 def stems(text, language):
     """What a text's content words are looked up by, and their stems by the rules of their own language."""
     content = [word for word in words(text) if fold(word) not in STOP_WORDS[language]]
     return {word_stem(word) for word in content}, set(Stemmer.Stemmer(LANGUAGES[language]).stemWords(content))
-
-
-@pytest.mark.parametrize("language", LANGUAGES)
-def test_a_language_has_64_pairs_half_of_them_held_out_and_246_facts_that_answer_nothing(language):
-    lines = read(language)
-    assert {frozenset(line) for line in lines} == {frozenset({"fact"}), frozenset({"fact", "question", "split"})}
-    assert Counter(line.get("split") for line in lines) == {"dev": 32, "held-out": 32, None: 246}
-
-
-def test_no_fact_and_no_question_stands_twice():
-    lines = [line for language in LANGUAGES for line in read(language)]
-    texts = [line[key] for line in lines for key in ("fact", "question") if key in line]
-    assert [text for text, count in Counter(" ".join(folded_words(text)) for text in texts).items() if count > 1] == []
 
 
 @pytest.mark.parametrize("language", LANGUAGES)

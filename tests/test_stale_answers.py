@@ -11,7 +11,7 @@ from threading import Event
 import pytest
 
 from openclaw_memory import Memory, MemoryConfig, SqliteStore, SyncConfig
-from openclaw_memory.types import Progress, Store
+from openclaw_memory.types import Store
 
 SECONDS = 60
 QUIET = MemoryConfig(sync=SyncConfig(on_search=False))
@@ -50,28 +50,6 @@ def test_an_answer_from_before_a_sync_that_has_ended_meanwhile_is_stale(notes, a
         assert (len(before), before.stale) == (0, True)
         after = memory.search("zeppelin")
         assert ("zeppelin" in after[0].snippet, after.stale) == (True, False)
-
-
-def test_what_a_search_saw_change_during_a_sync_is_not_forgotten_when_that_sync_ends(notes, monkeypatch):
-    with opened(notes, None) as memory, ThreadPoolExecutor(1) as threads:
-        memory.sync()
-        monkeypatch.setattr(memory._service._background, "request", lambda *_: None)  # no sync but the one here
-        (notes / "memory/first.md").write_text("A balloon was seen.\n")
-        reached, go_on = Event(), Event()
-
-        def hold(_: Progress) -> None:
-            reached.set()
-            assert go_on.wait(SECONDS)
-
-        done = threads.submit(memory.sync, progress=hold)
-        assert reached.wait(SECONDS)
-        (notes / "memory/second.md").write_text("A zeppelin was seen.\n")  # after the sync has listed the files
-        staleness = memory._service._staleness
-        staleness._looked = float("-inf")  # the next search looks, whenever the last one has
-        assert memory.search("zeppelin").stale
-        go_on.set()
-        assert done.result(SECONDS).ok
-        assert staleness.is_behind()
 
 
 @pytest.mark.parametrize("watched", [False, True])

@@ -2,26 +2,6 @@
 
 import io
 
-import pytest
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["get", "MEMORY.md#L9-L3"], "'MEMORY.md#L9-L3' ends before it begins: write L3-L9"),
-        (["search", "-n", str(10**23), "boiler"], f"'--max-results': {10**23} is not in the range 1<=x<=1000"),
-        (["search", "--source", "foo", "boiler"], "'--source': 'foo' is not one of 'memory', 'sessions'"),
-        (["search", "--min-score", "7", "boiler"], "'--min-score': 7.0 is not in the range"),
-        (["search", "caf\udce9"], "QUERY is not UTF-8 at character 4"),
-        (["append", "caf\udce9"], "TEXT is not UTF-8 at character 4"),
-    ],
-)
-def test_a_wrong_argument_is_named(run, notes, arguments, words):
-    outcome = run(*arguments, "--workspace", notes)
-    assert outcome.code == 2
-    assert words in outcome.err
-    assert len(outcome.err.splitlines()) == 1
-
 
 def test_standard_input_that_is_not_utf_8_is_told_with_its_line(run, notes, monkeypatch):
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"tea\ncaf\xe9 au lait\n")))

@@ -15,9 +15,6 @@ from openclaw_memory import Memory, MemoryConfig, SqliteStore
 from openclaw_memory.config import EmbeddingConfig
 from openclaw_memory.embeddings import from_callable, load_embedder, openai
 from openclaw_memory.embeddings.hashing import HashingEmbedder
-from openclaw_memory.embeddings.remote.client import RemoteEmbedder
-from openclaw_memory.embeddings.remote.errors import FailureKind, ServiceError
-from openclaw_memory.embeddings.remote.service import Limits, RetryPolicy, Service
 from openclaw_memory.embeddings.selection import SILENT_SECONDS, CircuitBreakerEmbedder, EmbedderSelector, embedders_of
 from openclaw_memory.errors import ConfigError, EmbedderError
 
@@ -367,27 +364,3 @@ def test_a_function_that_may_be_of_any_model_needs_a_name(notes, anonymous):
 def test_a_setting_that_could_only_be_ignored_is_refused(notes, rules, words):
     with pytest.raises(ConfigError, match=words):
         Memory.open(notes, config=MemoryConfig(embedding=rules))
-
-
-def test_a_service_that_comes_to_refuse_all_texts_does_not_cost_the_index(notes):
-    answered = 0
-
-    def send(texts: list[str], _: bool) -> Any:
-        nonlocal answered
-        answered += 1
-        if answered > 2:
-            raise ServiceError("no text is good enough", FailureKind.REFUSED)
-        return list(HashingEmbedder().embed_documents(texts))
-
-    with Memory.open(notes) as memory:
-        memory.sync()
-    for number in range(40):
-        (notes / f"memory/{number}.md").write_text(f"Note number {number}.\n")
-    service = Service("picky", "m", "http://127.0.0.1:9", Limits(2, 1000), send)
-    embedder = RemoteEmbedder(service, RetryPolicy(tries=1, concurrency=1))
-    with Memory.open(notes, embedder=embedder) as memory:
-        report = memory.sync()
-        assert (report.rebuilt, len(report.waiting)) == (None, 44)
-    embedder.close()
-    with Memory.open(notes) as memory:
-        assert memory.search("boiler").mode == "hybrid"

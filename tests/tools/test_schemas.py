@@ -29,22 +29,16 @@ def test_a_schema_is_a_closed_object_whose_arguments_are_described(name):
     [
         ("memory_search", {}, "the argument query is missing"),
         ("memory_search", {"query": ""}, "query must be a string that is not empty, not ''"),
-        ("memory_search", {"query": None}, "query must be a string that is not empty, not None"),
-        ("memory_search", {"query": 3}, "query must be a string that is not empty, not 3"),
         (
             "memory_search",
             {"query": "x", "k": 3},
             "no argument 'k': the arguments are query, maxResults?, minScore?, path?, since?, until?",
         ),
         ("memory_search", {"query": "x", "maxResults": 0}, "maxResults must be a whole number from 1 to 100, not 0"),
-        ("memory_search", {"query": "x", "maxResults": 101}, "maxResults must be a whole number from 1 to 100"),
-        ("memory_search", {"query": "x", "maxResults": 2.5}, "maxResults must be a whole number"),
         ("memory_search", {"query": "x", "maxResults": "three"}, "maxResults must be a whole number"),
         ("memory_search", {"query": "x", "maxResults": True}, "maxResults must be a whole number"),
-        ("memory_search", {"query": "x", "minScore": 1.1}, "minScore must be a number from 0 to 1, not 1.1"),
         ("memory_search", {"query": "x", "minScore": float("nan")}, "minScore must be a number from 0 to 1, not nan"),
         ("memory_get", {"path": "a.md", "from": 0}, "from must be a whole number of at least 1, not 0"),
-        ("memory_get", {"path": "a.md", "from": float("inf")}, "from must be a whole number"),
         ("memory_get", {"path": "a.md", "from_": 1}, "no argument 'from_': the arguments are path, from?, lines?"),
         ("memory_append", {"text": ["a"]}, "text must be a string"),
         ("memory_edit", EDIT | {"hash": "abc"}, "hash must be a string of 12 to 64 digits"),
@@ -54,8 +48,6 @@ def test_a_schema_is_a_closed_object_whose_arguments_are_described(name):
             {"type": "opinion"},
             "type must be one of preference, fact, decision, entity, reminder, other",
         ),
-        ("memory_remember", {"confidence": 1.1}, "confidence must be a number from 0 to 1, not 1.1"),
-        ("memory_confirm", {"type": "fact", "key": "", "value": "x"}, "key must be a string that is not empty, not ''"),
         ("memory_search", ["x"], "the arguments must be an object, not ['x']"),
     ],
 )
@@ -70,7 +62,6 @@ def test_a_wrong_argument_is_named_with_the_remedy(name, sent, words):
         ({"maxResults": "3"}, {"maxResults": 3}),
         ({"maxResults": " 3.0 "}, {"maxResults": 3}),
         ({"minScore": "0.5"}, {"minScore": 0.5}),
-        ({"minScore": "1"}, {"minScore": 1}),
     ],
 )
 def test_a_number_may_come_as_a_string(sent, understood):

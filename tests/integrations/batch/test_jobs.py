@@ -41,21 +41,6 @@ def test_many_missing_texts_go_to_the_batch_api_and_a_later_sync_collects_them(p
     assert not place.file.exists()
 
 
-def test_the_vectors_of_a_job_are_those_of_ordinary_calls(place, tmp_path):
-    place.fill(8)
-    place.sync()
-    place.service.finish()
-    place.sync()
-    other = Place(place.root, tmp_path / "other.sqlite")
-    other.sync("off")
-    assert len(other.service.ordinary) == 8
-    question = HashingEmbedder().embed_query("memo number 3")
-    with place.opened() as store, other.opened() as plain:
-        assert [hit.score for hit in store.search_vector(question, 8)] == pytest.approx(
-            [hit.score for hit in plain.search_vector(question, 8)]
-        )
-
-
 def test_texts_are_parted_into_jobs_as_large_as_the_service_takes(place):
     place.fill(8)
     place.service.max_items, place.concurrency = 3, 3

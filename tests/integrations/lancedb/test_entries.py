@@ -108,14 +108,11 @@ def test_nothing_is_found_where_nothing_is_or_nothing_is_asked(entries):
     "wrong",
     [
         {"text": " "},
-        {"text": 3},
         {"text": "a", "id": ""},
         {"text": "a", "importance": 1.1},
         {"text": "a", "importance": float("nan")},
-        {"text": "a", "importance": True},
         {"text": "a", "category": "preferences"},
         {"text": "a", "created_at": -1},
-        {"text": "a", "created_at": 1.5},
     ],
 )
 def test_a_wrong_value_is_refused_and_named(entries, memory, wrong):
@@ -137,10 +134,7 @@ def several(entries):
     [
         ({"category": "fact"}, {"fact"}),
         ({"category": ["fact", "other"]}, {"fact", "other"}),
-        ({"category": []}, set()),
         ({"min_importance": 0.75}, {"entity", "other"}),
-        ({"min_importance": 1}, {"other"}),
-        ({"since": 86_400_000 * 4}, {"other"}),
         ({"since": datetime.date(1970, 1, 4)}, {"entity", "other"}),
         ({"since": datetime.datetime(1970, 1, 3, 12)}, {"entity", "other"}),  # noqa: DTZ001 - no zone is UTC
         (
@@ -161,12 +155,9 @@ def test_filters_hold_for_search_and_list_alike(several, asked, expected):
     [
         {"category": "facts"},
         {"category": ["fact", "'"]},
-        {"category": 3},
-        {"min_importance": 2},
         {"min_importance": "0 OR 1=1"},
         {"since": "0 OR 1=1"},
         {"since": -1},
-        {"k": 0},
         {"k": True},
         *({"category": text} for text in HOSTILE),
     ],
@@ -232,15 +223,6 @@ def test_what_a_person_writes_anew_is_found_by_its_new_words(entries, memory):
     file.write_text(file.read_text(encoding="utf-8").replace("tea without sugar", "coffee with milk"), encoding="utf-8")
     [(found, score)] = entries.search("coffee with milk")
     assert (found.text, score) == ("coffee with milk", pytest.approx(1))
-
-
-def test_values_that_a_person_has_made_unreadable_count_as_usual(entries, memory):
-    entries.add("tea", importance=0.9, category="fact", id="tea")
-    (file,) = files(memory.workspace.root)
-    written = file.read_text(encoding="utf-8").replace("0.9", '"very"').replace("fact", "thing")
-    file.write_text(written, encoding="utf-8")
-    [(found, _)] = entries.search("tea")
-    assert (found.importance, found.category) == (0.5, "other")
 
 
 def test_a_lost_table_is_made_again(memory, embedder):

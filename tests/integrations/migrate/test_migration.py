@@ -11,7 +11,6 @@ from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from openclaw_memory_migrate import migrate
-from secret_samples import KNOWN
 
 from openclaw_memory import Memory, MemoryConfig
 from openclaw_memory.cli.commands import commands
@@ -286,17 +285,6 @@ def test_a_link_to_a_file_that_stays_behind_is_listed_and_a_dead_one_is_said(mem
     assert (memory.workspace.root / "memory/legacy.md").read_text().endswith(text)
 
 
-def test_a_file_in_a_folder_of_the_workspace_links_from_there(memory):
-    root = memory.workspace.root
-    (root / "old").mkdir()
-    (root / "plan.md").write_text("there")
-    (root.parent / "up.md").write_text("there")
-    (root / "old" / "a.md").write_text("[plan](../plan.md) [me](a.md) [up](../../up.md)\n")
-    report = migrate(memory, root / "old" / "a.md", now=NOW)
-    assert "[plan](../plan.md) [me](../old/a.md) [up](../../up.md)\n" in (root / "memory/legacy.md").read_text()
-    assert ["up.md" in one.reason for one in report.left_out] == [True]
-
-
 @given(st.lists(line, max_size=12))
 @settings(max_examples=12, deadline=None)
 def test_any_markdown_is_found_again_to_the_line_and_never_doubled(tmp_path_factory, lines):
@@ -451,16 +439,6 @@ def test_a_tree_with_a_circle_or_of_great_depth_is_read_whole(memory, tmp_path):
     assert migrate(memory, tmp_path, now=NOW).added == 1203
     log = memory.session_log("chatgpt-x")
     assert len(log.messages()) == 1200
-
-
-def test_transcripts_mask_secrets_when_they_are_shown_as_all_others_do(memory, tmp_path):
-    secret = KNOWN["anthropic"]
-    said = [{"uuid": "o1", "sender": "human", "text": f"The key is {secret}"}]
-    (tmp_path / "conversations.json").write_text(json.dumps([{"uuid": "k", "name": "", "chat_messages": said}]))
-    migrate(memory, tmp_path / "conversations.json", now=NOW)
-    memory.sync()
-    assert secret not in memory.get("sessions/claude-k.jsonl").text
-    assert "The key is" in memory.get("sessions/claude-k.jsonl").text
 
 
 # --- policies, command, script ---------------------------------------------------------------------------------

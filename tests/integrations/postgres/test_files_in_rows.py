@@ -210,30 +210,6 @@ def test_a_writer_that_is_killed_before_its_rows_are_written_has_written_nothing
     assert notes_of(tmp_path / "cut") == notes_of(tmp_path / "one")
 
 
-def test_where_the_server_has_gone_nothing_is_written_and_the_folder_is_made_right_again(worker, database):
-    import psycopg
-    from openclaw_memory_postgres import notes
-
-    one = worker("one")
-    one.append("The boiler is old.", date="2026-03-01")
-    usual = notes.PostgresFiles._push
-
-    def cut(self, connection, version, files):
-        with psycopg.connect(database, autocommit=True) as other:
-            other.execute("SELECT pg_terminate_backend(%s)", (connection.info.backend_pid,))
-        usual(self, connection, version, files)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(notes.PostgresFiles, "_push", cut)
-        with pytest.raises(StoreError):
-            one.append("Never answered.", date="2026-03-01")
-    two = worker("two")
-    assert "Never" not in two.get("memory/2026-03-01.md").text
-    two.append("Later.", date="2026-03-01")
-    assert one.get("memory/2026-03-01.md").text == two.get("memory/2026-03-01.md").text
-    assert "Never" not in one.get("memory/2026-03-01.md").text
-
-
 def test_the_address_says_column_or_folder(tmp_path):
     with pytest.raises(ConfigError, match="files=rows"):
         Memory.open(tmp_path, store="postgresql://host/x?files=rows", embedder=None)

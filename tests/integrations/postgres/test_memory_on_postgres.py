@@ -1,7 +1,6 @@
 """A memory whose index is in PostgreSQL: notes, documents, several processes, and connections that are lost."""
 
 import os
-import threading
 from dataclasses import replace
 
 import pytest
@@ -9,7 +8,6 @@ from openclaw_memory_postgres import PostgresStore, connections
 from watching import eventually
 
 from openclaw_memory import Memory
-from openclaw_memory.errors import SyncBusyError
 from openclaw_memory.testing import RecordingEmbedder
 from openclaw_memory.testing.contracts import _made_meta, _made_record, _made_row
 from openclaw_memory.types import Chunk, Document, VectorSource
@@ -63,29 +61,6 @@ def test_a_lost_connection_is_made_again(notes, database):
                     "WHERE datname = current_database() AND pid <> pg_backend_pid()"
                 )
             assert memory.search("boiler")
-
-
-def test_another_process_waits_for_a_sync(notes, database):
-    with Memory.open(notes, store=f"{database}&tenant=turns", embedder=None) as memory:
-        other = PostgresStore(database, tenant="turns")
-        done = threading.Event()
-        with other.lock("sync") as alone:
-            assert alone
-            failures = []
-
-            def sync():
-                try:
-                    memory.sync(wait=0)
-                except SyncBusyError as error:
-                    failures.append(error)
-                done.set()
-
-            thread = threading.Thread(target=sync)
-            thread.start()
-            thread.join()
-        assert done.is_set()
-        assert len(failures) == 1
-        assert memory.sync().ok
 
 
 def test_a_forked_child_has_connections_of_its_own(database):

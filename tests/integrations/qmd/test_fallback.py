@@ -2,7 +2,7 @@
 
 import pytest
 
-from openclaw_memory.errors import ConfigError, QueryError, StoreError
+from openclaw_memory.errors import QueryError, StoreError
 
 
 def test_while_it_fails_the_other_engine_answers_and_says_why(qmd):
@@ -83,17 +83,3 @@ def test_without_a_first_sync_the_built_in_engine_answers_where_searches_may_not
     memory = qmd.memory(qmd.config().updated({"sync": {"before_search": False}}))
     assert "QMD has indexed nothing yet: call sync()" in str(memory.search("ferry").reason)
     assert qmd.calls == []
-
-
-@pytest.mark.parametrize(
-    ("wrong", "words"),
-    [
-        ({"mode": "grep"}, "plugins.qmd.mode must be one of search, vsearch, query"),
-        ({"timeout_seconds": 0.0}, r"plugins.qmd.timeout_seconds = 0.0 is outside \[0.1, 3600\]"),
-        ({"server": "no"}, "plugins.qmd.server must be true or false"),
-        ({"modes": "search"}, "unknown key plugins.qmd.modes; did you mean 'mode'"),
-    ],
-)
-def test_settings_are_checked(qmd, wrong, words):
-    with pytest.raises(ConfigError, match=words):
-        qmd.memory(**wrong)

@@ -311,17 +311,6 @@ def test_in_a_child_the_built_in_engine_answers_and_the_server_of_the_parent_sta
     assert qmd.count("mcp") == 1
 
 
-# --- settings --------------------------------------------------------------------------------------------------------
-def test_the_settings_choose_the_engine(qmd):
-    memory = qmd.memory()
-    assert memory.search("ferry").provider == "qmd"
-    assert (memory.status().backend, memory.status().custom["copies"]) == ("qmd", 3)
-    with Memory.open(qmd.notes, embedder=None) as other:
-        assert other.status().backend == "builtin"
-    assert memory.records.find() == []
-    assert memory.get("MEMORY.md", start=3, lines=1).text == "- Ines prefers trains to planes."
-
-
 def test_what_is_copied_is_private(qmd):
     before = os.umask(0)
     try:
