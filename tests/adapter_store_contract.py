@@ -52,10 +52,16 @@ class VectorStoreContract:
         raise NotImplementedError
 
     @pytest.fixture
+    def make_filled(self):
+        def make(folder):
+            with Memory.open(folder) as memory:
+                self.add(self.of(memory), FACTS, ABOUT)
+
+        return make
+
+    @pytest.fixture
     def filled(self, static_memory):
-        store = self.of(static_memory)
-        self.add(store, FACTS, ABOUT)
-        return store
+        return self.of(static_memory)
 
     @pytest.mark.sqlite_only
     def test_the_index_is_made_again_from_the_files_with_ids_and_metadata(self, tmp_path, caplog):

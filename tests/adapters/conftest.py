@@ -1,8 +1,10 @@
 """What the tests of every adapter need."""
 
 import json
+import shutil
 
 import pytest
+from index_files import copy_workspace
 
 from openclaw_memory import Memories, Memory, MemoryConfig
 from openclaw_memory.config import EmbeddingConfig
@@ -10,18 +12,45 @@ from openclaw_memory.config import EmbeddingConfig
 pytest.register_assert_rewrite("adapter_contracts", "adapter_agent_contracts", "adapter_store_contract")
 
 
+@pytest.fixture(scope="session")
+def samples():
+    """Workspaces with their indexes, of which tests have copies."""
+    return {}
+
+
 @pytest.fixture
-def memory(tmp_path):
+def fill(request, samples, tmp_path_factory):
+    """Fills a folder as the fixture `make_…` of one of the names says, where a test has the fixture of that name."""
+
+    def fill(folder, *names):
+        for make in (request.getfixturevalue(f"make_{name}") for name in names if name in request.fixturenames):
+            key = make.__module__, make.__qualname__, request.cls
+            if key in samples:
+                shutil.rmtree(folder, ignore_errors=True)
+                copy_workspace(samples[key], folder)
+            else:
+                make(folder)
+                samples[key] = tmp_path_factory.mktemp("samples") / "workspace"
+                copy_workspace(folder, samples[key])
+
+    return fill
+
+
+@pytest.fixture
+def memory(tmp_path, fill):
     folder = tmp_path / "agent"
     folder.mkdir()
+    fill(folder, "given")
     with Memory.open(folder, config=MemoryConfig(embedding=EmbeddingConfig(provider="none"))) as opened:
         yield opened
 
 
 @pytest.fixture
-def static_memory(tmp_path):
+def static_memory(tmp_path, fill):
     """A memory with the embedder that ships."""
+    fill(tmp_path, "filled", "own")
     with Memory.open(tmp_path) as opened:
+        opened.sync()
         yield opened
 
 
@@ -53,13 +82,41 @@ def users(tmp_path):
         yield users
 
 
+def sync(folder):
+    with Memory.open(folder) as memory:
+        memory.sync()
+
+
 @pytest.fixture
-def household(notes):
-    """A synced memory of notes and one transcript, with vectors of the model that ships."""
-    (notes / "sessions").mkdir()
-    said = {"role": "user", "content": "The boiler man rang twice about the boiler."}
-    entries = [{"type": "session", "id": "talk"}, {"type": "message", "id": "a", "message": said}]
-    (notes / "sessions" / "talk.jsonl").write_text("".join(f"{json.dumps(entry)}\n" for entry in entries))
+def make_synced():
+    return sync
+
+
+@pytest.fixture
+def synced(notes, fill):
+    """A synced memory of notes, with vectors of the model that ships."""
+    fill(notes, "synced")
+    with Memory.open(notes) as opened:
+        opened.sync()
+        yield opened
+
+
+@pytest.fixture
+def make_household():
+    def make(folder):
+        (folder / "sessions").mkdir()
+        said = {"role": "user", "content": "The boiler man rang twice about the boiler."}
+        entries = [{"type": "session", "id": "talk"}, {"type": "message", "id": "a", "message": said}]
+        (folder / "sessions" / "talk.jsonl").write_text("".join(f"{json.dumps(entry)}\n" for entry in entries))
+        sync(folder)
+
+    return make
+
+
+@pytest.fixture
+def household(notes, fill):
+    """A synced memory of notes and one transcript."""
+    fill(notes, "household")
     with Memory.open(notes) as opened:
         opened.sync()
         yield opened

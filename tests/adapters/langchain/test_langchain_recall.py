@@ -23,10 +23,8 @@ SEARCH = {"name": "memory_search", "args": {"query": "spare key"}, "id": "1", "t
 
 
 @pytest.fixture
-def memory(notes):
-    with Memory.open(notes) as memory:
-        memory.sync()
-        yield memory
+def memory(synced):
+    return synced
 
 
 def model_saying(*answers):

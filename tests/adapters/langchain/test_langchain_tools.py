@@ -17,8 +17,6 @@ from langgraph.checkpoint.memory import InMemorySaver
 from pydantic import ValidationError
 from scripted_chat import says
 
-from openclaw_memory import Memory
-
 EXAMPLES = {
     "memory_search": {"query": QUESTION, "maxResults": 3},
     "memory_get": {"path": "memory/household.md", "from": 3, "lines": 1},
@@ -28,10 +26,8 @@ EXAMPLES = {
 
 
 @pytest.fixture
-def memory(notes):
-    with Memory.open(notes) as memory:
-        memory.sync()
-        yield memory
+def memory(synced):
+    return synced
 
 
 @pytest.fixture

@@ -49,10 +49,18 @@ def memory(static_memory):
 
 
 @pytest.fixture
-def store(memory):
-    filled = OpenClawVectorStore(memory)
-    filled.add_texts(list(FACTS.values()), [{"n": n, "of": name} for n, name in enumerate(FACTS)], ids=list(FACTS))
-    return filled
+def make_own():
+    def make(folder):
+        about = [{"n": n, "of": name} for n, name in enumerate(FACTS)]
+        with Memory.open(folder) as memory:
+            OpenClawVectorStore(memory).add_texts(list(FACTS.values()), about, ids=list(FACTS))
+
+    return make
+
+
+@pytest.fixture
+def own(static_memory):
+    return OpenClawVectorStore(static_memory)
 
 
 def ids(documents):
@@ -76,32 +84,32 @@ def test_embeddings_of_ours_are_not_wrapped_twice(tmp_path):
         assert isinstance(store.embeddings, OpenClawEmbeddings)
 
 
-def test_what_does_not_fit_together_is_refused(store):
+def test_what_does_not_fit_together_is_refused(own):
     for given, said in (
         ((["one", "two"], [{}]), "2 texts"), ((["one", "two"], None, ["a"]), "2 texts"), (("One text.",), "give a list of texts"),
         ((["good", "bad"], [{}, {"when": {"at": object()}}]), r"metadata\['when'\]\['at'\]"),
     ):  # fmt: skip
         texts, metadatas, ids = (*given, None, None)[:3]
         with pytest.raises(InvalidInputError, match=said):
-            store.add_texts(texts, metadatas, ids=ids)
+            own.add_texts(texts, metadatas, ids=ids)
     with pytest.raises(ConfigError, match="workspace=PATH"):
         OpenClawVectorStore.from_texts(["one"], DeterministicFakeEmbedding(size=4))
 
 
-def test_ids_are_made_where_none_are_given(store):
-    made = store.add_documents([Document("first", id="mine"), Document("second")])
+def test_ids_are_made_where_none_are_given(own):
+    made = own.add_documents([Document("first", id="mine"), Document("second")])
     assert made[0] == "mine"
-    assert ids(store.get_by_ids([made[1], "mine"])) == [made[1], "mine"]
+    assert ids(own.get_by_ids([made[1], "mine"])) == [made[1], "mine"]
 
 
 @pytest.mark.parametrize("call", ["similarity_search", "max_marginal_relevance_search"])
-def test_a_filter_may_have_operators(store, call):
+def test_a_filter_may_have_operators(own, call):
     for wanted, expected in (
         ({"n": {"$gt": 1, "$lt": 3}}, {"venue"}), ({"of": {"$in": ["venue", "cook", "nobody"]}}, {"venue", "cook"}),
         ({"$or": [{"n": 0}, {"$not": {"n": {"$lt": 3}}}]}, {"launch", "cook"}), ({}, set(FACTS)), ({"of": ["cook"]}, set()),
         ({"of": "cook"}, {"cook"}), (lambda document: document.metadata.get("n") == 3, {"cook"}),
     ):  # fmt: skip
-        assert set(ids(getattr(store, call)("ferry", k=9, filter=wanted))) == expected
+        assert set(ids(getattr(own, call)("ferry", k=9, filter=wanted))) == expected
 
 
 def test_an_operator_that_is_unknown_is_named_though_nothing_could_match(memory):
@@ -112,17 +120,17 @@ def test_an_operator_that_is_unknown_is_named_though_nothing_could_match(memory)
         store.add_texts(["one"])
 
 
-def test_scores_lie_between_0_and_1_best_first(store):
-    scored = store.similarity_search_with_relevance_scores("When is the launch of the ferry?", k=4)
+def test_scores_lie_between_0_and_1_best_first(own):
+    scored = own.similarity_search_with_relevance_scores("When is the launch of the ferry?", k=4)
     scores = [score for _, score in scored]
     assert len(scored) == 4
     assert scores == sorted(scores, reverse=True)
     assert 0 <= scores[-1] < scores[0] <= 1
 
 
-def test_the_nearest_to_a_vector_are_found_by_the_vector_alone(store):
-    vector = store.embeddings.embed_query(FACTS["venue"])
-    assert ids(store.similarity_search_by_vector(vector, k=2))[0] == "venue"
+def test_the_nearest_to_a_vector_are_found_by_the_vector_alone(own):
+    vector = own.embeddings.embed_query(FACTS["venue"])
+    assert ids(own.similarity_search_by_vector(vector, k=2))[0] == "venue"
 
 
 @pytest.mark.parametrize("embedder", ["default", None])
@@ -196,8 +204,8 @@ def test_keywords_alone_answer_where_there_are_no_vectors(tmp_path):
     ],
     ids=lambda value: value["search_type"] if isinstance(value, dict) else "",
 )
-async def test_as_a_retriever_every_search_type_works(store, settings, expected):
-    retriever = store.as_retriever(**settings)
+async def test_as_a_retriever_every_search_type_works(own, settings, expected):
+    retriever = own.as_retriever(**settings)
     question = "When is the launch of the ferry?"
     found = retriever.invoke(question)
     assert len(found) == expected

@@ -7,6 +7,8 @@ from llama_index.core.instrumentation.event_handlers import BaseEventHandler
 from llama_index_openclaw_memory import OpenClawVectorStore
 from some_nodes import WORDS, facts
 
+from openclaw_memory import Memory
+
 # What they talk with is made of blocks that came with 0.14.5.
 collect_ignore = (
     []
@@ -22,19 +24,34 @@ def noted(memory):
 
 
 @pytest.fixture
+def make_given():
+    def make(folder):
+        with Memory.open(folder, embedder=None) as memory:
+            OpenClawVectorStore(memory).add(facts(WORDS))
+
+    return make
+
+
+@pytest.fixture
 def given(memory):
     """A store in a memory without an embedder, filled with vectors of a model that nobody named."""
-    store = OpenClawVectorStore(memory)
-    store.add(facts(WORDS))
-    return store
+    return OpenClawVectorStore(memory)
+
+
+@pytest.fixture
+def make_own():
+    def make(folder):
+        with Memory.open(folder) as memory:
+            store = OpenClawVectorStore(memory)
+            store.add(facts(store.embedding))
+
+    return make
 
 
 @pytest.fixture
 def own(static_memory):
     """A store filled with vectors of the memory's own embedder."""
-    store = OpenClawVectorStore(static_memory)
-    store.add(facts(store.embedding))
-    return store
+    return OpenClawVectorStore(static_memory)
 
 
 @pytest.fixture

@@ -12,7 +12,6 @@ from llama_index_openclaw_memory import OpenClawToolSpec, memory_tools
 from llama_index_openclaw_memory.testing import ScriptedLLM, TextOnlyLLM, calling, saying
 from sqlalchemy.ext.asyncio import create_async_engine
 
-from openclaw_memory import Memory
 from openclaw_memory.tools.handlers import TOOL_DESCRIPTIONS
 
 QUESTION = "Where is the spare key?"
@@ -21,10 +20,8 @@ SEARCH = calling("memory_search", query=QUESTION)
 
 
 @pytest.fixture
-def memory(notes):
-    with Memory.open(notes) as memory:
-        memory.sync()
-        yield memory
+def memory(synced):
+    return synced
 
 
 @pytest.fixture

@@ -16,16 +16,13 @@ from llama_index_openclaw_memory.testing import ScriptedLLM, calling, saying
 from pydantic import BaseModel
 from sqlalchemy.ext.asyncio import create_async_engine
 
-from openclaw_memory import Memory
 from openclaw_memory.errors import ConfigError
 from openclaw_memory.tools.handlers import TOOL_DESCRIPTIONS, TOOL_SCHEMAS
 
 
 @pytest.fixture
-def memory(notes):
-    with Memory.open(notes) as memory:
-        memory.sync()
-        yield memory
+def memory(synced):
+    return synced
 
 
 @pytest.fixture
