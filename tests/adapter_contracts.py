@@ -20,10 +20,9 @@ from openclaw_memory.errors import ConfigError, EmbedderError, QueryError
 from openclaw_memory.testing import check_embedder
 
 TEXTS = ["The mill is on the river.", "Anna sails on Sundays.", "The boiler is serviced in October."]
-NO_VECTORS = {
-    "too few": [[1.0, 2.0]], "none": [], "None": None, "a string": "words", "a None among them": [[1.0, 2.0], None],
-    "no numbers": [["a"], ["b"]], "zeros": [[0.0, 0.0], [0.0, 0.0]], "of different length": [[1.0], [1.0, 2.0]],
-}  # fmt: skip
+NO_VECTORS = [
+    [[1.0, 2.0]], [], None, "words", [[1.0, 2.0], None], [["a"], ["b"]], [[0.0, 0.0], [0.0, 0.0]], [[1.0], [1.0, 2.0]],
+]  # fmt: skip
 
 
 class EmbedderContract:
@@ -81,10 +80,10 @@ class EmbedderContract:
     def test_ours_through_theirs_are_kept_apart_by_their_model(self):
         assert self.embedder(self.ours("static")).identity != self.embedder(self.ours("hashing")).identity
 
-    @pytest.mark.parametrize("answer", NO_VECTORS.values(), ids=NO_VECTORS)
-    def test_what_is_no_vector_for_each_text_is_refused(self, answer):
-        with pytest.raises(EmbedderError):
-            self.embedder(self.answering(lambda _: answer)).embed_documents(["one", "two"])
+    def test_what_is_no_vector_for_each_text_is_refused(self):
+        for answer in NO_VECTORS:
+            with pytest.raises(EmbedderError):
+                self.embedder(self.answering(lambda _, answer=answer: answer)).embed_documents(["one", "two"])
 
     def test_an_error_of_theirs_is_reported_as_ours(self):
         def fails(_texts):
@@ -214,11 +213,10 @@ class RetrieverContract:
             found = self.asked(self.of(household, source=source), "boiler")
             assert {one.metadata["source"] for one in found} == {source}
 
-    @pytest.mark.parametrize("wrong", [{"k": 0}, {"k": "many"}, {"min_score": 2}, {"source": "web"}], ids=str)
-    def test_a_wrong_setting_is_reported_at_once_by_its_name(self, household, wrong):
-        ((name, _),) = wrong.items()
-        with pytest.raises(self.wrong[0], match="top_k|k" if name == "k" else name):
-            self.of(household, **wrong)
+    def test_a_wrong_setting_is_reported_at_once_by_its_name(self, household):
+        for name, value in (("k", 0), ("k", "many"), ("min_score", 2), ("source", "web")):
+            with pytest.raises(self.wrong[0], match=name):
+                self.of(household, **{name: value})
 
     def test_a_path_is_no_memory(self):
         with pytest.raises(self.wrong[2], match=r"memory must be a Memory, not .*Memory\.open\(folder\)"):
@@ -256,11 +254,11 @@ class RetrieverContract:
         assert [one.score for one in self.asked(self.of(dated, task="a quiet night"), "boiler")] == expected
         assert [one.score for one in self.asked(self.of(dated), "boiler")] != expected
 
-    @pytest.mark.parametrize(("filters", "paths"), FILTERS, ids=[str(filters) for filters, _ in FILTERS])
-    async def test_filters_are_those_of_the_search(self, dated, filters, paths):
-        retriever = self.of(dated, k=50, min_score=0, filters=filters)
-        assert {one.metadata["path"] for one in self.asked(retriever, "boiler")} == paths
-        assert {one.metadata["path"] for one in await self.awaited(retriever, "boiler")} == paths
+    async def test_filters_are_those_of_the_search(self, dated):
+        for filters, paths in FILTERS:
+            retriever = self.of(dated, k=50, min_score=0, filters=filters)
+            assert {one.metadata["path"] for one in self.asked(retriever, "boiler")} == paths
+            assert {one.metadata["path"] for one in await self.awaited(retriever, "boiler")} == paths
 
     def test_filters_that_no_search_takes_are_refused_at_once(self, household):
         for filters, said in (({"kind": "x"}, "does not filter by 'kind'"), ({"since": "soon"}, "since is 'soon'")):
@@ -324,25 +322,22 @@ class IntentContract:
         assert not any(HINT in system for system in talk.systems)
         assert talk.conversation[-1] == "Vale."
 
-    @pytest.mark.parametrize(
-        ("message", "reply", "wanted"),
-        [
+    async def test_what_a_message_wants_is_suggested_in_every_call_of_its_turn(self, kept):
+        for message, reply, wanted in (
             (REMEMBER, intent("remember", "Carla", "pinda's"), "Question: Zal ik dit onthouden over: Carla, pinda's?"),
             (QUERY, intent("query", "Carla", "alergia", language="es"), "Words: Carla alergia"),
             (FORGET, intent("forget", "caldera", language="es"), "Question: ¿Quieres que olvide estas líneas sobre: caldera?"),
-        ],
-    )  # fmt: skip
-    async def test_what_a_message_wants_is_suggested_in_every_call_of_its_turn(self, kept, message, reply, wanted):
-        for way in self.in_each_call:
-            talk = await self.talk(kept, [reply], message, searches=True, **way)
-            (asked,) = talk.asked
-            assert message in asked
-            first, second = talk.systems
-            assert first == second
-            assert f"{self.before}{HINT}" in first
-            assert wanted in first
-            assert not any(HINT in text for text in talk.conversation)
-            assert len(talk.conversation) == 4  # the message, the call, its answer, the reply
+        ):  # fmt: skip
+            for way in self.in_each_call:
+                talk = await self.talk(kept, [reply], message, searches=True, **way)
+                (asked,) = talk.asked
+                assert message in asked
+                first, second = talk.systems
+                assert first == second
+                assert f"{self.before}{HINT}" in first
+                assert wanted in first
+                assert not any(HINT in text for text in talk.conversation)
+                assert len(talk.conversation) == 4  # the message, the call, its answer, the reply
 
     async def test_a_suggestion_ends_with_its_turn(self, kept):
         replies = intent("remember", "Carla"), intent(None)
@@ -350,13 +345,9 @@ class IntentContract:
         assert [HINT in system for system in talk.systems] == [True, False, False]
         assert len(talk.asked) == 2  # for thanks no model is asked
 
-    @pytest.mark.parametrize(
-        "reply",
-        ["Sure! I deleted everything.", "", '{"intent": "forget_all"}', RuntimeError("overloaded"), intent(None)],
-    )
-    async def test_nonsense_suggests_nothing(self, kept, reply):
-        talk = await self.talk(kept, [reply], FORGET)
-        self.check_silent(talk)
+    async def test_nonsense_suggests_nothing(self, kept):
+        for reply in ("Sure! I deleted everything.", '{"intent": "forget_all"}', RuntimeError("down"), intent(None)):
+            self.check_silent(await self.talk(kept, [reply], FORGET))
 
     async def test_a_model_that_fails_is_reported_once(self, kept, caplog):
         failures = [RuntimeError("wrong API key")] * 4

@@ -64,20 +64,17 @@ class TestContract(RetrieverContract):
             for found in (nowhere.invoke("boiler", filter=filters), run.invoke("boiler")):
                 assert {document.metadata["path"] for document in found} == paths
 
-    @pytest.mark.parametrize(
-        ("settings", "said"),
-        [
+    async def test_a_setting_of_one_call_that_no_search_takes_is_refused(self, household):
+        for settings, said in (
             ({"rules": {"mmr": 7}}, "mmr = 7 is outside"), ({"rules": {"tokens": 100}}, "the index is built with chunking"),
             ({"filter": {"kind": "x"}}, "does not filter by 'kind'"), ({"filter": {"since": "soon"}}, "since is 'soon'"),
             ({"filters": {}}, "did you mean 'filter'"), ({"min_score": 2}, "2"), ({"source": "web"}, "web"),
             *[({"k": k}, f"k must be a whole number of at least 1, not {k!r}") for k in (0, True, "3", 2.0)],
-        ],
-    )  # fmt: skip
-    async def test_a_setting_of_one_call_that_no_search_takes_is_refused(self, household, settings, said):
-        with pytest.raises(QueryError, match=said):
-            OpenClawRetriever(memory=household).invoke("boiler", **settings)
-        with pytest.raises(QueryError, match=said):
-            await OpenClawRetriever(memory=household).ainvoke("boiler", **settings)
+        ):  # fmt: skip
+            with pytest.raises(QueryError, match=said):
+                OpenClawRetriever(memory=household).invoke("boiler", **settings)
+            with pytest.raises(QueryError, match=said):
+                await OpenClawRetriever(memory=household).ainvoke("boiler", **settings)
 
 
 class TestStandard(RetrieversIntegrationTests):
@@ -160,20 +157,17 @@ def test_it_becomes_a_tool_with_the_documents_as_artifact(retriever):
     assert message.artifact == retriever.invoke(QUESTION)
 
 
-@pytest.mark.parametrize(
-    ("wrong", "hint"),
-    [
-        ("top_k", "did you mean 'k'"),
-        ("sorce", "did you mean 'source'"),
+def test_an_argument_that_it_does_not_take_is_refused_with_the_one_that_was_meant(retriever, household):
+    for wrong, hint in (
+        ("top_k", "mean 'k'"),
+        ("sorce", "mean 'source'"),
         ("score_threshold", "'min_score'"),
         ("x", "it takes"),
-    ],
-)
-def test_an_argument_that_it_does_not_take_is_refused_with_the_one_that_was_meant(retriever, household, wrong, hint):
-    with pytest.raises(ValidationError, match=f"OpenClawRetriever takes no '{wrong}': .*{hint}"):
-        OpenClawRetriever(memory=household, **{wrong: 3})
-    with pytest.raises(QueryError, match=f"a search takes no '{wrong}': .*{hint}"):
-        retriever.invoke("boiler", **{wrong: 3})
+    ):
+        with pytest.raises(ValidationError, match=f"OpenClawRetriever takes no '{wrong}': .*{hint}"):
+            OpenClawRetriever(memory=household, **{wrong: 3})
+        with pytest.raises(QueryError, match=f"a search takes no '{wrong}': .*{hint}"):
+            retriever.invoke("boiler", **{wrong: 3})
 
 
 def test_a_retriever_of_a_vector_store_says_where_k_belongs(household):

@@ -12,14 +12,14 @@ from some_nodes import FACTS, asking, facts, node
 MODES = ["default", "hybrid", "text_search", "sparse", "mmr"]
 
 
-@pytest.mark.parametrize("mode", MODES)
-def test_what_is_found_cites_the_lines_where_its_text_is(own, static_memory, mode):
+def test_what_is_found_cites_the_lines_where_its_text_is(own, static_memory):
     own.add([node("poem", "The heron waits.\n\nThe heron waits still.", page=3)])
-    (found,) = own.query(asking("The heron waits", 1, mode)).nodes
-    path, _, lines = own.citation_of(found).partition("#L")
-    start, end = (int(number) for number in lines.split("-L"))
-    assert static_memory.get(path, start=start, lines=end - start + 1).text == found.text
-    assert (path, found.metadata["page"]) == ("memory/notes/poem.md", 3)
+    for mode in MODES:
+        (found,) = own.query(asking("The heron waits", 1, mode)).nodes
+        path, _, lines = own.citation_of(found).partition("#L")
+        start, end = (int(number) for number in lines.split("-L"))
+        assert static_memory.get(path, start=start, lines=end - start + 1).text == found.text
+        assert (path, found.metadata["page"]) == ("memory/notes/poem.md", 3)
 
 
 def test_it_cites_them_where_a_person_has_moved_them(own, static_memory):
@@ -70,14 +70,13 @@ def test_rank_fusion_with_a_retriever_of_a_docstore_says_nothing_twice(own):
     assert len(found) == len(set(found)) == len(FACTS)
 
 
-@pytest.mark.parametrize("excluded", [[], ["citation"]])
-@pytest.mark.parametrize("citation", ["Smith 2021, p. 4", "memory/2026-11-21.md#L3", 7])
-def test_a_citation_of_the_nodes_own_stays(own, citation, excluded):
-    one = TextNode(id_="own", text="The otter dives.", metadata={"citation": citation, "path": "a.md"})
-    one.excluded_llm_metadata_keys = one.excluded_embed_metadata_keys = excluded
-    own.add([one])
-    assert own.get_nodes(["own"]) == [one]
-    assert own.query(asking("The otter dives", node_ids=["own"])).nodes == [one]
+def test_a_citation_of_the_nodes_own_stays(own):
+    for citation, excluded in (("Smith 2021, p. 4", []), ("memory/2026-11-21.md#L3", ["citation"]), (7, [])):
+        one = TextNode(id_="own", text="The otter dives.", metadata={"citation": citation, "path": "a.md"})
+        one.excluded_llm_metadata_keys = one.excluded_embed_metadata_keys = excluded
+        own.add([one])
+        assert own.get_nodes(["own"]) == [one]
+        assert own.query(asking("The otter dives", node_ids=["own"])).nodes == [one]
 
 
 @pytest.mark.usefixtures("own", "note")

@@ -112,9 +112,9 @@ def test_hybrid_with_vectors_of_another_model_weighs_them_with_0_7(given):
     assert len(given.query(asking("the launch by the river", 3, hybrid_top_k=1, **question)).ids) == 1
 
 
-@pytest.mark.parametrize(
-    ("query", "said"),
-    [
+def test_what_is_no_query_is_refused_with_what_to_ask(given):
+    plain = {"query_embedding": WORDS.vector("mill"), "similarity_top_k": 2, "query_str": "mill"}
+    for query, said in (
         *[({"mode": "hybrid", "alpha": share}, r"alpha.*from 0 to 1") for share in (-0.1, "half", True)],
         *[({"mode": "mmr", "mmr_threshold": share}, r"mmr_threshold.*from 0 to 1") for share in (1.1, "half", True)],
         ({"mode": "svm"}, r"svm.*default.*text_search.*hybrid.*mmr"),
@@ -124,20 +124,16 @@ def test_hybrid_with_vectors_of_another_model_weighs_them_with_0_7(given):
         *[({"query_embedding": vector}, "query") for vector in ([float("nan")] * 64, ["one"] * 64, "one")],
         ({"query_embedding": [1.0, 0.0, 0.0]}, r"query vector has shape \(3,\).*64 dimensions"),
         *[({name: "venue"}, rf"{name} must be a list.*\['venue'\]") for name in ("node_ids", "doc_ids")],
-    ],
-    ids=str,
-)
-def test_what_is_no_query_is_refused_with_what_to_ask(given, query, said):
-    plain = {"query_embedding": WORDS.vector("mill"), "similarity_top_k": 2, "query_str": "mill"}
-    for more in ({}, {"node_ids": ["venue"]}):
-        with pytest.raises((EmbedderError, QueryError), match=said):
-            given.query(VectorStoreQuery(**(plain | more | query)))
+    ):
+        for more in ({}, {"node_ids": ["venue"]}):
+            with pytest.raises((EmbedderError, QueryError), match=said):
+                given.query(VectorStoreQuery(**(plain | more | query)))
 
 
-@pytest.mark.parametrize("mode", ["default", "hybrid", "text_search", "mmr"])
-def test_a_count_of_nothing_finds_nothing(given, mode):
-    found = given.query(asking("mill", 0, mode, WORDS))
-    assert (found.nodes, found.ids, found.similarities) == ([], [], [])
+def test_a_count_of_nothing_finds_nothing(given):
+    for mode in ("default", "hybrid", "text_search", "mmr"):
+        found = given.query(asking("mill", 0, mode, WORDS))
+        assert (found.nodes, found.ids, found.similarities) == ([], [], [])
 
 
 @pytest.mark.parametrize("mode", ["default", "text_search", "hybrid", "mmr"])
@@ -156,11 +152,11 @@ def test_filters_alone_find_the_first_that_pass(given, text, mode):
     assert ids(node_ids=["venue", "again"], filters=one_filter(n=1)) == ["again"]
 
 
-@pytest.mark.parametrize("node_ids", [None, [*FACTS]], ids=["all", "named"])
-def test_a_vector_of_zeros_is_as_near_to_every_node(given, node_ids):
-    found = given.query(VectorStoreQuery([0.0] * 64, 9, node_ids=node_ids))
-    assert set(found.ids) == set(FACTS)
-    assert found.similarities == [0.0] * len(FACTS)
+def test_a_vector_of_zeros_is_as_near_to_every_node(given):
+    for node_ids in (None, [*FACTS]):
+        found = given.query(VectorStoreQuery([0.0] * 64, 9, node_ids=node_ids))
+        assert set(found.ids) == set(FACTS)
+        assert found.similarities == [0.0] * len(FACTS)
 
 
 def test_people_s_notes_are_not_lost_behind_long_nodes(own, note):

@@ -67,10 +67,10 @@ class TestContract(RetrieverContract):
         return self.as_found(await retriever.aretrieve(question))
 
     # The same filters in LlamaIndex's form.
-    @pytest.mark.parametrize(("filters", "paths"), THEIRS)
-    def test_filters_of_llama_index_are_those_of_the_search(self, dated, filters, paths):
-        retriever = OpenClawRetriever(dated, similarity_top_k=50, min_score=0, filters=filters)
-        assert {node.metadata["path"] for node in retriever.retrieve("boiler")} == paths
+    def test_filters_of_llama_index_are_those_of_the_search(self, dated):
+        for filters, paths in THEIRS:
+            retriever = OpenClawRetriever(dated, similarity_top_k=50, min_score=0, filters=filters)
+            assert {node.metadata["path"] for node in retriever.retrieve("boiler")} == paths
 
     def test_no_model_is_shown_the_fields_of_a_record(self, dated):
         found = OpenClawRetriever(dated, similarity_top_k=50, min_score=0).retrieve("quiet boiler")
@@ -92,13 +92,10 @@ def test_a_model_is_shown_the_text_in_a_fence_with_the_citation_alone(retriever)
     assert best.get_content(MetadataMode.EMBED) == best.text
 
 
-@pytest.mark.parametrize(
-    "wrong", [{"similarity_top_k": 1001}, {"similarity_top_k": True}, {"similarity_topk": 3}], ids=str
-)
-def test_a_wrong_setting_is_told_at_once_by_its_name(household, wrong):
-    ((name, value),) = wrong.items()
-    with pytest.raises(ConfigError, match=f"{name}(.* {value!r}|: leave it out)"):
-        OpenClawRetriever(household, **wrong)
+def test_a_wrong_setting_is_told_at_once_by_its_name(household):
+    for name, value in (("similarity_top_k", 1001), ("similarity_top_k", True), ("similarity_topk", 3)):
+        with pytest.raises(ConfigError, match=f"{name}(.* {value!r}|: leave it out)"):
+            OpenClawRetriever(household, **{name: value})
 
 
 async def test_a_query_that_is_no_text_is_told(retriever):
@@ -157,9 +154,8 @@ def test_it_becomes_a_tool_that_shows_the_citations(retriever):
     json.dumps(tool.metadata.to_openai_tool())
 
 
-@pytest.mark.parametrize(
-    ("filters", "said"),
-    [
+def test_filters_that_no_search_takes_are_refused_at_once(household):
+    for filters, said in (
         (of(("kind", EQ, "x")), "does not filter by 'kind'"),
         (of(("since", EQ, "soon")), "since is 'soon'"),
         (of(("path", FilterOperator.TEXT_MATCH, "x")), "by path text_match: use == or in"),
@@ -167,8 +163,6 @@ def test_it_becomes_a_tool_that_shows_the_citations(retriever):
         (of(("tags", EQ, "x"), ("type", EQ, "fact"), condition=FilterCondition.OR), "join them by AND"),
         (of(("tags", EQ, "x"), condition=FilterCondition.NOT), "join them by AND"),
         ("memory/", "is a dict"),
-    ],
-)
-def test_filters_that_no_search_takes_are_refused_at_once(household, filters, said):
-    with pytest.raises(QueryError, match=said):
-        OpenClawRetriever(household, filters=filters)
+    ):
+        with pytest.raises(QueryError, match=said):
+            OpenClawRetriever(household, filters=filters)
