@@ -3,14 +3,9 @@
 import pytest
 
 from openclaw_memory.conversation.messages import (
-    IMAGE_CHARS,
-    answers_to,
     calls_of,
-    chars_of,
     estimated_tokens,
     for_model,
-    is_from_user,
-    is_result,
     own_words,
     text_of,
 )
@@ -60,51 +55,6 @@ def test_the_text_of_a_message_is_its_content_or_its_text_blocks(message, text):
 )
 def test_the_calls_of_a_message_are_known_in_both_shapes(message, ids):
     assert calls_of(message) == ids
-
-
-@pytest.mark.parametrize(
-    ("message", "result", "answered"),
-    [
-        ({"role": "toolResult", "toolCallId": "a", "content": "x"}, True, "a"),
-        ({"role": "toolResult", "toolUseId": "a", "content": "x"}, True, "a"),
-        ({"role": "tool", "tool_call_id": "a", "content": "x"}, True, "a"),
-        ({"role": "toolResult", "content": "x"}, True, None),
-        ({"role": "user", "toolCallId": "a", "content": "x"}, False, None),
-    ],
-)
-def test_an_answer_of_a_tool_names_its_call(message, result, answered):
-    assert is_result(message) is result
-    assert answers_to(message) == answered
-
-
-@pytest.mark.parametrize(
-    ("message", "is_users"),
-    [
-        ({"role": "user", "content": "Hello"}, True),
-        ({"type": "message", "role": "user", "content": "Hello"}, True),
-        ({"type": "compaction", "role": "user", "content": "a summary"}, False),
-        ({"type": "custom_message", "role": "user", "content": "put in"}, False),
-        ({"role": "assistant", "content": "Hello"}, False),
-    ],
-)
-def test_only_what_the_user_said_is_from_the_user(message, is_users):
-    assert is_from_user(message) is is_users
-
-
-@pytest.mark.parametrize(
-    ("message", "chars"),
-    [
-        ({"role": "user", "content": "Hello"}, 5),
-        ({"role": "user", "content": [{"type": "text", "text": "Hello"}, {"type": "image", "data": "A" * 9}]}, 4805),
-        ({"role": "user", "content": [{"type": "image_url", "image_url": {"url": "u"}}]}, IMAGE_CHARS),
-        ({"role": "assistant", "content": None, "tool_calls": [{"id": "a"}]}, len('{"id":"a"}')),
-        ({"role": "assistant", "content": [{"type": "toolCall", "id": "ä"}]}, len('{"type":"toolCall","id":"ä"}')),
-        ({"role": "assistant", "content": [{"type": "odd", "it": {1}}]}, len('{"type":"odd","it":"{1}"}')),
-        ({"role": "assistant"}, 0),
-    ],
-)
-def test_all_that_is_sent_counts(message, chars):
-    assert chars_of(message) == chars
 
 
 def test_four_characters_are_a_token_and_each_message_is_rounded_up():

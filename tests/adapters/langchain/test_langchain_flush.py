@@ -174,9 +174,7 @@ def test_the_flush_comes_just_before_the_summary_whatever_triggers_it(memory, sc
     flush = MemoryFlushMiddleware.before(
         shortens, memory=memory, model=scripted(reported.script("flush", lambda _: "NO_REPLY"))
     )
-    agent = create_agent(
-        scripted(reported.script("reply", asks_memory)), [], middleware=[flush, shortens], checkpointer=InMemorySaver()
-    )
+    agent = chat_with(flush, shortens, model=scripted(reported.script("reply", asks_memory)))
     for text in CHATTER:
         agent.invoke(says(text), thread())
     happened = " ".join(reported.events)
@@ -284,9 +282,7 @@ def test_the_flush_is_shown_the_conversation_with_its_tool_calls_and_without_sys
 @pytest.mark.parametrize("is_async", [False, True])
 async def test_an_overflow_of_the_agents_model_flushes_once_and_is_raised(memory, scripted, reported, is_async):
     flush = MemoryFlushMiddleware(memory, scripted(reported.script("flush", writes_facts)), window=200_000)
-    agent = create_agent(
-        scripted(ContextOverflowError("too long")), [], middleware=[flush], checkpointer=InMemorySaver()
-    )
+    agent = chat_with(flush, model=scripted(ContextOverflowError("too long")))
     for text in (FACT, "Still there?"):
         with pytest.raises(ContextOverflowError):
             await agent.ainvoke(says(text), thread()) if is_async else agent.invoke(says(text), thread())

@@ -145,9 +145,7 @@ def test_what_the_provider_counted_before_a_summary_brings_no_flush_after_it(mem
     replies = iter([*["ok"] * 6, RuntimeError("503"), RuntimeError("503")])
     model = scripted(lambda _: next(replies, "ok"), usage=lambda shown: 7_000 if len(shown) >= 8 else 100)
     flush = MemoryFlushMiddleware(memory, silent, window=12_000)
-    agent = create_agent(
-        model, [], middleware=[flush, shortens(("messages", 13), ("messages", 3))], checkpointer=InMemorySaver()
-    )
+    agent = chat_with(flush, shortens(("messages", 13), ("messages", 3)), model=model)
     flushed = []
     for number in range(11):
         try:
@@ -175,9 +173,7 @@ def test_each_conversation_is_flushed_by_the_model_that_it_is_held_with(memory, 
     chosen = wrap_model_call(
         lambda request, handler: handler(request.override(model=models[get_config()["configurable"]["thread_id"]]))
     )
-    agent = create_agent(
-        models["alice"], [], middleware=[chosen, MemoryFlushMiddleware(memory)], checkpointer=InMemorySaver()
-    )
+    agent = chat_with(chosen, MemoryFlushMiddleware(memory), model=models["alice"])
     for name, text in (("bob", "Hello."), ("alice", "alice's diary " * 900), ("bob", "Again."), ("alice", "Again.")):
         agent.invoke(says(text), thread(name))
     assert not any(request.tools for request in models["bob"].requests)

@@ -222,22 +222,6 @@ def test_a_whole_agent_serves_many_people_at_once(tmp_path, people, parted):
         assert list(sessions) == [f"thread of {name}"]
 
 
-@pytest.mark.parametrize("is_async", [False, True])
-def test_conversations_that_are_alike_in_all_but_their_people_are_each_saved(users, is_async):
-    # No thread, the same words and the same ids: nothing but the context tells them apart.
-    flush = MemoryFlushMiddleware(users.template("{user_id}"), trigger=("messages", 2), window=100_000)
-    model = ScriptedChatModel(script=noting, usage=None)
-    agent = create_agent(model, middleware=[flush])
-    said = [{"role": "user", "content": text, "id": text} for text in ("Hello zebra-both", "And?", "And now?")]
-    for name in ("anna", "bob"):
-        if is_async:
-            asyncio.run(agent.ainvoke({"messages": said}, context={"user_id": name}))
-        else:
-            agent.invoke({"messages": said}, context={"user_id": name})
-    for name in ("anna", "bob"):
-        assert "Noted: zebra-both" in "".join(note.read_text() for note in (users.root / name / "memory").glob("*.md"))
-
-
 def test_the_callback_saves_for_the_person_of_each_call(users):
     callback = MemoryFlushCallback(users.template("{user_id}"), ScriptedChatModel(script=noting), window=10_000)
     model = ScriptedChatModel(script=saying("Fine."), usage=9_999)

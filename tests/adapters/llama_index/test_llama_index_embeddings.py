@@ -10,12 +10,10 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 from adapter_contracts import EmbedderContract
-from llama_index.core import Settings, StorageContext, VectorStoreIndex, load_index_from_storage
 from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.callbacks import CallbackManager, CBEventType, LlamaDebugHandler
 from llama_index.core.embeddings import MockEmbedding
 from llama_index.core.ingestion import IngestionCache, IngestionPipeline
-from llama_index.core.llms import MockLLM
 from llama_index.core.schema import TextNode
 from llama_index.core.storage.kvstore import SimpleKVStore
 from llama_index_openclaw_memory import LlamaIndexEmbedder, OpenClawEmbedding, OpenClawVectorStore
@@ -31,15 +29,6 @@ TEXTS = ["The mill is on the river.", "Anna sails on Sundays.", "The boiler is s
 @pytest.fixture(scope="module")
 def static():
     return load_embedder("static")
-
-
-@pytest.fixture
-def settings():
-    """LlamaIndex's own settings, as they were afterwards."""
-    kept = dict(vars(Settings))
-    yield Settings
-    vars(Settings).clear()
-    vars(Settings).update(kept)
 
 
 def nodes() -> list[TextNode]:
@@ -128,17 +117,6 @@ async def test_what_is_loaded_in_a_thread_says_its_names_and_errors_when_asked(s
         await wrong.aget_query_embedding("mill")
     with pytest.raises(EmbedderError, match="nonsense"):
         wrong.identity  # noqa: B018 - it is looked up
-
-
-def test_it_serves_a_vector_index_as_the_one_model_of_the_settings(settings, tmp_path):
-    settings.embed_model, settings.llm = OpenClawEmbedding("hashing"), MockLLM()
-    index = VectorStoreIndex(nodes())
-    assert [found.node_id for found in index.as_retriever(similarity_top_k=1).retrieve("Anna sails")] == ["1"]
-    index.insert_nodes([TextNode(id_="new", text="Ines prefers trains.")])
-    index.storage_context.persist(tmp_path)
-    again = load_index_from_storage(StorageContext.from_defaults(persist_dir=str(tmp_path)))
-    assert [found.node_id for found in again.as_retriever(similarity_top_k=1).retrieve("Ines trains")] == ["new"]
-    assert "Ines" in str(again.as_query_engine(similarity_top_k=1).query("Ines trains"))
 
 
 def test_callbacks_and_events_hear_of_each_batch(static, events):

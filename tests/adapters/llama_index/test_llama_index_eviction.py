@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from llama_index.core.base.llms.types import ChatMessage
 from llama_index_openclaw_memory import OpenClawMemoryBlock, _eviction
-from llama_index_openclaw_memory.testing import ScriptedLLM, saying
+from llama_index_openclaw_memory.testing import ScriptedLLM
 from scripted_llm import writes_facts
 
 from openclaw_memory import Memory
@@ -93,16 +93,6 @@ async def test_what_is_ejected_waits_for_no_other_session_and_for_none_of_the_lo
     assert [memory.flush(f"s{number}").state.compaction_count for number in range(8)] == [1] * 8
 
 
-def test_where_no_thread_is_available_all_is_done_at_once(memory, noted, monkeypatch):
-    def refuse(_):
-        raise RuntimeError("can't start new thread")
-
-    block = OpenClawMemoryBlock(memory, llm=ScriptedLLM(script=writes_facts), flush_tokens=1)
-    monkeypatch.setattr(threading.Thread, "start", refuse)
-    put(block, facts(1))
-    assert noted(1) == [1]
-
-
 def test_what_is_ejected_after_the_memory_was_closed_is_written(memory, noted):
     block = OpenClawMemoryBlock(memory, llm=ScriptedLLM(script=writes_facts), flush_tokens=1)
     memory.close()
@@ -154,18 +144,6 @@ def test_the_end_of_a_session_waits_for_a_turn_that_another_process_holds(memory
         others.replied("NO_REPLY")
         ends.result(10)
     assert noted(1) == [1]
-
-
-@pytest.mark.parametrize("error", [asyncio.CancelledError(), GeneratorExit()], ids=repr)
-def test_a_model_that_gives_up_its_task_is_one_that_fails(memory, kept, error):
-    block = OpenClawMemoryBlock(memory, llm=ScriptedLLM(script=saying(error, "NO_REPLY")), flush_tokens=1)
-    put(block, facts(1))
-    block.settle()
-    assert f"{type(error).__name__}: " in memory.status().flush["s1"]
-    put(block, facts(2))
-    block.flush()
-    assert len(kept("s1")) == 2
-    assert memory.status().flush == {}
 
 
 class Fails:

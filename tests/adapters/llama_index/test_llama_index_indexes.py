@@ -1,7 +1,7 @@
 """`VectorStoreIndex`, query and chat engines, and ingestion pipelines over the vector store, end to end."""
 
 import pytest
-from llama_index.core import Document, StorageContext, VectorStoreIndex, load_index_from_storage
+from llama_index.core import Document, StorageContext, VectorStoreIndex
 from llama_index.core.indices.vector_store.retrievers import VectorIndexAutoRetriever
 from llama_index.core.ingestion import DocstoreStrategy, IngestionPipeline
 from llama_index.core.llms import CompletionResponse, MockLLM
@@ -106,36 +106,6 @@ async def test_documents_are_refreshed_updated_and_deleted(index):
     index.delete_nodes([left.node_id, "nobody"])
     assert store.get_nodes() == []
     await index.adelete_nodes(["nobody"])
-
-
-def test_a_long_document_comes_back_in_parts_that_lead_to_each_other(store):
-    text = " ".join(f"Sentence number {n} is about the ferry." for n in range(60))
-    context = StorageContext.from_defaults(vector_store=store)
-    splitter = TokenTextSplitter(chunk_size=64, chunk_overlap=8, tokenizer=str.split)
-    VectorStoreIndex.from_documents(
-        [Document(id_="long", text=text, metadata={"title": "Ferry"})],
-        storage_context=context,
-        embed_model=WORDS,
-        transformations=[splitter],
-    )
-    parts = {one.node_id: one for one in store.get_nodes()}
-    (first,) = (one for one in parts.values() if one.prev_node is None)
-    order = [first]
-    while (after := order[-1].next_node) is not None:
-        order.append(parts[after.node_id])
-    assert len(order) == len(parts) > 5
-    assert {one.ref_doc_id for one in order} == {"long"}
-    assert all(text[one.start_char_idx : one.end_char_idx] == one.text for one in order)
-    store.delete("long")
-    assert store.get_nodes() == []
-
-
-def test_an_index_node_leads_to_its_engine(store):
-    inner = VectorStoreIndex([node("inner", "Piotr cooks for forty people.")], embed_model=WORDS)
-    context = StorageContext.from_defaults(vector_store=store)
-    leads = IndexNode(index_id="kitchen", text="All about who cooks", obj=inner.as_retriever(similarity_top_k=1))
-    index = VectorStoreIndex(objects=[leads], storage_context=context, embed_model=WORDS)
-    assert ids(index.as_retriever(similarity_top_k=1).retrieve("who cooks")) == ["inner"]
 
 
 @pytest.mark.parametrize("is_async", [False, True], ids=["sync", "async"])
@@ -262,17 +232,6 @@ def test_an_index_knows_after_a_restart_what_it_has_seen(tmp_path):
             assert index.vector_store is store
             assert texts(store) == sorted((FACTS | changed).values())
             index.storage_context.persist(str(kept))
-
-
-def test_what_was_persisted_stays_one_index(own, tmp_path):
-    kept, index = str(tmp_path / "kept"), own.as_index()
-    for _ in range(2):
-        index.storage_context.persist(kept)
-        context = StorageContext.from_defaults(persist_dir=kept, vector_store=own)
-        again = own.as_index(context)
-        assert (again.index_id, again.storage_context) == (index.index_id, context)
-        index = again
-    assert load_index_from_storage(context, embed_model=own.embedding).index_id == index.index_id
 
 
 def test_an_index_is_reported_where_to_name_another_model(own):

@@ -133,14 +133,6 @@ def test_what_can_be_no_json_is_refused_by_the_id_of_its_node(node, named):
         written_of(node)
 
 
-def test_text_that_a_person_wrote_below_is_the_nodes():
-    for node in (TextNode(id_="a", text="old", end_char_idx=3), Document(id_="a", text="old"), Node(id_="a")):
-        written = written_of(node)
-        back = node_of(Written(written.id, "new", written.metadata, "memory/notes/a.md", written.fields))
-        assert type(back) is type(node)
-        assert back.get_content() == "new"
-
-
 @pytest.mark.parametrize(
     "damaged",
     [

@@ -49,14 +49,6 @@ async def test_a_query_engine_shows_the_model_text_with_citations_and_returns_th
     assert citations(await engine.aquery(QUESTION)) == citations(response)
 
 
-async def test_a_query_engine_streams(retriever, llm):
-    engine = RetrieverQueryEngine.from_args(retriever, llm=llm, streaming=True)
-    assert "".join(engine.query(QUESTION).response_gen) == "Van Dam does [1]."
-    response = await RetrieverQueryEngine.from_args(retriever, llm=llm, streaming=True, use_async=True).aquery(QUESTION)
-    assert "".join([piece async for piece in response.response_gen]) == "Van Dam does [1]."
-    assert citations(response)[0] == LINES
-
-
 async def test_a_citation_engine_numbers_sources_that_say_their_lines(retriever, llm):
     engine = CitationQueryEngine(retriever, llm=llm)
     for response in (engine.query(QUESTION), await engine.aquery(QUESTION)):
@@ -80,15 +72,6 @@ async def test_a_chat_engine_answers_from_the_lines_in_every_way_of_asking(retri
     streamed = await engine.astream_chat(QUESTION)
     assert "".join([piece async for piece in streamed.async_response_gen()]) == "Van Dam does [1]."
     assert cited_above("# Household", llm)
-
-
-def test_a_follow_up_is_looked_up_as_the_question_that_the_model_makes_of_it(retriever):
-    llm = TextOnlyLLM(script=saying("Van Dam.", "When is the boiler serviced?", "In October."))
-    engine = CondensePlusContextChatEngine.from_defaults(retriever=retriever, llm=llm)
-    engine.chat(QUESTION)
-    response = engine.chat("And when?")
-    assert str(response) == "In October."
-    assert citations(response)[0] == LINES
 
 
 @pytest.mark.parametrize("mode", FUSION_MODES)

@@ -11,7 +11,6 @@ from llama_index.core.vector_stores.types import BasePydanticVectorStore, Metada
 from llama_index_openclaw_memory import OpenClawVectorStore
 from some_nodes import FACTS, WORDS, WordEmbedding, asking, facts, node, one_filter
 
-from openclaw_memory import Memory
 from openclaw_memory.errors import (
     ConfigError,
     EmbedderError,
@@ -111,14 +110,6 @@ def test_a_store_over_a_folder_makes_it(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(WorkspaceError, match="file"):
         OpenClawVectorStore.from_params(tmp_path / "file")
-
-
-def test_a_folder_that_gets_no_store_is_not_kept_open(tmp_path, monkeypatch):
-    closed = []
-    monkeypatch.setattr(Memory, "close", lambda memory: closed.append(memory.workspace.root))
-    with pytest.raises(ConfigError, match="colection"):
-        OpenClawVectorStore.from_params(tmp_path, colection="club")
-    assert closed == [tmp_path]
 
 
 def test_people_s_notes_can_be_left_out(own, static_memory, note):
