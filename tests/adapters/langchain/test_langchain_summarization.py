@@ -14,7 +14,6 @@ from langchain_core.tracers import BaseTracer
 from langchain_openclaw_memory import MemoryFlushMiddleware, OpenClawSummarizationMiddleware
 from langchain_openclaw_memory.testing import ScriptedChatModel, calling, saying
 from langgraph.checkpoint.memory import InMemorySaver
-from processes import python
 from scripted_chat import FACT, SUMMARY, notes, says, writes_facts
 
 from openclaw_memory import Memory, MemoryConfig
@@ -300,49 +299,6 @@ async def test_whatever_is_said_by_how_many_each_cut_has_a_flush_and_no_fact_is_
     cuts, flushes, lost = await simulate(memory, way, seed, is_async=is_async, **LENGTHS[seed > 1])
     assert lost == []
     assert cuts == flushes > 0
-
-
-PROGRAM = """
-import sys
-from langchain.agents import create_agent
-from langchain_core.messages import HumanMessage
-from langchain_openclaw_memory import OpenClawSummarizationMiddleware
-from langchain_openclaw_memory.testing import ScriptedChatModel, saying
-sys.path.insert(0, "tests")
-from scripted_chat import SUMMARY, writes_facts
-from openclaw_memory import Memory, MemoryConfig
-from openclaw_memory.config import EmbeddingConfig
-
-folder, name, rounds = sys.argv[1], sys.argv[2], int(sys.argv[3])
-with Memory.open(folder, config=MemoryConfig(embedding=EmbeddingConfig(provider="none"))) as memory:
-    middleware = OpenClawSummarizationMiddleware(
-        ScriptedChatModel(script=saying(SUMMARY)),
-        memory,
-        flush_model=ScriptedChatModel(script=writes_facts),
-        session_key="team",
-        trigger=("messages", 3),
-        keep=("messages", 1),
-    )
-    agent = create_agent(ScriptedChatModel(script=saying("ok")), [], middleware=[middleware])
-    messages = []
-    for number in range(rounds):
-        said = HumanMessage(f"Please remember: {name} fact {number}.")
-        messages = agent.invoke({"messages": [*messages, said]})["messages"]
-    print("\\n".join(message.text for message in messages))
-"""
-
-
-@pytest.mark.nightly
-def test_six_processes_that_share_a_session_lose_nothing(tmp_path):
-    folder = tmp_path / "shared"
-    folder.mkdir()
-    running = [python(PROGRAM, folder, f"program {number}", 40) for number in range(6)]
-    left = [program.communicate(timeout=120)[0] for program in running]
-    assert [program.returncode for program in running] == [0] * 6
-    with Memory.open(folder, config=MemoryConfig(embedding=EmbeddingConfig(provider="none"))) as memory:
-        there = saved(memory)
-    for number, text in enumerate(left):
-        assert all(f"program {number} fact {at}." in there + text for at in range(40))
 
 
 def test_two_threads_that_share_a_session_have_a_flush_each(memory, scripted, summary):

@@ -15,8 +15,6 @@ from llama_index.core.chat_engine import SimpleChatEngine
 from llama_index.core.instrumentation import get_dispatcher
 from llama_index.core.instrumentation.dispatcher import instrument_tags
 from llama_index.core.memory import ChatMemoryBuffer
-from llama_index.core.memory import Memory as Conversation
-from llama_index.core.storage.chat_store.sql import MessageStatus
 from llama_index_openclaw_memory import MemoryFlushEventHandler, OpenClawMemoryBlock
 from llama_index_openclaw_memory._messages import openclaw_messages
 from llama_index_openclaw_memory.testing import ScriptedLLM, calling, saying
@@ -126,38 +124,6 @@ def test_of_what_is_ejected_nothing_is_lost_and_every_fact_is_noted(memory, note
     notes = noted()
     assert [fact for history in histories for fact in facts(history) if fact not in notes] == []
     assert memory.status().flush == {}
-
-
-@ways_to_run
-@pytest.mark.parametrize("is_shared", [True, False])
-@pytest.mark.sampled(1)
-def test_of_what_memory_ejects_nothing_is_lost(memory, noted, kept, way, is_shared):
-    model = Unsteady(random.Random(0), 0.3)
-    block = OpenClawMemoryBlock(memory, llm=ScriptedLLM(script=model), flush_tokens=80)
-    archived = {f"s{talk}": Counter() for talk in range(3)}
-    ejected = []
-
-    def talking(talk):
-        async def talk_on():
-            session = "s0" if is_shared else f"s{talk}"
-            chat = Conversation.from_defaults(
-                session_id=session, token_limit=80, token_flush_size=20, tokenizer_fn=str.split, memory_blocks=[block]
-            )
-            for message in said(random.Random(talk), talk, 12):
-                await chat.aput(message)
-            gone = await chat.aget_all(status=MessageStatus.ARCHIVED)
-            archived[session].update(texts_of(gone))
-            ejected.extend(gone)
-
-        return talk_on
-
-    run_at_once(way, [talking(talk) for talk in range(3)])
-    model.steady = True
-    block.flush()
-    assert sum(map(len, archived.values())) > 20
-    assert {session: kept(session) for session in archived} == archived
-    notes = noted()
-    assert [fact for fact in facts(ejected) if fact not in notes] == []
 
 
 QUIET = MemoryConfig(embedding=EmbeddingConfig(provider="none"))
