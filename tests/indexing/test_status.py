@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from openclaw_memory.embeddings import openai
 from openclaw_memory.embeddings.hashing import HashingEmbedder
 from openclaw_memory.errors import EmbedderError
 from openclaw_memory.indexing.history import LAST_ERROR, LAST_SYNC, record_of_error
+from openclaw_memory.indexing.status import CHANGED, why_behind
 from openclaw_memory.store import SqliteStore
 from openclaw_memory.testing import RecordingEmbedder
 from openclaw_memory.types import Matrix, Status
@@ -117,6 +119,47 @@ def test_files_that_only_wait_for_vectors_are_told_from_those_that_changed(witho
     assert waiting == {"memory/2026-02-09.md", "memory/2026-02-26.md", "memory/household.md"}
     assert set(state.dirty) == {*waiting, "MEMORY.md", "memory/new.md"}
     assert all("the embedder is out of order" in file.reason for file in state.waiting)
+
+
+def test_each_file_that_is_behind_says_why(indexed, embedder):
+    (indexed / "memory/new.md").write_text("new\n")
+    (indexed / "MEMORY.md").write_text("other words\n")
+    (indexed / "memory/household.md").unlink()
+    with Memory.open(indexed, embedder=embedder) as memory:
+        why = {
+            "MEMORY.md": "changed since it was indexed",
+            "memory/household.md": "gone from disk",
+            "memory/new.md": "new",
+        }
+        assert memory.status().dirty == why
+
+
+def test_what_lies_behind_an_unreadable_folder_is_not_said_to_be_gone_and_stays(indexed, embedder, monkeypatch):
+    listed = os.scandir
+
+    def scandir(path):
+        if str(path).endswith("memory"):
+            raise PermissionError(13, "Permission denied", path)
+        return listed(path)
+
+    with Memory.open(indexed, embedder=embedder) as memory:
+        monkeypatch.setattr(os, "scandir", scandir)
+        assert memory.sync().removed == ()
+        assert set(memory.status().dirty.values()) == {"cannot be looked at"}
+        assert memory.status().files == 4
+
+
+def test_a_file_in_doubt_is_behind_only_if_its_text_is_another_one(place):
+    file = place.write("memory/a.md", "memo")
+    os.utime(file, (1_790_000_000, 1_790_000_000))
+    place.sync()
+    # As if it had been read right after it was written.
+    known = {path: replace(record, checked_ns=record.mtime_ns) for path, record in place.store.files().items()}
+    assert why_behind(place.workspace, place.workspace.scan(), known, {}) == {}
+    file.write_text("mime\n")
+    os.utime(file, (1_790_000_000, 1_790_000_000))
+    known = {path: replace(record, ctime_ns=file.stat().st_ctime_ns) for path, record in known.items()}
+    assert why_behind(place.workspace, place.workspace.scan(), known, {}) == {"memory/a.md": CHANGED}
 
 
 def test_an_index_whose_provider_auto_cannot_have_is_not_said_to_be_built_again(notes, embedder, monkeypatch):
