@@ -25,6 +25,16 @@ def test_chunks_that_have_gone_since_they_were_found_are_left_out(answer):
     assert list(ask(Shelf(chunks, {1: 2.0, 2: 1.0}, gone={1, 2}), "boiler", answer=answer)) == []
 
 
+def test_a_window_may_reach_from_a_candidate_into_the_chunk_before_it_and_not_into_another_file():
+    chunks = [
+        stored(1, "memory/a.md", "before"),
+        stored(2, "memory/a.md", "the boiler", 2, 7),
+        stored(3, "memory/b.md", "another file"),
+    ]
+    found = ask(Shelf(chunks, {2: 1.0}), "boiler")[0]
+    assert (found.citation, found.snippet) == ("memory/a.md#L1-L2", "before\nthe boiler")
+
+
 def by_meaning(chunks, found, near, query, *, use_chunk_scores=True):
     """The results with an embedder and the vectors of words that ship."""
     return search(
