@@ -4,7 +4,7 @@ import os
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from click.testing import CliRunner
@@ -16,7 +16,6 @@ from openclaw_memory.cli.commands import commands
 from openclaw_memory.errors import InvalidInputError
 from openclaw_memory.heartbeat import every
 from openclaw_memory.heartbeat.duplicates import LIKENESS, Line, near_duplicates
-from openclaw_memory.heartbeat.reminders import overdue_tasks
 
 START = datetime(2026, 11, 23, 12, tzinfo=UTC)
 
@@ -92,12 +91,15 @@ def test_confidence_is_written_down_as_it_has_fallen(memory, moment, tmp_path):
 
 def test_overdue_reminders_are_named_with_their_lines(memory):
     memory.append(
-        "- [ ] call the dentist by 2026-11-20\n- [x] done 2026-11-01\n- [ ] later 2026-12-24", date="2026-11-21"
+        "- [ ] call the dentist by 2026-11-20\n- [x] done 2026-11-01\n- [ ] later 2026-12-24\ncall [ ] 2026-11-01\n"
+        "- [ ] from 2026-11-01 to 2026-12-24\n- [ ] some day\n- [ ] no day 2026-13-45\n  1. [ ] write (2026-11-01)",
+        date="2026-11-21",
     )
     record = memory.records.remember("reminder", "passport", {"due": "2026-11-01", "text": "renew it"}).record
     assert words(memory.heartbeat(), "reminders") == [
         f"{record.path}: overdue since 2026-11-01: {{'due': '2026-11-01', 'text': 'renew it'}}",
         "memory/2026-11-21.md#L3: overdue since 2026-11-20: call the dentist by 2026-11-20",
+        "memory/2026-11-21.md#L10: overdue since 2026-11-01: write (2026-11-01)",
     ]
 
 
@@ -276,23 +278,6 @@ def test_a_budget_is_a_number_of_seconds(memory, budget):
         memory.heartbeat(budget_seconds=budget)
     with pytest.raises(InvalidInputError, match="minutes"):
         every(budget, memory.heartbeat)
-
-
-@pytest.mark.parametrize(
-    ("line", "found"),
-    [
-        ("- [ ] call 2026-11-01", True),
-        ("  * [ ] call (2026-11-01)", True),
-        ("1. [ ] call 2026-11-01", True),
-        ("- [ ] call from 2026-11-01 to 2026-12-01", False),
-        ("- [x] call 2026-11-01", False),
-        ("- [ ] call", False),
-        ("- [ ] call 2026-13-45", False),
-        ("call [ ] 2026-11-01", False),
-    ],
-)
-def test_which_tasks_are_overdue(line, found):
-    assert bool(list(overdue_tasks(f"# Day\n{line}\n", date(2026, 11, 23)))) == found
 
 
 @given(st.lists(st.lists(st.sampled_from("abcdefghijkl"), min_size=6, max_size=9).map(" ".join), max_size=12))

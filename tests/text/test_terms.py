@@ -165,8 +165,3 @@ def test_words_keep_their_accents_and_a_question_drops_stop_words_by_their_folde
     assert words("Über die Brücke, GEO-1000 東京駅") == ["über", "die", "brücke", "geo", "1000", "東京", "京駅"]
     assert content_words("Wer geht über die Brücke?") == ["geht", "brücke"]
     assert content_words("what is it") == ["what", "is", "it"]
-
-
-@given(st.text(st.characters(max_codepoint=127)))
-def test_plain_ascii_gives_the_terms_that_it_gives_among_other_text(text):
-    assert [*terms(text), "e"] == terms(f"{text}\né")

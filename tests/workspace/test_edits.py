@@ -232,13 +232,6 @@ def test_an_edit_keeps_the_mode_and_leaves_nothing_behind(workspace):
     assert names(workspace) == [".lock", "topic.md"]
 
 
-def test_what_a_killed_writer_left_is_removed_by_the_next(workspace):
-    put(workspace, "a\n")
-    put(workspace, "half", "memory/.openclaw-memory-0123456789abcdef.tmp")
-    workspace.edit(NOTE, 1, 1, "b", seen=digest("a"))
-    assert names(workspace) == [".lock", "topic.md"]
-
-
 @pytest.mark.parametrize("call", ["write", "fsync", "replace"])
 def test_a_failing_disk_leaves_the_note_as_it_was(workspace, monkeypatch, call):
     put(workspace, "a\n")

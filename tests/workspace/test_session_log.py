@@ -1,6 +1,5 @@
 """The log of a session: entries are added whole, in OpenClaw's shape, and read back."""
 
-import errno
 import json
 import os
 import stat
@@ -12,8 +11,8 @@ import pytest
 from processes import python
 
 from openclaw_memory.config import JournalConfig, SessionsConfig
-from openclaw_memory.errors import InvalidInputError, NotFoundError, PathNotAllowedError, WriteError
-from openclaw_memory.workspace import Workspace, atomic
+from openclaw_memory.errors import InvalidInputError, NotFoundError, PathNotAllowedError
+from openclaw_memory.workspace import Workspace
 from openclaw_memory.workspace.files import WorkspaceFiles
 from openclaw_memory.workspace.session_log import log_name
 from openclaw_memory.workspace.transcripts import MAX_LINE_BYTES
@@ -250,20 +249,6 @@ def test_entries_are_of_the_day_of_the_journals_clocks(tmp_path):
     log.append("user", "x")
 
     assert [entry["timestamp"][-6:] for entry in log.entries()] == ["+14:00"] * 2
-
-
-def test_what_cannot_be_written_leaves_no_empty_file(tmp_path, monkeypatch):
-    def full(_descriptor, _data):
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    log = Workspace.open(tmp_path).session_log("s")
-    with monkeypatch.context() as patched:
-        patched.setattr(atomic.os, "write", full)
-        with pytest.raises(WriteError, match="No space left"):
-            log.append("user", "x")
-
-    assert list(log.entries()) == []
-    assert Workspace.open(tmp_path).scan().files == ()
 
 
 WRITES_MANY = """

@@ -288,13 +288,6 @@ def test_a_limit_for_notes_is_none_for_transcripts(tmp_path):
 # --- excerpts
 
 
-def test_an_excerpt_of_long_lines_is_cut_like_that_of_a_note(tmp_path):
-    workspace = written(tmp_path, *[message("user", "x" * 9000)] * 3)
-
-    assert (workspace.excerpt(NAME).end_line, workspace.excerpt(NAME).next_start) == (1, 2)
-    assert workspace.excerpt(NAME, 2).next_start == 3
-
-
 def test_an_excerpt_beyond_the_end_says_how_many_lines_there_are(tmp_path):
     workspace = written(tmp_path, message("user", "x"))
 
