@@ -14,7 +14,7 @@ import pytest
 
 from openclaw_memory import Memory
 from openclaw_memory import tools as core
-from openclaw_memory.errors import ConfigError, InvalidInputError
+from openclaw_memory.errors import ConfigError, InvalidInputError, QueryError
 
 GROUP = "agent:main:telegram:group:7"
 QUESTION = "Who services the boiler?"
@@ -377,3 +377,72 @@ class WatchContract:
                 self.watch(memory, self.model("ok"), window=wrong)
         with pytest.raises(TypeError, match="must be a Memory"):
             self.watch("notes", self.model("ok"), window=WINDOW)
+
+
+SERVICED = "The boiler is serviced each October by Van Dam."
+PASTE = "\n".join(f"worker {number} started job {number * 7} without trouble" for number in range(60))
+
+
+class RecallContract:
+    """An agent is shown what its memory holds on the user's message, by a part of a framework.
+
+    A subclass makes the `part` of a memory with settings of a search, and returns what is `recalled` for a message: a text,
+    or a text and the address of an image.
+    """
+
+    part: ClassVar[Callable[..., Any]]
+
+    async def recalled(self, part: Any, text: str, image: str = "", session: str | None = None) -> str:
+        raise NotImplementedError
+
+    async def test_what_is_relevant_is_shown_in_a_fence_with_its_citation(self, synced):
+        opening, place, *lines, _closing = (await self.recalled(self.part(synced), QUESTION)).strip().split("\n")[:6]
+        assert opening.startswith("<recalled-memory id=")
+        assert place.startswith("[memory/household.md#L1-L3 ")
+        assert lines[:3] == ["# Household", "", SERVICED]
+
+    async def test_without_words_or_an_answer_nothing_is_shown(self, synced):
+        for text, settings in (("", {}), (" \n", {}), (QUESTION, {"min_score": 1.0})):
+            assert await self.recalled(self.part(synced, **settings), text) == ""
+
+    async def test_next_to_a_long_paste_or_an_image_the_question_is_looked_up(self, synced):
+        part = self.part(synced)
+        pastes = (
+            f"{PASTE}\n\n{QUESTION}",
+            f"{QUESTION}\n\n{PASTE}",
+            f"{PASTE}\n \n{PASTE}\n\n{QUESTION}",
+            f"{QUESTION} " * 100,
+        )
+        for text in pastes:
+            assert SERVICED in await self.recalled(part, text)
+        assert SERVICED in await self.recalled(part, QUESTION, image="https://example.org/spare-key.png")
+
+    async def test_the_settings_of_the_search_are_those_of_the_part(self, synced):
+        synced.session_log("monday").append("user", f"{QUESTION} Jansen does.")
+        synced.sync()
+        assert "Jansen" in await self.recalled(self.part(synced), QUESTION)
+        alone = await self.recalled(self.part(synced, source="memory", max_results=1), QUESTION)
+        assert (SERVICED in alone, "Jansen" in alone, alone.count("#L")) == (True, False, 1)
+        short = await self.recalled(self.part(synced, source="memory", max_chars=20), QUESTION)
+        assert (SERVICED[:20] in short, SERVICED in short) == (True, False)
+
+    async def test_in_a_group_nothing_private_is_recalled(self, synced):
+        for settings, session in (({"session_key": GROUP}, None), ({}, GROUP)):
+            shown = await self.recalled(
+                self.part(synced, **settings), f"Where is the spare key? {QUESTION}", session=session
+            )
+            assert (SERVICED in shown, "Mrs. Groen" in shown, "household.md" in shown) == (True, False, False)
+
+    async def test_a_wrong_setting_is_reported_at_the_first_call(self, synced):
+        for name, value in (("max_chars", 0), ("max_results", 0), ("min_score", 2), ("source", "notes")):
+            with pytest.raises((ConfigError, QueryError), match=name):
+                await self.recalled(self.part(synced, **{name: value}), QUESTION)
+
+    async def test_a_memory_that_fails_costs_the_block_and_is_reported_once(self, synced, caplog):
+        part = self.part(synced)
+        synced.close()
+        for _ in range(2):
+            assert await self.recalled(part, QUESTION) == ""
+        (reported,) = (record for record in caplog.records if record.levelno == logging.WARNING)
+        assert "closed; open it again" in reported.getMessage()
+        assert reported.exc_info is None

@@ -123,11 +123,7 @@ def test_what_is_written_while_a_turn_is_held_belongs_to_the_next_cycle(flush):
     flush.compacted()
     flush.compacted(log_bytes=cut)  # another program has come further
     assert flush.state.compacted_bytes == flush.log.size
-
-
-def test_of_a_transcript_that_was_made_again_the_earlier_size_does_not_count(flush):
-    flush.save(compacted_bytes=1_000_000)
-    flush.log.append("user", "One.")
+    flush.save(compacted_bytes=1_000_000)  # the transcript was made again
     flush.compacted(log_bytes=flush.log.size)
     assert flush.state.compacted_bytes == flush.log.size
 
@@ -137,18 +133,14 @@ def test_while_a_turn_is_held_no_other_is_due_by_the_threshold(flush):
     turn = flush.due(176_000)
     assert flush.is_held
     assert flush.due(180_000) is None
-    turn.replied("NO_REPLY")
-    assert turn.outcome == "nothing"
-    assert not flush.is_held
-
-
-def test_a_turn_that_its_driver_let_go_of_holds_up_no_other(flush):
-    turn = flush.due(176_000)
     turn.tool.run({"text": "- a"})
-    del turn
+    del turn  # its driver let go of it
     gc.collect()
-
-    assert flush.due(176_000) is not None
+    one, two = (flush.due(None, compacting=True, flushed=False) for _ in range(2))
+    one.replied("NO_REPLY")
+    assert (one.outcome, flush.is_held) == ("nothing", True)
+    two.replied("NO_REPLY")
+    assert not flush.is_held
 
 
 def test_a_program_may_keep_its_own_mark(flush):
@@ -194,19 +186,8 @@ def test_a_transcript_that_has_grown_is_a_reason(flush_of):
     assert flush.due(10).reason == "transcript"
 
 
-@pytest.mark.parametrize("key", ["", " ", None])
-def test_a_session_needs_a_key(workspace, key):
-    with pytest.raises(InvalidInputError):
-        Flush(workspace, key)
-
-
-def test_a_time_zone_that_is_unknown_is_reported_at_once(tmp_path):
-    with pytest.raises(ConfigError, match="Atlantis"):
-        Flush(Workspace(WorkspaceFiles(tmp_path), journal=JournalConfig(timezone="Europe/Atlantis")), "main")
-
-
 # --- what the model is told, and may do
-def test_the_prompts_are_openclaws_with_the_day_and_the_limits(flush):
+def test_the_prompts_are_openclaws_or_own_ones_with_the_day_and_the_word_for_nothing(flush, flush_of):
     turn = flush.due(176_000)
 
     assert turn.prompt.startswith(
@@ -216,10 +197,7 @@ def test_the_prompts_are_openclaws_with_the_day_and_the_limits(flush):
     assert "MEMORY.md" in turn.prompt
     assert "YYYY" not in turn.prompt
     assert turn.system_prompt == "Session nearing compaction. Store durable memories now."
-
-
-def test_own_prompts_get_the_day_and_the_word_for_nothing(flush_of):
-    flush = flush_of(rules=CompactionConfig(prompt="Write to memory/YYYY-MM-DD.md.", system_prompt="Be brief."))
+    flush = flush_of("own", rules=CompactionConfig(prompt="Write to memory/YYYY-MM-DD.md.", system_prompt="Be brief."))
     turn = flush.due(176_000)
 
     assert turn.prompt == f"Write to {NOTE}. If nothing to store, reply with NO_REPLY."
@@ -295,13 +273,11 @@ def test_after_midnight_the_new_day_is_written_and_nothing_twice(flush, workspac
     assert turn.tool.run({"text": "- after"}).data["path"] == turn.path
     assert note(workspace) == "# 2026-11-21\n\n- before\n"
     assert (workspace.root / turn.path).read_text() == "# 2026-11-22\n\n- after\n"
-
-
-def test_the_day_is_that_of_the_users_zone(tmp_path, clock):
-    tokyo = Workspace(WorkspaceFiles(tmp_path), journal=JournalConfig(timezone="Asia/Tokyo"))
-    clock.now = datetime.datetime(2026, 11, 21, 16, tzinfo=datetime.UTC)
-
-    assert Flush(tokyo, "main", window=200_000, clock=clock).due(176_000).path == "memory/2026-11-22.md"
+    tokyo = Workspace(
+        workspace.files, journal=JournalConfig(timezone="Asia/Tokyo")
+    )  # the day is that of the user's zone
+    clock.later(hours=16)
+    assert Flush(tokyo, "tokyo", window=200_000, clock=clock).due(176_000).path == "memory/2026-11-23.md"
 
 
 # --- failures
@@ -551,14 +527,6 @@ def test_conversations_of_one_session_that_are_compacted_at_once_have_a_turn_eac
     assert not flush_of("team", registry=registry).is_held
 
 
-def test_a_turn_is_held_as_long_as_one_of_several_is(flush):
-    one, two = (flush.due(None, compacting=True, flushed=False) for _ in range(2))
-    one.replied("NO_REPLY")
-    assert flush.is_held
-    two.replied("NO_REPLY")
-    assert not flush.is_held
-
-
 def test_a_cycle_that_another_process_flushes_is_taken_over_once_that_must_be_dead(flush_of, clock):
     turn = flush_of().due(176_000)
     clock.later(minutes=9)
@@ -689,27 +657,27 @@ def test_tokens_that_are_no_number_are_unknown(flush, tokens):
     assert flush.state.context_tokens is None
 
 
-def test_a_blank_id_on_the_disk_is_none(flush_of, workspace):
-    (workspace.root / "sessions").mkdir()
-    (workspace.root / "sessions/sessions.json").write_text('{"main": {"sessionId": " "}}')
-
-    assert flush_of().session_id == "main"
-
-
 def test_what_kind_of_chat_a_session_is_stays_or_is_said_by_its_key(flush_of, workspace):
     folder = transcripts_place(workspace.root, SessionsConfig())
     update_state(folder, "given", chat_type="room", session_id="given", context_tokens=200_000, input_tokens=5)
-    for key in ("given", "agent:main:telegram:group:7", "agent:main:main"):
+    update_state(folder, "blank", session_id=" ")
+    assert flush_of("blank").session_id == "blank"
+    for key in ("given", "agent:main:telegram:group:7", "agent:main:main", "blank"):
         flush_of(key).compacted()
 
     states = read_states(folder)
-    assert [state.chat_type for state in states.values()] == ["room", "group", "direct"]
+    assert [state.chat_type for state in states.values()] == ["room", "direct", "group", "direct"]
     assert (states["given"].context_tokens, states["given"].input_tokens) == (200_000, 5)
 
 
-@pytest.mark.parametrize("window", [0, -1, 0.5, 200_000.0, "200k", True])
-def test_a_window_that_is_no_number_of_tokens_is_an_error(workspace, window):
-    with pytest.raises(ConfigError, match="is not a number of tokens: pass a whole number above 0"):
-        Flush(workspace, "main", window=window)
-    with pytest.raises(ConfigError, match="is not a number of tokens"):
-        ConversationDetector(Reading(str, str), rules=CompactionConfig(), window=window, count=len)
+def test_what_is_given_wrongly_is_refused_with_what_to_give(workspace, tmp_path):
+    for window in (0, -1, 0.5, 200_000.0, "200k", True):
+        with pytest.raises(ConfigError, match="is not a number of tokens: pass a whole number above 0"):
+            Flush(workspace, "main", window=window)
+        with pytest.raises(ConfigError, match="is not a number of tokens"):
+            ConversationDetector(Reading(str, str), rules=CompactionConfig(), window=window, count=len)
+    for key in ("", " ", None):
+        with pytest.raises(InvalidInputError):
+            Flush(workspace, key)
+    with pytest.raises(ConfigError, match="Atlantis"):
+        Flush(Workspace(WorkspaceFiles(tmp_path), journal=JournalConfig(timezone="Europe/Atlantis")), "main")

@@ -1,9 +1,10 @@
 """An agent is shown what its memory holds on the user's message, and its conversation stays as it was."""
 
-import logging
 import re
 
 import pytest
+from adapter_agent_contracts import QUESTION, RecallContract
+from adapter_agent_contracts import SERVICED as FACT
 from langchain.agents import create_agent
 from langchain.agents.middleware import HumanInTheLoopMiddleware, SummarizationMiddleware, wrap_model_call
 from langchain_core.messages import AIMessage, HumanMessage
@@ -13,11 +14,9 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
 from openclaw_memory import Memory
-from openclaw_memory.errors import ConfigError, QueryError
+from openclaw_memory.errors import ConfigError
 from openclaw_memory.flush import FLUSH_TAG
 
-QUESTION = "Who services the boiler?"
-FACT = "The boiler is serviced each October by Van Dam."
 THREAD = {"configurable": {"thread_id": "1"}}
 SEARCH = {"name": "memory_search", "args": {"query": "spare key"}, "id": "1", "type": "tool_call"}
 
@@ -52,6 +51,24 @@ def agent_with(memory, model, **wishes):
     )
 
 
+class TestContract(RecallContract):
+    part = RecallMiddleware
+
+    async def recalled(self, part, text, image="", session=None):
+        model = model_saying("Fine.")
+        agent = create_agent(model, middleware=[part])
+        content = [{"type": "text", "text": text}, {"type": "image", "url": image}] if image else text
+        config = {"configurable": {} if session is None else {"session_key": session}}
+        assert (await asked(agent, content, asynchronous=True, config=config))["messages"][-1].text == "Fine."
+        shown = model.requests[0].messages[-1].content
+        if not image:
+            assert shown.endswith(content)
+            return shown.removesuffix(content)
+        block, *rest = shown
+        assert rest == content, "a message of several parts keeps them"
+        return block["text"]
+
+
 @pytest.mark.parametrize("asynchronous", [False, True])
 async def test_the_model_is_shown_a_fenced_block_and_the_conversation_stays_as_it_was(memory, asynchronous):
     model = model_saying("Van Dam.")
@@ -79,60 +96,6 @@ async def test_only_the_latest_message_has_a_block_and_it_is_a_fresh_one(memory,
     assert earlier.content == QUESTION
     assert "Jansen" in latest.content
     assert "Jansen" not in model.requests[0].messages[1].content
-
-
-async def test_a_message_of_several_parts_keeps_them(memory):
-    parts = [{"type": "text", "text": QUESTION}, {"type": "image", "url": "https://example.org/boiler.png"}]
-    model = model_saying("Van Dam.")
-    await asked(agent_with(memory, model), parts)
-    block, *rest = model.requests[0].messages[1].content
-    assert FACT in block["text"]
-    assert rest == parts
-
-
-@pytest.mark.parametrize("content", ["", " \n", [{"type": "image", "url": "https://example.org/boiler.png"}]])
-async def test_a_message_without_words_stays_as_it_is(memory, content):
-    model = model_saying("Hm?")
-    await asked(agent_with(memory, model), content)
-    assert model.requests[0].messages[1].content == content
-
-
-async def test_where_nothing_is_relevant_the_message_stays_as_it_is(memory):
-    model = model_saying("I do not know.")
-    await asked(agent_with(memory, model, min_score=1.0), QUESTION)
-    assert model.requests[0].messages[1].content == QUESTION
-
-
-PASTE = "\n".join(f"worker {number} started job {number * 7} without trouble" for number in range(60))
-
-
-@pytest.mark.parametrize(
-    "content",
-    [f"{PASTE}\n\n{QUESTION}", f"{QUESTION}\n\n{PASTE}", f"{PASTE}\n \n{PASTE}\n\n{QUESTION}", f"{QUESTION} " * 100],
-)
-async def test_a_question_next_to_a_long_paste_is_looked_up_alone(memory, content):
-    model = model_saying("Van Dam.")
-    await asked(agent_with(memory, model), content)
-    shown = model.requests[0].messages[1].content
-    assert FACT in shown.removesuffix(content)
-    assert shown.endswith(content)
-
-
-@pytest.mark.parametrize("asynchronous", [False, True])
-async def test_a_memory_that_fails_costs_the_block_and_not_the_turn_and_is_reported_once(memory, asynchronous, caplog):
-    model = model_saying("I do not know.", "No.")
-    agent = agent_with(memory, model)
-    memory.close()
-    with caplog.at_level(logging.DEBUG, logger="langchain_openclaw_memory.recall"):
-        for _ in range(2):
-            done = await asked(agent, QUESTION, asynchronous)
-    assert model.requests[0].messages[1].content == QUESTION
-    assert done["messages"][-1].content == "No."
-    (reported,) = (record for record in caplog.records if record.levelno == logging.WARNING)
-    assert reported.name == "langchain_openclaw_memory.recall"
-    assert "closed; open it again" in reported.getMessage()
-    assert reported.exc_info is None
-    assert len([record for record in caplog.records if record.exc_info]) == 2
 
 
 @pytest.mark.parametrize("asynchronous", [False, True])
@@ -195,22 +158,6 @@ async def test_after_a_summary_the_older_part_of_the_conversation_is_recalled(me
     assert "My cat is called Tom." in model.requests[-1].messages[-1].text
 
 
-async def test_of_notes_alone_no_conversation_is_recalled(memory):
-    memory.session_log("monday").append("user", "Who services the boiler? Jansen does.")
-    memory.sync()
-    both, alone = model_saying("Hm."), model_saying("Hm.")
-    await asked(agent_with(memory, both), QUESTION)
-    await asked(agent_with(memory, alone, source="memory"), QUESTION)
-    assert ["Jansen" in model.requests[0].messages[-1].text for model in (both, alone)] == [True, False]
-    assert FACT in alone.requests[0].messages[-1].text
-
-
-@pytest.mark.parametrize("wrong", [{"max_chars": 0}, {"max_results": 0}, {"min_score": 2}, {"source": "notes"}])
-async def test_a_wrong_setting_is_reported_at_the_first_call(memory, wrong):
-    with pytest.raises((ConfigError, QueryError), match=next(iter(wrong))):
-        await asked(agent_with(memory, model_saying("Hm."), **wrong), QUESTION)
-
-
 async def test_a_model_that_fails_is_not_taken_for_the_memory(memory):
     with pytest.raises(RuntimeError, match="no credit"):
         await asked(agent_with(memory, model_saying(RuntimeError("no credit"))), QUESTION)
@@ -221,27 +168,6 @@ async def test_a_silent_flush_is_shown_nothing(memory, asynchronous):
     model = model_saying("NO_REPLY")
     await asked(agent_with(memory, model), QUESTION, asynchronous, {"tags": [FLUSH_TAG]})
     assert model.requests[0].messages[1].content == QUESTION
-
-
-async def test_the_block_is_bounded(memory):
-    model = model_saying("Van Dam.", "Van Dam.")
-    agent = agent_with(memory, model, max_chars=20)
-    await asked(agent, QUESTION)
-    assert FACT[:20] in model.requests[0].messages[1].content
-    assert FACT not in model.requests[0].messages[1].content
-
-
-@pytest.mark.parametrize("how", ["given", "configured"])
-async def test_in_a_group_less_is_recalled(memory, how):
-    key = "agent:main:telegram:group:7"
-    model = model_saying("I do not know.")
-    agent = agent_with(memory, model, **({"session_key": key} if how == "given" else {}))
-    config = {"configurable": {"thread_id": "1", "session_key": key}} if how == "configured" else None
-    await asked(agent, "Who has the spare key? Who services the boiler?", config=config)
-    shown = model.requests[0].messages[1].content
-    assert FACT in shown
-    assert "Mrs. Groen" not in shown
-    assert "household.md" not in shown
 
 
 async def test_a_summary_is_not_taken_for_a_question(memory):

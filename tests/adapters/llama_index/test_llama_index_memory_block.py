@@ -7,6 +7,7 @@ import os
 from copy import deepcopy
 
 import pytest
+from adapter_agent_contracts import RecallContract
 from llama_index.core.base.llms.types import ChatMessage, ImageBlock, TextBlock
 from llama_index.core.utils import get_tokenizer
 from llama_index_openclaw_memory import OpenClawMemoryBlock
@@ -16,7 +17,7 @@ from scripted_llm import says_facts, writes_facts
 from openclaw_memory import Memory, MemoryConfig
 from openclaw_memory.config import CompactionConfig, EmbeddingConfig
 from openclaw_memory.conversation import text_of
-from openclaw_memory.errors import ConfigError, QueryError
+from openclaw_memory.errors import ConfigError
 
 SECRET = "sk-proj-" + "a1B2c3D4" * 5
 
@@ -179,32 +180,20 @@ def test_a_model_whose_window_no_one_can_say_loses_nothing(memory, kept):
 
 
 # --- what is recalled
+class TestContract(RecallContract):
+    part = OpenClawMemoryBlock
+
+    async def recalled(self, part, text, image="", session=None):
+        blocks = [TextBlock(text=text), *([ImageBlock(url=image)] if image else [])]
+        before = [user("Hello."), reply("Hi.")]
+        return await part.aget([*before, ChatMessage(role="user", blocks=blocks)], session_id=session)
+
+
 @pytest.fixture
 def recalling(memory):
     memory.append("- The boiler code is 4711.\n- The spare key is with Mrs. Groen.", date="2026-02-09")
     memory.sync()
     return OpenClawMemoryBlock(memory)
-
-
-def test_what_is_relevant_to_the_latest_message_of_the_user_is_recalled_in_a_fence(recalling):
-    shown = get(recalling, user("Hello."), user("What is the boiler code?"), reply("Let me see."))
-    assert shown.startswith("<recalled-memory id=")
-    assert "[memory/2026-02-09.md#L" in shown
-    assert "The boiler code is 4711." in shown
-
-
-@pytest.mark.parametrize("messages", [[], [reply("Hi.")], [user("")], [user(" \n")]], ids=str)
-def test_without_a_question_nothing_is_recalled(recalling, messages):
-    assert get(recalling, *messages) == ""
-
-
-def test_of_a_long_message_or_one_with_an_image_the_question_is_looked_up(recalling):
-    image = ImageBlock(url="https://example.org/spare-key.png")
-    for blocks in (
-        [TextBlock(text=f"What is the boiler code?\n\n{'lorem ipsum ' * 200}")],
-        [TextBlock(text="boiler code?"), image],
-    ):
-        assert "4711" in get(recalling, ChatMessage(role="user", blocks=blocks))
 
 
 def test_the_block_stays_the_same_until_the_message_is_answered(recalling, memory):
@@ -232,36 +221,6 @@ def test_in_a_window_that_is_always_full_the_newest_note_is_recalled(recalling, 
         memory.sync()
         assert f"99{number}" in get(recalling, asked, reply("Fine."), asked)
         put(recalling, [asked, reply("Fine.")])
-
-
-@pytest.mark.parametrize(("key", "is_shown"), [("agent:main:main", True), ("agent:main:telegram:group:7", False)])
-def test_in_a_group_nothing_private_is_recalled(memory, key, is_shown):
-    (memory.workspace.root / "MEMORY.md").write_text("The boiler code is 4711.\n")
-    memory.sync()
-    assert ("4711" in get(OpenClawMemoryBlock(memory, session_key=key), user("boiler code?"))) is is_shown
-    assert ("4711" in get(OpenClawMemoryBlock(memory), user("boiler code?"), session=key)) is is_shown
-
-
-def test_the_arguments_of_the_search_are_those_of_the_block(memory):
-    for day in range(1, 5):
-        memory.append(f"The boiler code was 471{day} that day.", date=f"2026-02-0{day}")
-    memory.session_log("other").append("user", "The boiler code is 4719.")
-    memory.sync()
-    question = user("What is the boiler code?")
-    assert get(OpenClawMemoryBlock(memory, max_results=2), question).count("#L") == 2
-    assert "code is 4719" not in get(OpenClawMemoryBlock(memory, source="memory"), question)
-    assert "code was 471" not in get(OpenClawMemoryBlock(memory, source="sessions", min_score=1), question)
-    assert len(get(OpenClawMemoryBlock(memory, max_chars=40), question)) < 200
-
-
-@pytest.mark.parametrize(
-    ("wrong", "error"),
-    [({"max_results": 0}, QueryError), ({"min_score": 2}, QueryError), ({"source": "notes"}, ConfigError)],
-    ids=str,
-)
-def test_a_wrong_argument_of_the_search_is_reported_at_the_first_recall(memory, wrong, error):
-    with pytest.raises(error):
-        get(OpenClawMemoryBlock(memory, **wrong), user("What?"))
 
 
 # --- how it is made shorter
