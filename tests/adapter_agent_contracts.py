@@ -439,6 +439,8 @@ class RecallContract:
                 await self.recalled(self.part(synced, **{name: value}), QUESTION)
 
     async def test_a_memory_that_fails_costs_the_block_and_is_reported_once(self, synced, caplog):
+        with pytest.raises(TypeError, match="not 'notes'"):
+            self.part("notes")
         part = self.part(synced)
         synced.close()
         for _ in range(2):

@@ -55,10 +55,10 @@ def thread(name: str = "tuesday", **more: Any) -> dict[str, Any]:
     return {"configurable": {"thread_id": name}, **more}
 
 
-def chat_with(*middleware: Any, model: Any = None) -> Any:
+def chat_with(*middleware: Any, model: Any = None, tools: Sequence[Any] = (), saver: Any = None) -> Any:
     """An agent whose model says ok, and which keeps its conversations."""
     model = model or ScriptedChatModel(script=saying("ok"))
-    return create_agent(model, [], middleware=middleware, checkpointer=InMemorySaver())
+    return create_agent(model, tools, middleware=middleware, checkpointer=saver or InMemorySaver())
 
 
 def notes(memory: Memory) -> str:

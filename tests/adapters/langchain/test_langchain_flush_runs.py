@@ -37,6 +37,11 @@ def talk(agent, count, **options):
     return state
 
 
+def before(shortens, memory, model):
+    """The flush before a summarization, and that summarization."""
+    return MemoryFlushMiddleware.before(shortens, memory, model), shortens
+
+
 def sessions(memory):
     return json.loads((memory.workspace.root / "sessions" / "sessions.json").read_text())
 
@@ -158,9 +163,7 @@ def test_what_the_provider_counted_before_a_summary_brings_no_flush_after_it(mem
 
 
 def test_where_too_little_is_there_for_a_summary_there_is_no_flush(memory, silent, shortens):
-    middleware = shortens(("messages", 2), ("messages", 20))
-    flush = MemoryFlushMiddleware.before(middleware, memory, silent)
-    agent = chat_with(flush, middleware)
+    agent = chat_with(*before(shortens(("messages", 2), ("messages", 20)), memory, silent))
     talk(agent, 5)
     assert silent.requests == []
 
@@ -225,10 +228,8 @@ async def test_an_asynchronous_run_leaves_all_work_with_files_to_threads(memory,
         on_loop.append(asyncio._get_running_loop() is not None)
         return flush_of(self, *args, **options)
 
-    middleware = shortens()
-    flush = MemoryFlushMiddleware.before(middleware, memory, silent)
     monkeypatch.setattr(Memory, "flush", watched)
-    agent = chat_with(flush, middleware)
+    agent = chat_with(*before(shortens(), memory, silent))
     for number in range(9):
         await agent.ainvoke(says(f"c {number}"), thread())
     assert sessions(memory)["tuesday"]["compactionCount"] == 2
@@ -269,9 +270,7 @@ def test_runs_that_are_no_conversation_are_not_flushed(memory, scripted, silent,
 
 def test_a_workspace_that_is_read_only_is_reported_as_what_it_is(memory, silent, shortens, monkeypatch, caplog):
     monkeypatch.setattr(os, "access", lambda _, mode: not mode & os.W_OK)
-    middleware = shortens()
-    flush = MemoryFlushMiddleware.before(middleware, memory, silent)
-    agent = chat_with(flush, middleware)
+    agent = chat_with(*before(shortens(), memory, silent))
     talk(agent, 13)
     assert silent.requests == []
     assert "is read-only" in caplog.text

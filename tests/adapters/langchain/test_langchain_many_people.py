@@ -25,8 +25,8 @@ from langchain_openclaw_memory import (
     memory_tools,
 )
 from langchain_openclaw_memory.testing import ScriptedChatModel, calling, saying
-from langgraph.checkpoint.memory import InMemorySaver
 from pydantic import BaseModel
+from scripted_chat import chat_with
 
 from openclaw_memory import Memories, MemoryConfig
 from openclaw_memory.config import CompactionConfig
@@ -191,11 +191,8 @@ def test_a_whole_agent_serves_many_people_at_once(tmp_path, people, parted):
         saving = [MemoryFlushMiddleware.before(cut, memory=template), cut]
     else:
         saving = [OpenClawSummarizationMiddleware(model, template, **limits)]
-    agent = create_agent(
-        model,
-        memory_tools(template),
-        middleware=[TranscriptMiddleware(template), RecallMiddleware(template), *saving],
-        checkpointer=InMemorySaver(),
+    agent = chat_with(
+        TranscriptMiddleware(template), RecallMiddleware(template), *saving, model=model, tools=memory_tools(template)
     )
 
     async def talk(name):

@@ -12,6 +12,7 @@ from langchain_openclaw_memory import RecallMiddleware, TranscriptMiddleware, me
 from langchain_openclaw_memory.testing import ScriptedChatModel, saying
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
+from scripted_chat import chat_with
 
 from openclaw_memory import Memory
 from openclaw_memory.errors import ConfigError
@@ -113,11 +114,11 @@ async def test_the_same_message_in_another_run_is_shown_what_the_memory_holds_th
 
 async def test_a_turn_that_waits_for_approval_goes_on_with_the_same_block(memory):
     model = model_saying(AIMessage("", tool_calls=[SEARCH]), "Van Dam.")
-    agent = create_agent(
-        model,
-        memory_tools(memory),
-        middleware=[RecallMiddleware(memory), HumanInTheLoopMiddleware(interrupt_on={"memory_search": True})],
-        checkpointer=InMemorySaver(),
+    agent = chat_with(
+        RecallMiddleware(memory),
+        HumanInTheLoopMiddleware(interrupt_on={"memory_search": True}),
+        model=model,
+        tools=memory_tools(memory),
     )
     await asked(agent, QUESTION)
     memory.append("The boiler is serviced by Jansen from now on.", date="2026-03-02")

@@ -281,6 +281,15 @@ def test_a_sweep_leaves_records_and_notes_whatever_their_ttl_says(store, memory,
 # Search by meaning
 
 
+def test_a_namespace_among_many_others_is_found_first_with_scores(store):
+    store.batch([PutOp(("users", f"u{at}"), "ferry", {"text": f"The ferry leaves at {at}."}) for at in range(200)])
+    store.put(USERS, "boat", {"text": "A boat lies in the harbour."})
+    store.put(USERS, "late", {"text": "The last ferry leaves at ten."})
+    for _ in range(5):  # from the fourth search on the index is kept in memory
+        (found,) = store.search(USERS, query="When does the ferry leave?", limit=1)
+        assert (found.key, found.score > 0) == ("late", True)
+
+
 @pytest.fixture
 def people(store):
     texts = {

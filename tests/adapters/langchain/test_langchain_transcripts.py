@@ -1,6 +1,7 @@
 """The turns of an agent as an OpenClaw session."""
 
 import asyncio
+import copy
 import json
 from functools import partial
 
@@ -9,8 +10,8 @@ from langchain.agents import create_agent
 from langchain.agents.middleware import SummarizationMiddleware
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
 from langchain_core.messages.utils import count_tokens_approximately
-from langchain_openclaw_memory import MemoryFlushMiddleware, TranscriptMiddleware
-from langchain_openclaw_memory.testing import ScriptedChatModel, calling, saying
+from langchain_openclaw_memory import MemoryFlushMiddleware, RecallMiddleware, TranscriptMiddleware
+from langchain_openclaw_memory.testing import calling, saying
 from langgraph.checkpoint.memory import InMemorySaver
 from scripted_chat import SUMMARY, chat_with, says
 
@@ -147,9 +148,7 @@ def test_the_calls_of_an_edited_reply_are_not_made_again(memory, scripted):
 def test_a_message_that_no_log_can_hold_costs_none_of_the_others(memory, caplog):
     saver = InMemorySaver()
     for text in ("One.", f"Four lines: {'x' * 9_000_000}", "\ud800 lone", "Four."):
-        agent = create_agent(
-            ScriptedChatModel(script=saying("ok")), [], middleware=[TranscriptMiddleware(memory)], checkpointer=saver
-        )
+        agent = chat_with(TranscriptMiddleware(memory), saver=saver)
         agent.invoke(says(text), THREAD)
     first, second, *rest = [text for text in texts(memory) if text != "ok"]
     assert (first, rest) == ("One.", ["\ud800 lone", "Four."])
@@ -204,11 +203,10 @@ def test_an_agent_in_a_tool_of_an_agent_has_a_transcript_of_its_own(memory, scri
         """Asks somebody who knows."""
         return expert.invoke(says(question))["messages"][-1].text
 
-    chief = create_agent(
-        scripted(calling("ask_the_expert", question="How is it in Delft?"), "Take a hat."),
-        [ask_the_expert],
-        middleware=[TranscriptMiddleware(memory)],
-        checkpointer=InMemorySaver(),
+    chief = chat_with(
+        TranscriptMiddleware(memory),
+        model=scripted(calling("ask_the_expert", question="How is it in Delft?"), "Take a hat."),
+        tools=[ask_the_expert],
     )
     chief.invoke(says("Do I need a hat?"), THREAD)
     chief.invoke(says("Thanks."), THREAD)
@@ -261,3 +259,10 @@ def test_without_a_report_nothing_is_counted(memory, scripted):
     agent.invoke(says("Hello."), THREAD)
     assert spoken(memory)[-1] == ("assistant", "ok")
     assert not (memory.workspace.root / "sessions/sessions.json").exists()
+
+
+def test_an_agent_works_with_copies_of_its_middleware(memory):
+    parts = [RecallMiddleware(memory), TranscriptMiddleware(memory, session_id="mine")]
+    for text in ("One.", "Two."):
+        chat_with(*copy.deepcopy(parts)).invoke(says(text), THREAD)
+    assert spoken(memory, "mine") == [("user", "One."), ("assistant", "ok"), ("user", "Two."), ("assistant", "ok")]
