@@ -152,13 +152,13 @@ class World:
             other.store.close()
 
     def die_while_embedding(self) -> None:
-        real, self.place.embedder = self.place.embedder, Dying(self.place.embedder)
+        self.place.embedder.failure = KeyboardInterrupt()
         try:
             self.sync()
         except KeyboardInterrupt:
             self.reopen()
         finally:
-            self.place.embedder = real
+            self.place.embedder.failure = None
 
     def die_between_two_writes(self, writes: int) -> None:
         def progress(step: Progress) -> None:
@@ -235,21 +235,6 @@ class World:
         for path in self.place.store.files():
             for stored in self.place.store.file_chunks(path):
                 assert self.seen.setdefault(stored.id, (path, stored.chunk)) == (path, stored.chunk)
-
-
-class Dying:
-    """An embedder whose process is killed at its first call for documents."""
-
-    def __init__(self, real: Any) -> None:
-        self.provider, self.model, self.identity, self.embed_query = (
-            real.provider,
-            real.model,
-            real.identity,
-            real.embed_query,
-        )
-
-    def embed_documents(self, texts: Sequence[str]) -> Any:
-        raise KeyboardInterrupt(len(texts))
 
 
 NOTE = ("write", "memory/a.md", "memo apple\nmemo pear")

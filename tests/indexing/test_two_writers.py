@@ -68,6 +68,15 @@ def test_a_sync_that_another_overtakes_with_another_model_writes_nothing_of_its_
     assert vector @ Named("b").embed_query("zeppelin seen over the harbour") > 0.5
 
 
+def test_a_rebuild_that_finds_all_vectors_in_the_cache_still_says_their_dimensions(opened):
+    for name in ("a", "b", "a"):
+        memory = opened(Named(name))
+        memory.sync()
+        assert memory.status().vector.dims == 16
+    opened(Named("a")).sync(force=True)
+    assert opened(Named("a")).status().vector.dims == 16
+
+
 def test_nothing_is_pruned_by_a_sync_in_the_midst_of_another(opened, notes, store):
     opened(Named("a")).sync()
     memory = opened(Named("b"))
