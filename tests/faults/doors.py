@@ -1,14 +1,13 @@
 """The doors of a memory: each public method that shows or stores text, and each program that does more than call these.
 
-A door that shows is asked for something of a place, one that stores is given a text. Programs that only call public methods
-have no row: `test_doors.py` says which ones these are.
+A door that shows is asked for something of a place, one that stores is given a text. A program that only calls public
+methods needs no row, and one stands for many; `test_doors.py` says which do more.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
@@ -35,9 +34,6 @@ class Place(NamedTuple):
         place = ["--workspace", str(self.memory.workspace.root), "--config", self.settings]
         done = CliRunner().invoke(commands, [arguments[0], *place, *arguments[1:]], input=stdin)
         return f"{done.output}{done.exception or ''}"
-
-    def line(self) -> Any:
-        return self.memory.get("memory/plain.md", start=3, lines=1)
 
 
 class Asked(NamedTuple):
@@ -119,7 +115,7 @@ SHOWING: dict[str, Callable[[Place, Asked], Any]] = {
 WRITING: dict[str, Callable[[Place, str], Any]] = {
     "Memory.append": lambda at, text: at.memory.append(text),
     "Memory.append, title": lambda at, text: at.memory.append("tea", title=text),
-    "Memory.edit": lambda at, text: at.memory.edit("memory/plain.md", 3, 3, text, seen=at.line()),
+    "Memory.edit": lambda at, text: at.memory.edit("memory/plain.md", 3, 3, text, seen=at.memory.get("memory/plain.md#L3")),
     "Memory.promote": lambda at, text: at.memory.promote("memory/plain.md", 3, 3, section=text),
     "Memory.snapshot": lambda at, text: at.memory.snapshot("s4", [user("tea")], text),
     "Memory.session_log": lambda at, text: at.memory.session_log("s2").append("user", text),
@@ -130,28 +126,12 @@ WRITING: dict[str, Callable[[Place, str], Any]] = {
     "DocumentFiles.write_many": lambda at, text: at.memory.documents.files.write_many([("memory/notes/m.md", {}, text)]),
     "Records.remember": lambda at, text: at.memory.records.remember("fact", "boat.house", text),
     "Records.confirm": lambda at, text: at.memory.records.confirm("fact", "boat", value=text),
-    "tool memory_append": lambda at, text: refusal(at.tool("memory_append", text=text)),
-    "tool memory_edit": lambda at, text: refusal(
-        at.tool("memory_edit", path="memory/plain.md", from_=3, lines=1, text=text, hash=at.line().hash)
+    # Programs that check by themselves what they store.
+    "migrate, items": lambda at, text: refusal(
+        at.command("migrate", "--json", "--from", file_beside(at, "mem0.json", json.dumps([{"memory": text}])))
     ),
-    "tool memory_promote": lambda at, text: refusal(
-        at.tool("memory_promote", path="memory/plain.md", from_=3, lines=1, section=text, hash=at.line().hash)
-    ),
-    "tool memory_remember": lambda at, text: refusal(
-        at.tool("memory_remember", type="fact", key="boat.place", value=text)
-    ),
-    "tool memory_confirm": lambda at, text: refusal(at.tool("memory_confirm", type="fact", key="boat", value=text)),
-    "command append": lambda at, text: refusal(at.command("append", text)),
-    "migrate, notes": lambda at, text: migrated(at, "old.md", f"# Old\n\n{text}\n"),
-    "migrate, items": lambda at, text: migrated(at, "mem0.json", json.dumps([{"memory": text}])),
-    "migrate, talks": lambda at, text: migrated(at, "talks.json", talk(text)),
-    "page": lambda at, text: written_in_a_browser(at, text),  # noqa: PLW0108 - defined below
-    "MCP": lambda at, text: refusal(asked_of_mcp(at, "call_tool", "memory_append", {"text": text})),
-    "LangChain store": lambda at, text: langchain().OpenClawVectorStore(at.memory).add_texts([text]),
-    "LangGraph store": lambda at, text: store(at).put(("b",), "k", {"text": text}),
-    "LangGraph store, two texts": lambda at, text: store(at).put(("b",), "l", {"text": text, "more": "tea"}),
+    "LangGraph store": lambda at, text: store(at).put(("b",), "k", {"text": text, "more": "tea"}),
     "LangGraph store, a record": lambda at, text: store(at).put(("records", "fact"), "boat.crew", {"value": text}),
-    "LlamaIndex store": lambda at, text: llama_index().OpenClawVectorStore(at.memory).add([node(text)]),
 }  # fmt: skip
 # Doors that keep conversations: they break no turn, and so raise nothing.
 KEEPING: dict[str, Callable[[Place, list[str]], Any]] = {
@@ -226,10 +206,6 @@ def file_beside(at: Place, name: str, text: str) -> str:
     return str(file)
 
 
-def migrated(at: Place, name: str, text: str) -> str:
-    return refusal(at.command("migrate", "--json", "--from", file_beside(at, name, text)))
-
-
 def talk(*said: str) -> str:
     messages = [{"uuid": f"m{at}", "sender": "human", "text": text} for at, text in enumerate(said)]
     return json.dumps([{"uuid": "talk", "name": "", "chat_messages": messages}])
@@ -284,13 +260,6 @@ def shown_in_a_browser(at: Place, it: Asked) -> list[str]:
     return [answer.text for answer in asked]
 
 
-def written_in_a_browser(at: Place, text: str) -> str:
-    page = in_a_browser(at)
-    form = page.get("/edit", params={"path": "memory/plain.md", "start": "3", "end": "3"}).text
-    fields = dict(re.findall(r'type="hidden" name="(\w+)" value="([^"]*)"', form)) | {"text": text, "do": "save"}
-    return refusal(page.post("/edit", data=fields, headers={"Origin": "http://testserver"}).text)
-
-
 # --- frameworks
 def langchain() -> Any:
     return pytest.importorskip("langchain_openclaw_memory")
@@ -319,10 +288,6 @@ def shown_by_store(at: Place, it: Asked) -> list[Any]:
     items = store(at)
     found = [*items.search((), limit=50), *items.search((), query=it.words, limit=50)]
     return [items.get(("a",), "k"), items.get(("records", "fact"), it.key), *found, items.list_namespaces()]
-
-
-def node(text: str) -> Any:
-    return pytest.importorskip("llama_index.core.schema").TextNode(text=text, embedding=[1.0, 0.0])
 
 
 def kept_by_block(at: Place, said: list[str]) -> None:

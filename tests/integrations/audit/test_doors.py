@@ -6,7 +6,7 @@ import json
 import shutil
 
 import pytest
-from faults.doors import SHOWING, WRITING, Place
+from faults.doors import KEEPING, SHOWING, WRITING, Place
 from faults.test_policies_at_every_door import ASKED, CONFIG, TOML, begun  # noqa: F401 - a fixture
 
 from openclaw_memory import Memory
@@ -26,15 +26,15 @@ KINDS = {
     "LangChain retriever": "langchain",
     "LlamaIndex retriever": "llama-index",
     "Memory.append": "library",
-    "tool memory_append": "tool:",
-    "command append": "cli:append",
-    "migrate, notes": "cli:migrate",
-    "LangChain store": "langchain",
-    "LlamaIndex store": "llama-index",
+    "migrate, items": "cli:migrate",
+    "LangGraph store": "langchain",
+    "LangChain transcripts": "langchain",
+    "LlamaIndex memory block": "llama-index",
 }
 WORDS = "The zebra of Zanzibar sings at dawn."
 # Of what is there: lines of notes, a record's value, a message.
 TEXTS = (ASKED[0].words, "zebra", "Zanzibar", "fiftyone", "Anna likes", "Bo likes", "dark cellar", "bad knee", "in May")
+READING = {"get", "search", "list"}
 CHANCE = ("seq", "ts", "session", "paths", "prev", "mac")  # what holds any digits
 
 
@@ -78,10 +78,10 @@ def test_a_door_that_shows_something_is_named(place, name):
     assert all(one.actor.startswith(KINDS[name]) for one in found)
 
 
-@pytest.mark.parametrize("name", [name for name in KINDS if name in WRITING])
+@pytest.mark.parametrize("name", [name for name in KINDS if name in WRITING | KEEPING])
 def test_a_door_that_writes_something_is_named(place, name):
-    found = entered(place, lambda: WRITING[name](place, WORDS))
-    assert [one for one in found if one.actor.startswith(KINDS[name]) and one.op not in {"get", "search", "list"}]
+    write = (lambda: WRITING[name](place, WORDS)) if name in WRITING else (lambda: KEEPING[name](place, [WORDS]))
+    assert [one for one in entered(place, write) if one.actor.startswith(KINDS[name]) and one.op not in READING]
 
 
 def test_a_session_is_found_by_its_name_and_a_client_has_its_own(place):
