@@ -92,17 +92,84 @@ class Disk:
 
 
 def full(folder: Path, step: int = 16 * PAGE) -> dict[str, dict[str, int]]:
-    """Each writer with 0, 1, 2, ... pages free until it can do its work, and each kind of sync with as many `step`."""
+    """Each writer with 0, 1, 2, ... pages free until it can do its work, and each kind of sync with so many `step`."""
     disk = Disk(folder)
     root = folder / "notes"
     begin(root)
-    seen = {}
-    for name, work in WRITERS.items():
-        seen[name] = fill_for_writer(disk, root, work)
-    for name, force in (("sync", False), ("rebuild", True)):
-        seen[name] = fill_for_sync(disk, root, force, step)
-    seen["first index"] = fill_for_first_index(disk, root, step)
-    return seen
+    attempts = {name: (PAGE, partial(attempt_to_write, disk, root, work)) for name, work in WRITERS.items()}
+    attempts |= {
+        "sync": (step // 2, partial(attempt_to_sync, disk, root, False)),
+        "rebuild": (step, partial(attempt_to_sync, disk, root, True)),
+        "first index": (step, partial(attempt_to_index, disk, root)),
+    }
+    return {name: fill(disk, root, *attempt) for name, attempt in attempts.items()}
+
+
+def fill(disk: Disk, root: Path, step: int, attempt: Callable[[int, int], bool]) -> dict[str, int]:
+    """How often an attempt is refused, with more and more free, before it is done."""
+    for turn in range(1000):
+        disk.empty()
+        if attempt(turn, turn * step):
+            return {"refused": turn, "done": 1}
+    raise AssertionError("a disk with 8 MB is not full")
+
+
+def attempt_to_write(disk: Disk, root: Path, work: Work, turn: int, free: int) -> bool:
+    before = files(root)
+    with notes(root) as memory:
+        assert memory.search("memo kept")
+        disk.leave(free)
+        try:
+            work(memory, turn)
+        except WriteError as error:
+            told(error, os.strerror(errno.ENOSPC), "took")
+            assert files(root) == before, "something half-written stays"
+            assert memory.search("memo kept")  # what is indexed answers, full disk or not
+            disk.empty()
+            work(memory, -turn - 1)  # it recovers
+            return False
+        assert files(root) != before
+        return True
+
+
+def attempt_to_sync(disk: Disk, root: Path, force: bool, turn: int, free: int) -> bool:
+    with (root / NOTE).open("a") as note:  # what is there to be indexed
+        note.write(f"memo {turn} quince\n")
+    with notes(root) as memory:
+        assert memory.search("memo kept")
+        disk.leave(free)
+        try:
+            report = memory.sync(force=force)
+        except StoreError as error:
+            told(error, "disk", "full")
+            results = memory.search("memo kept")
+            assert results
+            assert "damaged" not in str(results.reason)
+            assert not list(index_folder(root).glob("*.rebuild-*"))
+            return False
+        assert report.ok
+        assert "damaged" not in str(report.rebuilt)
+    disk.empty()
+    check_index(root)
+    return True
+
+
+def attempt_to_index(disk: Disk, root: Path, turn: int, free: int) -> bool:
+    for file in index_folder(root).iterdir():
+        file.unlink()
+    disk.leave(free)
+    try:
+        with notes(root) as memory:
+            memory.sync()
+    except OpenClawMemoryError as error:
+        told(error, "disk", "space")
+        disk.empty()
+        if turn % 4 == 0:
+            check_index(root)  # it goes on from there
+        return False
+    disk.empty()
+    check_index(root)
+    return True
 
 
 # The log of one that was cut off is read; a backup, or a file system in memory, does not keep its shared index.
@@ -211,78 +278,6 @@ def command(name: str, root: Path, *rest: str) -> tuple[int, str, str]:
     return done.returncode, done.stdout, done.stderr
 
 
-def fill_for_writer(disk: Disk, root: Path, work: Work) -> dict[str, int]:
-    outcomes: Counter[str] = Counter()
-    for turn in range(1000):
-        before = files(root)
-        with notes(root) as memory:
-            assert memory.search("memo kept")
-            disk.leave(turn * PAGE)
-            try:
-                work(memory, turn)
-            except WriteError as error:
-                told(error, os.strerror(errno.ENOSPC), "took")
-                assert files(root) == before, "something half-written stays"
-                outcomes["refused"] += 1
-                assert memory.search("memo kept")  # what is indexed answers, full disk or not
-                disk.empty()
-                work(memory, -turn - 1)  # it recovers
-                continue
-            assert files(root) != before
-        disk.empty()
-        return {**outcomes, "done": 1}
-    raise AssertionError("a disk with 4 MB is not full")
-
-
-def fill_for_sync(disk: Disk, root: Path, force: bool, step: int) -> dict[str, int]:
-    outcomes: Counter[str] = Counter()
-    for turn in range(1000):
-        disk.empty()
-        with (root / NOTE).open("a") as note:  # what is there to be indexed
-            note.write(f"memo {turn} quince\n")
-        with notes(root) as memory:
-            assert memory.search("memo kept")
-            disk.leave(turn * step)
-            try:
-                report = memory.sync(force=force)
-                assert report.ok
-                assert "damaged" not in str(report.rebuilt)
-            except StoreError as error:
-                told(error, "disk", "full")
-                outcomes["refused"] += 1
-                results = memory.search("memo kept")
-                assert results
-                assert "damaged" not in str(results.reason)
-                assert not list(index_folder(root).glob("*.rebuild-*"))
-                continue
-        disk.empty()
-        check_index(root)
-        return {**outcomes, "done": 1}
-    raise AssertionError("a disk with 8 MB is not full")
-
-
-def fill_for_first_index(disk: Disk, root: Path, step: int) -> dict[str, int]:
-    outcomes: Counter[str] = Counter()
-    for turn in range(1000):
-        for file in index_folder(root).iterdir():
-            file.unlink()
-        disk.leave(turn * step)
-        try:
-            with notes(root) as memory:
-                memory.sync()
-        except OpenClawMemoryError as error:
-            told(error, "disk", "space")
-            outcomes["refused"] += 1
-            disk.empty()
-            if turn % 4 == 0:
-                check_index(root)  # it goes on from there
-            continue
-        disk.empty()
-        check_index(root)
-        return {**outcomes, "done": 1}
-    raise AssertionError("a disk with 8 MB is not full")
-
-
 def told(error: OpenClawMemoryError, *words: str) -> None:
     assert any(word in str(error) for word in words), error
 
@@ -382,8 +377,8 @@ class descriptors:  # noqa: N801
 if __name__ == "__main__":
     scenes = {
         "full": full,
-        "full by many pages": partial(full, step=64 * PAGE),
-        "full by each page": partial(full, step=PAGE),
+        "full by many pages": partial(full, step=128 * PAGE),
+        "full by each page": partial(full, step=2 * PAGE),
         "full when opened": full_when_opened,
         "no names left": no_names_left,
         "read-only": read_only,

@@ -54,11 +54,12 @@ def failing(_root):
 
 
 @contextmanager
-def files_in_the_place_of_folders(root):
+def replaced(root, put):
+    """Put something in the place of both folders, which is removed again."""
     for name in ("memory", "sessions"):
         if (root / name).exists():
             (root / name).rename(root / f"{name}-aside")
-        (root / name).write_text("not a folder")
+        put(root / name)
     yield
     for name in ("memory", "sessions"):
         (root / name).unlink()
@@ -67,18 +68,18 @@ def files_in_the_place_of_folders(root):
 
 
 @contextmanager
+def files_in_the_place_of_folders(root):
+    with replaced(root, lambda place: place.write_text("not a folder")):
+        yield
+
+
+@contextmanager
 def links_in_the_place_of_folders(root):
     elsewhere = root.with_name("elsewhere")
     for name in ("memory", "sessions"):
         (elsewhere / name).mkdir(parents=True)
-        if (root / name).exists():
-            (root / name).rename(root / f"{name}-aside")
-        (root / name).symlink_to(elsewhere / name)
-    yield
-    for name in ("memory", "sessions"):
-        (root / name).unlink()
-        if (root / f"{name}-aside").exists():
-            (root / f"{name}-aside").rename(root / name)
+    with replaced(root, lambda place: place.symlink_to(elsewhere / place.name)):
+        yield
     assert not [path for path in elsewhere.rglob("*") if path.is_file()]
     shutil.rmtree(elsewhere)
 

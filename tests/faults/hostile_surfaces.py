@@ -25,7 +25,8 @@ import warnings
 from collections.abc import Callable, Iterator
 from itertools import product
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
+from unittest.mock import patch
 
 from cpu_time import least_seconds
 from faults.hostile_workspace import (
@@ -355,11 +356,11 @@ def seen_of(folder: Path) -> dict[str, tuple[Any, ...]]:
     return found
 
 
-def differences(before: dict[str, Any], after: dict[str, Any], what: str) -> Iterator[str]:
+def differences(before: dict[str, Any], after: dict[str, Any]) -> Iterator[str]:
     for path in sorted(before.keys() | after.keys()):
         if before.get(path) != after.get(path):
             verb = "made" if path not in before else "removed" if path not in after else "changed"
-            yield f"{verb} {what}: {os.path.basename(os.path.dirname(path))}/{os.path.basename(path)!a}"
+            yield f"{verb} outside: {os.path.basename(os.path.dirname(path))}/{os.path.basename(path)!a}"
 
 
 def leaked_into(folder: Path, before: dict[str, Any]) -> Iterator[str]:
@@ -370,151 +371,95 @@ def leaked_into(folder: Path, before: dict[str, Any]) -> Iterator[str]:
                 yield f"wrote content from outside into {os.path.relpath(path, folder)!a}"
 
 
-class Found(NamedTuple):
-    """What went wrong, each with its surface; the processor time of the slowest surface, and the most memory, in MB."""
-
-    problems: list[str]
-    seconds: float
-    slowest: str
-    megabytes: int
-
-
 class Meeting:
     """One workspace that surfaces meet, and what was seen of it so far."""
 
-    def __init__(self, place: Place) -> None:
-        self.place = place
-        self.records = Records()
+    def __init__(self, names: tuple[str, ...], place: Place) -> None:
+        self.names, self.place = names, place
         self.problems: dict[str, list[str]] = {}  # each with the surfaces that have it
         self.said: list[str] = []
         self.found: list[str] = []
-        self.slowest = (0.0, "")
+        self.logged: list[str] = []
         self.private, self.own = seen_of(place.outside), seen_of(place.root)
 
     def meet(self, surface: Callable[[Memory], Shown]) -> None:
-        name, problems = surface.__name__, []
-        took = least_seconds(
-            lambda: problems.extend(self._shown(surface)), CPU_SECONDS[self.place.scale], time.process_time, tries=2
-        )
-        self.slowest = max(self.slowest, (took, name))
-        before, self.private = self.private, seen_of(self.place.outside)
-        problems += differences(before, self.private, "outside")
-        for text in self.records.taken():
-            problems += [f"a log {problem}" for problem in wrong("terminal", text, self.place)]
-        for problem in dict.fromkeys(problems):
-            self.problems.setdefault(problem, []).append(name)
-
-    def _shown(self, surface: Callable[[Memory], Shown]) -> list[str]:
         problems: list[str] = []
+        most = CPU_SECONDS[self.place.scale]
+        took = least_seconds(lambda: problems.extend(self._shown(surface)), most, time.process_time, tries=2)
+        before, self.private = self.private, seen_of(self.place.outside)
+        problems += [*differences(before, self.private), *([f"takes {took:.0f} s"] if took > most else [])]
+        for text in self.logged:
+            problems += [f"a log {problem}" for problem in wrong("terminal", text, self.place)]
+        self.logged.clear()
+        for problem in dict.fromkeys(problems):
+            self.problems.setdefault(problem, []).append(surface.__name__)
+
+    def _shown(self, surface: Callable[[Memory], Shown]) -> Iterator[str]:
         try:
             with Memory.open(self.place.root, embedder=HashingEmbedder()) as memory:
                 for reader, text in surface(memory):
                     self.said += [text] if reader == "said" else []
                     self.found += [text] if reader == "found" else []
-                    problems += wrong(reader, text, self.place)
+                    yield from wrong(reader, text, self.place)
         except OpenClawMemoryError as error:
             self.said.append(str(error))
             self.found += [TRUTH] if surface is honest else []  # refused in words, which is an answer too
-            problems += wrong("terminal", str(error), self.place)
+            yield from wrong("terminal", str(error), self.place)
         except AssertionError as error:
-            problems.append(str(error))
+            yield str(error)
         except BaseException as error:  # noqa: BLE001 - that is what is looked for
             at = traceback.extract_tb(error.__traceback__)[-1]
-            problems.append(f"{type(error).__name__}: {str(error)[:120]!a} at {Path(at.filename).name}:{at.lineno}")
-        return problems
+            yield f"{type(error).__name__}: {str(error)[:120]!a} at {Path(at.filename).name}:{at.lineno}"
 
-    def end(self, names: tuple[str, ...], in_part: bool) -> Found:
-        problems = [f"{problem} ({', '.join(surfaces)})" for problem, surfaces in self.problems.items()]
-        problems += [*leaked_into(self.place.root, self.own), *leaked_into(self.place.home, {})]
-        seconds, name = self.slowest
-        if seconds > CPU_SECONDS[self.place.scale]:
-            problems.append(f"takes {seconds:.0f} s ({name})")
-        if not in_part:
-            problems += unsaid(names, self.said, self.found)
-        return Found(problems, seconds, name, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10)
+    def all_problems(self) -> Iterator[str]:
+        yield from (f"{problem} ({', '.join(surfaces)})" for problem, surfaces in self.problems.items())
+        yield from leaked_into(self.place.root, self.own)
+        yield from leaked_into(self.place.home, {})
+        attacks = [ATTACKS[name] for name in self.names]
+        if len(attacks) == 1 and not re.search(attacks[0].said, " ".join(self.said), re.IGNORECASE):
+            yield f"neither report nor status nor doctor says {attacks[0].said!r}"
+        if all(attack.answers for attack in attacks) and TRUTH.rstrip(".") not in " ".join(self.found):
+            yield "an honest note is not found"
 
 
-def meet(names: tuple[str, ...], base: str, seed: int, scale: int, only: tuple[str, ...], answer: Any) -> None:
+def meet(names: tuple[str, ...], base: str, seed: int, scale: int, answer: Any) -> None:
     """Plant attacks and let every surface meet them: run in a process of its own, which may hang or die."""
     place = prepare(Path(base), seed, scale)
     plant(names, place)
-    meeting = Meeting(place)
-    logging.getLogger().addHandler(meeting.records)
+    meeting, handler = Meeting(names, place), logging.Handler()
+    handler.emit = lambda record: meeting.logged.append(record.getMessage())
+    logging.getLogger().addHandler(handler)
     warnings.simplefilter("ignore")
-    limit = data_bytes() + DATA_BYTES
+    [data] = re.findall(r"^VmData:\s+(\d+) kB", Path("/proc/self/status").read_text(encoding="ascii"), re.MULTILINE)
+    limit = (int(data) << 10) + DATA_BYTES
     resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
     with at_home(place.home):
         for surface in SURFACES:
-            if not only or surface.__name__ in only:
-                answer.send(surface.__name__)
-                meeting.meet(surface)
-    answer.send(meeting.end(names, bool(only)))
+            answer.send(surface.__name__)
+            meeting.meet(surface)
+    answer.send([*meeting.all_problems()])
 
 
-def unsaid(names: tuple[str, ...], said: list[str], found: list[str]) -> Iterator[str]:
-    for name in names if len(names) == 1 else ():
-        if ATTACKS[name].said and not re.search(ATTACKS[name].said, " ".join(said), re.IGNORECASE):
-            yield f"neither report nor status nor doctor says {ATTACKS[name].said!r}"
-    if all(ATTACKS[name].answers for name in names) and TRUTH.rstrip(".") not in " ".join(found):
-        yield "an honest note is not found (honest)"
-
-
-def data_bytes() -> int:
-    status = Path("/proc/self/status")
-    lines = status.read_text(encoding="ascii").splitlines() if status.exists() else []
-    return next((int(line.split()[1]) << 10 for line in lines if line.startswith("VmData")), 0)
-
-
-class Records(logging.Handler):
-    """Keeps what is logged."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.lines: list[str] = []
-
-    def emit(self, record: logging.LogRecord) -> None:
-        self.lines.append(record.getMessage())
-
-    def taken(self) -> list[str]:
-        taken, self.lines = self.lines, []
-        return taken
-
-
-@contextlib.contextmanager
-def a_path_for_preloading() -> Iterator[None]:
-    """Let the server of processes, which the first one starts, find what it is to load: Python 3.11 keeps the path from it."""
-    before = os.environ.get("PYTHONPATH")
-    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))
-    try:
-        yield
-    finally:
-        os.environ.pop("PYTHONPATH")
-        if before is not None:
-            os.environ["PYTHONPATH"] = before
-
-
-def problems_of(
-    names: tuple[str, ...], base: Path, *, seed: int = 0, scale: int = 1, only: tuple[str, ...] = ()
-) -> Found:
-    """What goes wrong where these attacks are planted in `base`; `only` names the surfaces, by default all."""
+def problems_of(names: tuple[str, ...], base: Path, *, seed: int = 0, scale: int = 1) -> list[str]:
+    """What goes wrong where these attacks are planted in `base`."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["faults.hostile_surfaces"])
     ours, theirs = context.Pipe(duplex=False)
-    process = context.Process(target=meet, args=(names, str(base), seed, scale, only, theirs))
-    with a_path_for_preloading():
+    process = context.Process(target=meet, args=(names, str(base), seed, scale, theirs))
+    # The server of processes, which the first one starts, is to find what it loads: Python 3.11 keeps the path from it.
+    with patch.dict(os.environ, PYTHONPATH=os.pathsep.join(filter(None, sys.path))):
         process.start()
     theirs.close()
     surface, ends = "planting", time.monotonic() + HANGS_AFTER * min(scale, 5)
     try:
         while ours.poll(max(0.0, ends - time.monotonic())):
-            answer = ours.recv()
-            if isinstance(answer, Found):
+            if isinstance(answer := ours.recv(), list):
                 return answer
             surface = answer
-        return Found([f"hangs ({surface})"], 0.0, surface, 0)
+        return [f"hangs ({surface})"]
     except EOFError:
         process.join()
-        return Found([f"the process ended with {process.exitcode} ({surface})"], 0.0, surface, 0)
+        return [f"the process ended with {process.exitcode} ({surface})"]
     finally:
         process.kill()
         process.join()

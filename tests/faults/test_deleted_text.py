@@ -49,59 +49,38 @@ def notes(tmp_path: Path) -> Path:
     return root
 
 
-def line_of_a_note(root: Path) -> Callable[[], None]:
-    path = root / "memory/3.md"
-    before = path.read_text()
-    path.write_text(f"{before}\n\n{SENTENCE}\n")
-    return lambda: void(path.write_text(before))
+def talk(*texts: str) -> str:
+    records = [{"type": "message", "message": {"role": "user", "content": text}} for text in texts]
+    return "".join(f"{json.dumps(record)}\n" for record in ({"type": "session", "version": 3, "id": "talk"}, *records))
 
 
-def line_in_the_midst(root: Path) -> Callable[[], None]:
-    path = root / "memory/3.md"
-    before = path.read_text()
-    path.write_text(before.replace("# Part 4", f"{SENTENCE}\n\n# Part 4"))
-    return lambda: void(path.write_text(before))
+NAMED = "memory/quillfeather-boathouse-marmalade.md"
+PEARS = "\n\n".join(f"# Part {n}\n\nPears {n} of 3" for n in range(9))
+# A file with what is deleted, and without it: None where the file goes, and another name where it is renamed.
+WAYS: dict[str, tuple[str, str | bytes, str | Path | None]] = {
+    "a line of a note": ("memory/3.md", f"{PEARS}\n\n{SENTENCE}\n", PEARS),
+    "a line in the midst": ("memory/3.md", PEARS.replace("# Part 4", f"{SENTENCE}\n\n# Part 4"), PEARS),
+    "a whole note": (NAMED, f"# Quillfeather\n\n{SENTENCE}\n", None),
+    "a renamed note": (NAMED, "Nothing but a name.\n", Path("memory/other.md")),
+    "a message": ("sessions/talk.jsonl", talk("Hello there.", SENTENCE, "Bye."), talk("Hello there.", "Bye.")),
+    "an unreadable note": (NAMED, b"\xff\xfe\x00\xd8" * 9, None),
+}
 
 
-def whole_note(root: Path) -> Callable[[], None]:
-    path = root / "memory/quillfeather-boathouse-marmalade.md"
-    path.write_text(f"# Quillfeather\n\n{SENTENCE}\n")
-    return path.unlink
+def planted(root: Path, way: str = "a whole note") -> Callable[[], object]:
+    """Write what is to be deleted, and return what deletes it."""
+    path, text, rest = WAYS[way]
+    file = root / path
+    file.parent.mkdir(exist_ok=True)
+    file.write_bytes(text.encode() if isinstance(text, str) else text)
+    if isinstance(rest, Path):
+        return lambda: file.rename(root / rest)
+    return file.unlink if rest is None else lambda: file.write_text(rest)
 
 
-def renamed_note(root: Path) -> Callable[[], None]:
-    path = root / "memory/quillfeather-boathouse-marmalade.md"
-    path.write_text("Nothing but a name.\n")
-    return lambda: void(path.rename(path.with_name("other.md")))
-
-
-def transcript(root: Path) -> Callable[[], None]:
-    path = root / "sessions/talk.jsonl"
-    path.parent.mkdir()
-    records = [
-        {"type": "message", "message": {"role": "user", "content": text}} for text in ("Hello there.", SENTENCE, "Bye.")
-    ]
-    lines = [json.dumps(record) for record in ({"type": "session", "version": 3, "id": "talk"}, *records)]
-    path.write_text("\n".join(lines) + "\n")
-    return lambda: void(path.write_text("\n".join([*lines[:2], *lines[3:]]) + "\n"))
-
-
-def unreadable_note(root: Path) -> Callable[[], None]:
-    path = root / "memory/quillfeather-boathouse-marmalade.md"
-    path.write_bytes(b"\xff\xfe\x00\xd8" * 9)
-    return path.unlink
-
-
-def void(_: object) -> None:
-    """Drop what a call returns."""
-
-
-WAYS = [line_of_a_note, line_in_the_midst, whole_note, renamed_note, transcript, unreadable_note]
-
-
-@pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__)
+@pytest.mark.parametrize("way", WAYS)
 def test_deleted_text_is_gone_from_the_bytes_after_the_next_sync(notes, way):
-    delete = way(notes)
+    delete = planted(notes, way)
     with Memory.open(notes, config=QUIET) as memory:
         memory.sync()
         assert left(index_folder(notes)), "it is there while it is in the notes"
@@ -116,7 +95,7 @@ def test_deleted_text_is_gone_from_the_bytes_after_the_next_sync(notes, way):
 def test_a_rebuild_leaves_nothing_of_what_was_deleted_and_no_free_page(notes, embedder):
     import apsw
 
-    delete = whole_note(notes)
+    delete = planted(notes)
     with Memory.open(notes, embedder=embedder, config=QUIET) as memory:
         memory.sync()
         delete()
@@ -165,7 +144,7 @@ def test_of_a_record_that_was_forgotten_no_byte_is_left_in_notes_index_cache_or_
 
 
 def test_a_reader_that_is_open_meanwhile_keeps_it_no_longer_than_to_the_sync_after_it(notes):
-    delete = whole_note(notes)
+    delete = planted(notes)
     with Memory.open(notes, config=QUIET) as memory:
         memory.sync()
         reader = SqliteStore.open(index_file(notes), read_only=True)
@@ -174,7 +153,7 @@ def test_a_reader_that_is_open_meanwhile_keeps_it_no_longer_than_to_the_sync_aft
             delete()
             memory.sync()
             assert left(index_folder(notes)), "the reader still sees it"
-            assert "memory/quillfeather-boathouse-marmalade.md" in frozen.files()
+            assert NAMED in frozen.files()
         memory.sync()
         assert left(index_folder(notes)) == {}
         reader.close()
@@ -197,7 +176,7 @@ class Hashed:
 
 @pytest.mark.parametrize("embedder", [lambda: "default", Hashed], ids=["costs nothing", "another"])
 def test_no_vector_of_a_deleted_text_stays_in_the_index(notes, embedder):
-    delete = line_of_a_note(notes)
+    delete = planted(notes, "a line of a note")
     with Memory.open(notes, embedder=embedder(), config=QUIET) as memory:
         memory.sync()
         with_it = vectors_in(notes)
@@ -209,7 +188,7 @@ def test_no_vector_of_a_deleted_text_stays_in_the_index(notes, embedder):
 
 
 def test_a_damaged_index_goes_with_the_sync_that_builds_the_next_one(notes):
-    delete = whole_note(notes)
+    delete = planted(notes)
     index = index_file(notes)
     with Memory.open(notes, config=QUIET) as memory:
         memory.sync()
@@ -223,11 +202,11 @@ def test_a_damaged_index_goes_with_the_sync_that_builds_the_next_one(notes):
 
 
 def test_what_a_killed_builder_has_left_goes_with_the_next_sync(notes):
-    whole_note(notes)
+    delete = planted(notes)
     with Memory.open(notes, config=QUIET) as memory:
         memory.sync()
     index_file(notes, ".rebuild-1-abc").write_bytes(SENTENCE.encode())
-    (notes / "memory/quillfeather-boathouse-marmalade.md").unlink()
+    delete()
     with Memory.open(notes, config=QUIET) as memory:
         memory.sync()
     assert left(index_folder(notes)) == {}
@@ -245,7 +224,7 @@ Memory.open(sys.argv[1]).sync()
 
 
 def test_after_a_crash_between_deleting_and_erasing_the_next_sync_erases(notes):
-    delete = line_of_a_note(notes)
+    delete = planted(notes, "a line of a note")
     with Memory.open(notes, config=QUIET) as memory:
         memory.sync()
     delete()
