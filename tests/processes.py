@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import collections
+import contextlib
 import math
 import os
 import re
 import shutil
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -51,6 +53,12 @@ def killed(at, *names):
     for name in names:
         setattr(os, name, counted(getattr(os, name)))
 """
+
+
+def bind_socket(place: Path) -> None:
+    """Leave a socket in a place: its name, which may hold 107 bytes, is bound from within the folder."""
+    with contextlib.chdir(place.parent), socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(place.name)
 
 
 def python(code: str, *arguments: object, **options: Any) -> subprocess.Popen[str]:

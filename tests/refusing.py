@@ -102,10 +102,10 @@ def full(folder: Path, step: int = 16 * PAGE) -> dict[str, dict[str, int]]:
         "rebuild": (step, partial(attempt_to_sync, disk, root, True)),
         "first index": (step, partial(attempt_to_index, disk, root)),
     }
-    return {name: fill(disk, root, *attempt) for name, attempt in attempts.items()}
+    return {name: fill(disk, *attempt) for name, attempt in attempts.items()}
 
 
-def fill(disk: Disk, root: Path, step: int, attempt: Callable[[int, int], bool]) -> dict[str, int]:
+def fill(disk: Disk, step: int, attempt: Callable[[int, int], bool]) -> dict[str, int]:
     """How often an attempt is refused, with more and more free, before it is done."""
     for turn in range(1000):
         disk.empty()

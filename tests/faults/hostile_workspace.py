@@ -14,7 +14,6 @@ import json
 import os
 import random
 import shutil
-import socket
 import sqlite3
 import stat
 import string
@@ -27,6 +26,8 @@ from itertools import product
 from pathlib import Path
 from typing import NamedTuple
 from unittest.mock import patch
+
+from processes import bind_socket
 
 from openclaw_memory import Memory
 from openclaw_memory.text.fence import fenced
@@ -649,14 +650,7 @@ def folders_are_deep_and_many(place: Place) -> Files:
 def files_are_none(place: Place) -> Files:
     with suppress(PermissionError):
         os.mknod(place.root / "memory/device.md", stat.S_IFCHR | 0o600, os.makedev(1, 5))  # zeroes without end
-    here = os.open(".", os.O_RDONLY)
-    os.chdir(place.root / "memory")  # the name of a socket may hold 107 bytes
-    try:
-        with socket.socket(socket.AF_UNIX) as listening:
-            listening.bind("socket.md")
-    finally:
-        os.fchdir(here)
-        os.close(here)
+    bind_socket(place.root / "memory/socket.md")
     return {
         **dict.fromkeys(("memory/pipe.md", "USER.md", "sessions/pipe.jsonl"), PIPE),
         **dict.fromkeys(("memory/sparse.md", "sessions/sparse.jsonl"), Sparse(50 << 30)),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import os
 import random
-import socket
 import subprocess
 import tracemalloc
 from collections.abc import Callable
@@ -13,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from cpu_time import least_seconds
+from processes import bind_socket
 
 from openclaw_memory import Memory, MemoryConfig
 from openclaw_memory.config import FilesConfig
@@ -147,31 +147,12 @@ def test_fuzzed_settings_open_within_fifty_milliseconds_of_a_processor(planted, 
 
 
 # --- what lies in its place
-def _link(place: Path, secret: Path) -> None:
-    place.symlink_to(secret)
-
-
-def _socket(place: Path, _secret: Path) -> None:
-    here = Path.cwd()
-    os.chdir(place.parent)  # the name of a socket may hold 107 bytes
-    try:
-        with socket.socket(socket.AF_UNIX) as listening:
-            listening.bind(place.name)
-    finally:
-        os.chdir(here)
-
-
-def _sparse(place: Path, _secret: Path) -> None:
-    with place.open("wb") as file:
-        file.truncate(2 * 1024**3)
-
-
 IN_ITS_PLACE = {
-    "a symlink": _link,
+    "a symlink": lambda place, secret: place.symlink_to(secret),
     "a folder": lambda place, _: place.mkdir(),
     "a FIFO": lambda place, _: os.mkfifo(place),
-    "a socket": _socket,
-    "a sparse file of 2 GB": _sparse,
+    "a socket": lambda place, _: bind_socket(place),
+    "a sparse file of 2 GB": lambda place, _: place.touch() or os.truncate(place, 2 * 1024**3),
 }
 
 

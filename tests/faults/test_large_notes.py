@@ -86,17 +86,20 @@ def test_ten_megabytes_of_anything_take_a_bounded_time_and_memory(notes, kind):
 
 
 # --- what is left out, and what is not
-def test_a_note_of_more_chunks_than_are_made_is_indexed_in_part_and_the_report_says_how_far(notes):
-    text = "".join(f"# Note {at}\n" for at in range(MOST_CHUNKS + 500))
+@pytest.mark.parametrize("most", [1200, pytest.param(MOST_CHUNKS, marks=pytest.mark.nightly)])
+def test_a_note_of_more_chunks_than_are_made_is_indexed_in_part_and_the_report_says_how_far(notes, monkeypatch, most):
+    for module in ("chunking.chunking", "indexing.pipeline"):
+        monkeypatch.setattr(f"openclaw_memory.{module}.MOST_CHUNKS", most)
+    text = "".join(f"# Note {at}\n" for at in range(most + 500))
     (notes / "memory/many.md").write_text(text)
     with Memory.open(notes, embedder=None) as memory:
         report = memory.sync()
-        assert memory.search(f"Note {MOST_CHUNKS - 1}")[0].start_line == MOST_CHUNKS
+        assert memory.search(f"Note {most - 1}")[0].start_line == most
         assert "memory/many.md" in report.added
-        end = text.index(f"# Note {MOST_CHUNKS}") - 1
+        end = text.index(f"# Note {most}") - 1
         (skipped,) = report.skipped
         assert skipped.path == "memory/many.md"
-        assert f"line {MOST_CHUNKS:,} of {MOST_CHUNKS + 501:,}, character {end:,} of {len(text):,}" in skipped.reason
+        assert f"line {most:,} of {most + 501:,}, character {end:,} of {len(text):,}" in skipped.reason
         assert "memory/many.md" in {file.path for file in memory.status().skipped}
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from index_files import index_file, index_folder
+from processes import bind_socket
 from pytest_socket import SocketConnectBlockedError
 
 from openclaw_memory import Memory
@@ -25,13 +26,8 @@ def test_what_is_too_large_or_no_file_is_listed_and_never_read(notes):
         with (folder / name).open("wb") as file:
             file.truncate(size)
     os.mkfifo(folder / "pipe.md")
-    with socket.socket(socket.AF_UNIX) as listening, Memory.open(notes, embedder=None) as memory:
-        here = Path.cwd()
-        os.chdir(folder)  # the name of a socket may hold 107 bytes
-        try:
-            listening.bind("socket.md")
-        finally:
-            os.chdir(here)
+    bind_socket(folder / "socket.md")
+    with Memory.open(notes, embedder=None) as memory:
         tracemalloc.start()
         try:
             report = memory.sync()

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import json
 import os
-import socket
 import tracemalloc
-from pathlib import Path
 
 import pytest
-from processes import QUIET, fresh, synced
+from processes import QUIET, bind_socket, fresh, synced
 
 from openclaw_memory import Memory
 from openclaw_memory.workspace import Workspace
@@ -96,13 +94,8 @@ def test_a_transcript_that_is_none_is_listed_and_a_line_without_end_costs_no_mem
     with (folder / "line.jsonl").open("wb") as file:
         file.write(message("memo plum") + b"\n")
         file.truncate(100 << 20)  # one line of zeros without an end
-    with socket.socket(socket.AF_UNIX) as listening, Memory.open(tmp_path, embedder=None, config=QUIET) as memory:
-        here = Path.cwd()
-        os.chdir(folder)  # the name of a socket may hold 107 bytes
-        try:
-            listening.bind("socket.jsonl")
-        finally:
-            os.chdir(here)
+    bind_socket(folder / "socket.jsonl")
+    with Memory.open(tmp_path, embedder=None, config=QUIET) as memory:
         memory.search("load what is needed")
         tracemalloc.start()
         try:
