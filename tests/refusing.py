@@ -176,12 +176,8 @@ def attempt_to_index(disk: Disk, root: Path, turn: int, free: int) -> bool:
 KINDS = ("closed", "cut off", "cut off and copied")
 
 
-def full_when_opened(folder: Path) -> dict[str, dict[str, object]]:
-    """What is answered and said by memories that are opened where nothing is free, of an index of each kind."""
-    return {kind: full_when_opened_as(folder, kind) for kind in KINDS}
-
-
-def full_when_opened_as(folder: Path, kind: str) -> dict[str, object]:
+def full_when_opened(folder: Path, kind: str) -> dict[str, object]:
+    """What is answered and said by memories that are opened where nothing is free, of an index of this kind."""
     disk, root = Disk(folder), folder / "notes"
     begin(root)
     index = index_file(root)
@@ -379,7 +375,7 @@ if __name__ == "__main__":
         "full": full,
         "full by many pages": partial(full, step=128 * PAGE),
         "full by each page": partial(full, step=2 * PAGE),
-        "full when opened": full_when_opened,
+        **{f"full when opened, {kind}": partial(full_when_opened, kind=kind) for kind in KINDS},
         "no names left": no_names_left,
         "read-only": read_only,
         "no descriptors": no_descriptors,

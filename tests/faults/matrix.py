@@ -54,7 +54,7 @@ REMOTE, SERVICES = "embeddings/test_remote.py", "faults/test_services.py"
 # fmt: off
 FAULTS = (
     Fault(1, "a process that writes and syncs is killed at any moment", "what it acknowledged is there, once and whole; the index is sound, and after a sync equals a fresh one",
-          "a soak with 20 kills (900 nightly)", (
+          "a soak with 60 kills (nightly; 900 by endurance)", (
         "faults/test_soak.py::test_whatever_is_killed_nothing_acknowledged_is_lost_and_the_index_equals_a_fresh_one",
         "workspace/test_session_log.py::test_half_a_line_of_a_killed_writer_stays_apart_from_what_follows",
         "indexing/test_killed.py::test_a_killed_first_index_is_finished_by_the_next_process",

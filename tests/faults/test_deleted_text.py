@@ -44,7 +44,7 @@ def notes(tmp_path: Path) -> Path:
     root = tmp_path / "notes"
     (root / "memory").mkdir(parents=True)
     (root / "MEMORY.md").write_text("Anna prefers tea.\n")
-    for number in range(30):
+    for number in range(8):
         (root / f"memory/{number}.md").write_text("\n\n".join(f"# Part {n}\n\nPears {n} of {number}" for n in range(9)))
     return root
 

@@ -80,7 +80,9 @@ def run(folder, script, *arguments):
     return done.stdout
 
 
-@pytest.mark.parametrize("forks", [2, pytest.param(1000, marks=pytest.mark.endurance)])
+@pytest.mark.parametrize(
+    "forks", [pytest.param(20, marks=pytest.mark.nightly), pytest.param(1000, marks=pytest.mark.endurance)]
+)
 def test_no_child_that_is_forked_beside_busy_threads_hangs(notes, forks):
     assert json.loads(run(notes, BUSY, forks)) == {"memory/household.md": forks}
 
@@ -110,6 +112,12 @@ go.set()
 awaiting = AsyncMemory(memory)
 search = lambda: asyncio.run(awaiting.search("boiler"))[0].path
 said["awaited"] = [search(), forked(search), search()]
+
+watcher = memory.watch()
+while not (watcher.is_at_work and memory.status().watcher.startswith("watching")):
+    time.sleep(0.01)
+said["watched"] = [forked(lambda: memory._builtin.service.watcher and memory.search("boiler"))]
+said["watched"] += [memory.status().watcher.partition(" ")[0], Memory.open(folder).status().watcher.partition(":")[0]]
 print(json.dumps(said))
 """
 
@@ -136,18 +144,5 @@ def test_an_async_memory_has_threads_of_its_own_in_the_child(said):
     assert said["awaited"] == ["MEMORY.md"] * 3
 
 
-WATCHED = """
-watcher = memory.watch()
-while not watcher.is_at_work:
-    time.sleep(0.01)
-if (child := os.fork()) == 0:
-    print(memory._builtin.service.watcher, flush=True)
-    memory.search("boiler")
-    sys.exit()
-os.waitpid(child, 0)
-print(memory.status().watcher.partition(" ")[0], Memory.open(folder).status().watcher.partition(":")[0])
-"""
-
-
-def test_a_child_that_ends_leaves_the_watcher_to_its_parent(notes):
-    assert run(notes, WATCHED, 0) == "None\nwatching in another process\n"
+def test_a_child_that_ends_leaves_the_watcher_to_its_parent(said):
+    assert said["watched"] == ["None", "watching", "in another process"]

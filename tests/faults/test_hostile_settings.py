@@ -84,7 +84,7 @@ def _peak(work: Callable[[], MemoryConfig]) -> tuple[int, MemoryConfig]:
 
 # --- what it says
 @pytest.mark.parametrize("name", HOSTILE)
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(4)
 def test_a_memory_opens_and_answers_whatever_its_folder_says(planted, name):
     folder = planted(HOSTILE[name])
     peak, _ = _peak(lambda: with_settings_inside(folder, MemoryConfig()))
@@ -196,6 +196,7 @@ def test_without_settings_nothing_is_changed(notes):
 
 # --- globs
 @pytest.mark.parametrize("glob", SLOW, ids=lambda glob: glob[:12])
+@pytest.mark.sampled(2)
 def test_no_glob_keeps_a_path_waiting(glob):
     assert len(glob) <= MOST_CHARS
     for path in (LONG, "/".join(["a"] * 2048), "/".join(["aaa"] * 1024)):

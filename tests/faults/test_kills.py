@@ -156,7 +156,7 @@ def where(calls, request, most):
 
 
 @some_or_all
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 def test_a_writer_killed_at_any_system_call_leaves_the_old_file_or_the_new(tmp_path, work, where):
     def killed_at(point: tuple[str, int]) -> Any:
         call, number = point

@@ -135,7 +135,7 @@ def test_what_is_never_to_be_stored_is_refused_everywhere(shared, door):
 
 
 @pytest.mark.parametrize("door", WRITING)
-@pytest.mark.sampled(14)
+@pytest.mark.sampled(8)
 def test_what_is_masked_is_stored_and_not_shown(place, door):
     assert secrets_in(told(WRITING[door](place, NEW))) == []
     assert b"seventyone euros" in bytes_of(place)
@@ -190,6 +190,7 @@ def test_a_record_is_looked_at_and_signed_without_what_is_hidden(place):
 
 
 @pytest.mark.parametrize("field", ["confidence", "sensitivity", "ttl", "version", "created_at", "source", "key"])
+@pytest.mark.sampled(3)
 def test_what_is_said_of_a_damaged_record_hides_it(place, field):
     with broken(place, "boat", field, '"falcon"') as path:
         for door in ("Records.problems", "Records.read", "Memory.status", "Memory.heartbeat", "Memory.inspect"):

@@ -125,7 +125,7 @@ def acknowledged(workers: list[Worker], kind: str) -> list[str]:
 
 @pytest.mark.parametrize(
     ("kills", "pairs"),  # of writers and searchers
-    [(3, 1), pytest.param(60, 4, marks=pytest.mark.nightly), pytest.param(900, 4, marks=pytest.mark.endurance)],
+    [pytest.param(60, 4, marks=pytest.mark.nightly), pytest.param(900, 4, marks=pytest.mark.endurance)],
 )
 def test_whatever_is_killed_nothing_acknowledged_is_lost_and_the_index_equals_a_fresh_one(tmp_path, kills, pairs):
     notes = tmp_path / "notes"

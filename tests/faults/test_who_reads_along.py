@@ -64,6 +64,7 @@ BOTH, OTHERS = {"MEMORY.md", "memory/zoo.md"}, {"memory/zoo.md"}
     [(None, BOTH), (IN_DIRECT, BOTH), (IN_GROUP, OTHERS), (BY_THREAD, OTHERS)],
     ids=["no session", "direct", "group", "group by thread"],
 )
+@pytest.mark.sampled(2)
 def test_what_langchain_retrieves_is_what_the_readers_of_the_run_may_see(memory, config, seen):
     pytest.importorskip("langchain_core")
     from langchain_core.runnables import RunnableLambda, RunnablePassthrough
@@ -105,7 +106,7 @@ def test_a_session_that_is_named_to_langchains_parts_counts_for_every_run(memory
 
 @pytest.mark.parametrize(("key", "seen"), [(None, BOTH), (DIRECT, BOTH), (GROUP, OTHERS)])
 @pytest.mark.parametrize("named", [True, False])
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(3)
 def test_what_llama_index_retrieves_is_what_the_readers_of_the_run_may_see(memory, key, seen, named):
     pytest.importorskip("llama_index.core")
     from llama_index.core.instrumentation.dispatcher import instrument_tags
