@@ -31,6 +31,7 @@ from processes import bind_socket
 
 from openclaw_memory import Memory
 from openclaw_memory.text.fence import fenced
+from openclaw_memory.workspace.settings import MOST_BYTES
 
 OUTSIDE = "zebrafinch"  # stands in every file outside of the workspace
 LIE = "quokkafalse"  # stands in indexes, and in no file that they cite
@@ -342,22 +343,47 @@ def workspace_is_reached_by_a_link(place: Place) -> None:
 
 
 # --- settings
+# Each is small: what is larger is not read.
+STARS = "*a" * 25 + "b"
+DOTTED = "a" + ".a" * 20_000 + " = 1\n"
+HOSTILE_SETTINGS: dict[str, What] = {
+    "stars": f'files.exclude = ["{STARS}"]\n',
+    "stars in include": f'files.include = ["{STARS}", "*"]\n',
+    "many globs": "files.exclude = [" + '"*a*a*b",' * 1500 + "]\n",
+    "many folders": "files.extra_paths = [" + ",".join(f'"{number}"' for number in range(2000)) + "]\n",
+    "one folder, many names": "files.extra_paths = [" + ",".join(f'"{"./" * n}memory"' for n in range(80)) + "]\n",
+    "dotted keys": DOTTED,
+    "dotted keys that fit": DOTTED[: MOST_BYTES - 10].rpartition(".")[0] + " = 1\n",
+    "dotted table": f"[{'a.' * 8000}a]\n",
+    "dotted inside": f"a = {{{'a.' * 8000}a = 1}}\n",
+    "dotted behind a text that ends with a quote": """a = ["""
+    '"""x""""'
+    f""", 1]\n{"c." * 8000}c = 1\nb = """
+    '"""z"""\n',
+    "dotted with quotes": f"""{'"a".' * 3000}a = 1\n""",
+    "dots over lines": "a = [" + "1.5,\n" * 3000 + "]\n",
+    "arrays": "a = " + "[" * 16_000,
+    "arrays, closed": f"a = {'[' * 500}{']' * 500}\n",
+    "tables": "a = " + "{a=" * 5000,
+    "digits": "chunking.max_chars = " + "9" * 5000,
+    "hex digits": "chunking.max_chars = 0x" + "f" * 16_000,
+    "hex digits below zero": "sync.debounce_seconds = -1e999\nchunking.tokens = 0x" + "f" * 10_000,
+    "many keys": "".join(f"{number}=1\n" for number in range(2500)),
+    "many keys of chunking": "[chunking]\n" + "".join(f"{number}=1\n" for number in range(2500)),
+    "no UTF-8": b"\xff\xfe",
+    "NUL": b"a\0b",
+    "surrogate": r'files.exclude = ["\ud800"]',
+    "controls": r'files.exclude = ["\u0000\u001b[2J"]',
+    "unclosed": '"""' * 5000,
+    "types": "files = 3\nchunking = [1]\nsync = 1979-05-27\n",
+    "wrong types": "files.include = [[]]\nfiles.exclude = {}\nchunking.style = 1\nsync.debounce_seconds = nan\n",
+    "broken globs": r"""files.exclude = ["[", "[z-a]", "\\", "!", "!/", "//", "[[:alpha:]", "[!]", "[]"]""",
+}
 SETTINGS: dict[str, Callable[[int], What]] = {
-    "with_stars_that_multiply": lambda _: 'files.exclude = ["*a*a*a*a*a*a*a*ab"]\n[files.x]\n',
-    "with_25_stars": lambda _: f'[files]\nexclude = [{json.dumps("*a" * 25 + "b")}, "{"**/" * 25}x"]\n',
-    "with_stars_over_long_names": lambda _: (
-        f'[files]\nexclude = [{json.dumps("*" * 200 + "b")}, "{"?*" * 50}b", "[!a-\\uffff]*"]\n'
-    ),
-    "nested_deeply": lambda scale: "a = " + "[" * 50_000 * scale,
-    "nested_in_tables": lambda scale: "a = " + "{a=" * 5_000 * scale + "1" + "}" * 5_000,
-    "with_dotted_keys": lambda _: ".".join(["a"] * 20_000) + " = 1\n",
     "with_many_dotted_keys": lambda scale: "".join(f"{'.'.join('abcdefgh')}{n} = 1\n" for n in range(5_000 * scale)),
     "of_table_headers": lambda scale: "".join(f"[{'.'.join(['t'] * 200)}.x{n}]\n" for n in range(200 * scale)),
-    "with_huge_numbers": lambda _: "[chunking]\nmax_chars = " + "9" * 5000 + "\n",
-    "with_odd_numbers": lambda _: "[sync]\ndebounce_seconds = nan\n[chunking]\nmax_chars = -1\noverlap_chars = inf\n",
-    "with_odd_dates": lambda _: "[sync]\ndebounce_seconds = 1979-05-27T07:32:00Z\na = 9999-99-99\n",
-    "of_other_types": lambda _: 'files = 7\nchunking = "x"\nsync = []\n[[memory]]\n',
-    "not_utf_8": lambda _: b"\xff\xfe[files]\nx = \x00\n",
+    "nested_deeply": lambda scale: "a = " + "[" * 50_000 * scale,
+    "nested_in_tables": lambda scale: "a = " + "{a=" * 5_000 * scale + "1" + "}" * 5_000,
     "with_many_patterns": lambda scale: (
         f"[files]\nexclude = {json.dumps([f'a{n}/**/b{n}*' for n in range(20_000 * scale)])}\n"
     ),
@@ -370,6 +396,7 @@ SETTINGS: dict[str, Callable[[int], What]] = {
         '"\\u001b[2J\\u202e\\u0007" = 1\n[files]\nexclude = ["\\u001b]0;owned\\u0007"]\nextra_paths = ["\\u001b[31m\\n", "a\\u0000b"]\n"x\\ny" = 2\n'
     ),
     "that_leaves_out_everything": lambda _: '[files]\nexclude = ["*", "!*", "/**"]\n',
+    **{name.replace(" ", "_"): lambda _, text=text: text for name, text in HOSTILE_SETTINGS.items()},
 }
 ATTACKS |= {
     f"config_{name}": Attack(lambda place, make=make: {CONFIG: make(place.scale)}, name != "that_leaves_out_everything")

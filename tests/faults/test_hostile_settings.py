@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 from cpu_time import least_seconds
+from faults.hostile_workspace import HOSTILE_SETTINGS as HOSTILE
+from faults.hostile_workspace import STARS
 from processes import bind_socket
 
 from openclaw_memory import Memory, MemoryConfig
@@ -21,45 +23,9 @@ from openclaw_memory.config.inside import MOST_CHARS, MOST_ENTRIES
 from openclaw_memory.errors import ConfigError
 from openclaw_memory.workspace.settings import MOST_BYTES, with_settings_inside
 
-STARS = "*a" * 25 + "b"
-DOTTED = "a" + ".a" * 20_000 + " = 1\n"
 # The longest path of Linux, and the globs that were found to be the slowest for it.
 LONG = "/".join(["a" * 255] * 16)[:4095]
 SLOW = [STARS, "*" + "a" * 126 + "b", "**/" + "*a*/" * 30 + "b", "**/" + "a/**/" * 20 + "b", "*" + "[a-z]" * 25 + "b"]
-
-HOSTILE = {
-    "stars": f'files.exclude = ["{STARS}"]\n',
-    "stars in include": f'files.include = ["{STARS}", "*"]\n',
-    "many globs": "files.exclude = [" + '"*a*a*b",' * 1500 + "]\n",
-    "many folders": "files.extra_paths = [" + ",".join(f'"{number}"' for number in range(2000)) + "]\n",
-    "one folder, many names": "files.extra_paths = [" + ",".join(f'"{"./" * n}memory"' for n in range(80)) + "]\n",
-    "dotted keys": DOTTED,
-    "dotted keys that fit": DOTTED[: MOST_BYTES - 10].rpartition(".")[0] + " = 1\n",
-    "dotted table": f"[{'a.' * 8000}a]\n",
-    "dotted inside": f"a = {{{'a.' * 8000}a = 1}}\n",
-    "dotted behind a text that ends with a quote": """a = ["""
-    '"""x""""'
-    f""", 1]\n{"c." * 8000}c = 1\nb = """
-    '"""z"""\n',
-    "dotted with quotes": f"""{'"a".' * 3000}a = 1\n""",
-    "dots over lines": "a = [" + "1.5,\n" * 3000 + "]\n",
-    "arrays": "a = " + "[" * 16_000,
-    "arrays, closed": f"a = {'[' * 500}{']' * 500}\n",
-    "tables": "a = " + "{a=" * 5000,
-    "digits": "chunking.max_chars = " + "9" * 5000,
-    "hex digits": "chunking.max_chars = 0x" + "f" * 16_000,
-    "hex digits below zero": "sync.debounce_seconds = -1e999\nchunking.tokens = 0x" + "f" * 10_000,
-    "many keys": "".join(f"{number}=1\n" for number in range(2500)),
-    "many keys of chunking": "[chunking]\n" + "".join(f"{number}=1\n" for number in range(2500)),
-    "no UTF-8": b"\xff\xfe",
-    "NUL": b"a\0b",
-    "surrogate": r'files.exclude = ["\ud800"]',
-    "controls": r'files.exclude = ["\u0000\u001b[2J"]',
-    "unclosed": '"""' * 5000,
-    "types": "files = 3\nchunking = [1]\nsync = 1979-05-27\n",
-    "wrong types": "files.include = [[]]\nfiles.exclude = {}\nchunking.style = 1\nsync.debounce_seconds = nan\n",
-    "broken globs": r"""files.exclude = ["[", "[z-a]", "\\", "!", "!/", "//", "[[:alpha:]", "[!]", "[]"]""",
-}
 
 
 @pytest.fixture
@@ -167,15 +133,6 @@ def test_settings_that_are_no_small_regular_file_are_not_read(notes, tmp_path, k
     assert config.files == FilesConfig()
     assert [str(place) in notice for notice in config.notices] == [True]
     assert peak < 1024**2
-
-
-def test_settings_are_not_read_through_a_folder_that_is_a_symlink(notes, tmp_path):
-    (tmp_path / "theirs").mkdir()
-    (tmp_path / "theirs/config.toml").write_text("files.exclude = ['memory']\n")
-    (notes / ".memory").symlink_to(tmp_path / "theirs")
-    config = with_settings_inside(notes, MemoryConfig())
-    assert config.files == FilesConfig()
-    assert "symbolic link" in config.notices[0]
 
 
 def test_settings_below_a_workspace_that_is_itself_reached_through_a_symlink_count(notes, tmp_path):

@@ -67,13 +67,3 @@ def test_an_exchanged_model_makes_no_vector_that_is_kept(tmp_path):
 
 def test_a_model_of_ones_own_is_read_as_it_is(planted):
     assert StaticEmbedder(planted).embed_documents(["a note"]).any()
-
-
-def test_a_question_and_a_search_without_changes_do_not_read_the_whole_file(tmp_path, monkeypatch):
-    (tmp_path / "MEMORY.md").write_text("The blue key opens the boathouse.\n")
-    with Memory.open(tmp_path) as memory:
-        memory.sync()
-    monkeypatch.setattr(static, "check_bytes", lambda *_: pytest.fail("the file was read"))
-    with Memory.open(tmp_path) as memory:
-        memory.sync()
-        assert memory.search("boathouse")
