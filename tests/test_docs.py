@@ -11,7 +11,7 @@ import embedding_faults as lies
 import pytest
 from openclaw_memory_batch import BatchEmbedder
 
-from openclaw_memory import EmbeddingConfig, Memory, MemoryConfig, load_embedder
+from openclaw_memory import EmbeddingConfig, MemoryConfig, load_embedder
 from openclaw_memory.embeddings import Limits, RetryPolicy, gemini, hashing, local, openai, static, voyage
 from openclaw_memory.embeddings.registry import providers
 from openclaw_memory.embeddings.selection import SILENT_SECONDS
@@ -105,17 +105,6 @@ def test_the_provider_is_found_by_its_name_and_keeps_the_contract(own_server):
     with pytest.raises(EmbedderError, match=r"401.*check key"):
         embedder.embed_documents(["The kettle is in the shed."])
     assert own_server.stats()["embed_requests"] - before == 3
-
-
-@pytest.mark.usefixtures("acme")
-def test_a_memory_finds_by_the_provider(notes, own_server):
-    rules = EmbeddingConfig(provider="acme", providers={"acme": {"base_url": own_server.base_url("openai")}})
-    with Memory.open(notes, config=MemoryConfig(embedding=rules)) as memory:
-        assert memory.sync().ok
-        results = memory.search("When is the boiler serviced?")
-    assert results.mode == "hybrid"
-    assert results.provider == "acme"
-    assert results[0].path == "memory/household.md"
 
 
 def test_each_provider_is_in_the_table():

@@ -33,40 +33,6 @@ def test_the_weights_of_lines_are_those_of_the_code():
     }
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        f"The first {MAX_QUESTION_CHARS:,} characters of a question count",
-        f"the {candidates.TEXT_HITS} best chunks with any of the words",
-        f"the {candidates.VECTOR_HITS} nearest chunks",
-        f"both weights {SearchConfig().text_weight}",
-        f"`search.candidates` ({SearchConfig().candidates})",
-        "twice as many without vectors" if candidates.KEYWORD_FACTOR == 2 else "another factor",
-        f"and {passages.NEIGHBOUR_SHARE} of that of the chunks before and after",
-        f"for up to {prepared.NEIGHBOURS} lines to each side",
-        "is {:g} and {:g} for `overlap`".format(*prepared.REACH_OF_TERMS),
-        "{:g} and {:g} for `words` and `tokens`".format(*prepared.REACH_OF_WORDS),
-        "{:g} and {:g} for `meaning`".format(*prepared.REACH_OF_MEANING),
-        f"`search.snippet_chars` ({SearchConfig().snippet_chars})",
-        f"`search.max_results` ({SearchConfig().max_results})",
-        f"within {passages.REACH} lines, worth at most {passages.DROP:g} less",
-        f"{passages.ATTRIBUTION} of what the best line of theirs",
-        f"the nearest by far, by {passages.FAR_NEARER} of the way to the farthest candidate",
-        f"A result with a score below {passages.WEAK_BELOW} is `weak`",
-        f"those below {passages.WEAK_CHUNK_BELOW} are weak",
-        f"0 after {query_dates.LATE_DAYS} days",
-        f"slope {HYBRID.slope}, middle {HYBRID.middle}; with tokens: {LATE.slope} and {LATE.middle};",
-        f"keywords only: {KEYWORD.slope} and {KEYWORD.middle}",
-        f"share = e^((value - best value) / {HYBRID.spread:g})",
-        f"`search.min_score` ({SearchConfig().min_score})",
-        f"`sessions.max_share` ({SessionsConfig().max_share})",
-        "four times as many passages" if passages.POOL == 4 else "another pool",
-    ],
-)
-def test_the_numbers_of_the_ranking_are_those_of_the_code(words):
-    assert words in " ".join(RANKING.split())
-
-
 def cells(text: str, header: str, column: int) -> list[str]:
     """The names in backticks in a column of the table with this header, from above."""
     rows = text.split(f"\n| {header} |", 1)[1].split("\n\n", 1)[0].splitlines()[2:]
@@ -91,34 +57,53 @@ def test_the_tasks_of_a_heartbeat_are_those_of_the_code_in_their_order(tmp_path)
 
 
 @pytest.mark.parametrize(
-    "words",
+    ("page", "words"),
     [
-        f"the latest {settling.MOST_VERSIONS} values",
-        f"the latest {settling.MOST_WAITING} observations",
-        f"surer, up to {settling.MOST_CONFIDENCE}:",
-        f"has held for {RULES.stable_days:g} days (`records.stable_days`)",
-        "`{}`, `{}` and `{}` (`records.high_impact`)".format(*RULES.high_impact),
-        f"halves every {RULES.half_life_days:g} days (`records.half_life_days`",
-        f"there are at most {RULES.most:,} (`records.most`)",
-        f"less sure than {RULES.least_confidence} (`records.least_confidence`)",
-        "others for 90 days" if "other=90" in RULES.ttl_days and "reminder=90" in RULES.ttl_days else "other days",
-        "facts hold for a year" if {"preference=365", "fact=365"} <= {*RULES.ttl_days} else "another time",
-        "a second time, independently" if RULES.observations == 2 else "another number",
+        (RANKING, f"The first {MAX_QUESTION_CHARS:,} characters of a question count"),
+        (RANKING, f"the {candidates.TEXT_HITS} best chunks with any of the words"),
+        (RANKING, f"the {candidates.VECTOR_HITS} nearest chunks"),
+        (RANKING, f"both weights {SearchConfig().text_weight}"),
+        (RANKING, f"`search.candidates` ({SearchConfig().candidates})"),
+        (RANKING, "twice as many without vectors" if candidates.KEYWORD_FACTOR == 2 else "another factor"),
+        (RANKING, f"and {passages.NEIGHBOUR_SHARE} of that of the chunks before and after"),
+        (RANKING, f"for up to {prepared.NEIGHBOURS} lines to each side"),
+        (RANKING, "is {:g} and {:g} for `overlap`".format(*prepared.REACH_OF_TERMS)),
+        (RANKING, "{:g} and {:g} for `words` and `tokens`".format(*prepared.REACH_OF_WORDS)),
+        (RANKING, "{:g} and {:g} for `meaning`".format(*prepared.REACH_OF_MEANING)),
+        (RANKING, f"`search.snippet_chars` ({SearchConfig().snippet_chars})"),
+        (RANKING, f"`search.max_results` ({SearchConfig().max_results})"),
+        (RANKING, f"within {passages.REACH} lines, worth at most {passages.DROP:g} less"),
+        (RANKING, f"{passages.ATTRIBUTION} of what the best line of theirs"),
+        (RANKING, f"the nearest by far, by {passages.FAR_NEARER} of the way to the farthest candidate"),
+        (RANKING, f"A result with a score below {passages.WEAK_BELOW} is `weak`"),
+        (RANKING, f"those below {passages.WEAK_CHUNK_BELOW} are weak"),
+        (RANKING, f"0 after {query_dates.LATE_DAYS} days"),
+        (RANKING, f"slope {HYBRID.slope}, middle {HYBRID.middle}; with tokens: {LATE.slope} and {LATE.middle};"),
+        (RANKING, f"keywords only: {KEYWORD.slope} and {KEYWORD.middle}"),
+        (RANKING, f"share = e^((value - best value) / {HYBRID.spread:g})"),
+        (RANKING, f"`search.min_score` ({SearchConfig().min_score})"),
+        (RANKING, f"`sessions.max_share` ({SessionsConfig().max_share})"),
+        (RANKING, "four times as many passages" if passages.POOL == 4 else "another pool"),
+        (RECORDS, f"the latest {settling.MOST_VERSIONS} values"),
+        (RECORDS, f"the latest {settling.MOST_WAITING} observations"),
+        (RECORDS, f"surer, up to {settling.MOST_CONFIDENCE}:"),
+        (RECORDS, f"has held for {RULES.stable_days:g} days (`records.stable_days`)"),
+        (RECORDS, "`{}`, `{}` and `{}` (`records.high_impact`)".format(*RULES.high_impact)),
+        (RECORDS, f"halves every {RULES.half_life_days:g} days (`records.half_life_days`"),
+        (RECORDS, f"there are at most {RULES.most:,} (`records.most`)"),
+        (RECORDS, f"less sure than {RULES.least_confidence} (`records.least_confidence`)"),
+        (
+            RECORDS,
+            "others for 90 days" if "other=90" in RULES.ttl_days and "reminder=90" in RULES.ttl_days else "other days",
+        ),
+        (RECORDS, "facts hold for a year" if {"preference=365", "fact=365"} <= {*RULES.ttl_days} else "another time"),
+        (RECORDS, "a second time, independently" if RULES.observations == 2 else "another number"),
+        (HEARTBEAT, f"at most {heartbeat.MOST_FINDINGS} findings of each task"),
+        (HEARTBEAT, f"at most {heartbeat.MOST_ASKED} in a heartbeat"),
+        (HEARTBEAT, f"unconfirmed ones below {heartbeat.STALE_CONFIDENCE}"),
+        (HEARTBEAT, f"not confirmed for {heartbeat.REVALIDATE.days} days"),
+        (HEARTBEAT, "did not change for a year" if heartbeat.STALE_NOTE.days == 365 else "another time"),
     ],
 )
-def test_the_numbers_of_records_are_those_of_the_code(words):
-    assert words in " ".join(RECORDS.split())
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
-        f"at most {heartbeat.MOST_FINDINGS} findings of each task",
-        f"at most {heartbeat.MOST_ASKED} in a heartbeat",
-        f"unconfirmed ones below {heartbeat.STALE_CONFIDENCE}",
-        f"not confirmed for {heartbeat.REVALIDATE.days} days",
-        "did not change for a year" if heartbeat.STALE_NOTE.days == 365 else "another time",
-    ],
-)
-def test_the_numbers_of_the_heartbeat_are_those_of_the_code(words):
-    assert words in " ".join(HEARTBEAT.split())
+def test_the_numbers_of_a_page_are_those_of_the_code(page, words):
+    assert words in " ".join(page.split())

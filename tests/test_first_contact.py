@@ -58,6 +58,7 @@ def command_in(words: str) -> list[str]:
 
 # --- a folder whose notes lie elsewhere
 @pytest.mark.parametrize("first", ["search", "index", "status", "doctor", "init"])
+@pytest.mark.sampled(2)
 def test_the_command_that_any_other_one_names_makes_a_vault_answer(run, vault, first):
     outcome = run(first, "--workspace", vault, *(["launch"] if first == "search" else []))
     assert "3 Markdown files lie in" in outcome.out + outcome.err
@@ -193,7 +194,7 @@ PACKAGES = [("openai", "openai"), ("gemini", "httpx"), ("voyage", "httpx")]
     ("provider", "package", "key"),
     [*((*names, key) for names in PACKAGES for key in ("", "sk-any")), ("local", "sentence_transformers", "")],
 )
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 def test_a_provider_without_its_package_names_what_to_install(provider, package, key):
     script = f"""
 import os
@@ -212,6 +213,7 @@ except EmbedderError as error:
 
 
 @pytest.mark.parametrize("provider", ["openai", "gemini", "voyage"])
+@pytest.mark.sampled(1)
 def test_a_missing_key_is_told_by_each_command_in_one_place(run, notes, monkeypatch, provider):
     for name in KEYS:
         monkeypatch.delenv(name, raising=False)
@@ -272,6 +274,7 @@ def test_what_the_system_refuses_is_told_with_what_to_do(notes, monkeypatch, cod
 
 # --- no extension of SQLite
 @pytest.mark.parametrize("ill", ["not installed", "no library", "apsw loads none", "hangs"])
+@pytest.mark.sampled(2)
 def test_without_sqlite_vec_vectors_are_compared_one_by_one_and_it_is_told(
     run, notes, tmp_path, monkeypatch, request, ill
 ):
@@ -338,6 +341,7 @@ def test_a_wrong_value_names_the_file_that_holds_it(run, notes, tmp_path):
 
 @pytest.mark.parametrize("glob", ["[z-a]", "!"])
 @pytest.mark.parametrize("command", ["status", "doctor"])
+@pytest.mark.sampled(1)
 def test_a_glob_that_cannot_be_read_is_named_with_the_remedy(run, notes, command, glob):
     (notes / ".memory").mkdir(exist_ok=True)
     (notes / ".memory" / "config.toml").write_text(f'[files]\nexclude = ["{glob}"]\n')

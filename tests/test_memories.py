@@ -492,7 +492,7 @@ import json, random, sys, threading
 from concurrent.futures import ThreadPoolExecutor
 from openclaw_memory import Memories
 root, people, at_once, seed = sys.argv[1], *map(int, sys.argv[2:])
-users = Memories(root, embedder="hashing", max_open=max(2, at_once // 4))
+users = Memories(root, embedder=None, max_open=max(2, at_once // 4))
 
 def turn(number):
     name = f"user-{number}"

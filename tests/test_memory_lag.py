@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from threading import Event
@@ -14,9 +16,10 @@ from watching import eventually
 from openclaw_memory import Memory, MemoryConfig, SyncConfig
 from openclaw_memory.errors import StoreError
 from openclaw_memory.store import SqliteStore
-from openclaw_memory.types import Progress
+from openclaw_memory.types import Progress, Store
 
 SECONDS = 60
+ENTRIES = 25
 QUIET = MemoryConfig(sync=SyncConfig(on_search=False))
 QUICK = MemoryConfig(sync=SyncConfig(debounce_seconds=0.1))
 
@@ -31,16 +34,6 @@ def opened(notes: Path, config: MemoryConfig | None = None) -> Memory:
 
 def write(notes: Path) -> None:
     (notes / "memory/new.md").write_text("A zeppelin was seen.\n")
-
-
-# --- watchers
-def test_after_a_watcher_has_ended_searches_look_for_themselves_again(notes):
-    with opened(notes, QUICK) as memory:
-        memory.sync()
-        with memory.watch() as watcher:
-            eventually(lambda: watcher.is_at_work and not watcher.is_behind)
-        write(notes)
-        eventually(lambda: finds(memory, "zeppelin"))
 
 
 def test_a_memory_whose_watcher_stands_by_looks_for_itself(notes):
@@ -176,3 +169,67 @@ def test_nothing_is_synced_soon_where_searches_sync_nothing(notes):
         memory.append("The ferry to Vlieland leaves at seven.")
         memory.sync_soon()
         assert memory.search("ferry").stale
+
+
+# --- no answer from before a change is called fresh
+@pytest.fixture
+def after_snapshot(monkeypatch):
+    """Functions that are called once each, right after a search has taken its snapshot of the index."""
+    planned: list[object] = []
+    real = SqliteStore.snapshot
+
+    @contextmanager
+    def snapshot(store: SqliteStore) -> Iterator[Store]:
+        with real(store) as frozen:
+            frozen.meta()  # the state that is read is that of now
+            while planned:
+                planned.pop()()  # type: ignore[operator]
+            yield frozen
+
+    monkeypatch.setattr(SqliteStore, "snapshot", snapshot)
+    return planned
+
+
+@pytest.mark.parametrize("config", [QUIET, MemoryConfig()], ids=["quiet", "syncs on search"])
+def test_an_answer_from_before_a_sync_that_has_ended_meanwhile_is_stale(notes, after_snapshot, config):
+    with opened(notes, config) as memory, ThreadPoolExecutor(1) as threads:
+        memory.sync()
+        memory.append("A zeppelin was seen.")
+        after_snapshot.append(lambda: threads.submit(memory.sync).result(SECONDS))
+        before = memory.search("zeppelin")
+        assert (len(before), before.stale) == (0, True)
+        after = memory.search("zeppelin")
+        assert ("zeppelin" in after[0].snippet, after.stale) == (True, False)
+
+
+@pytest.mark.parametrize("watched", [False, True])
+@pytest.mark.sampled(1)
+def test_while_syncs_and_searches_run_together_no_old_answer_is_called_fresh(notes, watched):
+    ended = Event()
+
+    def sync_on(memory: Memory) -> int:
+        syncs = 0
+        while not ended.is_set():
+            memory.sync()
+            syncs += 1
+        return syncs
+
+    with opened(notes, MemoryConfig(sync=SyncConfig(debounce_seconds=0.01))) as memory, opened(notes, QUIET) as other:
+        memory.sync()
+        if watched:
+            memory.watch()
+        with ThreadPoolExecutor(2) as threads:
+            syncing = [threads.submit(sync_on, memory), threads.submit(sync_on, other)]
+            try:
+                old = []
+                written = memory.append("The gate opens with code 0.", date="2026-03-01")
+                for entry in range(1, ENTRIES):
+                    line = written.start_line
+                    written = memory.edit(written.path, line, line, f"The gate opens with code {entry}.", seen=written)
+                    results = memory.search("gate code")
+                    says = f"code {entry}." in " ".join(result.snippet for result in results)
+                    old += [entry] if not (says or results.stale) else []
+            finally:
+                ended.set()
+            assert min(done.result(SECONDS) for done in syncing) > 0
+        assert old == []

@@ -44,15 +44,6 @@ def test_a_search_notices_a_file_that_was_edited_says_stale_and_has_it_indexed_i
     eventually(lambda: not memory.search("boiler").stale)
 
 
-def test_without_the_trigger_a_search_never_syncs(notes):
-    with Memory.open(notes, embedder=None, config=QUIET) as memory:
-        memory.sync()
-        (notes / "memory/new.md").write_text("A zeppelin was seen.\n")
-        for _ in range(20):
-            assert not finds(memory, "zeppelin")
-            time.sleep(0.01)
-
-
 def test_an_index_that_has_to_be_built_again_waits_for_a_call(notes):
     with Memory.open(notes, embedder=None) as memory:
         memory.sync()

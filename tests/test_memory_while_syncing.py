@@ -148,6 +148,7 @@ Memory.open(sys.argv[1], embedder=None).sync(progress=lambda step: os._exit(7))
 """
 
 
+@pytest.mark.nightly
 def test_an_index_whose_first_builder_was_killed_is_finished_before_it_answers(notes):
     assert subprocess.run([sys.executable, "-c", KILLED, str(notes)], check=False).returncode == 7
     with opened(notes) as memory:

@@ -163,6 +163,21 @@ def test_init_makes_the_workspace_of_an_agent_where_its_other_commands_look(run,
     assert "ferry" in run("search", "--agent", agent, "ferry").out
 
 
+def test_init_always_names_its_count_and_the_next_step(run, tmp_path):
+    (tmp_path / "vault/deep").mkdir(parents=True)
+    for name in ("a", "b"):
+        (tmp_path / f"vault/deep/{name}.md").write_text("A note.\n", encoding="utf-8")
+    for _ in range(2):
+        outcome = run("init", "-w", tmp_path / "vault")
+        assert f'1 file to search: openclaw-memory search --workspace {tmp_path}/vault "a question"' in outcome.out
+        assert "2 Markdown files lie in" in outcome.err
+    outcome = run("init", "-w", tmp_path / "all", "--all-markdown")
+    assert outcome.code == 2
+    (tmp_path / "all").mkdir()
+    outcome = run("init", "-w", tmp_path / "all", "--all-markdown")
+    assert f'no file yet to search: openclaw-memory append --workspace {tmp_path}/all "a note"' in outcome.out
+
+
 # --- wrong use
 @pytest.mark.parametrize(
     ("arguments", "words", "kind"),

@@ -1,5 +1,6 @@
 """The command that writes notes: what it changes, what it says, and what it refuses."""
 
+import io
 import json
 
 import pytest
@@ -47,3 +48,16 @@ def test_ctrl_c_after_the_writing_says_that_it_is_written(run, notes, monkeypatc
     assert (outcome.code, outcome.err) == (130, "")
     assert (reported["citation"], reported["indexed"]) == ("memory/2026-03-02.md#L3", False)
     assert "interrupted" in reported["sync_error"]
+
+
+def test_standard_input_that_is_not_utf_8_is_told_with_its_line(run, notes, monkeypatch):
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"tea\ncaf\xe9 au lait\n")))
+    outcome = run("append", "--workspace", notes, "-")
+    assert outcome.code == 2
+    assert "standard input is not UTF-8: byte 0xe9 in line 2; if it is Latin-1, pass it through iconv" in outcome.err
+
+
+def test_standard_input_may_have_the_line_ends_and_the_mark_of_windows(run, notes, monkeypatch):
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"\xef\xbb\xbftea\r\ncocoa\r\n")))
+    assert run("append", "--workspace", notes, "--date", "2026-03-01", "-").code == 0
+    assert "tea\ncocoa\n" in (notes / "memory/2026-03-01.md").read_text(encoding="utf-8")

@@ -281,12 +281,9 @@ b {home}/twice tmpfs rw 0 0
     ("folder", "level", "kind"),
     [
         ("home/agent", "problem", "nfs4"),
-        ("home", "problem", "nfs4"),
         ("home/local/agent", "ok", "xfs"),
-        ("home/localhost", "problem", "nfs4"),
         ("home/my notes/a", "problem", "fuse.sshfs"),
         ("home/twice", "ok", "tmpfs"),
-        ("homestead", "ok", "ext4"),
     ],
 )
 def test_the_innermost_mount_decides_whether_an_index_is_on_a_network(tmp_path, folder, level, kind):

@@ -1,6 +1,5 @@
 """What is printed: cleaned of controls, folded to the terminal, turned into JSON."""
 
-import datetime
 import unicodedata
 
 import pytest
@@ -9,8 +8,7 @@ from hypothesis import strategies as st
 
 from openclaw_memory.cli.output import folded
 from openclaw_memory.display import clean
-from openclaw_memory.types.results import SyncFailure
-from openclaw_memory.types.status import ago, failure, size
+from openclaw_memory.types.status import size
 
 
 @given(st.text(st.characters(codec=None), max_size=50))
@@ -40,19 +38,3 @@ def test_folding_keeps_every_letter_and_the_width(line, columns):
 )  # fmt: skip
 def test_a_size_is_reported_in_the_unit_that_suits_it(count, text):
     assert size(count) == text
-
-
-@pytest.mark.parametrize(("seconds", "text"), [(5, "5 s ago"), (300, "5 min ago"), (7200, "2 h ago")])
-def test_a_time_of_today_is_reported_by_how_long_ago_it_was(seconds, text):
-    moment = datetime.datetime.now(datetime.UTC) - datetime.timedelta(seconds=seconds)
-    assert ago(moment.isoformat()) == text
-
-
-@pytest.mark.parametrize("days", [-1, 2])
-def test_a_time_that_is_not_of_today_is_reported_as_it_is(days):
-    moment = (datetime.datetime.now(datetime.UTC) - datetime.timedelta(days=days)).isoformat()
-    assert ago(moment) == moment
-
-
-def test_an_error_of_an_unknown_time_is_reported_without_one():
-    assert failure(SyncFailure(None, "the disk is full")) == "the last sync ended with: the disk is full"

@@ -39,6 +39,7 @@ def test_without_colours_nothing_but_text_is_written(notes):
     assert "\x1b" not in seen.replace("\x1b[?25", "")
 
 
+@pytest.mark.nightly
 def test_nothing_is_wider_than_a_terminal_of_forty_columns(notes):
     text = "The boiler in the cellar is serviced each October by Van Dam, who comes by bicycle, 東京の鍵 in hand.\n"
     (notes / "memory/household.md").write_text(text * 3, encoding="utf-8")

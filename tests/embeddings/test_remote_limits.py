@@ -110,6 +110,7 @@ def test_a_refusal_that_was_none_of_the_texts_fault_is_forgotten(words, embedder
 
 # --- what is refused
 @pytest.mark.parametrize("refused", [range(40), range(20), [3, 4]], ids=["all", "half", "neighbours"])
+@pytest.mark.sampled(2)
 def test_refused_texts_cost_only_themselves(refused, embedder, server):
     server.refused = {TEXTS[place] for place in refused}
     answers = embedder.submit(TEXTS).result(20)

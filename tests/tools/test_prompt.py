@@ -104,15 +104,6 @@ def test_a_conversation_in_view_takes_no_places_from_the_notes(memory):
     assert recalled.count("#L") == 1
 
 
-@pytest.mark.parametrize(("source", "where"), [("memory", "memory/"), ("sessions", "sessions/")])
-def test_one_source_alone_can_be_recalled(reported, source, where):
-    reported.append("The zebra was sold.", date="2026-03-01")
-    reported.sync()
-    cited = re.findall(r"^\[(.+)#L", recall(reported, "zebra", min_score=0, source=source), re.MULTILINE)
-    assert cited
-    assert all(path.startswith(where) for path in cited)
-
-
 @pytest.mark.parametrize(
     ("text", "question"),
     [

@@ -41,12 +41,6 @@ def test_a_fact_is_remembered_with_the_session_as_its_source(memory, call):
     assert call("memory_search", query="editor theme").data["results"][0]["path"] == PATH
 
 
-def test_how_sure_the_user_was_is_kept(memory, call):
-    call("memory_remember", **THEME, value="dark", confidence="0.6")
-    assert kept(memory).confidence == pytest.approx(0.6)
-    assert call("memory_remember", **THEME, value="dark", confidence=0.01).data["status"] == "invalid"
-
-
 def test_a_session_that_repeats_itself_is_one_source_and_another_one_settles(memory, call):
     memory.records.remember("preference", "editor.theme", "dark")
     memory.records.confirm("preference", "editor.theme")

@@ -4,7 +4,7 @@ import json
 import re
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from openclaw_memory.errors import InvalidInputError
@@ -90,6 +90,7 @@ JSON = st.recursive(
 NAMES = sorted({argument for schema in SCHEMAS.values() for argument in schema["properties"]} | {"other"})
 
 
+@settings(max_examples=15)
 @given(st.sampled_from(sorted(SCHEMAS)), st.dictionaries(st.sampled_from(NAMES), JSON))
 def test_whatever_a_model_sends_is_taken_as_the_schema_says_or_refused(name, sent):
     schema = SCHEMAS[name]

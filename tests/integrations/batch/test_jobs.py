@@ -143,6 +143,7 @@ def remember(notes: Path, count: int = 1000) -> None:
     (notes / "memory" / "long.md").write_text("".join(f"## Topic {n}\n\nmemo number {n}\n\n" for n in range(count)))
 
 
+@pytest.mark.nightly
 def test_a_memory_hands_over_a_large_first_index_and_another_one_collects_it(notes):
     remember(notes)
     service = FakeService()

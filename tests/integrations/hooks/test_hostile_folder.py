@@ -92,7 +92,7 @@ def test_what_a_hook_keeps_is_private(run_session, notes, home):
 
 @pytest.mark.parametrize("name", ["hooks.log", "claude-code.json", "claude-code.json.PID"])
 @pytest.mark.parametrize("kind", ["soft", "hard", "dangling"])
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(3)
 def test_a_link_where_a_hook_kept_its_state_is_not_written_through(run_session, notes, victim, name, kind):
     planted = notes / ".memory" / name.replace("PID", str(os.getpid()))
     planted.parent.mkdir()
@@ -107,7 +107,7 @@ def test_a_link_where_a_hook_kept_its_state_is_not_written_through(run_session, 
 
 @pytest.mark.parametrize("folder", [".memory", "sessions", "memory"])
 @pytest.mark.parametrize("exists", [True, False], ids=["a folder", "nothing"])
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(2)
 def test_a_linked_folder_is_not_written_into(run_session, notes, victim, home, folder, exists):
     target = victim if exists else victim / "new"
     (notes / folder).symlink_to(target)

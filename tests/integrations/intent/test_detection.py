@@ -327,20 +327,6 @@ def test_models_that_hang_are_asked_no_more_until_one_has_ended(monkeypatch):
     assert left == set()
 
 
-async def test_an_async_caller_that_is_cancelled_is_cancelled_at_once():
-    asked = asyncio.Event()
-
-    async def waits(_prompt):
-        asked.set()
-        await asyncio.sleep(30)
-
-    task = asyncio.ensure_future(adetect_intent(MESSAGE, waits))
-    await asked.wait()
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
-
-
 def test_where_it_is_off_nobody_is_asked():
     model = Model(GOOD)
     assert detect_intent(MESSAGE, model, IntentConfig(enabled=False)) == MemoryIntent()

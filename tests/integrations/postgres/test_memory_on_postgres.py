@@ -90,6 +90,7 @@ def test_a_forked_child_has_connections_of_its_own(database):
         {"phrases": "dam van"},
     ],
 )
+@pytest.mark.sampled(2)
 def test_phrases_and_words_to_leave_out_find_what_they_find_in_a_file(notes, database, asked):
     found = {}
     for store in ("sqlite", f"{database}&tenant=wording"):

@@ -74,11 +74,3 @@ def test_many_entries_are_on_several_pages(logged, opened):
 
 def test_without_a_log_it_says_how_to_turn_it_on(page):
     assert "[plugins.audit] enabled = true" in words(page.get("/access"))
-
-
-def test_an_actor_is_shown_as_text(logged, opened):
-    from openclaw_memory.events import acting_as
-
-    with acting_as("<script>alert(1)<"):
-        logged.get("MEMORY.md")
-    assert "<script>alert" not in opened(logged).get("/access")

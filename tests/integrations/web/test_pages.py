@@ -121,6 +121,7 @@ def test_a_link_to_another_note_leads_to_its_page_and_one_away_says_nothing_of_t
         "/edit?path=MEMORY.md&start=4&end=2",
     ],
 )
+@pytest.mark.sampled(3)
 def test_what_is_not_there_is_said_in_a_page(page, address):
     answer = page.client.get(address)
     assert 400 <= answer.status_code < 500
