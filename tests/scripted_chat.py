@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from langchain.agents import create_agent
+from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.messages import BaseMessage, HumanMessage, ToolMessage
 from langchain_openclaw_memory.testing import Reply, Request, ScriptedChatModel, calling, saying
 from langgraph.checkpoint.memory import InMemorySaver
@@ -16,6 +17,28 @@ from openclaw_memory import Memory
 ASKED = re.compile(r"remember(?: that)?:? (.+)", re.IGNORECASE)
 FACT = "Please remember: the boiler code is 4711."
 SUMMARY = "SUMMARY of what was said before"
+
+
+class Listening(BaseCallbackHandler):
+    """Keeps all that it hears of models and chains."""
+
+    def __init__(self) -> None:
+        self.heard: list[str] = []
+
+    def on_chat_model_start(self, _serialized: Any, messages: list[list[BaseMessage]], **_: Any) -> None:
+        self.heard.append("\n".join(message.text for message in messages[0]))
+
+    def on_llm_start(self, _serialized: Any, prompts: list[str], **_: Any) -> None:
+        self.heard += prompts
+
+    def on_chain_start(self, *_: Any, **__: Any) -> None:
+        self.heard.append("a chain")
+
+    def on_llm_new_token(self, token: str, **_: Any) -> None:
+        self.heard.append(token)
+
+    def on_llm_end(self, response: Any, **_: Any) -> None:
+        self.heard.append(response.generations[0][0].text)
 
 
 def facts_in(messages: Sequence[BaseMessage]) -> list[str]:

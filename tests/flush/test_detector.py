@@ -216,21 +216,6 @@ def test_a_prompt_is_a_call_under_way_where_it_shows_all_of_its_messages():
     assert not detector.asks_for("main", prompt)
 
 
-def test_of_many_calls_and_conversations_the_oldest_are_forgotten_which_is_said_once(caplog):
-    detector = watch(Saved(), parallel=2)
-    for number in range(1024):
-        detector.began(number, "main", [user("a")])
-    assert caplog.text == ""
-    for number in range(300):
-        call(detector, [user("a")], key=f"session {number}")
-        detector.began(f"another {number}", "main", [user("a")])
-    assert [len(detector.runs), len(detector.known)] == [1024, 256]
-    assert caplog.text.count("more than 1024 calls of a model are under way") == 1
-    for number in range(20):
-        call(detector, [user(f"conversation {number}")])
-    assert len(detector.known["main"].recent) == 8
-
-
 def test_calls_go_on_while_a_flush_is_held_and_the_next_one_waits_for_it(saved):
     begun, may_end, order, threads = threading.Event(), threading.Event(), [], []
 

@@ -2,16 +2,15 @@
 
 import datetime
 import itertools
-from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from openclaw_memory.config.sections import CompactionConfig
-from openclaw_memory.conversation.window import compaction_threshold, flush_due
+from openclaw_memory.conversation.window import compaction_threshold
 from openclaw_memory.flush import Flush
-from openclaw_memory.flush.state import FlushRegistry, SessionState
+from openclaw_memory.flush.state import FlushRegistry
 from openclaw_memory.workspace import Workspace
 
 RULES = CompactionConfig(force_flush_bytes=3_000)
@@ -27,28 +26,6 @@ numbers = itertools.count()
 @pytest.fixture(scope="module")
 def workspace(tmp_path_factory):
     return Workspace.open(tmp_path_factory.mktemp("histories"))
-
-
-class Deciding:
-    """A session that is decisions alone: no disk, no turns."""
-
-    def __init__(self, window: int | None) -> None:
-        self.window, self.state, self.log_bytes = window, SessionState(), 0
-
-    def happens(self, event: str) -> None:
-        self.log_bytes += 1_500 if event == "logged" else 0
-
-    def flush_if_due(self, tokens: int, kind: str, compacting: bool) -> bool:
-        grown = self.log_bytes - self.state.compacted_bytes
-        given = {"window": self.window, "tokens": tokens, "transcript_bytes": grown, "compacting": compacting}
-        is_due = flush_due(RULES, **given, flushed=self.state.flushed, kind=kind) is not None
-        if is_due:
-            self.state = replace(self.state, memory_flush_compaction_count=self.state.compaction_count)
-        return is_due
-
-    def compacted(self) -> None:
-        count = self.state.compaction_count + 1
-        self.state = replace(self.state, compaction_count=count, compacted_bytes=self.log_bytes)
 
 
 class Driving:
@@ -110,7 +87,7 @@ def another(workspace: Workspace) -> Workspace:
     return Workspace.open(root)
 
 
-def lived(session: Deciding | Driving, history: bytes) -> list[str]:
+def lived(session: Driving, history: bytes) -> list[str]:
     """What happened in a session, in order."""
     window, done, tokens = session.window, [], 0
     room = window if window and window > 0 else 10_000
@@ -138,13 +115,6 @@ def check(done: list[str]) -> None:
     cycles = " ".join(done).split("compaction")
     assert [cycle.split() for cycle in cycles[:-1]] == [["flush"]] * (len(cycles) - 1)
     assert cycles[-1].split() in ([], ["flush"])
-
-
-@pytest.mark.nightly
-@settings(max_examples=2_000)
-@given(HISTORIES)
-def test_every_compaction_comes_after_one_flush_of_its_cycle_in_2_000_histories(history):
-    check(lived(Deciding(WINDOWS[history[0] % len(WINDOWS)]), history[1:]))
 
 
 @settings(max_examples=20)

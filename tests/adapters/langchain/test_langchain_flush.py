@@ -5,14 +5,24 @@ import asyncio
 import pytest
 from langchain.agents import create_agent
 from langchain.agents.middleware import SummarizationMiddleware, summarization
-from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.exceptions import ContextOverflowError
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 from langchain_openclaw_memory import MemoryFlushMiddleware
 from langchain_openclaw_memory.testing import ScriptedChatModel, calling
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite import SqliteSaver
-from scripted_chat import FACT, SUMMARY, asks_memory, chat_with, notes, says, says_facts, thread, writes_facts
+from scripted_chat import (
+    FACT,
+    SUMMARY,
+    Listening,
+    asks_memory,
+    chat_with,
+    notes,
+    says,
+    says_facts,
+    thread,
+    writes_facts,
+)
 
 # Clauses came with a later version than the lowest that is supported.
 needs_clauses = pytest.mark.skipif(
@@ -107,20 +117,6 @@ async def test_a_fact_of_the_first_cycle_is_known_in_the_third_and_each_cycle_ha
     assert len(reported.cycles()) >= 3
     # The first flush asks its model twice, for the call of the tool and for the end.
     assert [cycle.count("flush") for cycle in reported.cycles()] == [2] + [1] * (len(reported.cycles()) - 1)
-
-
-class Listening(BaseCallbackHandler):
-    def __init__(self):
-        self.heard = []
-
-    def on_llm_new_token(self, token, **_):
-        self.heard.append(token)
-
-    def on_chat_model_start(self, _serialized, messages, **_):
-        self.heard.append("\n".join(message.text for message in messages[0]))
-
-    def on_llm_end(self, response, **_):
-        self.heard.append(response.generations[0][0].text)
 
 
 SECRET_WORDS = "flush-whisper"

@@ -3,7 +3,6 @@
 import sys
 
 import pytest
-from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.exceptions import ContextOverflowError
 from langchain_core.language_models.fake import FakeListLLM
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
@@ -12,9 +11,9 @@ from langchain_core.output_parsers import StrOutputParser
 from langchain_core.runnables import ConfigurableField, RunnableLambda
 from langchain_openclaw_memory._flush_model import asking, chat_model
 from langchain_openclaw_memory._messages import openclaw_message
-from langchain_openclaw_memory.testing import ScriptedChatModel, calling
+from langchain_openclaw_memory.testing import ScriptedChatModel
 from pydantic import Field
-from scripted_chat import FACT, notes, says_facts, writes_facts
+from scripted_chat import FACT, Listening, notes, says_facts, writes_facts
 
 from openclaw_memory.errors import ConfigError
 from openclaw_memory.flush import FLUSH_TAG, adrive_flush, arun_flush, drive_flush, run_flush
@@ -82,50 +81,6 @@ def hold(request, memory):
         return turn.outcome
 
     return held
-
-
-def types_of(request):
-    return [message.type for message in request.messages]
-
-
-def alternating(request):
-    """A provider that wants roles to alternate, and takes no system prompt."""
-    before = ""
-    for role in types_of(request):
-        if role == "system" or (role == "human" and before in {"human", "tool"}):
-            return ValueError(f"400: {role} after {before}")
-        before = role
-    return writes_facts(request)
-
-
-@pytest.mark.parametrize(
-    "conversation",
-    [[HumanMessage(FACT)], [HumanMessage("Look."), calls("a"), ToolMessage(FACT, tool_call_id="a", name="look")]],
-    ids=["after a user", "after a tool"],
-)
-async def test_a_provider_that_refuses_the_messages_is_shown_them_as_one_text(memory, scripted, hold, conversation):
-    model = scripted(alternating)
-    assert await hold(model, conversation) == "saved"
-    assert "4711" in notes(memory)
-    assert [types_of(request) for request in model.requests] == [
-        ["system", *[message.type for message in conversation], "human"],
-        ["human"],
-        ["human", "ai", "tool"],
-    ]
-
-
-class Listening(BaseCallbackHandler):
-    def __init__(self):
-        self.heard = []
-
-    def on_chat_model_start(self, *_, **__):
-        self.heard.append("chat")
-
-    def on_llm_start(self, *_, **__):
-        self.heard.append("text")
-
-    def on_chain_start(self, *_, **__):
-        self.heard.append("chain")
 
 
 LLM = ConfigurableField(id="llm")
@@ -214,20 +169,6 @@ async def test_the_calls_of_a_flush_name_their_thread_and_are_kept_out_of_stream
         assert {FLUSH_TAG, "nostream"} <= set(tags)
         assert metadata.items() >= {"thread_id": "tuesday", "lc_source": "openclaw_flush"}.items()
         assert kwargs == {"temperature": 0}
-
-
-async def test_a_call_without_arguments_is_answered(memory, scripted, hold):
-    bad = {"name": "memory_append", "args": None, "id": "x", "error": None, "type": "invalid_tool_call"}
-    unnamed = {"name": None, "args": None, "id": None, "error": None, "type": "invalid_tool_call"}
-    none = AIMessage("", tool_calls=calling("memory_append").tool_calls)
-    none.tool_calls[0]["args"] = None
-    model = scripted(
-        AIMessage("", invalid_tool_calls=[bad, unnamed]), none, calling("memory_append", text="- 4711"), ""
-    )
-    assert await hold(model) == "saved"
-    assert notes(memory).count("4711") == 1
-    assert all("not a JSON object" in request.messages[-1].text for request in model.requests[2:3])
-    assert "invalid" in model.requests[1].messages[-1].text
 
 
 def miscounting(_messages):

@@ -174,16 +174,6 @@ def test_what_a_flush_that_failed_was_shown_comes_again_after_a_pause(memory, no
     assert noted(1, 2, 3) == [1, 1, 1]
 
 
-def test_what_a_program_left_whose_model_failed_is_flushed_by_the_next_one(memory, noted):
-    failing = OpenClawMemoryBlock(memory, llm=ScriptedLLM(script=Fails()), flush_tokens=1)
-    put(failing, facts(1, 20))
-    failing.flush()
-    working = OpenClawMemoryBlock(memory, llm=ScriptedLLM(script=writes_facts), flush_tokens=1)
-    put(working, facts(21))
-    working.settle()
-    assert noted(*range(1, 22)) == [1] * 21
-
-
 def test_a_model_that_hangs_is_given_up_and_asked_again_later(memory, noted, kept, held):
     memory.config = replace(memory.config, compaction=CompactionConfig(flush_timeout_seconds=0.05))
     block = OpenClawMemoryBlock(memory, llm=ScriptedLLM(script=held), flush_tokens=1)

@@ -11,13 +11,9 @@ from subprocess import DEVNULL
 
 import pytest
 from llama_index.core.base.llms.types import ChatMessage
-from llama_index.core.chat_engine import SimpleChatEngine
-from llama_index.core.instrumentation import get_dispatcher
-from llama_index.core.instrumentation.dispatcher import instrument_tags
-from llama_index.core.memory import ChatMemoryBuffer
-from llama_index_openclaw_memory import MemoryFlushEventHandler, OpenClawMemoryBlock
+from llama_index_openclaw_memory import OpenClawMemoryBlock
 from llama_index_openclaw_memory._messages import openclaw_messages
-from llama_index_openclaw_memory.testing import ScriptedLLM, calling, saying
+from llama_index_openclaw_memory.testing import ScriptedLLM, calling
 from processes import python
 from scripted_llm import facts_in, writes_facts
 
@@ -169,43 +165,3 @@ def test_a_model_that_hangs_does_not_hold_the_end_of_the_program(memory, kept):
     assert python(CHILD % "hang_in_a_process", memory.workspace.root, stdout=DEVNULL).wait(60) == 0
     assert sum(kept("main").values()) == 1
     assert "flush_timeout_seconds" in memory.status().flush["main"]
-
-
-def words(text):
-    return list(range(len(text) // 4))
-
-
-@ways_to_run
-@histories
-@pytest.mark.sampled(3)
-def test_of_what_buffers_drop_nothing_is_lost(memory, noted, seed, way):
-    chance = random.Random(seed)
-    talks, limit = chance.randint(1, 4), 1_100
-    sessions = sessions_of(chance, talks)
-    model = Unsteady(random.Random(seed), chance.choice([0, 0.3, 1]))
-    handler = MemoryFlushEventHandler(memory, ScriptedLLM(script=model), window=limit)
-    get_dispatcher().add_event_handler(handler)
-    begins = chance.random() < 0.5
-    histories = [
-        [*([ChatMessage("Good morning!")] if begins else []), *said(chance, talk, chance.randint(2, 14))]
-        for talk in range(talks)
-    ]
-
-    def talking(session, history):
-        async def talk_on():
-            buffer = ChatMemoryBuffer.from_defaults(token_limit=limit, tokenizer_fn=words)
-            engine = SimpleChatEngine.from_defaults(llm=ScriptedLLM(script=saying("Go on.")), memory=buffer)
-            for message in history:
-                if message.role == "user":
-                    with instrument_tags({"session_key": session} if session else {}):
-                        await engine.achat(f"{message.content}\n{'so it ' * 60}")
-
-        return talk_on
-
-    try:
-        run_at_once(way, [talking(session, history) for session, history in zip(sessions, histories, strict=True)])
-        handler.flush()
-    finally:
-        get_dispatcher().event_handlers.remove(handler)
-    there = noted() + "".join(path.read_text() for path in (memory.workspace.root / "sessions").glob("*.jsonl"))
-    assert [fact for history in histories for fact in facts(history) if fact not in there] == []
