@@ -45,13 +45,17 @@ def test_secrets_are_masked_in_what_is_written_and_in_what_comes_back(log):
     [
         ([{"type": "data", "value": float("nan")}], "cannot be written as JSON"),
         ([{"type": "data", "value": {1, 2}}], "cannot be written as JSON"),
-        ([{"type": "data", "value": "x" * MAX_LINE_BYTES}], "bytes, of which 8,388,608 are read"),
-        ([{"type": "text", "text": "x" * MAX_LINE_BYTES}], "bytes, of which 8,388,608 are read"),
-        ([{"type": "text", "text": "\ud83d" * (MAX_LINE_BYTES // 3)}], "bytes, of which 8,388,608 are read"),
+        *[
+            pytest.param([block], "bytes, of which 8,388,608 are read", marks=pytest.mark.nightly)
+            for block in (
+                {"type": "data", "value": "x" * MAX_LINE_BYTES},
+                {"type": "text", "text": "x" * MAX_LINE_BYTES},
+                {"type": "text", "text": "\ud83d" * (MAX_LINE_BYTES // 3)},  # it is escaped
+            )
+        ],
     ],
     ids=["no number", "no JSON", "too long", "too long a text", "a text that is escaped"],
 )
-@pytest.mark.sampled(1)
 def test_of_a_message_that_no_log_can_hold_the_words_are_kept(log, blocks, why):
     content = [{"type": "text", "text": "The code is 4711."}, *blocks, {"type": "text", "text": "So it is."}]
     transcribed(log, [said("One."), {"role": "toolResult", "toolCallId": "a", "content": content}, said("Two.")])

@@ -117,7 +117,7 @@ COPIES = {"copy": copy.copy, "deepcopy": copy.deepcopy, "pickle": lambda one: pi
     ],
     ids=["static", "options", "service", "handed in"],
 )
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(2)
 def test_embeddings_are_copied_by_their_settings(make, how):
     ours = make()
     again = COPIES[how](ours)

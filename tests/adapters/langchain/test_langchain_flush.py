@@ -164,6 +164,7 @@ async def test_no_stream_and_no_callback_of_the_run_sees_the_flush(make_agent, s
     ],
     ids=str,
 )
+@pytest.mark.sampled(3)
 def test_the_flush_comes_just_before_the_summary_whatever_triggers_it(memory, scripted, reported, trigger):
     summary_model = scripted(reported.script("summary", lambda _: SUMMARY), profile={"max_input_tokens": 400})
     shortens = SummarizationMiddleware(summary_model, trigger=trigger, keep=("messages", 2))

@@ -61,6 +61,7 @@ def search_then_answer(request):
 
 @pytest.mark.parametrize("given", CONTEXTS)
 @pytest.mark.parametrize("is_async", [False, True], ids=["waited for", "awaited"])
+@pytest.mark.sampled(3)
 def test_tools_and_recall_take_the_memory_of_the_context(users, given, is_async):
     template = users.template("{user_id}")
     model = ScriptedChatModel(script=search_then_answer)

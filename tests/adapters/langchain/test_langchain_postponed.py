@@ -41,7 +41,7 @@ def talk(request, memory, scripted, summary, flush_model):
 
 
 @pytest.mark.parametrize("unwritable", UNWRITABLE.values(), ids=UNWRITABLE.keys())
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(2)
 def test_while_the_memory_cannot_be_written_no_fact_leaves_the_conversation_and_then_all_are_saved(
     memory, talk, summary, flush_model, unwritable, caplog
 ):
@@ -61,7 +61,7 @@ def test_while_the_memory_cannot_be_written_no_fact_leaves_the_conversation_and_
 
 
 @pytest.mark.parametrize("unwritable", UNWRITABLE.values(), ids=UNWRITABLE.keys())
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 def test_a_full_window_is_cut_whatever_the_memory_can_take(memory, scripted, talk, flush_model, unwritable, caplog):
     model = scripted(SUMMARY, profile={"max_input_tokens": 200})
     middleware = OpenClawSummarizationMiddleware(model, memory, flush_model=flush_model, **SMALL)

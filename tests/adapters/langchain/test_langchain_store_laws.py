@@ -27,6 +27,7 @@ json_values = st.recursive(
         [None, False, ["text"], ["a", "text"], ["a[*]"], ["*"], ["{a,text}"], ["a.b"], ["$"], [], [""]]
     ),
 )
+@settings(max_examples=15)
 def test_any_json_comes_back(value, key, index):
     with tempfile.TemporaryDirectory() as folder, Memory.open(folder, embedder=None) as memory:
         store = OpenClawStore(memory)
@@ -118,7 +119,7 @@ def plain(result):
 
 
 @given(batches=st.lists(st.lists(operations, min_size=1, max_size=6), min_size=2, max_size=8))
-@settings(max_examples=15)
+@settings(max_examples=10)
 def test_any_operations_are_answered_as_by_langgraphs_own_store(batches):
     oracle = Oracle()
     with tempfile.TemporaryDirectory() as folder, Memory.open(folder, embedder=None) as memory:

@@ -101,7 +101,7 @@ async def eject(block, session, history):
 
 @ways_to_run
 @histories
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(2)
 def test_of_what_is_ejected_nothing_is_lost_and_every_fact_is_noted(memory, noted, kept, seed, way):
     chance = random.Random(seed)
     talks = chance.randint(1, 4)

@@ -150,7 +150,7 @@ async def test_an_agent_conversations_with_the_memory_and_recalls_what_was_eject
 
 
 @pytest.mark.parametrize("unwritable", UNWRITABLE.values(), ids=UNWRITABLE.keys())
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 async def test_while_the_memory_cannot_be_written_no_fact_leaves_the_models_view_and_then_all_are_saved(
     memory, conversation, kept, caplog, unwritable
 ):

@@ -57,7 +57,7 @@ def assert_same(ours, theirs):
 @given(
     some_nodes(), st.lists(st.tuples(vectors, st.integers(1, 9), st.none() | nested_filters), min_size=4, max_size=8)
 )
-@settings(max_examples=12)
+@settings(max_examples=8)
 def test_the_nearest_are_those_of_llama_indexs_own_store(nodes, questions):
     with tempfile.TemporaryDirectory() as folder, Memory.open(folder, embedder=None) as memory:
         ours, theirs = filled(memory, nodes)
@@ -79,7 +79,7 @@ def test_the_nearest_are_those_of_llama_indexs_own_store(nodes, questions):
     st.integers(1, 14),
     st.lists(st.tuples(st.integers(1, 16), st.sampled_from([None, 0.1, 0.5, 0.8, 1])), min_size=2, max_size=5),
 )
-@settings(max_examples=8)
+@settings(max_examples=5)
 def test_maximal_marginal_relevance_is_that_of_llama_indexs_own_store(seed, count, questions):
     random = np.random.default_rng(seed)
     nodes = [node(f"n{at}", f"text {at}", embedding=random.normal(size=5).tolist()) for at in range(count)]
