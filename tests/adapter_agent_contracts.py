@@ -224,7 +224,8 @@ class SessionStartContract:
         lived_in.close()
         with caplog.at_level(logging.WARNING):
             for _ in range(2):
-                assert [text.strip() for text in await self.systems(part, "Hello.", tools=False)] == ["Be kind."]
+                (text,) = await self.systems(part, "Hello.", tools=False)
+                assert ("Be kind." in text, "Kit" in text, "Delft" in text) == (True, False, False)
         assert [record.levelname for record in caplog.records].count("WARNING") == 1
 
     async def test_a_wrong_argument_is_said_at_the_first_call(self, lived_in):
