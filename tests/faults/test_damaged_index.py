@@ -28,7 +28,7 @@ def begun(tmp_path_factory):
     return notes
 
 
-@pytest.mark.parametrize("times", [2, pytest.param(100, marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("times", [1, pytest.param(100, marks=pytest.mark.nightly)])
 @pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
 @pytest.mark.sampled(2)
 def test_a_search_of_a_damaged_index_answers_right_and_says_so(tmp_path, begun, damage, times):

@@ -121,8 +121,8 @@ def test_no_planted_token_is_in_the_index_its_log_of_writes_its_events_or_the_lo
         memory.observe(events.append)
         shown = [hit.snippet for hit in memory.search("deploy key", max_results=50)]
         shown += [memory.get(path).text for path in ("MEMORY.md", "memory/2026-11-21.md", "sessions/talk.jsonl")]
-        for at in range(0, len(KNOWN), 8):
-            memory.search(f"whose keys are {' '.join([*KNOWN.values()][at : at + 8])}")
+        for at in range(0, len(KNOWN), 16):
+            memory.search(f"whose keys are {' '.join([*KNOWN.values()][at : at + 16])}")
         (root / "MEMORY.md").write_text("\n\n".join(reversed(plain)), encoding="utf-8")
         memory.sync()
         assert list(home.rglob("*-wal"))

@@ -272,7 +272,7 @@ def test_a_change_of_the_key_killed_at_any_system_call_leaves_the_old_key_or_the
     at = (
         found
         if most is None
-        else sorted({*found[:: max(1, len(found) // most)], *found[-8::2], found[-1]}, key=found.index)
+        else sorted({*found[:: max(1, len(found) // most)], *found[-8::3], found[-1]}, key=found.index)
     )
 
     def killed_at(point: tuple[str, int]) -> bool:

@@ -108,8 +108,8 @@ os._exit(0)
 """
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(("before", "after"), [("low", "high"), ("high", "low")])
-@pytest.mark.sampled(1)
 def test_a_move_that_is_killed_leaves_one_file_that_can_be_read(tmp_path, before, after):
     ended = None
     for calls in range(8):
