@@ -416,7 +416,7 @@ FAULTS = (
         "faults/test_planted_model.py::test_an_exchanged_model_makes_no_vector_that_is_kept",
     )),
     Fault(63, "a record of high sensitivity is edited, lowered, stripped of its signature, put back or made a note by something else", "shown nowhere, reported with the command that signs it; no tool vouches for it", "12 forgeries, each of 19 fields", (
-        "security/test_signatures.py::test_what_something_else_has_written_is_shown_nowhere_and_reported",
+        "faults/test_forged_records_at_every_door.py::test_a_forged_record_is_shown_nowhere_and_reported",
         "security/test_signatures.py::test_every_field_is_signed",
         "security/test_signatures.py::test_an_older_version_that_is_put_back_is_not_taken",
         "security/test_signatures.py::test_a_forgotten_record_that_is_put_back_is_not_taken",

@@ -10,6 +10,7 @@ import pytest
 from faults.doors import SHOWING, Asked, Place, shown_by
 
 from openclaw_memory import Memory
+from openclaw_memory.errors import SignatureError
 
 KEY = "door.code"
 PATH = f"memory/records/fact/{KEY}.md"
@@ -27,39 +28,44 @@ def of_the_hut(word: str) -> str:
     return f"the door code of the hut is {word}"
 
 
-def changed(at: Place, new: str) -> None:
-    (at.memory.workspace.root / PATH).write_text(new, encoding="utf-8")
-
-
-def text_of(at: Place) -> str:
-    return (at.memory.workspace.root / PATH).read_text(encoding="utf-8")
+def forged_in(text: str) -> str:
+    return text.replace(SIGNED, FORGED)
 
 
 def without(text: str, *names: str) -> str:
     return "\n".join(line for line in text.split("\n") if line.partition(":")[0] not in names)
 
 
-FORGERIES: dict[str, Callable[[Place], None]] = {
-    "a changed value": lambda at: changed(at, text_of(at).replace(SIGNED, FORGED)),
-    "a document of an id": lambda at: changed(
-        at, text_of(at).replace(SIGNED, FORGED).replace("memory_id:", 'id: "d1"\nmemory_id:')
-    ),
-    "lowered, without its signature": lambda at: changed(
-        at, without(text_of(at).replace(SIGNED, FORGED).replace('"high"', '"low"'), "signature")
-    ),
-    "a note in its place": lambda at: changed(at, f"{of_the_hut(FORGED)}\n"),
-    "an earlier version": lambda at: shutil.copy(
-        at.memory.workspace.root.parent / "earlier.md", at.memory.workspace.root / PATH
-    ),
-    "one that was never signed": lambda at: never_signed(at),  # noqa: PLW0108 - defined below
+# The file as something else has written it.
+FORGERIES: dict[str, Callable[[str], str]] = {
+    "a changed value": forged_in,
+    "a changed sentence": lambda text: FORGED.join(text.rsplit(SIGNED, 1)),
+    "a document of an id": lambda text: forged_in(text).replace("memory_id:", 'id: "d1"\nmemory_id:'),
+    "lowered": lambda text: forged_in(text).replace('"high"', '"low"'),
+    "lowered, without its signature": lambda text: without(forged_in(text).replace('"high"', '"low"'), "signature"),
+    "without its signature": lambda text: without(text, "signature"),
+    "without its sensitivity": lambda text: without(text, "sensitivity", "signature"),
+    "no record": lambda text: without(text, "memory_id", "signature"),
+    "no fields": lambda text: without(text, "openclaw_memory"),
+    "another version": lambda text: text.replace("version: 2", "version: 7"),
+    "another expiry": lambda text: text.replace("ttl: ", "ttl: 1"),
+    "another method": lambda text: text.replace('signature: "hmac', 'signature: "none'),
+    "a note in its place": lambda _: f"{of_the_hut(FORGED)}\n",
 }
+OTHERS = ("an earlier version", "one that was never signed")
 
 
-def never_signed(at: Place) -> None:
-    """A record that was forgotten here has its file written by something else, as if it were new."""
-    forged = without(text_of(at).replace(SIGNED, FORGED), "signature").replace("mem_", "mem_f")
-    at.memory.records.forget("fact", KEY)
-    changed(at, forged)
+def forge(at: Place, how: str) -> None:
+    file = at.memory.workspace.root / PATH
+    text = file.read_text(encoding="utf-8")
+    if how == "an earlier version":
+        shutil.copy(at.memory.workspace.root.parent / "earlier.md", file)
+    elif how == "one that was never signed":  # in the place of one that was forgotten, as if it were new
+        at.memory.records.forget("fact", KEY)
+        file.write_text(without(forged_in(text), "signature").replace("mem_", "mem_f"), encoding="utf-8")
+    else:
+        assert FORGERIES[how](text) != text
+        file.write_text(FORGERIES[how](text), encoding="utf-8")
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -90,11 +96,13 @@ def genuine(tmp_path_factory):
 
 
 # An index that still has the words of before is the harder case; one forgery stands for all there.
-@pytest.fixture(scope="module", params=[*((one, True) for one in FORGERIES), ("a changed value", False)], ids=str)
+@pytest.fixture(
+    scope="module", params=[*((one, True) for one in (*FORGERIES, *OTHERS)), ("a changed value", False)], ids=str
+)
 def forged(tmp_path_factory, request):
-    forge, is_synced = request.param
+    how, is_synced = request.param
     at = made(tmp_path_factory.mktemp("forged"))
-    FORGERIES[forge](at)
+    forge(at, how)
     if is_synced:
         at.memory.sync()
     yield at
@@ -106,10 +114,13 @@ def test_a_record_as_it_was_signed_is_shown(genuine, door):
     assert SIGNED in shown_by(door, genuine, ASKED)
 
 
-@pytest.mark.sampled(2)
-def test_a_forged_record_is_shown_nowhere(forged):
+@pytest.mark.sampled(3)
+def test_a_forged_record_is_shown_nowhere_and_reported(forged):
     shown = {door: shown_by(door, forged, ASKED) for door in SHOWING}
     assert [door for door, text in shown.items() if any(word in text for word in WORDS)] == []
+    with pytest.raises(SignatureError):
+        forged.memory.get(PATH)
+    assert PATH in "\n".join(forged.memory.status(deep=True).notices)
 
 
 def test_an_expired_record_is_no_document_either(tmp_path):

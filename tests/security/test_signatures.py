@@ -96,37 +96,6 @@ def test_records_of_less_sensitivity_are_not_signed_and_may_be_edited_by_hand(me
     assert memory.records.get("fact", "tea").value == "black"
 
 
-@pytest.mark.parametrize(
-    "forge",
-    [
-        lambda root: change(root, ("door.code: amber seven", "door.code: amber eight")),
-        lambda root: change(root, ('"amber seven"', '"amber eight"'), ("door.code: amber seven", "door.code: amber eight")),
-        lambda root: change(root, ('sensitivity: "high"', 'sensitivity: "low"')),
-        lambda root: (change(root, ('sensitivity: "high"', 'sensitivity: "low"')), without(root, "signature")),
-        lambda root: without(root, "signature"),
-        lambda root: without(root, "sensitivity", "signature"),
-        lambda root: without(root, "memory_id", "signature"),
-        lambda root: without(root, "openclaw_memory"),
-        lambda root: change(root, ("version: 1", "version: 7")),
-        lambda root: change(root, ("ttl: ", "ttl: 1")),
-        lambda root: change(root, ('signature: "hmac', 'signature: "none')),
-        lambda root: (root / DOOR).write_text("door.code: amber eight\n"),
-    ],
-    ids=[
-        "sentence", "value", "lowered", "lowered, signature gone", "signature gone", "sensitivity gone", "no record",
-        "no fields", "version", "expiry", "another method", "a note in its place",
-    ],
-)  # fmt: skip
-def test_what_something_else_has_written_is_shown_nowhere_and_reported(memory, root, forge):
-    forge(root)
-    memory.sync()
-    assert_shown_nowhere(memory) if "---" in (root / DOOR).read_text() else None
-    assert [hit for hit in memory.search("door code").results if hit.path == DOOR] == []
-    with pytest.raises(SignatureError):
-        memory.get(DOOR)
-    assert DOOR in "\n".join(memory.status(deep=True).notices)
-
-
 @pytest.mark.parametrize("syncs", [False, True])
 def test_a_status_names_forged_records_that_nothing_has_read_before_also_while_a_sync_is_under_way(memory, root, syncs):
     memory.close()
