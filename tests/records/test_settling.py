@@ -135,8 +135,3 @@ def test_noise_does_not_make_the_answer_flip():
         naive += sum(one != other for one, other in itertools.pairwise(values))
         settled += changes(RULES, stream)
     assert settled < naive / 5
-
-
-def test_a_real_change_is_followed_after_two_observations():
-    values = ["dark"] * 10 + ["light"] * 2
-    assert changes(RULES, [(value, NOW + timedelta(days=day)) for day, value in enumerate(values)]) == 1

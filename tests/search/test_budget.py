@@ -22,11 +22,6 @@ def test_the_last_one_is_cut_at_the_end_of_a_line_and_its_citation_says_so():
     assert omitted == 1
 
 
-def test_the_first_is_shown_in_part_rather_than_not_at_all():
-    ((only,), omitted) = within([hit("a line that is long\nand one more", 3)], 6)
-    assert (only.snippet, only.citation, omitted) == ("a line", "memory/a.md#L3", 0)
-
-
 def test_a_transcript_that_is_cut_keeps_its_end_for_blank_lines_of_it_were_not_shown():
     ((only,), _) = within([hit("User: a\nAssistant: b\nUser: c", 2, 9, "sessions/a.jsonl")], 22)
     assert (only.snippet, only.end_line) == ("User: a\nAssistant: b", 9)

@@ -86,6 +86,18 @@ def test_what_never_store_matches_never_comes_out(text):
         assert policies.verdict(text).action != "never-store"
 
 
+FORMS = {
+    "(?i)Pay|Wage: ": "WAGE: ", "(?i)k1": "\u212a1", "(?i)sik": "\u017fik", "(?i)\u017fik": "SIK", "(foo|bar)*c": "c", "(a|s)k": "ak", "ab+c": "abbc",
+    "(cat|dog)s|[ab]": "b", r"[abc]def(g|h)*": "bdef", r"\(at\)": "(at)", r"x\x41y": "xAy", "a(?=bc)b": "abc",
+    "a{0,3}bc": "bc", "cat|dog": "a dog", "colou?r": "color",
+}  # fmt: skip
+
+
+def test_a_rule_of_any_form_hides_what_it_matches():
+    for pattern, text in FORMS.items():
+        assert Policies((PolicyRule("form", "never-store", pattern=pattern),)).shown(text) == "", pattern
+
+
 def test_a_refusal_names_the_rule_and_not_the_text():
     with pytest.raises(PolicyError, match="'codename'") as caught:
         Policies(RULES).check(None, "the falcon lands at nine")

@@ -76,14 +76,6 @@ def test_of_entries_that_come_together_all_are_written_or_none(workspace, tmp_pa
     assert not list(tmp_path.rglob("*.jsonl"))
 
 
-def test_nothing_is_made_before_the_first_entry(workspace, tmp_path):
-    log = workspace.session_log("s")
-
-    assert list(log.entries()) == []
-    assert log.messages() == []
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_another_log_of_the_same_session_goes_on_where_the_first_stopped(workspace):
     first = workspace.session_log("s").append("user", "one")
     workspace.session_log("s").append("assistant", "two")
