@@ -115,18 +115,6 @@ def test_a_flush_that_was_held_is_remembered_when_a_later_one_could_not_be(saved
     assert len(saved.flushes) == 1
 
 
-def test_a_flush_that_was_broken_off_is_tried_again(saved):
-    def breaks_off(*_):
-        raise KeyboardInterrupt
-
-    detector = watch(lambda *_: breaks_off)
-    with pytest.raises(KeyboardInterrupt):
-        call(detector, [user("a")], tokens=199_000)
-    detector._saving = saved
-    call(detector, [user("a")], tokens=199_000)
-    assert saved.texts == {"a", "ok"}
-
-
 def test_a_call_that_is_refused_as_too_long_is_flushed_once_and_another_failure_is_not(saved):
     detector = watch(saved)
     for run_id, error in enumerate(["down", "prompt is too long", "prompt is too long"]):
@@ -202,18 +190,6 @@ def test_the_largest_count_of_a_call_is_what_it_took(saved):
         detector.counted("unknown", tokens)
     detector.ended(1, None)
     assert saved.flushes == [("main", ["a"])]
-
-
-def test_a_prompt_is_a_call_under_way_where_it_shows_all_of_its_messages():
-    detector, prompt = watch(Saved()), "user: How are you?\nassistant: Well.\nassistant:"
-    detector.began(0, "main", [user("")])
-    assert not detector.asks_for("main", prompt)
-    detector.began(1, "main", [user("How are you? "), assistant("Well.")])
-    assert detector.asks_for("main", prompt)
-    assert not detector.asks_for("main", "user: How are you?")
-    assert not detector.asks_for("other", prompt)
-    detector.ended(1, None)
-    assert not detector.asks_for("main", prompt)
 
 
 def test_calls_go_on_while_a_flush_is_held_and_the_next_one_waits_for_it(saved):

@@ -8,13 +8,11 @@ import threading
 from types import SimpleNamespace
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from openclaw_memory import Memory, MemoryConfig
 from openclaw_memory.config import EmbeddingConfig
 from openclaw_memory.flush import FlushModel, ModelReply, adrive_flush, drive_flush, run_flush
-from openclaw_memory.flush.driver import SMALLEST_PART, parts
+from openclaw_memory.flush.driver import SMALLEST_PART
 from openclaw_memory.flush.finish_reason import read_finish_reason
 
 TOO_LONG = ValueError("maximum context length exceeded")
@@ -230,13 +228,6 @@ async def test_a_task_that_is_cancelled_stops_asking(turn):
     assert turn.open
 
 
-@given(st.text(max_size=4_000), st.integers(1, 3_000))
-def test_parts_are_the_whole_text_and_none_is_longer_than_there_is_room(whole, room):
-    cut = parts(whole, room, len)
-    assert "".join(cut) == whole
-    assert all(len(part) <= max(room, SMALLEST_PART) for part in cut)
-
-
 @pytest.mark.parametrize(
     ("name", "arguments", "status"),
     [
@@ -376,15 +367,6 @@ def test_a_model_without_tools_is_asked_for_the_notes_themselves_and_once(memory
     assert messages[-1].startswith(f"{turn.prompt}\n\nYou have no tools here")
     assert (len(messages), turn.outcome) == (3, "saved")
     assert "4711" in seen_notes(memory)
-
-
-def test_a_text_is_in_one_message_between_the_prompts(turn):
-    asked = []
-    drive_flush(turn, "User: Hi.", watched(model_of(lambda *_: "NO_REPLY", []), asked))
-    [[whole]] = asked
-    assert whole.startswith(turn.system_prompt)
-    assert whole.endswith(turn.prompt)
-    assert "\n\nUser: Hi.\n\n" in whole
 
 
 def broken(*_):

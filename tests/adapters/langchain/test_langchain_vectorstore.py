@@ -138,6 +138,11 @@ def test_marginal_relevance_takes_the_same_arguments_with_vectors_and_without(tm
     with Memory.open(tmp_path, embedder=embedder) as memory:
         store = OpenClawVectorStore(memory)
         store.add_texts(list(FACTS.values()), ids=list(FACTS))
+        if embedder is None:  # keywords alone answer
+            assert store.embeddings is None
+            assert ids(store.similarity_search("old mill", k=1)) == ["venue"]
+            assert ids(store.max_marginal_relevance_search("old mill", k=1)) == ["venue"]
+            assert len(store.similarity_search("old mill", k=3)) == 3
         question = FACTS["venue"]
         assert ids(store.max_marginal_relevance_search(question, k=2, min_score=0.8)) == ["venue"]
         assert store.max_marginal_relevance_search(question, k=2, source="sessions") == []
@@ -183,16 +188,6 @@ def test_stores_with_different_embeddings_do_not_build_each_others_index_again(t
         one._embedded.clear()
         again.sync()
         assert not any("text" in text for text in one._embedded)
-
-
-def test_keywords_alone_answer_where_there_are_no_vectors(tmp_path):
-    with Memory.open(tmp_path, embedder=None) as memory:
-        store = OpenClawVectorStore(memory)
-        store.add_texts(list(FACTS.values()), ids=list(FACTS))
-        assert store.embeddings is None
-        assert ids(store.similarity_search("old mill", k=1)) == ["venue"]
-        assert ids(store.max_marginal_relevance_search("old mill", k=1)) == ["venue"]
-        assert len(store.similarity_search("old mill", k=3)) == 3
 
 
 @pytest.mark.parametrize(

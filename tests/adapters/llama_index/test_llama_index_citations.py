@@ -1,13 +1,9 @@
 """A search finds nodes as they were added, and the store says where their text stands."""
 
 import pytest
-from llama_index.core.base.base_retriever import BaseRetriever
-from llama_index.core.llms import MockLLM
-from llama_index.core.retrievers import QueryFusionRetriever
-from llama_index.core.schema import Document, ImageNode, MetadataMode, NodeWithScore, TextNode
-from llama_index.core.storage.docstore import SimpleDocumentStore
+from llama_index.core.schema import Document, ImageNode, MetadataMode, TextNode
 from llama_index_openclaw_memory import OpenClawRetriever
-from some_nodes import FACTS, asking, facts, node
+from some_nodes import FACTS, asking, node
 
 MODES = ["default", "hybrid", "text_search", "sparse", "mmr"]
 
@@ -45,29 +41,6 @@ def test_nodes_that_were_added_are_found_with_the_hash_they_came_with(own):
         found = own.query(asking("The gander", 30, mode)).nodes
         assert {one.node_id: one.hash for one in found if one.node_id in before} == before
     assert {one.node_id: one.hash for one in own.get_nodes([*before])} == before
-
-
-class Kept(BaseRetriever):
-    """A retriever over nodes of a docstore, as BM25's is."""
-
-    def __init__(self, docstore):
-        self.docstore = docstore
-        super().__init__()
-
-    def _retrieve(self, _query_bundle):
-        return [NodeWithScore(node=one, score=1.0) for one in self.docstore.docs.values()]
-
-
-def test_rank_fusion_with_a_retriever_of_a_docstore_says_nothing_twice(own):
-    docstore = SimpleDocumentStore()
-    docstore.add_documents(facts(own.embedding))
-    vectors = own.as_index().as_retriever(similarity_top_k=9)
-    fused = QueryFusionRetriever(
-        [vectors, Kept(docstore)], llm=MockLLM(), num_queries=1, use_async=False, similarity_top_k=30,
-        mode="reciprocal_rerank",
-    )  # fmt: skip
-    found = [one.node_id for one in fused.retrieve("Who cooks for forty people?")]
-    assert len(found) == len(set(found)) == len(FACTS)
 
 
 def test_a_citation_of_the_nodes_own_stays(own):
