@@ -77,16 +77,6 @@ def test_a_summary_becomes_a_compaction_and_the_log_reads_as_the_model_saw_it(me
     assert SUMMARY in text_of(shown[0])
 
 
-def test_a_conversation_that_goes_on_from_an_earlier_point_is_a_branch(memory):
-    agent = chat_with(TranscriptMiddleware(memory))
-    agent.invoke(says("One."), THREAD)
-    earlier = agent.get_state(THREAD).config
-    agent.invoke(says("Two."), THREAD)
-    agent.invoke(says("Another two."), earlier)
-    assert [text for _, text in spoken(memory)] == ["One.", "ok", "Another two.", "ok"]
-    assert "Two." in str(entries(memory))
-
-
 def edited(agent, saver_config, message):
     return agent.update_state(saver_config, {"messages": [message]})
 

@@ -328,29 +328,19 @@ async def test_where_no_thread_can_be_had_the_loop_waits(watching, memory, flush
     handler.settle()
 
 
-class Unknown(ScriptedLLM):
-    @property
-    def metadata(self):
-        if self.name == "unknown":
+def test_what_is_no_llm_or_has_no_window_is_an_error_and_a_dump_holds_no_open_parts(memory):
+    class Unknown(ScriptedLLM):
+        @property
+        def metadata(self):
             raise ValueError("Unknown model 'x'")
-        return super().metadata
 
-
-def test_an_unknown_window_is_an_error_that_says_what_to_do(memory):
-    with pytest.raises(ConfigError, match="window=200_000"):
-        MemoryFlushEventHandler(memory, scripted("ok", kind=Unknown, name="unknown"))
-    assert MemoryFlushEventHandler(memory, scripted("ok", kind=Unknown, name="unknown"), window=9_000).window == 9_000
-
-
-def test_what_is_no_llm_is_an_error(memory):
-    for wrong in ("gpt-5", None):
-        with pytest.raises(ConfigError, match=f"llm={wrong!r}"):
+    unknown = scripted("ok")
+    unknown.__class__ = Unknown
+    for wrong, said in (("gpt-5", "llm='gpt-5'"), (None, "llm=None"), (unknown, "window=200_000")):
+        with pytest.raises(ConfigError, match=said):
             MemoryFlushEventHandler(memory, wrong)
-
-
-def test_a_dump_of_the_handler_holds_no_open_parts(memory, flush_llm):
-    dumped = MemoryFlushEventHandler(memory, flush_llm, window=WINDOW, session_key="one").model_dump()
-    assert dumped == {"window": WINDOW, "session_key": "one"}
+    handler = MemoryFlushEventHandler(memory, unknown, window=9_000, session_key="one")
+    assert handler.model_dump() == {"window": 9_000, "session_key": "one"}
 
 
 OPENAI = {"prompt_tokens": 100, "completion_tokens": 7}

@@ -278,16 +278,6 @@ def test_where_nothing_is_left_the_block_is_none(long_block):
         assert asyncio.run(long_block.atruncate(content, saved)) is None
 
 
-@pytest.mark.parametrize("tokenize", [str.split, list], ids=["words", "characters"])
-def test_tokens_are_counted_as_memory_counts_them(long_block, tokenize):
-    block = OpenClawMemoryBlock(long_block.memory, priority=1, tokenizer_fn=tokenize)
-    whole = get(block, user("What is the boiler code?"))
-    saved = len(tokenize(whole)) // 3
-    shorter = asyncio.run(block.atruncate(whole, saved))
-    assert len(tokenize(shorter)) <= len(tokenize(whole)) - saved
-    assert shorter.count("[memory/") >= 2
-
-
 # --- how it is made
 @pytest.mark.parametrize(
     ("arguments", "words"),

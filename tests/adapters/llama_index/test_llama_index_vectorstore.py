@@ -9,11 +9,10 @@ from adapter_store_contract import VectorStoreContract
 from llama_index.core import VectorStoreIndex
 from llama_index.core.vector_stores.types import BasePydanticVectorStore, MetadataFilters, VectorStoreQuery
 from llama_index_openclaw_memory import OpenClawVectorStore
-from some_nodes import FACTS, WORDS, WordEmbedding, asking, facts, node, one_filter
+from some_nodes import FACTS, WORDS, asking, facts, node, one_filter
 
 from openclaw_memory.errors import (
     ConfigError,
-    EmbedderError,
     InvalidInputError,
     PathNotAllowedError,
     WorkspaceError,
@@ -143,17 +142,6 @@ def test_a_vector_that_is_not_of_the_words_is_searched_by_itself(own, note):
     assert own.query(alone).ids[0] == "cook"
     assert own.query(alone).similarities[0] == pytest.approx(1, abs=1e-6)
     assert own.query(asking("Zeppelin", embedding=own.embedding)).ids[0] == note
-
-
-def test_a_question_in_words_with_a_vector_of_another_model_is_refused(own, given):
-    for store in (own, given):
-        made = VectorStoreIndex.from_vector_store(store, embed_model=WordEmbedding(dims=7))
-        with pytest.raises(EmbedderError, match="dimensions"):
-            made.as_retriever().retrieve("Who cooks?")
-    other = OpenClawVectorStore(own.memory, embed_model=WORDS)
-    for made in (VectorStoreIndex.from_vector_store(other, embed_model=WORDS), other):
-        with pytest.raises(EmbedderError, match="cannot be compared"):
-            made.query(asking("Who cooks?")) if made is other else made.as_retriever().retrieve("Who cooks?")
 
 
 def test_nodes_come_with_the_vectors_they_came_with_on_request(given):
