@@ -68,7 +68,7 @@ def measured(*, encrypted: bool) -> dict[str, float]:
             for at in range(5):
                 memory.search(f"Where is plan {at}?")
             found["search"] = cpu(lambda at: memory.search(f"Where is the plan {at} of part {at % LINES}?"), 60)
-            log = memory.session_log("talk")
+            log = memory.sessions.log("talk")
             while log.size < MEGABYTE:
                 log.append_entries([{"type": "message", "message": {"role": "user", "content": MESSAGE}}] * 50)
             found["a message to a transcript of 1 MB"] = cpu(lambda _: log.append("user", "Where is it?"), 30)

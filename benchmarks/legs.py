@@ -49,8 +49,8 @@ def fused(*rankings: Sequence[SearchResult]) -> list[SearchResult]:
 
 def answers(hybrid: Memory, keywords: Memory, question: str) -> dict[str, list[SearchResult]]:
     """The first six results of each way to search."""
-    by_vector = hybrid.search(question, max_results=DEPTH, min_score=0, rules=BY_VECTOR)
-    by_words = keywords.search(question, max_results=DEPTH, min_score=0, rules=CHUNKS)
+    by_vector = hybrid.search(question, max_results=DEPTH, min_score=0, options={"settings": BY_VECTOR})
+    by_words = keywords.search(question, max_results=DEPTH, min_score=0, options={"settings": CHUNKS})
     found = {
         "default": hybrid.search(question),
         "keywords alone": keywords.search(question),

@@ -178,8 +178,10 @@ def filtered() -> dict[str, float]:
                 memory.search(asked(number))
             return {
                 "all": cpu(lambda number: memory.search(asked(100 + number)), 60),
-                "one": cpu(lambda number: memory.search(asked(100 + number), tags="one"), 60),
-                "a new filter": cpu(lambda number: memory.search(asked(100 + number), path=f"topic-{number}.md"), 60),
+                "one": cpu(lambda number: memory.search(asked(100 + number), filter={"tags": "one"}), 60),
+                "a new filter": cpu(
+                    lambda number: memory.search(asked(100 + number), filter={"path": f"topic-{number}.md"}), 60
+                ),
             }
 
 
@@ -200,9 +202,9 @@ def forgetting() -> dict[str, float]:
             memory.sync()
             before = _traces(Path(folder))
             started = time.process_time()
-            plan = memory.forget(since=days[-FORGOTTEN_DAYS]).plan
+            plan = memory.control.forget(since=days[-FORGOTTEN_DAYS]).plan
             planned = time.process_time()
-            receipt = memory.forget(since=days[-FORGOTTEN_DAYS], dry_run=False, seen=plan)
+            receipt = memory.control.forget(since=days[-FORGOTTEN_DAYS], dry_run=False, seen=plan)
             done = time.process_time()
             after = _traces(Path(folder))
     assert len(receipt.forgotten) == FORGOTTEN_DAYS

@@ -83,7 +83,7 @@ def _timed(
     memory: Memory, question: str, task: str | None, gold: Sequence[tuple[str, int, str]]
 ) -> tuple[float, float]:
     started = time.process_time()
-    results = memory.search(question, task=task, max_results=SHOWN_AT)
+    results = memory.search(question, options={"task": task}, max_results=SHOWN_AT)
     return shown([one.snippet for one in results], gold), (time.process_time() - started) * 1000
 
 

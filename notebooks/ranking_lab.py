@@ -214,7 +214,7 @@ from openclaw_memory import Memory
 
 QUESTION = "What is the hydration of the country loaf?"
 with Memory.open(notes, index_path=folder / "index.sqlite") as memory:
-    explained = memory.search(QUESTION, explain=True).explain()
+    explained = memory.search(QUESTION, options={"explain": True}).explain()
 explained
 
 # %%
@@ -405,7 +405,7 @@ pandas.DataFrame(
 
 # %%
 with Memory.open(notes, index_path=folder / "index.sqlite", config=with_search(half_life_days=180.0)) as memory:
-    aged = memory.search(QUESTION, explain=True, now=NOW).explain()
+    aged = memory.search(QUESTION, options={"explain": True}, now=NOW).explain()
 ax = plot_explanation(aged)
 ax.set_title("With a half-life, the older note falls behind;\na recipe without a date loses nothing")
 pyplot.show()

@@ -14,6 +14,7 @@ from .errors import OpenClawMemoryError as OpenClawMemoryError
 from .memories import Memories as Memories
 from .memory import Memory as Memory
 from .search import SearchResults as SearchResults
+from .search.request import SearchFilter as SearchFilter, SearchOptions as SearchOptions
 from .store import SqliteStore as SqliteStore
 from .types import (
     Embedder as Embedder,

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
 from openclaw_memory import _forks
 from openclaw_memory.errors import StoreError
 from openclaw_memory.memory import Memory
+from openclaw_memory.sessions_and_control import Control, Sessions
+from openclaw_memory.workspace.notes import Notes
 
 if TYPE_CHECKING:
     from openclaw_memory.types import Progress, SyncReport
@@ -43,25 +45,55 @@ async def _awaited(pool: Executor | None, call: Callable[[], T]) -> T:
     return await asyncio.get_running_loop().run_in_executor(pool, lambda: context.run(call))
 
 
-def _awaiting(
-    method: Callable[Concatenate[Memory, P], T],
-) -> Callable[Concatenate[AsyncMemory, P], Coroutine[Any, Any, T]]:
-    """Return a method of a `Memory` as one of an `AsyncMemory`, with the same arguments."""
+def _awaiting(method: Callable[Concatenate[Any, P], T]) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]:
+    """Turn a method of a memory, or of a part, into one that is awaited."""
 
     @wraps(method)
-    async def awaited(self: AsyncMemory, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return await self._call(getattr(self.memory, method.__name__), *args, **kwargs)
+    async def awaited(self: AsyncMemory | _AsyncPart, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await self._run(getattr(self._part, method.__name__), *args, **kwargs)
 
     summary = (method.__doc__ or "").partition("\n")[0].partition(" See ")[0]  # there is none with `python -OO`
-    awaited.__doc__ = f"{summary} See `Memory.{method.__name__}`.".strip()
-    awaited.__module__, awaited.__qualname__ = __name__, f"AsyncMemory.{method.__name__}"
+    awaited.__doc__ = f"{summary} See `{method.__qualname__}`.".strip()
+    awaited.__module__ = __name__
     return awaited
+
+
+class _AsyncPart:
+    """Await the calls of a part of a memory."""
+
+    def __init__(self, memory: AsyncMemory, part: object) -> None:
+        self._run, self._part = memory._run, part
+
+
+class AsyncNotes(_AsyncPart):
+    """The calls of `Memory.notes`, awaited."""
+
+    append = _awaiting(Notes.append)
+    edit = _awaiting(Notes.edit)
+    delete = _awaiting(Notes.delete)
+    promote = _awaiting(Notes.promote)
+    bootstrap = _awaiting(Notes.bootstrap)
+
+
+class AsyncSessions(_AsyncPart):
+    """The calls of `Memory.sessions`, awaited; a log and a flush belong to a thread: see `in_thread`."""
+
+    snapshot = _awaiting(Sessions.snapshot)
+    snapshots = _awaiting(Sessions.snapshots)
+    resume = _awaiting(Sessions.resume)
+
+
+class AsyncControl(_AsyncPart):
+    """The calls of `Memory.control`, awaited."""
+
+    inspect = _awaiting(Control.inspect)
+    forget = _awaiting(Control.forget)
 
 
 class AsyncMemory:
     """The calls of a `Memory`, awaited: each runs in a thread of a pool, and the event loop goes on meanwhile.
 
-    Arguments, results and errors are those of `Memory`. Everything else (`flush`, `documents`, `records`,
+    Arguments, results and errors are those of `Memory`. Everything else (a log, a flush, `documents`, `records`,
     `watch`) is reached through `memory`, in a thread: `await in_thread(memory.memory.records.get, "fact", "office")`.
 
     A call whose task is cancelled while it runs is finished in its thread: a note that was being appended is appended,
@@ -86,7 +118,9 @@ class AsyncMemory:
             memory: The memory; `close` closes it.
             max_threads: How many calls run at the same time; others wait for their turn.
         """
-        self.memory = memory
+        self.memory = self._part = memory
+        self.notes, self.sessions = AsyncNotes(self, memory.notes), AsyncSessions(self, memory.sessions)
+        self.control = AsyncControl(self, memory.control)
         self._max_threads = max_threads
         self._closed = False
         self.after_fork()
@@ -117,14 +151,7 @@ class AsyncMemory:
     append = _awaiting(Memory.append)
     edit = _awaiting(Memory.edit)
     delete = _awaiting(Memory.delete)
-    promote = _awaiting(Memory.promote)
-    bootstrap = _awaiting(Memory.bootstrap)
-    snapshot = _awaiting(Memory.snapshot)
-    snapshots = _awaiting(Memory.snapshots)
-    resume = _awaiting(Memory.resume)
     heartbeat = _awaiting(Memory.heartbeat)
-    inspect = _awaiting(Memory.inspect)
-    forget = _awaiting(Memory.forget)
     status = _awaiting(Memory.status)
 
     async def sync(
@@ -150,7 +177,7 @@ class AsyncMemory:
                 progress(done)
 
         try:
-            return await self._call(self.memory.sync, force=force, progress=step, wait=wait)
+            return await self._run(self.memory.sync, force=force, progress=step, wait=wait)
         except asyncio.CancelledError:
             cancelled.set()
             raise
@@ -171,7 +198,7 @@ class AsyncMemory:
     def __repr__(self) -> str:
         return f"AsyncMemory({str(self.memory.workspace.root)!r})"
 
-    async def _call(self, call: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+    async def _run(self, call: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         if self._closed:
             raise StoreError(f"{self!r} is closed: open it again with AsyncMemory.open(path)")
         return await _awaited(self._pool, partial(call, *args, **kwargs))

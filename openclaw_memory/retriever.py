@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from openclaw_memory.search import SearchResults
     from openclaw_memory.search.prepared import Lexicon
-    from openclaw_memory.types import SearchRequest
+    from openclaw_memory.search.request import SearchRequest
     from openclaw_memory.types.where import Where
     from openclaw_memory.workspace import Workspace
 

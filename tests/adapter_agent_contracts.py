@@ -110,7 +110,7 @@ class ToolsContract:
         assert (await self.answer(told["memory_get"], {"path": "MEMORY.md"}))["status"] == "not_allowed"
 
     async def test_tools_of_notes_alone_show_no_conversation(self, memory):
-        memory.session_log("monday").append("user", "The spare key is below the mat.")
+        memory.sessions.log("monday").append("user", "The spare key is below the mat.")
         memory.sync()
         for of in self.of:
             for wishes, is_there in (({}, True), ({"source": "memory"}, False)):
@@ -170,7 +170,7 @@ class ToolsContract:
     @pytest.mark.parametrize("session_key", [None, "agent:main:main"])
     async def test_a_hash_counts_once_the_user_has_typed_it(self, memory, session_key):
         wanted, day = {"query": "ferry leaves"}, memory.append("The ferry leaves at seven.", date="2026-11-21").path
-        code = memory.forget(**wanted).plan.hash[:12]
+        code = memory.control.forget(**wanted).plan.hash[:12]
         erase = ("memory_erase", {"hash": code})
         tools = self.of[0](memory, session_key=session_key, erase=True)
         script = ("memory_erase", wanted), erase, f"Type {code}.", erase, "It is gone."
@@ -352,7 +352,7 @@ class WatchContract:
             talk = [("user", f"{FACT}\n{words(2_000)}")]
             assert await self.ask(self.model("ok", usage=None), talk, way, f"s{number}") == "ok"
             assert "no credit left" in memory.status().flush[f"s{number}"]
-            assert "4711" in str(list(memory.session_log(f"s{number}").messages()))
+            assert "4711" in str(list(memory.sessions.log(f"s{number}").messages()))
 
     async def test_the_event_loop_goes_on_while_memories_are_written(self, memory):
         started, may_end = threading.Event(), threading.Event()
@@ -419,7 +419,7 @@ class RecallContract:
         assert SERVICED in await self.recalled(part, QUESTION, image="https://example.org/spare-key.png")
 
     async def test_the_settings_of_the_search_are_those_of_the_part(self, synced):
-        synced.session_log("monday").append("user", f"{QUESTION} Jansen does.")
+        synced.sessions.log("monday").append("user", f"{QUESTION} Jansen does.")
         synced.sync()
         assert "Jansen" in await self.recalled(self.part(synced), QUESTION)
         alone = await self.recalled(self.part(synced, source="memory", max_results=1), QUESTION)

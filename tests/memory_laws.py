@@ -56,7 +56,7 @@ class MemoryLaws(RuleBasedStateMachine):
 
     @rule(word=st.sampled_from(WORDS))
     def forget(self, word: str) -> None:
-        self.memory.forget(query=word, dry_run=False)
+        self.memory.control.forget(query=word, dry_run=False)
         self.texts = {name: text for name, text in self.texts.items() if word not in text}
 
     @invariant()

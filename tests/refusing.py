@@ -50,7 +50,7 @@ def edit(memory: Memory, turn: int) -> Excerpt:
 
 
 def say(memory: Memory, turn: int) -> str:
-    return memory.session_log("talk").append("user", f"memo turn {turn} {LONG}")
+    return memory.sessions.log("talk").append("user", f"memo turn {turn} {LONG}")
 
 
 WRITERS: dict[str, Work] = {"append": append, "append to a new note": append_to_a_new_note, "edit": edit, "say": say}
@@ -68,7 +68,7 @@ def begin(root: Path) -> None:
     (root / TOPIC).write_text(LONG)
     (root / NOTE).write_text(f"# {DAY}\n\nmemo kept\n")
     with notes(root) as memory:
-        memory.session_log("talk").append("user", "memo kept")
+        memory.sessions.log("talk").append("user", "memo kept")
         memory.sync()
 
 

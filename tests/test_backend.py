@@ -10,11 +10,12 @@ from types import SimpleNamespace
 import pytest
 from index_files import index_file
 
-from openclaw_memory import Memory, MemoryConfig, SearchResults, SqliteStore, Workspace
+from openclaw_memory import Memory, MemoryConfig, SearchFilter, SearchOptions, SearchResults, SqliteStore, Workspace
 from openclaw_memory.config import PoliciesConfig, PolicyRule
 from openclaw_memory.errors import ConfigError
+from openclaw_memory.search import SearchRequest
 from openclaw_memory.tools import recall
-from openclaw_memory.types import SearchFilter, SearchRequest, SearchResult, SyncReport
+from openclaw_memory.types import SearchResult, SyncReport
 
 KEY = "ghp_" + "a1B2" * 9
 
@@ -66,12 +67,13 @@ def test_a_backend_is_handed_a_search_as_one_value(notes):
     backend = Curious(Workspace.open(notes))
     memory = Memory(backend.workspace, backend=backend)
     now = datetime(2026, 3, 1, tzinfo=UTC)
-    limits = {"max_results": 3, "max_chars": 500, "min_score": 0.2, "source": "memory", "explain": True, "now": now}
-    ranking = {"task": "a journey", "rules": {"mmr": 0.7}}
+    limits = {"max_results": 3, "max_chars": 500, "min_score": 0.2, "now": now}
+    options = SearchOptions(explain=True, task="a journey", settings={"mmr": 0.7})
     memory.search("trains")
-    memory.search("trains", path="MEMORY.md", without="planes", **limits, **ranking)
+    memory.search("trains", filter={"path": "MEMORY.md", "without": "planes"}, options=options, **limits)
     only = SearchFilter(path=("MEMORY.md",), without=("planes",))
-    assert backend.calls[::2] == [SearchRequest("trains"), SearchRequest("trains", only=only, **limits, **ranking)]
+    narrow = SearchRequest("trains", filter=only, options=options, **limits)
+    assert backend.calls[::2] == [SearchRequest("trains"), narrow]
 
 
 def test_tools_mask_the_secrets_of_another_backend_and_keep_to_their_budget(notes):

@@ -17,14 +17,19 @@ from openclaw_memory.errors import ConfigError, NotFoundError
 from openclaw_memory.events import Event, acting_as, get_actor
 from openclaw_memory.plugins import SHIPPED
 from openclaw_memory.records import Records
+from openclaw_memory.sessions_and_control import Control, Sessions
 from openclaw_memory.types import Document
+from openclaw_memory.workspace.notes import Notes
 from openclaw_memory.workspace.session_log import SessionLog
 
 # They hand out and change nothing of what is remembered, or are made of methods that are marked.
 SILENT = {
-    Memory: """append bootstrap close delete documents edit embedder flush for_agent index_path observe open promote records
-        session_log status sync sync_soon watch""",
-    Workspace: """advice can_be_written events excerpt files find_missing journal lines_added locate notes_at open other_encoding policies read read_indexed
+    Memory: """append close delete documents edit embedder for_agent index_path observe open records status sync sync_soon
+        watch""",
+    Notes: "events find_missing",
+    Sessions: "flush log",
+    Control: "",
+    Workspace: """advice can_be_written events excerpt files journal lines_added locate notes_at open other_encoding policies read read_indexed
         refresh root said scan session_log sessions transcript""",
     SessionLog: "append append_entry branch entries events files folder messages parent_session path session_id size zone",
     Records: "history holding problems",
@@ -86,7 +91,7 @@ def test_an_observer_that_raises_keeps_the_change_from_being_made(memory):
     for change in (
         lambda: memory.append("Bo likes milk.", date="2026-11-21"),
         lambda: memory.records.remember("fact", "a", "b"),
-        lambda: memory.session_log("s").append("user", "milk"),
+        lambda: memory.sessions.log("s").append("user", "milk"),
         lambda: memory.documents.add([Document("d", "milk")]),
         lambda: memory.documents.files.write("memory/notes/milk.md", {}, "milk"),
         lambda: next(memory.documents.iterate(), None),
@@ -98,7 +103,7 @@ def test_an_observer_that_raises_keeps_the_change_from_being_made(memory):
 
 def test_parts_of_a_memory_tell_its_observers(memory, events):
     memory.records.remember("fact", "office", "Lyon")
-    memory.session_log("chat").append("user", "milk")
+    memory.sessions.log("chat").append("user", "milk")
     [doc_id] = memory.documents.add([Document("d", "milk")])
     memory.documents.delete([doc_id])
     memory.documents.files.write("memory/notes/tea.md", {}, "tea")

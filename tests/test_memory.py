@@ -140,7 +140,7 @@ def test_an_agent_id_that_could_lead_elsewhere_is_refused(agent):
     [
         {"query": 7}, {"query": None}, {"max_results": 0}, {"max_results": -3}, {"max_results": 2.5},
         {"max_results": True}, {"min_score": -0.1}, {"min_score": 1.1}, {"min_score": float("nan")},
-        {"min_score": "0.5"}, {"source": "notes"}, {"source": ["memory"]},
+        {"min_score": "0.5"}, {"filter": 3}, {"options": "explain"},
     ],
     ids=str,
 )  # fmt: skip

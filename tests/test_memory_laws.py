@@ -4,6 +4,8 @@ from pathlib import Path
 
 from memory_laws import SETTINGS, MemoryLaws
 
+OTHER_SETTINGS = {"options": {"settings": {"answer": "chunks", "mmr": 0.5}}}
+
 
 class NoteLaws(MemoryLaws):
     def open(self):
@@ -20,7 +22,7 @@ class NoteLaws(MemoryLaws):
         self.memory.sync()
 
     def answers(self, word):
-        for options in ({}, {"source": "memory"}, {"path": "memory/*"}, {"rules": {"answer": "chunks", "mmr": 0.5}}):
+        for options in ({}, {"filter": {"source": "memory"}}, {"filter": {"path": "memory/*"}}, OTHER_SETTINGS):
             yield {Path(one.path).stem for one in self.memory.search(word, **options)}
 
 

@@ -43,22 +43,22 @@ def use(folder, config):
     """Do with a memory what programs do: index, search, write, remember, talk, flush and end a session."""
     (folder / "MEMORY.md").write_text("# Ferry\n\nThe ferry leaves at seven.\n")
     with Memory.open(folder, config=config) as memory:
-        log = memory.session_log("talk")
+        log = memory.sessions.log("talk")
         log.append("user", "When does the ferry leave?")
         memory.append("The ferry is late.")
         for number, value in enumerate(["seven", "eight", "nine", "ten"]):
-            source = RecordSource("tool", str(number), memory.flush().now())
+            source = RecordSource("tool", str(number), memory.sessions.flush().now())
             memory.records.remember("fact", "ferry.time", value, source=source)
             if value == "nine":
                 memory.records.confirm("fact", "ferry.time")
         memory.sync()
         for _ in range(5):
-            memory.search("ferry", task="the timetable")
+            memory.search("ferry", options={"task": "the timetable"})
         for tool in memory_tools(memory):
             tool({"query": "ferry", "path": "MEMORY.md", "text": "The ferry is blue."})
-        memory.bootstrap()
-        memory.flush("talk", window=8_000).due(7_000, messages=list)
-        memory.snapshot("talk")
+        memory.notes.bootstrap()
+        memory.sessions.flush("talk", window=8_000).due(7_000, messages=list)
+        memory.sessions.snapshot("talk")
         memory.status()
 
 

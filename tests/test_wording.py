@@ -13,6 +13,7 @@ from words import find_offenders, read_debts
 from openclaw_memory import AsyncMemory, Embedder, Memory, Store
 from openclaw_memory.backends import Backend
 from openclaw_memory.types import WordVectorEmbedder
+from openclaw_memory.workspace.notes import Notes
 
 ROOT = Path(__file__).parents[1]
 # Words that a reader of LangChain or LlamaIndex would not expect, each with the one to use.
@@ -84,6 +85,10 @@ def public_functions() -> dict[str, FunctionType]:
 def undocumented(function: FunctionType) -> set[str]:
     names = {name for name in inspect.signature(function).parameters if name not in {"self", "cls"}}
     names = {name for name in names if not name.startswith("_")}
+    if re.search(
+        r"See `Notes\.\w+`\.$", inspect.getdoc(function) or ""
+    ):  # a shorter name of that method, with its arguments
+        names -= set(inspect.signature(getattr(Notes, function.__name__)).parameters)
     _, _, section = (inspect.getdoc(function) or "").partition("Args:\n")
     return {name for name in names if not re.search(rf"^\s+\**{name}\b.*:", section, re.MULTILINE)}
 

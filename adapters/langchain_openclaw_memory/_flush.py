@@ -132,7 +132,7 @@ def can_save(leased: Leased, session_key: str | None, messages: Sequence[BaseMes
     key, thread = session_of_run(session_key, messages)
     try:
         with leased as memory:
-            return memory.flush(key, session_id=thread).can_be_written
+            return memory.sessions.flush(key, session_id=thread).can_be_written
     except OpenClawMemoryError:
         return False
 
@@ -166,7 +166,7 @@ def _asking(
 
 
 def _session(wanted: Wanted, memory: Memory) -> Flush:
-    return memory.flush(wanted.key, window=wanted.window, session_id=wanted.session_id)
+    return memory.sessions.flush(wanted.key, window=wanted.window, session_id=wanted.session_id)
 
 
 def _begun(wanted: Wanted, memory: Memory) -> FlushTurn | None:

@@ -168,7 +168,7 @@ class IntentMiddleware(ShowingMiddleware):
         wants_lines = self.mode == "interrupt" and suggestion["kind"] == "forget" and suggestion["query"]
 
         def lines(memory: Memory, session: str | None) -> list[dict[str, str]]:  # noqa: ARG001
-            hits = memory.search(suggestion["query"], source="memory") if wants_lines else ()
+            hits = memory.search(suggestion["query"], filter={"source": "memory"}) if wants_lines else ()
             return [{"citation": hit.citation, "text": hit.snippet} for hit in hits if hit.confidence == "strong"]
 
         return self._update(state, {**suggestion, "lines": self._of_memory(lines) or []})

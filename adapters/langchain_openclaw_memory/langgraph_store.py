@@ -31,7 +31,7 @@ from langgraph.store.base import (
 from langchain_openclaw_memory._session import in_run, run_config, session_of, unknown_argument
 from langchain_openclaw_memory._store_items import file_of, item_in
 from langchain_openclaw_memory._store_records import RECORDS, check_put, item_of, name_of, namespace_of, observed
-from openclaw_memory import Memory
+from openclaw_memory import Memory, SearchFilter
 from openclaw_memory.aio import in_thread
 from openclaw_memory.documents import item_files, matching
 from openclaw_memory.errors import (
@@ -276,7 +276,8 @@ class OpenClawStore(BaseStore):
         with suppress(SyncBusyError):  # what is not indexed yet comes unscored
             self._memory.documents.files.sync(items, wait=_SYNC_SECONDS)
         results = min(_MOST_RESULTS, _PASSAGES * count)
-        for hit in self._memory.search(query, max_results=results, min_score=0.0, source="memory", path=[*items]):
+        only = SearchFilter(source="memory", path=[*items])
+        for hit in self._memory.search(query, max_results=results, min_score=0.0, filter=only):
             scores.setdefault(hit.path, hit.score)
         return scores
 

@@ -34,7 +34,7 @@ _SUMMARISED = "Here is a summary of the conversation to date:\n\n"  # as Summari
 def save_snapshot(
     memory: Memory, session_id: str, messages: Iterable[MessageLikeRepresentation], summary: str | None = None
 ) -> Snapshot | None:
-    """Keep the last messages of a session, for `resume_messages`. See `Memory.snapshot`.
+    """Keep the last messages of a session, for `resume_messages`. See `Memory.sessions.snapshot`.
 
     Args:
         memory: Where to.
@@ -56,11 +56,11 @@ def save_snapshot(
         raise InvalidInputError(f"messages must be a list of messages as LangChain takes them: {error}") from error
     about = _summary(given) if summary is None else summary
     with acting_as(DOOR, session=session_id):
-        return memory.snapshot(session_id, list(openclaw_messages(given)), about)
+        return memory.sessions.snapshot(session_id, list(openclaw_messages(given)), about)
 
 
 def resume_messages(memory: Memory, session_id: str) -> list[BaseMessage]:
-    """Return the messages by which a session goes on: put the next question behind them. See `Memory.resume`.
+    """Load the messages of a session, to put the next question behind them. See `Memory.sessions.resume`.
 
     Those of a transcript have the ids of their entries, so that `TranscriptMiddleware` does not write them again.
 
@@ -72,7 +72,7 @@ def resume_messages(memory: Memory, session_id: str) -> list[BaseMessage]:
         NotFoundError: Nothing was kept of it.
     """
     with acting_as(DOOR, session=session_id):
-        return [_message(message) for message in checked_memory(memory).resume(session_id)]
+        return [_message(message) for message in checked_memory(memory).sessions.resume(session_id)]
 
 
 def _summary(messages: Iterable[BaseMessage]) -> str | None:

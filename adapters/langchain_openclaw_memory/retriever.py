@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated, Any
 
 from langchain_core.documents import Document
-from pydantic import AfterValidator, Field
+from pydantic import Field, PlainValidator
 
 from langchain_openclaw_memory._session import (
     InSession,
@@ -15,20 +15,15 @@ from langchain_openclaw_memory._session import (
     session_of,
     unknown_argument,
 )
+from openclaw_memory import SearchFilter, SearchOptions
 from openclaw_memory.aio import in_thread
 from openclaw_memory.errors import QueryError
-from openclaw_memory.tools import check_filter, record_fields, search_for
-from openclaw_memory.types import Source
+from openclaw_memory.tools import record_fields, search_for
 
 if TYPE_CHECKING:
     from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
 
     from openclaw_memory import Memory, SearchResults
-
-
-def _checked(wanted: dict[str, Any]) -> dict[str, Any]:
-    check_filter(wanted)
-    return wanted
 
 
 class OpenClawRetriever(InSession):
@@ -43,10 +38,8 @@ class OpenClawRetriever(InSession):
         k: The most documents to return, 1..1000. By default 6 (`config.search.max_results`), or as many as fit.
         max_chars: The most characters of all documents together, as for `Memory.search`.
         min_score: The lowest score, 0..1, by default that of the memory's configuration.
-        source: "memory" for notes, "sessions" for transcripts, None for both.
-        filter: The filters of `Memory.search`, by their names: `{"path": "memory/2026-*", "since": "2026-01-31"}`.
-        task: What the asker is at work on, which reranks the documents, as for `Memory.search`.
-        rules: Settings of `config.search` that a search has instead, as for `Memory.search`: `{"mmr": 0.7}`.
+        filter: Which lines count, as for `Memory.search`: `{"path": "memory/2026-*", "since": "2026-01-31"}`.
+        options: How a search differs, as for `Memory.search`: `{"task": "booking a trip", "settings": {"mmr": 0.7}}`.
         session_key: Where the answer is read: in groups and channels less is shown, see `memory_tools`. By default that
             of the run: `configurable["session_key"]`, else the `thread_id`.
 
@@ -59,10 +52,8 @@ class OpenClawRetriever(InSession):
     k: int | None = Field(default=None, ge=1, le=1000)
     max_chars: int | None = Field(default=None, ge=1)
     min_score: float | None = Field(default=None, ge=0, le=1)
-    source: Source | None = None
-    filter: Annotated[dict[str, Any], AfterValidator(_checked)] | None = None
-    task: str | None = None
-    rules: dict[str, Any] | None = None
+    filter: Annotated[SearchFilter | dict[str, Any] | None, PlainValidator(SearchFilter.read)] = None
+    options: Annotated[SearchOptions | dict[str, Any] | None, PlainValidator(SearchOptions.read)] = None
     session_key: str | None = None
 
     def _get_relevant_documents(
@@ -73,14 +64,12 @@ class OpenClawRetriever(InSession):
         k: int | None = None,
         max_chars: int | None = None,
         min_score: float | None = None,
-        source: Source | None = None,
-        filter: dict[str, Any] | None = None,  # noqa: A002 - LangChain's name
-        task: str | None = None,
-        rules: dict[str, Any] | None = None,
+        filter: SearchFilter | dict[str, Any] | None = None,  # noqa: A002 - LangChain's name
+        options: SearchOptions | dict[str, Any] | None = None,
         **unknown: Any,
     ) -> list[Document]:
         if unknown:
-            known = ("k", "max_chars", "min_score", "source", "filter", "task", "rules")
+            known = ("k", "max_chars", "min_score", "filter", "options")
             raise QueryError(unknown_argument(unknown, known, "a search"))
         if k is not None and (not isinstance(k, int) or isinstance(k, bool) or k < 1):
             raise QueryError(f"k must be a whole number of at least 1, not {k!r}")
@@ -93,10 +82,8 @@ class OpenClawRetriever(InSession):
                 max_results=self.k if k is None else k,
                 max_chars=self.max_chars if max_chars is None else max_chars,
                 min_score=self.min_score if min_score is None else min_score,
-                source=self.source if source is None else source,
-                only=self.filter if filter is None else filter,
-                task=self.task if task is None else task,
-                rules=self.rules if rules is None else rules,
+                filter=self.filter if filter is None else filter,
+                options=self.options if options is None else options,
             )
             return documents_of(found, memory)
 

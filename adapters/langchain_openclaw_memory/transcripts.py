@@ -48,7 +48,7 @@ class _Known:
 
 
 class TranscriptMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
-    """Write all messages of an agent to `memory.session_log(...)`, each once.
+    """Write all messages of an agent to `memory.sessions.log(...)`, each once.
 
     Place it before the middleware that compacts: what that removes is then in the log, and its summary becomes a
     compaction entry. What the provider says that each reply has read and said is added to `inputTokens` and
@@ -102,7 +102,7 @@ class TranscriptMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         known = self._of((str(leased.folder), session))
         try:
             with leased as memory, known.lock:
-                log = memory.session_log(session)
+                log = memory.sessions.log(session)
                 # Others write to it too: a flush that failed, another process.
                 if (size := log.size) != known.size:
                     _read(log, known)
@@ -112,7 +112,7 @@ class TranscriptMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
                     refused = _append(log, [entry for entry, _ in held])
                     written = entries if refused is None else _written(entries, log)
                     if any(usage := _usage(messages, written)):
-                        memory.flush(session).counted(*usage)
+                        memory.sessions.flush(session).counted(*usage)
                     if refused is not None:
                         words = f"not all messages of session {session!r} are in its transcript: {refused}"
                         self._warn_once("never stored", words)

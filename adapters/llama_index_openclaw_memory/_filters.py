@@ -9,9 +9,8 @@ from typing import Any, TypeAlias
 from llama_index.core.vector_stores.types import FilterCondition, FilterOperator, MetadataFilter, MetadataFilters
 
 from llama_index_openclaw_memory._nodes import ADDED, NO_SOURCE, SOURCE_NAMES, value_of
-from openclaw_memory import documents
+from openclaw_memory import SearchFilter, documents
 from openclaw_memory.errors import QueryError
-from openclaw_memory.tools import check_filter
 from openclaw_memory.types import Document
 
 Where: TypeAlias = Callable[[Document], bool]
@@ -71,29 +70,26 @@ def names_in(filters: MetadataFilters) -> Iterator[str]:
         yield from names_in(one) if isinstance(one, MetadataFilters) else (one.key,)
 
 
-def search_filter(filters: MetadataFilters | Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return filters of a search by their names; filters of LlamaIndex, and those within, must all hold.
+def search_filter(filters: MetadataFilters | SearchFilter | Mapping[str, Any] | None) -> SearchFilter:
+    """Return the filter of a search; filters of LlamaIndex, and those within, must all hold.
 
     Raises:
         QueryError: They are joined in another way, or a search does not filter by a key, with an operator or a value.
     """
+    if not isinstance(filters, MetadataFilters):
+        return SearchFilter.read(filters)
     found: dict[str, Any] = {}
-    if isinstance(filters, MetadataFilters):
-        for one in _all_of(filters):
-            several = _SEVERAL.get(one.key, FilterOperator.IN)
-            if one.operator not in {FilterOperator.EQ, several, *_ALIKE.get(one.key, ())}:
-                raise QueryError(
-                    f"a search does not filter by {one.key} {one.operator.value}: use == or {several.value}, or a "
-                    "filter of OpenClawVectorStore"
-                )
-            if one.key in found:
-                raise QueryError(f"two filters are about {one.key}: make one of them")
-            found[one.key] = one.value
-    elif filters is not None:
-        check_filter(filters)
-        return dict(filters)
-    check_filter(found)
-    return found
+    for one in _all_of(filters):
+        several = _SEVERAL.get(one.key, FilterOperator.IN)
+        if one.operator not in {FilterOperator.EQ, several, *_ALIKE.get(one.key, ())}:
+            raise QueryError(
+                f"a search does not filter by {one.key} {one.operator.value}: use == or {several.value}, or a "
+                "filter of OpenClawVectorStore"
+            )
+        if one.key in found:
+            raise QueryError(f"two filters are about {one.key}: make one of them")
+        found[one.key] = one.value
+    return SearchFilter.read(found)
 
 
 # What says of a name that its value is a list, or a limit; for others it is `in`.

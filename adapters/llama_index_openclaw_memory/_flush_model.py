@@ -68,7 +68,7 @@ def reply_to(llm: LLM, prompt: str) -> str:
 def flush_of(memory: Memory, key: str, window: int | None = None) -> Flush:
     """Return the flush of a session, also of a memory that was closed meanwhile, whose folder is still there."""
     try:
-        return memory.flush(key, window=window)
+        return memory.sessions.flush(key, window=window)
     except StoreError:
         return Flush(memory.workspace, key, memory.config.compaction, window=window)
 

@@ -28,7 +28,7 @@ _ROLES = {"assistant": MessageRole.ASSISTANT, "system": MessageRole.SYSTEM}
 def save_snapshot(
     memory: Memory, session_id: str, messages: Iterable[ChatMessage], summary: str | None = None
 ) -> Snapshot | None:
-    """Keep the last messages of a session, for `resume_messages`. See `Memory.snapshot`.
+    """Keep the last messages of a session, for `resume_messages`. See `Memory.sessions.snapshot`.
 
     Args:
         memory: Where to.
@@ -45,11 +45,11 @@ def save_snapshot(
     if wrong := [message for message in given if not isinstance(message, ChatMessage)]:
         raise InvalidInputError(f"messages must be a list of ChatMessage; {wrong[0]!r:.80} is not one")
     with acting_as(DOOR, session=session_id):
-        return checked_memory(memory).snapshot(session_id, openclaw_messages(given), summary)
+        return checked_memory(memory).sessions.snapshot(session_id, openclaw_messages(given), summary)
 
 
 def resume_messages(memory: Memory, session_id: str) -> list[ChatMessage]:
-    """Return the messages by which a session goes on: the chat history of the next question. See `Memory.resume`.
+    """Load the messages of a session, the chat history of the next question. See `Memory.sessions.resume`.
 
     Args:
         memory: Where from.
@@ -59,7 +59,7 @@ def resume_messages(memory: Memory, session_id: str) -> list[ChatMessage]:
         NotFoundError: Nothing was kept of it.
     """
     with acting_as(DOOR, session=session_id):
-        return [_message(message) for message in checked_memory(memory).resume(session_id)]
+        return [_message(message) for message in checked_memory(memory).sessions.resume(session_id)]
 
 
 def _message(message: Mapping[str, Any]) -> ChatMessage:

@@ -12,11 +12,11 @@ from llama_index.core.settings import Settings
 from llama_index_openclaw_memory._filters import search_filter
 from llama_index_openclaw_memory._nodes import cited_node
 from llama_index_openclaw_memory._session import memory_of_run, session_of
+from openclaw_memory import SearchFilter, SearchOptions
 from openclaw_memory.aio import in_thread
 from openclaw_memory.errors import ConfigError
 from openclaw_memory.runs import memory_choice
 from openclaw_memory.tools import record_fields, search_for
-from openclaw_memory.types import SOURCES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
     from openclaw_memory import Memory, SearchResults
     from openclaw_memory.runs import MemoryChoice
-    from openclaw_memory.types import Source
 
 
 # The most that one search returns.
@@ -52,14 +51,12 @@ class OpenClawRetriever(BaseRetriever):
         memory: MemoryChoice,
         similarity_top_k: int | None = None,
         min_score: float | None = None,
-        source: Source | None = None,
         callback_manager: CallbackManager | None = None,
         session_key: str | None = None,
         max_chars: int | None = None,
-        filters: MetadataFilters | Mapping[str, Any] | None = None,
-        task: str | None = None,
-        rules: Mapping[str, Any] | None = None,
-        **options: Any,
+        filters: MetadataFilters | SearchFilter | Mapping[str, Any] | None = None,
+        options: SearchOptions | Mapping[str, Any] | None = None,
+        **kwargs: Any,
     ) -> None:
         """Make a retriever over a memory.
 
@@ -68,23 +65,21 @@ class OpenClawRetriever(BaseRetriever):
             similarity_top_k: The most nodes that are returned, 1..1000. Default: 6 (`config.search.max_results`), or as
                 many as fit.
             min_score: The least score, 0..1. Default: that of the memory's configuration.
-            source: "memory" for notes alone, "sessions" for transcripts alone. Default: both.
             callback_manager: Default: that of LlamaIndex's `Settings`.
             session_key: Where the answer is read, as for `memory_tools`; in groups less is shown. Default: the
                 `session_key` of LlamaIndex's `instrument_tags` around the call.
             max_chars: The most characters of all nodes together, as for `Memory.search`.
-            filters: The filters of `Memory.search` by their names, `{"path": "memory/2026-*", "since": "2026-01-31"}`,
-                or LlamaIndex's with these names as keys, all of which must hold.
-            task: What the asker is at work on, which reranks the nodes, as for `Memory.search`.
-            rules: Settings of `config.search` that a search has instead, as for `Memory.search`: `{"mmr": 0.7}`.
-            options: Those of LlamaIndex's `BaseRetriever`.
+            filters: Which lines count, as for `Memory.search`, `{"path": "memory/2026-*", "since": "2026-01-31"}`, or
+                LlamaIndex's filters with these names as keys, all of which must hold.
+            options: How a search differs, as for `Memory.search`: `{"task": "booking a trip"}`.
+            kwargs: Those of LlamaIndex's `BaseRetriever`.
 
         Raises:
             TypeError: `memory` is not a memory.
             ConfigError: A setting has a wrong type or is out of range, or an option is unknown.
             QueryError: A search does not filter so.
         """
-        if unknown := options.keys() - _OPTIONS:
+        if unknown := kwargs.keys() - _OPTIONS:
             raise ConfigError(f"OpenClawRetriever takes no {', '.join(sorted(unknown))}: leave it out")
         self.memory = memory_choice(memory)
         if similarity_top_k is not None and not (_is_number(similarity_top_k, int) and 1 <= similarity_top_k <= _MOST):
@@ -93,13 +88,10 @@ class OpenClawRetriever(BaseRetriever):
             raise ConfigError(f"max_chars must be a whole number of at least 1, not {max_chars!r}")
         if min_score is not None and (not _is_number(min_score, int | float) or not 0 <= min_score <= 1):
             raise ConfigError(f"min_score must be a number from 0 to 1, not {min_score!r}")
-        if source is not None and source not in SOURCES:
-            raise ConfigError(f"source {source!r} is unknown; use {', '.join(map(repr, SOURCES))}, or None for all")
         self.similarity_top_k, self.max_chars, self.min_score = similarity_top_k, max_chars, min_score
-        self.source: Source | None = source
-        self.filters = search_filter(filters)
-        self.session_key, self.task, self.rules = session_key, task, rules
-        super().__init__(callback_manager=callback_manager or Settings.callback_manager, **options)
+        self.filters, self.options = search_filter(filters), SearchOptions.read(options)
+        self.session_key = session_key
+        super().__init__(callback_manager=callback_manager or Settings.callback_manager, **kwargs)
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         with memory_of_run(self.memory) as memory:
@@ -110,10 +102,8 @@ class OpenClawRetriever(BaseRetriever):
                 max_results=self.similarity_top_k,
                 max_chars=self.max_chars,
                 min_score=self.min_score,
-                source=self.source,
-                only=self.filters,
-                task=self.task,
-                rules=self.rules,
+                filter=self.filters,
+                options=self.options,
             )
             return _nodes_of(found, memory)
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from openclaw_memory import Memory
     from openclaw_memory_encryption.index import KeyChange
 
-NOT_ALL = 1  # the exit code where a file was left with its old key
+NOT_ALL = 1  # the exit code where a file was left as it is
 
 
 @click.command()
@@ -39,10 +39,9 @@ def encrypt(place: Place, paths: tuple[str, ...]) -> int:
         return _reseal_paths(place, paths, sealed=True)
     change = _replace_key(place, encrypt_index)
     with place.open() as memory:
-        files = _reseal(memory, _list_unsealed(memory), sealed=True)
-    if change.before == change.after:
-        return _report(place, change, f"the index is encrypted with the key {change.after} already", files)
-    return _report(place, change, f"the index is encrypted with the key {change.after}: keep a copy of that key", files)
+        files, left = _reseal(memory, _list_unsealed(memory), sealed=True)
+    words = " already" if change.before == change.after else ": keep a copy of that key"
+    return _report(place, change, f"the index is encrypted with the key {change.after}{words}", files, left)
 
 
 @click.command()
@@ -75,7 +74,9 @@ def decrypt(place: Place, paths: tuple[str, ...], *, is_all: bool, identity: boo
                 f"{len(sealed):,} files are encrypted, such as {sealed[0]}, and a plain index would hold their text in "
                 "the open: decrypt them too, with --all, or keep the index as it is"
             )
-        files = _reseal(memory, sealed, sealed=False)
+        files, left = _reseal(memory, sealed, sealed=False)
+    if left:
+        return _report_files(place, files, left)
     change = _replace_key(place, lambda root, index, _, **options: decrypt_index(root, index, **options))
     return _report(place, change, "the index is plain" + (" already" if change.before is None else ""), files)
 
@@ -91,7 +92,7 @@ def rotate_key(place: Place) -> int:
 
     Example: openclaw-memory rotate-key --workspace notes
     """
-    from openclaw_memory.control import list_sealed, reseal
+    from openclaw_memory.control import list_sealed
     from openclaw_memory_encryption.index import KeyChange, rotate_index_key
     from openclaw_memory_encryption.keys import State
 
@@ -104,25 +105,17 @@ def rotate_key(place: Place) -> int:
     else:
         change = _replace_key(place, rotate_index_key)
         words = f"the index is encrypted with the key {change.after}, and no longer with {change.before}"
-    files: list[str] = []
-    left: list[dict[str, str]] = []
     with place.open() as memory:
-        for path in list_sealed(memory.workspace):
-            try:
-                files.append(reseal(memory.workspace, path, sealed=True))
-            except OpenClawMemoryError as error:
-                left.append({"path": path, "reason": str(error)})
-        _follow(memory, files)
+        files, left = _reseal(memory, list_sealed(memory.workspace), sealed=True)
     with state.lock():
         state.write(*state.key_ids, is_rotating=False)
-    code = _report(place, change, f"{words}: keep a copy of the new key", [{"after": path} for path in files], left)
-    return NOT_ALL if left else code
+    return _report(place, change, f"{words}: keep a copy of the new key", files, left)
 
 
 def _list_unsealed(memory: Memory) -> list[str]:
     """List the plain files that need encryption: records of high sensitivity, and the kinds that the settings name."""
     kinds = {kind for kind in ("transcript", "snapshot") if memory.workspace.files.codec.is_sealing(kind)}
-    items = (item for item in memory.inspect() if item.kind in kinds or item.sensitivity == "high")
+    items = (item for item in memory.control.inspect() if item.kind in kinds or item.sensitivity == "high")
     return sorted(item.path for item in items if not item.path.endswith(".age"))
 
 
@@ -137,29 +130,26 @@ def _replace_key(place: Place, change: Callable[..., KeyChange]) -> KeyChange:
     return change(root, index, keys_in, wait=1.0)
 
 
-def _reseal(memory: Memory, paths: Sequence[str], *, sealed: bool) -> list[dict[str, str]]:
-    """Encrypt or decrypt files, and have the index follow."""
+def _reseal(memory: Memory, paths: Sequence[str], *, sealed: bool) -> tuple[list[dict[str, str]], list[dict[str, str]]]:
+    """Encrypt or decrypt files and sync the index; return the files changed, and those left with the reason."""
     from openclaw_memory.control import reseal
 
-    files = [{"before": path, "after": reseal(memory.workspace, path, sealed=sealed)} for path in paths]
-    _follow(memory, files)
-    return files
+    files: list[dict[str, str]] = []
+    left: list[dict[str, str]] = []
+    for path in paths:
+        try:
+            files.append({"before": path, "after": reseal(memory.workspace, path, sealed=sealed)})
+        except OpenClawMemoryError as error:
+            left.append({"path": path, "reason": str(error)})
+    if files and (trouble := sync_index(memory, hidden=True).trouble):
+        note(trouble)
+    return files, left
 
 
 def _reseal_paths(place: Place, paths: Sequence[str], *, sealed: bool) -> int:
     with place.open() as memory:
-        files = _reseal(memory, paths, sealed=sealed)
-    if place.as_json:
-        say_json({"files": files})
-        return 0
-    _list(files)
-    note("versions of before may be left in a repository, in copies, and in free space on the disk")
-    return 0
-
-
-def _follow(memory: Memory, files: Sequence[object]) -> None:
-    if files and (trouble := sync_index(memory, hidden=True).trouble):
-        note(trouble)
+        files, left = _reseal(memory, paths, sealed=sealed)
+    return _report_files(place, files, left)
 
 
 def _print_identity(place: Place) -> int:
@@ -178,11 +168,6 @@ def _print_identity(place: Place) -> int:
     return 0
 
 
-def _list(files: Sequence[dict[str, str]]) -> None:
-    for file in files:
-        say(clean_line(" -> ".join(file.values())))
-
-
 def _report(
     place: Place,
     change: KeyChange,
@@ -190,13 +175,25 @@ def _report(
     files: Sequence[dict[str, str]] = (),
     left: Sequence[dict[str, str]] = (),
 ) -> int:
+    code = _report_files(place, files, left, **change._asdict())
+    if not place.as_json:
+        say(words)
+        if change.after is not None:
+            note("notes that are not encrypted lie beside it as they are: encrypt them, or their disk")
+    return code
+
+
+def _report_files(
+    place: Place, files: Sequence[dict[str, str]], left: Sequence[dict[str, str]], **change: object
+) -> int:
+    """Print the files that were changed, and those left with the reason."""
     if place.as_json:
-        say_json({**change._asdict(), "files": files, "left": left})
-        return 0
-    _list(files)
-    say(words)
+        say_json({**change, "files": files, "left": left})
+        return NOT_ALL if left else 0
+    for file in files:
+        say(clean_line(" -> ".join(dict.fromkeys(file.values()))))
     for file in left:
         note(f"{clean_line(file['path'])} was left as it is: {clean(file['reason'])}")
-    if change.after is not None:
-        note("notes that are not encrypted lie beside it as they are: encrypt them, or their disk")
-    return 0
+    if files and not change:
+        note("versions of before may be left in a repository, in copies, and in free space on the disk")
+    return NOT_ALL if left else 0

@@ -82,14 +82,14 @@ def _prompt(event: Event, memory: Memory) -> str:
         return ""
     session = _text(event, "session_id")
     # What was said since the last compaction is in the context anyway.
-    in_view = messages_since(memory.session_log(session), _known(memory, session, "cut"))
+    in_view = messages_since(memory.sessions.log(session), _known(memory, session, "cut"))
     return recall(memory, question_in(prompt), max_chars=RECALLED_CHARS, in_view=in_view)
 
 
 def _before_compaction(event: Event, memory: Memory) -> str:
     _keep(event, memory)
     session = _text(event, "session_id")
-    size = memory.session_log(session).size
+    size = memory.sessions.log(session).size
     _note(memory, session, cut_before=_known(memory, session, "cut"), cut=size)
     return ""
 
@@ -102,7 +102,7 @@ def _turn(event: Event, memory: Memory) -> str:
 
 def _end(event: Event, memory: Memory) -> str:
     _keep(event, memory)
-    memory.snapshot(_text(event, "session_id"))
+    memory.sessions.snapshot(_text(event, "session_id"))
     return ""
 
 
@@ -118,7 +118,7 @@ _EVENTS: Mapping[str, Callable[[Event, Memory], str]] = {
 def _keep(event: Event, memory: Memory) -> None:
     """Add to the session's log what was said since the event before."""
     session, file = _text(event, "session_id"), _text(event, "transcript_path")
-    log = memory.session_log(session)
+    log = memory.sessions.log(session)
     if os.path.realpath(os.path.dirname(file)) == os.path.realpath(os.path.join(log.folder.base, *log.folder.parts)):
         return  # `sessions.folder` names the host's own folder: its transcripts are indexed as they are
     if os.path.exists(file):  # a session that ends without a word has none
@@ -128,11 +128,11 @@ def _keep(event: Event, memory: Memory) -> None:
 def _compacted(event: Event, memory: Memory) -> str:
     """Return the request to write up what a compaction took, with the last of it; "" if nothing was kept."""
     session = _text(event, "session_id")
-    log = memory.session_log(session)
+    log = memory.sessions.log(session)
     lost = messages_since(log, _known(memory, session, "cut_before"))
     if not lost:
         return ""
-    root, day = memory.workspace.root, memory.flush().now().date()
+    root, day = memory.workspace.root, memory.sessions.flush().now().date()
     words = _COMPACTED.format(path=log.path, root=root, note=root / "memory" / f"{day}.md")
     return f"{words}\n\n{fenced_results([(log.path, _last(lost, memory.workspace.policies.shown))], 'memory')}"
 

@@ -114,7 +114,7 @@ def _ignore_transcripts(memory: Memory) -> None:
     """Keep a new folder of transcripts out of Git: the folder that an agent opens may be a repository."""
     from openclaw_memory.workspace import SafeFolder
 
-    place = memory.session_log("any").folder
+    place = memory.sessions.log("any").folder
     folder, path = SafeFolder(Path(place.base)), "/".join(place.parts)
     with suppress(OpenClawMemoryError):  # the first transcript says why it cannot be written
         if not folder.list_names(path):

@@ -122,7 +122,7 @@ def _message(event: Event, memory: Memory, _: Exchange) -> dict[str, Any]:
         return {}
     session = _text(event, "sessionID")
     # What was said since the last compaction is in the context anyway.
-    in_view = messages_since(memory.session_log(session), memory.flush(session).state.compacted_bytes)
+    in_view = messages_since(memory.sessions.log(session), memory.sessions.flush(session).state.compacted_bytes)
     question = question_in(_text(event, "text"))
     return {"recalled": recall(memory, question, max_chars=RECALLED_CHARS, in_view=in_view)}
 
@@ -156,7 +156,7 @@ def _compacting(event: Event, memory: Memory, exchange: Exchange) -> dict[str, A
         can_call=False,
         room=room if isinstance(room, int) and room > 0 else None,
     )
-    turn = memory.flush(session).due(None, messages=lambda: said, compacting=True) if said else None
+    turn = memory.sessions.flush(session).due(None, messages=lambda: said, compacting=True) if said else None
     if turn is None:
         return {}
     drive_flush(turn, "\n\n".join(f"{str(one['role']).capitalize()}: {text_of(one)}" for one in said), model)
@@ -164,14 +164,14 @@ def _compacting(event: Event, memory: Memory, exchange: Exchange) -> dict[str, A
 
 
 def _compacted(event: Event, memory: Memory, _: Exchange) -> dict[str, Any]:
-    memory.flush(_text(event, "sessionID")).compacted()
+    memory.sessions.flush(_text(event, "sessionID")).compacted()
     _sync(memory)
     return {}
 
 
 def _deleted(event: Event, memory: Memory, _: Exchange) -> dict[str, Any]:
     _keep(event, memory)
-    memory.snapshot(_text(event, "sessionID"))
+    memory.sessions.snapshot(_text(event, "sessionID"))
     return {}
 
 
@@ -199,7 +199,7 @@ def _keep(event: Event, memory: Memory) -> list[Message]:
             known = {name: one[name] for name in ("id", "timestamp") if one.get(name) is not None}
             messages.append({**known, "role": role, "content": [{"type": "text", "text": text}]})
     if messages:
-        keep_named(messages, memory.session_log(_text(event, "sessionID")))
+        keep_named(messages, memory.sessions.log(_text(event, "sessionID")))
     return messages
 
 

@@ -83,7 +83,7 @@ class MemoryMagics(Magics):
         _sync(memory)
         explain = "explain" in options
         limit = int(count) if count else None
-        results = memory.search(question, max_results=limit, min_score=min_score, explain=explain)
+        results = memory.search(question, max_results=limit, min_score=min_score, options={"explain": explain})
         return results.explain() if explain else results
 
     @no_var_expand

@@ -137,7 +137,6 @@ def _literal(name: str) -> str:
 def _notes(
     memory: Memory, sections: Sequence[Section], left_out: list[LeftOut], *, dry_run: bool
 ) -> list[MigratedFile]:
-    workspace = memory.workspace
     by_path: dict[str, list[Section]] = {}
     for one in sections:
         by_path.setdefault(one.path, []).append(one)
@@ -148,9 +147,9 @@ def _notes(
         head = f"# {day}" if day[:1].isdigit() else _LEGACY_HEAD
         try:
             if dry_run:
-                missing = workspace.find_missing(path, blocks)
+                missing = memory.notes.find_missing(path, blocks)
             else:
-                missing = workspace.append_missing(path, blocks, head=head)
+                missing = memory.notes.append_missing(path, blocks, head=head)
         except OpenClawMemoryError as error:
             left_out += [LeftOut(_lines(one), str(error)) for one in wanted]
             continue

@@ -65,7 +65,7 @@ def _is_own(file: Path, root: Path) -> bool:
 def old_snapshots(memory: Memory, files: Sequence[Path]) -> tuple[list[OldSnapshot], list[LeftOut]]:
     """Return what old snapshots become, and what is left out of them; nothing is written.
 
-    Secrets in them are masked, and long messages cut, as `Memory.snapshot` does.
+    Secrets in them are masked, and long messages cut, as `Memory.sessions.snapshot` does.
 
     Args:
         memory: The memory that they go to.
@@ -73,7 +73,7 @@ def old_snapshots(memory: Memory, files: Sequence[Path]) -> tuple[list[OldSnapsh
     """
     if not files:
         return [], []
-    there = {(one.session_id, one.timestamp): one for one in memory.snapshots()}
+    there = {(one.session_id, one.timestamp): one for one in memory.sessions.snapshots()}
     taken, snapshots, left_out = set[str](), list[OldSnapshot](), list[LeftOut]()
     for file in files:
         try:

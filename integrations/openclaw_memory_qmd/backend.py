@@ -24,8 +24,8 @@ from openclaw_memory_qmd.settings import QmdSettings
 if TYPE_CHECKING:
     from openclaw_memory import MemoryConfig, Workspace
     from openclaw_memory.backends import Backend
-    from openclaw_memory.search import SearchResults
-    from openclaw_memory.types import SearchRequest, Status
+    from openclaw_memory.search import SearchRequest, SearchResults
+    from openclaw_memory.types import Status
 
 _log = logging.getLogger(__name__)
 
@@ -90,7 +90,7 @@ class QmdBackend:
         that hold it.
 
         Args:
-            request: The search. With a filter, `task` or `rules` the built-in engine answers.
+            request: The search. With a filter, `task` or `settings` the built-in engine answers.
         """
         try:
             results = self._search(request)
@@ -193,7 +193,7 @@ class QmdBackend:
         hits, warning = self._find(_write_query(request.query, settings.mode), limit + _SPARE)
         self._failure = None
         results, outdated = self._read_results(hits)
-        results = [result for result in results if request.source in (None, result.source)]
+        results = [result for result in results if request.filter.source in (None, result.source)]
         rejected = tuple(result for result in results if result.score < min_score)
         is_behind = bool(outdated) or not self._copies.is_current()
         if is_behind:
@@ -210,7 +210,7 @@ class QmdBackend:
             answer,
             results=tuple(result for result in results if result.score >= min_score)[:limit],
             filtered=len(rejected),
-            rejected=rejected if request.explain else (),
+            rejected=rejected if request.options.explain else (),
             stale=is_behind or warning is not None,
             reason="; ".join(reasons) or None,
         )
@@ -352,6 +352,5 @@ def _list_filters(request: SearchRequest) -> list[str]:
     QMD has phrases and a minus of its own, but the minus leaves out whole notes, and of a note with the phrase it shows
     other lines: those with most of the words as they are typed, quotation marks included.
     """
-    only = {} if request.only is None else asdict(request.only)
-    filters = [name for name, value in only.items() if value not in (None, ())]
-    return filters + [name for name in ("task", "rules") if getattr(request, name) is not None]
+    fields = asdict(replace(request.filter, source=None)) | asdict(replace(request.options, explain=False))
+    return [name for name, value in fields.items() if value]

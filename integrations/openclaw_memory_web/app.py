@@ -208,7 +208,7 @@ def days(asked: _Asked) -> Response:
     kind, skipped = asked.text("kind"), asked.number("from", 1) - 1
     if kind and kind not in KINDS:
         raise InvalidInputError(f"kind is {kind!r}, not one of {', '.join(KINDS)}")
-    items = asked.memory.inspect(kind=kind or None, sort="date")  # type: ignore[arg-type]
+    items = asked.memory.control.inspect(kind=kind or None, sort="date")  # type: ignore[arg-type]
     page = items[skipped : skipped + LISTED]
     by_day = [(day, list(some)) for day, some in groupby(page, _day_of)]
     after = skipped + LISTED + 1 if len(items) > skipped + LISTED else None
@@ -272,10 +272,10 @@ def forget(asked: _Asked) -> Response:
     if "paths" in named:
         named["paths"] = [line.strip() for line in named["paths"].splitlines() if line.strip()]
     if asked.form is None:
-        plan = asked.memory.forget(**named).plan
+        plan = asked.memory.control.forget(**named).plan
         texts = [_going(asked.memory, step.path, step.spans) for step in plan.steps[:SHOWN_STEPS]]
         return asked.show("forget.html", wanted=wanted, plan=plan, texts=texts, receipt=None)
-    receipt = asked.memory.forget(**named, dry_run=False, seen=asked.text("seen"))
+    receipt = asked.memory.control.forget(**named, dry_run=False, seen=asked.text("seen"))
     return asked.show("forget.html", wanted=wanted, plan=None, receipt=receipt)
 
 
@@ -351,9 +351,7 @@ def _found(memory: Memory, query: str) -> dict[str, Any]:
     if not asked.text.strip():
         return {"found": (), "results": None, "trouble": "These words are only left out: name what to look for, too."}
     try:
-        results = memory.search(
-            asked.text, max_results=RESULTS, explain=True, phrases=asked.phrases, without=asked.without
-        )
+        results = memory.search(asked.text, max_results=RESULTS, filter=asked.filter, options={"explain": True})
     except OpenClawMemoryError as error:  # while somebody types, an error stands where the results would
         return {"found": (), "results": None, "trouble": str(error)}
     found = [

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from openclaw_memory.heartbeat import Heartbeat
     from openclaw_memory.records import Records
     from openclaw_memory.search import SearchResults
-    from openclaw_memory.types import SearchRequest, Status
+    from openclaw_memory.search.request import SearchRequest
+    from openclaw_memory.types import Status
     from openclaw_memory.types.where import Where
     from openclaw_memory.workspace import Workspace
 
@@ -164,18 +165,16 @@ def _search(
 ) -> SearchResults:
     """Answer a request from files that pass `passes`, and chunks that pass `where`; all do where None."""
     from openclaw_memory.search.budget import within
-    from openclaw_memory.search.query import rules_of, with_time_zone
+    from openclaw_memory.search.request import SearchFilter, apply_request, with_time_zone
 
-    rules = rules_of(request, config.search)
+    rules = apply_request(request, config.search)
     request = replace(request, now=with_time_zone(request.now))
-    if (only := request.only) is not None:
+    if replace(request.filter, source=None, phrases=(), without=()) != SearchFilter():
         from openclaw_memory.search.filters import chunk_filter
-        from openclaw_memory.types import SearchFilter
 
-        if replace(only, phrases=(), without=()) != SearchFilter():
-            where = chunk_filter(only, config.records.decaying, config.records.half_life_days, request.now)
-        if only.phrases and request.min_score is None:
-            rules = replace(rules, min_score=0.0)  # what holds the phrase is what was asked for
+        where = chunk_filter(request.filter, config.records.decaying, config.records.half_life_days, request.now)
+    if request.filter.phrases and request.min_score is None:
+        rules = replace(rules, min_score=0.0)  # what holds the phrase is what was asked for
     answer = partial(retriever.answer, request, rules, where=where)
     found = answer(passes=passes)
     hidden = partial(records.hidden, now=request.now)

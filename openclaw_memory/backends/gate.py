@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from openclaw_memory.errors import OpenClawMemoryError
 from openclaw_memory.records.files import RecordFiles
 from openclaw_memory.search.budget import within
-from openclaw_memory.search.query import rules_of, with_time_zone
+from openclaw_memory.search.request import apply_request, with_time_zone
 from openclaw_memory.text.policies import about_in
 from openclaw_memory.types import Excerpt, SearchResult
 from openclaw_memory.workspace.paths import is_record
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from openclaw_memory.backends.protocol import Backend
     from openclaw_memory.config import MemoryConfig
     from openclaw_memory.search import SearchResults
-    from openclaw_memory.types import SearchRequest
+    from openclaw_memory.search.request import SearchRequest
     from openclaw_memory.workspace import Workspace
 
 
@@ -39,7 +39,7 @@ def search_backend(
     Raises:
         QueryError: An argument of the search has a wrong type or value.
     """
-    rules_of(request, config.search)
+    apply_request(request, config.search)
     now = with_time_zone(request.now)
     answer = backend.search(request)
     records = RecordFiles(workspace, config.records)

@@ -9,7 +9,8 @@ from openclaw_memory.types import Excerpt, Progress, SyncReport
 
 if TYPE_CHECKING:
     from openclaw_memory.search import SearchResults
-    from openclaw_memory.types import SearchRequest, Status
+    from openclaw_memory.search.request import SearchRequest
+    from openclaw_memory.types import Status
 
 
 @runtime_checkable

@@ -34,7 +34,7 @@ def inspect(place: Place, **wanted: Any) -> int:
     Example: openclaw-memory inspect --workspace notes --kind day
     """
     with place.open() as memory:
-        items = memory.inspect(**wanted)
+        items = memory.control.inspect(**wanted)
     if place.as_json:
         say_json({"items": items})
         return 0 if items else NOT_ALL
@@ -70,7 +70,7 @@ def forget(place: Place, paths: tuple[str, ...], yes: bool, seen: str | None, **
     Example: openclaw-memory forget --workspace notes --last-days 7
     """
     with place.open() as memory:
-        receipt = memory.forget(**wanted, paths=list(paths) or None, dry_run=not yes, seen=seen)
+        receipt = memory.control.forget(**wanted, paths=list(paths) or None, dry_run=not yes, seen=seen)
     if place.as_json:
         say_json(receipt)
     elif receipt.is_dry_run:

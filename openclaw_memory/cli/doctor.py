@@ -90,7 +90,7 @@ def check_workspace(folder: str) -> Finding:
 def check_session_start(memory: Memory) -> Iterator[Finding]:
     """Check that an agent reads every note whole when a session starts."""
     try:
-        files = memory.bootstrap().files
+        files = memory.notes.bootstrap().files
     except ConfigError as error:  # of the zone of its days
         yield Finding("time zone", "problem", str(error), "Set journal.timezone as the message says.")
         return

@@ -67,7 +67,7 @@ class _Query(TakesText):
     help="Only files with a tag=X; only records with a type=X, key=GLOB, user=X, min-confidence=0.5. Repeatable.",
 )
 @click.option("--task", metavar="TEXT", help="What you are at work on: what has to do with it comes first.")
-@click.option("--rule", "rules", multiple=True, metavar="NAME=X", help="Rank otherwise: mmr=0.7. Repeatable.")
+@click.option("--set", "changes", multiple=True, metavar="NAME=X", help="Rank otherwise: mmr=0.7. Repeatable.")
 @click.option("-l", "--files-only", is_flag=True, help="Print the files of the results alone, each once.")
 @click.option("--explain", is_flag=True, help="Show how each score came about.")
 @click.option("--no-sync", is_flag=True, help="Answer from the index as it is, though files may have changed.")
@@ -83,7 +83,7 @@ def search(
     until: str | None,
     filters: tuple[str, ...],
     task: str | None,
-    rules: tuple[str, ...],
+    changes: tuple[str, ...],
     files_only: bool,
     explain: bool,
     no_sync: bool,
@@ -92,7 +92,7 @@ def search(
 
     QUERY is the question, or words to look for. What is between quotation marks must occur as it is ('"spare key"',
     quoted for the shell too), and a word after a minus must not (-boat). The index first follows the files that
-    changed. Where all results are weak, three are shown, or as many as --max-results asks for. A rule is a setting of
+    changed. Where all results are weak, three are shown, or as many as --max-results asks for. --set gives a setting of
     `search` that this search has instead; `off` turns it off. Exit code 1: nothing was found.
 
     Example: openclaw-memory search --workspace notes "Who has the spare key?"
@@ -107,16 +107,15 @@ def search(
             asked.text,
             max_results=max_results,
             min_score=min_score,
-            source=source,
-            explain=explain,
-            path=path,
-            since=since,
-            until=until,
-            **_read_filters(filters),
-            phrases=asked.phrases,
-            without=asked.without,
-            task=task,
-            rules=dict(map(_rule, rules)) or None,
+            filter={
+                "source": source,
+                "path": path,
+                "since": since,
+                "until": until,
+                **_read_filters(filters),
+                **asked.filter,
+            },
+            options={"explain": explain, "task": task, "settings": dict(map(_parse_setting, changes))},
         )
         results = limit_weak(results, max_results)
         if error is not None and not results and memory.status().last_sync is None:
@@ -181,13 +180,13 @@ def _read_filters(pairs: tuple[str, ...]) -> dict[str, Any]:
     return arguments
 
 
-def _rule(text: str) -> tuple[str, Any]:
+def _parse_setting(text: str) -> tuple[str, Any]:
     """Return the name and the value of `mmr=0.7`: TOML, or a bare word, of which `off` is None."""
     import tomllib
 
     name, is_given, value = text.partition("=")
     if not is_given:
-        raise click.UsageError(f"--rule {text!r} has no value: write NAME=VALUE, as in mmr=0.7")
+        raise click.UsageError(f"--set {text!r} has no value: write NAME=VALUE, as in mmr=0.7")
     try:
         return name.strip(), tomllib.loads(f"value = {value}")["value"]
     except tomllib.TOMLDecodeError:

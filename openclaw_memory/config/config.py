@@ -209,22 +209,6 @@ class MemoryConfig:
         """
         return replace(self, notices=(*self.notices, *words)) if words else self
 
-    def _repr_html_(self) -> str:
-        from openclaw_memory.display import code, faint, lines, table
-
-        usual, rows = MemoryConfig(), []
-        for name in PARTS:
-            part, default = getattr(self, name), getattr(usual, name)
-            changed: list[str] = []
-            same: list[str] = []
-            for spec in fields(part):
-                value = getattr(part, spec.name)
-                text = f"{value!r}" if spec.repr else "set, and not shown"  # what has no repr may hold a key
-                (same if value == getattr(default, spec.name) else changed).append(f"{spec.name} = {text}")
-            rows.append((code(name), lines("\n".join(changed)), faint(lines(", ".join(same)))))
-        notices = [("notice", words, "") for words in self.notices]
-        return table("MemoryConfig", ("part", "set", "as by default"), [*rows, *notices])
-
 
 def settings_of(given: MemoryConfig | None) -> MemoryConfig:
     """Return the settings that a caller has passed, or the default ones.

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from functools import lru_cache
+from posixpath import commonprefix
 from typing import NamedTuple
 
 from openclaw_memory.errors import ConfigError
+from openclaw_memory.types.where import FileRange
 
 _TOKEN = re.compile(r"\*+|\[[!^]?+\]?+[^]]*\]|\\.|.", re.DOTALL)
 _MEMBER = re.compile(r"(.)-(.)|.", re.DOTALL)
@@ -131,3 +134,64 @@ def _one_of(members: str, line: str) -> str:
         else:
             spelled += f"{re.escape(low)}-{re.escape(high)}"
     return f"(?!/)[{negation}{spelled}]"
+
+
+# --- the paths of a search --------------------------------------------------------------------------------------------
+
+MOST_RANGES = 20  # of one search; of more paths, what all of them begin with is one range
+_PLAIN_PATH = re.compile(r"[^\s!#/*?\[\]\\][^*?\[\]\\\n]*/[^*?\[\]\\\n]*[^\s/*?\[\]\\]")
+_PLAIN_HEAD = re.compile(r"[^*?\[\\]*")
+_SLASH = re.compile("/")
+
+
+@dataclass(frozen=True, slots=True)
+class PathFilter:
+    """Paths, and globs as in a .gitignore file.
+
+    Attributes:
+        paths: Paths without a wildcard: they and what is in folders of that name pass.
+        globs: The others.
+        ranges: What holds all files that pass; () if that is unknown.
+    """
+
+    paths: frozenset[str]
+    globs: tuple[Glob, ...]
+    ranges: tuple[FileRange, ...]
+
+    def __bool__(self) -> bool:
+        return bool(self.paths or self.globs)
+
+    def match(self, path: str) -> bool:
+        """Return whether a path passes.
+
+        Args:
+            path: The path.
+        """
+        if self.paths and (path in self.paths or any(path[: at.start()] in self.paths for at in _SLASH.finditer(path))):
+            return True
+        return bool(self.globs) and is_matched(self.globs, path)
+
+
+@lru_cache(maxsize=64)
+def read_paths(lines: tuple[str, ...]) -> PathFilter:
+    """Return the filter that lines stand for.
+
+    Raises:
+        ConfigError: A glob cannot be read.
+    """
+    takes_back = any(line.startswith("!") for line in lines)  # then their order counts
+    paths = frozenset() if takes_back else frozenset(line for line in lines if _PLAIN_PATH.fullmatch(line))
+    globs = tuple(line for line in lines if line not in paths)
+    heads = {*paths, *(_find_head(line) for line in globs if line.strip() and line[0] not in "!#")}
+    if len(heads) > MOST_RANGES:
+        heads = {commonprefix(sorted(heads))}
+    ranges = () if "" in heads else tuple(FileRange("path", head, is_prefix=True) for head in sorted(heads))
+    return PathFilter(paths, read_globs("path", globs), ranges)
+
+
+def _find_head(line: str) -> str:
+    """Return the common beginning of the paths that a glob matches, or ""."""
+    text = line.rstrip()
+    folder = text.rstrip("/")
+    is_anywhere = "/" not in folder.removeprefix("/") and not text.startswith("/")
+    return "" if is_anywhere else _PLAIN_HEAD.match(folder.removeprefix("/"))[0]  # type: ignore[index]  # may be empty

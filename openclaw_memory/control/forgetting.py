@@ -52,7 +52,7 @@ def wanted_of(
     paths: Sequence[str] | None = None,
     now: datetime.date | str | None = None,
 ) -> Wanted:
-    """Return what is to be forgotten, from the arguments of `Memory.forget`.
+    """Read the arguments of `Memory.control.forget`.
 
     Raises:
         InvalidInputError: An argument has a wrong type or value, or not one thing is named.
@@ -100,7 +100,7 @@ def forget(
     dry_run: bool,
     seen: str | ForgetPlan | None,
 ) -> ForgetReceipt:
-    """Plan, and unless `dry_run`, do it; see `Memory.forget`."""
+    """Plan, and unless `dry_run`, do it; see `Memory.control.forget`."""
     if isinstance(seen, ForgetPlan):
         return ForgetReceipt(seen) if dry_run else applied(workspace, service, seen)
     chosen = planned(workspace, wanted)

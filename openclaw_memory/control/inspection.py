@@ -35,7 +35,7 @@ def inspect(
     sensitivity: str | None = None,
     sort: Order = "path",
 ) -> tuple[Item, ...]:
-    """Return what is remembered; see `Memory.inspect`."""
+    """List the items of a memory; see `Memory.control.inspect`."""
     if kind is not None and kind not in get_args(Kind):
         raise InvalidInputError(f"kind is {kind!r}, not one of {', '.join(get_args(Kind))}")
     if sort not in _ORDERS:

@@ -15,7 +15,7 @@ from typing import Any
 
 from openclaw_memory.control.contents import Content
 from openclaw_memory.conversation.snapshots import TITLE
-from openclaw_memory.text.json_walk import leaves
+from openclaw_memory.text.policies import leaves
 from openclaw_memory.types import Skipped
 from openclaw_memory.types.codec import SUFFIX, get_plain_name
 from openclaw_memory.types.control import Action, ForgetPlan, Kind, Review, Step

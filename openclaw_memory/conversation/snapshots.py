@@ -85,7 +85,7 @@ def save(
     rules: SnapshotsConfig | None = None,
     now: datetime.datetime | None = None,
 ) -> Snapshot | None:
-    """Keep the end of a session, and name it in the note of the day; see `Memory.snapshot`.
+    """Keep the end of a session, and name it in the note of the day; see `Memory.sessions.snapshot`.
 
     Args:
         workspace: The files.
@@ -124,7 +124,7 @@ def save(
 
 
 def saved(workspace: Workspace, session_id: str | None = None) -> tuple[Snapshot, ...]:
-    """Return the snapshots that there are, the latest first; see `Memory.snapshots`.
+    """Return the snapshots that there are, the latest first; see `Memory.sessions.snapshots`.
 
     Args:
         workspace: The files.
@@ -135,7 +135,7 @@ def saved(workspace: Workspace, session_id: str | None = None) -> tuple[Snapshot
 
 
 def resume(workspace: Workspace, session_id: str) -> list[Message]:
-    """Return the messages by which a session goes on; see `Memory.resume`.
+    """Load the messages of a session; see `Memory.sessions.resume`.
 
     Args:
         workspace: The files.
@@ -153,8 +153,8 @@ def resume(workspace: Workspace, session_id: str) -> list[Message]:
     said = _whole([_masked(message, partial(_masked_text, workspace.policies)) for message in left])
     if not said:
         raise NotFoundError(
-            f"nothing was kept of session {session_id!r}: name one that memory.snapshots() lists, or that has a "
-            f"transcript, {log.path}"
+            f"nothing was kept of session {session_id!r}: name one that memory.sessions.snapshots() lists, or that "
+            f"has a transcript, {log.path}"
         )
     return said
 
@@ -327,7 +327,7 @@ def prepare_snapshot(
 ) -> Snapshot:
     """Return the snapshot of a conversation that another program had; nothing is written.
 
-    Secrets are masked and long messages cut, as `Memory.snapshot` does.
+    Secrets are masked and long messages cut, as `Memory.sessions.snapshot` does.
 
     Args:
         workspace: The files.

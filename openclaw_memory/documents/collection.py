@@ -45,6 +45,7 @@ from openclaw_memory.errors import (
 from openclaw_memory.events import Location, locate_citation, locate_files, locate_paths, observed
 from openclaw_memory.indexing.changes import compare
 from openclaw_memory.indexing.service import IndexService
+from openclaw_memory.search.request import SearchFilter, SearchRequest
 from openclaw_memory.text.front_matter import PART_OF
 from openclaw_memory.text.terms import query_terms
 from openclaw_memory.types import (
@@ -52,7 +53,6 @@ from openclaw_memory.types import (
     Embedder,
     Hit,
     IndexMeta,
-    SearchRequest,
     Source,
     Store,
     StoredChunk,
@@ -506,9 +506,9 @@ class Documents:
             all_of_them = self.iterate(where, masked=True) if min_score <= 0 and source != "sessions" else iter(())
             return [(document, 0.0) for document in islice(all_of_them, k)]
         wanted, counts, passes = min(MOST_RESULTS, k), self._counts(where), self._passing(where)
-        scope = self._narrow(where)
+        scope, only = self._narrow(where), SearchFilter(source=source)
         while True:
-            asked = SearchRequest(query, max_results=wanted, min_score=min_score, source=source)
+            asked = SearchRequest(query, max_results=wanted, min_score=min_score, filter=only)
             results = self._search(asked, passes=passes, where=scope)
             hits = ((self._found(one.path, one.spans, one.snippet, one.source), one.score) for one in results)
             found = distinct(hits, k, counts)

@@ -23,6 +23,7 @@ from openclaw_memory.types.codec import get_plain_name
 from openclaw_memory.workspace import Workspace
 from openclaw_memory.workspace.atomic import lock_folder
 from openclaw_memory.workspace.journal import checked_text, day_path
+from openclaw_memory.workspace.notes import Notes
 from openclaw_memory.workspace.paths import NOTES_FOLDER
 
 TOOL_NAME = "memory_append"
@@ -68,7 +69,7 @@ def append_new(
             new = text if source is not None else missing(text, *note, others)
             if not new:
                 return ToolAnswer({"status": "ok", "path": path, "existed": True})
-            written = workspace.append(new, date=day, quoted_from=source, skip_existing=source is not None)
+            written = Notes(workspace).append(new, date=day, quoted_from=source, skip_existing=source is not None)
     except (OpenClawMemoryError, OSError) as error:
         is_query, is_path = isinstance(error, InvalidInputError), isinstance(error, PathNotAllowedError | PolicyError)
         return _refused("invalid" if is_query else "not_allowed" if is_path else "failed", str(error))

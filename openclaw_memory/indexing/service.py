@@ -39,10 +39,10 @@ from openclaw_memory.indexing.history import (
 )
 from openclaw_memory.indexing.odd_files import odd_files, unreadable_in_words
 from openclaw_memory.indexing.staleness import Staleness
-from openclaw_memory.types import Embedder, FileRecord, IndexMeta, Progress, Store, StoreInfo, SyncReport
+from openclaw_memory.types import Embedder, IndexMeta, Progress, Store, StoreInfo, SyncReport
 
 if TYPE_CHECKING:
-    from openclaw_memory.indexing.parts import SyncParts
+    from openclaw_memory.indexing.gathering import SyncParts
     from openclaw_memory.indexing.watcher import Watcher
     from openclaw_memory.store.embedding_cache import EmbeddingCache
     from openclaw_memory.workspace import Workspace
@@ -395,7 +395,7 @@ class IndexService:
                     self._watched_sync,
                     self._config,
                     lock=partial(self.store().lock, "watch", 0),
-                    known=self._known_files,
+                    known=self.store().files,
                 ).start()
             return self.watcher
 
@@ -440,7 +440,7 @@ class IndexService:
         return report
 
     def _parts_of_sync(self, *, force: bool = False, progress: Callable[[Progress], None] | None = None) -> SyncParts:
-        from openclaw_memory.indexing.parts import SyncParts
+        from openclaw_memory.indexing.gathering import SyncParts
 
         store = self.store()
         embedder, trouble = self._embedders.for_sync(store.meta(), force=force)
@@ -555,9 +555,6 @@ class IndexService:
             self._watcher_state = watcher.state
             self._note(WATCHING, watcher.state, exists=True)
         return report
-
-    def _known_files(self) -> Mapping[str, FileRecord]:
-        return self.store().files()
 
     # --- being behind --------------------------------------------------------------------------------------------
 

@@ -39,9 +39,9 @@ from openclaw_memory.records.file_format import (
 )
 from openclaw_memory.records.files import RecordFiles, is_expired, may_be_named, path_of
 from openclaw_memory.records.settling import Settled, same_value, settle, with_value
+from openclaw_memory.search.request import SearchRequest
 from openclaw_memory.security import signatures
 from openclaw_memory.text.policies import About
-from openclaw_memory.types import SearchRequest
 from openclaw_memory.types.codec import SUFFIX
 from openclaw_memory.types.records import (
     Observation,

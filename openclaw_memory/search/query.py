@@ -1,4 +1,4 @@
-"""A parsed query: its terms, its words with their rarity, its names and dates; and checks of what a caller asks for."""
+"""A parsed query: its terms, its words with their rarity, its names and dates."""
 
 from __future__ import annotations
 
@@ -6,32 +6,18 @@ import math
 import re
 import unicodedata
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
-from datetime import datetime
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from openclaw_memory.config import SearchConfig
-from openclaw_memory.config.sections import PARTS, RANGES, checked, normalised_weights
-from openclaw_memory.errors import ConfigError, QueryError, nearest
 from openclaw_memory.search.query_dates import DateMention, mentioned_dates, text_of_dates
 from openclaw_memory.text.terms import content_words, fold, query_terms, word_stem, words
-from openclaw_memory.types import SOURCES, SearchRequest
 from openclaw_memory.workspace.paths import date_term
 
-MOST_RESULTS = int(RANGES["search.max_results"][1])
 # A pasted page is not a query: characters beyond this number are not looked up.
 MAX_QUESTION_CHARS = 2000
 # Two thousand characters of prose are 350 words. So many characters of Chinese would be 4,000 terms, and 160 ms.
 MAX_TERMS = 500
-# Within a budget of characters, more and shorter results show more of the evidence (benchmarks/README.md).
-BUDGET_PASSAGE_CHARS = 300
-# Passages are shorter than they may be: so many more results than would fit at full length.
-SPARE = 1.25
 LONGEST_YEAR = 4  # digits: a number of more is no year but an identifier
-# Settings of `search` that are no rules of one search: arguments have the first two, the memory is all searches'.
-RULES_OF_A_SEARCH = frozenset(spec.name for spec in fields(SearchConfig)) - {"max_results", "min_score", "memory_mb"}
-_ARGUMENTS = frozenset({"max_results", "max_chars", "min_score"})
-_BUILT_WITH = ("chunking", "embedding")  # parts of the configuration
 _NAME = re.compile(r"[^\W\d_]+")
 
 
@@ -102,95 +88,3 @@ def is_code(identifier: str) -> bool:
 def rarity(frequency: int, count: int) -> float:
     """Return the inverse document frequency in Lucene's form, above zero: log(1 + (N - n + 0.5) / (n + 0.5))."""
     return math.log(1 + (max(count, frequency) - frequency + 0.5) / (frequency + 0.5))
-
-
-def rules_of(request: SearchRequest, rules: SearchConfig) -> SearchConfig:
-    """Return `rules` with what a request says in place of the configured values, and first with its own `rules`.
-
-    A `min_score` of the request is a floor: nothing passes below it. For a budget of `max_chars` passages are shorter,
-    and there are as many as fill it; whole chunks stay as they are.
-
-    Raises:
-        QueryError: An argument of the search is not valid; the message names it.
-    """
-    max_results, max_chars, min_score = request.max_results, request.max_chars, request.min_score
-    _check_words(request)
-    rules = _overridden(rules, request.rules)
-    if max_chars is not None:
-        if not isinstance(max_chars, int) or isinstance(max_chars, bool) or max_chars < 1:
-            raise QueryError(f"max_chars must be a whole number of at least 1, not {max_chars!r}")
-        if rules.answer == "lines":
-            most = min(rules.snippet_chars, max_chars)
-            length = min(rules.passage_chars or BUDGET_PASSAGE_CHARS, most)
-            count = min(math.ceil(SPARE * max_chars / length), MOST_RESULTS)
-            rules = replace(rules, snippet_chars=most, passage_chars=length, max_results=count)
-    if max_results is not None:
-        if not isinstance(max_results, int) or isinstance(max_results, bool) or max_results < 1:
-            raise QueryError(f"max_results must be a whole number of at least 1, not {max_results!r}")
-        rules = replace(rules, max_results=min(max_results, MOST_RESULTS))
-    if min_score is not None:
-        if not isinstance(min_score, int | float) or isinstance(min_score, bool) or not 0 <= min_score <= 1:
-            raise QueryError(f"min_score must be a number from 0 to 1, not {min_score!r}")
-        rules = replace(rules, min_score=float(min_score), keyword_fill=False)
-    return rules
-
-
-def _check_words(request: SearchRequest) -> None:
-    if not isinstance(request.query, str):
-        raise QueryError(f"query must be a string, not {type(request.query).__name__}")
-    if request.source is not None and request.source not in SOURCES:
-        known = ", ".join(map(repr, SOURCES))
-        raise QueryError(f"source {request.source!r} is unknown; use {known}, or leave it out for all")
-    if request.task is not None and not isinstance(request.task, str):
-        raise QueryError(f"task must be a string or None, not {type(request.task).__name__}")
-
-
-def _overridden(rules: SearchConfig, overrides: object) -> SearchConfig:
-    """Return `rules` with other values, checked as those of a configuration are; none is clamped."""
-    if overrides is None:
-        return rules
-    if not isinstance(overrides, Mapping):
-        raise QueryError(f"rules must be a dict such as {{'mmr': 0.7}}, not a value of type {type(overrides).__name__}")
-    for name in overrides:
-        if name not in RULES_OF_A_SEARCH:
-            raise QueryError(_why_no_rule(str(name)))
-    notices: list[str] = []
-    try:
-        changed: SearchConfig = checked("search", replace(rules, **overrides), notices)
-    except ConfigError as error:
-        raise QueryError(f"rules of a search: {error}") from error
-    if not notices and 0 < changed.vector_weight + changed.text_weight < math.inf:
-        return normalised_weights(changed, [])
-    wrong = notices[0].rpartition(": ")[0] if notices else "vector_weight and text_weight have no usable sum"
-    raise QueryError(f"rules of a search: {wrong}")
-
-
-def _why_no_rule(name: str) -> str:
-    if name in _ARGUMENTS:
-        return f"{name} is an argument of a search and none of its rules: search(query, {name}=...)"
-    for part in _BUILT_WITH:
-        if name in {spec.name for spec in fields(PARTS[part])}:
-            return (
-                f"{name} cannot differ for one search: the index is built with {part}.{name}. Open the memory with "
-                "another config, and sync"
-            )
-    known = sorted(RULES_OF_A_SEARCH)
-    return f"a search has no rule {name!r}: {nearest(name, known)}rules are {', '.join(known)}"
-
-
-def with_time_zone(now: object) -> datetime | None:
-    """Return a moment with a time zone: its own, or else that of the machine.
-
-    Raises:
-        QueryError: It is not a `datetime`, or is outside what the time zone of the machine covers.
-    """
-    if now is None:
-        return None
-    if not isinstance(now, datetime):
-        raise QueryError(f"now must be a datetime, not {now!r}")
-    try:
-        return now if now.tzinfo else now.astimezone()
-    except (ValueError, OverflowError, OSError) as error:
-        raise QueryError(
-            f"now cannot be {now!r} ({error}): give a moment with a time zone, such as datetime.now(UTC)"
-        ) from error

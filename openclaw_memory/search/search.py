@@ -19,6 +19,7 @@ from openclaw_memory.search.passages import ANSWERS, RerankInput, beginning, fil
 from openclaw_memory.search.prepared import Lexicon
 from openclaw_memory.search.query import Query, parse_query, weighed
 from openclaw_memory.search.ranking import ranked, selected
+from openclaw_memory.search.request import SearchRequest
 from openclaw_memory.search.results import SearchResults
 from openclaw_memory.search.task import Task, with_task
 from openclaw_memory.search.wording import candidates as candidates_of_wording
@@ -27,7 +28,6 @@ from openclaw_memory.types import (
     CandidateRequest,
     Candidates,
     Embedder,
-    SearchRequest,
     SearchResult,
     Source,
     Store,
@@ -68,13 +68,13 @@ def search(
     Returns:
         At most `rules.max_results` results.
     """
-    task, wording = request.task, wording_of(request.only)
+    task, wording, source = request.options.task, wording_of(request.filter), request.filter.source
     parsed = parse_query(request.query)
     fusion = fusion_of(parsed, rules)
     at_work = parse_query(task) if task and task.strip() and rules.task_weight > 0 else None
     counted = at_work.stems if at_work else ()
     ask = store.candidates if wording is None else partial(candidates_of_wording, store, wording)
-    found, tokens, reason = _candidates(parsed, ask, embedder, rules, request.source, fusion, passes, where, counted)
+    found, tokens, reason = _candidates(parsed, ask, embedder, rules, source, fusion, passes, where, counted)
     parsed = weighed(parsed, found.frequencies, found.chunk_count)
     chunks = {stored.id: stored for stored in found.chunks}
     candidates = [candidate for hits in found.hits for candidate in fuse(hits, chunks, fusion)]
@@ -91,7 +91,7 @@ def search(
             rules,
             lexicon,
             has_vectors,
-            request.explain,
+            request.options.explain,
             use_chunk_scores,
             reranked=at_work is not None,
         )
@@ -114,7 +114,7 @@ def search(
     named = [
         beginning(file_chunks, rules.snippet_chars)
         for file_chunks in found.named
-        if file_chunks and request.source in (None, file_chunks[0].source)
+        if file_chunks and source in (None, file_chunks[0].source)
     ]
     order = ranked(
         [*named, *(answer for answer in answers if not any(_share_a_line(answer, other) for other in named))],
@@ -126,9 +126,9 @@ def search(
     )
     kept = selected(order, rules.min_score, rules.max_results, max_share, fill=rules.keyword_fill)
     filtered = min(len(order), rules.max_results) - len(kept)
-    below = (
-        [answer for answer in order if answer.score < rules.min_score and answer not in kept] if request.explain else []
-    )
+    below: list[SearchResult] = []
+    if request.options.explain:
+        below = [answer for answer in order if answer.score < rules.min_score and answer not in kept]
     return SearchResults(
         results=tuple(kept),
         query=request.query,

@@ -16,6 +16,11 @@ class Asked(NamedTuple):
     phrases: tuple[str, ...] = ()
     without: tuple[str, ...] = ()
 
+    @property
+    def filter(self) -> dict[str, tuple[str, ...]]:
+        """The phrases and words as the filter of a search."""
+        return {"phrases": self.phrases, "without": self.without}
+
 
 def read_query(typed: str) -> Asked:
     """Return the parts of a query in which `"a phrase"` must occur as it is, and `-word` must not.

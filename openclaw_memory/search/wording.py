@@ -16,7 +16,7 @@ from openclaw_memory.text.terms import fold, terms
 from openclaw_memory.types import SOURCES, CandidateRequest, Candidates, SearchResult, SourceHits, Store, StoredChunk
 
 if TYPE_CHECKING:
-    from openclaw_memory.types.search_request import SearchFilter
+    from openclaw_memory.search.request import SearchFilter
 
 # Chunks with a phrase that are looked at, those with most of its words first. A phrase is asked for because it is rare.
 MOST_CHUNKS = 2000
@@ -44,13 +44,13 @@ class Wording:
         return all(pattern.search(folded) for pattern in self.phrases)
 
 
-def wording_of(only: SearchFilter | None) -> Wording | None:
+def wording_of(only: SearchFilter) -> Wording | None:
     """Return the wording that a filter asks for; None for none.
 
     Args:
         only: The filter.
     """
-    if only is None or not (only.phrases or only.without):
+    if not (only.phrases or only.without):
         return None
     of_phrases = dict.fromkeys(term for phrase in only.phrases for term in terms(phrase))
     return Wording(

@@ -20,7 +20,6 @@ from openclaw_memory.config.sections import PolicyAction, PolicyRule
 from openclaw_memory.errors import PolicyError
 from openclaw_memory.text.fence import without_fenced
 from openclaw_memory.text.front_matter import front_matter_end, parse
-from openclaw_memory.text.json_walk import leaves
 from openclaw_memory.text.redaction import redact
 
 MASK = "***"
@@ -436,3 +435,20 @@ def _mask_record(file: str) -> str:
 
 
 NONE = Policies()
+
+
+def leaves(value: Any) -> Iterator[Any]:
+    """Yield the names of objects, as text, and all that is neither an object nor an array, in the order of the value.
+
+    Args:
+        value: What JSON can hold.
+    """
+    if isinstance(value, Mapping):
+        for name, inner in value.items():
+            yield str(name)
+            yield from leaves(inner)
+    elif isinstance(value, list | tuple):
+        for inner in value:
+            yield from leaves(inner)
+    else:
+        yield value

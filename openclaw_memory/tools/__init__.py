@@ -9,10 +9,9 @@ from openclaw_memory.text.fence import fenced_results
 from openclaw_memory.tools.handlers import memory_tools
 from openclaw_memory.tools.prompt import question_in, recall, recall_section, with_fewer_results
 from openclaw_memory.tools.session_start import session_start
-from openclaw_memory.tools.visibility import check_filter, checked_memory, cites, is_shown, record_fields, search_for
+from openclaw_memory.tools.visibility import checked_memory, cites, is_shown, record_fields, search_for
 
 __all__ = [
-    "check_filter",
     "checked_memory",
     "cites",
     "fenced_results",

@@ -66,7 +66,7 @@ def erase(
 
 def _planned(memory: Memory, session: str | None, given: Mapping[str, Any]) -> ToolAnswer:
     wanted = {_CRITERIA[name]: value for name, value in given.items()}
-    receipt = memory.forget(**wanted)
+    receipt = memory.control.forget(**wanted)
     plan = receipt.plan
     waiting = _WAITING.setdefault(memory, {})
     waiting.pop(session, None)
@@ -100,7 +100,7 @@ def _done(memory: Memory, session: str | None, said: str | None, code: str) -> T
         )
     if plans.pop(session, None) is not waiting:  # another call has just taken it
         raise NotFoundError("this plan is being done, or there is a newer one: plan again, and look at it")
-    receipt = memory.forget(**waiting.wanted, dry_run=False, seen=waiting.plan)
+    receipt = memory.control.forget(**waiting.wanted, dry_run=False, seen=waiting.plan)
     return ToolAnswer(_receipt(receipt), receipt)
 
 

@@ -423,7 +423,7 @@ def _search(host: Host, given: Mapping[str, Any]) -> ToolAnswer:
     most = memory.config.recall.max_chars
     only = {name: given[name] for name in _FILTERS if name in given}
     max_results = given.get("maxResults")
-    results = found(memory, given["query"], audience, max_results, given.get("minScore"), most, only=only)
+    results = found(memory, given["query"], audience, max_results, given.get("minScore"), most, filter=only)
     results = limit_weak(results, max_results)
     rows = []
     for hit in results:
@@ -493,7 +493,7 @@ def _promote(host: Host, given: Mapping[str, Any]) -> ToolAnswer:
     if without_recalled(seen) != seen:  # half a fence there and half of one elsewhere hide what is between
         raise InvalidInputError("the lines hold what marks recalled text: write what they say with memory_edit first")
     section, redacted = _sanitized(given["section"]) if "section" in given else (None, False)
-    excerpt = memory.promote(given["path"], start, end, section=section, seen=given["hash"])
+    excerpt = memory.notes.promote(given["path"], start, end, section=section, seen=given["hash"])
     memory.sync_soon()
     data = {"status": "ok", **_place(excerpt), "hash": excerpt.hash[:HASH_DIGITS]}
     about = {"existed": excerpt.existed, "redacted": redacted}

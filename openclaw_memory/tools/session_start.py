@@ -27,10 +27,10 @@ def session_start(
 ) -> str:
     """Return what a model should know when a session starts, for its system message; "" for nothing.
 
-    That is the section of `recall_section`, and the files of `Memory.bootstrap`: `SOUL.md`, `MEMORY.md`, and the notes
-    of yesterday and today, the memory in fences. What changes most often is at the end, and the text stays the same
-    until a file changes, so that a provider's prompt cache holds; the files are read again only then. Where several
-    people read along, as `memory_tools` says, `MEMORY.md` and citations are left out.
+    That is the section of `recall_section`, and the files of `Memory.notes.bootstrap`: `SOUL.md`, `MEMORY.md`, and the
+    notes of yesterday and today, the memory in fences. What changes most often is at the end, and the text stays the
+    same until a file changes, so that a provider's prompt cache holds; the files are read again only then. Where
+    several people read along, as `memory_tools` says, `MEMORY.md` and citations are left out.
 
     Args:
         memory: The memory.
@@ -52,6 +52,6 @@ def session_start(
     if name is not None:
         tool_names = [tool for tool in tool_names if tool.startswith(f"{name}_") and TOOL_NAME.search(tool)]
     section = recall_section(tool_names, citations=audience.citations)
-    files = memory.bootstrap(private=audience.private, max_chars=max_chars).text
+    files = memory.notes.bootstrap(private=audience.private, max_chars=max_chars).text
     heading = _HEADING if name is None else f"{_HEADING}: {name}"
     return "\n\n".join(filter(None, (section, files and f"{heading}\n\n{_IS_DATA}\n\n{files}")))

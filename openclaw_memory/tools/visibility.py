@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -15,9 +15,7 @@ from openclaw_memory.errors import (
     InvalidInputError,
     OpenClawMemoryError,
     PathNotAllowedError,
-    QueryError,
     WorkspaceError,
-    nearest,
 )
 from openclaw_memory.flush.state import chat_type, names_one, names_several
 from openclaw_memory.text.redaction import redact
@@ -39,6 +37,7 @@ if TYPE_CHECKING:
     from openclaw_memory.conversation.messages import Message
     from openclaw_memory.memory import Memory
     from openclaw_memory.search import SearchResults
+    from openclaw_memory.search.request import SearchFilter, SearchOptions
     from openclaw_memory.text.policies import Policies
     from openclaw_memory.workspace import Workspace
 
@@ -116,7 +115,7 @@ def audience_of(memory: Memory, session_key: str | None, source: Source | None =
 def _kinds(memory: Memory, session_key: str) -> set[str]:
     """Return what `sessions.json` says of the chat of a session, which it may list under another key too."""
     workspace = memory.workspace
-    states = memory._flushes.read(transcripts_place(workspace.root, workspace.sessions))
+    states = memory.sessions.flushes.read(transcripts_place(workspace.root, workspace.sessions))
     own = [(key, state.chat_type) for key, state in states.items() if session_key in {key, state.session_id}]
     by_key = {"group" if names_several(key) else "direct" for key, _ in own if names_several(key) or names_one(key)}
     return by_key | {kind.strip().lower() for _, kind in own if kind}
@@ -165,40 +164,16 @@ def cites(memory: Memory, session_key: str | None) -> bool:
     return audience_of(memory, session_key).citations
 
 
-def check_filter(wanted: object) -> None:
-    """Check that `wanted` are arguments of `Memory.search` that confine it, such as `path` and `since`, by their names.
-
-    Args:
-        wanted: What was passed as the filter.
-
-    Raises:
-        QueryError: It is something else, has another name, or a value that does not fit.
-    """
-    from openclaw_memory.search.filters import filter_of
-    from openclaw_memory.types.search_request import SearchFilter
-
-    names = [spec.name for spec in fields(SearchFilter)]
-    if not isinstance(wanted, Mapping):
-        raise QueryError(f"a filter of a search is a dict with some of {', '.join(names)}, not {wanted!r:.80}")
-    if unknown := [str(name) for name in wanted if name not in names]:
-        raise QueryError(
-            f"a search does not filter by {unknown[0]!r}: {nearest(unknown[0], names)}it takes {', '.join(names)}"
-        )
-    filter_of(**wanted)
-
-
 def search_for(
     memory: Memory,
     query: str,
     *,
     session_key: str | None,
     max_results: int | None = None,
-    min_score: float | None = None,
-    source: Source | None = None,
     max_chars: int | None = None,
-    only: Mapping[str, Any] | None = None,
-    task: str | None = None,
-    rules: Mapping[str, Any] | None = None,
+    min_score: float | None = None,
+    filter: SearchFilter | Mapping[str, Any] | None = None,  # noqa: A002 - as `Memory.search` has it
+    options: SearchOptions | Mapping[str, Any] | None = None,
 ) -> SearchResults:
     """Return what `Memory.search` finds, without what the readers of a session may not be shown.
 
@@ -207,25 +182,20 @@ def search_for(
         query: What to search for.
         session_key: The session; see `memory_tools`.
         max_results: As for `Memory.search`.
-        min_score: As for `Memory.search`.
-        source: As for `Memory.search`.
         max_chars: As for `Memory.search`.
-        only: Filters of `Memory.search` by their names: `{"path": "memory/2026-*", "since": "2026-01-31"}`.
-        task: As for `Memory.search`.
-        rules: As for `Memory.search`.
+        min_score: As for `Memory.search`.
+        filter: As for `Memory.search`.
+        options: As for `Memory.search`.
 
     Raises:
-        QueryError: As `Memory.search`, and as `check_filter`.
+        QueryError: As `Memory.search`.
     """
-    audience, only = audience_of(memory, session_key), only or {}
-    check_filter(only)
-    only = only if task is None else {**only, "task": task}
-    only = only if rules is None else {**only, "rules": rules}
+    audience = audience_of(memory, session_key)
     if audience.private:
         return memory.search(
-            query, max_results=max_results, max_chars=max_chars, min_score=min_score, source=source, **only
+            query, max_results=max_results, max_chars=max_chars, min_score=min_score, filter=filter, options=options
         )
-    return found(memory, query, replace(audience, source=source), max_results, min_score, max_chars, only=only)
+    return found(memory, query, audience, max_results, min_score, max_chars, filter=filter, options=options)
 
 
 def record_fields(memory: Memory, hit: SearchResult) -> dict[str, Any]:
@@ -279,18 +249,18 @@ def found(
     min_score: float | None,
     max_chars: int | None,
     in_view: Iterable[Message] = (),
-    only: Mapping[str, Any] | None = None,
+    filter: SearchFilter | Mapping[str, Any] | None = None,  # noqa: A002 - as `Memory.search` has it
+    options: SearchOptions | Mapping[str, Any] | None = None,
 ) -> SearchResults:
     """Return the results that this audience may see, without those from transcripts that are in the messages `in_view`.
 
-    `only` are filters of `Memory.search`, by their names, and its `task` and `rules`. Secrets are masked.
+    Secrets are masked.
 
     Raises:
         QueryError: As `Memory.search`.
     """
     from openclaw_memory.search.budget import within
-    from openclaw_memory.search.query import rules_of
-    from openclaw_memory.types import SearchRequest
+    from openclaw_memory.search.request import SearchFilter, SearchOptions, SearchRequest, apply_request
 
     policies = memory.workspace.policies
     in_words = cache(lambda: _as_transcript(in_view, policies))
@@ -302,18 +272,20 @@ def found(
             _is_in(in_words(), line) for line in hit.snippet.splitlines() if line != LEFT_OUT.strip()
         )
 
-    source: Source | None = audience.source if audience.private else audience.source or "memory"
-    only = only or {}
-    request = SearchRequest(query, max_results, max_chars, min_score, rules=only.get("rules"))
-    rules = rules_of(request, memory.config.search)
+    filter, options = SearchFilter.read(filter), SearchOptions.read(options)  # noqa: A001
+    source = audience.source or filter.source or (None if audience.private else "memory")
+    filter = replace(filter, source=source)  # noqa: A001
+    rules = apply_request(
+        SearchRequest(query, max_results, max_chars, min_score, options=options), memory.config.search
+    )
     for more in (0, _MORE_ANSWERS):
         results = memory.search(
             query,
             max_results=rules.max_results + more,
             max_chars=None if max_chars is None else max_chars + more * rules.snippet_chars,
             min_score=min_score,
-            source=source,
-            **only,
+            filter=filter,
+            options=options,
         )
         visible = [replace(hit, snippet=redact(hit.snippet)) for hit in results if may_be_shown(hit)]
         if len(visible) == len(results):

@@ -31,7 +31,6 @@ from .protocols import (
     WordVectorEmbedder as WordVectorEmbedder,
 )
 from .results import Progress as Progress, SearchResult as SearchResult, SyncReport as SyncReport
-from .search_request import SearchFilter as SearchFilter, SearchRequest as SearchRequest
 from .snapshots import Snapshot as Snapshot, SnapshotMessage as SnapshotMessage
 from .status import Status as Status
 from .where import chunk_test as chunk_test, Where as Where

@@ -41,10 +41,3 @@ class Snapshot:
         return {"id": self.session_id, "timestamp": at, "messages": said} | (
             {"summary": self.summary} if self.summary else {}
         )
-
-    def _repr_html_(self) -> str:
-        from openclaw_memory.display import code, lines, table
-
-        summary = [("summary", lines(self.summary))] if self.summary else []
-        said = [(message.role, lines(message.content)) for message in self.messages]
-        return table(code(self.path), (f"{self.timestamp:%Y-%m-%d %H:%M} UTC", self.session_id), [*summary, *said])

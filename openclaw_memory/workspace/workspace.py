@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,7 +20,7 @@ from openclaw_memory.errors import (
     WorkspaceError,
     nearest,
 )
-from openclaw_memory.events import Events, Location, format_lines, locate_excerpt, observed
+from openclaw_memory.events import Events
 from openclaw_memory.text.front_matter import front_matter_end
 from openclaw_memory.text.policies import Policies, indexed_text
 from openclaw_memory.types import Excerpt, MemoryFile
@@ -32,22 +32,8 @@ from openclaw_memory.workspace.paths import NOTES_FOLDER, Place, is_transcript
 from openclaw_memory.workspace.scan import Scan
 
 if TYPE_CHECKING:
-    import datetime
-
-    from openclaw_memory.workspace.journal import Bootstrap, Read
     from openclaw_memory.workspace.session_log import SessionLog
     from openclaw_memory.workspace.transcripts import Part
-
-
-def _locate_promoted(
-    copy: Excerpt,
-    _: object,
-    path: str,
-    start: int,
-    end: int,
-    **__: object,
-) -> list[Location]:
-    return [(path, format_lines((start, end))), *locate_excerpt(copy)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +49,6 @@ class Workspace:
     journal: JournalConfig = field(default_factory=JournalConfig, kw_only=True)
     events: Events = field(default_factory=Events, kw_only=True, repr=False, compare=False)
     _latest: list[tuple[scan.Listing, Scan]] = field(default_factory=list, init=False, repr=False, compare=False)
-    _started: Read = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @classmethod
     def open(
@@ -345,151 +330,6 @@ class Workspace:
         zone = local_now(self.journal.timezone).tzinfo if self.journal.timezone else None
         folder = transcripts_place(self.root, self.sessions)
         return SessionLog(self.files, folder, session_id, parent_session, zone, events=self.events)
-
-    @observed("append", locate_excerpt, writes=True)
-    def append(
-        self,
-        text: str,
-        date: datetime.date | str | None = None,
-        title: str | None = None,
-        *,
-        skip_existing: bool = False,
-        quoted_from: str | None = None,
-    ) -> Excerpt:
-        """Add `text` to the note of a day, completely or not at all, and return its lines.
-
-        Up to 4,096 bytes are one write(2), which a kill can only part in the instant between two pages of the file. A
-        longer text comes with a file that takes the place of the note, if that can be replaced: it has no hard links,
-        its folder can be written, and there is room for a copy.
-
-        Args:
-            text: What to add; Markdown.
-            date: A day, or its ISO form `2026-11-21`; today by default. A moment is its day, in `journal.timezone`
-                if it has a time zone.
-            title: Gives the text a heading of its own, with the time.
-            skip_existing: Do not add lines that the note already has, at whatever time. The excerpt returned then shows
-                the existing lines and has `existed` set.
-            quoted_from: Where the text comes from, such as an address, if neither the user nor the agent has written
-                it: it is kept as a quotation, title and all, above its source, and `promote` refuses its lines.
-
-        Raises:
-            InvalidInputError: The text is empty, `date` is not a day, or the source has no name.
-            PathNotAllowedError: The note is a symlink, not a regular file, or excluded by the globs.
-            WriteError: It could not be written. The note is unchanged.
-            ConfigError: The journal's time zone is unknown.
-        """
-        from openclaw_memory.workspace import journal
-        from openclaw_memory.workspace.days import day_of, local_now
-
-        now = local_now(self.journal.timezone)
-        day = day_of(date, "date", self.journal.timezone) or now.date()
-        if quoted_from is not None:
-            from openclaw_memory.text.quotation import quoted
-
-            text, title = quoted(f"{title}\n\n{text}" if title and title.strip() else text, quoted_from), None
-        return journal.append(self.files, text, date=day, title=title, now=now, skip_existing=skip_existing)
-
-    def find_missing(self, path: str, blocks: Sequence[Sequence[str]]) -> list[bool]:
-        """Return for each block of lines whether a note lacks it, to the letter and one line after the other.
-
-        Args:
-            path: The note.
-            blocks: The blocks, each without blank lines around it.
-
-        Raises:
-            PathNotAllowedError, UndecodableError, WorkspaceError: The note cannot be read.
-        """
-        from openclaw_memory.workspace import journal
-
-        return journal.missing_blocks(self.files, path, blocks)
-
-    @observed("append", lambda _, __, path, *___, **____: [(path, "")], writes=True)
-    def append_missing(self, path: str, blocks: Sequence[Sequence[str]], *, head: str) -> list[bool]:
-        """Add the blocks of lines that a note lacks, all or none, and return for each block whether it was missing.
-
-        Args:
-            path: The note.
-            blocks: The blocks, each without blank lines around it.
-            head: The first line of a new note, unless the first block begins with it.
-
-        Raises:
-            PathNotAllowedError: The note is a symlink or not a regular file, or the globs exclude it.
-            PolicyError: A rule says never to store a block. Nothing was written.
-            WriteError: It could not be written. The note is unchanged.
-        """
-        from openclaw_memory.workspace import journal
-
-        return journal.append_missing(self.files, path, blocks, head=head)
-
-    @observed("edit", locate_excerpt, writes=True)
-    def edit(self, path: str, start: int, end: int, text: str, *, seen: str | Excerpt) -> Excerpt:
-        """Replace lines `start` to `end` of a note if they still are what the caller saw. See `edits.edit`.
-
-        Args:
-            path: The note.
-            start: The first line, 1-based.
-            end: The last line, included.
-            text: The new lines.
-            seen: The excerpt that the caller read, or its hash.
-        """
-        from openclaw_memory.workspace import edits
-
-        return edits.edit(self.files, path, start, end, text, seen=seen)
-
-    @observed("delete", lambda _, __, path, start, end, **___: [(path, format_lines((start, end)))], writes=True)
-    def delete(self, path: str, start: int, end: int, *, seen: str | Excerpt) -> None:
-        """Remove lines `start` to `end` of a note if they still are what the caller saw. See `edits.delete`.
-
-        Args:
-            path: The note.
-            start: The first line, 1-based.
-            end: The last line, included.
-            seen: The excerpt that the caller read, or its hash.
-        """
-        from openclaw_memory.workspace import edits
-
-        edits.delete(self.files, path, start, end, seen=seen)
-
-    @observed("promote", _locate_promoted, writes=True)
-    def promote(
-        self, path: str, start: int, end: int, *, section: str | None = None, seen: str | Excerpt | None = None
-    ) -> Excerpt:
-        """Copy lines `start` to `end` of a note to MEMORY.md and return the lines there. See `edits.promote`.
-
-        Args:
-            path: The note.
-            start: The first line, 1-based.
-            end: The last line, included.
-            section: The heading of MEMORY.md to add them below; the end of the file where None.
-            seen: The excerpt that the caller read, or its hash; not compared where None.
-        """
-        from openclaw_memory.workspace import edits
-
-        return edits.promote(self.files, path, start, end, section=section, seen=seen)
-
-    @observed("bootstrap", lambda started, *_, **__: [(file.path, "") for file in started.files if file.text])
-    def bootstrap(
-        self, *, private: bool = True, max_chars: int | None = None, now: datetime.date | str | None = None
-    ) -> Bootstrap:
-        """Return what an agent reads when a session starts. See `journal.bootstrap`.
-
-        Args:
-            private: Include MEMORY.md; False for a group chat.
-            max_chars: The most characters of one file; `journal.bootstrap_chars` where None.
-            now: The moment, or the day itself, that decides which day it is; this moment by default.
-
-        Raises:
-            InvalidInputError: `max_chars` is not a whole number of at least 1, or `now` is no day.
-            ConfigError: The journal's time zone is unknown.
-        """
-        from openclaw_memory.workspace import journal
-        from openclaw_memory.workspace.days import day_of, local_now
-
-        most = self.journal.bootstrap_chars if max_chars is None else max_chars
-        if not isinstance(most, int) or most < 1:
-            raise InvalidInputError(f"max_chars must be a whole number of at least 1, not {most!r}")
-        today = day_of(now, "now", self.journal.timezone) or local_now(self.journal.timezone).date()
-        return journal.bootstrap(self.files, private=private, max_chars=most, today=today, read=self._started)
 
 
 def _correct(root: Path) -> str:

@@ -128,7 +128,7 @@ def check_answer(folder: Path, kind: str) -> None:
             (user, ASKED),
         ]
         # Each thing was said once, and is kept once.
-        kept = [message.get("content") for message in memory.resume(SESSION)]
+        kept = [message.get("content") for message in memory.sessions.resume(SESSION)]
         words = [one if isinstance(one, str) else one[0]["text"] for one in kept]
         assert [words.count(one) for one in (TOLD, KNOWN, ASKED, ANSWER)] == [1, 1, 1, 1]
 
@@ -164,13 +164,13 @@ def test_a_transcript_that_is_resumed_grows_by_what_is_new_alone(tmp_path):
         said = first.agent.get_state({"configurable": {"thread_id": SESSION}}).values["messages"]
         first.say(f"The token is {token}", [human("Hello, captain.", id=said[0].id)])  # the first message was edited
     with Memory.open(tmp_path, embedder=None) as memory:
-        before = [one["id"] for one in memory.session_log(SESSION).entries()]
+        before = [one["id"] for one in memory.sessions.log(SESSION).entries()]
         again = LangChain(memory, lambda: None, transcript=True)
         messages = again.resumed()
         assert token not in str(messages)
         again.say("And now?", messages)
         again.say("And then?")
-        entries = list(memory.session_log(SESSION).entries())
+        entries = list(memory.sessions.log(SESSION).entries())
         assert [one["id"] for one in entries[: len(before)]] == before
         assert [str(one["message"]["content"]) for one in entries[len(before) :: 2]] == ["And now?", "And then?"]
         assert len(entries) == len(before) + 4
@@ -183,7 +183,7 @@ def test_what_is_no_message_is_named_and_nothing_is_kept(tmp_path, kind, given):
     with Memory.open(tmp_path, embedder=None) as memory:
         with pytest.raises(InvalidInputError, match="messages must be a list of"):
             adapter.save_snapshot(memory, SESSION, given)
-        assert memory.snapshots() == ()
+        assert memory.sessions.snapshots() == ()
 
 
 def test_messages_are_those_that_a_model_of_langchain_takes(tmp_path):
@@ -198,7 +198,7 @@ def test_messages_are_those_that_a_model_of_langchain_takes(tmp_path):
 def test_calls_answers_and_roles_become_those_of_the_framework(tmp_path, kind):
     adapter = pytest.importorskip(kind)
     with Memory.open(tmp_path, embedder=None) as memory:
-        log = memory.session_log(SESSION)
+        log = memory.sessions.log(SESSION)
         made = {"type": "toolCall", "id": "c1", "name": "tide", "arguments": {"at": "Texel"}}
         log.append("user", "High tide?")
         log.append("assistant", [{"type": "text", "text": "Let me see."}, made])

@@ -50,9 +50,9 @@ def test_a_search_has_the_rules_of_its_options(run, notes):
     config.write_text("[defaults]\nsearch.half_life_days = 0.5\nsearch.min_score = 0.06\n")
     aged = ["--config", config, "--path", "memory/2026-*"]
     assert paths(*aged) == []
-    assert paths(*aged, "--rule", "half_life_days=off") == ["memory/2026-01-05.md"]
-    chunks = ["--rule", 'answer="chunks"', "--rule", "fusion = weighted", "--rule", "snippet_chars=40"]
-    assert "memory/boat.md" in paths(*chunks, "--rule", "boosts=false")
+    assert paths(*aged, "--set", "half_life_days=off") == ["memory/2026-01-05.md"]
+    chunks = ["--set", 'answer="chunks"', "--set", "fusion = weighted", "--set", "snippet_chars=40"]
+    assert "memory/boat.md" in paths(*chunks, "--set", "boosts=false")
 
 
 @pytest.mark.parametrize(
@@ -75,10 +75,10 @@ def test_a_phrase_must_be_there_and_a_word_after_a_minus_must_not(run, notes, qu
     ("arguments", "words"),
     [
         (["--since", "soon", "key"], "since is 'soon': give a date"),
-        (["--rule", "mmr", "key"], "--rule 'mmr' has no value: write NAME=VALUE, as in mmr=0.7"),
-        (["--rule", "mmr=high", "key"], "search.mmr must be a number, not 'high'"),
-        (["--rule", "=", "key"], "a search has no rule ''"),
-        (["--rule", "tokens=300", "key"], "the index is built with chunking.tokens"),
+        (["--set", "mmr", "key"], "--set 'mmr' has no value: write NAME=VALUE, as in mmr=0.7"),
+        (["--set", "mmr=high", "key"], "search.mmr must be a number, not 'high'"),
+        (["--set", "=", "key"], "a search has no setting ''"),
+        (["--set", "tokens=300", "key"], "the index is built with chunking.tokens"),
         (["key", "-water"], "-water could mean -w ater too: write -w and its value apart"),
         (["-boat"], "QUERY only leaves words out"),
         (["key", "--boat"], "--boat"),

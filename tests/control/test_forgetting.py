@@ -45,7 +45,7 @@ def traces(*folders, word=TRACE):
 
 def say(memory, session, *messages):
     """Write messages, each a day and a text, to a transcript."""
-    log = memory.session_log(session)
+    log = memory.sessions.log(session)
     log.append_entries(
         [
             {"type": "message", "timestamp": f"{day}T09:00:00Z", "message": {"role": "user", "content": text}}
@@ -104,7 +104,7 @@ def test_the_last_days_leave_no_trace_in_any_file(places, embedder):
         memory.heartbeat()
         assert len(traces(*places)) >= 5
         since = min(datetime.date(2026, 11, 21), datetime.datetime.now(datetime.UTC).date())
-        receipt = memory.forget(since=since, dry_run=False)
+        receipt = memory.control.forget(since=since, dry_run=False)
         assert receipt.remaining == ()
         assert receipt.is_erased
         assert traces(*places) == []
@@ -120,9 +120,9 @@ def test_words_leave_no_trace_in_any_file_once_the_notes_without_a_day_are_named
         fill(memory)
         (root / "MEMORY.md").write_text(f"# Long\n\n- A {WORD.upper()} is there.\n- Trains.\n")
         memory.sync()
-        plan = memory.forget(query=WORD).plan
+        plan = memory.control.forget(query=WORD).plan
         assert [one.where for one in plan.review] == ["MEMORY.md#L3"]
-        memory.forget(query=WORD, paths=[one.where for one in plan.review], dry_run=False)
+        memory.control.forget(query=WORD, paths=[one.where for one in plan.review], dry_run=False)
         assert traces(*places) == []
         assert (root / "MEMORY.md").read_text() == "# Long\n\n- Trains.\n"
         assert "memory/2026-11-20.md" in {result.path for result in memory.search("ferry")}
@@ -137,7 +137,7 @@ def test_a_session_goes_with_its_transcript_and_its_entries(places):
         change_state(folder, f"agent:main:{WORD}", lambda _: {"session_id": WORD})
         change_state(folder, "agent:main:other", lambda _: {"session_id": "other"})
         memory.sync()
-        receipt = memory.forget(session=WORD, dry_run=False)
+        receipt = memory.control.forget(session=WORD, dry_run=False)
         assert receipt.plan.sessions == (f"agent:main:{WORD}",)
         assert traces(*places) == []
         assert list(read_states(folder)) == ["agent:main:other"]
@@ -148,11 +148,11 @@ def test_a_dry_run_is_the_default_and_changes_nothing(tmp_path):
         fill(memory)
         memory.sync()
         before = files_of(tmp_path)
-        receipt = memory.forget(last_days=400, now=NOW)
+        receipt = memory.control.forget(last_days=400, now=NOW)
         assert (receipt.is_dry_run, receipt.forgotten, receipt.is_erased) == (True, (), False)
         assert receipt.plan
         assert files_of(tmp_path) == before
-        assert memory.forget(last_days=400, now=NOW) == receipt
+        assert memory.control.forget(last_days=400, now=NOW) == receipt
 
 
 ALL_DAYS = ["18", "19", "20", "21", "22", "23"]
@@ -165,7 +165,7 @@ def test_today_is_the_first_of_the_last_days(tmp_path, days, gone):
     with Memory.open(tmp_path, embedder=None, config=UTC) as memory:
         for day in range(18, 24):
             memory.append("Something.", date=f"2026-11-{day}")
-        plan = memory.forget(last_days=days, now=NOW).plan
+        plan = memory.control.forget(last_days=days, now=NOW).plan
         assert [step.path for step in plan.steps] == [f"memory/2026-11-{day}.md" for day in gone]
 
 
@@ -174,12 +174,12 @@ def test_today_and_the_days_of_messages_are_those_of_the_zone_of_the_journal(tmp
     with Memory.open(tmp_path, embedder=None, config=config) as memory:
         memory.append("Yesterday in Tokyo.", date="2026-11-23")
         memory.append("Today in Tokyo.", date="2026-11-24")
-        log = memory.session_log("talk")
+        log = memory.sessions.log("talk")
         for hour in (14, 16):  # 23:00 of the 23rd, and 1:00 of the 24th
             log.append_entry(
                 "message", timestamp=f"2026-11-23T{hour}:00:00Z", message={"role": "user", "content": f"at {hour}"}
             )
-        plan = memory.forget(last_days=1, now=NOW.replace(hour=16)).plan
+        plan = memory.control.forget(last_days=1, now=NOW.replace(hour=16)).plan
         assert [step.citation for step in plan.steps] == ["memory/2026-11-24.md", "sessions/talk.jsonl#L3"]
 
 
@@ -190,11 +190,11 @@ def test_what_is_of_no_day_is_listed_and_stays(tmp_path):
         memory.documents.add([Document("one", "A document without a day.")])
         today = datetime.datetime.now(datetime.UTC).date()
         since = min(today, NOW.date())
-        receipt = memory.forget(since=since, dry_run=False)
+        receipt = memory.control.forget(since=since, dry_run=False)
         assert receipt.forgotten == ("memory/2026-11-23.md",)
         assert [one.where for one in receipt.plan.review] == ["MEMORY.md", "memory/notes/one.md"]
         assert (tmp_path / "MEMORY.md").exists()
-        assert memory.forget(paths=["MEMORY.md"], dry_run=False).forgotten == ("MEMORY.md",)
+        assert memory.control.forget(paths=["MEMORY.md"], dry_run=False).forgotten == ("MEMORY.md",)
         assert not (tmp_path / "MEMORY.md").exists()
 
 
@@ -202,7 +202,7 @@ def test_records_go_by_a_glob_of_their_keys(tmp_path):
     with Memory.open(tmp_path, embedder=None) as memory:
         for key in ("editor.theme", "editor.font", "tea"):
             memory.records.remember("preference", key, "x")
-        memory.forget(key="editor.*", dry_run=False)
+        memory.control.forget(key="editor.*", dry_run=False)
         assert [record.key for record in memory.records] == ["tea"]
 
 
@@ -210,7 +210,7 @@ def test_a_message_becomes_as_long_a_line_that_keeps_its_ids(tmp_path):
     with Memory.open(tmp_path, embedder=None, config=UTC) as memory:
         path = say(memory, "talk", *[("2026-11-20", "Keep."), ("2026-11-22", "Go."), ("2026-11-22", f"A {WORD} é.")])
         before = path.read_bytes().split(b"\n")
-        memory.forget(since="2026-11-21", dry_run=False)
+        memory.control.forget(since="2026-11-21", dry_run=False)
         after = path.read_bytes().split(b"\n")
         assert list(map(len, after)) == list(map(len, before))
         assert after[:2] == before[:2]
@@ -222,7 +222,7 @@ def test_a_message_becomes_as_long_a_line_that_keeps_its_ids(tmp_path):
             assert new["message"]["role"] == "user"
             assert new["message"]["content"] in {"", "[forgotten]"}
         assert "[forgotten]" not in memory.get("sessions/talk.jsonl").text
-        assert not memory.forget(since="2026-11-21").plan
+        assert not memory.control.forget(since="2026-11-21").plan
 
 
 def test_a_phrase_is_found_though_a_line_ends_in_it(tmp_path):
@@ -230,7 +230,7 @@ def test_a_phrase_is_found_though_a_line_ends_in_it(tmp_path):
         (tmp_path / "memory").mkdir()
         note = tmp_path / "memory" / "2026-11-20.md"
         note.write_bytes(b"# Day\r\n\r\nThe spare\r\nkey hangs there.\r\nThe key is spare.\r\n")
-        memory.forget(query="spare  KEY", dry_run=False)
+        memory.control.forget(query="spare  KEY", dry_run=False)
         assert note.read_bytes() == b"# Day\r\n\r\nThe key is spare.\r\n"
 
 
@@ -238,23 +238,23 @@ def test_what_has_changed_since_the_plan_is_not_forgotten(tmp_path):
     with Memory.open(tmp_path, embedder=None) as memory:
         memory.append("One.", date="2026-11-20")
         memory.append("Two.", date="2026-11-21")
-        plan = memory.forget(since="2026-11-20").plan
+        plan = memory.control.forget(since="2026-11-20").plan
         memory.append("More.", date="2026-11-21")
         before = files_of(tmp_path)
         for seen in (plan, plan.hash, plan.hash[:12]):
             with pytest.raises(ConflictError, match="look at"):
-                memory.forget(since="2026-11-20", dry_run=False, seen=seen)
+                memory.control.forget(since="2026-11-20", dry_run=False, seen=seen)
         assert files_of(tmp_path) == before
-        again = memory.forget(since="2026-11-20").plan
-        assert memory.forget(since="2026-11-20", dry_run=False, seen=again.hash).remaining == ()
+        again = memory.control.forget(since="2026-11-20").plan
+        assert memory.control.forget(since="2026-11-20", dry_run=False, seen=again.hash).remaining == ()
 
 
 def test_a_conversation_may_go_on_while_its_plan_is_looked_at(tmp_path):
     with Memory.open(tmp_path, embedder=None) as memory:
         say(memory, "talk", ("2026-11-22", f"A {WORD}."))
-        plan = memory.forget(query=WORD).plan
+        plan = memory.control.forget(query=WORD).plan
         say(memory, "talk", ("2026-11-23", "Yes, forget it."))
-        memory.forget(query=WORD, dry_run=False, seen=plan)
+        memory.control.forget(query=WORD, dry_run=False, seen=plan)
         assert traces(tmp_path) == []
         assert "Yes, forget it." in memory.get("sessions/talk.jsonl").text
 
@@ -275,11 +275,11 @@ def test_after_a_crash_half_way_the_next_call_finishes(places, monkeypatch):
         work = forgetting._do
         monkeypatch.setattr(forgetting, "_do", crash)
         with pytest.raises(KeyboardInterrupt):
-            memory.forget(query=WORD, dry_run=False)
+            memory.control.forget(query=WORD, dry_run=False)
         assert traces(*places)
     monkeypatch.setattr(forgetting, "_do", work)
     with Memory.open(root, embedder=None, config=UTC) as memory:
-        memory.forget(query=WORD, dry_run=False)
+        memory.control.forget(query=WORD, dry_run=False)
         assert traces(*places) == []
 
 
@@ -287,13 +287,13 @@ def test_after_a_crash_before_the_index_the_next_call_erases(tmp_path):
     with Memory.open(tmp_path, embedder=None, config=UTC) as memory:
         fill(memory)
         memory.sync()
-        plan = memory.forget(query=WORD).plan
+        plan = memory.control.forget(query=WORD).plan
         for step in plan.steps:
             forgetting._do(memory.workspace, step, forgetting._checked(memory.workspace, step))
         assert traces(tmp_path) == []
         assert traces(index_folder(tmp_path))
     with Memory.open(tmp_path, embedder=None, config=UTC) as memory:
-        receipt = memory.forget(query=WORD, dry_run=False)
+        receipt = memory.control.forget(query=WORD, dry_run=False)
         assert not receipt.plan
         assert receipt.is_erased
         assert traces(index_folder(tmp_path)) == []
@@ -318,8 +318,8 @@ def test_the_receipt_says_what_could_not_go(tmp_path, monkeypatch):
             refuse(base, folder, files)
 
         monkeypatch.setattr(forgetting, "remove_files", refused)
-        far = next(item.path for item in memory.inspect() if item.path.endswith("far.md"))
-        receipt = memory.forget(since="2026-11-20", paths=[far], dry_run=False)
+        far = next(item.path for item in memory.control.inspect() if item.path.endswith("far.md"))
+        receipt = memory.control.forget(since="2026-11-20", paths=[far], dry_run=False)
         assert receipt.forgotten == ("memory/2026-11-20.md",)
         reasons = {one.path: one.reason for one in receipt.remaining}
         assert "outside of the workspace" in reasons[far]
@@ -333,7 +333,7 @@ def test_what_another_process_holds_is_told(tmp_path, monkeypatch):
     with Memory.open(tmp_path, embedder=None) as memory:
         memory.append("Held.", date="2026-11-20")
         with filelock.FileLock(tmp_path / "memory" / ".lock"):
-            receipt = memory.forget(since="2026-11-20", dry_run=False)
+            receipt = memory.control.forget(since="2026-11-20", dry_run=False)
         assert receipt.forgotten == ()
         assert "is held" in receipt.remaining[0].reason
 
@@ -344,10 +344,10 @@ def test_an_index_that_is_being_read_is_erased_later_and_the_receipt_says_so(tmp
         memory.sync()
         with memory._service.store().snapshot() as frozen:
             assert frozen.files()
-            receipt = memory.forget(query=WORD, dry_run=False)
+            receipt = memory.control.forget(query=WORD, dry_run=False)
             assert not receipt.is_erased
             assert "reads an old state" in receipt.remaining[0].reason
-        assert memory.forget(query=WORD, dry_run=False).is_erased
+        assert memory.control.forget(query=WORD, dry_run=False).is_erased
         assert traces(tmp_path) == []
 
 
@@ -366,7 +366,7 @@ def test_an_index_that_is_being_read_is_erased_later_and_the_receipt_says_so(tmp
 )
 def test_a_call_that_names_not_one_thing_is_refused(tmp_path, given, message):
     with Memory.open(tmp_path, embedder=None) as memory, pytest.raises(InvalidInputError, match=message):
-        memory.forget(**given)
+        memory.control.forget(**given)
 
 
 def test_lines_and_files_that_are_named_have_to_be_there(tmp_path):
@@ -375,9 +375,9 @@ def test_lines_and_files_that_are_named_have_to_be_there(tmp_path):
         memory.records.remember("fact", "tea", "green")
         for path in ("memory/2026-11-19.md", "memory/2026-11-20.md#L9"):
             with pytest.raises(NotFoundError):
-                memory.forget(paths=[path])
+                memory.control.forget(paths=[path])
         with pytest.raises(InvalidInputError, match="as a whole"):
-            memory.forget(paths=["memory/records/fact/tea.md#L3"])
+            memory.control.forget(paths=["memory/records/fact/tea.md#L3"])
 
 
 days = st.dates(datetime.date(2026, 11, 1), datetime.date(2026, 11, 30))
@@ -391,10 +391,10 @@ def test_a_plan_is_the_same_twice_and_what_is_left_after_it_is_the_rest(written,
         for day, text in written:
             memory.append(f"A {text}.", date=day)
             say(memory, "talk", (day, f"The {text}."))
-        plan = memory.forget(**wanted).plan
-        assert memory.forget(**wanted).plan == plan
-        memory.forget(**wanted, dry_run=False, seen=plan.hash)
-        assert memory.forget(**wanted).plan.steps == ()
+        plan = memory.control.forget(**wanted).plan
+        assert memory.control.forget(**wanted).plan == plan
+        memory.control.forget(**wanted, dry_run=False, seen=plan.hash)
+        assert memory.control.forget(**wanted).plan.steps == ()
         for day, text in written:
             goes = day >= since if "since" in wanted else str(wanted["query"]).lower() in text
             note = memory.workspace.root / "memory" / f"{day}.md"
@@ -411,7 +411,7 @@ def test_everything_is_inspected_with_what_it_is(tmp_path):
         memory.records._clock = lambda: NOW
         memory.records.remember("fact", "tea", "green", sensitivity="high")
         say(memory, "talk", ("2026-11-18", "First."), ("2026-11-21", "Last."))
-        items = {item.kind: item for item in memory.inspect()}
+        items = {item.kind: item for item in memory.control.inspect()}
         shown = {kind: (item.path, str(item.date), str(item.last_date), item.source) for kind, item in items.items()}
         assert shown == {
             "note": ("MEMORY.md", "None", "None", "file"),
@@ -422,16 +422,17 @@ def test_everything_is_inspected_with_what_it_is(tmp_path):
         }
         assert (items["record"].type, items["record"].key, items["record"].sensitivity) == ("fact", "tea", "high")
         assert (items["note"].lines, items["note"].size) == (3, 18)
-        assert [item.kind for item in memory.inspect(sensitivity="high")] == ["record"]
-        assert [item.kind for item in memory.inspect(source="tool")] == ["document"]
-        assert [item.kind for item in memory.inspect(type="fact")] == ["record"]
-        assert {item.kind for item in memory.inspect(since="2026-11-20", until="2026-11-20")} == {"day", "transcript"}
-        assert memory.inspect(kind="day") == (items["day"],)
-        assert [item.size for item in memory.inspect(sort="size")] == sorted(
+        assert [item.kind for item in memory.control.inspect(sensitivity="high")] == ["record"]
+        assert [item.kind for item in memory.control.inspect(source="tool")] == ["document"]
+        assert [item.kind for item in memory.control.inspect(type="fact")] == ["record"]
+        of_the_day = memory.control.inspect(since="2026-11-20", until="2026-11-20")
+        assert {item.kind for item in of_the_day} == {"day", "transcript"}
+        assert memory.control.inspect(kind="day") == (items["day"],)
+        assert [item.size for item in memory.control.inspect(sort="size")] == sorted(
             (item.size for item in items.values()), reverse=True
         )
         with pytest.raises(InvalidInputError, match="kind"):
-            memory.inspect(kind="letter")
+            memory.control.inspect(kind="letter")
 
 
 def snapshot_of(memory, session, text, day, summary=None):
@@ -447,11 +448,11 @@ def test_a_snapshot_goes_with_what_its_note_says_of_it(places, wanted):
         kept = snapshot_of(memory, "ferries", "When does the ferry leave?", "2026-11-20", "About ferries.")
         gone = snapshot_of(memory, "vines", f"I planted a {WORD}.", "2026-11-22", f"The {WORD} grows.")
         memory.sync()
-        receipt = memory.forget(**wanted, dry_run=False)
+        receipt = memory.control.forget(**wanted, dry_run=False)
         assert (receipt.remaining, receipt.is_erased) == ((), True)
         assert gone.path in receipt.forgotten
         assert traces(*places) == []
-        assert memory.snapshots() == (kept,)
+        assert memory.sessions.snapshots() == (kept,)
         assert kept.path in memory.get("memory/2026-11-20.md").text
 
 
@@ -461,5 +462,5 @@ def test_a_session_goes_with_the_snapshots_under_its_key_and_its_id(places):
         change_state(folder, "agent:main:main", lambda _state: {"session_id": "s-1"})
         for session in ("agent:main:main", "s-1", "s-2"):
             snapshot_of(memory, session, f"Tea with {session}.", "2026-11-22")
-        memory.forget(session="agent:main:main", dry_run=False)
-        assert [one.session_id for one in memory.snapshots()] == ["s-2"]
+        memory.control.forget(session="agent:main:main", dry_run=False)
+        assert [one.session_id for one in memory.sessions.snapshots()] == ["s-2"]

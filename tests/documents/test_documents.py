@@ -188,7 +188,7 @@ def test_what_is_dropped_is_found_no_more_before_the_next_sync(indexed):
 
 
 def test_what_is_looked_for_in_transcripts_is_not_filled_up_with_notes(documents, memory):
-    memory.session_log("tuesday").append("user", "The ferry is late.")
+    memory.sessions.log("tuesday").append("user", "The ferry is late.")
     memory.sync()
     found = documents.search("ferry", 3, source="sessions")
     assert [one.path for one, _ in found] == ["sessions/tuesday.jsonl"]

@@ -235,7 +235,7 @@ class TestRealWeights:
         (notes / "memory" / "2026-03-01.md").write_text(f"# 2026-03-01\n\n{FACT}\n", encoding="utf-8")
         with Memory.open(notes, embedder=embedder) as memory:
             memory.sync()
-            best = memory.search(QUESTION, explain=True)[0]
+            best = memory.search(QUESTION, options={"explain": True})[0]
             assert FACT in best.snippet
             assert best.parts["tokens"] > 0.2
             assert memory.status().notices == ()

@@ -45,7 +45,7 @@ class Asked(NamedTuple):
 
 
 def search(at: Place, it: Asked, **filters: Any) -> Any:
-    return at.memory.search(it.words, max_results=50, min_score=0, **filters)
+    return at.memory.search(it.words, max_results=50, min_score=0, filter=filters)
 
 
 SHOWING: dict[str, Callable[[Place, Asked], Any]] = {
@@ -53,16 +53,16 @@ SHOWING: dict[str, Callable[[Place, Asked], Any]] = {
     "Memory.search, key": lambda at, it: [hit.snippet for hit in search(at, it, key=["*"])],
     "Memory.search, shown": lambda at, it: search(at, it)._repr_html_(),
     "Memory.get": lambda at, it: at.memory.get(it.path).text,
-    "Memory.bootstrap": lambda at, _: at.memory.bootstrap().text,
+    "Notes.bootstrap": lambda at, _: at.memory.notes.bootstrap().text,
     "Memory.status": lambda at, _: [at.memory.status(), at.memory.status(deep=True)._repr_html_()],
-    "Memory.inspect": lambda at, _: at.memory.inspect(),
-    "Memory.forget": lambda at, it: [
-        at.memory.forget(last_days=9), at.memory.forget(query="lands"), at.memory.forget(key=it.key)
+    "Control.inspect": lambda at, _: at.memory.control.inspect(),
+    "Control.forget": lambda at, it: [
+        at.memory.control.forget(last_days=9), at.memory.control.forget(query="lands"), at.memory.control.forget(key=it.key)
     ],
     "Memory.heartbeat": lambda at, _: at.memory.heartbeat(),
-    "Memory.snapshots": lambda at, _: at.memory.snapshots(),
-    "Memory.resume": lambda at, _: [at.memory.resume(session) for session in ("s1", "ended")],
-    "Memory.edit, conflict": lambda at, it: conflict(lambda: at.memory.edit(it.path, 3, 5, "x", seen="0" * 12)),
+    "Sessions.snapshots": lambda at, _: at.memory.sessions.snapshots(),
+    "Sessions.resume": lambda at, _: [at.memory.sessions.resume(session) for session in ("s1", "ended")],
+    "Notes.edit, conflict": lambda at, it: conflict(lambda: at.memory.edit(it.path, 3, 5, "x", seen="0" * 12)),
     "Documents.get": lambda at, it: [
         at.memory.documents.get(["d1", f"{it.path}#L24", f"./{it.path}#L24"], masked=how) for how in (True, False)
     ],
@@ -113,13 +113,13 @@ SHOWING: dict[str, Callable[[Place, Asked], Any]] = {
     ],
 }  # fmt: skip
 WRITING: dict[str, Callable[[Place, str], Any]] = {
-    "Memory.append": lambda at, text: at.memory.append(text),
-    "Memory.append, title": lambda at, text: at.memory.append("tea", title=text),
-    "Memory.edit": lambda at, text: at.memory.edit("memory/plain.md", 3, 3, text, seen=at.memory.get("memory/plain.md#L3")),
-    "Memory.promote": lambda at, text: at.memory.promote("memory/plain.md", 3, 3, section=text),
-    "Memory.snapshot": lambda at, text: at.memory.snapshot("s4", [user("tea")], text),
-    "Memory.session_log": lambda at, text: at.memory.session_log("s2").append("user", text),
-    "Memory.flush": lambda at, text: refusal(at.memory.flush("agent:main:main", session_id="s3").log.append("user", text)),
+    "Notes.append": lambda at, text: at.memory.append(text),
+    "Notes.append, title": lambda at, text: at.memory.append("tea", title=text),
+    "Notes.edit": lambda at, text: at.memory.edit("memory/plain.md", 3, 3, text, seen=at.memory.get("memory/plain.md#L3")),
+    "Notes.promote": lambda at, text: at.memory.notes.promote("memory/plain.md", 3, 3, section=text),
+    "Sessions.snapshot": lambda at, text: at.memory.sessions.snapshot("s4", [user("tea")], text),
+    "Sessions.log": lambda at, text: at.memory.sessions.log("s2").append("user", text),
+    "Sessions.flush": lambda at, text: refusal(at.memory.sessions.flush("agent:main:main", session_id="s3").log.append("user", text)),
     "Documents.add": lambda at, text: at.memory.documents.add([Document("new", text, {})]),
     "Documents.add, metadata": lambda at, text: at.memory.documents.add([Document("new", "tea", {"of": [text]})]),
     "DocumentFiles.write": lambda at, text: at.memory.documents.files.write("memory/notes/n.md", {"of": text}, "tea"),

@@ -74,7 +74,9 @@ def sync(memory: Memory) -> Shown:
 
 def search(memory: Memory) -> Shown:
     for question, source in product(QUESTIONS, (None, "memory", "sessions")):
-        found = memory.search(question, source=source, max_results=50, min_score=0.0, explain=True)
+        found = memory.search(
+            question, filter={"source": source}, max_results=50, min_score=0.0, options={"explain": True}
+        )
         yield "terminal", repr(found)
         yield "terminal", found._repr_html_()
         yield "terminal", str(found.explain())
@@ -100,7 +102,7 @@ def read(memory: Memory) -> Shown:
     there = sorted(str(path.relative_to(root)) for path in root.rglob("*") if path.suffix in {".md", ".jsonl"})[:80]
     for path in (*there, *READ, "memory/../../private/secret.md", ".memory/config.toml"):
         yield from each(lambda path=path: [("program", memory.get(path).text)])
-    yield "start", repr(memory.bootstrap())
+    yield "start", repr(memory.notes.bootstrap())
 
 
 def each(work: Callable[[], Any]) -> Shown:
@@ -116,7 +118,7 @@ def write(memory: Memory) -> Shown:
         yield from each(lambda path=path: changed(memory, path))
     for day in ("2026-01-06", None):
         yield from each(lambda day=day: [("program", memory.append("A line for later.", date=day).text)])
-    yield from each(lambda: [("program", memory.promote("memory/honest.md", 1, 1).text)])
+    yield from each(lambda: [("program", memory.notes.promote("memory/honest.md", 1, 1).text)])
 
 
 def changed(memory: Memory, path: str) -> Shown:
@@ -177,13 +179,13 @@ def documents(memory: Memory) -> Shown:
 
 
 def talk(memory: Memory) -> Shown:
-    yield from each(lambda: [("program", str(memory.session_log("hostile").append("user", TRUTH)))])
+    yield from each(lambda: [("program", str(memory.sessions.log("hostile").append("user", TRUTH)))])
     yield from each(lambda: flushed(memory))
     memory.sync()
 
 
 def flushed(memory: Memory) -> Shown:
-    flush = memory.flush("main", window=200_000)
+    flush = memory.sessions.flush("main", window=200_000)
     yield "program", str(flush.due(190_000))
     yield "terminal", str(flush.state)
     flush.compacted(1000)

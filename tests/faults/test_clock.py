@@ -98,9 +98,9 @@ def test_a_note_is_of_the_day_of_its_reader_at_midnight_and_when_clocks_change(t
         files = memory.workspace.files
         written = journal.append(files, "memo", date=now.date(), title="Entry", now=now)
         assert (written.path, written.text.split("\n")[0]) == (f"memory/{day}.md", f"## {hour} - Entry")
-        assert [file.path for file in memory.bootstrap(now=utc).files] == [f"memory/{day}.md"]
+        assert [file.path for file in memory.notes.bootstrap(now=utc).files] == [f"memory/{day}.md"]
         tomorrow = now.replace(tzinfo=None) + datetime.timedelta(days=1)
-        assert [file.path for file in memory.bootstrap(now=tomorrow).files] == [f"memory/{day}.md"]
+        assert [file.path for file in memory.notes.bootstrap(now=tomorrow).files] == [f"memory/{day}.md"]
 
 
 A_DAY = """
@@ -110,10 +110,10 @@ from openclaw_memory.config import JournalConfig, SearchConfig
 config = MemoryConfig(journal=JournalConfig(timezone="Europe/Amsterdam"), search=SearchConfig(half_life_days=30))
 with Memory.open(sys.argv[1], embedder="hashing", config=config) as memory:
     written = memory.append("memo apple", title="Entry")
-    memory.session_log("talk").append("user", "memo pear")
+    memory.sessions.log("talk").append("user", "memo pear")
     memory.sync()
     scores = [result.score for result in memory.search("memo", min_score=0.0)]
-    shown = [file.path for file in memory.bootstrap().files]
+    shown = [file.path for file in memory.notes.bootstrap().files]
     assert memory.status(deep=True).problems == ()
 print(json.dumps({"path": written.path, "scores": scores, "shown": shown}))
 """

@@ -12,10 +12,16 @@ from openclaw_memory import Memory
 from openclaw_memory.documents import Documents
 from openclaw_memory.documents.collection import DocumentFiles
 from openclaw_memory.records import Records
+from openclaw_memory.sessions_and_control import Control, Sessions
+from openclaw_memory.workspace.notes import Notes
 
 # Methods by which no text goes in or out.
 WITHOUT_TEXT = {
-    Memory: "close delete documents embedder for_agent index_path observe open records sync sync_soon watch",
+    # `append` and `edit` are those of `notes`.
+    Memory: "append close delete documents edit embedder for_agent index_path observe open records sync sync_soon watch",
+    Notes: "append_missing delete events find_missing",
+    Sessions: "events",
+    Control: "events",
     Documents: "Filter adopt collection damaged delete missing_vectors reembed vector_identity vectors",
     DocumentFiles: "delete sync",
     # `everything` and `holding` are for upkeep; what `sign` and `unsigned` show has a test of its own.

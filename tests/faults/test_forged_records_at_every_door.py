@@ -19,8 +19,8 @@ WORDS = (SIGNED, EARLIER, FORGED)
 ASKED = Asked("What is the door code of the hut?", PATH, KEY)
 # They show what stands in talks or in notes of a day, or counts, paths and problems.
 OF_NO_RECORD = {
-    "Memory.bootstrap", "Memory.status", "Memory.inspect", "Memory.forget", "Memory.heartbeat", "Memory.snapshots",
-    "Memory.resume", "Memory.edit, conflict", "Documents.read", "Documents.iterate", "Records.problems", "session start", "command status",
+    "Notes.bootstrap", "Memory.status", "Control.inspect", "Control.forget", "Memory.heartbeat", "Sessions.snapshots",
+    "Sessions.resume", "Notes.edit, conflict", "Documents.read", "Documents.iterate", "Records.problems", "session start", "command status",
 }  # fmt: skip
 
 

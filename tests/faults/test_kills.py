@@ -70,7 +70,7 @@ WORKS = {
     ),
     "promote": Work(
         {"memory/topic.md": "- kept\n"},
-        "memory.promote('memory/topic.md', 1, 1)",
+        "memory.notes.promote('memory/topic.md', 1, 1)",
         "MEMORY.md",
         (None,),
         "# Long-term memory\n\n- kept\n",

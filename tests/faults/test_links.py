@@ -163,10 +163,10 @@ def test_a_link_in_the_place_of_a_lock_of_the_notes_is_not_written_through(own, 
     with opened(own) as memory:
         for write in (
             lambda: memory.append("A new note.", date="2026-11-21"),
-            lambda: memory.session_log("talk").append("user", "hello"),
+            lambda: memory.sessions.log("talk").append("user", "hello"),
         ):
             with suppress(PathNotAllowedError):
                 write()
-        memory.flush("agent:main:main")
+        memory.sessions.flush("agent:main:main")
     assert victim.read_bytes() == b"precious\n"
     assert victim.stat().st_mode & 0o777 == 0o640

@@ -14,6 +14,7 @@ import pytest
 from openclaw_memory.config import FilesConfig
 from openclaw_memory.errors import WriteError
 from openclaw_memory.workspace import Workspace, atomic
+from openclaw_memory.workspace.notes import Notes
 
 NOTE, OLD, LINE = "memory/2026-11-21.md", "# 2026-11-21\n\nThe first line.\n", f"{'plum ' * 15}\n"
 LONG = (LINE * 100).strip()  # more than one write(2) is trusted with
@@ -35,7 +36,7 @@ else:
 
 
 def add(workspace: Workspace, text: str = LONG) -> None:
-    workspace.append(text, date="2026-11-21")
+    Notes(workspace).append(text, date="2026-11-21")
 
 
 @pytest.fixture

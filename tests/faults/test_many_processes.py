@@ -13,7 +13,7 @@ import sys
 from openclaw_memory import Memory
 folder, who, times = sys.argv[1:]
 with Memory.open(folder, embedder="hashing") as memory:
-    log = memory.session_log("talk")
+    log = memory.sessions.log("talk")
     for number in range(int(times)):
         memory.append(f"- memo {who}-{number} apple", date="2026-11-21")
         log.append("user", f"memo {who}-{number} pear")

@@ -50,8 +50,8 @@ ASKED = tuple(
 )
 WITHOUT_TEXT = {
     "Memory.status",
-    "Memory.inspect",
-    "Memory.forget",
+    "Control.inspect",
+    "Control.forget",
     "Memory.heartbeat",
     "Records.problems",
     "command status",
@@ -77,10 +77,11 @@ def begun(tmp_path_factory):
         memory.records.remember("fact", "health.knee", "a bad knee")
         memory.records.remember("fact", "door.code", "in the dark cellar", sensitivity="high")
         memory.records.remember("fact", "boat", f"{MASKED}")
-        log = memory.session_log("s1")
+        log = memory.sessions.log("s1")
         log.append("user", f"{FORBIDDEN}\nThe salary of Anna is fiftyone euros, and tea is served.")
-        memory.snapshot("s1")
-        memory.snapshot("ended", [user("It costs fiftyone euros."), user(f"Tea at noon.\n{FORBIDDEN}")], f"{FORBIDDEN}")
+        memory.sessions.snapshot("s1")
+        said = [user("It costs fiftyone euros."), user(f"Tea at noon.\n{FORBIDDEN}")]
+        memory.sessions.snapshot("ended", said, FORBIDDEN)
     for file in index_folder(folder).rglob("index*"):
         file.unlink()
     with Memory.open(folder, config=CONFIG) as memory:
@@ -193,7 +194,7 @@ def test_a_record_is_looked_at_and_signed_without_what_is_hidden(place):
 @pytest.mark.sampled(3)
 def test_what_is_said_of_a_damaged_record_hides_it(place, field):
     with broken(place, "boat", field, '"falcon"') as path:
-        for door in ("Records.problems", "Records.read", "Memory.status", "Memory.heartbeat", "Memory.inspect"):
+        for door in ("Records.problems", "Records.read", "Memory.status", "Memory.heartbeat", "Control.inspect"):
             assert secrets_in(shown_by(door, place, Asked(WORDS, path, "boat"))) == [], door
     with broken(place, "door.code", "confidence", "in the dark cellar") as path:
         assert place.memory.records.problems() == [
@@ -231,7 +232,8 @@ def test_an_index_of_other_rules_shows_nothing_and_is_built_again(tmp_path):
 
 
 def test_of_a_snapshot_all_is_kept_but_what_is_never_to_be_stored_and_nothing_masked(place):
-    made = place.memory.snapshot("kept", [user("Anna rows."), user(FORBIDDEN), user(MASKED), user("x" * 480 + MASKED)])
+    said = [user("Anna rows."), user(FORBIDDEN), user(MASKED), user("x" * 480 + MASKED)]
+    made = place.memory.sessions.snapshot("kept", said)
     held = (place.memory.workspace.root / made.path).read_text(encoding="utf-8")
     assert [message.content for message in made.messages][:2] == ["Anna rows.", "The salary of Bo is ***."]
     assert len(made.messages) == 3
@@ -285,7 +287,7 @@ def test_a_file_of_a_forbidden_name_is_left_out_and_named_masked(named, is_synce
         for file in index_folder(named.memory.workspace.root).rglob("index*"):
             assert b"falcon" not in file.read_bytes().lower(), file.name
     asked = Asked("harbour falcon", "memory/records/fact/harbour.md", "falcon.lands")
-    without = {"Memory.resume", "Memory.search, shown", "Records.confirm, conflict"}
+    without = {"Sessions.resume", "Memory.search, shown", "Records.confirm, conflict"}
     methods = [door for door in SHOWING if "." in door and door not in without]
     assert [door for door in methods if "falcon" in shown_by(door, named, asked).replace("falcon.lands", "")] == []
     assert {one.path for one in named.memory.status().skipped if "'codename'" in one.reason} >= {
@@ -306,11 +308,11 @@ NEW_NAMES: dict[str, Callable[[Memory], Any]] = {
     "Records.remember, user": lambda memory: memory.records.remember("fact", "tea", "hot", user_id="project/falcon"),
     "Documents.add": lambda memory: memory.documents.add([Document("project-falcon", "tea")]),
     "Documents.files": lambda memory: memory.documents.files.write("memory/notes/project falcon.md", {}, "tea"),
-    "Memory.session_log": lambda memory: memory.session_log("agent:project:falcon").append("user", "tea"),
-    "Memory.session_log, parent": lambda memory: memory.session_log("s", parent_session="project falcon").append(
+    "Sessions.log": lambda memory: memory.sessions.log("agent:project:falcon").append("user", "tea"),
+    "Sessions.log, parent": lambda memory: memory.sessions.log("s", parent_session="project falcon").append(
         "user", "tea"
     ),
-    "Memory.snapshot": lambda memory: memory.snapshot("agent:project:falcon", [user("tea")]),
+    "Sessions.snapshot": lambda memory: memory.sessions.snapshot("agent:project:falcon", [user("tea")]),
 }
 
 
@@ -334,7 +336,7 @@ def test_what_the_library_itself_makes_of_a_name_is_forbidden_by_no_rule(tmp_pat
     )
     with Memory.open(tmp_path, config=with_rules(*rules)) as memory:
         memory.append("hot", date="2026-11-21")
-        memory.session_log("0a1b2c3d-1234-4321-8765-012345678901").append("user", "hot")
+        memory.sessions.log("0a1b2c3d-1234-4321-8765-012345678901").append("user", "hot")
         memory.records.remember("fact", "tea: green", "hot")
         memory.sync()
         assert memory.status().files == 3

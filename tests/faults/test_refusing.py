@@ -99,13 +99,14 @@ WRITER = """
 import os, sys
 from pathlib import Path
 from openclaw_memory.workspace import Workspace
+from openclaw_memory.workspace.notes import Notes
 workspace = Workspace.open(sys.argv[1])
 os.getpgid(0)
 {code}
 """
 WRITERS = {
-    "append": "workspace.append('memo new', date='2026-11-21')",
-    "edit": "workspace.edit('memory/2026-11-21.md', 1, 1, 'memo new', seen=workspace.excerpt('memory/2026-11-21.md', 1, 1))",
+    "append": "Notes(workspace).append('memo new', date='2026-11-21')",
+    "edit": "Notes(workspace).edit('memory/2026-11-21.md', 1, 1, 'memo new', seen=workspace.excerpt('memory/2026-11-21.md', 1, 1))",
     "say": "workspace.session_log('talk').append('user', 'memo new')",
 }
 

@@ -20,7 +20,7 @@ from openclaw_memory import Memory
 folder, who = sys.argv[1:]
 topic, dice = f"memory/topic-{who.split('-')[0]}.md", random.Random(who)
 with Memory.open(folder, embedder="hashing") as memory:
-    log = memory.session_log("talk")
+    log = memory.sessions.log("talk")
     for number in itertools.count():
         name = f"{who}-{number}"
         memory.append(f"- memo {name} apple", date=f"2026-11-{1 + number // 40 % 28:02}")

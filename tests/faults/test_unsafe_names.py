@@ -76,7 +76,7 @@ def test_every_other_name_has_a_citation_that_leads_back(notes, memory, name):
 
 def everything_shown(memory, caplog, capsys):
     """Whatever a person is shown of a memory, each as text."""
-    found = memory.search("zebra", min_score=0, explain=True)
+    found = memory.search("zebra", min_score=0, options={"explain": True})
     yield from (repr(found), str(found), found._repr_html_(), repr(found.explain()), found.explain()._repr_html_())
     yield from (
         repr(found[0]),

@@ -26,7 +26,7 @@ def memory(tmp_path):
 
 @pytest.fixture
 def turn(memory):
-    return memory.flush("talk").due(100, compacting=True, messages=list)
+    return memory.sessions.flush("talk").due(100, compacting=True, messages=list)
 
 
 def model_of(reply, seen, *, room=None, can_call=True):
@@ -145,7 +145,7 @@ def test_a_stubborn_model_is_asked_no_more_often_than_the_settings_allow(memory,
 
 def test_what_the_calls_do_not_cover_is_kept_and_what_was_covered_is_saved(memory):
     said = [{"role": "user", "content": f"{name * 300}\n"} for name in "abcd"]
-    turn = memory.flush("talk").due(100, compacting=True, messages=lambda: said)
+    turn = memory.sessions.flush("talk").due(100, compacting=True, messages=lambda: said)
     note = calling(("1", "memory_append", {"text": "The boiler code is 4711."}))
     seen = drive(
         turn,
@@ -157,7 +157,7 @@ def test_what_the_calls_do_not_cover_is_kept_and_what_was_covered_is_saved(memor
     assert len(seen) == 4
     assert turn.outcome == "kept"
     assert "4711" in seen_notes(memory)
-    assert len(memory.flush("talk").log.messages()) == 4
+    assert len(memory.sessions.flush("talk").log.messages()) == 4
     assert "compaction.flush_max_calls" in memory.status().flush["talk"]
 
 
@@ -168,7 +168,7 @@ def seen_notes(memory):
 @pytest.mark.parametrize("is_async", [False, True])
 def test_a_model_that_hangs_does_not_hold_up_the_user(memory, is_async):
     said = [{"role": "user", "content": "The boiler code is 4711."}]
-    turn = memory.flush("talk").due(100, compacting=True, messages=lambda: said)
+    turn = memory.sessions.flush("talk").due(100, compacting=True, messages=lambda: said)
     turn.timeout, may_end, asked = 0.05, threading.Event(), []
 
     def hangs(*_):
@@ -191,7 +191,7 @@ def test_a_model_that_hangs_does_not_hold_up_the_user(memory, is_async):
     asyncio.run(awaited()) if is_async else drive_flush(turn, ["one"], model)
     may_end.set()
     assert (len(asked), turn.outcome) == (1, "kept")
-    assert "4711" in (memory.workspace.root / memory.flush("talk").log.path).read_text()
+    assert "4711" in (memory.workspace.root / memory.sessions.flush("talk").log.path).read_text()
     assert "compaction.flush_timeout_seconds" in memory.status().flush["talk"]
     assert not seen_notes(memory)
 
@@ -277,9 +277,9 @@ def held(memory):
     """Holds a turn over two facts; returns how it ended, and what is kept of them word for word."""
 
     def hold(reply, conversation=("one",), **options):
-        turn = memory.flush("talk").due(100, compacting=True, flushed=False, messages=lambda: TWO_FACTS)
+        turn = memory.sessions.flush("talk").due(100, compacting=True, flushed=False, messages=lambda: TWO_FACTS)
         drive(turn, list(conversation), reply, **options)
-        return turn.outcome, [message["content"] for message in memory.flush("talk").log.messages()]
+        return turn.outcome, [message["content"] for message in memory.sessions.flush("talk").log.messages()]
 
     return hold
 
@@ -380,7 +380,7 @@ def test_a_turn_is_driven_to_its_end(memory):
         turns.append(turn)
         turn.replied("NO_REPLY")
 
-    assert run_flush("main", lambda: memory.flush().due(1, compacting=True), drive)
+    assert run_flush("main", lambda: memory.sessions.flush().due(1, compacting=True), drive)
     assert [turn.outcome for turn in turns] == ["nothing"]
 
 
@@ -393,8 +393,8 @@ def test_where_no_turn_begins_none_is_driven_and_an_error_is_logged(caplog):
 
 def test_of_a_turn_that_breaks_off_the_messages_are_kept(memory, caplog):
     said = [{"role": "user", "content": "The boiler code is 4711."}]
-    assert run_flush("main", lambda: memory.flush().due(1, compacting=True, messages=lambda: said), broken)
-    assert "4711" in (memory.workspace.root / memory.flush().log.path).read_text()
+    assert run_flush("main", lambda: memory.sessions.flush().due(1, compacting=True, messages=lambda: said), broken)
+    assert "4711" in (memory.workspace.root / memory.sessions.flush().log.path).read_text()
     assert "the disk is gone" in caplog.text
 
 
@@ -402,7 +402,7 @@ def test_a_model_that_gives_up_its_task_breaks_off_no_more_than_the_turn(memory)
     def cancelled(_):
         raise asyncio.CancelledError
 
-    assert run_flush("main", lambda: memory.flush().due(1, compacting=True, messages=list), cancelled)
+    assert run_flush("main", lambda: memory.sessions.flush().due(1, compacting=True, messages=list), cancelled)
     assert "CancelledError" in memory.status().flush["main"]
 
 
@@ -412,4 +412,4 @@ def test_what_ends_the_program_is_not_held_up(memory, error):
         raise error
 
     with pytest.raises(error):
-        run_flush("main", lambda: memory.flush().due(1, compacting=True), ends)
+        run_flush("main", lambda: memory.sessions.flush().due(1, compacting=True), ends)

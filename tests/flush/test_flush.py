@@ -23,6 +23,7 @@ from openclaw_memory.text.fence import fenced
 from openclaw_memory.text.redaction import redact
 from openclaw_memory.workspace import Workspace, atomic
 from openclaw_memory.workspace.files import WorkspaceFiles
+from openclaw_memory.workspace.notes import Notes
 from openclaw_memory.workspace.paths import transcripts_place
 
 
@@ -207,7 +208,7 @@ def test_the_prompts_are_openclaws_or_own_ones_with_the_day_and_the_word_for_not
 
 
 def test_the_tool_adds_to_the_note_of_the_day_and_says_so(flush_of, workspace):
-    workspace.append("My own words", date="2026-11-21")
+    Notes(workspace).append("My own words", date="2026-11-21")
     written = []
     turn = flush_of(wrote=lambda: written.append(1)).due(176_000)
     answer = json.loads(turn.tool({"text": "- Anna likes tea", "path": NOTE}))

@@ -20,7 +20,7 @@ def line(number, text, **fields):
 def log(tmp_path):
     (tmp_path / "notes").mkdir()
     with Memory.open(tmp_path / "notes", embedder=RecordingEmbedder()) as memory:
-        yield memory.session_log("s")
+        yield memory.sessions.log("s")
 
 
 def said(log):

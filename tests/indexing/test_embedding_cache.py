@@ -72,7 +72,7 @@ def test_forgetting_erases_what_a_workspace_has_cached(folder, tmp_path):
     embed(folder)
     embed(other)
     with Memory.open(folder, embedder=RecordingEmbedder()) as memory:
-        memory.forget(query="gate code", dry_run=False)
+        memory.control.forget(query="gate code", dry_run=False)
     assert cached(other) == 1
 
 

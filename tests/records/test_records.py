@@ -508,7 +508,7 @@ def test_whatever_is_written_into_a_field_breaks_that_record_alone(memory, recor
     assert [one.key for one in records.find()] == ["whole"]
     assert len(records.problems()) == 1
     assert memory.heartbeat(budget_seconds=60).left == ()
-    assert len(memory.search("mill", type="fact", max_results=5, min_score=0)) >= 1
+    assert len(memory.search("mill", filter={"type": "fact"}, max_results=5, min_score=0)) >= 1
 
 
 def test_a_key_is_the_same_however_its_accents_are_written(memory, records):
@@ -519,8 +519,8 @@ def test_a_key_is_the_same_however_its_accents_are_written(memory, records):
     for key, user in ((composed, "Ren\u00e9"), (parted, "Rene\u0301")):
         assert records.get("fact", key, user_id=user).key == composed
         assert len(records.find(key=key, user_id=user)) == len(records.find(key=f"{key[:-4]}*")) == 1
-        assert len(memory.search("tea", key=key, user_id=user)) == 1
-        assert len(memory.forget(key=key).plan.steps) == 1
+        assert len(memory.search("tea", filter={"key": key, "user_id": user})) == 1
+        assert len(memory.control.forget(key=key).plan.steps) == 1
     assert records.forget("fact", parted, user_id="Rene\u0301")
 
 

@@ -276,7 +276,7 @@ def test_the_parts_of_a_score_make_the_score(hybrid):
 @EITHER
 def test_explaining_adds_parts_and_changes_nothing_else(memory):
     plain = memory.search("Where is E_CAL_DRIFT from 2026-02-26?")
-    explained = memory.search("Where is E_CAL_DRIFT from 2026-02-26?", explain=True)
+    explained = memory.search("Where is E_CAL_DRIFT from 2026-02-26?", options={"explain": True})
     assert [replace(result, parts={}) for result in explained] == [replace(result, parts={}) for result in plain]
     parts = explained[0].parts
     assert set(plain[0].parts) < set(parts)

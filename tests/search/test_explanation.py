@@ -39,7 +39,8 @@ def asked(remember):
 @pytest.mark.parametrize("half_life", [None, 30.0])
 def test_the_parts_of_a_score_add_up_to_it(asked, recipe, half_life):
     question = "Which town is our office in, and its entrance?"
-    results = asked(recipe, half_life_days=half_life, min_score=0.0).search(question, explain=True, now=NOW)
+    memory = asked(recipe, half_life_days=half_life, min_score=0.0)
+    results = memory.search(question, options={"explain": True}, now=NOW)
     rows = results.explain().rows
     assert [(row.score, row.citation) for row in rows[: len(results)]] == [(one.score, one.citation) for one in results]
     for row in rows:
@@ -51,7 +52,7 @@ def test_the_parts_of_a_score_add_up_to_it(asked, recipe, half_life):
 
 
 def test_words_that_stand_there_are_the_keywords_own(asked):
-    rows = asked("lines").search("office red door", explain=True).explain().rows
+    rows = asked("lines").search("office red door", options={"explain": True}).explain().rows
     assert rows[0].citation == "memory/2026-05-10.md#L3"
     assert (rows[0].keyword, rows[0].vector) == (rows[0].score, 0)
 
@@ -86,7 +87,7 @@ def test_a_moment_must_be_one(asked):
 def test_what_the_threshold_took_is_there_where_it_was_asked_for(asked):
     pytest.importorskip("pandas")
     memory = asked("lines", min_score=0.95)
-    plain, explained = (memory.search(QUESTION, explain=explain) for explain in (False, True))
+    plain, explained = (memory.search(QUESTION, options={"explain": explain}) for explain in (False, True))
     assert plain.filtered == explained.filtered > 0
     assert not plain.rejected
     rows = explained.explain().rows
@@ -114,7 +115,7 @@ def test_a_file_that_is_named_is_not_aged(asked):
 
 
 def test_what_words_alone_have_found_below_the_threshold_is_told(asked):
-    explained = asked("chunks", min_score=0.9).search(QUESTION, explain=True).explain()
+    explained = asked("chunks", min_score=0.9).search(QUESTION, options={"explain": True}).explain()
     assert [row.score < 0.9 for row in explained.rows if row.kept].count(True) > 0
     assert "below which some are shown" in explained._repr_html_()
     assert "below which" not in asked("chunks").search(QUESTION).explain()._repr_html_()

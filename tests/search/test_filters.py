@@ -151,7 +151,7 @@ def finds_what_a_plain_scan_lets_pass(place, wanted, later):
     assume(wanted.get("since", date.min) <= wanted.get("until", date.max))
     right = {fact for fact in facts if not wanted or passes(fact, wanted, later)}
     now = datetime.now(UTC) + timedelta(days=later)
-    results = memory.search(QUERY, **wanted, now=now, max_results=1000, min_score=0)
+    results = memory.search(QUERY, filter=wanted, now=now, max_results=1000, min_score=0)
     assert said(results, facts) == right
     assert {one.path for one in results} == {fact.path for fact in right}
 
@@ -164,22 +164,26 @@ def test_a_search_finds_what_a_plain_scan_lets_pass(place, wanted, later):
 def test_one_text_may_stand_for_a_list_and_for_a_day(place):
     memory, facts = place
     one = memory.search(
-        QUERY, path="projects/", since="2026-01-10", until="2026-01-10T08:00", tags="#Work", min_score=0
+        QUERY,
+        filter={"path": "projects/", "since": "2026-01-10", "until": "2026-01-10T08:00", "tags": "#Work"},
+        min_score=0,
     )
     assert said(one, facts) == {fact for fact in facts if fact.path == "memory/projects/p1.md"}
-    of_ann = memory.search(QUERY, type="fact", key="k*", user_id="ann", min_score=0)
+    of_ann = memory.search(QUERY, filter={"type": "fact", "key": "k*", "user_id": "ann"}, min_score=0)
     assert [one.path for one in of_ann] == ["memory/records/fact/ann/k1.md"]
 
 
 def test_filters_that_say_nothing_change_nothing(place):
     memory, _ = place
-    assert memory.search(QUERY, path=[], tags=(), type=()) == memory.search(QUERY)
+    assert memory.search(QUERY, filter={"path": [], "tags": (), "type": ()}) == memory.search(QUERY)
 
 
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [
         ({"path": 3}, "path is 3"),
+        ({"source": "notes"}, "source 'notes' is unknown"),
+        ({"source": ["memory"]}, "source ['memory'] is unknown"),
         ({"path": ""}, "path is ''"),
         ({"path": "[a"}, "cannot be read as a glob"),
         ({"path": "# all"}, "names no file"),
@@ -196,7 +200,7 @@ def test_filters_that_say_nothing_change_nothing(place):
 )
 def test_what_cannot_be_filtered_by_is_named(place, wrong, words):
     with pytest.raises(QueryError, match=words.replace("[", r"\[")):
-        place[0].search(QUERY, **wrong)
+        place[0].search(QUERY, filter=wrong)
 
 
 @pytest.fixture
@@ -205,8 +209,8 @@ def memory(tmp_path):
         yield opened
 
 
-def paths(memory, **wanted):
-    return sorted({one.path for one in memory.search(QUERY, min_score=0, **wanted)})
+def paths(memory, now=None, **wanted):
+    return sorted({one.path for one in memory.search(QUERY, min_score=0, filter=wanted, now=now)})
 
 
 def test_what_a_person_changes_passes_as_it_is_after_the_next_sync(memory):
@@ -267,5 +271,5 @@ def test_among_many_other_files_those_at_a_path_are_found(tmp_path):
         mine = [f"memory/me/{at}.md" for at in range(3)]
         for path in ("memory/me/*", mine, [*mine, *(f"memory/nobody/{at}.md" for at in range(30))], "/memory/me/"):
             for _ in range(5):
-                found = memory.search(QUERY, path=path)
+                found = memory.search(QUERY, filter={"path": path})
                 assert sorted(hit.path for hit in found) == mine

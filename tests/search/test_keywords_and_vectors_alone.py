@@ -127,7 +127,7 @@ def test_what_keywords_alone_answer_is_among_the_first_two(both, question):
 @given(question=questions())
 def test_what_vectors_alone_put_first_by_far_is_among_the_first_three(both, question):
     hybrid, _ = both
-    by_vector = hybrid.search(question, min_score=0, rules=VECTORS_ALONE)
+    by_vector = hybrid.search(question, min_score=0, options={"settings": VECTORS_ALONE})
     cosines = [result.parts["vector_score"] for result in by_vector]
     if len(cosines) > 1 and cosines[0] - cosines[1] >= FAR:
         assert by_vector[0].path in [result.path for result in hybrid.search(question)[:3]]

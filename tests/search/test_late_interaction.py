@@ -65,7 +65,7 @@ def test_the_fake_keeps_the_contract_of_an_embedder():
 
 def test_lines_are_found_by_the_meaning_of_their_tokens(remember):
     memory = remember(NOTES, embedder=Tokens())
-    best = memory.search("Who looks after the heater?", explain=True)[0]
+    best = memory.search("Who looks after the heater?", options={"explain": True})[0]
     assert "boiler" in best.snippet
     assert best.parts["tokens"] > 0.4
     assert best.parts["chunk_tokens"] > 0.4
@@ -90,11 +90,11 @@ def test_an_index_made_before_is_built_again_with_tokens(tmp_path):
     embedder = Tokens()
     with Memory.open(tmp_path, embedder=embedder) as memory:
         assert any("the next sync builds the index again" in notice for notice in memory.status().notices)
-        assert "tokens" not in memory.search("heater", explain=True)[0].parts
+        assert "tokens" not in memory.search("heater", options={"explain": True})[0].parts
         assert memory.sync().rebuilt
         assert len(embedder.documents) == 1
     with Memory.open(tmp_path, embedder=Tokens()) as memory:
-        assert memory.search("heater", explain=True)[0].parts["tokens"] > 0.4
+        assert memory.search("heater", options={"explain": True})[0].parts["tokens"] > 0.4
         assert memory.status(deep=True).notices == ()
 
 
@@ -104,7 +104,7 @@ def test_an_embedder_without_tokens_for_a_text_leaves_words_and_says_so(remember
             return self.embed_documents(texts), [None if "roses" in text else tokens_of(text) for text in texts]
 
     memory = remember(NOTES, embedder=Some())
-    found = memory.search("roses in the garden", explain=True)
+    found = memory.search("roses in the garden", options={"explain": True})
     assert "tokens" not in found[0].parts
     assert "lines were compared by words: 1 of 2 chunks found have no tokens" in found.reason
     assert any("1 of 2 chunks have no tokens" in notice for notice in memory.status().notices)
@@ -148,13 +148,13 @@ def test_codes_of_one_embedder_are_never_compared_with_tokens_of_another(tmp_pat
     (tmp_path / "memory" / "garden.md").write_text("# Garden\n\nThe roses are cut in March.\n")
     for embedder, is_new in ((Tokens(), True), (Reversed(name="another"), True), (Tokens(), True), (Tokens(), False)):
         with Memory.open(tmp_path, embedder=embedder) as memory:
-            before = memory.search("heater", explain=True) if memory.index_path.exists() else None
+            before = memory.search("heater", options={"explain": True}) if memory.index_path.exists() else None
             if before is not None and is_new:
                 assert before.mode == "keyword"
                 assert not any("tokens" in result.parts for result in before)
                 assert "until the next sync builds the index again" in before.reason
             assert bool(memory.sync().rebuilt) == (before is not None and is_new)
-            assert memory.search("heater", explain=True)[0].parts["tokens"] > 0.4
+            assert memory.search("heater", options={"explain": True})[0].parts["tokens"] > 0.4
 
 
 def test_a_model_that_gives_tokens_no_longer_searches_by_words(tmp_path):
@@ -164,7 +164,7 @@ def test_a_model_that_gives_tokens_no_longer_searches_by_words(tmp_path):
         memory.sync()
     with Memory.open(tmp_path, embedder=RecordingEmbedder()) as memory:
         for _ in range(2):
-            found = memory.search("boiler", explain=True)
+            found = memory.search("boiler", options={"explain": True})
             assert found.mode == "hybrid"
             assert "tokens" not in found[0].parts
             memory.sync()

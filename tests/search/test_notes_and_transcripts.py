@@ -75,8 +75,8 @@ def test_places_that_notes_leave_over_go_to_transcripts(remember, embedder):
 @pytest.mark.parametrize("config", [MemoryConfig(), OPENCLAW], ids=["default", "openclaw"])
 def test_a_source_that_is_named_is_searched_alone(remember, config):
     memory = remember(CHATTER | QUIET, config=config)
-    assert counted(memory.search("ferry to Texel", source="sessions", min_score=0.0)) == (0, 6)
-    assert counted(memory.search("ferry to Texel", source="memory", min_score=0.0)) == (6, 0)
+    assert counted(memory.search("ferry to Texel", filter={"source": "sessions"}, min_score=0.0)) == (0, 6)
+    assert counted(memory.search("ferry to Texel", filter={"source": "memory"}, min_score=0.0)) == (6, 0)
     assert counted(memory.search("ferry to Texel", min_score=0.0)) == (4, 2)
 
 
@@ -92,7 +92,7 @@ def test_what_was_said_and_never_written_down_is_found(remember, embedder):
 def test_whoever_speaks_within_a_turn_is_known_by_name_and_not_by_the_role(remember, embedder):
     talk = [f"{name}: I sold boat number {at}." for at in range(4) for name in ("Anna", "Ben")]
     memory = remember({"sessions/a.jsonl": user(*talk)}, embedder=embedder)
-    best = memory.search("Which boat did Anna sell?", explain=True)[0]
+    best = memory.search("Which boat did Anna sell?", options={"explain": True})[0]
     assert best.parts["name"] == 0.5
 
 
@@ -109,7 +109,7 @@ def test_what_an_agent_noted_word_for_word_is_shown_once(remember, embedder):
     memory = remember(files, embedder=embedder, config=EVERYTHING)
     holders = [result for result in memory.search("Who has the spare key?") if said in result.snippet]
     assert [result.path for result in holders] == ["MEMORY.md"]
-    assert said in memory.search("Who has the spare key?", source="sessions")[0].snippet
+    assert said in memory.search("Who has the spare key?", filter={"source": "sessions"})[0].snippet
 
 
 # --- places and days
@@ -171,7 +171,7 @@ def test_a_date_finds_the_day_within_a_transcript_that_lasts_for_days(remember, 
     memory = remember(files, embedder=embedder, config=EVERYTHING)
     assert memory.search("Who met on 6 January 2026?")[0].citation == "sessions/a.jsonl#L2"
     assert memory.search("Who met on 17 February 2026?")[0].citation == "sessions/a.jsonl#L3"
-    parts = memory.search("Who met on 17 February 2026?", explain=True)[0].parts
+    parts = memory.search("Who met on 17 February 2026?", options={"explain": True})[0].parts
     assert parts["date"] == 1.0
 
 
@@ -181,7 +181,7 @@ def test_age_takes_from_what_was_said_long_ago(remember):
     scores = {}
     for half_life in (None, 7.0):
         config = MemoryConfig(search=SearchConfig(min_score=0.0, half_life_days=half_life))
-        found = remember(files, embedder=None, config=config).search("ferry to Texel", source="sessions")
+        found = remember(files, embedder=None, config=config).search("ferry to Texel", filter={"source": "sessions"})
         scores[half_life] = {result.start_line: result.score for result in found}
     plain, aged = scores[None], scores[7.0]
     # 42 days lie between the two lines.

@@ -5,12 +5,13 @@ from types import SimpleNamespace
 import pytest
 from shelf import VECTOR, Shelf, stored
 
+from openclaw_memory import SearchOptions
 from openclaw_memory.config import SearchConfig
 from openclaw_memory.embeddings.static import StaticEmbedder
+from openclaw_memory.search import SearchRequest
 from openclaw_memory.search.passages import ANSWERS
 from openclaw_memory.search.prepared import Lexicon
 from openclaw_memory.search.search import search
-from openclaw_memory.types import SearchRequest
 
 
 def ask(store, query, **rules):
@@ -38,7 +39,7 @@ def test_a_window_may_reach_from_a_candidate_into_the_chunk_before_it_and_not_in
 def by_meaning(chunks, found, near, query, *, use_chunk_scores=True):
     """The results with an embedder and the vectors of words that ship."""
     return search(
-        SearchRequest(query, explain=True),
+        SearchRequest(query, options=SearchOptions(explain=True)),
         store=Shelf(chunks, found, near=near),
         embedder=SimpleNamespace(provider="p", model="m", embed_query=lambda _text: VECTOR),
         rules=SearchConfig(min_score=0.0),

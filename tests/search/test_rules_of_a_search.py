@@ -7,7 +7,6 @@ import math
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
-from functools import partial
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -16,7 +15,7 @@ from hypothesis import strategies as st
 from openclaw_memory import Memory, MemoryConfig
 from openclaw_memory.aio import AsyncMemory
 from openclaw_memory.errors import QueryError
-from openclaw_memory.search.query import RULES_OF_A_SEARCH
+from openclaw_memory.search.request import SETTINGS_OF_A_SEARCH
 from openclaw_memory.tools import search_for
 
 NOTES = {
@@ -72,49 +71,46 @@ def memory(folder):
 @given(rules=RULES)
 @settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_a_search_with_rules_answers_as_a_memory_that_is_configured_so(folder, memory, rules):
+    options = {"explain": True, "task": "a day with Anna"}
     with Memory.open(folder, config=MemoryConfig().updated({"search": rules})) as configured:
-        wanted = configured.search(QUESTION, explain=True, task="a day with Anna", now=NOW)
-    assert memory.search(QUESTION, explain=True, task="a day with Anna", now=NOW, rules=rules) == wanted
+        wanted = configured.search(QUESTION, options=options, now=NOW)
+    assert memory.search(QUESTION, options={**options, "settings": rules}, now=NOW) == wanted
 
 
 @pytest.mark.parametrize("config", [MemoryConfig(), MemoryConfig.openclaw(), MemoryConfig.openclaw("2026.2")])
 def test_the_rules_of_the_configuration_change_nothing(folder, config):
     config = replace(config, embedding=MemoryConfig().embedding, chunking=MemoryConfig().chunking)
-    own = {name: value for name, value in asdict(config.search).items() if name in RULES_OF_A_SEARCH}
+    own = {name: value for name, value in asdict(config.search).items() if name in SETTINGS_OF_A_SEARCH}
     with Memory.open(folder, config=config) as memory:
-        plain = memory.search(QUESTION, explain=True)
+        plain = memory.search(QUESTION, options={"explain": True})
         assert plain
-        assert memory.search(QUESTION, explain=True, rules=own) == plain
-        assert memory.search(QUESTION, explain=True, rules={}) == plain
+        assert memory.search(QUESTION, options={"explain": True, "settings": own}) == plain
+        assert memory.search(QUESTION, options={"explain": True, "settings": {}}) == plain
 
 
 def test_rules_hold_for_their_search_alone(memory):
-    ask = partial(memory.search, QUESTION, now=NOW)
-    plain, aged, other = ask(), ask(rules=AGED), ask(rules=OTHER)
+    def ask(settings=None):
+        return memory.search(QUESTION, now=NOW, options={"settings": settings})
+
+    plain, aged, other = ask(), ask(AGED), ask(OTHER)
     assert len({tuple((one.citation, one.score) for one in found) for found in (plain, aged, other)}) == 3
-    assert (ask(rules=OTHER), ask(rules=AGED), ask()) == (other, aged, plain)
+    assert (ask(OTHER), ask(AGED), ask()) == (other, aged, plain)
 
 
 def test_searches_at_the_same_time_keep_their_own_rules(memory):
     each = [None, AGED, OTHER] * 12
-    alone = [memory.search(QUESTION, rules=rules, now=NOW) for rules in each[:3]]
+    alone = [memory.search(QUESTION, options={"settings": rules}, now=NOW) for rules in each[:3]]
     with ThreadPoolExecutor(6) as pool:
-        together = list(pool.map(lambda rules: memory.search(QUESTION, rules=rules, now=NOW), each))
+        together = list(pool.map(lambda rules: memory.search(QUESTION, options={"settings": rules}, now=NOW), each))
     assert together == alone * 12
 
 
-def test_age_counts_for_one_search(folder, memory):
-    days = partial(memory.search, "Texel", path="memory/", now=NOW)
-    assert days(rules={"half_life_days": 30})[0].path == "memory/2026-07-17.md" != days()[0].path
-    with Memory.open(folder, config=MemoryConfig().updated({"search": {"half_life_days": 30}})) as aging:
-        assert aging.search(QUESTION, now=NOW, rules={"half_life_days": None}) == memory.search(QUESTION)
-
-
 def test_the_arguments_of_a_search_count_over_its_rules(memory):
-    found = memory.search(QUESTION, rules={"snippet_chars": 200, "mmr": 0.5}, max_chars=60, max_results=2)
+    settings = {"snippet_chars": 200, "mmr": 0.5}
+    found = memory.search(QUESTION, options={"settings": settings}, max_chars=60, max_results=2)
     assert 0 < sum(len(one.snippet) for one in found) <= 60
-    assert len(memory.search(QUESTION, rules=OTHER, max_results=1)) == 1
-    assert all(one.score >= 0.5 for one in memory.search(QUESTION, rules=OTHER, min_score=0.5))
+    assert len(memory.search(QUESTION, options={"settings": OTHER}, max_results=1)) == 1
+    assert all(one.score >= 0.5 for one in memory.search(QUESTION, options={"settings": OTHER}, min_score=0.5))
 
 
 @pytest.mark.parametrize(
@@ -131,27 +127,27 @@ def test_the_arguments_of_a_search_count_over_its_rules(memory):
         ({"candidates": 10_000}, "search.candidates = 10000 is outside"),
         ({"fusion": "best"}, "search.fusion must be one of standardised, weighted"),
         ({"fusion": []}, "search.fusion must be one of"),
-        ({"half_life": 30}, "no rule 'half_life': did you mean 'half_life_days'"),
-        ({7: 30}, "no rule '7'"),
-        ({"memory_mb": 1}, "no rule 'memory_mb'"),
+        ({"half_life": 30}, "no setting 'half_life': did you mean 'half_life_days'"),
+        ({7: 30}, "no setting '7'"),
+        ({"memory_mb": 1}, "no setting 'memory_mb'"),
         ({"min_score": 0.1}, r"min_score is an argument of a search .* search\(query, min_score=...\)"),
         ({"max_results": 3}, "max_results is an argument"),
         ({"overlap_tokens": 3}, "the index is built with chunking.overlap_tokens"),
         ({"provider": "openai"}, "the index is built with embedding.provider"),
-        ("mmr=0.5", "rules must be a dict such as {'mmr': 0.7}, not a value of type str"),
-        ([("mmr", 0.5)], "rules must be a dict"),
+        ("mmr=0.5", "settings must be a dict such as {'mmr': 0.7}, not a value of type str"),
+        ([("mmr", 0.5)], "settings must be a dict"),
     ],
 )
 def test_what_is_no_rule_of_a_search_is_refused_with_its_name(memory, rules, words):
     with pytest.raises(QueryError, match=words):
-        memory.search(QUESTION, rules=rules)
+        memory.search(QUESTION, options={"settings": rules})
     with pytest.raises(QueryError, match=words):
-        search_for(memory, QUESTION, session_key="agent:main:discord:group:7", rules=rules)
+        search_for(memory, QUESTION, session_key="agent:main:discord:group:7", options={"settings": rules})
 
 
 def test_all_doors_take_rules(memory):
-    wanted = memory.search(QUESTION, rules=OTHER)
-    assert asyncio.run(AsyncMemory(memory).search(QUESTION, rules=OTHER)) == wanted
-    assert search_for(memory, QUESTION, session_key=None, rules=OTHER) == wanted
-    in_a_group = search_for(memory, QUESTION, session_key="agent:main:discord:group:7", rules=OTHER)
+    wanted = memory.search(QUESTION, options={"settings": OTHER})
+    assert asyncio.run(AsyncMemory(memory).search(QUESTION, options={"settings": OTHER})) == wanted
+    assert search_for(memory, QUESTION, session_key=None, options={"settings": OTHER}) == wanted
+    in_a_group = search_for(memory, QUESTION, session_key="agent:main:discord:group:7", options={"settings": OTHER})
     assert [one.citation for one in in_a_group] == [one.citation for one in wanted if one.path != "MEMORY.md"]

@@ -32,29 +32,29 @@ def weighing(weight: float, **search: object) -> MemoryConfig:
 def test_of_results_that_answer_as_well_that_of_the_task_comes_first(remember, embedder):
     memory = remember(NOTES, embedder=embedder, config=weighing(0.5))
     assert memory.search(QUESTION)[0].path != "memory/bravo.md"
-    assert memory.search(QUESTION, task=TASK)[0].path == "memory/bravo.md"
-    assert memory.search(QUESTION, task="a mortgage from the bank")[0].path == "memory/delta.md"
+    assert memory.search(QUESTION, options={"task": TASK})[0].path == "memory/bravo.md"
+    assert memory.search(QUESTION, options={"task": "a mortgage from the bank"})[0].path == "memory/delta.md"
 
 
 @EVERY
 def test_a_result_beyond_the_wanted_ones_may_come_first(remember, embedder):
     memory = remember(NOTES, embedder=embedder, config=weighing(0.5))
-    assert [one.path for one in memory.search(QUESTION, task=TASK, max_results=1)] == ["memory/bravo.md"]
+    assert [one.path for one in memory.search(QUESTION, options={"task": TASK}, max_results=1)] == ["memory/bravo.md"]
 
 
 @EVERY
 def test_without_a_task_nothing_changes(remember, embedder):
     memory = remember(NOTES, embedder=embedder)
     for task in (None, "", " \n"):
-        found = memory.search(QUESTION, task=task, explain=True)
-        assert found == memory.search(QUESTION, explain=True)
+        found = memory.search(QUESTION, options={"task": task, "explain": True})
+        assert found == memory.search(QUESTION, options={"explain": True})
         assert all("task" not in one.parts for one in found)
 
 
 @EVERY
 def test_a_weight_of_zero_turns_it_off(remember, embedder):
     memory = remember(NOTES, embedder=embedder, config=weighing(0.0))
-    assert memory.search(QUESTION, task=TASK) == memory.search(QUESTION)
+    assert memory.search(QUESTION, options={"task": TASK}) == memory.search(QUESTION)
 
 
 @EVERY
@@ -65,7 +65,7 @@ def test_a_weight_of_zero_turns_it_off(remember, embedder):
 def test_scores_stay_within_those_of_before_and_their_parts_add_up(remember, embedder, half_life, weight, answer):
     config = weighing(weight, half_life_days=half_life, min_score=0.0, answer=answer)
     memory = remember(NOTES, embedder=embedder, config=config)
-    before, after = memory.search(QUESTION), memory.search(QUESTION, task=TASK, explain=True)
+    before, after = memory.search(QUESTION), memory.search(QUESTION, options={"task": TASK, "explain": True})
     best, sureness = before[0].score, {one.citation: one.confidence for one in before}
     assert {one.citation: one.confidence for one in after} == sureness
     assert max(one.parts["task"] for one in after) > 0
@@ -78,11 +78,12 @@ def test_scores_stay_within_those_of_before_and_their_parts_add_up(remember, emb
 @EVERY
 def test_a_task_does_not_make_an_answer_of_what_is_none(remember, embedder):
     memory = remember(NOTES, embedder=embedder, config=weighing(1.0))
-    assert all(one.confidence == "weak" for one in memory.search("zebra crossings in Ulan Bator", task=TASK))
+    found = memory.search("zebra crossings in Ulan Bator", options={"task": TASK})
+    assert all(one.confidence == "weak" for one in found)
 
 
 def test_an_explanation_shows_the_part_of_the_task(remember):
-    found = remember(NOTES, embedder="default").search(QUESTION, task=TASK, explain=True).explain()
+    found = remember(NOTES, embedder="default").search(QUESTION, options={"task": TASK, "explain": True}).explain()
     assert " task) * " in repr(found)
     assert "vector + task" in found._repr_html_()
     pytest.importorskip("pandas")
@@ -92,7 +93,7 @@ def test_an_explanation_shows_the_part_of_the_task(remember):
 
 def test_a_task_must_be_a_text(remember):
     with pytest.raises(QueryError, match="task must be a string or None, not int"):
-        remember(NOTES, embedder=None).search(QUESTION, task=3)
+        remember(NOTES, embedder=None).search(QUESTION, options={"task": 3})
 
 
 class FailsForTask(RecordingEmbedder):
@@ -105,7 +106,7 @@ class FailsForTask(RecordingEmbedder):
 
 
 def test_a_task_that_the_embedder_fails_for_is_compared_by_its_words_and_the_reason_says_so(remember):
-    found = remember(NOTES, embedder=FailsForTask()).search(QUESTION, task=TASK)
+    found = remember(NOTES, embedder=FailsForTask()).search(QUESTION, options={"task": TASK})
     assert found.mode == "hybrid"
     assert found.reason is not None
     assert "the task was compared by keywords: " in found.reason
@@ -114,5 +115,5 @@ def test_a_task_that_the_embedder_fails_for_is_compared_by_its_words_and_the_rea
 
 
 def test_a_named_file_keeps_its_score(remember):
-    found = remember(NOTES, embedder="default").search("memory/alpha.md", task=TASK)
+    found = remember(NOTES, embedder="default").search("memory/alpha.md", options={"task": TASK})
     assert (found[0].path, found[0].score) == ("memory/alpha.md", 1.0)

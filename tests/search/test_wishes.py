@@ -7,7 +7,7 @@ import pytest
 from openclaw_memory import MemoryConfig
 from openclaw_memory.config import SearchConfig
 from openclaw_memory.errors import QueryError
-from openclaw_memory.search.query import BUDGET_PASSAGE_CHARS
+from openclaw_memory.search.request import BUDGET_PASSAGE_CHARS
 
 
 # --- a budget of characters instead of a number

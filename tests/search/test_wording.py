@@ -28,8 +28,10 @@ def memory(request, tmp_path):
         yield memory
 
 
-def found(memory, query, **filters):
-    return {result.path.removeprefix("memory/") for result in memory.search(query, max_results=20, **filters)}
+def found(memory, query, min_score=None, rules=None, **filters):
+    options = {"settings": rules}
+    results = memory.search(query, max_results=20, min_score=min_score, filter=filters, options=options)
+    return {result.path.removeprefix("memory/") for result in results}
 
 
 @pytest.mark.parametrize(
@@ -66,7 +68,7 @@ def test_a_query_is_taken_apart(typed, asked):
 )
 def test_only_chunks_with_the_phrase_are_found_and_shown_with_it(memory, phrase, files):
     query = phrase if isinstance(phrase, str) else " ".join(phrase)
-    results = memory.search(query, phrases=phrase)
+    results = memory.search(query, filter={"phrases": phrase})
     assert {result.path.removeprefix("memory/") for result in results} == files
 
 
@@ -82,7 +84,7 @@ def test_a_result_shows_the_phrase_even_if_other_lines_answer_better(memory, tmp
     )
     (tmp_path / "memory/long.md").write_text(long + "\n", encoding="utf-8")
     memory.sync()
-    (result,) = memory.search("Who services the boiler?", phrases="odd one")
+    (result,) = memory.search("Who services the boiler?", filter={"phrases": "odd one"})
     assert "Odd one out." in result.snippet
     assert memory.get(result.citation).text.splitlines()[-1] == "Odd one out."
 
@@ -125,4 +127,4 @@ def test_a_file_that_the_query_names_is_not_shown_without_the_phrase(memory):
 @pytest.mark.parametrize("name", ["phrases", "without"])
 def test_a_text_without_words_is_an_error(memory, name):
     with pytest.raises(QueryError, match=f"{name} is '--', which holds no word"):
-        memory.search("key", **{name: "--"})
+        memory.search("key", filter={name: "--"})

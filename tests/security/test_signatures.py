@@ -73,9 +73,9 @@ def assert_shown_nowhere(memory):
     with pytest.raises(SignatureError):
         memory.get(DOOR)
     with pytest.raises(SignatureError):
-        memory.promote(DOOR, *[memory.workspace.read(DOOR).split("\n").index("---", 1) + 2] * 2)
+        memory.notes.promote(DOOR, *[memory.workspace.read(DOOR).split("\n").index("---", 1) + 2] * 2)
     assert DOOR in "\n".join(memory.status(deep=True).notices)
-    [item] = [one for one in memory.inspect() if one.path == DOOR]
+    [item] = [one for one in memory.control.inspect() if one.path == DOOR]
     assert DOOR in str(item.problem)
 
 
@@ -139,7 +139,7 @@ def test_a_forgotten_record_that_is_put_back_is_not_taken(memory, root, by):
     if by == "records":
         assert memory.records.forget("fact", "door.code")
     else:
-        assert memory.forget(paths=[DOOR], dry_run=False).is_erased
+        assert memory.control.forget(paths=[DOOR], dry_run=False).is_erased
     (root / DOOR).parent.mkdir(parents=True, exist_ok=True)
     shutil.copy(root.parent / "old", root / DOOR)
     with pytest.raises(SignatureError, match="forgotten here"):

@@ -81,7 +81,7 @@ def test_with_the_hash_it_is_gone_once(notes, memory, call):
 )  # fmt: skip
 def test_days_keys_and_sessions_can_be_named(memory, call, wanted, counts):
     memory.records.remember("preference", "editor.theme", "dark")
-    memory.session_log("talk").append("user", "When does the ferry leave?")
+    memory.sessions.log("talk").append("user", "When does the ferry leave?")
     if "since" in wanted:  # the record is of today too
         memory.records.forget("preference", "editor.theme")
     planned = call(**wanted).data
@@ -99,7 +99,7 @@ def test_where_there_is_nothing_to_forget_there_is_no_hash(call):
 
 
 def test_a_transcript_that_goes_on_does_not_undo_the_plan(memory, call):
-    log = memory.session_log("talk")
+    log = memory.sessions.log("talk")
     log.append("user", "Please forget the ferry leaves.")
     code = call(query="ferry leaves").data["hash"]
     log.append("assistant", f"What says ferry leaves would go; type {code}.")

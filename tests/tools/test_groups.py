@@ -16,7 +16,7 @@ def notes(notes):
 
 @pytest.fixture
 def memory(memory):
-    memory.session_log("monday").append("user", "My salary was raised in October.")
+    memory.sessions.log("monday").append("user", "My salary was raised in October.")
     memory.sync()
     return memory
 
@@ -105,7 +105,7 @@ def test_a_session_that_becomes_a_groups_sees_nothing_private_from_then_on(memor
     tools = {tool.name: tool for tool in memory_tools(memory, session_key="s7")}
     assert tools["memory_get"].run({"path": "MEMORY.md"}).ok
     assert "Ines" in recall(memory, "trains", session_key="s7", min_score=0)
-    memory.flush("s7", chat_type="group").compacted()
+    memory.sessions.flush("s7", chat_type="group").compacted()
     assert tools["memory_get"].run({"path": "MEMORY.md"}).data["status"] == "not_allowed"
     assert "Ines" not in tools["memory_search"].run({"query": "trains", "minScore": 0}).text
     assert "Ines" not in recall(memory, "trains", session_key="s7", min_score=0)

@@ -136,7 +136,7 @@ def test_lines_are_read_with_the_place_where_to_read_on(call):
 def test_a_hash_is_given_only_for_what_can_be_changed_and_was_seen(notes, memory, call):
     (notes / "memory/long.md").write_text("x" * (DEFAULT_CHARS + 1), encoding="utf-8")
     (notes / "memory/empty.md").write_text("", encoding="utf-8")
-    memory.session_log("monday").append("user", "Is the boiler on?")
+    memory.sessions.log("monday").append("user", "Is the boiler on?")
     assert "hash" in call("memory_get", path=HOUSEHOLD).data
     for path in ("memory/long.md", "memory/empty.md", "sessions/monday.jsonl"):
         assert "hash" not in call("memory_get", path=path).data
@@ -310,7 +310,7 @@ def test_what_a_model_can_fix_is_an_answer_with_the_remedy(call, name, arguments
 
 
 def test_tools_of_one_source_neither_search_nor_read_the_other(memory):
-    memory.session_log("monday").append("user", "The boiler hums at night.")
+    memory.sessions.log("monday").append("user", "The boiler hums at night.")
     memory.sync()
     seen = {}
     for source in (None, "memory", "sessions"):

@@ -80,7 +80,7 @@ CONVERSATION = [
 @pytest.fixture
 def reported(memory):
     """A memory whose transcript holds `TALK`, below what was said long ago."""
-    log = memory.session_log("monday")
+    log = memory.sessions.log("monday")
     log.append("user", "Zebras sleep standing up.")
     log.append_entries([{"type": "message", "message": message} for message in CONVERSATION])
     memory.sync()
@@ -97,7 +97,7 @@ def test_what_the_model_is_shown_anyway_is_not_recalled(reported):
 
 def test_a_conversation_in_view_takes_no_places_from_the_notes(memory):
     conversation = [{"role": "user", "content": f"The boiler of house {number} hums."} for number in range(40)]
-    memory.session_log("monday").append_entries([{"type": "message", "message": message} for message in conversation])
+    memory.sessions.log("monday").append_entries([{"type": "message", "message": message} for message in conversation])
     memory.sync()
     recalled = recall(memory, "boiler hums", min_score=0, max_results=1, in_view=conversation)
     assert "Van Dam" in recalled

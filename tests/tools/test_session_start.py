@@ -11,6 +11,7 @@ from openclaw_memory.config import JournalConfig
 from openclaw_memory.errors import InvalidInputError
 from openclaw_memory.tools import session_start
 from openclaw_memory.workspace import Workspace
+from openclaw_memory.workspace.notes import Notes
 
 TOOLS = ("memory_search", "memory_get", "memory_append")
 GROUP = "agent:main:telegram:group:7"
@@ -91,11 +92,11 @@ def test_a_file_that_changes_appears_or_goes_is_noticed(folder, name):
     workspace = Workspace.open(folder)
     (folder / "memory").mkdir()
     settle(folder / "SOUL.md", folder / "MEMORY.md")
-    workspace.bootstrap(now=NOW)
+    Notes(workspace).bootstrap(now=NOW)
     file = folder / name
     file.write_text("Otter 1.\n", encoding="utf-8")
-    assert "Otter 1." in workspace.bootstrap(now=NOW).text
+    assert "Otter 1." in Notes(workspace).bootstrap(now=NOW).text
     file.write_text("Otter 2.\n", encoding="utf-8")  # as long as before, and perhaps within one tick of the clock
-    assert "Otter 2." in workspace.bootstrap(now=NOW).text
+    assert "Otter 2." in Notes(workspace).bootstrap(now=NOW).text
     file.unlink()
-    assert "Otter" not in workspace.bootstrap(now=NOW).text
+    assert "Otter" not in Notes(workspace).bootstrap(now=NOW).text

@@ -66,20 +66,20 @@ def test_where_the_state_cannot_be_read_what_is_private_stays_hidden(notes, memo
 
 def test_a_filter_does_not_show_a_group_what_is_private(memory):
     asked = {"session_key": "agent:main:telegram:group:1", "min_score": 0.0}
-    assert search_for(memory, "trains boiler", session_key=None, min_score=0.0, only={"path": "MEMORY.md"})
-    found = search_for(memory, "trains boiler", only={"path": ["MEMORY.md", "memory/household.md"]}, **asked)
+    assert search_for(memory, "trains boiler", session_key=None, min_score=0.0, filter={"path": "MEMORY.md"})
+    found = search_for(memory, "trains boiler", filter={"path": ["MEMORY.md", "memory/household.md"]}, **asked)
     assert {hit.path for hit in found} == {"memory/household.md"}
-    assert not search_for(memory, "trains boiler", only={"path": "MEMORY.md"}, **asked)
+    assert not search_for(memory, "trains boiler", filter={"path": "MEMORY.md"}, **asked)
 
 
 @pytest.mark.parametrize(
     ("only", "said"),
     [
-        ({"paths": "x"}, "does not filter by 'paths': did you mean 'path'"),
-        ("memory/", "is a dict with some of path"),
+        ({"paths": "x"}, "filter has no 'paths': did you mean 'path'"),
+        ("memory/", "filter must be a SearchFilter, or a dict with some of path"),
         ({"since": "soon"}, "since is 'soon'"),
     ],
 )
 def test_a_filter_that_is_wrong_says_what_a_search_takes(memory, only, said):
     with pytest.raises(QueryError, match=said):
-        search_for(memory, "boiler", session_key=None, only=only)
+        search_for(memory, "boiler", session_key=None, filter=only)

@@ -7,6 +7,7 @@ from openclaw_memory.config import FilesConfig, JournalConfig
 from openclaw_memory.errors import InvalidInputError
 from openclaw_memory.workspace import Workspace, journal
 from openclaw_memory.workspace.files import WorkspaceFiles
+from openclaw_memory.workspace.notes import Notes
 
 NOW = datetime.datetime(2026, 11, 21, 9, 5)  # noqa: DTZ001  the day on the user's clock is what counts
 YESTERDAY, TODAY = "memory/2026-11-20.md", "memory/2026-11-21.md"
@@ -25,7 +26,7 @@ def paths(started):
 
 
 def test_a_private_session_starts_with_all_that_an_agent_should_know(root):
-    started = Workspace.open(root).bootstrap(now=NOW)
+    started = Notes(Workspace.open(root)).bootstrap(now=NOW)
     assert paths(started) == ["SOUL.md", "MEMORY.md", YESTERDAY, TODAY]
     assert started.files[1] == journal.BootstrapFile("MEMORY.md", "# MEMORY.md\n\nwords", 18, 20_000)
     assert started.text.startswith('## SOUL.md\n\n# SOUL.md\n\nwords\n\n<recalled-memory id="')
@@ -33,20 +34,20 @@ def test_a_private_session_starts_with_all_that_an_agent_should_know(root):
 
 
 def test_a_shared_session_does_not_see_the_long_term_memory(root):
-    started = Workspace.open(root).bootstrap(private=False, now=NOW)
+    started = Notes(Workspace.open(root)).bootstrap(private=False, now=NOW)
     assert paths(started) == ["SOUL.md", YESTERDAY, TODAY]
 
 
 def test_the_lower_case_name_counts_where_it_is_the_only_one(root):
     workspace = Workspace.open(root)
     (root / "memory.md").write_text("lower\n", encoding="utf-8")
-    assert "memory.md" not in paths(workspace.bootstrap(now=NOW))
+    assert "memory.md" not in paths(Notes(workspace).bootstrap(now=NOW))
     (root / "MEMORY.md").unlink()
-    assert "memory.md" in paths(workspace.bootstrap(now=NOW))
+    assert "memory.md" in paths(Notes(workspace).bootstrap(now=NOW))
 
 
 def test_what_is_missing_is_left_out(tmp_path):
-    started = Workspace.open(tmp_path).bootstrap(now=NOW)
+    started = Notes(Workspace.open(tmp_path)).bootstrap(now=NOW)
     assert started == journal.Bootstrap(())
     assert started.text == ""
 
@@ -54,20 +55,20 @@ def test_what_is_missing_is_left_out(tmp_path):
 def test_the_days_are_those_of_the_users_time_zone(root):
     now = datetime.datetime(2026, 11, 20, 23, 30, tzinfo=datetime.UTC)
     workspace = Workspace(WorkspaceFiles(root), journal=JournalConfig(timezone="Europe/Amsterdam"))
-    assert paths(workspace.bootstrap(now=now))[2:] == [YESTERDAY, TODAY]
+    assert paths(Notes(workspace).bootstrap(now=now))[2:] == [YESTERDAY, TODAY]
     workspace = Workspace(WorkspaceFiles(root), journal=JournalConfig(timezone="America/New_York"))
-    assert paths(workspace.bootstrap(now=now))[2:] == ["memory/2026-11-19.md", YESTERDAY]
+    assert paths(Notes(workspace).bootstrap(now=now))[2:] == ["memory/2026-11-19.md", YESTERDAY]
 
 
 def test_files_that_the_globs_leave_out_are_not_shown(root):
     rules = FilesConfig(exclude=("MEMORY.md", "2026-11-20*"))
-    assert paths(Workspace.open(root, rules).bootstrap(now=NOW)) == ["SOUL.md", TODAY]
+    assert paths(Notes(Workspace.open(root, rules)).bootstrap(now=NOW)) == ["SOUL.md", TODAY]
 
 
 def test_what_is_too_long_is_cut_at_a_line_and_says_so(root):
     for path in ("MEMORY.md", TODAY):
         (root / path).write_text("# Title\n\nfirst line\nsecond line\nthird line\n", encoding="utf-8")
-    started = Workspace.open(root).bootstrap(now=NOW, max_chars=25)
+    started = Notes(Workspace.open(root)).bootstrap(now=NOW, max_chars=25)
     shown = {file.path: file for file in started.files}
     assert shown["MEMORY.md"].text == "# Title\n\nfirst line"
     assert shown["MEMORY.md"].note == (
@@ -82,7 +83,7 @@ def test_what_is_too_long_is_cut_at_a_line_and_says_so(root):
 def test_the_budget_is_a_setting(root):
     workspace = Workspace(WorkspaceFiles(root), journal=JournalConfig(bootstrap_chars=100))
     (root / "MEMORY.md").write_text("x" * 101, encoding="utf-8")
-    started = workspace.bootstrap(now=NOW)
+    started = Notes(workspace).bootstrap(now=NOW)
     assert started.files[1].text == "x" * 100
     assert {file.max_chars for file in started.files} == {100}
 
@@ -90,13 +91,13 @@ def test_the_budget_is_a_setting(root):
 @pytest.mark.parametrize("max_chars", [0, -1, 1.5, "9"])
 def test_a_budget_that_cannot_be_is_an_error(root, max_chars):
     with pytest.raises(InvalidInputError, match="max_chars"):
-        Workspace.open(root).bootstrap(max_chars=max_chars)
+        Notes(Workspace.open(root)).bootstrap(max_chars=max_chars)
 
 
 def test_secrets_are_masked(root):
     secret = "ghp_0123456789abcdefghijklmnopqrstuvwxyz"
     (root / "MEMORY.md").write_text(f"token {secret}\n", encoding="utf-8")
-    assert secret not in Workspace.open(root).bootstrap(now=NOW).text
+    assert secret not in Notes(Workspace.open(root)).bootstrap(now=NOW).text
 
 
 def test_traps_are_told_and_not_followed(root, tmp_path_factory):
@@ -107,7 +108,7 @@ def test_traps_are_told_and_not_followed(root, tmp_path_factory):
     (root / "SOUL.md").symlink_to(outside)
     (root / "MEMORY.md").write_bytes(b"\xe9\n")
     os.mkfifo(root / YESTERDAY)
-    started = Workspace.open(root).bootstrap(now=NOW)
+    started = Notes(Workspace.open(root)).bootstrap(now=NOW)
     notes = {file.path: file.note for file in started.files}
     assert "symlink" in notes["SOUL.md"]
     assert "not text" in notes["MEMORY.md"]

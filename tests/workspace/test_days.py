@@ -49,23 +49,23 @@ def test_each_call_is_about_the_day_that_was_meant(memory, meant):
     assert [file.name for file in (Path(memory.workspace.root) / "memory").glob("*T*")] == []
     memory.append("The gate was painted blue.", date="2026-11-22")
     memory.sync()
-    assert path in [file.path for file in memory.bootstrap(now=meant).files]
-    assert [result.path for result in memory.search("gate painted", since=meant, until=meant)] == [path]
-    assert [item.path for item in memory.inspect(kind="day", since=meant, until=meant)] == [path]
-    assert path in str(memory.forget(since=meant).plan)
-    assert path in str(memory.forget(last_days=1, now=meant).plan)
+    assert path in [file.path for file in memory.notes.bootstrap(now=meant).files]
+    assert [result.path for result in memory.search("gate painted", filter={"since": meant, "until": meant})] == [path]
+    assert [item.path for item in memory.control.inspect(kind="day", since=meant, until=meant)] == [path]
+    assert path in str(memory.control.forget(since=meant).plan)
+    assert path in str(memory.control.forget(last_days=1, now=meant).plan)
 
 
 def test_what_is_no_day_is_an_error_that_names_the_argument_and_the_value(memory):
     calls = {
         "date": lambda given: memory.append("The gate was painted.", date=given),
-        "now": lambda given: memory.bootstrap(now=given),
-        "since": lambda given: memory.forget(since=given),
-        "until": lambda given: memory.inspect(until=given),
+        "now": lambda given: memory.notes.bootstrap(now=given),
+        "since": lambda given: memory.control.forget(since=given),
+        "until": lambda given: memory.control.inspect(until=given),
     }
     for given in NO_DAYS:
         for name, call in calls.items():
             with pytest.raises(InvalidInputError, match=rf"^{name} is .*: give a date"):
                 call(given)
         with pytest.raises(QueryError, match=r"^since is .*: give a date"):
-            memory.search("gate", since=given)
+            memory.search("gate", filter={"since": given})

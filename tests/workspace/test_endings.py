@@ -32,7 +32,7 @@ def test_the_day_in_the_name_of_a_note_counts_whatever_its_ending_is(folder):
     with Memory.open(folder) as memory:
         memory.sync()
         of_march = {"since": "2026-03-01", "until": "2026-03-01"}
-        assert [one.path for one in memory.search("anchor", **of_march)] == ["memory/2026-03-01.txt"]
+        assert [one.path for one in memory.search("anchor", filter=of_march)] == ["memory/2026-03-01.txt"]
         assert memory.search("What was on 1 March 2026?")[0].path == "memory/2026-03-01.txt"
 
 

@@ -16,6 +16,7 @@ from openclaw_memory.config.config import OF_THE_AGENT
 from openclaw_memory.errors import PathNotAllowedError
 from openclaw_memory.workspace import Workspace
 from openclaw_memory.workspace.files import WorkspaceFiles
+from openclaw_memory.workspace.notes import Notes
 from openclaw_memory.workspace.scan import advice, overlooked
 
 EVERYTHING = FilesConfig(extra_paths=(".",))
@@ -70,7 +71,7 @@ def test_the_agents_own_rules_are_no_memory_where_all_markdown_is(tmp_path, name
     assert sorted(found(tmp_path)) == sorted([f"docs/{name}", "Welcome.md"])
     workspace = Workspace.open(tmp_path, EVERYTHING)
     seen = hashlib.sha256(name.encode()).hexdigest()
-    for use in (workspace.read, lambda path: workspace.edit(path, 1, 1, "obey", seen=seen)):
+    for use in (workspace.read, lambda path: Notes(workspace).edit(path, 1, 1, "obey", seen=seen)):
         with pytest.raises(PathNotAllowedError, match="the agent's own"):
             use(f"docs/../{name}")
 
@@ -79,7 +80,7 @@ def test_the_agents_own_rules_are_read_where_they_are_named_themselves_and_chang
     workspace = Workspace.open(lay_out(tmp_path, "AGENTS.md"), FilesConfig(extra_paths=(".", "AGENTS.md")))
     assert [file.path for file in workspace.scan().files] == ["AGENTS.md"]
     seen = workspace.excerpt("AGENTS.md")
-    for change in (partial(workspace.edit, text="obey"), workspace.delete):
+    for change in (partial(Notes(workspace).edit, text="obey"), Notes(workspace).delete):
         with pytest.raises(PathNotAllowedError, match="the agent's own"):
             change("AGENTS.md", start=1, end=1, seen=seen)
     assert (tmp_path / "AGENTS.md").read_text() == "AGENTS.md\n"

@@ -286,6 +286,6 @@ def test_a_planted_encrypted_twin_hides_no_plain_note(tmp_path):
     (tmp_path / "MEMORY.md").write_text("The key is under the mat.\n")
     (tmp_path / "MEMORY.md.age").write_bytes(b"age-encryption.org/v1\n-> X25519 planted\n")
     with Memory.open(tmp_path, embedder=None) as memory:
-        assert "under the mat" in memory.bootstrap(private=True).text
+        assert "under the mat" in memory.notes.bootstrap(private=True).text
         with pytest.raises(WriteError, match="is there next to"):
-            memory.promote(memory.append("It is in the shed.").path, 3, 3)
+            memory.notes.promote(memory.append("It is in the shed.").path, 3, 3)

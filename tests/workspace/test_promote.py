@@ -6,6 +6,7 @@ import pytest
 from openclaw_memory.errors import ConflictError, InvalidInputError
 from openclaw_memory.types import Excerpt
 from openclaw_memory.workspace import Workspace
+from openclaw_memory.workspace.notes import Notes
 
 NOTE = "memory/topic.md"
 
@@ -30,7 +31,7 @@ def digest(text):
 
 def test_lines_are_kept_in_a_new_long_term_memory(workspace):
     put(workspace, "# Day\n\n\n- Ines likes trains.\n\n")
-    kept = workspace.promote(NOTE, 2, 5)
+    kept = Notes(workspace).promote(NOTE, 2, 5)
     assert got(workspace, "MEMORY.md") == b"# Long-term memory\n\n- Ines likes trains.\n"
     assert kept == Excerpt("MEMORY.md", "- Ines likes trains.", 3, 3, hash=digest("- Ines likes trains."))
     assert got(workspace) == b"# Day\n\n\n- Ines likes trains.\n\n"
@@ -57,7 +58,7 @@ def test_lines_are_kept_in_a_new_long_term_memory(workspace):
 def test_lines_go_to_the_end_of_their_section(workspace, before, section, after):
     put(workspace, before, "MEMORY.md")
     put(workspace, "- new\n")
-    kept = workspace.promote(NOTE, 1, 1, section=section)
+    kept = Notes(workspace).promote(NOTE, 1, 1, section=section)
     assert got(workspace, "MEMORY.md").decode() == after
     assert workspace.excerpt("MEMORY.md", kept.start_line, 1).hash == kept.hash
     assert kept.text.rstrip("\r") == "- new"
@@ -66,7 +67,7 @@ def test_lines_go_to_the_end_of_their_section(workspace, before, section, after)
 def test_what_is_kept_already_is_not_added_again(workspace):
     put(workspace, "# M\n\n## 08:00 - Trip\n\n- new\n", "MEMORY.md")
     put(workspace, "## 9:05 - Trip\n\n- new\n")
-    kept = workspace.promote(NOTE, 1, 3)
+    kept = Notes(workspace).promote(NOTE, 1, 3)
     assert (kept.citation, kept.existed) == ("MEMORY.md#L3-L5", True)
     assert got(workspace, "MEMORY.md") == b"# M\n\n## 08:00 - Trip\n\n- new\n"
 
@@ -74,7 +75,7 @@ def test_what_is_kept_already_is_not_added_again(workspace):
 def test_the_lower_case_name_is_kept(workspace):
     put(workspace, "- a\n", "memory.md")
     put(workspace, "- new\n")
-    assert workspace.promote(NOTE, 1, 1).path == "memory.md"
+    assert Notes(workspace).promote(NOTE, 1, 1).path == "memory.md"
     assert not (workspace.root / "MEMORY.md").exists()
 
 
@@ -83,7 +84,7 @@ def test_lines_that_changed_meanwhile_are_not_kept(workspace):
     seen = workspace.excerpt(NOTE)
     put(workspace, "b\n")
     with pytest.raises(ConflictError):
-        workspace.promote(NOTE, 1, 1, seen=seen)
+        Notes(workspace).promote(NOTE, 1, 1, seen=seen)
     assert not (workspace.root / "MEMORY.md").exists()
 
 
@@ -91,11 +92,11 @@ def test_nothing_to_keep_is_an_error(workspace):
     put(workspace, "\n \n")
     put(workspace, "a\n", "MEMORY.md")
     with pytest.raises(InvalidInputError, match="blank"):
-        workspace.promote(NOTE, 1, 2)
+        Notes(workspace).promote(NOTE, 1, 2)
     with pytest.raises(InvalidInputError, match="itself"):
-        workspace.promote("MEMORY.md", 1, 1)
+        Notes(workspace).promote("MEMORY.md", 1, 1)
     with pytest.raises(InvalidInputError, match="section is empty"):
-        workspace.promote(NOTE, 1, 1, section=" # ")
+        Notes(workspace).promote(NOTE, 1, 1, section=" # ")
 
 
 KEY = ["-----BEGIN PRIVATE KEY-----", *["MIIEowIBAAKCAQEAsecretsecretsecret"] * 3, "-----END PRIVATE KEY-----"]
@@ -105,9 +106,9 @@ KEY = ["-----BEGIN PRIVATE KEY-----", *["MIIEowIBAAKCAQEAsecretsecretsecret"] * 
 def test_a_secret_stays_where_it_is(workspace, lines):
     put(workspace, "\n".join([*KEY, "plain", "token ghp_0123456789abcdefghijklmnopqrstuvwxyz"]))
     with pytest.raises(InvalidInputError, match="hold a secret"):
-        workspace.promote(NOTE, *lines)
+        Notes(workspace).promote(NOTE, *lines)
     assert not (workspace.root / "MEMORY.md").exists()
-    assert workspace.promote(NOTE, 6, 6).text == "plain"
+    assert Notes(workspace).promote(NOTE, 6, 6).text == "plain"
 
 
 def test_what_stands_above_the_text_of_a_document_is_not_kept(workspace):
@@ -116,6 +117,6 @@ def test_what_stands_above_the_text_of_a_document_is_not_kept(workspace):
         with pytest.raises(
             InvalidInputError, match=r"the first 5 lines of memory/topic\.md are front matter of a document"
         ):
-            workspace.promote(NOTE, *lines)
+            Notes(workspace).promote(NOTE, *lines)
     assert not (workspace.root / "MEMORY.md").exists()
-    assert workspace.promote(NOTE, 6, 6).text == "The mill."
+    assert Notes(workspace).promote(NOTE, 6, 6).text == "The mill."

@@ -116,7 +116,7 @@ def test_a_file_of_each_format_is_indexed_and_cited_by_its_lines(tmp_path, progr
     written(tmp_path, first[program], asked[program])
     with Memory.open(tmp_path, embedder=RecordingEmbedder()) as memory:
         assert memory.sync().skipped == ()
-        (hit,) = memory.search("ferry", source="sessions")
+        (hit,) = memory.search("ferry", filter={"source": "sessions"})
         assert (hit.path, hit.start_line, hit.end_line, hit.snippet) == (NAME, 2, 2, ASKED)
         assert memory.get(NAME, start=2, lines=1).text.strip() == ASKED
 
@@ -134,7 +134,7 @@ def test_a_message_that_is_forgotten_is_blank_and_keeps_its_ids(tmp_path):
     written(tmp_path, claude("user", "When does the ferry leave?"), claude("assistant", "At seven."))
     with Memory.open(tmp_path, embedder=RecordingEmbedder()) as memory:
         memory.sync()
-        memory.forget(query="ferry", dry_run=False)
+        memory.control.forget(query="ferry", dry_run=False)
         forgotten, kept = map(json.loads, (tmp_path / NAME).read_text().splitlines())
         assert (forgotten["uuid"], forgotten["sessionId"]) == (kept["uuid"], SESSION)
         assert "ferry" not in json.dumps(forgotten)
@@ -147,6 +147,6 @@ def test_a_file_of_which_all_was_forgotten_is_not_reported_as_a_strange_one(tmp_
     written(tmp_path, record)
     with Memory.open(tmp_path, embedder=RecordingEmbedder()) as memory:
         memory.sync()
-        memory.forget(query="ferry", dry_run=False)
+        memory.control.forget(query="ferry", dry_run=False)
         assert "ferry" not in (tmp_path / NAME).read_text()
         assert (memory.sync().skipped, list(memory.search("ferry"))) == ((), [])

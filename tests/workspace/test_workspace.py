@@ -7,6 +7,7 @@ import pytest
 from openclaw_memory.errors import NotFoundError, WorkspaceError
 from openclaw_memory.types import Excerpt
 from openclaw_memory.workspace import Workspace
+from openclaw_memory.workspace.notes import Notes
 
 
 def test_a_missing_folder_is_an_error_that_says_how_to_make_one(tmp_path):
@@ -61,7 +62,7 @@ def test_a_start_beyond_the_end_says_how_long_the_file_is(tmp_path):
 
 def test_a_note_without_a_date_is_added_to_today(tmp_path):
     before = datetime.datetime.now().astimezone().date()
-    path = Workspace.open(tmp_path).append("Now.").path
+    path = Notes(Workspace.open(tmp_path)).append("Now.").path
     after = datetime.datetime.now().astimezone().date()
     assert path in {f"memory/{day.isoformat()}.md" for day in (before, after)}
 

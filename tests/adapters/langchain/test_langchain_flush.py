@@ -250,7 +250,7 @@ def test_a_flush_that_fails_leaves_the_turn_whole_and_the_messages_are_found(mem
     assert state["messages"][-1].text.startswith("Noted")
     assert [cycle.count("flush") for cycle in reported.cycles()] == [2]  # the messages, and their text
     memory.sync()
-    assert "4711" in memory.search("boiler code", source="sessions")[0].snippet
+    assert "4711" in memory.search("boiler code", filter={"source": "sessions"})[0].snippet
     assert "no credit left" in str(memory.status())
 
 

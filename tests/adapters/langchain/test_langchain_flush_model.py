@@ -72,7 +72,7 @@ def hold(request, memory):
     """Holds a turn about `talk`, and says how it ended."""
 
     async def held(model, conversation=CONVERSATION, *, room=None, count=count_tokens_approximately):
-        turn = memory.flush().due(
+        turn = memory.sessions.flush().due(
             10, compacting=True, flushed=False, messages=lambda: [openclaw_message(message) for message in conversation]
         )
         waited = request.param(turn, model, list(conversation), room=room, count=count)
@@ -130,7 +130,7 @@ async def test_a_chain_says_its_notes_and_its_callbacks_hear_nothing(memory, scr
 async def test_a_run_that_chose_another_model_is_flushed_by_that_one(memory, scripted):
     other = scripted(writes_facts)
     model = failing(Listening()).configurable_alternatives(LLM, other=other)
-    turn = memory.flush().due(10, compacting=True)
+    turn = memory.sessions.flush().due(10, compacting=True)
     run = RunnableLambda(lambda _: flush(turn, model, [HumanMessage(FACT)], room=None, count=len))
     run.invoke(None, {"configurable": {"llm": "other"}})
     assert turn.outcome == "saved"
@@ -161,7 +161,7 @@ class Watched(ScriptedChatModel):
 
 async def test_the_calls_of_a_flush_name_their_thread_and_are_kept_out_of_streams(memory, scripted):
     model = scripted(writes_facts, kind=Watched)
-    turn = memory.flush().due(10, compacting=True)
+    turn = memory.sessions.flush().due(10, compacting=True)
     run = RunnableLambda(lambda _: flush(turn, model.bind(temperature=0), [HumanMessage(FACT)], room=None, count=len))
     run.invoke(None, {"configurable": {"thread_id": "tuesday"}, "tags": ["of the run"]})
     assert len(model.made) == 2

@@ -23,7 +23,7 @@ from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
 from scripted_chat import FACT, SUMMARY, chat_with, notes, says, writes_facts
 
-from openclaw_memory import Memory
+from openclaw_memory.sessions_and_control import Sessions
 
 
 def thread(name="tuesday", **more):
@@ -222,13 +222,13 @@ def test_a_flush_at_an_overflow_counts_for_the_summary_that_follows(memory, scri
 
 
 async def test_an_asynchronous_run_leaves_all_work_with_files_to_threads(memory, silent, shortens, monkeypatch):
-    on_loop, flush_of = [], Memory.flush
+    on_loop, flush_of = [], Sessions.flush
 
     def watched(self, *args, **options):
         on_loop.append(asyncio._get_running_loop() is not None)
         return flush_of(self, *args, **options)
 
-    monkeypatch.setattr(Memory, "flush", watched)
+    monkeypatch.setattr(Sessions, "flush", watched)
     agent = chat_with(*before(shortens(), memory, silent))
     for number in range(9):
         await agent.ainvoke(says(f"c {number}"), thread())
@@ -297,7 +297,7 @@ def test_compactions_without_a_thread_are_booked_to_no_other_session(memory, scr
     for number in range(6):
         messages = agent.invoke({"messages": [*messages, *says(f"Box {number}.")["messages"]]})["messages"]
 
-    assert memory.flush("main").state.compaction_count == 0
+    assert memory.sessions.flush("main").state.compaction_count == 0
 
 
 def test_a_counter_that_fails_hides_no_error_of_the_model_and_breaks_no_run(memory, scripted, caplog):

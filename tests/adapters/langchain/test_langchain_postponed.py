@@ -57,7 +57,7 @@ def test_while_the_memory_cannot_be_written_no_fact_leaves_the_conversation_and_
     assert SUMMARY in view
     assert all((f"fact {number}." in notes(memory)) is not (f"fact {number}." in view) for number in range(9))
     assert memory.status().flush == {}
-    assert memory.flush("tuesday").state.compaction_count == 1
+    assert memory.sessions.flush("tuesday").state.compaction_count == 1
 
 
 @pytest.mark.parametrize("unwritable", UNWRITABLE.values(), ids=UNWRITABLE.keys())

@@ -43,7 +43,8 @@ class TestContract(RetrieverContract):
     async def test_one_call_has_its_own_settings(self, dated):
         every = OpenClawRetriever(memory=dated)
         for settings in (
-            {"source": "memory"}, {"source": "sessions"}, {"k": 1}, {"min_score": 1.0}, {"rules": {"answer": "chunks", "fusion": "weighted"}}, {"task": "a quiet night"},
+            {"options": {"settings": {"answer": "chunks", "fusion": "weighted"}}}, {"options": {"task": "a quiet night"}},
+            {"filter": {"source": "memory"}}, {"filter": {"source": "sessions"}}, {"k": 1}, {"min_score": 1.0},
             *({"filter": filters, "k": 50, "min_score": 0} for filters, _ in FILTERS),
         ):  # fmt: skip
             once = OpenClawRetriever(memory=dated, **settings).invoke("boiler")
@@ -66,9 +67,10 @@ class TestContract(RetrieverContract):
 
     async def test_a_setting_of_one_call_that_no_search_takes_is_refused(self, household):
         for settings, said in (
-            ({"rules": {"mmr": 7}}, "mmr = 7 is outside"), ({"rules": {"tokens": 100}}, "the index is built with chunking"),
-            ({"filter": {"kind": "x"}}, "does not filter by 'kind'"), ({"filter": {"since": "soon"}}, "since is 'soon'"),
-            ({"filters": {}}, "did you mean 'filter'"), ({"min_score": 2}, "2"), ({"source": "web"}, "web"),
+            ({"options": {"settings": {"mmr": 7}}}, "mmr = 7 is outside"),
+            ({"options": {"settings": {"tokens": 100}}}, "the index is built with chunking"),
+            ({"filter": {"kind": "x"}}, "filter has no 'kind'"), ({"filter": {"since": "soon"}}, "since is 'soon'"),
+            ({"filters": {}}, "did you mean 'filter'"), ({"min_score": 2}, "2"), ({"filter": {"source": "web"}}, "web"),
             *[({"k": k}, f"k must be a whole number of at least 1, not {k!r}") for k in (0, True, "3", 2.0)],
         ):  # fmt: skip
             with pytest.raises(QueryError, match=said):
@@ -140,7 +142,7 @@ def test_the_memory_is_part_of_no_dump_and_no_trace(retriever, notes):
     shown.append(str(witness.starts))
     assert not [text for text in shown if "memory=" in text or str(notes) in text]
     properties = OpenClawRetriever.model_json_schema()["properties"]
-    assert {"k", "min_score", "source"} <= set(properties)
+    assert {"k", "min_score", "filter"} <= set(properties)
     assert "memory" not in properties
 
 
@@ -155,7 +157,7 @@ def test_it_becomes_a_tool_with_the_documents_as_artifact(retriever):
 def test_an_argument_that_it_does_not_take_is_refused_with_the_one_that_was_meant(retriever, household):
     for wrong, hint in (
         ("top_k", "mean 'k'"),
-        ("sorce", "mean 'source'"),
+        ("fliter", "mean 'filter'"),
         ("score_threshold", "'min_score'"),
         ("x", "it takes"),
     ):

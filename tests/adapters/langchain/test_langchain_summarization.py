@@ -74,7 +74,7 @@ async def test_each_cut_has_one_flush_and_one_summary_and_is_shown_what_is_cut(
     assert (cuts, len(shown(flush_model))) == (5, 5)
     left = "\n".join(message.text for message in state["messages"])
     assert all((f"fact {number}." in notes(memory)) is not (f"fact {number}." in left) for number in range(12))
-    assert memory.flush("tuesday").state.compaction_count == cuts
+    assert memory.sessions.flush("tuesday").state.compaction_count == cuts
     assert set(state) == {"messages"}
 
 

@@ -26,11 +26,11 @@ def weather(place: str) -> str:
 
 
 def entries(memory, session="tuesday"):
-    return [entry for entry in memory.session_log(session).entries() if entry["type"] != "session"]
+    return [entry for entry in memory.sessions.log(session).entries() if entry["type"] != "session"]
 
 
 def spoken(memory, session="tuesday"):
-    return [(message["role"], text_of(message)) for message in memory.session_log(session).messages()]
+    return [(message["role"], text_of(message)) for message in memory.sessions.log(session).messages()]
 
 
 @pytest.mark.parametrize("is_async", [False, True])
@@ -60,7 +60,7 @@ async def test_what_is_said_and_what_tools_answer_is_written_once(memory, script
     ]
     assert (result["message"]["toolCallId"], result["message"]["toolName"]) == ("call", "weather")
     memory.sync()
-    assert "hat" in memory.search("hat", source="sessions")[0].snippet
+    assert "hat" in memory.search("hat", filter={"source": "sessions"})[0].snippet
 
 
 def test_a_summary_becomes_a_compaction_and_the_log_reads_as_the_model_saw_it(memory, scripted):
@@ -72,7 +72,7 @@ def test_a_summary_becomes_a_compaction_and_the_log_reads_as_the_model_saw_it(me
     assert len(compactions) == 3
     assert SUMMARY in compactions[0]["summary"]
     assert compactions[0]["tokensBefore"] > 0
-    shown = conversation(memory.session_log("tuesday"))
+    shown = conversation(memory.sessions.log("tuesday"))
     assert [text_of(message) for message in shown[1:]] == [message.text for message in state["messages"][1:]]
     assert SUMMARY in text_of(shown[0])
 
@@ -229,7 +229,7 @@ async def test_what_replies_have_read_and_said_is_counted_once_for_each_session(
         invoke = partial(asyncio.to_thread, agent.invoke) if in_threads else agent.ainvoke
         await asyncio.gather(*(invoke(said, thread) for thread in threads))
     said = count_tokens_approximately([AIMessage("It is cold.")])
-    states = [memory.flush(name).state for name in sessions]
+    states = [memory.sessions.flush(name).state for name in sessions]
     assert [(state.input_tokens, state.output_tokens) for state in states] == [(200, 2 * said)] * 3
     written = json.loads((memory.workspace.root / "sessions/sessions.json").read_text())
     assert {name: entry["inputTokens"] for name, entry in written.items()} == dict.fromkeys(sessions, 200)

@@ -373,5 +373,5 @@ async def test_what_replies_have_read_and_said_is_counted_for_each_session(watch
 
     await asyncio.gather(talk("alice", "chat", 3), talk("bob", "achat", 2), talk("carol", "chat in a loop", 1))
     await handler.asettle()
-    states = [memory.flush(name).state for name in ("alice", "bob", "carol")]
+    states = [memory.sessions.flush(name).state for name in ("alice", "bob", "carol")]
     assert [(state.input_tokens, state.output_tokens) for state in states] == [(300, 21), (200, 14), (100, 7)]

@@ -32,7 +32,7 @@ def put(block, messages, session="s1"):
 @pytest.fixture
 def kept(memory):
     """The texts of a transcript."""
-    return lambda session: [text_of(message) for message in memory.flush(session).log.messages()]
+    return lambda session: [text_of(message) for message in memory.sessions.flush(session).log.messages()]
 
 
 @pytest.fixture
@@ -90,7 +90,7 @@ async def test_what_is_ejected_waits_for_no_other_session_and_for_none_of_the_lo
     go_on.set()
     held.go_on.set()
     await block.asettle()
-    assert [memory.flush(f"s{number}").state.compaction_count for number in range(8)] == [1] * 8
+    assert [memory.sessions.flush(f"s{number}").state.compaction_count for number in range(8)] == [1] * 8
 
 
 def test_what_is_ejected_after_the_memory_was_closed_is_written(memory, noted):
@@ -100,7 +100,7 @@ def test_what_is_ejected_after_the_memory_was_closed_is_written(memory, noted):
     block.settle()
     assert asyncio.run(block.aget([user("What?")])) == ""
     with Memory.open(memory.workspace.root, config=memory.config) as again:
-        assert len(again.session_log("s1").messages()) == 1
+        assert len(again.sessions.log("s1").messages()) == 1
     assert noted(1) == [1]
 
 
@@ -138,7 +138,7 @@ def test_the_end_of_a_session_waits_for_the_flush_that_is_under_way(memory, held
 def test_the_end_of_a_session_waits_for_a_turn_that_another_process_holds(memory, noted):
     block = OpenClawMemoryBlock(memory, llm=ScriptedLLM(script=writes_facts))
     put(block, facts(1))
-    others = memory.flush("s1").due(1, compacting=True, messages=list)
+    others = memory.sessions.flush("s1").due(1, compacting=True, messages=list)
     with ThreadPoolExecutor(1) as pool:
         ends = pool.submit(block.flush, "s1")
         others.replied("NO_REPLY")
@@ -175,14 +175,14 @@ def test_what_a_flush_that_failed_was_shown_comes_again_after_a_pause(memory, no
 
 
 def test_a_model_that_hangs_is_given_up_and_asked_again_later(memory, noted, kept, held):
-    memory.config = replace(memory.config, compaction=CompactionConfig(flush_timeout_seconds=0.05))
+    memory.sessions.config = replace(memory.config, compaction=CompactionConfig(flush_timeout_seconds=0.05))
     block = OpenClawMemoryBlock(memory, llm=ScriptedLLM(script=held), flush_tokens=1)
     put(block, facts(1))
     block.settle()
     assert not held.go_on.is_set()
     assert "flush_timeout_seconds" in memory.status().flush["s1"]
     assert len(kept("s1")) == 1
-    memory.config = replace(memory.config, compaction=CompactionConfig())
+    memory.sessions.config = replace(memory.config, compaction=CompactionConfig())
     held.go_on.set()
     block.flush()
     assert noted(1) == [1]
@@ -202,8 +202,8 @@ def test_what_another_program_that_was_killed_left_is_flushed_by_one_that_lives_
 def test_a_transcript_that_became_another_one_is_the_one_that_is_flushed(memory, noted):
     block = OpenClawMemoryBlock(memory, llm=ScriptedLLM(script=writes_facts), session_key="agent:main:main")
     put(block, facts(1))
-    memory.flush("agent:main:main", session_id="b7").compacted()
+    memory.sessions.flush("agent:main:main", session_id="b7").compacted()
     put(block, facts(2))
     block.flush()
-    assert len(memory.session_log("b7").messages()) == 1
+    assert len(memory.sessions.log("b7").messages()) == 1
     assert noted(2) == [1]

@@ -30,7 +30,7 @@ def held(memory):
 
     def hold(llm, conversation=CONVERSATION, room=None):
         said = [{"role": "user", "content": FACT}]
-        turn = memory.flush("talk").due(100, compacting=True, flushed=False, messages=lambda: said)
+        turn = memory.sessions.flush("talk").due(100, compacting=True, flushed=False, messages=lambda: said)
         turn.max_calls = turn.max_calls if room is None else 100
         _flush_model.flush(turn, llm, conversation, room=room, count=count)
         return turn
@@ -95,7 +95,7 @@ class Never(TextOnlyLLM):
 def test_of_a_model_that_fails_the_words_are_kept(held, memory, kind, replies):
     turn = held(kind(script=saying(*replies)))
     assert turn.outcome == "kept"
-    assert [message["content"] for message in memory.flush("talk").log.messages()] == [FACT]
+    assert [message["content"] for message in memory.sessions.flush("talk").log.messages()] == [FACT]
     assert "the messages are in" in memory.status().flush["talk"]
 
 
@@ -120,7 +120,7 @@ def test_of_a_model_whose_reply_was_cut_off_the_words_are_kept(held, memory, not
                 return super()._reply(*given).model_copy(update={"raw": raw} if len(self.seen) == 1 else {})
 
         assert held(Cut(script=saying(reply, "NO_REPLY"))).outcome == "kept"
-        assert [message["content"] for message in memory.flush("talk").log.messages()] == [FACT]
+        assert [message["content"] for message in memory.sessions.flush("talk").log.messages()] == [FACT]
         assert "cut off" in memory.status().flush["talk"]
         assert noted() == ""
 

@@ -79,7 +79,7 @@ async def test_a_chat_engine_answers_from_the_lines_in_every_way_of_asking(retri
 @pytest.mark.sampled(2)
 async def test_a_fusion_finds_lines_that_several_questions_found_once(household, mode, use_async):
     llm = TextOnlyLLM(script=saying("When is the boiler serviced?\nWhere is the spare key?"))
-    notes, sessions = (OpenClawRetriever(household, source=source) for source in ("memory", "sessions"))
+    notes, sessions = (OpenClawRetriever(household, filters={"source": source}) for source in ("memory", "sessions"))
     fusion = QueryFusionRetriever(
         [notes, sessions], llm=llm, mode=mode, num_queries=3, similarity_top_k=20, use_async=use_async
     )

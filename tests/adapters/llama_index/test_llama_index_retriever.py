@@ -156,13 +156,13 @@ def test_it_becomes_a_tool_that_shows_the_citations(retriever):
 
 def test_filters_that_no_search_takes_are_refused_at_once(household):
     for filters, said in (
-        (of(("kind", EQ, "x")), "does not filter by 'kind'"),
+        (of(("kind", EQ, "x")), "filter has no 'kind'"),
         (of(("since", EQ, "soon")), "since is 'soon'"),
         (of(("path", FilterOperator.TEXT_MATCH, "x")), "by path text_match: use == or in"),
         (of(("tags", EQ, "x"), ("tags", EQ, "y")), "two filters are about tags"),
         (of(("tags", EQ, "x"), ("type", EQ, "fact"), condition=FilterCondition.OR), "join them by AND"),
         (of(("tags", EQ, "x"), condition=FilterCondition.NOT), "join them by AND"),
-        ("memory/", "is a dict"),
+        ("memory/", "filter must be a SearchFilter"),
     ):
         with pytest.raises(QueryError, match=said):
             OpenClawRetriever(household, filters=filters)

@@ -41,13 +41,13 @@ def test_an_entry_says_what_was_done_to_which_lines_without_a_name(log):
 def test_names_are_shown_for_files_that_exist_and_found_by_whoever_knows_them(tmp_path):
     with Memory.open(tmp_path, config=ON, embedder=None) as memory:
         memory.append("Anna likes tea.", date="2026-11-21")
-        memory.session_log("anna").append("user", "tea")
+        memory.sessions.log("anna").append("user", "tea")
         [log] = memory.events.observers
         transcript, note = log.read_entries()
         assert (note.places, transcript.places) == (("memory/2026-11-21.md#3",), ("sessions/anna.jsonl",))
         assert [entry.op for entry in log.read_entries(path="2026-11")] == ["append"]
 
-        assert not memory.forget(session="anna", dry_run=False).remaining
+        assert not memory.control.forget(session="anna", dry_run=False).remaining
         gone = next(log.read_entries(op="write transcript"))
         assert gone.places[0].startswith("#")
         assert [entry.op for entry in log.read_entries(path="sessions/anna.jsonl")] == ["forget", "write transcript"]

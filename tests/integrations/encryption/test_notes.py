@@ -47,13 +47,13 @@ def test_an_encrypted_note_is_found_cited_and_read(memory, folder):
     assert "O negative" in found.snippet
     assert memory.get("memory/health.md.age#L3").text == "The blood group is O negative."
     assert memory.search("health.md")[0].path == "memory/health.md.age"
-    assert memory.search("blood", path="memory/health*")[0].path == "memory/health.md.age"
+    assert memory.search("blood", filter={"path": "memory/health*"})[0].path == "memory/health.md.age"
 
 
 def test_an_encrypted_note_of_a_day_is_of_that_day(memory, folder):
     seal(folder / "memory" / "2026-11-21.md.age", "# 2026-11-21\n\nThe plumber came.\n")
-    assert memory.search("plumber", since=TODAY, until=TODAY)
-    assert not memory.search("plumber", until=TODAY - datetime.timedelta(days=1))
+    assert memory.search("plumber", filter={"since": TODAY, "until": TODAY})
+    assert not memory.search("plumber", filter={"until": TODAY - datetime.timedelta(days=1)})
 
 
 def test_an_encrypted_note_is_edited_and_lines_are_deleted(memory, folder):
@@ -91,22 +91,22 @@ def test_a_session_starts_with_encrypted_notes_too(memory, folder):
     seal(folder / "MEMORY.md.age", "# Long-term memory\n\n- Ines prefers trains.\n")
     seal(folder / "memory" / "2026-11-21.md.age", "# 2026-11-21\n\nThe plumber came.\n")
     now = datetime.datetime(2026, 11, 21, 12, tzinfo=datetime.UTC)
-    shown = memory.bootstrap(now=now)
+    shown = memory.notes.bootstrap(now=now)
     assert [file.path for file in shown.files] == ["MEMORY.md.age", "memory/2026-11-21.md.age"]
     assert "trains" in shown.text
     assert "plumber" in shown.text
-    assert "trains" not in memory.bootstrap(private=False, now=now).text
+    assert "trains" not in memory.notes.bootstrap(private=False, now=now).text
 
 
 def test_lines_are_promoted_to_an_encrypted_long_term_memory_alone(memory, folder):
     seal(folder / "memory" / "health.md.age")
     (folder / "MEMORY.md").write_text("# Long-term memory\n")
     with pytest.raises(InvalidInputError, match=r"encrypt that file first, with `openclaw-memory encrypt MEMORY\.md`"):
-        memory.promote("memory/health.md.age", 3, 3)
+        memory.notes.promote("memory/health.md.age", 3, 3)
     assert (folder / "MEMORY.md").read_text() == "# Long-term memory\n"
     (folder / "MEMORY.md").unlink()
     file = seal(folder / "MEMORY.md.age", "# Long-term memory\n")
-    assert memory.promote("memory/health.md.age", 3, 3).path == "MEMORY.md.age"
+    assert memory.notes.promote("memory/health.md.age", 3, 3).path == "MEMORY.md.age"
     assert "O negative" in unsealed(file)
 
 
@@ -120,10 +120,10 @@ def test_a_private_note_stays_private_where_it_is_encrypted(memory):
 
 def test_what_is_encrypted_is_inspected_and_forgotten(memory, folder):
     file = seal(folder / "memory" / "health.md.age")
-    item = memory.inspect()[0]
+    item = memory.control.inspect()[0]
     assert (item.path, item.kind, item.size, item.lines) == ("memory/health.md.age", "note", len(HEALTH), 4)
     memory.search("pollen")
-    memory.forget(paths=["memory/health.md.age#L4"], dry_run=False)
+    memory.control.forget(paths=["memory/health.md.age#L4"], dry_run=False)
     assert "pollen" not in unsealed(file)
     assert "O negative" in unsealed(file)
 
@@ -292,7 +292,7 @@ def test_four_processes_add_to_one_encrypted_file(folder, where):
         "import sys\nfrom openclaw_memory import Memory, MemoryConfig\n"
         "config = MemoryConfig(plugins={'encryption': {'enabled': True, 'transcripts': True}})\n"
         "memory = Memory.open(sys.argv[1], embedder=None, config=config)\n"
-        "log = memory.session_log('s1')\n"
+        "log = memory.sessions.log('s1')\n"
         "for at in range(15):\n"
         "    text = f'who {sys.argv[2]} {at} was'\n"
         "    log.append('user', text) if 'jsonl' in sys.argv[3] else memory.append(text, date='2026-11-21')\n"
@@ -385,8 +385,8 @@ def test_the_name_of_before_leads_to_the_one_of_now(memory, folder):
 RECORD = "memory/records/fact/health.blood.md.age"
 WRITES = {
     "memory/2026-11-21.md.age": lambda memory: memory.append("The tea is secret.", date=TODAY),
-    "MEMORY.md.age": lambda memory: memory.promote("memory/tea.md", 1, 1),
-    "sessions/talk.jsonl.age": lambda memory: memory.session_log("talk").append("user", "The tea is secret."),
+    "MEMORY.md.age": lambda memory: memory.notes.promote("memory/tea.md", 1, 1),
+    "sessions/talk.jsonl.age": lambda memory: memory.sessions.log("talk").append("user", "The tea is secret."),
     "memory/tea/x.md.age": lambda one: one.documents.files.write(
         "memory/tea/x.md", {"id": "tea"}, "The tea is secret."
     ),
@@ -418,7 +418,7 @@ def test_a_planted_plain_file_hides_nothing_of_the_encrypted_one(memory, folder)
     memory.records.remember("fact", "health.blood", "O negative", sensitivity="high")
     for path in ("MEMORY.md", "memory/2026-11-21.md", RECORD.removesuffix(".age")):
         (folder / path).touch()
-    started = memory.bootstrap(now=TODAY).text
+    started = memory.notes.bootstrap(now=TODAY).text
     assert "The long term." in started
     assert "The plumber came." in started
     assert memory.records.get("fact", "health.blood").value == "O negative"

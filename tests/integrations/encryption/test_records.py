@@ -28,8 +28,8 @@ def test_a_record_of_high_sensitivity_is_encrypted(memory, folder):
     assert [one.path for one in memory.records.find(key="health.*")] == [PATH]
     assert [one.path for one in memory.records.find(key="health.blood")] == [PATH]
     assert memory.records.find("blood")[0].path == PATH
-    assert memory.search("blood", type="fact")[0].path == PATH
-    assert memory.inspect(sensitivity="high")[0].path == PATH
+    assert memory.search("blood", filter={"type": "fact"})[0].path == PATH
+    assert memory.control.inspect(sensitivity="high")[0].path == PATH
     assert memory.records.problems() == []
 
 

@@ -25,7 +25,7 @@ def memory(folder):
 
 
 def talk(memory):
-    log = memory.session_log("s1")
+    log = memory.sessions.log("s1")
     for one in SAID:
         log.append(one["role"], one["content"])
     return log
@@ -67,15 +67,15 @@ def test_a_transcript_that_was_begun_in_the_open_stays_there(folder):
     with Memory.open(folder, embedder=None) as memory:
         talk(memory)
     with Memory.open(folder, embedder=None, config=ENCRYPTED, index_path=folder / "other.sqlite") as memory:
-        memory.session_log("s1").append("user", "more")
-        assert memory.session_log("s1").path == "sessions/s1.jsonl"
+        memory.sessions.log("s1").append("user", "more")
+        assert memory.sessions.log("s1").path == "sessions/s1.jsonl"
     assert sorted(file.name for file in (folder / "sessions").glob("*.jsonl*")) == ["s1.jsonl"]
 
 
 def test_where_the_index_is_plain_it_is_not_written_in_the_open_instead(folder):
     config = with_settings(transcripts=True)
     with Memory.open(folder, embedder=None, config=config) as memory:
-        log = memory.session_log("s1")
+        log = memory.sessions.log("s1")
         with pytest.raises(SealedFileError, match="openclaw-memory encrypt"):
             log.append("user", "The marmalade is in the cellar.")
     assert holding(folder, b"marmalade") == []
@@ -84,32 +84,32 @@ def test_where_the_index_is_plain_it_is_not_written_in_the_open_instead(folder):
 def test_messages_are_forgotten(memory, folder):
     talk(memory)
     memory.sync()
-    memory.forget(query="marmalade", dry_run=False)
+    memory.control.forget(query="marmalade", dry_run=False)
     assert b"marmalade" not in age.unseal((folder / PATH).read_bytes(), [KEY], PATH)
     assert not memory.search("marmalade")
-    assert [one["content"] for one in memory.session_log("s1").messages()][-1] == "Noted: the cellar."
-    memory.snapshot("s1")
-    memory.forget(session="s1", dry_run=False)
+    assert [one["content"] for one in memory.sessions.log("s1").messages()][-1] == "Noted: the cellar."
+    memory.sessions.snapshot("s1")
+    memory.control.forget(session="s1", dry_run=False)
     assert not (folder / PATH).exists()
-    assert memory.snapshots() == ()
+    assert memory.sessions.snapshots() == ()
 
 
 def test_a_transcript_that_cannot_be_decrypted_is_named_in_the_plan_to_forget_it(memory, folder):
     talk(memory)
     (folder / PATH).write_bytes(age.seal(b"{}\n", OTHER))
-    receipt = memory.forget(session="s1")
+    receipt = memory.control.forget(session="s1")
     assert [one.where for one in receipt.plan.review] == [PATH]
 
 
 def test_a_snapshot_is_encrypted_and_its_note_does_not_say_what_it_is_about(memory, folder):
     talk(memory)
-    made = memory.snapshot("s1", summary="Where the marmalade is")
+    made = memory.sessions.snapshot("s1", summary="Where the marmalade is")
     assert made.path.endswith("-s1.json.age")
     assert json.loads(age.unseal((folder / made.path).read_bytes(), [KEY], made.path))["id"] == "s1"
     assert holding(folder, b"marmalade") == []
-    assert [one.path for one in memory.snapshots("s1")] == [made.path]
-    assert memory.snapshots("s1")[0].summary == "Where the marmalade is"
-    assert memory.resume("s1")[-1]["content"] == "Noted: the cellar."
-    assert memory.snapshot("s1").path == made.path  # the session has not gone on since
+    assert [one.path for one in memory.sessions.snapshots("s1")] == [made.path]
+    assert memory.sessions.snapshots("s1")[0].summary == "Where the marmalade is"
+    assert memory.sessions.resume("s1")[-1]["content"] == "Noted: the cellar."
+    assert memory.sessions.snapshot("s1").path == made.path  # the session has not gone on since
     day = next((folder / "memory").glob("*.md"))
     assert f"(../{made.path}): the last 2 messages" in day.read_text()

@@ -137,7 +137,7 @@ def test_what_was_said_before_the_compaction_is_recalled_and_what_is_in_view_is_
 def test_a_session_that_has_ended_is_remembered_in_the_next(host, memory):
     host.wrote(TRANSCRIPT)
     assert told(host.event("SessionEnd"), memory) == ""
-    (snapshot,) = memory.snapshots(SESSION)
+    (snapshot,) = memory.sessions.snapshots(SESSION)
     assert snapshot.messages[-2].content == "And after?"
     told(host.event("SessionStart", session_id="next"), memory)
     assert LOG in told(host.event("UserPromptSubmit", session_id="next", prompt="What about Vlieland?"), memory)
@@ -154,7 +154,7 @@ def test_a_transcript_that_is_indexed_where_it_is_is_not_written_to(host, notes)
             told(host.event(name), memory)
         memory.sync()
         assert own.read_bytes() == before
-        assert memory.search("Vlieland", source="sessions")[0].path == LOG
+        assert memory.search("Vlieland", filter={"source": "sessions"})[0].path == LOG
 
 
 def test_what_policies_never_let_be_stored_is_not_kept(host, notes):

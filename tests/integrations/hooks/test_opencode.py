@@ -45,7 +45,7 @@ def kept(memory):
 
 
 def note_of_today(memory):
-    return (memory.workspace.root / "memory" / f"{memory.flush().now().date()}.md").read_text()
+    return (memory.workspace.root / "memory" / f"{memory.sessions.flush().now().date()}.md").read_text()
 
 
 def test_a_session_starts_with_how_to_use_the_tools_and_the_long_term_memory(memory):
@@ -138,7 +138,7 @@ def test_what_was_said_before_a_compaction_is_recalled_and_what_is_in_view_is_no
 def test_a_session_that_is_deleted_leaves_a_snapshot(memory):
     told(memory, "session.idle", messages=TALK)
     assert told(memory, "session.deleted") == {}
-    (snapshot,) = memory.snapshots(SESSION)
+    (snapshot,) = memory.sessions.snapshots(SESSION)
     assert [message.content for message in snapshot.messages] == [one["text"] for one in TALK]
     assert LOG in told(memory, "chat.message", sessionID="next", text="When does the ferry to Texel leave?")["recalled"]
 

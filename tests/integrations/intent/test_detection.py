@@ -181,7 +181,7 @@ def held(memory):
 @pytest.mark.sampled(20)
 def test_no_reply_deletes_anything_or_orders_it(memory, message, reply):
     """A model that obeys a message is believed, and still only a question comes of it."""
-    before, inspected = held(memory), memory.inspect()
+    before, inspected = held(memory), memory.control.inspect()
     found = detect_intent(message, Model(reply), read_settings(memory.config))
     assert 0 <= found.confidence <= 1
     assert len(found.entities) <= 10
@@ -193,7 +193,7 @@ def test_no_reply_deletes_anything_or_orders_it(memory, message, reply):
         told = suggestion_text(suggested)
         assert told.count("recalled-memory") == 2
         assert not any(entity in told.partition("<recalled-memory")[0] for entity in found.entities)
-    assert (held(memory), memory.inspect()) == (before, inspected)
+    assert (held(memory), memory.control.inspect()) == (before, inspected)
 
 
 json_values = st.recursive(

@@ -23,7 +23,9 @@ def explain(tmp_path):
     aging = MemoryConfig().updated({"search": {"half_life_days": 30.0}})
     with Memory.open(tmp_path, config=aging) as memory:
         memory.sync()
-        yield lambda question=QUESTION, **options: memory.search(question, explain=True, now=NOW, **options).explain()
+        yield lambda question=QUESTION, task=None: memory.search(
+            question, options={"explain": True, "task": task}, now=NOW
+        ).explain()
     from matplotlib import pyplot
 
     pyplot.close("all")

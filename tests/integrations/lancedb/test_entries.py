@@ -211,7 +211,7 @@ def test_what_a_person_deletes_is_not_found(entries, memory):
 def test_what_the_memory_forgets_is_not_found(entries, memory):
     tea = entries.add("tea without sugar")
     entries.add("the ferry")
-    memory.forget(query="tea without sugar", dry_run=False)
+    memory.control.forget(query="tea without sugar", dry_run=False)
     assert texts(entries.search("tea")) == ["the ferry"]
     assert entries.get(tea.id) is None
     assert tea.id not in stored(entries)
@@ -331,7 +331,7 @@ def test_the_bytes_of_a_deleted_entry_go_when_entries_are_closed(memory, embedde
 def test_the_bytes_of_what_the_memory_forgets_go_with_the_next_sync(memory, embedder):
     with LanceEntries(memory, embedder) as entries:
         entries.add_many([MemoryEntry(f"number {n}") for n in range(50)])
-    memory.forget(query="number 7", dry_run=False)
+    memory.control.forget(query="number 7", dry_run=False)
     with LanceEntries(memory, embedder) as entries:
         assert entries.sync() == 1
     assert lancedb.connect(entries._table.uri).open_table("entries").count_rows() == 49

@@ -332,7 +332,7 @@ def test_a_document_that_a_person_changed_is_left_and_listed(memory, old):
 # --- conversations ---------------------------------------------------------------------------------------------
 def test_a_conversation_of_chatgpt_keeps_its_branches_and_ends_in_the_one_shown(memory, old):
     report = migrate(memory, old("chatgpt-conversations.json"), now=NOW)
-    log = memory.session_log("chatgpt-6993a1c0-aaaa-8001-9d7e-000000000001")
+    log = memory.sessions.log("chatgpt-6993a1c0-aaaa-8001-9d7e-000000000001")
     shown = [(message["role"], [block.get("text") for block in message["content"]]) for message in log.messages()]
     assert shown == [
         ("user", ["[image: file-service://file-abc]", "Where is this tower?", "[file: tower.jpg]"]),
@@ -354,7 +354,7 @@ def test_a_conversation_of_chatgpt_keeps_its_branches_and_ends_in_the_one_shown(
     }  # fmt: skip
     assert "2 images, files or sounds" in report.notices[0]
     memory.sync()
-    assert memory.search("Wann koche ich mit Salz?", source="sessions")[0].path.endswith("0002.jsonl")
+    assert memory.search("Wann koche ich mit Salz?", filter={"source": "sessions"})[0].path.endswith("0002.jsonl")
 
 
 @pytest.mark.parametrize("sample", ["chatgpt-conversations.json", "claude-conversations.json"])
@@ -412,7 +412,7 @@ def test_sources_of_chatgpt_are_links_as_they_were_shown(memory, tmp_path):
 
 def test_a_conversation_of_claude_keeps_tools_and_files(memory, old):
     report = migrate(memory, old("claude-conversations.json"), now=NOW)
-    log = memory.session_log("claude-5c0ffee0-0000-4000-8000-000000000001")
+    log = memory.sessions.log("claude-5c0ffee0-0000-4000-8000-000000000001")
     assert [message["role"] for message in log.messages()] == ["user", "assistant", "toolResult", "assistant", "user"]
     assert log.messages()[0]["content"][0]["text"] == "[file: jardin.txt]\nLe jardin est au sud."
     assert log.messages()[2]["toolCallId"] == "tu1"
@@ -437,7 +437,7 @@ def test_a_tree_with_a_circle_or_of_great_depth_is_read_whole(memory, tmp_path):
         json.dumps([{"conversation_id": "x", "mapping": tree, "current_node": "1199"}])
     )
     assert migrate(memory, tmp_path, now=NOW).added == 1203
-    log = memory.session_log("chatgpt-x")
+    log = memory.sessions.log("chatgpt-x")
     assert len(log.messages()) == 1200
 
 
@@ -460,7 +460,7 @@ def test_what_policies_forbid_is_left_out_and_listed_without_its_words(tmp_path,
         there = written(memory).lower()
         assert not any(word in f"{there}{reports}".lower() for word in ("leaflets", "köln", "ghent"))
         assert "anna moved the launch" in there
-        log = memory.session_log("chatgpt-6993a1c0-aaaa-8001-9d7e-000000000001")
+        log = memory.sessions.log("chatgpt-6993a1c0-aaaa-8001-9d7e-000000000001")
         assert log.messages()[0]["content"][1]["text"] == "Where is this tower?"
         assert log.messages()[1]["content"][0]["text"] == "Wanneer is hij open?"
         assert migrate(memory, old("memory.en.md"), now=NOW).added == 0

@@ -50,17 +50,17 @@ def place(tmp_path):
 def test_a_session_of_an_earlier_plugin_goes_on_where_it_ended(place):
     before = all_of(place)
     with Memory.open(place, embedder=None) as memory:
-        assert memory.snapshots() == ()
+        assert memory.sessions.snapshots() == ()
         report = migrate(memory, now=NOW)
         assert (report.files[0].path, report.files[0].added) == (".memory/snapshots", 2)
-        second, first = memory.snapshots()
+        second, first = memory.sessions.snapshots()
         assert (first.session_id, first.path) == ("ses_1", ".memory/snapshots/20260218T120000Z-ses_1.json")
         assert first.timestamp == datetime(2026, 2, 18, 12, tzinfo=UTC)
         assert [one.role for one in first.messages] == ["system", "user", "assistant", "tool"]
         assert first.messages[2].content == "De poort gaat open met 4711.\nZet het in de agenda."
         assert first.summary == "Codes and calendars"
         assert second.session_id == "ses_2"
-        texts = [message["content"] for message in memory.resume("ses_1")]
+        texts = [message["content"] for message in memory.sessions.resume("ses_1")]
         assert texts[1:] == ["Wat is de code?", first.messages[2].content]
     assert before.items() <= all_of(place).items()
 
@@ -71,8 +71,10 @@ def test_links_in_the_notes_lead_to_the_new_files(place):
         for day in ("2026-02-18", "2026-02-19"):
             note = place / "memory" / f"{day}.md"
             link = note.read_text().rpartition("](")[2].rstrip(")\n")
-            assert (note.parent / link).resolve() in [(place / one.path).resolve() for one in memory.snapshots()]
-        memory.forget(session="ses_1", dry_run=False)
+            assert (note.parent / link).resolve() in [
+                (place / one.path).resolve() for one in memory.sessions.snapshots()
+            ]
+        memory.control.forget(session="ses_1", dry_run=False)
         assert "ses_1" not in (place / "memory/2026-02-18.md").read_text()
 
 
@@ -82,7 +84,7 @@ def test_a_project_elsewhere_may_be_named_by_its_folder_its_notes_or_its_snapsho
     with Memory.open(tmp_path / "new", embedder=None) as memory:
         report = migrate(memory, place / named, now=NOW)
         assert report.format == ("snapshots" if "snapshots" in named else "markdown")
-        assert [one.session_id for one in memory.snapshots()] == ["ses_2", "ses_1"]
+        assert [one.session_id for one in memory.sessions.snapshots()] == ["ses_2", "ses_1"]
         if report.format == "markdown":
             note = (tmp_path / "new/memory/2026-02-18.md").read_text()
             assert "](../.memory/snapshots/20260218T120000Z-ses_1.json)" in note
@@ -128,7 +130,7 @@ def test_a_damaged_one_is_listed_and_the_others_are_brought_in(place, content, s
         (left,) = report.left_out
         assert left.place == "2026-02-20T00:00:00.000Z-s.json"
         assert says in left.reason
-        assert len(memory.snapshots()) == 2
+        assert len(memory.sessions.snapshots()) == 2
 
 
 def test_rules_and_secrets_count(place):
@@ -147,7 +149,7 @@ def test_rules_and_secrets_count(place):
         assert "a rule" in left[f"{SECOND}, message 1"]
         assert len(left) == 2
         assert "heron" not in " ".join((*left, *left.values()))
-        (second,) = memory.snapshots("ses_2")
+        (second,) = memory.sessions.snapshots("ses_2")
         assert [one.content for one in second.messages][1] == "Fine"
         assert secret not in (place / second.path).read_text()
 
@@ -160,7 +162,7 @@ def test_a_symlink_is_not_followed(place, tmp_path):
     (place / ".memory" / "snapshots" / SECOND).symlink_to(tmp_path / "other.json")
     with Memory.open(place, embedder=None) as memory:
         assert [one.place for one in migrate(memory, now=NOW).left_out] == [SECOND]
-        assert len(memory.snapshots()) == 1
+        assert len(memory.sessions.snapshots()) == 1
 
 
 def test_the_command_shows_the_first_files_and_json_all(tmp_path):

@@ -29,8 +29,8 @@ def test_a_memory_does_all_that_it_does_elsewhere_and_makes_no_file_for_its_inde
         assert [(one.id, round(score, 2)) for one, score in found] == [("b", 0.8), ("a", 0.0)]
         assert memory.sync(force=True).rebuilt
         assert memory.search("zeppelin")
-        plan = memory.forget(query="zeppelin", dry_run=True).plan
-        memory.forget(query="zeppelin", dry_run=False, seen=plan.hash)
+        plan = memory.control.forget(query="zeppelin", dry_run=True).plan
+        memory.control.forget(query="zeppelin", dry_run=False, seen=plan.hash)
         assert not any("zeppelin" in result.snippet.lower() for result in memory.search("zeppelin"))
     assert not [*notes.rglob("index.sqlite*")]
 
@@ -84,9 +84,9 @@ def test_a_forked_child_has_connections_of_its_own(database):
     [
         {"phrases": "van dam"},
         {"phrases": ["boiler", "van dam"]},
-        {"without": "boiler", "min_score": 0.0},
-        {"without": ["boiler", "key"], "min_score": 0.0},
-        {"phrases": "the", "without": "boiler", "min_score": 0.0},
+        {"without": "boiler"},
+        {"without": ["boiler", "key"]},
+        {"phrases": "the", "without": "boiler"},
         {"phrases": "dam van"},
     ],
 )
@@ -96,7 +96,7 @@ def test_phrases_and_words_to_leave_out_find_what_they_find_in_a_file(notes, dat
     for store in ("sqlite", f"{database}&tenant=wording"):
         with Memory.open(notes, store=store) as memory:
             memory.sync()
-            results = memory.search("Who services the boiler?", max_results=20, **asked)
+            results = memory.search("Who services the boiler?", max_results=20, min_score=0, filter=asked)
             found[store[:6]] = [(one.citation, one.snippet, round(one.score, 5)) for one in results]
     assert found["sqlite"] == found["postgr"]
     assert found["sqlite"] or asked == {"phrases": "dam van"}

@@ -30,12 +30,13 @@ def test_a_deep_status_tries_it_again(qmd):
 
 def test_a_search_with_filters_is_answered_by_the_built_in_engine(qmd):
     memory = qmd.memory()
-    found = memory.search("ferry", path="MEMORY.md")
+    found = memory.search("ferry", filter={"path": "MEMORY.md"})
     assert {hit.path for hit in found} == {"MEMORY.md"}
     assert "QMD offers no path" in str(found.reason)
-    (hit,) = memory.search("ferry", phrases="the ferry", without="blue")
+    (hit,) = memory.search("ferry", filter={"phrases": "the ferry", "without": "blue"})
     assert "The ferry leaves" in hit.snippet
-    assert "QMD offers no task, rules" in str(memory.search("ferry", task="a journey", rules={"mmr": 0.7}).reason)
+    found = memory.search("ferry", options={"task": "a journey", "settings": {"mmr": 0.7}})
+    assert "QMD offers no task, settings" in str(found.reason)
     assert memory.search("ferry").provider == "qmd"
 
 

@@ -15,11 +15,11 @@ from openclaw_memory_qmd.copies import COPIES_FOLDER
 from openclaw_memory_qmd.program import QmdProgram
 from qmd_place import is_alive, wait_for
 
-from openclaw_memory import Memory
+from openclaw_memory import Memory, SearchFilter, SearchOptions
 from openclaw_memory.config import PoliciesConfig, PolicyRule
 from openclaw_memory.errors import ConfigError, StoreError
+from openclaw_memory.search import SearchRequest
 from openclaw_memory.tools import recall
-from openclaw_memory.types import SearchRequest
 
 
 @pytest.mark.parametrize("server", [True, False])
@@ -35,7 +35,7 @@ def test_a_result_is_the_lines_that_qmd_shows_cited_as_ours(qmd, server):
 def test_scores_are_those_of_qmd_and_only_the_threshold_of_a_search_counts(qmd):
     engine = qmd.engine(server=False)  # a word of two notes out of three scores 0
     assert [hit.score for hit in engine.search(SearchRequest("ferry"))] == [0, 0]
-    found = engine.search(SearchRequest("ferry", min_score=0.1, explain=True))
+    found = engine.search(SearchRequest("ferry", min_score=0.1, options=SearchOptions(explain=True)))
     assert (len(found), found.filtered, len(found.rejected)) == (0, 2, 2)
 
 
@@ -45,7 +45,7 @@ def test_results_keep_to_number_budget_and_source(qmd):
     found = qmd.memory().search("ferry", max_chars=60)
     assert found.provider == "qmd"
     assert len("".join(hit.snippet for hit in found)) <= 60
-    assert not engine.search(SearchRequest("ferry", source="sessions"))
+    assert not engine.search(SearchRequest("ferry", filter=SearchFilter(source="sessions")))
     assert not engine.search(SearchRequest(" "))
 
 
@@ -132,7 +132,7 @@ def test_forgetting_deletes_what_qmd_keeps(qmd):
     memory = qmd.memory()
     memory.search("salary")
     (qmd.folder / "index.sqlite").write_bytes(b"The salary of Bo")
-    memory.forget(query="salary", dry_run=False)
+    memory.control.forget(query="salary", dry_run=False)
     held = b"".join(file.read_bytes() for file in qmd.folder.rglob("*") if file.is_file())
     assert b"salary" not in held
     assert qmd.count("update") == 2
@@ -145,7 +145,7 @@ def test_forgetting_deletes_it_also_where_qmd_is_not_there_any_more(qmd):
     left.write_text("The salary of Bo", encoding="utf-8")
     (qmd.folder / "index.sqlite").write_bytes(b"The salary of Bo")
     memory = qmd.memory(command=("qmd-is-not-here",))
-    memory.forget(query="salary", dry_run=False)
+    memory.control.forget(query="salary", dry_run=False)
     held = b"".join(file.read_bytes() for file in qmd.folder.rglob("*") if file.is_file())
     assert b"tea" in held
     assert b"salary" not in held

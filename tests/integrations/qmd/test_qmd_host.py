@@ -53,7 +53,7 @@ def test_it_answers_with_our_citations_and_follows_the_notes(tmp_path, settings,
         memory.append("The submarine is yellow.", date="2026-03-05")
         wait_for(lambda: memory.search("submarine").provider == "qmd")
         assert memory.search("submarine")[0].path == "memory/2026-03-05.md"
-        memory.forget(query="submarine", dry_run=False)
+        memory.control.forget(query="submarine", dry_run=False)
         assert not memory.search("submarine")
         state = memory.status(deep=True)
         assert (state.backend, state.fallback, state.problems, state.engine["qmd"]) == ("qmd", None, (), "2.8.3")

@@ -26,7 +26,7 @@ def memory(tmp_path):
     )
     (folder / "memory/2026-11-20.md").write_text("# 2026-11-20\n\nThe ferry leaves at noon.\n", encoding="utf-8")
     with Memory.open(folder) as memory:
-        memory.session_log("s1").append("user", "When does the ferry leave?")
+        memory.sessions.log("s1").append("user", "When does the ferry leave?")
         memory.records.remember("preference", "editor.theme", "dark")
         memory.sync()
         yield memory

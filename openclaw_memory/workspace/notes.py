@@ -1,0 +1,205 @@
+"""Write the notes of a workspace, and read them at the start of a session."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from openclaw_memory.errors import InvalidInputError
+from openclaw_memory.events import Events, Location, format_lines, locate_excerpt, observed
+
+if TYPE_CHECKING:
+    import datetime
+
+    from openclaw_memory.types import Excerpt
+    from openclaw_memory.workspace.journal import Bootstrap, Read
+    from openclaw_memory.workspace.workspace import Workspace
+
+
+def _locate_promoted(copy: Excerpt, _: object, path: str, start: int, end: int, **__: object) -> list[Location]:
+    return [(path, format_lines((start, end))), *locate_excerpt(copy)]
+
+
+class Notes:
+    """The notes of a memory: written, copied to `MEMORY.md`, and read at the start of a session."""
+
+    def __init__(
+        self, workspace: Workspace, begin: Callable[[], None] | None = None, record: Callable[[], None] | None = None
+    ) -> None:
+        """Take the files.
+
+        Args:
+            workspace: The files.
+            begin: Called before each call; it may raise where the memory is closed.
+            record: Called after each change.
+        """
+        self._workspace, self._begin, self._changed = workspace, begin or (lambda: None), record or (lambda: None)
+        self._started: Read = {}
+
+    @property
+    def events(self) -> Events:
+        """The observers of the memory."""
+        return self._workspace.events
+
+    def _record(self, excerpt: Excerpt) -> Excerpt:
+        if not excerpt.existed:
+            self._changed()
+        return excerpt
+
+    @observed("append", locate_excerpt, writes=True)
+    def append(
+        self,
+        text: str,
+        date: datetime.date | str | None = None,
+        title: str | None = None,
+        *,
+        skip_existing: bool = False,
+        quoted_from: str | None = None,
+    ) -> Excerpt:
+        """Add `text` to the note of a day, completely or not at all, and return its lines.
+
+        Up to 4,096 bytes are one write(2), which a kill can only part in the instant between two pages of the file. A
+        longer text comes with a file that takes the place of the note, if that can be replaced: it has no hard links,
+        its folder can be written, and there is room for a copy.
+
+        Args:
+            text: What to add; Markdown.
+            date: A day, or its ISO form `2026-11-21`; today by default. A moment is its day, in `journal.timezone`
+                if it has a time zone.
+            title: Gives the text a heading of its own, with the time.
+            skip_existing: Do not add lines that the note already has, at whatever time. The excerpt returned then shows
+                the existing lines and has `existed` set.
+            quoted_from: Where the text comes from, such as an address, if neither the user nor the agent has written
+                it: it is kept as a quotation, title and all, above its source, and `promote` refuses its lines.
+
+        Raises:
+            InvalidInputError: The text is empty, `date` is not a day, or the source has no name.
+            PathNotAllowedError: The note is a symlink, not a regular file, or excluded by the globs.
+            WriteError: It could not be written. The note is unchanged.
+            ConfigError: The journal's time zone is unknown.
+        """
+        self._begin()
+        from openclaw_memory.workspace import journal
+        from openclaw_memory.workspace.days import day_of, local_now
+
+        now = local_now(self._workspace.journal.timezone)
+        day = day_of(date, "date", self._workspace.journal.timezone) or now.date()
+        if quoted_from is not None:
+            from openclaw_memory.text.quotation import quoted
+
+            text, title = quoted(f"{title}\n\n{text}" if title and title.strip() else text, quoted_from), None
+        files = self._workspace.files
+        excerpt = journal.append(files, text, date=day, title=title, now=now, skip_existing=skip_existing)
+        return self._record(excerpt)
+
+    def find_missing(self, path: str, blocks: Sequence[Sequence[str]]) -> list[bool]:
+        """Return for each block of lines whether a note lacks it, to the letter and one line after the other.
+
+        Args:
+            path: The note.
+            blocks: The blocks, each without blank lines around it.
+
+        Raises:
+            PathNotAllowedError, UndecodableError, WorkspaceError: The note cannot be read.
+        """
+        self._begin()
+        from openclaw_memory.workspace import journal
+
+        return journal.missing_blocks(self._workspace.files, path, blocks)
+
+    @observed("append", lambda _, __, path, *___, **____: [(path, "")], writes=True)
+    def append_missing(self, path: str, blocks: Sequence[Sequence[str]], *, head: str) -> list[bool]:
+        """Add the blocks of lines that a note lacks, all or none, and return for each block whether it was missing.
+
+        Args:
+            path: The note.
+            blocks: The blocks, each without blank lines around it.
+            head: The first line of a new note, unless the first block begins with it.
+
+        Raises:
+            PathNotAllowedError: The note is a symlink or not a regular file, or the globs exclude it.
+            PolicyError: A rule says never to store a block. Nothing was written.
+            WriteError: It could not be written. The note is unchanged.
+        """
+        self._begin()
+        from openclaw_memory.workspace import journal
+
+        missing = journal.append_missing(self._workspace.files, path, blocks, head=head)
+        self._changed()
+        return missing
+
+    @observed("edit", locate_excerpt, writes=True)
+    def edit(self, path: str, start: int, end: int, text: str, *, seen: str | Excerpt) -> Excerpt:
+        """Replace lines `start` to `end` of a note if they still are what the caller saw. See `edits.edit`.
+
+        Args:
+            path: The note.
+            start: The first line, 1-based.
+            end: The last line, included.
+            text: The new lines.
+            seen: The excerpt that the caller read, or its hash.
+        """
+        self._begin()
+        from openclaw_memory.workspace import edits
+
+        return self._record(edits.edit(self._workspace.files, path, start, end, text, seen=seen))
+
+    @observed("delete", lambda _, __, path, start, end, **___: [(path, format_lines((start, end)))], writes=True)
+    def delete(self, path: str, start: int, end: int, *, seen: str | Excerpt) -> None:
+        """Remove lines `start` to `end` of a note if they still are what the caller saw. See `edits.delete`.
+
+        Args:
+            path: The note.
+            start: The first line, 1-based.
+            end: The last line, included.
+            seen: The excerpt that the caller read, or its hash.
+        """
+        self._begin()
+        from openclaw_memory.workspace import edits
+
+        edits.delete(self._workspace.files, path, start, end, seen=seen)
+        self._changed()
+
+    @observed("promote", _locate_promoted, writes=True)
+    def promote(
+        self, path: str, start: int, end: int, *, section: str | None = None, seen: str | Excerpt | None = None
+    ) -> Excerpt:
+        """Copy lines `start` to `end` of a note to MEMORY.md and return the lines there. See `edits.promote`.
+
+        Args:
+            path: The note.
+            start: The first line, 1-based.
+            end: The last line, included.
+            section: The heading of MEMORY.md to add them below; the end of the file where None.
+            seen: The excerpt that the caller read, or its hash; not compared where None.
+        """
+        self._begin()
+        from openclaw_memory.workspace import edits
+
+        return self._record(edits.promote(self._workspace.files, path, start, end, section=section, seen=seen))
+
+    @observed("bootstrap", lambda started, *_, **__: [(file.path, "") for file in started.files if file.text])
+    def bootstrap(
+        self, *, private: bool = True, max_chars: int | None = None, now: datetime.date | str | None = None
+    ) -> Bootstrap:
+        """Return what an agent reads when a session starts. See `journal.bootstrap`.
+
+        Args:
+            private: Include MEMORY.md; False for a group chat.
+            max_chars: The most characters of one file; `journal.bootstrap_chars` where None.
+            now: The moment, or the day itself, that decides which day it is; this moment by default.
+
+        Raises:
+            InvalidInputError: `max_chars` is not a whole number of at least 1, or `now` is no day.
+            ConfigError: The journal's time zone is unknown.
+        """
+        self._begin()
+        from openclaw_memory.workspace import journal
+        from openclaw_memory.workspace.days import day_of, local_now
+
+        files, settings = self._workspace.files, self._workspace.journal
+        most = settings.bootstrap_chars if max_chars is None else max_chars
+        if not isinstance(most, int) or most < 1:
+            raise InvalidInputError(f"max_chars must be a whole number of at least 1, not {most!r}")
+        today = day_of(now, "now", settings.timezone) or local_now(settings.timezone).date()
+        return journal.bootstrap(files, private=private, max_chars=most, today=today, read=self._started)
