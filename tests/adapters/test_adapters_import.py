@@ -52,7 +52,7 @@ for package in ("langchain_openclaw_memory", "llama_index_openclaw_memory"):
 def test_without_agents_the_rest_works_loads_no_engine_and_each_name_says_which_extra_to_install():
     script = """
 import llama_index_openclaw_memory, langchain_openclaw_memory as package
-assert loaded("pydantic numpy apsw asyncio langchain_core llama_index") == []
+assert loaded("pydantic numpy apsw asyncio langchain_core") == []
 from langchain_openclaw_memory import OpenClawRetriever, OpenClawToolkit
 assert loaded("apsw numpy") == []
 for name in package.__all__:
