@@ -91,12 +91,14 @@ class Disk:
         self.ballast.unlink(missing_ok=True)
 
 
-def full(folder: Path, step: int = 16 * PAGE) -> dict[str, dict[str, int]]:
+def full(folder: Path, step: int = 16 * PAGE, writers: tuple[str, ...] = tuple(WRITERS)) -> dict[str, dict[str, int]]:
     """Each writer with 0, 1, 2, ... pages free until it can do its work, and each kind of sync with so many `step`."""
     disk = Disk(folder)
     root = folder / "notes"
     begin(root)
-    attempts = {name: (PAGE, partial(attempt_to_write, disk, root, work)) for name, work in WRITERS.items()}
+    attempts = {
+        name: (PAGE, partial(attempt_to_write, disk, root, work)) for name, work in WRITERS.items() if name in writers
+    }
     attempts |= {
         "sync": (step // 2, partial(attempt_to_sync, disk, root, False)),
         "rebuild": (step, partial(attempt_to_sync, disk, root, True)),
@@ -373,7 +375,7 @@ class descriptors:  # noqa: N801
 if __name__ == "__main__":
     scenes = {
         "full": full,
-        "full by many pages": partial(full, step=128 * PAGE),
+        "full by many pages": partial(full, step=128 * PAGE, writers=("edit", "say")),
         "full by each page": partial(full, step=2 * PAGE),
         **{f"full when opened, {kind}": partial(full_when_opened, kind=kind) for kind in KINDS},
         "no names left": no_names_left,

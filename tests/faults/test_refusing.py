@@ -61,7 +61,8 @@ def mounted(scene: str, tmp_path: Path, options: str) -> Any:
 )
 def test_a_full_disk_is_told_at_every_size_and_nothing_is_torn(tmp_path, scene):
     outcomes = mounted(scene, tmp_path, "size=24m")
-    assert {"append", "append to a new note", "edit", "say", "sync", "rebuild", "first index"} == outcomes.keys()
+    some = {"edit", "say", "sync", "rebuild", "first index"}
+    assert outcomes.keys() == (some if "many" in scene else some | {"append", "append to a new note"})
     assert all(found["done"] == 1 and found["refused"] >= 2 for found in outcomes.values()), outcomes
 
 

@@ -209,7 +209,8 @@ os.getpgid(0)
 
 
 @needs_strace
-@pytest.mark.parametrize("was_plain", [pytest.param(False, marks=pytest.mark.nightly), True])
+@pytest.mark.nightly
+@pytest.mark.parametrize("was_plain", [False, True])
 def test_no_text_is_written_to_any_file_by_whatever_is_done_with_an_encrypted_index(tmp_path, was_plain):
     notes = workspace(tmp_path / "notes")
     if was_plain:
