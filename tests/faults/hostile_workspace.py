@@ -423,65 +423,40 @@ def config_is_random(place: Place) -> Files:
 
 
 # --- indexes that others have made
+ENDLESS = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n)"
 TOLD = f"'The kettle is with the {LIE}, which nests in the boiler.'"
-ATTACKS["index_tells_lies"] = Attack(false_index)
 ATTACKS["index_was_made_on_another_machine"] = Attack(lambda place: foreign_index(place) and None)
 ATTACKS["index_is_sparse_and_huge"] = Attack(lambda place: os.truncate(foreign_index(place), 50 << 30))
 
 
-@contextmanager
-def changed(index: Path) -> Iterator[sqlite3.Connection]:
-    with closing(sqlite3.connect(index)) as database:
-        yield database
+@attack
+def index_tells_lies(place: Place) -> None:
+    """It cites what no note holds, has triggers that write more of it, and claims every signature there could be."""
+    false_index(place)
+    with closing(sqlite3.connect(place.root / INDEX)) as database:
+        for table, event in product(("files", "chunks", "meta"), ("INSERT", "UPDATE", "DELETE")):
+            told = f"UPDATE chunks SET text = {TOLD}"
+            database.execute(f"CREATE TRIGGER {table}_{event} AFTER {event} ON {table} BEGIN {told}; END")
+        for key in ("note:signature", "signature", "made_by", "machine", "note:origin"):
+            database.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, "0" * 64))
         database.commit()
 
 
-def columns_of(database: sqlite3.Connection, table: str) -> list[str]:
-    return [row[1] for row in database.execute(f"PRAGMA table_info({table})")]
-
-
 @attack
-def index_with_triggers(place: Place) -> None:
-    false_index(place)
-    with changed(place.root / INDEX) as database:
-        for table, event in product(("files", "chunks", "meta"), ("INSERT", "UPDATE", "DELETE")):
-            told = f"UPDATE chunks SET text = {TOLD}"
-            with suppress(sqlite3.Error):
-                database.execute(f"CREATE TRIGGER {table}_{event} AFTER {event} ON {table} BEGIN {told}; END")
-
-
-@attack
-def index_with_views(place: Place) -> None:
-    with changed(foreign_index(place)) as database:
-        database.execute("ALTER TABLE chunks RENAME TO hidden")
-        columns = (f"{TOLD} AS text" if name == "text" else name for name in columns_of(database, "hidden"))
-        database.execute(f"CREATE VIEW chunks AS SELECT {', '.join(columns)} FROM hidden")
-
-
-@attack
-def index_with_an_endless_view(place: Place) -> None:
-    with changed(foreign_index(place)) as database:
-        for table in ("meta", "files"):
-            columns = ", ".join(f"x AS {name}" for name in columns_of(database, table))
-            database.execute(f"DROP TABLE {table}")
-            endless = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n)"
-            database.execute(f"CREATE VIEW {table} AS {endless} SELECT {columns} FROM n")
-
-
-@attack
-def index_with_a_wrong_signature(place: Place) -> None:
-    false_index(place)
-    with changed(place.root / INDEX) as database:
-        for key in ("note:signature", "signature", "made_by", "machine", "note:origin"):
-            database.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, "0" * 64))
-
-
-@attack
-def index_with_hostile_notes(place: Place) -> None:
+def index_is_of_views_and_nonsense(place: Place) -> None:
+    """Its chunks and files are views, one of which never ends, and what it says of the last sync is nonsense."""
     values = ["[" * 100_000, '{"a": NaN}', "\x1b[2J\u202e", "null", "7", '{"at": "\\u001b[31m"}']
-    with changed(foreign_index(place)) as database:
+    with closing(sqlite3.connect(foreign_index(place))) as database:
         for (key,) in database.execute("SELECT key FROM meta").fetchall():
             database.execute("UPDATE meta SET value = ? WHERE key = ?", (place.rng.choice(values), key))
+        for table in ("chunks", "files"):
+            names = [row[1] for row in database.execute(f"PRAGMA table_info({table})")]
+            database.execute(f"ALTER TABLE {table} RENAME TO hidden_{table}")
+            columns = ", ".join(f"{TOLD} AS text" if name == "text" else name for name in names)
+            endless = f"SELECT {', '.join(f'x AS {name}' for name in names)} FROM n"
+            view = f"SELECT {columns} FROM hidden_chunks" if table == "chunks" else f"{ENDLESS} {endless}"
+            database.execute(f"CREATE VIEW {table} AS {view}")
+        database.commit()
 
 
 @attack

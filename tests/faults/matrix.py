@@ -310,7 +310,7 @@ FAULTS = (
         "cli/test_cli.py::test_init_makes_a_private_workspace",
     )),
     Fault(45, "a workspace that strangers prepared, on every surface: calls, commands, tools, what adapters do of their own", "our errors only; nothing shown from outside, written outside, forged, or left hanging",
-          "103 attacks on 15 surfaces, <= 15 s and 500 MB each (nightly: ten times as large, and 100 mixtures)", (
+          "99 attacks on 15 surfaces, <= 15 s and 500 MB each (nightly: ten times as large, and 100 mixtures)", (
         "faults/test_hostile_workspace.py::test_a_few_attacks_come_to_nothing_on_every_surface",
         "faults/test_hostile_workspace.py::test_an_attack_comes_to_nothing_on_every_surface",
         "faults/test_hostile_workspace.py::test_a_larger_attack_comes_to_nothing_on_every_surface",
