@@ -41,7 +41,7 @@ def test_help_explains_all_arguments_and_options_and_ends_with_an_example(name, 
 @pytest.mark.parametrize(
     "name", sorted({*EVERY} - {"mcp", "web"})
 )  # these serve until they are ended, see tests/integrations
-@pytest.mark.sampled(12)
+@pytest.mark.sampled(10)
 def test_the_example_in_the_help_works(name, as_json, run, notes, monkeypatch):
     monkeypatch.chdir(notes.parent)
     assert run("index", "--workspace", notes).code == 0

@@ -1,7 +1,5 @@
 """What an embedding service's failure means, by status and words."""
 
-from datetime import UTC, datetime, timedelta
-from email.utils import format_datetime
 from types import SimpleNamespace
 
 import httpx
@@ -70,16 +68,6 @@ def test_the_body_of_an_answer_that_httpx_refuses_is_read():
     with pytest.raises(httpx.HTTPStatusError) as raised:
         response.raise_for_status()
     assert failure(raised.value, "the service").kind is FailureKind.EXHAUSTED
-
-
-def test_a_wait_may_be_a_date():
-    date = format_datetime(datetime.now(UTC) + timedelta(hours=1))
-    assert 3000 < failure(SdkError("", 429, {"retry-after": date}), "the service").retry_after <= 3600
-
-
-def test_a_quota_that_says_when_it_is_refilled_is_waited_for():
-    error = SdkError("You exceeded your current quota. retryDelay: 34s", 429)
-    assert failure(error, "the service").kind is FailureKind.BUSY
 
 
 def _raised_from(reason):

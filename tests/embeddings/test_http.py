@@ -12,7 +12,7 @@ from openclaw_memory.embeddings.remote.http import http_client
 BODY = {"model": "m", "input": ["lock"]}
 
 
-@pytest.fixture(params=["httpx", "httpx2"])
+@pytest.fixture(params=["httpx", pytest.param("httpx2", marks=pytest.mark.nightly)])
 def library(request):
     """The two HTTP libraries that OpenAI's SDK takes, each in some librarys."""
     pytest.importorskip(request.param)

@@ -18,6 +18,7 @@ def unit(vectors):
 
 
 @pytest.mark.parametrize("status", [None, 413])
+@pytest.mark.sampled(1)
 def test_too_many_texts_are_asked_for_in_halves_and_the_limit_is_remembered(status, embedder, server):
     if status is not None:
         server.when_too_large = lies.status(status, words="batch size 40 > maximum allowed batch size 12")
@@ -100,6 +101,7 @@ def _requests(embedder, server, texts):
 
 
 @pytest.mark.parametrize("words", ["", "batch size 40 > maximum allowed batch size 12"], ids=["size", "number"])
+@pytest.mark.sampled(1)
 def test_a_refusal_that_was_none_of_the_texts_fault_is_forgotten(words, embedder, server):
     usual = _requests(embedder, server, TEXTS)
     server.script(*[lies.status(413, words=words)] * 3)

@@ -180,7 +180,7 @@ ECHOES = {
 
 
 @pytest.mark.parametrize("fault", ECHOES.values(), ids=ECHOES.keys())
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(4)
 def test_no_secret_is_shown_although_the_server_repeats_it(load, provider, server, fault):
     server.always(fault)
     url = server.base_url(provider).replace("://", "://user:hunter2@")

@@ -30,6 +30,7 @@ def test_the_settings_of_a_host_name_the_memory_by_its_full_path(host, notes, ru
     assert [one.name for one in notes.parent.iterdir()] == [notes.name]
 
 
+@pytest.mark.nightly
 def test_what_is_printed_starts_a_server_that_finds_the_notes(notes, run):
     from mcp.client import Client
     from mcp.client.stdio import StdioServerParameters, stdio_client

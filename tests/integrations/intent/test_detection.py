@@ -178,7 +178,7 @@ def held(memory):
 
 @pytest.mark.parametrize("message", [MESSAGE, INJECTED], ids=["asked", "injected"])
 @pytest.mark.parametrize("reply", [*HOSTILE.values(), *MALFORMED.values()], ids=[*HOSTILE, *MALFORMED])
-@pytest.mark.sampled(20)
+@pytest.mark.sampled(12)
 def test_no_reply_deletes_anything_or_orders_it(memory, message, reply):
     """A model that obeys a message is believed, and still only a question comes of it."""
     before, inspected = held(memory), memory.control.inspect()

@@ -23,6 +23,7 @@ from openclaw_memory.tools import recall
 
 
 @pytest.mark.parametrize("server", [True, False])
+@pytest.mark.sampled(1)
 def test_a_result_is_the_lines_that_qmd_shows_cited_as_ours(qmd, server):
     found = qmd.engine(server=server).search(SearchRequest("trains planes"))
     (hit,) = found
