@@ -8,7 +8,7 @@ import stat
 import pytest
 from index_files import index_file
 
-from openclaw_memory import AsyncMemory, JournalConfig, Memory, MemoryConfig
+from openclaw_memory import JournalConfig, Memory, MemoryConfig
 from openclaw_memory.config import PolicyRule, SnapshotsConfig
 from openclaw_memory.conversation import snapshots
 from openclaw_memory.conversation.compaction import SUMMARY
@@ -384,13 +384,6 @@ def test_no_tool_shows_one_and_it_is_no_memory_file(memory):
         assert "Zeemeeuw" not in tools["memory_search"]({"query": "Zeemeeuw"})
     with pytest.raises(PathNotAllowedError):
         memory.get(made.path)
-
-
-async def test_a_program_of_tasks_has_the_same_calls(tmp_path):
-    async with AsyncMemory.open(tmp_path, embedder=None) as memory:
-        made = await memory.sessions.snapshot("boats", BOATS)
-        assert await memory.sessions.snapshots() == (made,)
-        assert texts(await memory.sessions.resume("boats")) == ["De boot heet Zeemeeuw.", "Genoteerd."]
 
 
 def test_a_transcript_of_another_name_is_not_that_of_the_session(memory):

@@ -360,20 +360,11 @@ def test_the_finish_reason_is_read_from_what_providers_return(about, reason):
     assert read_finish_reason([None, {}, about]) == reason
 
 
-def test_a_model_without_tools_is_asked_for_the_notes_themselves_and_once(memory, turn):
-    asked = []
-    drive_flush(turn, ["one"], watched(model_of(lambda *_: "The boiler code is 4711.", [], can_call=False), asked))
-    (messages,) = asked
-    assert messages[-1].startswith(f"{turn.prompt}\n\nYou have no tools here")
-    assert (len(messages), turn.outcome) == (3, "saved")
-    assert "4711" in seen_notes(memory)
-
-
 def broken(*_):
     raise OSError("the disk is gone")
 
 
-def test_a_turn_is_driven_to_its_end(memory):
+def test_a_turn_is_driven_to_its_end(memory, caplog):
     turns = []
 
     def drive(turn):
@@ -382,10 +373,7 @@ def test_a_turn_is_driven_to_its_end(memory):
 
     assert run_flush("main", lambda: memory.sessions.flush().due(1, compacting=True), drive)
     assert [turn.outcome for turn in turns] == ["nothing"]
-
-
-def test_where_no_turn_begins_none_is_driven_and_an_error_is_logged(caplog):
-    assert not run_flush("main", lambda: None, broken)
+    assert not run_flush("main", lambda: None, broken), "where no turn begins none is driven"
     assert not caplog.records
     assert not run_flush("tuesday", broken, broken)
     assert "the flush of session 'tuesday' failed: the disk is gone" in caplog.text

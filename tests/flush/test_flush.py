@@ -310,14 +310,6 @@ def test_messages_that_the_log_has_are_not_added_again(flush):
     assert list(flush.log.entries()) == once
 
 
-def test_a_message_whose_id_the_log_has_is_there_though_its_words_were_cut(flush):
-    fail(flush.due(176_000, messages=lambda: [{"role": "user", "content": "one", "id": "m"}]))
-    flush.compacted()
-    fail(flush.due(176_000, messages=lambda: [{"role": "user", "content": "o…", "id": "m"}]))
-
-    assert [message["content"] for message in flush.log.messages()] == ["one"]
-
-
 def call(number: int, **more: object) -> dict[str, object]:
     return {
         "role": "assistant",

@@ -220,17 +220,6 @@ def test_a_whole_agent_serves_many_people_at_once(tmp_path, people, parted):
         assert list(sessions) == [f"thread of {name}"]
 
 
-def test_the_callback_saves_for_the_person_of_each_call(users):
-    callback = MemoryFlushCallback(users.template("{user_id}"), ScriptedChatModel(script=noting), window=10_000)
-    model = ScriptedChatModel(script=saying("Fine."), usage=9_999)
-    for name in ("anna", "bob"):
-        messages = [HumanMessage(f"I take the ferry zebra-{name}x."), AIMessage("Which?"), HumanMessage("That one.")]
-        model.invoke(messages, {"callbacks": [callback], "metadata": {"user_id": name}})
-    for name, other in (("anna", "bob"), ("bob", "anna")):
-        notes = "".join(note.read_text() for note in (users.root / name / "memory").glob("*.md"))
-        assert (f"Noted: zebra-{name}x" in notes, f"zebra-{other}x" in notes) == (True, False)
-
-
 @pytest.mark.parametrize("way", ["callback", "middleware"])
 @pytest.mark.parametrize("lease", [True, False])
 @pytest.mark.parametrize("off", ["flush", "enabled"])

@@ -51,12 +51,6 @@ class TestContract(RetrieverContract):
             assert every.invoke("boiler", **settings) == await every.ainvoke("boiler", **settings) == once
             assert every.invoke("boiler") != once
 
-    async def test_a_batch_is_answered_as_one_by_one(self, household):
-        retriever = OpenClawRetriever(memory=household)
-        questions = [QUESTION, "Where is the spare key?", "What cured E_CAL_DRIFT?"] * 5
-        one_by_one = [retriever.invoke(question) for question in questions]
-        assert retriever.batch(questions) == await retriever.abatch(questions) == one_by_one
-
     def test_a_filter_of_one_call_or_of_the_run_takes_the_place_of_the_field(self, dated):
         nowhere = OpenClawRetriever(memory=dated, k=50, min_score=0, filter={"path": "nowhere/"})
         configurable = nowhere.configurable_fields(filter=ConfigurableField(id="only"))

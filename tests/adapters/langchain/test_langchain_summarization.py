@@ -293,7 +293,7 @@ LENGTHS = {"talks": 3, "rounds": 8, "chance": 0.3}, {"talks": 8, "rounds": 20, "
 
 @WAYS
 @pytest.mark.parametrize("is_async", [False, True])
-@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.nightly) for seed in range(1, 22))])
+@pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.nightly) for seed in (0, *range(2, 22)))])
 @pytest.mark.sampled(2)
 async def test_whatever_is_said_by_how_many_each_cut_has_a_flush_and_no_fact_is_lost(memory, way, seed, is_async):
     cuts, flushes, lost = await simulate(memory, way, seed, is_async=is_async, **LENGTHS[seed > 1])

@@ -172,17 +172,6 @@ def test_the_index_of_a_store_goes_by_words_and_meaning_unless_a_mode_is_given(o
     ]
 
 
-def test_so_it_does_where_the_memory_searches_by_words_and_a_model_is_named(store):
-    index = store.as_index()
-    assert index.as_retriever().retrieve("Who cooks?") == []
-    index.insert_nodes([node("cook", FACTS["cook"]), node("venue", FACTS["venue"])])
-    path = store.memory.workspace.root / "MEMORY.md"
-    path.write_text("Anna's boat is called Zeppelin.\n")
-    store.memory.sync()
-    assert ids(index.as_retriever(similarity_top_k=1).retrieve("Piotr cooks")) == ["cook"]
-    assert "MEMORY.md#L1" in ids(index.as_retriever(similarity_top_k=3).retrieve("Zeppelin"))
-
-
 def test_an_index_knows_after_a_restart_what_it_has_seen(tmp_path):
     kept = tmp_path / "kept"
     one = [False, False, True]

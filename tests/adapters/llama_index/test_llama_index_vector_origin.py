@@ -59,13 +59,6 @@ def test_a_model_that_is_named_later_is_that_of_the_nodes_that_are_there(memory)
     assert memory.documents.damaged() == []
 
 
-def test_it_may_have_made_them_without_the_metadata(memory):
-    title = "Everything about the celebration of the year"
-    nodes = [node("a", FACTS["venue"], title=title, embedding=WORDS.vector(FACTS["venue"]))]
-    OpenClawVectorStore(memory).add(nodes)
-    assert OpenClawVectorStore(memory, embed_model=WORDS).query(asking(FACTS["venue"], 1)).ids == ["a"]
-
-
 def test_the_memorys_own_model_is_recognised_too(tmp_path):
     with Memory.open(tmp_path, embedder=None) as memory:
         OpenClawVectorStore(memory).add(facts(WORDS))
