@@ -253,7 +253,7 @@ def test_an_error_that_named_a_file_is_forgotten_with_the_next_sync(notes, monke
         assert left(index_folder(notes)) == {}
 
 
-@pytest.mark.parametrize("edits", [8, pytest.param(400, marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("edits", [5, pytest.param(400, marks=pytest.mark.nightly)])
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.sampled(1)
 def test_of_many_edits_no_deleted_word_is_left_anywhere(notes, edits, seed):
@@ -287,7 +287,7 @@ def test_of_many_edits_no_deleted_word_is_left_anywhere(notes, edits, seed):
         assert memory.status(deep=True).problems == ()
 
 
-@pytest.mark.parametrize("edits", [12, pytest.param(1500, marks=pytest.mark.endurance)])
+@pytest.mark.parametrize("edits", [8, pytest.param(1500, marks=pytest.mark.endurance)])
 @pytest.mark.parametrize("embedder", ["static", pytest.param("own", marks=pytest.mark.nightly)])
 def test_an_index_of_edited_notes_stays_below_twice_the_size_of_a_new_one(notes, tmp_path, embedder, edits):
     """Every edit writes a note that was never there before; an own embedder's vectors of old ones are kept a while."""

@@ -153,7 +153,7 @@ def test_without_settings_nothing_is_changed(notes):
 
 # --- globs
 @pytest.mark.parametrize("glob", SLOW, ids=lambda glob: glob[:12])
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 def test_no_glob_keeps_a_path_waiting(glob):
     assert len(glob) <= MOST_CHARS
     for path in (LONG, "/".join(["a"] * 2048), "/".join(["aaa"] * 1024)):

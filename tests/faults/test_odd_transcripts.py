@@ -45,7 +45,7 @@ LINES = {
 
 
 @pytest.mark.parametrize(("line", "is_skipped"), LINES.values(), ids=LINES)
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(4)
 def test_a_line_of_nonsense_is_skipped_and_counted_and_the_others_are_found(tmp_path, line, is_skipped):
     notes = tmp_path / "notes"
     (notes / "sessions").mkdir(parents=True)

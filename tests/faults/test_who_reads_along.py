@@ -56,15 +56,16 @@ def paths(documents):
     return {document.metadata["path"] for document in documents}
 
 
+def nightly(*values):
+    return pytest.param(*values, marks=pytest.mark.nightly)
+
+
 BOTH, OTHERS = {"MEMORY.md", "memory/zoo.md"}, {"memory/zoo.md"}
 
 
 @pytest.mark.parametrize(
-    ("config", "seen"),
-    [(None, BOTH), (IN_DIRECT, BOTH), (IN_GROUP, OTHERS), (BY_THREAD, OTHERS)],
-    ids=["no session", "direct", "group", "group by thread"],
+    ("config", "seen"), [(IN_DIRECT, BOTH), (IN_GROUP, OTHERS), nightly(None, BOTH), nightly(BY_THREAD, OTHERS)]
 )
-@pytest.mark.sampled(2)
 def test_what_langchain_retrieves_is_what_the_readers_of_the_run_may_see(memory, config, seen):
     pytest.importorskip("langchain_core")
     from langchain_core.runnables import RunnableLambda, RunnablePassthrough
@@ -104,9 +105,8 @@ def test_a_session_that_is_named_to_langchains_parts_counts_for_every_run(memory
     assert paths(store.as_retriever(search_kwargs={"k": 9}).invoke(QUESTION, IN_DIRECT)) == OTHERS
 
 
-@pytest.mark.parametrize(("key", "seen"), [(None, BOTH), (DIRECT, BOTH), (GROUP, OTHERS)])
+@pytest.mark.parametrize(("key", "seen"), [(GROUP, OTHERS), nightly(None, BOTH), nightly(DIRECT, BOTH)])
 @pytest.mark.parametrize("named", [True, False])
-@pytest.mark.sampled(3)
 def test_what_llama_index_retrieves_is_what_the_readers_of_the_run_may_see(memory, key, seen, named):
     pytest.importorskip("llama_index.core")
     from llama_index.core.instrumentation.dispatcher import instrument_tags
@@ -154,13 +154,8 @@ def test_with_that_setting_the_state_of_a_session_may_say_that_its_chat_is_direc
     states = {"s7": {"sessionId": "i7", "chatType": "direct"}, "s8": {"sessionId": "i8"}, DIRECT: {"sessionId": "i9"}}
     (notes / "sessions/sessions.json").write_text(json.dumps(states))
     memory = strict(opened)
-    assert [audience_of(memory, key).private for key in ("s7", "i7", "i9", "s8", "i8")] == [
-        True,
-        True,
-        True,
-        False,
-        False,
-    ]
+    private = [audience_of(memory, key).private for key in ("s7", "i7", "i9", "s8", "i8")]
+    assert private == [True, True, True, False, False]
 
 
 @pytest.mark.parametrize("kind", [7, True, ["direct"], {"direct": 1}, 0.5, False, 0, []])

@@ -129,7 +129,7 @@ main(sys.argv[2:])
 """
 
 
-@pytest.mark.parametrize("step", [29, pytest.param(1, marks=pytest.mark.nightly)])  # of the calls at which it is killed
+@pytest.mark.parametrize("step", [41, pytest.param(1, marks=pytest.mark.nightly)])  # of the calls at which it is killed
 @pytest.mark.parametrize("command", ["encrypt", "decrypt"])
 @pytest.mark.sampled(1)
 def test_a_command_that_is_killed_leaves_the_text_in_one_readable_file(run, tmp_path, command, step):
