@@ -41,7 +41,7 @@ notes = Path("notes")
     "<img src=x onerror=\\"document.title='owned'\\"> <a href=javascript:alert(1)>more</a>\\n"
 )
 memory = Memory.open(notes)
-results = memory.search("When does the ferry leave? <script>alert('owned')</script>", explain=True)
+results = memory.search("When does the ferry leave? <script>alert('owned')</script>", options={"explain": True})
 """
 
 
