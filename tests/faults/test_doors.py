@@ -19,7 +19,7 @@ from openclaw_memory.workspace.notes import Notes
 WITHOUT_TEXT = {
     # `append` and `edit` are those of `notes`.
     Memory: "append close delete documents edit embedder for_agent index_path observe open records sync sync_soon watch",
-    Notes: "append_missing delete events find_missing",
+    Notes: "delete events find_missing",
     Sessions: "events",
     Control: "events",
     Documents: "Filter adopt collection damaged delete missing_vectors reembed vector_identity vectors",

@@ -76,12 +76,9 @@ def test_an_index_that_is_made_is_encrypted_where_the_settings_say_so(filled):
         db.execute("SELECT * FROM meta")
 
 
-def test_an_index_is_plain_by_default(plain):
+def test_a_plain_index_stays_plain_and_says_so_where_the_settings_ask_for_another(plain):
     assert not State(plain.parent).path.exists()
     assert kept_keys() == set()
-
-
-def test_a_plain_index_stays_plain_and_says_so_where_the_settings_ask_for_another(plain):
     with closing(open_store(plain, ENCRYPTED)) as store:
         assert any("is plain: `openclaw-memory encrypt`" in notice for notice in store.describe().notices)
     assert key_of(plain.parent) is None
