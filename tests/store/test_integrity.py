@@ -151,9 +151,9 @@ def test_garbage_in_any_page_is_damage_to_a_writer(store, path, build):
 
 
 def test_a_full_disk_is_no_damage_in_whatever_table_it_shows(store, build):
-    build.fill(store, build.units(1000))
-    store.add_vectors([build.key(number) for number in range(1000, 3000)], build.units(2000, seed=1))
-    new = [(build.record("memory/new.md"), [build.row(number) for number in range(1000, 3000)])]
+    build.fill(store, build.units(500))
+    store.add_vectors([build.key(number) for number in range(500, 1500)], build.units(1000, seed=1))
+    new = [(build.record("memory/new.md"), [build.row(number) for number in range(500, 1500)])]
     failed_in_vec0 = False
     for room in range(100):
         with store._connections.lend() as db:

@@ -30,7 +30,7 @@ def filters(draw):
     return (operator, value) if operator else value
 
 
-@settings(max_examples=15)
+@settings(max_examples=10)
 @given(st.lists(METADATA, min_size=1, max_size=6), st.data())
 def test_sqlite_finds_the_chunks_that_python_finds(build, held, data):
     known = [(name, value) for one in held for name, value in one.items()] or [("a", 1)]

@@ -75,7 +75,7 @@ def streamed(*pieces: str) -> str:
 @pytest.mark.parametrize(
     ("reply", "shown"), [*((reply, "") for reply in (*SILENT, *SAYS_NOTHING)), *SHOWN.items()], ids=repr
 )
-@pytest.mark.sampled(40)
+@pytest.mark.sampled(20)
 def test_of_a_reply_the_token_is_taken_and_whatever_declines_shows_nothing_however_it_is_split(reply, shown):
     assert is_silent(reply) or reply not in SILENT
     assert not is_silent(reply) or reply not in SHOWN
