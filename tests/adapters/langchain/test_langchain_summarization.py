@@ -2,7 +2,6 @@
 
 import asyncio
 import random
-from concurrent.futures import ThreadPoolExecutor
 from uuid import uuid4
 
 import pytest
@@ -299,22 +298,6 @@ async def test_whatever_is_said_by_how_many_each_cut_has_a_flush_and_no_fact_is_
     cuts, flushes, lost = await simulate(memory, way, seed, is_async=is_async, **LENGTHS[seed > 1])
     assert lost == []
     assert cuts == flushes > 0
-
-
-def test_two_threads_that_share_a_session_have_a_flush_each(memory, scripted, summary):
-    flush_model = scripted(writes_facts)
-    middleware = subclass(summary, memory, flush_model, session_key="team", **SMALL)
-    agent = create_agent(scripted("ok"), [], middleware=middleware, checkpointer=InMemorySaver())
-
-    def held(name):
-        for number in range(8):
-            agent.invoke(says(f"Please remember: {name} {number}."), thread(name))
-        return str(agent.get_state(thread(name)).values["messages"])
-
-    with ThreadPoolExecutor(2) as pool:
-        left = "".join(pool.map(held, ["one", "two"]))
-    assert all(f"{name} {number}." in saved(memory) + left for name in ("one", "two") for number in range(8))
-    assert len(shown(flush_model)) == len(summary.requests)
 
 
 def cut_off(**about):
