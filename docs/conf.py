@@ -83,6 +83,8 @@ nitpick_ignore = [
     ("py:class", "openclaw_memory.workspace.paths.Place"),
     ("py:class", "openclaw_memory.records.files.RecordFiles"),
     ("py:class", "openclaw_memory.events.Events"),
+    ("py:class", "openclaw_memory.search.request.SearchFilter.read"),
+    ("py:class", "openclaw_memory.search.request.SearchOptions.read"),
     ("py:class", "openclaw_memory.embeddings.remote.pipeline.Answer"),
     ("py:class", "openclaw_memory.embeddings.remote.client.T"),
     ("py:class", "openclaw_memory.embeddings.remote.errors.FailureKind"),
