@@ -206,8 +206,8 @@ assert not any(differ(parts["default"][lang], parts[name][lang]) for name in oth
 # %% [markdown]
 # ## One question under the lens
 #
-# `search(..., options={"explain": True}).explain()` says where each score comes from. The hydration of the country loaf has
-# changed twice. All three values are found, and the newest is second: nothing in the words says which is newest.
+# `search(..., options={"explain": True}).explain()` says where each score comes from. The hydration of the country loaf
+# has changed twice. All three values are found, and the newest is second: nothing in the words says which is newest.
 
 # %%
 from openclaw_memory import Memory
