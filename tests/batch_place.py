@@ -15,7 +15,7 @@ from openclaw_memory.config import ChunkingConfig, MemoryConfig
 from openclaw_memory.embeddings.hashing import HashingEmbedder
 from openclaw_memory.embeddings.remote.client import RemoteEmbedder
 from openclaw_memory.embeddings.remote.service import BatchApi, JobState, Limits, RetryPolicy, Service
-from openclaw_memory.indexing.gathering import SyncParts
+from openclaw_memory.indexing.changes import SyncParts
 from openclaw_memory.indexing.plan import sync
 from openclaw_memory.store import SqliteStore
 from openclaw_memory.types import Embedder, Progress, Store, SyncReport

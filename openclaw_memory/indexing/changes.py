@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
-from openclaw_memory.config import SessionsConfig
+from openclaw_memory.config import MemoryConfig, SessionsConfig
 from openclaw_memory.errors import OpenClawMemoryError
-from openclaw_memory.types import FileRecord, MemoryFile
+from openclaw_memory.indexing.background import SearchPriority
+from openclaw_memory.types import Embedder, FileRecord, MemoryFile, Progress, Store
 
 if TYPE_CHECKING:
+    from openclaw_memory.store.embedding_cache import EmbeddingCache
     from openclaw_memory.workspace import Scan, Workspace
 
 # Two writes within one tick of the file system's clock leave the same stamps. Linux stamps with its scheduler's tick
@@ -153,3 +155,24 @@ def in_doubt(record: FileRecord) -> bool:
     """Return whether a file was read so soon after its last write that a later one may have left the same stamp."""
     last = max(record.mtime_ns, record.ctime_ns)
     return record.checked_ns - last < (TICK_NS if last % 1_000_000_000 else COARSE_TICK_NS)
+
+
+@dataclass(frozen=True, slots=True)
+class SyncParts:
+    """The parts of a sync.
+
+    With `embedder=None` the index is keyword-only; if `trouble` then says why the wanted embedder, of the provider
+    `requested`, is unavailable, an index keeps the vectors that it has. `progress` is called between transactions; an
+    exception from it ends the sync and reaches the caller. Before each small piece of work the sync yields to the
+    searches of `priority`. `cache` has the vectors that other workspaces of the user have had embedded.
+    """
+
+    workspace: Workspace
+    store: Store
+    embedder: Embedder | None
+    config: MemoryConfig
+    trouble: str | None = None
+    requested: str | None = None
+    progress: Callable[[Progress], None] | None = None
+    priority: SearchPriority = field(default_factory=SearchPriority)
+    cache: EmbeddingCache | None = None

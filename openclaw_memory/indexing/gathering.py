@@ -6,41 +6,19 @@ import time
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from openclaw_memory.config import MemoryConfig
 from openclaw_memory.embeddings.stream import Embedded, add_vectors, known_vectors, stream
 from openclaw_memory.errors import OpenClawMemoryError
 from openclaw_memory.indexing.background import SearchPriority
+from openclaw_memory.indexing.changes import SyncParts
 from openclaw_memory.indexing.pipeline import document_in, read, rows, transcript_rows
 from openclaw_memory.store.embedding_cache import EmbeddingCache
 from openclaw_memory.types import ChunkRow, Embedder, FileRecord, MemoryFile, Progress, Store
-from openclaw_memory.workspace import Workspace
 
 # So many texts may be refused for themselves: more speak of a service that refuses any.
 MOST_REFUSED = 10
 REFUSED_SHARE = 0.05
 # Progress is reported after each so many files, even if they lack no vectors.
 FILES_PER_STEP = 64
-
-
-@dataclass(frozen=True, slots=True)
-class SyncParts:
-    """The parts of a sync.
-
-    With `embedder=None` the index is keyword-only; if `trouble` then says why the wanted embedder, of the provider
-    `requested`, is unavailable, an index keeps the vectors that it has. `progress` is called between transactions; an
-    exception from it ends the sync and reaches the caller. Before each small piece of work the sync yields to the
-    searches of `priority`. `cache` has the vectors that other workspaces of the user have had embedded.
-    """
-
-    workspace: Workspace
-    store: Store
-    embedder: Embedder | None
-    config: MemoryConfig
-    trouble: str | None = None
-    requested: str | None = None
-    progress: Callable[[Progress], None] | None = None
-    priority: SearchPriority = field(default_factory=SearchPriority)
-    cache: EmbeddingCache | None = None
 
 
 def gather(

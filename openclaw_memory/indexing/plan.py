@@ -9,9 +9,8 @@ from dataclasses import dataclass, field, replace
 from openclaw_memory._log import warn
 from openclaw_memory.embeddings.selection import as_preparing, probed
 from openclaw_memory.errors import EmbedderError
-from openclaw_memory.indexing.changes import Difference, compared, missing_vectors
+from openclaw_memory.indexing.changes import Difference, SyncParts, compared, missing_vectors
 from openclaw_memory.indexing.fingerprint import describe, outdated
-from openclaw_memory.indexing.gathering import SyncParts
 from openclaw_memory.indexing.odd_files import OddFile, is_unreadable, note_odd_files, odd_files
 from openclaw_memory.types import Embedder, FileRecord, IndexMeta, MemoryFile, Skipped, Store, SyncReport
 from openclaw_memory.workspace.scan import Scan

@@ -28,7 +28,7 @@ from openclaw_memory.errors import (
     WorkspaceError,
 )
 from openclaw_memory.indexing.background import Background, SearchPriority
-from openclaw_memory.indexing.changes import UNREAD_SIZE, missing_vectors
+from openclaw_memory.indexing.changes import UNREAD_SIZE, SyncParts, missing_vectors
 from openclaw_memory.indexing.history import (
     LAST_ERROR,
     LAST_SYNC,
@@ -42,7 +42,6 @@ from openclaw_memory.indexing.staleness import Staleness
 from openclaw_memory.types import Embedder, IndexMeta, Progress, Store, StoreInfo, SyncReport
 
 if TYPE_CHECKING:
-    from openclaw_memory.indexing.gathering import SyncParts
     from openclaw_memory.indexing.watcher import Watcher
     from openclaw_memory.store.embedding_cache import EmbeddingCache
     from openclaw_memory.workspace import Workspace
@@ -440,8 +439,6 @@ class IndexService:
         return report
 
     def _parts_of_sync(self, *, force: bool = False, progress: Callable[[Progress], None] | None = None) -> SyncParts:
-        from openclaw_memory.indexing.gathering import SyncParts
-
         store = self.store()
         embedder, trouble = self._embedders.for_sync(store.meta(), force=force)
         return SyncParts(

@@ -58,16 +58,17 @@ def load(*arguments):
 @pytest.mark.parametrize(
     ("arguments", "unneeded"),
     [
-        (["--help"], INDEX | STATE | WRITING),
-        (["search", "--help"], INDEX | STATE | WRITING),
+        pytest.param(["--help"], INDEX | STATE | WRITING, marks=pytest.mark.nightly),
+        pytest.param(["search", "--help"], INDEX | STATE | WRITING, marks=pytest.mark.nightly),
         (["search", "Who has the spare key?"], STATE | WRITING),
-        (["index"], STATE | WRITING | {"numpy", "sqlite_vec"}),
-        (["status"], {"numpy"}),
-        (["get", "MEMORY.md#L3"], STATE | WRITING | {"numpy", "sqlite_vec", "filelock"}),
+        pytest.param(["index"], STATE | WRITING | {"numpy", "sqlite_vec"}, marks=pytest.mark.nightly),
+        pytest.param(["status"], {"numpy"}, marks=pytest.mark.nightly),
+        pytest.param(
+            ["get", "MEMORY.md#L3"], STATE | WRITING | {"numpy", "sqlite_vec", "filelock"}, marks=pytest.mark.nightly
+        ),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
-@pytest.mark.sampled(1)
 def test_a_command_loads_nothing_that_it_does_not_need(notes, arguments, unneeded):
     place = () if "--help" in arguments else ("--workspace", notes)
     assert not load(*arguments, *place) & (NEVER | unneeded)

@@ -14,7 +14,7 @@ from watching import CONFIG, FakeIndex, eventually
 
 from openclaw_memory.config import MemoryConfig
 from openclaw_memory.errors import EmbedderError
-from openclaw_memory.indexing.gathering import SyncParts
+from openclaw_memory.indexing.changes import SyncParts
 from openclaw_memory.indexing.plan import sync
 from openclaw_memory.indexing.watcher import Watcher
 from openclaw_memory.store.lock import file_lock

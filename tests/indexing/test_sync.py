@@ -15,8 +15,7 @@ from watching import eventually
 from openclaw_memory.config import ChunkingConfig, MemoryConfig
 from openclaw_memory.errors import WorkspaceError
 from openclaw_memory.indexing import describe
-from openclaw_memory.indexing.changes import TICK_NS
-from openclaw_memory.indexing.gathering import SyncParts
+from openclaw_memory.indexing.changes import TICK_NS, SyncParts
 from openclaw_memory.indexing.plan import sync
 from openclaw_memory.testing import RecordingEmbedder
 from openclaw_memory.types import Progress

@@ -18,7 +18,7 @@ from watching import CONFIG, MESSAGE, append, eventually, replace_all_notes, rep
 
 from openclaw_memory.config import FilesConfig, SyncConfig
 from openclaw_memory.indexing import watcher
-from openclaw_memory.indexing.gathering import SyncParts
+from openclaw_memory.indexing.changes import SyncParts
 from openclaw_memory.indexing.plan import sync
 from openclaw_memory.indexing.watcher import PATIENCE, Debounce, Watcher
 from openclaw_memory.types import SyncReport
