@@ -370,7 +370,7 @@ print(note.read_text(encoding="utf-8").replace(today, "TODAY"))
 # ## From here
 #
 # - A flush that fails does not break the conversation: what was about to be lost is then kept word for word.
-# - `RecallMiddleware` shows the model what is relevant without being asked; `TranscriptMiddleware` makes the
-#   conversation itself searchable; `OpenClawVectorStore` is for code that was written for a vector store.
+# - `OpenClawRecallMiddleware` shows the model what is relevant without being asked; `OpenClawTranscriptMiddleware`
+#   makes the conversation itself searchable; `OpenClawVectorStore` is for code that was written for a vector store.
 # - All of it, with examples that run, is in the
 #   [README of the adapter](../adapters/langchain_openclaw_memory/README.md).

@@ -24,7 +24,7 @@ from openclaw_memory.runs import Leased, MemoryChoice
 _CONVERSATIONS = 1024  # whose memories are known at once; of others, the run of a reply is asked
 
 
-class MemoryFlushCallback(BaseCallbackHandler):
+class OpenClawFlushCallback(BaseCallbackHandler):
     """Save memories of a conversation with a chat model before it is compacted, for chains that are not agents.
 
     Pass it with the calls of the conversation: `model.invoke(messages, config={"callbacks": [callback]})`. It flushes

@@ -1,4 +1,4 @@
-"""`IntentMiddleware`: what a message wants of the memory is suggested to the model, or asked of the user."""
+"""`OpenClawIntentMiddleware`: detect memory requests in a message; suggest an action, or ask the user."""
 
 # No `from __future__ import annotations`: LangGraph reads the annotations of the state and of hooks at run time.
 
@@ -44,7 +44,7 @@ class IntentState(AgentState[Any]):
     openclaw_intent: NotRequired[Annotated[dict[str, dict[str, Any] | None], PrivateStateAttr]]
 
 
-class IntentMiddleware(ShowingMiddleware):
+class OpenClawIntentMiddleware(ShowingMiddleware):
     """Find out what each message wants of the memory, and suggest it: to the model, or to the user first.
 
     Once a turn, a model is asked what the user's message wants: to remember, to look up, to forget, or nothing; see

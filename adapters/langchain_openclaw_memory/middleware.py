@@ -265,7 +265,7 @@ class MemoryFlushMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
                 f"{type(summarization).__name__} is not LangChain's SummarizationMiddleware: pass "
                 "MemoryFlushMiddleware.before(summarization, memory). For another that shortens the messages of the "
                 "state, use MemoryFlushMiddleware(memory, model, trigger=...); where the state keeps them all and the "
-                "model alone is shown less, run the agent with MemoryFlushCallback(memory, model)"
+                "model alone is shown less, run the agent with OpenClawFlushCallback(memory, model)"
             )
         checked(memory, session_key)
         _warn_without_trigger(summarization)

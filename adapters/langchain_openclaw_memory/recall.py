@@ -1,4 +1,4 @@
-"""`RecallMiddleware`: show an agent what its memory holds about the user's message, before the model is called."""
+"""`OpenClawRecallMiddleware`: search the memory for the user's message, before the model is called."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class _Turn(NamedTuple):
     question: str
 
 
-class RecallMiddleware(ShowingMiddleware):
+class OpenClawRecallMiddleware(ShowingMiddleware):
     """Put one fenced, bounded block of relevant memory before the user's message, only in what the model is shown.
 
     The conversation in the agent's state is not changed, so that recalled text does not pile up in it. The block is

@@ -62,7 +62,7 @@ def save_snapshot(
 def resume_messages(memory: Memory, session_id: str) -> list[BaseMessage]:
     """Load the messages of a session, to put the next question behind them. See `Memory.sessions.resume`.
 
-    Those of a transcript have the ids of their entries, so that `TranscriptMiddleware` does not write them again.
+    Those of a transcript have the ids of their entries: `OpenClawTranscriptMiddleware` does not write them again.
 
     Args:
         memory: Where from.

@@ -1,4 +1,4 @@
-"""`SessionStartMiddleware`: an agent knows at once who it is, what stays true, and what the last two days brought."""
+"""`OpenClawSessionStartMiddleware`: begin a session with long-term memory and the notes of two days."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from openclaw_memory import Memory
 
 
-class SessionStartMiddleware(ShowingMiddleware):
+class OpenClawSessionStartMiddleware(ShowingMiddleware):
     """End the system message with what a session starts with, in every call of the model; see `session_start`.
 
     That is how to use the memory's tools, `SOUL.md`, `MEMORY.md` where the user alone reads, and the notes of yesterday

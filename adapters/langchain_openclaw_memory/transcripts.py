@@ -47,7 +47,7 @@ class _Known:
     lock: threading.Lock = field(default_factory=threading.Lock)
 
 
-class TranscriptMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
+class OpenClawTranscriptMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
     """Write all messages of an agent to `memory.sessions.log(...)`, each once.
 
     Place it before the middleware that compacts: what that removes is then in the log, and its summary becomes a
@@ -94,7 +94,7 @@ class TranscriptMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         if session is None:
             self._warn_once(
                 "no session",
-                "no transcript is written of a run without a thread: give TranscriptMiddleware(memory, "
+                "no transcript is written of a run without a thread: give OpenClawTranscriptMiddleware(memory, "
                 'session_id=...), or run the agent with {"configurable": {"thread_id": ...}}',
             )
             return

@@ -11,8 +11,8 @@ from uninstalled import run_without
 
 PACKAGES = [langchain_openclaw_memory, llama_index_openclaw_memory]
 OF_AGENTS = {
-    *("MemoryFlushMiddleware", "OpenClawStore", "OpenClawSummarizationMiddleware", "RecallMiddleware"),
-    *("IntentMiddleware", "SessionStartMiddleware", "TranscriptMiddleware"),
+    *("MemoryFlushMiddleware", "OpenClawStore", "OpenClawSummarizationMiddleware", "OpenClawRecallMiddleware"),
+    *("OpenClawIntentMiddleware", "OpenClawSessionStartMiddleware", "OpenClawTranscriptMiddleware"),
 }
 LOADED = 'loaded = lambda names: sorted({name.partition(".")[0] for name in sys.modules} & set(names.split()))'
 
@@ -66,7 +66,7 @@ for name in package.__all__:
     needing = set(run_without(LOADED + script, "langchain", "langgraph").split())
     assert needing >= OF_AGENTS
     assert not needing & {
-        "LangChainEmbedder", "MemoryFlushCallback", "OpenClawEmbeddings", "OpenClawRetriever", "OpenClawToolkit",
+        "LangChainEmbedder", "OpenClawFlushCallback", "OpenClawEmbeddings", "OpenClawRetriever", "OpenClawToolkit",
         "OpenClawVectorStore", "memory_tools",
     }  # fmt: skip
 

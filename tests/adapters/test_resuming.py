@@ -54,7 +54,7 @@ class LangChain:
 
         self.memory, self.adapter, self.transcript = memory, adapter, transcript
         self.model = ScriptedChatModel(script=lambda request: reply(request.text, dies))
-        middleware = [adapter.TranscriptMiddleware(memory)] if transcript else []
+        middleware = [adapter.OpenClawTranscriptMiddleware(memory)] if transcript else []
         self.agent = agents.create_agent(self.model, [], middleware=middleware, checkpointer=saver)
 
     def say(self, text: str, before: Any = ()) -> str:

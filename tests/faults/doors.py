@@ -136,7 +136,7 @@ WRITING: dict[str, Callable[[Place, str], Any]] = {
 }  # fmt: skip
 # Doors that keep conversations: they break no turn, and so raise nothing.
 KEEPING: dict[str, Callable[[Place, list[str]], Any]] = {
-    "LangChain transcripts": lambda at, said: told_by_agent(langchain().TranscriptMiddleware(at.memory), said),
+    "LangChain transcripts": lambda at, said: told_by_agent(langchain().OpenClawTranscriptMiddleware(at.memory), said),
     "LangChain flush": lambda at, said: told_by_agent(
         langchain().MemoryFlushMiddleware(at.memory, trigger=("messages", 1)), said
     ),

@@ -14,7 +14,7 @@ from langchain_core.language_models.fake import FakeListLLM
 from langchain_core.messages import AIMessage, HumanMessage, get_buffer_string
 from langchain_core.runnables import RunnableLambda
 from langchain_core.runnables.history import RunnableWithMessageHistory
-from langchain_openclaw_memory import MemoryFlushCallback
+from langchain_openclaw_memory import OpenClawFlushCallback
 from langchain_openclaw_memory.testing import calling
 from langgraph.checkpoint.memory import InMemorySaver
 from scripted_chat import FACT, SUMMARY, Listening, chat_with, notes, writes_facts
@@ -33,7 +33,7 @@ class TestContract(WatchContract):
         self.model = scripted
 
     def watch(self, memory, model, **settings):
-        model.callbacks = [MemoryFlushCallback(memory, model, **settings)]
+        model.callbacks = [OpenClawFlushCallback(memory, model, **settings)]
         self.callbacks = model.callbacks
         return self.callbacks[0]
 
@@ -53,7 +53,7 @@ class TestContract(WatchContract):
 
     def test_an_unknown_window_is_an_error_that_says_what_to_do(self, memory):
         with pytest.raises(ConfigError, match="window=200_000"):
-            MemoryFlushCallback(memory, self.model("ok"))
+            OpenClawFlushCallback(memory, self.model("ok"))
 
 
 @pytest.fixture
@@ -68,7 +68,7 @@ def flushes(flush_model):
 
 
 def test_a_stream_counts_like_a_reply(memory, scripted, flush_model):
-    callback = MemoryFlushCallback(memory, flush_model, window=WINDOW)
+    callback = OpenClawFlushCallback(memory, flush_model, window=WINDOW)
     model = scripted("ok", usage=lambda _: 3_000)
     assert "".join(piece.text for piece in model.stream([HumanMessage(FACT)], {"callbacks": [callback]})) == "ok"
     assert flushes(flush_model) == 1
@@ -76,7 +76,7 @@ def test_a_stream_counts_like_a_reply(memory, scripted, flush_model):
 
 @pytest.mark.parametrize("is_async", [False, True])
 async def test_in_an_agent_the_last_chance_is_just_before_a_summary(memory, scripted, flush_model, is_async):
-    callback = MemoryFlushCallback(memory, flush_model, window=200_000)
+    callback = OpenClawFlushCallback(memory, flush_model, window=200_000)
     agent = chat_with(SummarizationMiddleware(scripted(SUMMARY), trigger=("messages", 6), keep=("messages", 2)))
     config = {"configurable": {"thread_id": "tuesday"}, "callbacks": [callback]}
     for text in (FACT, *(f"Chatter number {number}." for number in range(9))):
@@ -99,7 +99,7 @@ def summarise(scripted, callback, messages, form="xml"):
 
 @pytest.mark.parametrize("form", ["xml", "prefix"])
 def test_what_is_flushed_before_a_summary_is_what_is_summarised(memory, model, scripted, flush_model, form):
-    callback = MemoryFlushCallback(memory, flush_model, window=200_000)
+    callback = OpenClawFlushCallback(memory, flush_model, window=200_000)
     config = {"callbacks": [callback]}
     conversation = [HumanMessage(f"{FACT} A < B & C."), AIMessage("Noted."), HumanMessage("Read the page.")]
     model.invoke(conversation, config)
@@ -114,13 +114,13 @@ def test_what_is_flushed_before_a_summary_is_what_is_summarised(memory, model, s
 
 
 def test_after_a_restart_the_request_for_the_summary_itself_is_flushed(memory, scripted, flush_model):
-    callback = MemoryFlushCallback(memory, flush_model, window=200_000)
+    callback = OpenClawFlushCallback(memory, flush_model, window=200_000)
     summarise(scripted, callback, [HumanMessage(FACT)])
     assert "4711" in notes(memory)
 
 
 def test_a_tool_that_asks_a_model_about_a_long_page_does_not_hide_the_conversation(memory, scripted, flush_model):
-    callback = MemoryFlushCallback(memory, flush_model, window=200_000)
+    callback = OpenClawFlushCallback(memory, flush_model, window=200_000)
     helper = scripted("the page is about hats")
 
     def read_page(page: str) -> str:
@@ -142,7 +142,7 @@ def test_a_tool_that_asks_a_model_about_a_long_page_does_not_hide_the_conversati
 
 def test_other_callbacks_do_not_hear_of_the_flush(memory, model, flush_model):
     ear = Listening()
-    callback = MemoryFlushCallback(memory, flush_model, window=WINDOW)
+    callback = OpenClawFlushCallback(memory, flush_model, window=WINDOW)
     model.invoke([HumanMessage(f"{FACT}\n{words(2_000)}")], {"callbacks": [callback, ear]})
     assert flushes(flush_model) == 1
     assert len([text for text in ear.heard if FACT in text]) == 1
@@ -160,7 +160,7 @@ CHAINS = {
 @pytest.mark.sampled(2)
 async def test_of_users_who_take_turns_every_fact_that_is_dropped_was_saved(memory, model, scripted, form, is_async):
     """Each has a history of the latest messages, as programs trim it; its limit is the window of the callback."""
-    callback = MemoryFlushCallback(memory, scripted(writes_facts), window=WINDOW)
+    callback = OpenClawFlushCallback(memory, scripted(writes_facts), window=WINDOW)
     chain, name = CHAINS[form](model)
     histories = {f"user {number}": [] for number in range(5)}
     said = {user: [] for user in histories}
@@ -181,7 +181,7 @@ async def test_of_users_who_take_turns_every_fact_that_is_dropped_was_saved(memo
 @pytest.mark.filterwarnings("ignore:.*deprecated")
 def test_a_history_of_langchain_names_its_session(memory, model, scripted):
     histories = {}
-    callback = MemoryFlushCallback(memory, scripted(writes_facts), window=WINDOW)
+    callback = OpenClawFlushCallback(memory, scripted(writes_facts), window=WINDOW)
     chain = RunnableWithMessageHistory(
         RunnableLambda(lambda said: said) | model, lambda user: histories.setdefault(user, InMemoryChatMessageHistory())
     )

@@ -39,7 +39,7 @@ class OtherSummarization(AgentMiddleware):
     [
         (
             lambda memory, model: MemoryFlushMiddleware.before(OtherSummarization(), memory, model),
-            "MemoryFlushCallback",
+            "OpenClawFlushCallback",
         ),
         (MemoryFlushMiddleware.before, "is not LangChain's SummarizationMiddleware"),
         (

@@ -7,7 +7,7 @@ import itertools
 import pytest
 from adapter_contracts import FORGET, QUERY, REMEMBER, IntentContract, Talk, intent
 from langchain.agents import create_agent
-from langchain_openclaw_memory import IntentMiddleware, RecallMiddleware, memory_tools
+from langchain_openclaw_memory import OpenClawIntentMiddleware, OpenClawRecallMiddleware, memory_tools
 from langchain_openclaw_memory.testing import calling
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
@@ -22,7 +22,7 @@ def thread(name):
 
 
 def agent_of(memory, model, intents, *more, **wishes):
-    middleware = [IntentMiddleware(memory, intents, **wishes), *more]
+    middleware = [OpenClawIntentMiddleware(memory, intents, **wishes), *more]
     return create_agent(
         model, memory_tools(memory, edit=True), system_prompt="Be kind.", middleware=middleware,
         checkpointer=InMemorySaver(),
@@ -51,7 +51,7 @@ class TestContract(IntentContract):
             return answer(request.text) if callable(answer) else answer
 
         script = itertools.cycle(replies)
-        return IntentMiddleware(memory, self.scripted(reply), **wishes)
+        return OpenClawIntentMiddleware(memory, self.scripted(reply), **wishes)
 
     async def talk(self, memory, replies, *messages, searches=False, session=None, is_async=False, **wishes):
         middleware = self.part(memory, *replies, **wishes)
@@ -105,7 +105,7 @@ class TestContract(IntentContract):
 )
 async def test_the_user_is_asked_before_something_is_remembered(memory, scripted, agrees, told, asynchronous):
     model, intents = scripted("Klaar."), scripted(intent("remember", "Carla"))
-    agent = agent_of(memory, model, intents, RecallMiddleware(memory), mode="interrupt")
+    agent = agent_of(memory, model, intents, OpenClawRecallMiddleware(memory), mode="interrupt")
 
     async def run(given):
         return await agent.ainvoke(given, thread("1")) if asynchronous else agent.invoke(given, thread("1"))
@@ -152,7 +152,7 @@ async def test_an_interrupt_outlives_the_process(tmp_path, kept, scripted):
     for intents, given in ((first, says(REMEMBER)), (second, Command(resume=True))):
         with SqliteSaver.from_conn_string(str(tmp_path / "checkpoints.db")) as saver:
             model = scripted("Klaar.")
-            middleware = [IntentMiddleware(kept, intents, mode="interrupt")]
+            middleware = [OpenClawIntentMiddleware(kept, intents, mode="interrupt")]
             agent = create_agent(model, memory_tools(kept), middleware=middleware, checkpointer=saver)
             done = agent.invoke(given, thread("1"))
     assert done["messages"][-1].text == "Klaar."
@@ -162,7 +162,7 @@ async def test_an_interrupt_outlives_the_process(tmp_path, kept, scripted):
 
 async def test_without_the_tool_that_it_takes_nothing_is_suggested(kept, scripted):
     model = scripted("Klaar.")
-    agent = create_agent(model, [], middleware=[IntentMiddleware(kept, scripted(intent("remember", "Carla")))])
+    agent = create_agent(model, [], middleware=[OpenClawIntentMiddleware(kept, scripted(intent("remember", "Carla")))])
     agent.invoke(says(REMEMBER))
     assert model.requests[0].messages[0].type == "human"
 
@@ -171,8 +171,8 @@ async def test_of_two_memories_each_is_spoken_of_by_its_tools(kept, scripted, tm
     with Memory.open(tmp_path / "agent", embedder=None) as work:
         tools = [*memory_tools(kept, name="home"), *memory_tools(work, name="work")]
         middleware = [
-            IntentMiddleware(kept, scripted(intent("remember", "Carla")), memory_name="home"),
-            IntentMiddleware(work, scripted(intent("query", "Carla")), memory_name="work"),
+            OpenClawIntentMiddleware(kept, scripted(intent("remember", "Carla")), memory_name="home"),
+            OpenClawIntentMiddleware(work, scripted(intent("query", "Carla")), memory_name="work"),
         ]
         model = scripted("Klaar.")
         create_agent(model, tools, middleware=middleware).invoke(says(REMEMBER))
@@ -199,6 +199,6 @@ async def test_a_memory_that_fails_costs_the_suggestion_and_not_the_turn(memory,
 
 async def test_a_wrong_argument_is_said_at_once(memory, scripted):
     with pytest.raises(ConfigError, match="'note' or 'interrupt'"):
-        IntentMiddleware(memory, scripted("x"), mode="act")
+        OpenClawIntentMiddleware(memory, scripted("x"), mode="act")
     with pytest.raises(ConfigError, match="no chat model"):
-        IntentMiddleware(memory, None)
+        OpenClawIntentMiddleware(memory, None)

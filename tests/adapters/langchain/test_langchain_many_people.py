@@ -15,13 +15,13 @@ from langchain.agents.middleware import AgentMiddleware, SummarizationMiddleware
 from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.runnables import RunnableLambda
 from langchain_openclaw_memory import (
-    MemoryFlushCallback,
     MemoryFlushMiddleware,
+    OpenClawFlushCallback,
+    OpenClawRecallMiddleware,
     OpenClawRetriever,
     OpenClawStore,
     OpenClawSummarizationMiddleware,
-    RecallMiddleware,
-    TranscriptMiddleware,
+    OpenClawTranscriptMiddleware,
     memory_tools,
 )
 from langchain_openclaw_memory.testing import ScriptedChatModel, calling, saying
@@ -65,7 +65,7 @@ def search_then_answer(request):
 def test_tools_and_recall_take_the_memory_of_the_context(users, given, is_async):
     template = users.template("{user_id}")
     model = ScriptedChatModel(script=search_then_answer)
-    agent = create_agent(model, memory_tools(template), middleware=[RecallMiddleware(template)])
+    agent = create_agent(model, memory_tools(template), middleware=[OpenClawRecallMiddleware(template)])
 
     def ask(name):
         context = CONTEXTS[given](name)
@@ -85,7 +85,7 @@ def test_tools_and_recall_take_the_memory_of_the_context(users, given, is_async)
 
 def test_the_same_question_in_the_same_message_is_recalled_from_each_ones_own_memory(users):
     model = ScriptedChatModel(script=saying("fine"))
-    agent = create_agent(model, middleware=[RecallMiddleware(users.template("{user_id}"))])
+    agent = create_agent(model, middleware=[OpenClawRecallMiddleware(users.template("{user_id}"))])
     message = {"role": "user", "content": QUESTION, "id": "1"}
     both = threading.Barrier(2)
 
@@ -139,7 +139,7 @@ def test_a_memory_that_cannot_be_opened_costs_the_block_and_is_an_answer_of_the_
     (users.root / "carol").write_text("in the way")
     template = users.template("{user_id}")
     model = ScriptedChatModel(script=search_then_answer)
-    agent = create_agent(model, memory_tools(template), middleware=[RecallMiddleware(template)])
+    agent = create_agent(model, memory_tools(template), middleware=[OpenClawRecallMiddleware(template)])
     state = agent.invoke({"messages": QUESTION}, context={"user_id": "carol"})
     assert '"status":"not_allowed"' in state["messages"][-1].text
     assert "nothing could be recalled" in caplog.text
@@ -192,9 +192,8 @@ def test_a_whole_agent_serves_many_people_at_once(tmp_path, people, parted):
         saving = [MemoryFlushMiddleware.before(cut, memory=template), cut]
     else:
         saving = [OpenClawSummarizationMiddleware(model, template, **limits)]
-    agent = chat_with(
-        TranscriptMiddleware(template), RecallMiddleware(template), *saving, model=model, tools=memory_tools(template)
-    )
+    parts = OpenClawTranscriptMiddleware(template), OpenClawRecallMiddleware(template)
+    agent = chat_with(*parts, *saving, model=model, tools=memory_tools(template))
 
     async def talk(name):
         # The same texts but for one word, the same ids and threads that differ by their last letter alone.
@@ -242,7 +241,7 @@ def test_a_flush_is_due_by_the_settings_of_the_memory_that_is_chosen(tmp_path, w
             config = {"metadata": {"pool": name}}
             said = [HumanMessage("I take the ferry zebra-anna.", id=name), AIMessage("Fine."), HumanMessage("Really.")]
             if way == "callback":
-                model.invoke(said, config | {"callbacks": [MemoryFlushCallback(chosen, noted, window=10_000)]})
+                model.invoke(said, config | {"callbacks": [OpenClawFlushCallback(chosen, noted, window=10_000)]})
             else:
                 flush = MemoryFlushMiddleware(chosen, noted, window=10_000, token_counter=lambda _: 7_000)
                 create_agent(model, middleware=[flush]).invoke({"messages": said}, config)
@@ -255,8 +254,8 @@ def test_parts_say_at_the_first_call_that_a_run_chooses_no_memory(users, part):
     middleware = {
         "summary": lambda: OpenClawSummarizationMiddleware(model, template, trigger=("messages", 99)),
         "flush": lambda: MemoryFlushMiddleware(template, model, window=100_000),
-        "transcript": lambda: TranscriptMiddleware(template, session_id="s"),
-        "recall": lambda: RecallMiddleware(template),
+        "transcript": lambda: OpenClawTranscriptMiddleware(template, session_id="s"),
+        "recall": lambda: OpenClawRecallMiddleware(template),
         "tools": lambda: None,
     }[part]()
     model.script = search_then_answer if middleware is None else model.script
@@ -270,7 +269,7 @@ def test_a_memory_that_cannot_be_opened_breaks_no_turn_and_is_logged(users, capl
     (users.root / "carol").write_text("in the way")
     template, model = users.template("{user_id}"), ScriptedChatModel(script=saying("Fine."))
     saving = OpenClawSummarizationMiddleware(model, template, trigger=("messages", 2), keep=("messages", 1))
-    agent = create_agent(model, middleware=[TranscriptMiddleware(template, session_id="s"), saving])
+    agent = create_agent(model, middleware=[OpenClawTranscriptMiddleware(template, session_id="s"), saving])
     said = [{"role": "user", "content": text, "id": text} for text in ("Hello", "And?", "And now?")]
     for run in (agent.invoke, lambda *given, **more: asyncio.run(agent.ainvoke(*given, **more))):
         state = run({"messages": said}, context={"user_id": "carol"})

@@ -8,7 +8,7 @@ from adapter_agent_contracts import SERVICED as FACT
 from langchain.agents import create_agent
 from langchain.agents.middleware import HumanInTheLoopMiddleware, SummarizationMiddleware, wrap_model_call
 from langchain_core.messages import AIMessage, HumanMessage
-from langchain_openclaw_memory import RecallMiddleware, TranscriptMiddleware, memory_tools
+from langchain_openclaw_memory import OpenClawRecallMiddleware, OpenClawTranscriptMiddleware, memory_tools
 from langchain_openclaw_memory.testing import ScriptedChatModel, saying
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
@@ -47,13 +47,13 @@ def agent_with(memory, model, **wishes):
         model,
         tools,
         system_prompt="Be kind.",
-        middleware=[RecallMiddleware(memory, **wishes)],
+        middleware=[OpenClawRecallMiddleware(memory, **wishes)],
         checkpointer=InMemorySaver(),
     )
 
 
 class TestContract(RecallContract):
-    part = RecallMiddleware
+    part = OpenClawRecallMiddleware
 
     async def recalled(self, part, text, image="", session=None):
         model = model_saying("Fine.")
@@ -102,7 +102,7 @@ async def test_only_the_latest_message_has_a_block_and_it_is_a_fresh_one(memory,
 @pytest.mark.parametrize("asynchronous", [False, True])
 async def test_the_same_message_in_another_run_is_shown_what_the_memory_holds_then(memory, asynchronous):
     model = model_saying("Van Dam.", "Jansen.")
-    agent = create_agent(model, middleware=[RecallMiddleware(memory)])
+    agent = create_agent(model, middleware=[OpenClawRecallMiddleware(memory)])
     for fact in (None, "The boiler is serviced by Jansen from now on."):
         if fact:
             memory.append(fact, date="2026-03-02")
@@ -115,7 +115,7 @@ async def test_the_same_message_in_another_run_is_shown_what_the_memory_holds_th
 async def test_a_turn_that_waits_for_approval_goes_on_with_the_same_block(memory):
     model = model_saying(AIMessage("", tool_calls=[SEARCH]), "Van Dam.")
     agent = chat_with(
-        RecallMiddleware(memory),
+        OpenClawRecallMiddleware(memory),
         HumanInTheLoopMiddleware(interrupt_on={"memory_search": True}),
         model=model,
         tools=memory_tools(memory),
@@ -130,7 +130,7 @@ async def test_a_turn_that_waits_for_approval_goes_on_with_the_same_block(memory
 
 
 def chat_with_a_transcript(memory, model, *more):
-    middleware = [TranscriptMiddleware(memory), *more, RecallMiddleware(memory)]
+    middleware = [OpenClawTranscriptMiddleware(memory), *more, OpenClawRecallMiddleware(memory)]
     return create_agent(model, middleware=middleware, checkpointer=InMemorySaver())
 
 
@@ -174,7 +174,7 @@ async def test_a_silent_flush_is_shown_nothing(memory, asynchronous):
 async def test_a_summary_is_not_taken_for_a_question(memory):
     model, summariser = model_saying("Yes.", "Van Dam."), model_saying("They spoke of the boiler.")
     summarization = SummarizationMiddleware(summariser, trigger=("messages", 3), keep=("messages", 1))
-    recall = RecallMiddleware(memory)
+    recall = OpenClawRecallMiddleware(memory)
     agent = create_agent(model, middleware=[recall, summarization], checkpointer=InMemorySaver())
     await asked(agent, "Hello, is anybody there?")
     await asked(agent, QUESTION)
@@ -195,7 +195,7 @@ async def test_what_streams_to_the_user_holds_no_block(memory):
 
 async def test_a_conversation_without_a_user_goes_on(memory):
     model = model_saying("Hello.")
-    agent = create_agent(model, middleware=[RecallMiddleware(memory)])
+    agent = create_agent(model, middleware=[OpenClawRecallMiddleware(memory)])
     assert agent.invoke({"messages": [AIMessage("Hi")]})["messages"][-1].content == "Hello."
 
 
@@ -205,7 +205,7 @@ def test_two_memories_are_recalled_in_one_agent(memory, scripted, tmp_path):
         work.append("The boiler invoice is due on Monday.", date="2026-11-21")
         work.sync()
         model = scripted("Fine.")
-        parts = [RecallMiddleware(memory), RecallMiddleware(work, memory_name="work")]
+        parts = [OpenClawRecallMiddleware(memory), OpenClawRecallMiddleware(work, memory_name="work")]
         agent = create_agent(model, [], middleware=parts)
         agent.invoke({"messages": [HumanMessage("When is the boiler serviced?")]})
         shown = str(model.requests[-1].messages[-1].content)
@@ -220,6 +220,6 @@ def test_two_tools_of_one_name_are_an_error(memory, scripted):
     def doubled(request, handler):
         return handler(request.override(tools=[*tools, *memory_tools(memory)]))
 
-    agent = create_agent(scripted("Fine."), tools, middleware=[doubled, RecallMiddleware(memory)])
+    agent = create_agent(scripted("Fine."), tools, middleware=[doubled, OpenClawRecallMiddleware(memory)])
     with pytest.raises(ConfigError, match="two tools of the agent are called 'memory_append'"):
         agent.invoke({"messages": [HumanMessage("When is the boiler serviced?")]})

@@ -4,7 +4,7 @@ import pytest
 from adapter_agent_contracts import SessionStartContract
 from langchain.agents import create_agent
 from langchain_core.messages import SystemMessage
-from langchain_openclaw_memory import RecallMiddleware, SessionStartMiddleware, memory_tools
+from langchain_openclaw_memory import OpenClawRecallMiddleware, OpenClawSessionStartMiddleware, memory_tools
 from langchain_openclaw_memory.testing import calling
 from scripted_chat import says
 
@@ -12,7 +12,7 @@ from openclaw_memory import Memory
 
 
 class TestContract(SessionStartContract):
-    part = SessionStartMiddleware
+    part = OpenClawSessionStartMiddleware
 
     @pytest.fixture(autouse=True)
     def _scripted(self, scripted):
@@ -20,7 +20,7 @@ class TestContract(SessionStartContract):
 
     async def systems(self, part, *replies, session=None, recalls=False, tools=True, values=None):
         model = self.scripted(*(one if isinstance(one, str) else calling(one[0], **one[1]) for one in replies))
-        middleware = [part, *([RecallMiddleware(part.memory)] if recalls else [])]
+        middleware = [part, *([OpenClawRecallMiddleware(part.memory)] if recalls else [])]
         made = memory_tools(part.memory) if tools else []
         agent = create_agent(model, made, system_prompt="Be kind.", middleware=middleware)
         config = {"configurable": {"thread_id": "1", **(values or {}), **({"session_key": session} if session else {})}}
@@ -33,7 +33,7 @@ class TestContract(SessionStartContract):
 @pytest.mark.parametrize("prompt", [None, SystemMessage([{"type": "text", "text": "Be kind."}])])
 def test_a_prompt_of_parts_keeps_them_and_none_is_needed(lived_in, scripted, prompt):
     model = scripted("Hello.")
-    agent = create_agent(model, [], system_prompt=prompt, middleware=[SessionStartMiddleware(lived_in)])
+    agent = create_agent(model, [], system_prompt=prompt, middleware=[OpenClawSessionStartMiddleware(lived_in)])
     agent.invoke(says("Hello?"))
     system = model.requests[0].messages[0]
     assert isinstance(system, SystemMessage)
@@ -46,7 +46,8 @@ def test_of_two_memories_each_has_its_text(lived_in, scripted, tmp_path):
     with Memory.open(tmp_path / "work") as work:
         work.append("The budget is due.")
         tools = [*memory_tools(lived_in, name="home"), *memory_tools(work, name="work")]
-        start = [SessionStartMiddleware(lived_in, memory_name="home"), SessionStartMiddleware(work, memory_name="work")]
+        both = ((lived_in, "home"), (work, "work"))
+        start = [OpenClawSessionStartMiddleware(memory, memory_name=name) for memory, name in both]
         model = scripted("Hello.")
         create_agent(model, tools, middleware=start).invoke(says("Hello?"))
     system = model.requests[0].messages[0].text

@@ -10,7 +10,7 @@ from langchain.agents import create_agent
 from langchain.agents.middleware import SummarizationMiddleware
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
 from langchain_core.messages.utils import count_tokens_approximately
-from langchain_openclaw_memory import MemoryFlushMiddleware, RecallMiddleware, TranscriptMiddleware
+from langchain_openclaw_memory import MemoryFlushMiddleware, OpenClawRecallMiddleware, OpenClawTranscriptMiddleware
 from langchain_openclaw_memory.testing import calling, saying
 from langgraph.checkpoint.memory import InMemorySaver
 from scripted_chat import SUMMARY, chat_with, says
@@ -39,7 +39,7 @@ async def test_what_is_said_and_what_tools_answer_is_written_once(memory, script
     agent = create_agent(
         model,
         [weather],
-        middleware=[TranscriptMiddleware(memory)],
+        middleware=[OpenClawTranscriptMiddleware(memory)],
         checkpointer=InMemorySaver(),
         system_prompt="Be kind.",
     )
@@ -65,7 +65,7 @@ async def test_what_is_said_and_what_tools_answer_is_written_once(memory, script
 
 def test_a_summary_becomes_a_compaction_and_the_log_reads_as_the_model_saw_it(memory, scripted):
     summarization = SummarizationMiddleware(scripted(SUMMARY), trigger=("messages", 5), keep=("messages", 2))
-    agent = chat_with(TranscriptMiddleware(memory), summarization)
+    agent = chat_with(OpenClawTranscriptMiddleware(memory), summarization)
     for number in range(5):
         state = agent.invoke(says(f"Number {number}."), THREAD)
     compactions = [entry for entry in entries(memory) if entry["type"] == "compaction"]
@@ -89,7 +89,7 @@ def test_a_message_that_is_edited_later_is_written_again_as_it_is_now(memory, sc
     saver = InMemorySaver()
 
     def agent():
-        return create_agent(scripted("ok"), [], middleware=[TranscriptMiddleware(memory)], checkpointer=saver)
+        return create_agent(scripted("ok"), [], middleware=[OpenClawTranscriptMiddleware(memory)], checkpointer=saver)
 
     agent().invoke({"messages": [HumanMessage("The code is 1111.", id="h1")]}, THREAD)
     edited(agent(), THREAD, HumanMessage("The code is 4711.", id="h1"))
@@ -105,7 +105,7 @@ def test_a_message_that_is_edited_later_is_written_again_as_it_is_now(memory, sc
 
 
 def test_a_question_that_is_edited_and_asked_again_is_a_branch(memory):
-    agent = chat_with(TranscriptMiddleware(memory))
+    agent = chat_with(OpenClawTranscriptMiddleware(memory))
     for number, text in enumerate(("One.", "Two.")):
         agent.invoke({"messages": [HumanMessage(text, id=f"h{number}")]}, THREAD)
     asked = [state for state in agent.get_state_history(THREAD) if len(state.values["messages"]) in {1, 3}]
@@ -118,7 +118,7 @@ def test_a_question_that_is_edited_and_asked_again_is_a_branch(memory):
 
 def test_what_a_program_shortens_later_stays_as_the_tool_gave_it(memory, scripted):
     model = scripted(calling("weather", place="Delft"), "Take a hat.")
-    agent = create_agent(model, [weather], middleware=[TranscriptMiddleware(memory)], checkpointer=InMemorySaver())
+    agent = chat_with(OpenClawTranscriptMiddleware(memory), model=model, tools=[weather])
     answer = agent.invoke(says("Do I need a hat?"), THREAD)["messages"][2]
     edited(agent, THREAD, answer.model_copy(update={"content": "[cleared]"}))
     agent.invoke(says("Thanks."), THREAD)
@@ -127,7 +127,7 @@ def test_what_a_program_shortens_later_stays_as_the_tool_gave_it(memory, scripte
 
 def test_the_calls_of_an_edited_reply_are_not_made_again(memory, scripted):
     model = scripted(calling("weather", place="Delft"), "Take a hat.")
-    agent = create_agent(model, [weather], middleware=[TranscriptMiddleware(memory)], checkpointer=InMemorySaver())
+    agent = chat_with(OpenClawTranscriptMiddleware(memory), model=model, tools=[weather])
     call = agent.invoke(says("Do I need a hat?"), THREAD)["messages"][1]
     edited(agent, THREAD, call.model_copy(update={"content": "I look it up."}))
     agent.invoke(says("Thanks."), THREAD)
@@ -138,7 +138,7 @@ def test_the_calls_of_an_edited_reply_are_not_made_again(memory, scripted):
 def test_a_message_that_no_log_can_hold_costs_none_of_the_others(memory, caplog):
     saver = InMemorySaver()
     for text in ("One.", f"Four lines: {'x' * 9_000_000}", "\ud800 lone", "Four."):
-        agent = chat_with(TranscriptMiddleware(memory), saver=saver)
+        agent = chat_with(OpenClawTranscriptMiddleware(memory), saver=saver)
         agent.invoke(says(text), THREAD)
     first, second, *rest = [text for text in texts(memory) if text != "ok"]
     assert (first, rest) == ("One.", ["\ud800 lone", "Four."])
@@ -149,7 +149,7 @@ def test_a_message_that_no_log_can_hold_costs_none_of_the_others(memory, caplog)
 
 def test_a_call_whose_arguments_are_no_json_is_kept_without_them(memory, scripted):
     model = scripted(calling("weather", place=float("nan")), "Take a hat.")
-    agent = create_agent(model, [weather], middleware=[TranscriptMiddleware(memory)])
+    agent = create_agent(model, [weather], middleware=[OpenClawTranscriptMiddleware(memory)])
     agent.invoke(says("Do I need a hat?"), THREAD)
     assert [role for role, _ in spoken(memory)] == ["user", "assistant", "toolResult", "assistant"]
     note, call = entries(memory)[1]["message"]["content"]
@@ -162,7 +162,7 @@ def test_the_turns_of_a_flush_never_appear_and_what_a_failed_one_keeps_is_not_wr
     memory, scripted, flush_first
 ):
     flush_model = scripted(saying(RuntimeError("no credit left")))
-    both = [TranscriptMiddleware(memory), MemoryFlushMiddleware(memory, flush_model, trigger=("messages", 3))]
+    both = [OpenClawTranscriptMiddleware(memory), MemoryFlushMiddleware(memory, flush_model, trigger=("messages", 3))]
     agent = create_agent(
         scripted("ok"), [], middleware=both[::-1] if flush_first else both, checkpointer=InMemorySaver()
     )
@@ -175,14 +175,14 @@ def test_the_turns_of_a_flush_never_appear_and_what_a_failed_one_keeps_is_not_wr
 
 
 def test_an_agent_in_a_tool_of_an_agent_has_a_transcript_of_its_own(memory, scripted):
-    expert = create_agent(scripted("Sunny."), [], middleware=[TranscriptMiddleware(memory)])
+    expert = create_agent(scripted("Sunny."), [], middleware=[OpenClawTranscriptMiddleware(memory)])
 
     def ask_the_expert(question: str) -> str:
         """Asks somebody who knows."""
         return expert.invoke(says(question))["messages"][-1].text
 
     chief = chat_with(
-        TranscriptMiddleware(memory),
+        OpenClawTranscriptMiddleware(memory),
         model=scripted(calling("ask_the_expert", question="How is it in Delft?"), "Take a hat."),
         tools=[ask_the_expert],
     )
@@ -200,7 +200,7 @@ def test_an_agent_in_a_tool_of_an_agent_has_a_transcript_of_its_own(memory, scri
 
 
 async def test_a_run_without_a_thread_goes_on_and_that_it_is_not_written_is_said_once(memory, scripted, caplog):
-    agent = create_agent(scripted("ok"), [], middleware=[TranscriptMiddleware(memory)])
+    agent = create_agent(scripted("ok"), [], middleware=[OpenClawTranscriptMiddleware(memory)])
     assert agent.invoke(says("One."))["messages"][-1].text == "ok"
     assert (await agent.ainvoke(says("Two.")))["messages"][-1].text == "ok"
     assert caplog.text.count("session_id=...") == 1
@@ -209,7 +209,7 @@ async def test_a_run_without_a_thread_goes_on_and_that_it_is_not_written_is_said
 
 def test_a_transcript_that_cannot_be_written_is_reported_once_breaks_no_run_and_is_written_later(memory, caplog):
     (memory.workspace.root / "sessions").write_text("in the way")
-    agent = chat_with(TranscriptMiddleware(memory))
+    agent = chat_with(OpenClawTranscriptMiddleware(memory))
     for text in ("One.", "Two.", "Three."):
         assert agent.invoke(says(text), THREAD)["messages"][-1].text == "ok"
         if text == "Two.":
@@ -224,7 +224,7 @@ async def test_what_replies_have_read_and_said_is_counted_once_for_each_session(
 
     for number in range(2):  # the second time as after a restart
         model = scripted("It is cold.", usage=lambda _: 100)
-        agent = create_agent(model, [], middleware=[TranscriptMiddleware(memory)], checkpointer=saver)
+        agent = create_agent(model, [], middleware=[OpenClawTranscriptMiddleware(memory)], checkpointer=saver)
         said, threads = says(f"Number {number}."), [{"configurable": {"thread_id": name}} for name in sessions]
         invoke = partial(asyncio.to_thread, agent.invoke) if in_threads else agent.ainvoke
         await asyncio.gather(*(invoke(said, thread) for thread in threads))
@@ -236,14 +236,14 @@ async def test_what_replies_have_read_and_said_is_counted_once_for_each_session(
 
 
 def test_without_a_report_nothing_is_counted(memory, scripted):
-    agent = create_agent(scripted("ok", usage=None), [], middleware=[TranscriptMiddleware(memory)])
+    agent = create_agent(scripted("ok", usage=None), [], middleware=[OpenClawTranscriptMiddleware(memory)])
     agent.invoke(says("Hello."), THREAD)
     assert spoken(memory)[-1] == ("assistant", "ok")
     assert not (memory.workspace.root / "sessions/sessions.json").exists()
 
 
 def test_an_agent_works_with_copies_of_its_middleware(memory):
-    parts = [RecallMiddleware(memory), TranscriptMiddleware(memory, session_id="mine")]
+    parts = [OpenClawRecallMiddleware(memory), OpenClawTranscriptMiddleware(memory, session_id="mine")]
     for text in ("One.", "Two."):
         chat_with(*copy.deepcopy(parts)).invoke(says(text), THREAD)
     assert spoken(memory, "mine") == [("user", "One."), ("assistant", "ok"), ("user", "Two."), ("assistant", "ok")]
