@@ -289,7 +289,7 @@ def in_fresh_process(work: Callable[..., Any], *arguments: Any) -> Any:
 
 
 def opened_store(memory: Memory) -> Store:
-    return memory._service.store()  # what lies behind the door is what is measured
+    return memory._engine.service.store()  # what lies behind the door is what is measured
 
 
 def median(runs: Sequence[dict[str, float]], name: str) -> float:

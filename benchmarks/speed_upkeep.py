@@ -83,7 +83,7 @@ def burst(folder: Path, events: int, files: int) -> dict[str, float]:
     with Memory.open(folder, config=QUIET) as memory:
         memory.sync()
         spent: list[float] = []
-        real = memory._service.sync  # what the watcher calls
+        real = memory._engine.service.sync  # what the watcher calls
 
         def counted(*arguments: Any, **options: Any) -> Any:
             started = time.thread_time()
@@ -92,7 +92,7 @@ def burst(folder: Path, events: int, files: int) -> dict[str, float]:
             finally:
                 spent.append(time.thread_time() - started)
 
-        memory._service.sync = counted  # type: ignore[method-assign]
+        memory._engine.service.sync = counted  # type: ignore[method-assign]
         with memory.watch() as watcher:
             until(lambda: watcher.state.startswith("watching"))
             time.sleep(3)

@@ -93,8 +93,9 @@ class AsyncControl(_AsyncPart):
 class AsyncMemory:
     """The calls of a `Memory`, awaited: each runs in a thread of a pool, and the event loop goes on meanwhile.
 
-    Arguments, results and errors are those of `Memory`. Everything else (a log, a flush, `documents`, `records`,
-    `watch`) is reached through `memory`, in a thread: `await in_thread(memory.memory.records.get, "fact", "office")`.
+    Arguments, results and errors are those of `Memory`, also in its parts `notes`, `sessions` and `control`. All else
+    (a log, a flush, `documents`, `records`, `watch`) is reached through `memory`, in a thread:
+    `await in_thread(memory.memory.records.get, "fact", "office")`.
 
     A call whose task is cancelled while it runs is finished in its thread: a note that was being appended is appended,
     what was being forgotten is forgotten, and its receipt is dropped. A `sync` ends at its next step, and the index
@@ -118,7 +119,7 @@ class AsyncMemory:
             memory: The memory; `close` closes it.
             max_threads: How many calls run at the same time; others wait for their turn.
         """
-        self.memory = self._part = memory
+        self.memory = self._part = memory  # `_part`: whose methods are awaited, as in the parts
         self.notes, self.sessions = AsyncNotes(self, memory.notes), AsyncSessions(self, memory.sessions)
         self.control = AsyncControl(self, memory.control)
         self._max_threads = max_threads

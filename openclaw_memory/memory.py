@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from openclaw_memory.documents import Documents
     from openclaw_memory.embeddings.selection import EmbedderChoice, EmbedderSelector
     from openclaw_memory.events import Location, Observer
-    from openclaw_memory.indexing.service import IndexService
     from openclaw_memory.indexing.watcher import Watcher
     from openclaw_memory.records import Records
     from openclaw_memory.search import SearchResults
@@ -36,6 +35,7 @@ if TYPE_CHECKING:
     from openclaw_memory.types import Embedder, Excerpt, Progress, Status, Store, SyncReport
     from openclaw_memory.types.heartbeat import HeartbeatReport
     from openclaw_memory.workspace import Workspace
+    from openclaw_memory.workspace.notes import Index
 
 
 def _locate_tasks(report: HeartbeatReport, *_: Any, **__: Any) -> list[Location]:
@@ -95,7 +95,7 @@ class Memory:
         from openclaw_memory.config.config import settings_of
         from openclaw_memory.flush.state import FlushRegistry, failures_in
         from openclaw_memory.sessions_and_control import Control, Sessions
-        from openclaw_memory.workspace.notes import Notes
+        from openclaw_memory.workspace.notes import NoIndex, Notes
 
         self.config = settings_of(config)
         workspace = guarded_workspace(workspace, store, self.config)
@@ -125,10 +125,11 @@ class Memory:
                 backend = make_backend(workspace, self._builtin, self.config)
         self._backend = backend
         service = self._builtin.service if self._builtin is not None else None
-        rebuild = None if backend is self._builtin else partial(self._backend.sync, force=True)
-        self.notes = Notes(workspace, *(() if service is None else (service.check_open, service.record_write)))
-        self.sessions = Sessions(workspace, service, self.config, flushes)
-        self.control = Control(workspace, service, rebuild)
+        self._index: Index = service or NoIndex()
+        self.notes = Notes(workspace, self._index)
+        self.sessions = Sessions(workspace, self._index, self.config, flushes)
+        rebuild = None if backend is self._builtin else partial(backend.sync, force=True)
+        self.control = Control(workspace, self._index, service, rebuild)
 
     @classmethod
     def open(
@@ -251,9 +252,8 @@ class Memory:
         Writes through tools or a flush do this by themselves. `config.sync.on_search` turns it off. With another
         backend this does nothing: it decides itself when it syncs.
         """
-        if self._builtin is not None:
-            self._builtin.service.check_open()
-            self._builtin.service.soon()
+        self._index.check_open()
+        self._index.sync_soon()
 
     @observed("search", lambda results, *_, **__: [(result.path, format_lines(*result.spans)) for result in results])
     def search(
@@ -344,7 +344,7 @@ class Memory:
         """The file of the index; None where the index is not a file."""
         from pathlib import Path
 
-        location = self._service.location if self._builtin else None
+        location = self._builtin.service.location if self._builtin else None
         return Path(location) if location and "://" not in location else None
 
     @property
@@ -393,7 +393,7 @@ class Memory:
             WriteError: A record could not be written.
             ConfigError: The memory has a backend of its own.
         """
-        self._check_open()
+        self._index.check_open()
         return self._engine.heartbeat.beat(budget_seconds=budget_seconds, ask=ask)
 
     def observe(self, observer: Observer) -> None:
@@ -415,7 +415,7 @@ class Memory:
             StoreError: The memory is closed.
             ConfigError: The memory has a backend of its own.
         """
-        return self._service.watch()
+        return self._engine.service.watch()
 
     def status(self, *, deep: bool = False) -> Status:
         """Return what is indexed, with what, and what is degraded. It changes nothing.
@@ -437,24 +437,14 @@ class Memory:
         A sync that runs in another thread ends with a StoreError; the next one continues from there.
         """
         self._backend.close()
+        self._index.close()
         self.events.close()
 
     @property
     def _engine(self) -> BuiltinBackend:
         if self._builtin is None:
-            raise ConfigError(
-                f"{self._backend!r} indexes this memory: documents, watch and embedder belong to the built-in "
-                "engine; open the memory without a backend"
-            )
+            raise ConfigError(f"{self._backend!r} indexes this memory: open it without a backend to do this")
         return self._builtin
-
-    @property
-    def _service(self) -> IndexService:
-        return self._engine.service
-
-    def _check_open(self) -> None:
-        if self._builtin is not None:
-            self._builtin.service.check_open()
 
     def __enter__(self) -> Self:
         return self

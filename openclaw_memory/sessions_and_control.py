@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from openclaw_memory.errors import ConfigError
-from openclaw_memory.events import Events, Location, locate_citation, locate_file, locate_files, observed
+from openclaw_memory.events import Location, locate_citation, locate_file, locate_files, observed
+from openclaw_memory.workspace.notes import MemoryPart
 
 if TYPE_CHECKING:
     import datetime
@@ -16,10 +17,10 @@ if TYPE_CHECKING:
     from openclaw_memory.flush.flush import Flush
     from openclaw_memory.flush.state import ChatType, FlushRegistry
     from openclaw_memory.indexing.service import IndexService
-    from openclaw_memory.types import Excerpt
     from openclaw_memory.types.control import ForgetPlan, ForgetReceipt, Item, Kind
     from openclaw_memory.types.snapshots import Snapshot
     from openclaw_memory.workspace import Workspace
+    from openclaw_memory.workspace.notes import Index
     from openclaw_memory.workspace.session_log import SessionLog
 
 
@@ -32,33 +33,12 @@ def _summarize(receipt: ForgetReceipt) -> str:
     return "planned" if receipt.is_dry_run else "partly" if receipt.remaining or not receipt.is_erased else "ok"
 
 
-class _Part:
-    """Hold the files of a memory, and the service of its index; None where a plug-in has the index."""
-
-    def __init__(self, workspace: Workspace, service: IndexService | None) -> None:
-        self._workspace, self._service = workspace, service
-
-    @property
-    def events(self) -> Events:
-        """The observers of the memory."""
-        return self._workspace.events
-
-    def _check_open(self) -> None:
-        if self._service is not None:
-            self._service.check_open()
-
-    def _record_write(self, written: Excerpt | None = None) -> None:
-        if self._service is not None and not (written is not None and written.existed):
-            self._service.record_write()
-
-
-class Sessions(_Part):
+class Sessions(MemoryPart):
     """The conversations of a memory: their transcripts, their ends, and the flush before a compaction."""
 
-    def __init__(
-        self, workspace: Workspace, service: IndexService | None, config: MemoryConfig, flushes: FlushRegistry
-    ) -> None:
-        super().__init__(workspace, service)
+    def __init__(self, workspace: Workspace, index: Index, config: MemoryConfig, flushes: FlushRegistry) -> None:
+        """Take the files, the index that follows them, the settings, and the flushes that are under way."""
+        super().__init__(workspace, index)
         self.config, self.flushes = config, flushes
 
     def log(self, session_id: str, *, parent_session: str | None = None) -> SessionLog:
@@ -71,7 +51,7 @@ class Sessions(_Part):
         Raises:
             InvalidInputError: The id is empty.
         """
-        self._check_open()
+        self._index.check_open()
         return self._workspace.session_log(session_id, parent_session=parent_session)
 
     def flush(
@@ -95,7 +75,7 @@ class Sessions(_Part):
             InvalidInputError: The key is empty.
             ConfigError: The window is not a number of tokens.
         """
-        self._check_open()
+        self._index.check_open()
         from openclaw_memory.flush.flush import Flush
 
         return Flush(
@@ -105,7 +85,7 @@ class Sessions(_Part):
             window=window,
             session_id=session_id,
             chat_type=chat_type,
-            wrote=self._service.soon if self._service else lambda: None,
+            wrote=self._index.sync_soon,
             registry=self.flushes,
         )
 
@@ -134,11 +114,11 @@ class Sessions(_Part):
             PolicyError: A rule says never to store the summary, or a file of this name. Nothing was written.
             WriteError, PathNotAllowedError: It could not be written.
         """
-        self._check_open()
+        self._index.check_open()
         from openclaw_memory.conversation.snapshots import save
 
         made = save(self._workspace, session_id, messages, summary, rules=self.config.snapshots)
-        self._record_write()
+        self._index.record_write()
         return made
 
     @observed("snapshots", locate_files)
@@ -148,7 +128,7 @@ class Sessions(_Part):
         Args:
             session_id: Only those of this session.
         """
-        self._check_open()
+        self._index.check_open()
         from openclaw_memory.conversation.snapshots import saved
 
         return saved(self._workspace, session_id)
@@ -167,20 +147,21 @@ class Sessions(_Part):
             NotFoundError: Nothing was kept of it.
             InvalidInputError: The id is empty.
         """
-        self._check_open()
+        self._index.check_open()
         from openclaw_memory.conversation.snapshots import resume
 
         return resume(self._workspace, session_id)
 
 
-class Control(_Part):
+class Control(MemoryPart):
     """List the content of a memory, and forget parts."""
 
     def __init__(
-        self, workspace: Workspace, service: IndexService | None, rebuild: Callable[[], object] | None = None
+        self, workspace: Workspace, index: Index, service: IndexService | None, rebuild: Callable[[], object] | None
     ) -> None:
-        super().__init__(workspace, service)
-        self._rebuild = rebuild
+        """Take the files and the index; and how a plug-in that may keep text of its own builds its index again."""
+        super().__init__(workspace, index)
+        self._service, self._rebuild = service, rebuild
 
     @observed("inspect")
     def inspect(
@@ -211,7 +192,7 @@ class Control(_Part):
             InvalidInputError: An argument is not one of these.
             WorkspaceError: The folder cannot be listed.
         """
-        self._check_open()
+        self._index.check_open()
         from openclaw_memory.control.inspection import inspect
 
         return inspect(
@@ -268,9 +249,9 @@ class Control(_Part):
             ConflictError: Something has changed since the plan was made. Nothing was changed.
             ConfigError: The memory has a backend of its own.
         """
+        self._index.check_open()
         if self._service is None:
             raise ConfigError("a plug-in indexes this memory: open it without the plug-in to forget something")
-        self._check_open()
         from openclaw_memory.control.forgetting import forget, wanted_of
 
         wanted = wanted_of(
@@ -284,6 +265,6 @@ class Control(_Part):
             now=now,
         )
         receipt = forget(self._workspace, self._service, wanted, dry_run=dry_run, seen=seen)
-        if not dry_run and self._rebuild is not None:  # an engine that may keep text of its own
+        if not dry_run and self._rebuild is not None:
             self._rebuild()
         return receipt

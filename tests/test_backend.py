@@ -12,7 +12,7 @@ from index_files import index_file
 
 from openclaw_memory import Memory, MemoryConfig, SearchFilter, SearchOptions, SearchResults, SqliteStore, Workspace
 from openclaw_memory.config import PoliciesConfig, PolicyRule
-from openclaw_memory.errors import ConfigError
+from openclaw_memory.errors import ConfigError, StoreError
 from openclaw_memory.search import SearchRequest
 from openclaw_memory.tools import recall
 from openclaw_memory.types import SearchResult, SyncReport
@@ -55,6 +55,8 @@ def test_a_memory_hands_its_calls_to_the_backend_it_was_given(notes):
         assert memory.append("The ferry leaves at seven.", date="2026-03-01").start_line == 3
         assert memory.index_path is None
     assert backend.calls == ["sync", "search", "get", "close"]
+    with pytest.raises(StoreError, match="closed"):
+        memory.append("The ferry leaves at eight.")
     assert not (notes / ".memory").exists()
 
 

@@ -26,7 +26,7 @@ from openclaw_memory.workspace.session_log import SessionLog
 SILENT = {
     Memory: """append close delete documents edit embedder for_agent index_path observe open records status sync sync_soon
         watch""",
-    Notes: "events find_missing",
+    Notes: "find_missing",
     Sessions: "flush log",
     Control: "",
     Workspace: """advice can_be_written events excerpt files journal lines_added locate notes_at open other_encoding policies read read_indexed

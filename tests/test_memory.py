@@ -110,6 +110,7 @@ def test_a_workspace_that_cannot_be_written_is_indexed_and_stays_as_it_is(notes,
 def test_a_copy_is_the_memory_itself_which_is_open_once(memory, copied):
     memory.search("GEO-1000")
     assert copied({"of": memory})["of"] is memory
+    assert copied([memory.notes, memory.sessions, memory.control]) == [memory.notes, memory.sessions, memory.control]
 
 
 def test_a_memory_is_not_pickled_and_says_what_to_do_instead(memory, notes):

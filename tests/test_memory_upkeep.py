@@ -77,7 +77,7 @@ def test_a_background_sync_that_fails_is_told_and_harms_nothing(memory, notes, m
 
     monkeypatch.setattr("openclaw_memory.indexing.plan.one_pass", fail)
     (notes / "memory/new.md").write_text("A zeppelin was seen.\n")
-    eventually(lambda: memory.search("boiler") and memory._service.last_error)
+    eventually(lambda: memory.search("boiler") and memory._engine.service.last_error)
     assert "on fire" in str(memory.status().last_error)
     monkeypatch.undo()
     (notes / "memory/newer.md").write_text("Another zeppelin.\n")

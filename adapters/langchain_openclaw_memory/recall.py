@@ -54,7 +54,7 @@ class OpenClawRecallMiddleware(ShowingMiddleware):
         max_results: The most results, as for `Memory.search`.
         min_score: The lowest score, 0..1, as for `Memory.search`.
         session_key: The session that says what may be shown, by default that of the run; see `memory_tools`.
-        source: As for `Memory.search`; with "memory", nothing from other conversations is shown.
+        source: As for a `SearchFilter`; with "memory", nothing from other conversations is shown.
         memory_name: Distinguishes this middleware, and its block, from that of another memory in the same agent.
 
     Raises:

@@ -29,8 +29,9 @@ if TYPE_CHECKING:
 class OpenClawRetriever(InSession):
     """Retrieve the lines of a memory that answer a question, each with its citation.
 
-    The fields but `memory` may differ for one call: `retriever.invoke(question, k=1)`. The metadata of a document are
-    `path`, `start_line`, `end_line`, `score`, `source`, `citation`, `mode`, `stale` and, for keywords alone, `reason`;
+    The fields but `memory` may differ for one call: `retriever.invoke(question, k=1)`. Its `filter` or `options`
+    take the place of the field as a whole. The metadata of a document are `path`, `start_line`, `end_line`, `score`,
+    `source`, `citation`, `mode`, `stale` and, for keywords alone, `reason`;
     of lines of a record also its fields, as `record`.
 
     Args:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 MOST_RESULTS = 1000  # as `Memory.search` has it
 _COUNT = click.IntRange(1, MOST_RESULTS)
 _SHARE = click.FloatRange(0, 1)
-# Of --filter: the argument of `Memory.search`.
+# Of --filter: the field of `SearchFilter`.
 FILTERS = {"tag": "tags", "type": "type", "key": "key", "user": "user_id", "min-confidence": "min_confidence"}
 _LEFT_OUT = re.compile(r"-[^\W\d_][\w-]*[^\W_]")
 
@@ -162,7 +162,7 @@ def _say_limits(results: SearchResults, advice: str) -> None:
 
 
 def _read_filters(pairs: tuple[str, ...]) -> dict[str, Any]:
-    """Read `tag=boat` and the like into arguments of `Memory.search`."""
+    """Read `tag=boat` and the like into fields of `SearchFilter`."""
     arguments: dict[str, Any] = {}
     for pair in pairs:
         name, _, value = pair.partition("=")

@@ -356,7 +356,7 @@ class IndexService:
         """Note that files were changed here, which the index does not know yet: those at `paths`, if that is known."""
         self._staleness.record_write(paths)
 
-    def soon(self) -> None:
+    def sync_soon(self) -> None:
         """Note that a file was changed here, and begin a sync in the background, as a search does."""
         self.record_write()
         if self._config.sync.on_search and self.has_index():
@@ -368,7 +368,7 @@ class IndexService:
         self._doubted |= fresh
         self._doubts |= fresh
         if fresh:
-            self.soon()
+            self.sync_soon()
 
     def _forget_doubted(self, store: Store) -> None:
         """Forget the stamps of doubted files, so that this sync reads them and writes their rows again."""

@@ -17,16 +17,12 @@ from openclaw_memory.types.files import SOURCES, Source
 from openclaw_memory.types.records import RecordType
 from openclaw_memory.workspace.days import day_of
 
-TYPES: tuple[str, ...] = get_args(RecordType)
 MAX_RESULTS = int(RANGES["search.max_results"][1])
 # Within a budget of characters, more and shorter results show more of the evidence (benchmarks/README.md).
 BUDGET_PASSAGE_CHARS = 300
-# Passages are shorter than they may be: so many more results than would fit at full length.
-SPARE = 1.25
-# Settings that one search may have otherwise: arguments have the first two, the memory is all searches'.
+# Settings that one search may have otherwise: not those that are arguments, nor the memory that searches share.
 SETTINGS_OF_A_SEARCH = frozenset(spec.name for spec in fields(SearchConfig)) - {"max_results", "min_score", "memory_mb"}
-_ARGUMENTS = frozenset({"max_results", "max_chars", "min_score"})
-_BUILT_WITH = ("chunking", "embedding")  # parts of the configuration
+_OPTIONS = (("explain", bool, "a bool"), ("task", str | None, "a string"), ("settings", Mapping | None, "a dict"))
 _TEXTS = ("path", "type", "key", "user_id", "tags", "phrases", "without")
 
 T = TypeVar("T")
@@ -71,7 +67,7 @@ class SearchFilter:
     without: Sequence[str] = ()
 
     def __post_init__(self) -> None:
-        """Check the values, and write each in one form."""
+        """Check the values, and make tuples of texts."""
         texts = {name: _texts(name, getattr(self, name)) for name in _TEXTS}
         if self.source is not None and self.source not in SOURCES:
             known = ", ".join(map(repr, SOURCES))
@@ -79,14 +75,13 @@ class SearchFilter:
         _check_texts(texts)
         for name in ("key", "user_id"):  # as records write them
             texts[name] = tuple(normalize("NFC", text) for text in texts[name])
-        texts["tags"] = tuple(dict.fromkeys(filter(None, map(fold_tag, texts["tags"]))))
+        texts["tags"] = tuple(dict.fromkeys(map(fold_tag, texts["tags"])))
         for name, value in texts.items():
             object.__setattr__(self, name, value)
         if self.min_confidence is not None:
             object.__setattr__(self, "min_confidence", _share("min_confidence", self.min_confidence))
-        since, until = (day_of(getattr(self, name), name, None, error=QueryError) for name in ("since", "until"))
-        if since and until and since > until:
-            raise QueryError(f"since ({since}) is later than until ({until}): exchange them")
+        for name in ("since", "until"):
+            day_of(getattr(self, name), name, None, error=QueryError)
 
     @classmethod
     def read(cls, value: SearchFilter | Mapping[str, Any] | None) -> SearchFilter:
@@ -105,10 +100,15 @@ class SearchFilter:
 
         Args:
             timezone: Where moments have their day: an IANA time zone, or this machine's where None.
+
+        Raises:
+            QueryError: The first day is later than the last.
         """
         if self.since is None and self.until is None:
             return self
-        since, until = (day_of(getattr(self, name), name, timezone) for name in ("since", "until"))
+        since, until = (day_of(getattr(self, name), name, timezone, error=QueryError) for name in ("since", "until"))
+        if since and until and since > until:
+            raise QueryError(f"since ({since}) is later than until ({until}): exchange them")
         return replace(self, since=since, until=until)
 
 
@@ -133,15 +133,18 @@ class SearchOptions:
 
     def __post_init__(self) -> None:
         """Check the values; those of the settings are checked with the others of a search."""
-        if self.task is not None and not isinstance(self.task, str):
-            raise QueryError(f"task must be a string or None, not {type(self.task).__name__}")
-        settings: object = self.settings or {}
-        if not isinstance(settings, Mapping):
-            kind = type(settings).__name__
-            raise QueryError(f"settings must be a dict such as {{'mmr': 0.7}}, not a value of type {kind}")
-        for name in settings:
-            if name not in SETTINGS_OF_A_SEARCH:
-                raise QueryError(_explain_refusal(str(name)))
+        kinds = {
+            "explain": (bool, "true or false"),
+            "task": (str | None, "a string"),
+            "settings": (Mapping | None, "a dict"),
+        }
+        for name, (kind, words) in kinds.items():
+            if not isinstance(value := getattr(self, name), kind):
+                raise QueryError(f"{name} must be {words}, not a value of type {type(value).__name__}")
+        settings = dict(self.settings or {})
+        if unknown := [name for name in settings if name not in SETTINGS_OF_A_SEARCH]:
+            raise QueryError(_explain_refusal(str(unknown[0])))
+        object.__setattr__(self, "settings", settings)
 
     @classmethod
     def read(cls, value: SearchOptions | Mapping[str, Any] | None) -> SearchOptions:
@@ -186,7 +189,7 @@ def apply_request(request: SearchRequest, rules: SearchConfig) -> SearchConfig:
         if rules.answer == "lines":
             most = min(rules.snippet_chars, max_chars)
             length = min(rules.passage_chars or BUDGET_PASSAGE_CHARS, most)
-            count = min(math.ceil(SPARE * max_chars / length), MAX_RESULTS)
+            count = min(math.ceil(1.25 * max_chars / length), MAX_RESULTS)  # passages are shorter than they may be
             rules = replace(rules, snippet_chars=most, passage_chars=length, max_results=count)
     if request.max_results is not None:
         rules = replace(rules, max_results=min(_count("max_results", request.max_results), MAX_RESULTS))
@@ -246,9 +249,9 @@ def _check_texts(texts: Mapping[str, tuple[str, ...]]) -> None:
             raise QueryError(f"path is {path!r}, which names no file: give globs such as 'memory/2026-*'")
     except ConfigError as error:
         raise QueryError(f"path is {path!r}, which cannot be read as a glob of a .gitignore: correct it") from error
-    if unknown := [one for one in texts["type"] if one not in TYPES]:
-        raise QueryError(f"type is {unknown[0]!r}, not one of {', '.join(TYPES)}")
-    for name in ("phrases", "without"):
+    if unknown := [one for one in texts["type"] if one not in get_args(RecordType)]:
+        raise QueryError(f"type is {unknown[0]!r}, not one of {', '.join(get_args(RecordType))}")
+    for name in ("phrases", "without", "tags"):
         if empty := [one for one in texts[name] if not any(map(str.isalnum, one))]:
             raise QueryError(f"{name} is {empty[0]!r}, which holds no word: leave it out")
 
@@ -281,9 +284,9 @@ def _apply_settings(rules: SearchConfig, settings: Mapping[str, Any]) -> SearchC
 
 
 def _explain_refusal(name: str) -> str:
-    if name in _ARGUMENTS:
+    if name in {"max_results", "max_chars", "min_score"}:
         return f"{name} is an argument of a search and none of its settings: search(query, {name}=...)"
-    for part in _BUILT_WITH:
+    for part in ("chunking", "embedding"):  # an index is built with these parts of the configuration
         if name in {spec.name for spec in fields(PARTS[part])}:
             return (
                 f"{name} cannot differ for one search: the index is built with {part}.{name}. Open the memory with "

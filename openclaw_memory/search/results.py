@@ -71,7 +71,8 @@ class SearchResults(Sequence[SearchResult]):
     def explain(self) -> Explanation:
         """Return how each score came about, shown as a table in a notebook.
 
-        After `search(..., explain=True)` it also has the results that the threshold removed, and the features of lines.
+        After `search(..., options={"explain": True})` it also has the results that the threshold removed, and the
+        features of lines.
         """
         return explanation(self)
 

@@ -121,7 +121,7 @@ STATUSES: tuple[tuple[type[OpenClawMemoryError], str], ...] = (
     (OpenClawMemoryError, "unavailable"),
 )
 
-# As many digits of a hash as `Workspace.edit` wants to see: a model copies short words without mistakes.
+# As many digits of a hash as `Notes.edit` wants to see: a model copies short words without mistakes.
 HASH_DIGITS = 12
 _MEMORY_NAME = re.compile("[A-Za-z0-9_-]{1,40}")
 TOOL_NAME = re.compile(r"(?<![A-Za-z0-9])memory_(?:search|get|append|edit|forget|promote|remember|confirm|erase)\b")

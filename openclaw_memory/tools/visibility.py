@@ -191,10 +191,6 @@ def search_for(
         QueryError: As `Memory.search`.
     """
     audience = audience_of(memory, session_key)
-    if audience.private:
-        return memory.search(
-            query, max_results=max_results, max_chars=max_chars, min_score=min_score, filter=filter, options=options
-        )
     return found(memory, query, audience, max_results, min_score, max_chars, filter=filter, options=options)
 
 
@@ -272,6 +268,9 @@ def found(
             _is_in(in_words(), line) for line in hit.snippet.splitlines() if line != LEFT_OUT.strip()
         )
 
+    def show(hits: Iterable[SearchResult]) -> list[SearchResult]:
+        return [replace(hit, snippet=redact(hit.snippet)) for hit in hits if may_be_shown(hit)]
+
     filter, options = SearchFilter.read(filter), SearchOptions.read(options)  # noqa: A001
     source = audience.source or filter.source or (None if audience.private else "memory")
     filter = replace(filter, source=source)  # noqa: A001
@@ -287,7 +286,7 @@ def found(
             filter=filter,
             options=options,
         )
-        visible = [replace(hit, snippet=redact(hit.snippet)) for hit in results if may_be_shown(hit)]
+        visible = show(results)
         if len(visible) == len(results):
             break
     # Counts of a search would tell of what is private too.
@@ -295,7 +294,7 @@ def found(
     wanted = visible[: rules.max_results]
     shown, cut = (tuple(wanted), 0) if max_chars is None else within(wanted, max_chars)
     omitted = min(cut + omitted, rules.max_results - len(shown))
-    return replace(results, results=shown, filtered=filtered, omitted=omitted)
+    return replace(results, results=shown, rejected=tuple(show(results.rejected)), filtered=filtered, omitted=omitted)
 
 
 def _as_transcript(messages: Iterable[Message], policies: Policies) -> str:

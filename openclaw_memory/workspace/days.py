@@ -61,7 +61,10 @@ def day_of(
         except ValueError as wrong:
             raise error(f"{name} is {given!r}: give a date, or its text such as '2026-01-31'") from wrong
     if isinstance(given, datetime.datetime):
-        return local_now(timezone, given).date()
+        try:
+            return local_now(timezone, given).date()
+        except OverflowError as wrong:
+            raise error(f"{name} is {given}, which has no day in this time zone: give a date") from wrong
     if given is not None and not isinstance(given, datetime.date):
         raise error(f"{name} is {given!r}: give a date, or its text such as '2026-01-31'")
     return given

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NoReturn, Protocol, Self
 
-from openclaw_memory.errors import InvalidInputError
-from openclaw_memory.events import Events, Location, format_lines, locate_excerpt, observed
+from openclaw_memory.errors import InvalidInputError, StoreError
+from openclaw_memory.events import Location, format_lines, locate_excerpt, observed
 
 if TYPE_CHECKING:
     import datetime
@@ -20,30 +20,73 @@ def _locate_promoted(copy: Excerpt, _: object, path: str, start: int, end: int, 
     return [(path, format_lines((start, end))), *locate_excerpt(copy)]
 
 
-class Notes:
-    """The notes of a memory: written, copied to `MEMORY.md`, and read at the start of a session."""
+class Index(Protocol):
+    """Follow the files of a memory: the calls of its index that its parts make."""
 
-    def __init__(
-        self, workspace: Workspace, begin: Callable[[], None] | None = None, record: Callable[[], None] | None = None
-    ) -> None:
+    def check_open(self) -> None:
+        """Raise StoreError where the memory is closed."""
+
+    def record_write(self) -> None:
+        """Note that files were changed, which the index does not know yet."""
+
+    def sync_soon(self) -> None:
+        """Note the same, and begin a sync in the background."""
+
+    def close(self) -> None:
+        """Close the index."""
+
+
+class NoIndex:
+    """Stand in for the index where a plug-in has it, or nothing."""
+
+    is_closed = False
+
+    def check_open(self) -> None:
+        """Raise StoreError where the memory is closed."""
+        if self.is_closed:
+            raise StoreError("the memory is closed; open it again")
+
+    def record_write(self) -> None:
+        """Do nothing."""
+
+    sync_soon = record_write
+
+    def close(self) -> None:
+        """Refuse later calls."""
+        self.is_closed = True
+
+
+class MemoryPart:
+    """A part of a memory, which works on its files. Copies are the part itself, as those of a `Memory` are."""
+
+    def __init__(self, workspace: Workspace, index: Index | None = None) -> None:
         """Take the files.
 
         Args:
             workspace: The files.
-            begin: Called before each call; it may raise where the memory is closed.
-            record: Called after each change.
+            index: The index that follows them; None for none.
         """
-        self._workspace, self._begin, self._changed = workspace, begin or (lambda: None), record or (lambda: None)
-        self._started: Read = {}
+        self._workspace, self._index, self.events = workspace, index or NoIndex(), workspace.events
 
-    @property
-    def events(self) -> Events:
-        """The observers of the memory."""
-        return self._workspace.events
+    def __deepcopy__(self, _memo: object) -> Self:
+        return self
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            f"{self!r} belongs to an open memory and cannot be pickled: hand over its path, and open it there"
+        )
+
+
+class Notes(MemoryPart):
+    """The notes of a memory: written, copied to `MEMORY.md`, and read at the start of a session."""
+
+    def __init__(self, workspace: Workspace, index: Index | None = None) -> None:
+        super().__init__(workspace, index)
+        self._session_files: Read = {}  # of the latest `bootstrap`, which is returned while they are the same
 
     def _record(self, excerpt: Excerpt) -> Excerpt:
         if not excerpt.existed:
-            self._changed()
+            self._index.record_write()
         return excerpt
 
     @observed("append", locate_excerpt, writes=True)
@@ -78,7 +121,7 @@ class Notes:
             WriteError: It could not be written. The note is unchanged.
             ConfigError: The journal's time zone is unknown.
         """
-        self._begin()
+        self._index.check_open()
         from openclaw_memory.workspace import journal
         from openclaw_memory.workspace.days import day_of, local_now
 
@@ -102,7 +145,7 @@ class Notes:
         Raises:
             PathNotAllowedError, UndecodableError, WorkspaceError: The note cannot be read.
         """
-        self._begin()
+        self._index.check_open()
         from openclaw_memory.workspace import journal
 
         return journal.missing_blocks(self._workspace.files, path, blocks)
@@ -121,11 +164,11 @@ class Notes:
             PolicyError: A rule says never to store a block. Nothing was written.
             WriteError: It could not be written. The note is unchanged.
         """
-        self._begin()
+        self._index.check_open()
         from openclaw_memory.workspace import journal
 
         missing = journal.append_missing(self._workspace.files, path, blocks, head=head)
-        self._changed()
+        self._index.record_write()
         return missing
 
     @observed("edit", locate_excerpt, writes=True)
@@ -139,7 +182,7 @@ class Notes:
             text: The new lines.
             seen: The excerpt that the caller read, or its hash.
         """
-        self._begin()
+        self._index.check_open()
         from openclaw_memory.workspace import edits
 
         return self._record(edits.edit(self._workspace.files, path, start, end, text, seen=seen))
@@ -154,11 +197,11 @@ class Notes:
             end: The last line, included.
             seen: The excerpt that the caller read, or its hash.
         """
-        self._begin()
+        self._index.check_open()
         from openclaw_memory.workspace import edits
 
         edits.delete(self._workspace.files, path, start, end, seen=seen)
-        self._changed()
+        self._index.record_write()
 
     @observed("promote", _locate_promoted, writes=True)
     def promote(
@@ -173,7 +216,7 @@ class Notes:
             section: The heading of MEMORY.md to add them below; the end of the file where None.
             seen: The excerpt that the caller read, or its hash; not compared where None.
         """
-        self._begin()
+        self._index.check_open()
         from openclaw_memory.workspace import edits
 
         return self._record(edits.promote(self._workspace.files, path, start, end, section=section, seen=seen))
@@ -193,7 +236,7 @@ class Notes:
             InvalidInputError: `max_chars` is not a whole number of at least 1, or `now` is no day.
             ConfigError: The journal's time zone is unknown.
         """
-        self._begin()
+        self._index.check_open()
         from openclaw_memory.workspace import journal
         from openclaw_memory.workspace.days import day_of, local_now
 
@@ -202,4 +245,4 @@ class Notes:
         if not isinstance(most, int) or most < 1:
             raise InvalidInputError(f"max_chars must be a whole number of at least 1, not {most!r}")
         today = day_of(now, "now", settings.timezone) or local_now(settings.timezone).date()
-        return journal.bootstrap(files, private=private, max_chars=most, today=today, read=self._started)
+        return journal.bootstrap(files, private=private, max_chars=most, today=today, read=self._session_files)

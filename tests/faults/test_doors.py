@@ -17,11 +17,10 @@ from openclaw_memory.workspace.notes import Notes
 
 # Methods by which no text goes in or out.
 WITHOUT_TEXT = {
-    # `append` and `edit` are those of `notes`.
     Memory: "append close delete documents edit embedder for_agent index_path observe open records sync sync_soon watch",
-    Notes: "delete events find_missing",
-    Sessions: "events",
-    Control: "events",
+    Notes: "delete find_missing",
+    Sessions: "",
+    Control: "",
     Documents: "Filter adopt collection damaged delete missing_vectors reembed vector_identity vectors",
     DocumentFiles: "delete sync",
     # `everything` and `holding` are for upkeep; what `sign` and `unsigned` show has a test of its own.

@@ -147,7 +147,7 @@ def test_one_bad_answer_among_good_ones_costs_nothing(opened, embedding_server):
 
 
 def stored_vectors(memory: Memory) -> list[Any]:
-    store: Any = memory._service.store()
+    store: Any = memory._engine.service.store()
     with store._connections.read() as db:
         rows = fetch(db, "SELECT id, embedding FROM vectors ORDER BY id")
         return list(page(rows, store.meta().dims or 0)[1])

@@ -128,7 +128,7 @@ def test_a_file_system_without_locks_has_no_turns_and_nobody_is_taken_for_dead(l
 def test_a_sync_that_would_have_to_wait_says_so_and_changes_nothing(tmp_path, notes):
     labels: list[str] = []
     with Memory(Workspace.open(notes), SqliteStore(tmp_path / "index.sqlite"), None) as memory:
-        store = memory._service.store()
+        store = memory._engine.service.store()
         store.set_meta("name", "text")
         with another_process(tmp_path / "index.sqlite.sync-lock"), pytest.raises(SyncBusyError):
             memory.sync(progress=lambda step: labels.append(step.label), wait=0.3)

@@ -194,6 +194,7 @@ def test_filters_that_say_nothing_change_nothing(place):
         ({"key": ""}, "key is ''"),
         ({"user_id": [None]}, "user_id is"),
         ({"tags": [1]}, "tags is"),
+        ({"tags": "#"}, "tags is '#', which holds no word"),
         ({"min_confidence": 1.5}, "min_confidence must be a number from 0 to 1"),
         ({"min_confidence": True}, "min_confidence must be"),
     ],

@@ -70,6 +70,8 @@ def test_a_filter_does_not_show_a_group_what_is_private(memory):
     found = search_for(memory, "trains boiler", filter={"path": ["MEMORY.md", "memory/household.md"]}, **asked)
     assert {hit.path for hit in found} == {"memory/household.md"}
     assert not search_for(memory, "trains boiler", filter={"path": "MEMORY.md"}, **asked)
+    asked = {**asked, "min_score": 1.0, "options": {"explain": True}}
+    assert {hit.path for hit in search_for(memory, "trains boiler", **asked).rejected} == {"memory/household.md"}
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from openclaw_memory.workspace.days import day_of
 DAY = datetime.date(2026, 11, 23)
 LATE = datetime.datetime(2026, 11, 22, 23, 30, tzinfo=datetime.UTC)  # half past midnight in Amsterdam
 AMSTERDAM = MemoryConfig(journal=JournalConfig(timezone="Europe/Amsterdam"))
-NO_DAYS = [20261123, 1.5, True, b"2026-11-23", ("2026-11-23",), "tomorrow", "", "2026-13-01"]
+NO_DAYS = [20261123, 1.5, True, b"2026-11-23", ("2026-11-23",), "tomorrow", "", "2026-13-01", "9999-12-31T23:59-10:00"]
 
 MEANT = {
     "a date": DAY,
@@ -50,7 +50,8 @@ def test_each_call_is_about_the_day_that_was_meant(memory, meant):
     memory.append("The gate was painted blue.", date="2026-11-22")
     memory.sync()
     assert path in [file.path for file in memory.notes.bootstrap(now=meant).files]
-    assert [result.path for result in memory.search("gate painted", filter={"since": meant, "until": meant})] == [path]
+    for since, until in ((meant, meant), ("2026-11-23", LATE)):
+        assert [one.path for one in memory.search("gate painted", filter={"since": since, "until": until})] == [path]
     assert [item.path for item in memory.control.inspect(kind="day", since=meant, until=meant)] == [path]
     assert path in str(memory.control.forget(since=meant).plan)
     assert path in str(memory.control.forget(last_days=1, now=meant).plan)
