@@ -124,7 +124,7 @@ def test_policies_hold_for_what_another_backend_finds_and_reads(notes):
 @pytest.mark.parametrize("ask", [lambda memory: memory.watch(), lambda memory: memory.documents])
 def test_what_only_the_built_in_engine_can_is_refused_with_a_word(notes, ask):
     memory = Memory(Workspace.open(notes), backend=Fixed(Workspace.open(notes)))
-    with pytest.raises(ConfigError, match="belong to the built-in engine"):
+    with pytest.raises(ConfigError, match="open it without a backend"):
         ask(memory)
 
 

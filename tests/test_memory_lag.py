@@ -79,7 +79,7 @@ def test_a_search_never_waits_for_the_sync_of_another_process_though_one_of_its_
         index = memory.index_path
         assert index is not None
         with ThreadPoolExecutor(2) as threads, opened(notes, QUIET) as other:
-            store = other._service.store()
+            store = other._engine.service.store()
             stored = store.meta()
             assert stored is not None
             store._reset(stored)

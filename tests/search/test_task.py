@@ -92,7 +92,7 @@ def test_an_explanation_shows_the_part_of_the_task(remember):
 
 
 def test_a_task_must_be_a_text(remember):
-    with pytest.raises(QueryError, match="task must be a string or None, not int"):
+    with pytest.raises(QueryError, match="task must be a string, not a value of type int"):
         remember(NOTES, embedder=None).search(QUESTION, options={"task": 3})
 
 
