@@ -20,7 +20,7 @@ def index_in_postgres(monkeypatch):
     def store_of(choice, root, index_path=None, *settings):
         if choice not in {None, "sqlite"}:
             return usual(choice, root, index_path, *settings)
-        tenant = f"{os.environ.get('PYTEST_CURRENT_TEST')} {index_path or root}"
-        return PostgresStore(os.environ["POSTGRES_EVERYWHERE"], tenant=tenant)
+        test = os.environ["PYTEST_CURRENT_TEST"].rpartition(" ")[0]  # without its phase: what a fixture opens is of it
+        return PostgresStore(os.environ["POSTGRES_EVERYWHERE"], tenant=f"{test} {index_path or root}")
 
     monkeypatch.setattr(registry, "store_of", store_of)

@@ -85,7 +85,6 @@ def test_the_rules_of_the_configuration_change_nothing(folder, config):
         plain = memory.search(QUESTION, options={"explain": True})
         assert plain
         assert memory.search(QUESTION, options={"explain": True, "settings": own}) == plain
-        assert memory.search(QUESTION, options={"explain": True, "settings": {}}) == plain
 
 
 def test_rules_hold_for_their_search_alone_also_of_searches_at_the_same_time(memory):
