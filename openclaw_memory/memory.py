@@ -7,12 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, NoReturn, Self
 
 from openclaw_memory.errors import ConfigError
-from openclaw_memory.events import (
-    Events,
-    format_lines,
-    locate_excerpt,
-    observed,
-)
+from openclaw_memory.events import Events, format_lines, locate_excerpt, observed
 
 if TYPE_CHECKING:
     import datetime
@@ -46,10 +41,9 @@ def _load_observers(workspace: Workspace, config: MemoryConfig) -> list[Observer
     """Load the observers that `[plugins.<name>]` turns on."""
     if not config.plugins:
         return []
-    from openclaw_memory.plugins import SHIPPED, has_plugin, load_plugin
+    from openclaw_memory.plugins import load_plugin, select_plugins
 
-    # A name of ours whose package is missing is an error: what is asked for is never left undone in silence.
-    names = [name for name in config.plugins if name in SHIPPED["observers"] or has_plugin("observers", name)]
+    names = select_plugins("observers", config.plugins)
     observers = (load_plugin("observers", name)(workspace, config) for name in names)
     return [observer for observer in observers if observer is not None]
 
@@ -436,8 +430,11 @@ class Memory:
 
         A sync that runs in another thread ends with a StoreError; the next one continues from there.
         """
+        from openclaw_memory.workspace.notes import NoIndex
+
         self._backend.close()
-        self._index.close()
+        if isinstance(self._index, NoIndex):
+            self._index.close()
         self.events.close()
 
     @property

@@ -7,7 +7,7 @@ the group `openclaw_memory.<kind>`.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any, Literal, TypeAlias
@@ -51,6 +51,16 @@ def has_plugin(kind: PluginKind, name: str) -> bool:
         name: The name of the entry point.
     """
     return _find_target(kind, name) is not None
+
+
+def select_plugins(kind: PluginKind, names: Iterable[str]) -> list[str]:
+    """Select the names of plug-ins of a kind: installed ones, and ours even where the package is missing.
+
+    Args:
+        kind: What it adds: the entry point group without `openclaw_memory.`.
+        names: The names, such as those of the tables `[plugins.<name>]`.
+    """
+    return [name for name in names if name in SHIPPED[kind] or has_plugin(kind, name)]
 
 
 def load_plugin(kind: PluginKind, name: str) -> Any:

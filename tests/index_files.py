@@ -18,7 +18,8 @@ def index_folder(workspace: Path) -> Path:
     return folder
 
 
-def copy_workspace(workspace: Path, target: Path) -> None:
-    """Copy a workspace with its index, as if it had been synced at the other place."""
+def copy_workspace(workspace: Path, target: Path) -> Path:
+    """Copy a workspace with its index, as if it had been synced at the other place; return the copy."""
     shutil.copytree(workspace, target)
     shutil.copytree(locate_workspace_data(workspace), locate_workspace_data(target), dirs_exist_ok=True)
+    return target

@@ -165,11 +165,11 @@ def _search(
 ) -> SearchResults:
     """Answer a request from files that pass `passes`, and chunks that pass `where`; all do where None."""
     from openclaw_memory.search.budget import within
-    from openclaw_memory.search.request import SearchFilter, apply_request, with_time_zone
+    from openclaw_memory.search.request import apply_request, with_time_zone
 
     rules = apply_request(request, config.search)
     request = replace(request, now=with_time_zone(request.now))
-    if replace(request.filter, source=None, phrases=(), without=()) != SearchFilter():
+    if request.filter.asks_metadata:
         from openclaw_memory.search.filters import chunk_filter
 
         where = chunk_filter(request.filter, config.records.decaying, config.records.half_life_days, request.now)

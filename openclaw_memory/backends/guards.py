@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from openclaw_memory.config import MemoryConfig
 from openclaw_memory.errors import ConfigError, NotFoundError, StoreError
-from openclaw_memory.plugins import SHIPPED, has_plugin, load_plugin
+from openclaw_memory.plugins import load_plugin, select_plugins
 from openclaw_memory.text.policies import Policies
 from openclaw_memory.types.codec import PLAIN_TEXT, FileCodec
 from openclaw_memory.workspace.safe_folder import SafeFolder
@@ -38,7 +38,6 @@ def guarded_workspace(
 
 
 RECORD = "codec.json"  # {"codec": name of the plug-in, and what it keeps besides}
-_OTHERS = {name for kind, table in SHIPPED.items() if kind != "codecs" for name in table}  # which are not looked up
 
 
 def load_codec(root: Path, config: MemoryConfig) -> FileCodec:
@@ -52,15 +51,11 @@ def load_codec(root: Path, config: MemoryConfig) -> FileCodec:
         ConfigError: It is not installed, or its settings are wrong.
         StoreError: The record is damaged.
     """
-    name = _read_name(root) or next((name for name in config.plugins if _is_codec(name)), None)
+    name = _read_name(root) or next(iter(select_plugins("codecs", config.plugins)), None)
     if name is None:
         return PLAIN_TEXT
     codec: FileCodec = load_plugin("codecs", name)(root, config)
     return codec
-
-
-def _is_codec(name: str) -> bool:
-    return name in SHIPPED["codecs"] or (name not in _OTHERS and has_plugin("codecs", name))
 
 
 def _read_name(root: Path) -> str | None:

@@ -13,6 +13,7 @@ from openclaw_memory._safe import clean_line
 from openclaw_memory.cli.options import Followed, Place, TakesText, placed, sync_index, unicode_words
 from openclaw_memory.cli.output import note, say, say_json
 from openclaw_memory.cli.results import list_files, say_results
+from openclaw_memory.config.sections import RANGES
 from openclaw_memory.errors import nearest
 from openclaw_memory.types.files import SOURCES, Source
 
@@ -22,8 +23,7 @@ if TYPE_CHECKING:
     from openclaw_memory.search.syntax import Asked
     from openclaw_memory.types import SyncReport
 
-MOST_RESULTS = 1000  # as `Memory.search` has it
-_COUNT = click.IntRange(1, MOST_RESULTS)
+_COUNT = click.IntRange(1, int(RANGES["search.max_results"][1]))
 _SHARE = click.FloatRange(0, 1)
 # Of --filter: the field of `SearchFilter`.
 FILTERS = {"tag": "tags", "type": "type", "key": "key", "user": "user_id", "min-confidence": "min_confidence"}

@@ -45,7 +45,7 @@ from openclaw_memory.errors import (
 from openclaw_memory.events import Location, locate_citation, locate_files, locate_paths, observed
 from openclaw_memory.indexing.changes import compare
 from openclaw_memory.indexing.service import IndexService
-from openclaw_memory.search.request import SearchFilter, SearchRequest
+from openclaw_memory.search.request import MAX_RESULTS, SearchFilter, SearchRequest
 from openclaw_memory.text.front_matter import PART_OF
 from openclaw_memory.text.terms import query_terms
 from openclaw_memory.types import (
@@ -77,7 +77,6 @@ if TYPE_CHECKING:
     from openclaw_memory.types import Matrix, Vector
 
 # The most results of one search; see `Memory.search`.
-MOST_RESULTS = 1000
 
 
 _Result = TypeVar("_Result")
@@ -505,16 +504,16 @@ class Documents:
         if isinstance(query, str) and not query.strip():
             all_of_them = self.iterate(where, masked=True) if min_score <= 0 and source != "sessions" else iter(())
             return [(document, 0.0) for document in islice(all_of_them, k)]
-        wanted, counts, passes = min(MOST_RESULTS, k), self._counts(where), self._passing(where)
+        wanted, counts, passes = min(MAX_RESULTS, k), self._counts(where), self._passing(where)
         scope, only = self._narrow(where), SearchFilter(source=source)
         while True:
             asked = SearchRequest(query, max_results=wanted, min_score=min_score, filter=only)
             results = self._search(asked, passes=passes, where=scope)
             hits = ((self._found(one.path, one.spans, one.snippet, one.source), one.score) for one in results)
             found = distinct(hits, k, counts)
-            if len(found) >= k or len(results) < wanted or wanted == MOST_RESULTS:
+            if len(found) >= k or len(results) < wanted or wanted == MAX_RESULTS:
                 break
-            wanted = min(MOST_RESULTS, WIDER * wanted)
+            wanted = min(MAX_RESULTS, WIDER * wanted)
         if min_score > 0 or source == "sessions" or len(found) >= k:
             return found
         last = found[-1][1] if found else 1.0

@@ -22,7 +22,11 @@ MAX_RESULTS = int(RANGES["search.max_results"][1])
 BUDGET_PASSAGE_CHARS = 300
 # Settings that one search may have otherwise: not those that are arguments, nor the memory that searches share.
 SETTINGS_OF_A_SEARCH = frozenset(spec.name for spec in fields(SearchConfig)) - {"max_results", "min_score", "memory_mb"}
-_OPTIONS = (("explain", bool, "a bool"), ("task", str | None, "a string"), ("settings", Mapping | None, "a dict"))
+_OPTIONS = (
+    ("explain", bool, "true or false"),
+    ("task", str | None, "a string"),
+    ("settings", Mapping | None, "a dict"),
+)
 _TEXTS = ("path", "type", "key", "user_id", "tags", "phrases", "without")
 
 T = TypeVar("T")
@@ -95,6 +99,14 @@ class SearchFilter:
         """
         return _read(cls, value, "filter")
 
+    @property
+    def asks_metadata(self) -> bool:
+        """Return whether the metadata of chunks decide, and not their source or their words alone."""
+        limits = (self.since, self.until, self.min_confidence)
+        return any((self.path, self.type, self.key, self.user_id, self.tags)) or any(
+            limit is not None for limit in limits
+        )
+
     def resolve_days(self, timezone: str | None) -> SearchFilter:
         """Return the filter with days in place of moments.
 
@@ -133,12 +145,7 @@ class SearchOptions:
 
     def __post_init__(self) -> None:
         """Check the values; those of the settings are checked with the others of a search."""
-        kinds = {
-            "explain": (bool, "true or false"),
-            "task": (str | None, "a string"),
-            "settings": (Mapping | None, "a dict"),
-        }
-        for name, (kind, words) in kinds.items():
+        for name, kind, words in _OPTIONS:
             if not isinstance(value := getattr(self, name), kind):
                 raise QueryError(f"{name} must be {words}, not a value of type {type(value).__name__}")
         settings = dict(self.settings or {})
@@ -183,7 +190,7 @@ def apply_request(request: SearchRequest, rules: SearchConfig) -> SearchConfig:
     """
     if not isinstance(request.query, str):
         raise QueryError(f"query must be a string, not {type(request.query).__name__}")
-    rules = _apply_settings(rules, request.options.settings or {})
+    rules = _apply_settings(rules, request.options.settings)
     if request.max_chars is not None:
         max_chars = _count("max_chars", request.max_chars)
         if rules.answer == "lines":
@@ -268,7 +275,7 @@ def _count(name: str, value: object) -> int:
     return value
 
 
-def _apply_settings(rules: SearchConfig, settings: Mapping[str, Any]) -> SearchConfig:
+def _apply_settings(rules: SearchConfig, settings: Mapping[str, Any] | None) -> SearchConfig:
     """Return settings with other values, checked as those of a configuration are; none is clamped."""
     if not settings:
         return rules

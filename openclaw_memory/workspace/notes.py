@@ -32,9 +32,6 @@ class Index(Protocol):
     def sync_soon(self) -> None:
         """Note the same, and begin a sync in the background."""
 
-    def close(self) -> None:
-        """Close the index."""
-
 
 class NoIndex:
     """Stand in for the index where a plug-in has it, or nothing."""

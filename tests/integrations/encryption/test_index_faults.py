@@ -64,22 +64,12 @@ def begun(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def notes(begun: Path, tmp_path: Path) -> Path:
-    return copied(begun, tmp_path / "notes")
-
-
-def copied(notes: Path, to: Path) -> Path:
-    """A copy of notes with their index."""
-    copy_workspace(notes, to)
-    return to
-
-
-def index_of(notes: Path) -> Path:
-    return index_file(notes)
+    return copy_workspace(begun, tmp_path / "notes")
 
 
 def content(notes: Path) -> dict[str, Any]:
     """What the index of notes says."""
-    return processes.content(index_of(notes), AgeCodec(notes, QUIET).make_hook(index_of(notes)))
+    return processes.content(index_file(notes), AgeCodec(notes, QUIET).make_hook(index_file(notes)))
 
 
 def telling(folder: Path) -> list[str]:
@@ -93,7 +83,7 @@ def telling(folder: Path) -> list[str]:
 
 # --- bits and pages
 def test_each_of_a_hundred_flipped_bits_of_an_encrypted_index_is_detected(notes):
-    index = index_of(notes)
+    index = index_file(notes)
     sound = index.read_bytes()
     missed = []
     for number in range(100):
@@ -108,7 +98,7 @@ def test_each_of_a_hundred_flipped_bits_of_an_encrypted_index_is_detected(notes)
 @pytest.mark.nightly
 def test_a_flipped_bit_at_the_beginning_of_an_encrypted_index_is_detected_or_means_nothing(notes):
     """The first 16 bytes are a salt for passwords, which a raw key has no use for; byte 19 is set right again."""
-    index = index_of(notes)
+    index = index_file(notes)
     sound, right, missed = index.read_bytes(), content(notes), set()
     for bit in range(8 * 32):
         data = bytearray(sound)
@@ -123,7 +113,7 @@ def test_a_flipped_bit_at_the_beginning_of_an_encrypted_index_is_detected_or_mea
 
 def problems(notes: Path) -> tuple[str, ...]:
     """What is wrong with an index, by a look at each of its pages."""
-    with closing(open_store(index_of(notes), root=notes)) as store:
+    with closing(open_store(index_file(notes), root=notes)) as store:
         return store.verify()
 
 
@@ -134,8 +124,8 @@ def test_a_damaged_encrypted_index_is_built_again_with_its_key(tmp_path, begun, 
     key, right = key_of(begun), content(begun)
     for number in range(times):
         dice = random.Random(f"{damage.__name__} {number}")
-        notes = copied(begun, tmp_path / str(number))
-        index = index_of(notes)
+        notes = copy_workspace(begun, tmp_path / str(number))
+        index = index_file(notes)
         data = bytearray(index.read_bytes())
         damage(data, dice)
         index.write_bytes(data)
@@ -153,7 +143,7 @@ def test_a_damaged_encrypted_index_is_built_again_with_its_key(tmp_path, begun, 
 # --- keys
 @pytest.mark.parametrize("way", ["no key", "no data folder", "another key and no data folder"])
 def test_without_its_key_a_memory_says_so_and_leaves_the_index_as_it_is(notes, way, tmp_path, monkeypatch):
-    index = index_of(notes)
+    index = index_file(notes)
     if way == "no key":
         shutil.move(locate_user_data() / "keys", tmp_path / "keys")
     else:
@@ -252,7 +242,7 @@ def change(request) -> str:
 def before(notes: Path, change: str) -> Path:
     """An index as the change finds it."""
     if change == "encrypt":
-        decrypt_index(notes, index_of(notes))
+        decrypt_index(notes, index_file(notes))
     return notes
 
 
@@ -264,8 +254,8 @@ def test_a_change_of_the_key_killed_at_any_system_call_leaves_the_old_key_or_the
 ):
     code = CHANGE.format(change=CHANGES[change].__name__)
     old, right = key_of(before), content(before)
-    traced(code, copied(before, tmp_path / "warm"), options=("-o", os.devnull))  # it may write byte code
-    calm = traced(code, copied(before, tmp_path / "calm"), options=("-o", tmp_path / "calls"))
+    traced(code, copy_workspace(before, tmp_path / "warm"), options=("-o", os.devnull))  # it may write byte code
+    calm = traced(code, copy_workspace(before, tmp_path / "calm"), options=("-o", tmp_path / "calls"))
     assert calm.returncode == 0, calm.stderr
     found = list(points((tmp_path / "calls").read_text(encoding="utf-8")))
     assert {"pwrite64", "fsync", "rename", "unlink"} <= {call for call, _ in found}
@@ -278,8 +268,8 @@ def test_a_change_of_the_key_killed_at_any_system_call_leaves_the_old_key_or_the
 
     def killed_at(point: tuple[str, int]) -> bool:
         call, number = point
-        notes = copied(before, tmp_path / f"{call}-{number}")
-        index = index_of(notes)
+        notes = copy_workspace(before, tmp_path / f"{call}-{number}")
+        index = index_file(notes)
         options = ("-o", os.devnull, "-e", f"inject={call}:signal=KILL:when={number}")
         assert traced(code, notes, options=options).returncode, f"was not killed at {call} {number}"
         with Memory.open(notes, embedder="hashing", config=QUIET) as memory:
@@ -324,7 +314,7 @@ print(done)
 
 @pytest.mark.parametrize("times", [2, pytest.param(60, marks=pytest.mark.nightly)])
 def test_processes_that_open_an_index_while_its_key_changes_find_what_is_there(tmp_path, notes, times):
-    index, stop = index_of(notes), tmp_path / "stop"
+    index, stop = index_file(notes), tmp_path / "stop"
     right = content(notes)
     children = [python(SEARCHING, notes, stop, stderr=subprocess.PIPE) for _ in range(1 + times // 60)]
     for child in children:
