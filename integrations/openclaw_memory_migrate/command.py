@@ -44,13 +44,13 @@ def migrate(place: Place, source: str | None, file_format: str | None, dry_run: 
     if place.as_json:
         say_json({"added": report.added, "existed": report.existed, "report": report, "sync_error": trouble})
     else:
-        _say_report(report)
+        _print_report(report)
         if trouble:
             note(trouble)
     return NOT_ALL if report.left_out and not dry_run else 0
 
 
-def _say_report(report: MigrationReport) -> None:
+def _print_report(report: MigrationReport) -> None:
     will = "would be added" if report.is_dry_run else "added"
     for copy in report.backups:
         say(f"backup  {paint(clean_line(copy), fg='cyan')}")
@@ -59,8 +59,8 @@ def _say_report(report: MigrationReport) -> None:
         say(f"{path}  {file.added:,} {will}, {file.existed:,} there already")
     if len(report.files) > _SHOWN:
         note(f"{len(report.files) - _SHOWN:,} more files: --json lists them")
-    for one in report.left_out[:_SHOWN]:
-        say(f"{click.style('left out', fg='yellow')}  {clean_line(one.place)}: {clean_line(one.reason)}")
+    for item in report.left_out[:_SHOWN]:
+        say(f"{click.style('left out', fg='yellow')}  {clean_line(item.place)}: {clean_line(item.reason)}")
     if len(report.left_out) > _SHOWN:
         note(f"{len(report.left_out) - _SHOWN:,} more were left out: --json lists them")
     for notice in report.notices:

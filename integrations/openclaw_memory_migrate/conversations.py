@@ -1,4 +1,4 @@
-"""What the formats of conversations share: a tree of messages becomes the entries of a transcript (pure)."""
+"""Turn a tree of messages into the entries of a transcript; shared by the formats of conversations (pure)."""
 
 from __future__ import annotations
 
@@ -24,25 +24,25 @@ class Node:
 
 @dataclass(slots=True)
 class Reading:
-    """What is noted while a conversation is read: what is left out, and how many images and files it only names."""
+    """Items left out while a conversation is read, and the number of images and files that are only named."""
 
     left_out: list[LeftOut] = field(default_factory=list)
     named_only: int = 0
 
-    def text(self, what: str, name: object) -> dict[str, str]:
-        """Return a block that names what is not in the export, such as `[image: file-1]`."""
+    def name_file(self, what: str, name: object) -> dict[str, str]:
+        """Return a block that names something the export does not contain, such as `[image: file-1]`."""
         self.named_only += 1
-        return text_block(f"[{what}: {name}]")
+        return to_block(f"[{what}: {name}]")
 
     @property
     def notices(self) -> tuple[str, ...]:
-        """What a person should know of it."""
+        """Return notices for the user."""
         if not self.named_only:
             return ()
         return (f"{self.named_only:,} images, files or sounds are named in the transcripts, and not copied",)
 
 
-def plan_of(name: Format, data: Any, read: Callable[[str, Any, Reading], Conversation | None]) -> MigrationPlan:
+def plan_all(name: Format, data: Any, read: Callable[[str, Any, Reading], Conversation | None]) -> MigrationPlan:
     """Plan for an export of conversations.
 
     Args:
@@ -53,28 +53,28 @@ def plan_of(name: Format, data: Any, read: Callable[[str, Any, Reading], Convers
     """
     reading = Reading()
     listed = data if isinstance(data, list) else [data]
-    found = [read(f"[{at}]", one, reading) for at, one in enumerate(listed)]
-    conversations = tuple(one for one in found if one is not None)
+    results = [read(f"[{at}]", item, reading) for at, item in enumerate(listed)]
+    conversations = tuple(item for item in results if item is not None)
     return MigrationPlan(name, conversations=conversations, left_out=tuple(reading.left_out), notices=reading.notices)
 
 
-def text_block(text: str) -> dict[str, str]:
+def to_block(text: str) -> dict[str, str]:
     """Return a text as a block of a message."""
     return {"type": "text", "text": text}
 
 
-def message(role: str, content: Sequence[Mapping[str, Any]], **extra: Any) -> dict[str, Any]:
+def to_message(role: str, content: Sequence[Mapping[str, Any]], **extra: Any) -> dict[str, Any]:
     """Return the fields of an entry that holds a message."""
     return {"type": "message", "message": {"role": role, "content": [*content], **extra}}
 
 
-def when(given: object, zone: datetime.tzinfo | None) -> str | None:
-    """Return a time, in seconds since 1970 or in ISO form, as a transcript has it; None if it is none."""
+def to_time(value: object, zone: datetime.tzinfo | None) -> str | None:
+    """Convert seconds since 1970, or an ISO time, to a transcript's form; return None for anything else."""
     try:
-        if isinstance(given, int | float) and not isinstance(given, bool):
-            moment = datetime.datetime.fromtimestamp(given, datetime.UTC)
-        elif isinstance(given, str):
-            moment = datetime.datetime.fromisoformat(given)
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            moment = datetime.datetime.fromtimestamp(value, datetime.UTC)
+        elif isinstance(value, str):
+            moment = datetime.datetime.fromisoformat(value)
             moment = moment if moment.tzinfo else moment.replace(tzinfo=datetime.UTC)
         else:
             return None
@@ -83,7 +83,7 @@ def when(given: object, zone: datetime.tzinfo | None) -> str | None:
         return None
 
 
-def entries_of(
+def list_entries(
     nodes: Mapping[str, Node], leaf: str | None, title: str, title_id: str, created: str | None
 ) -> tuple[dict[str, Any], ...]:
     """Return the entries of a conversation: its title, then all branches, that of `leaf` last.
@@ -100,56 +100,57 @@ def entries_of(
     if title:
         entries.append({"type": "session_info", "id": title_id, "parentId": None, **stamp, "name": title})
     ends: dict[str, str | None] = {}  # the entry that what follows a message follows
-    for node in _ordered(nodes, leaf):
+    for node in _order_nodes(nodes, leaf):
         before = ends.get(node.parent) if node.parent is not None else None
         before = before or (title_id if title else None)
-        for at, one in enumerate(node.entries):
+        for at, entry in enumerate(node.entries):
             entry_id = node.id if not at else f"{node.id}#{at}"
-            entries.append({**stamp, **one, "id": entry_id, "parentId": before})
+            entries.append({**stamp, **entry, "id": entry_id, "parentId": before})
             before = entry_id
         ends[node.id] = before
     return tuple(entries)
 
 
-def _ordered(nodes: Mapping[str, Node], leaf: str | None) -> Iterator[Node]:
+def _order_nodes(nodes: Mapping[str, Node], leaf: str | None) -> Iterator[Node]:
     """Yield parents before children, and the branch that ends in `leaf` after all others.
 
     A message whose parent is missing begins a branch, and so does one of those that are their own ancestors.
     """
     leaf = leaf if leaf in nodes else next(reversed([*nodes]), None)
-    shown: dict[str, None] = {}
+    visible: dict[str, None] = {}
     at: str | None = leaf
-    while at is not None and at in nodes and at not in shown:
-        shown[at] = None
+    while at is not None and at in nodes and at not in visible:
+        visible[at] = None
         at = nodes[at].parent
     children: dict[str | None, list[str]] = {}
     for node in nodes.values():
         parent = node.parent if node.parent in nodes else None
         children.setdefault(parent, []).append(node.id)
-    done: set[str] = set()
-    roots = sorted(children.get(None, []), key=lambda one: one in shown)
-    for root in (*_in_circles(nodes), *roots):
+    visited: set[str] = set()
+    roots = sorted(children.get(None, []), key=lambda node_id: node_id in visible)
+    for root in (*_find_circles(nodes), *roots):
         waiting = [root]
         while waiting:
             at = waiting.pop()
-            if at in done:
+            if at in visited:
                 continue
-            done.add(at)
+            visited.add(at)
             yield nodes[at]
             # The last one that is pushed comes first: what was shown is pushed first.
             below = children.get(at, [])
-            waiting += [one for one in below if one in shown] + [one for one in below[::-1] if one not in shown]
+            waiting += [child for child in below if child in visible]
+            waiting += [child for child in below[::-1] if child not in visible]
 
 
-def _in_circles(nodes: Mapping[str, Node]) -> Iterator[str]:
+def _find_circles(nodes: Mapping[str, Node]) -> Iterator[str]:
     """Yield a message of each circle of parents."""
-    known: set[str] = set()
+    visited: set[str] = set()
     for start in nodes:
         path: dict[str, None] = {}
         at: str | None = start
-        while at is not None and at in nodes and at not in known and at not in path:
+        while at is not None and at in nodes and at not in visited and at not in path:
             path[at] = None
             at = nodes[at].parent
         if at in path:
             yield str(at)
-        known |= path.keys()
+        visited |= path.keys()

@@ -8,19 +8,19 @@ from hashlib import sha256
 from typing import Any
 
 
-def id_of(given: object, prefix: str, *of: object) -> str:
-    """Return an id as text; where there is none, one made of what the item says, so that it stays the same.
+def make_id(own_id: object, prefix: str, *of: object) -> str:
+    """Return an id as text, or a stable id made from the item's content if it has none.
 
     Args:
-        given: The id in the file.
-        prefix: What an id that is made begins with.
-        of: What the item says.
+        own_id: The id in the file.
+        prefix: The beginning of a generated id.
+        of: The content of the item.
     """
-    if isinstance(given, str | int) and not isinstance(given, bool) and str(given).strip():
-        return str(given)
+    if isinstance(own_id, str | int) and not isinstance(own_id, bool) and str(own_id).strip():
+        return str(own_id)
     return f"{prefix}-{sha256(json.dumps(of, default=str).encode()).hexdigest()[:16]}"
 
 
-def text_in(value: Mapping[str, Any], names: Iterable[str]) -> str | None:
+def find_text(value: Mapping[str, Any], names: Iterable[str]) -> str | None:
     """Return the first text that the value has under one of these names; None if there is none."""
     return next((value[name] for name in names if isinstance(value.get(name), str) and value[name].strip()), None)

@@ -10,7 +10,7 @@ from types import MappingProxyType
 
 from openclaw_memory.search import mentioned_dates
 from openclaw_memory.text import blocks, title_of
-from openclaw_memory_migrate.links import Link, is_outside, new_place, relinked
+from openclaw_memory_migrate.links import Link, find_new_place, is_outside, rewrite_links
 from openclaw_memory_migrate.types import LeftOut, MigrationPlan, Section
 
 LEGACY = "memory/legacy.md"  # undated, so that time does not weigh on what is in it
@@ -35,37 +35,37 @@ def plan(
         moved_to: From paths, relative to the folder of the file, to where those files are in the workspace now.
     """
     lines = [line.rstrip("\r") for line in text.split("\n")]
-    sections, links = relinked([*_sections(lines)], lines, base, moved_to)
-    lost = [one for one in links if not is_there(one.path)]
+    sections, links = rewrite_links([*_split_sections(lines)], lines, base, moved_to)
+    dead = [link for link in links if not is_there(link.path)]
     left_out = [
-        LeftOut(f"line {one.line}", f"its link leads to {one.path!r}, outside the workspace: copy that, and link it")
-        for one in links
-        if is_outside(base, one.path) and new_place(one.path, moved_to) is None and one not in lost
+        LeftOut(f"line {link.line}", f"its link leads to {link.path!r}, outside the workspace: copy that, and link it")
+        for link in links
+        if is_outside(base, link.path) and find_new_place(link.path, moved_to) is None and link not in dead
     ]
-    notices = [f"{len(lost):,} links led to files that are not there already: {_named(lost)}"] if lost else []
+    notices = [f"{len(dead):,} links led to files that are not there already: {_list_lines(dead)}"] if dead else []
     return MigrationPlan("markdown", tuple(sections), left_out=tuple(left_out), notices=tuple(notices))
 
 
-def _named(links: Sequence[Link]) -> str:
-    numbers = [*dict.fromkeys(one.line for one in links)]
-    shown = ", ".join(map(str, numbers[:_SHOWN_LINES]))
-    return f"{'line' if len(numbers) == 1 else 'lines'} {shown}{', ...' if len(numbers) > _SHOWN_LINES else ''}"
+def _list_lines(links: Sequence[Link]) -> str:
+    numbers = [*dict.fromkeys(link.line for link in links)]
+    listed = ", ".join(map(str, numbers[:_SHOWN_LINES]))
+    return f"{'line' if len(numbers) == 1 else 'lines'} {listed}{', ...' if len(numbers) > _SHOWN_LINES else ''}"
 
 
-def _sections(lines: Sequence[str]) -> Iterator[Section]:
-    cuts = [*_cuts(lines), (len(lines), 0, None)]
+def _split_sections(lines: Sequence[str]) -> Iterator[Section]:
+    cuts = [*_find_cuts(lines), (len(lines), 0, None)]
     for (first, _, day), (stop, _, _) in pairwise(cuts):
-        kept = range(first, stop)
-        while kept and not lines[kept[-1]].strip():
-            kept = kept[:-1]
-        while kept and not lines[kept[0]].strip():
-            kept = kept[1:]
-        if kept:
+        span = range(first, stop)
+        while span and not lines[span[-1]].strip():
+            span = span[:-1]
+        while span and not lines[span[0]].strip():
+            span = span[1:]
+        if span:
             path = LEGACY if day is None else f"memory/{day}.md"
-            yield Section(path, kept[0] + 1, tuple(lines[kept[0] : kept[-1] + 1]))
+            yield Section(path, span[0] + 1, tuple(lines[span[0] : span[-1] + 1]))
 
 
-def _cuts(lines: Sequence[str]) -> list[tuple[int, int, datetime.date | None]]:
+def _find_cuts(lines: Sequence[str]) -> list[tuple[int, int, datetime.date | None]]:
     """Return where sections begin, with the level of their heading and their day.
 
     What is below a dated heading is of its day, unless it has a heading with another one. A deeper heading of the same
@@ -78,9 +78,9 @@ def _cuts(lines: Sequence[str]) -> list[tuple[int, int, datetime.date | None]]:
             continue
         level, title = title_of(lines, block)
         above = [outer for outer in above if outer[0] < level]
-        day = _day_in(title) or (above[-1][1] if above else None)
+        day = _find_day(title) or (above[-1][1] if above else None)
         if day is None and title.casefold() == SNAPSHOT:
-            day = _day_below(lines, block.stop)
+            day = _find_day_below(lines, block.stop)
         above.append((level, day))
         _, level_before, day_before = cuts[-1]
         if day != day_before or level <= level_before or not level_before:
@@ -88,27 +88,28 @@ def _cuts(lines: Sequence[str]) -> list[tuple[int, int, datetime.date | None]]:
     return cuts
 
 
-def _day_in(text: str) -> datetime.date | None:
+def _find_day(text: str) -> datetime.date | None:
     for match in _ISO.finditer(text):
-        if (day := _date(*map(int, match.groups()))) is not None:
+        if (day := _make_date(*map(int, match.groups()))) is not None:
             return day
-    for found in mentioned_dates(text):
-        if found.year and found.month and found.day and (day := _date(found.year, found.month, found.day)) is not None:
+    for mention in mentioned_dates(text):
+        parts = mention.year, mention.month, mention.day
+        if all(parts) and (day := _make_date(*map(int, filter(None, parts)))) is not None:
             return day
     return None
 
 
-def _day_below(lines: Sequence[str], first: int) -> datetime.date | None:
+def _find_day_below(lines: Sequence[str], first: int) -> datetime.date | None:
     """Return the first day in the lines below a heading, up to the next one."""
     for line in lines[first:]:
         if line.startswith("#"):
             return None
-        if (day := _day_in(line)) is not None:
+        if (day := _find_day(line)) is not None:
             return day
     return None
 
 
-def _date(year: int, month: int, day: int) -> datetime.date | None:
+def _make_date(year: int, month: int, day: int) -> datetime.date | None:
     try:
         return datetime.date(year, month, day) if year >= _FIRST_YEAR else None
     except ValueError:

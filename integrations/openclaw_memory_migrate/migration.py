@@ -1,4 +1,4 @@
-"""Write what a plan says: a backup, then notes, documents and transcripts, each only where it is missing."""
+"""Write a plan: a backup, then notes, documents and transcripts, each only where it is missing."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from openclaw_memory.errors import (
 from openclaw_memory.workspace import SafeFolder, local_now
 from openclaw_memory_migrate.plan import OLD_NOTES, Planned, plan_migration
 from openclaw_memory_migrate.policies import apply_policies
-from openclaw_memory_migrate.snapshots import SNAPSHOTS, files_of, old_snapshots, write_snapshots
+from openclaw_memory_migrate.snapshots import SNAPSHOTS, convert_snapshots, list_snapshot_files, write_snapshots
 from openclaw_memory_migrate.types import (
     Conversation,
     LeftOut,
@@ -46,7 +46,7 @@ def migrate(
     dry_run: bool = False,
     now: datetime.datetime | None = None,
 ) -> MigrationReport:
-    """Bring what another memory holds into this one. The source is copied first, and never changed.
+    """Bring another memory into this one. The source is copied first, and never changed.
 
     Markdown goes to notes: sections with a day in their heading to that day's, all others to `memory/legacy.md`, and
     nothing to `MEMORY.md`. Memories of mem0 become documents with their ids. Conversations of ChatGPT and Claude
@@ -73,28 +73,27 @@ def migrate(
     file = workspace.root / OLD_NOTES if source is None else Path(source).expanduser()
     if source is None and file.is_symlink():
         raise PathNotAllowedError(f"{file} is a symlink, and is not followed: name the file that it leads to")
-    old_files, are_all = files_of(file, workspace.root)
+    old_files, are_all = list_snapshot_files(file, workspace.root)
     if not (file.exists() or old_files):
         raise NotFoundError(f"{file} does not exist: name the file to migrate with --from")
-    snapshots, refused = old_snapshots(memory, old_files)
+    snapshots, refused = convert_snapshots(memory, old_files)
     if file_format == "snapshots" and not old_files:
         raise NotFoundError(f"{file} has no snapshots: name the folder that they are in, or the one above {SNAPSHOTS}")
     if file_format == "snapshots" or (are_all and file_format is None):
         planned = Planned(MigrationPlan("snapshots"), ())
     else:
-        moved_to = {f"{SNAPSHOTS}/{one.name}": one.snapshot.path for one in snapshots}
+        moved_to = {f"{SNAPSHOTS}/{item.name}": item.snapshot.path for item in snapshots}
         zone = moment.tzinfo if workspace.journal.timezone else None
         planned = plan_migration(file, file_format, zone, workspace.root, moved_to)
     plan = apply_policies(replace(planned.plan, left_out=(*refused, *planned.plan.left_out)), workspace)
-    backups = [] if dry_run else [_backup(one, moment.date()) for one in planned.files]
+    backups = [] if dry_run else [_copy_aside(item, moment.date()) for item in planned.files]
     left_out = list(plan.left_out)
     files: list[MigratedFile] = []
     try:
         files += write_snapshots(workspace, snapshots, left_out, dry_run=dry_run)  # first: notes link to them
-        files += _notes(memory, plan.sections, left_out, dry_run=dry_run)
-        files += _documents(memory, plan.documents, left_out, dry_run=dry_run)
-        for one in plan.conversations:
-            files.append(_conversation(memory, one, left_out, dry_run=dry_run))
+        files += _write_notes(memory, plan.sections, left_out, dry_run=dry_run)
+        files += _write_documents(memory, plan.documents, left_out, dry_run=dry_run)
+        files += [_write_conversation(memory, chat, left_out, dry_run=dry_run) for chat in plan.conversations]
     finally:
         if not dry_run:
             memory.sync_soon()
@@ -107,14 +106,14 @@ def migrate(
     )
 
 
-def _backup(file: Path, day: datetime.date) -> Path:
-    """Copy a file to one next to it, for its owner alone; return the copy, an earlier one where that says the same.
+def _copy_aside(file: Path, day: datetime.date) -> Path:
+    """Copy a file next to itself, for its owner alone; return the copy, or an earlier identical one.
 
     Raises:
         WriteError: It could not be written.
     """
     try:
-        for earlier in sorted(file.parent.glob(f"{_literal(file.name)}.bak-*")):
+        for earlier in sorted(file.parent.glob(f"{_escape_glob(file.name)}.bak-*")):
             if earlier.is_file() and not earlier.is_symlink() and filecmp.cmp(file, earlier, shallow=False):
                 return earlier
         target, number = file.with_name(f"{file.name}.bak-{day.isoformat()}"), 1
@@ -130,19 +129,19 @@ def _backup(file: Path, day: datetime.date) -> Path:
     return target
 
 
-def _literal(name: str) -> str:
+def _escape_glob(name: str) -> str:
     return "".join(f"[{letter}]" if letter in "*?[" else letter for letter in name)
 
 
-def _notes(
+def _write_notes(
     memory: Memory, sections: Sequence[Section], left_out: list[LeftOut], *, dry_run: bool
 ) -> list[MigratedFile]:
     by_path: dict[str, list[Section]] = {}
-    for one in sections:
-        by_path.setdefault(one.path, []).append(one)
+    for section in sections:
+        by_path.setdefault(section.path, []).append(section)
     files: list[MigratedFile] = []
-    for path, wanted in by_path.items():
-        blocks = [one.lines for one in wanted]
+    for path, group in by_path.items():
+        blocks = [section.lines for section in group]
         day = path.rpartition("/")[2].removesuffix(".md")
         head = f"# {day}" if day[:1].isdigit() else _LEGACY_HEAD
         try:
@@ -151,54 +150,54 @@ def _notes(
             else:
                 missing = memory.notes.append_missing(path, blocks, head=head)
         except OpenClawMemoryError as error:
-            left_out += [LeftOut(_lines(one), str(error)) for one in wanted]
+            left_out += [LeftOut(_format_lines(section), str(error)) for section in group]
             continue
         files.append(MigratedFile(path, sum(missing), len(missing) - sum(missing)))
     return files
 
 
-def _lines(section: Section) -> str:
+def _format_lines(section: Section) -> str:
     last = section.first_line + len(section.lines) - 1
     return f"line {last}" if last == section.first_line else f"lines {section.first_line} to {last}"
 
 
-def _documents(
-    memory: Memory, wanted: Sequence[PlacedDocument], left_out: list[LeftOut], *, dry_run: bool
+def _write_documents(
+    memory: Memory, placed: Sequence[PlacedDocument], left_out: list[LeftOut], *, dry_run: bool
 ) -> list[MigratedFile]:
-    if not wanted:
+    if not placed:
         return []
-    there = {one.id: one for one in memory.documents.iterate()}
-    missing = [one for one in wanted if one.document.id not in there]
+    existing = {item.id: item for item in memory.documents.iterate()}
+    missing = [item for item in placed if item.document.id not in existing]
     left_out += [
-        LeftOut(one.place, "a document with its id is there, says something else, and was left as it is")
-        for one in wanted
-        if one.document.id in there and _said(there[one.document.id].text) != _said(one.document.text)
+        LeftOut(item.place, "a document with its id is there, says something else, and was left as it is")
+        for item in placed
+        if item.document.id in existing and _trim(existing[item.document.id].text) != _trim(item.document.text)
     ]
     before = len(left_out)
     if not dry_run:
-        _add(memory, missing, left_out)
+        _add_documents(memory, missing, left_out)
     refused = len(left_out) - before
-    return [MigratedFile("memory/notes", len(missing) - refused, len(wanted) - len(missing))]
+    return [MigratedFile("memory/notes", len(missing) - refused, len(placed) - len(missing))]
 
 
-def _said(text: str) -> str:
+def _trim(text: str) -> str:
     return "\n".join(text.strip().splitlines())
 
 
-def _add(memory: Memory, wanted: Sequence[PlacedDocument], left_out: list[LeftOut]) -> None:
-    """Add documents; where one cannot be, halve what is tried, until it alone is left out."""
+def _add_documents(memory: Memory, placed: Sequence[PlacedDocument], left_out: list[LeftOut]) -> None:
+    """Add documents; on an error, halve the batch until only the bad document is left out."""
     try:
-        memory.documents.add([one.document for one in wanted])
+        memory.documents.add([item.document for item in placed])
     except (InvalidInputError, PathNotAllowedError, WriteError) as error:
-        if len(wanted) == 1:
-            left_out.append(LeftOut(wanted[0].place, str(error)))
+        if len(placed) == 1:
+            left_out.append(LeftOut(placed[0].place, str(error)))
             return
-        middle = len(wanted) // 2
-        _add(memory, wanted[:middle], left_out)
-        _add(memory, wanted[middle:], left_out)
+        middle = len(placed) // 2
+        _add_documents(memory, placed[:middle], left_out)
+        _add_documents(memory, placed[middle:], left_out)
 
 
-def _conversation(
+def _write_conversation(
     memory: Memory, conversation: Conversation, left_out: list[LeftOut], *, dry_run: bool
 ) -> MigratedFile:
     log = memory.workspace.session_log(conversation.session_id)

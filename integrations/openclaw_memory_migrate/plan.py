@@ -1,4 +1,4 @@
-"""Read a file, recognise its format, and plan what of it goes where; nothing is written."""
+"""Read a file, recognise its format, and plan the migration; nothing is written."""
 
 from __future__ import annotations
 
@@ -58,17 +58,13 @@ def plan_migration(
     """
     if file_format is not None and file_format not in FORMATS:
         raise InvalidInputError(f"{file_format!r} is no format: use one of {', '.join(FORMATS)}")
-    files = _inside(file) if file.is_dir() else [file]
-    plans = [_of_file(one, file_format, zone, root, moved_to) for one in files]
-    return plans[0] if len(plans) == 1 else _of_parts(file, plans)
+    files = _list_export_files(file) if file.is_dir() else [file]
+    plans = [_plan_file(item, file_format, zone, root, moved_to) for item in files]
+    return plans[0] if len(plans) == 1 else _merge_plans(file, plans)
 
 
-def _of_file(
-    file: Path,
-    file_format: str | None,
-    zone: datetime.tzinfo | None,
-    root: Path | None,
-    moved_to: Mapping[str, str],
+def _plan_file(
+    file: Path, file_format: str | None, zone: datetime.tzinfo | None, root: Path | None, moved_to: Mapping[str, str]
 ) -> Planned:
     content = _read(file)
     if content.startswith(_DATABASE):
@@ -76,42 +72,42 @@ def _of_file(
     if content.startswith(_PACKED):
         raise InvalidInputError(f"{file} is packed: unpack it, and name the file in it, such as conversations.json")
     if file_format == "markdown" or (file_format is None and _is_markdown(file, content)):
-        base = None if root is None else _base(file, root)
+        base = None if root is None else _find_base(file, root)
         text = decode(content, str(file))
-        return Planned(markdown.plan(text, base, lambda path: _leads(file, path), moved_to), (file,))
-    data = _json(content, file)
-    chosen = _checked_format(file, data, file_format)
+        return Planned(markdown.plan(text, base, lambda path: _is_target(file, path), moved_to), (file,))
+    data = _parse_json(content, file)
+    data_format = _check_format(file, data, file_format)
     if not data:
-        return Planned(MigrationPlan(chosen), (file,))
-    if chosen in _CONVERSATIONS:
-        return Planned(_CONVERSATIONS[chosen](data, zone), (file,))
+        return Planned(MigrationPlan(data_format), (file,))
+    if data_format in _CONVERSATIONS:
+        return Planned(_CONVERSATIONS[data_format](data, zone), (file,))
     return Planned(mem0.plan(data), (file,))
 
 
-def _checked_format(file: Path, data: Any, wanted: str | None) -> Format:
-    """Return the format of what a file of JSON holds; the wanted one where it holds nothing.
+def _check_format(file: Path, data: Any, requested: str | None) -> Format:
+    """Return the format of a JSON file; the requested one if the file is empty.
 
     Raises:
         InvalidInputError: It is of no known format, or of another one.
     """
-    found = _format_of(data)
-    if found is None and wanted is not None and data in ([], {}):
-        return cast("Format", wanted)
-    if found is None:
+    detected = _detect_format(data)
+    if detected is None and requested is not None and data in ([], {}):
+        return cast("Format", requested)
+    if detected is None:
         raise InvalidInputError(
-            f"{file} is of no known format ({_shape(data)}): give one of {', '.join(FORMATS[1:])}, as its program "
+            f"{file} is of no known format ({_describe(data)}): give one of {', '.join(FORMATS[1:])}, as its program "
             "exports it"
         )
-    if wanted not in {None, found}:
-        raise InvalidInputError(f"{file} looks like {found}, not {wanted}: leave the format out")
-    return found
+    if requested not in {None, detected}:
+        raise InvalidInputError(f"{file} looks like {detected}, not {requested}: leave the format out")
+    return detected
 
 
-def _inside(folder: Path) -> list[Path]:
+def _list_export_files(folder: Path) -> list[Path]:
     for name in IN_A_FOLDER:
         if (folder / name).is_file():
             return [folder / name]
-    if parts := sorted(one for one in folder.glob(_PARTS) if one.is_file()):
+    if parts := sorted(part for part in folder.glob(_PARTS) if part.is_file()):
         return parts
     raise NotFoundError(f"{folder} has no {' and no '.join(IN_A_FOLDER)}: name a file")
 
@@ -128,16 +124,16 @@ def _read(file: Path) -> bytes:
         ) from error
 
 
-def _base(file: Path, root: Path) -> str | None:
+def _find_base(file: Path, root: Path) -> str | None:
     """Return the folder of a file, relative to the workspace; None where it is outside."""
     folder, root = file.resolve().parent, root.resolve()
     return folder.relative_to(root).as_posix().removeprefix(".") if folder.is_relative_to(root) else None
 
 
-def _leads(file: Path, path: str) -> bool:
+def _is_target(file: Path, path: str) -> bool:
     """Return whether a link in a file, as it is written, leads to something."""
     try:
-        return any((file.parent / one).exists() for one in (path, unquote(path)))
+        return any((file.parent / path_text).exists() for path_text in (path, unquote(path)))
     except (OSError, ValueError):  # too long, or with a NUL
         return False
 
@@ -151,7 +147,7 @@ def _is_markdown(file: Path, content: bytes) -> bool:
     )
 
 
-def _json(content: bytes, file: Path) -> Any:
+def _parse_json(content: bytes, file: Path) -> Any:
     try:
         return json.loads(decode(content, str(file)))
     except json.JSONDecodeError as error:
@@ -162,28 +158,28 @@ def _json(content: bytes, file: Path) -> Any:
         raise InvalidInputError(f"{file} cannot be read as JSON ({error}): export it again") from error
 
 
-def _format_of(data: Any) -> Format | None:
-    """Return the format of what JSON holds, by the names in it."""
-    every = [one for one in (data if isinstance(data, list) else [data]) if isinstance(one, Mapping)]
-    if any("mapping" in one for one in every):
+def _detect_format(data: Any) -> Format | None:
+    """Detect the format of JSON by its keys."""
+    every = [item for item in (data if isinstance(data, list) else [data]) if isinstance(item, Mapping)]
+    if any("mapping" in item for item in every):
         return "chatgpt"
-    if any("chat_messages" in one for one in every):
+    if any("chat_messages" in item for item in every):
         return "claude"
     if isinstance(data, Mapping):
         listed = [data[name] for name in mem0.LISTS if isinstance(data.get(name), list)]
         return "mem0" if listed else None
-    return "mem0" if any(isinstance(one.get("memory"), str) for one in every) else None
+    return "mem0" if any(isinstance(item.get("memory"), str) for item in every) else None
 
 
-def _shape(data: Any) -> str:
+def _describe(data: Any) -> str:
     if isinstance(data, Mapping):
         return f"an object with the names {', '.join(map(repr, [*data][:5]))}" if data else "an empty object"
     if isinstance(data, list):
-        return f"a list of {len(data):,}, the first of which is {_shape(data[0])}" if data else "an empty list"
+        return f"a list of {len(data):,}, the first of which is {_describe(data[0])}" if data else "an empty list"
     return f"a {type(data).__name__}"
 
 
-def _of_parts(folder: Path, parts: Sequence[Planned]) -> Planned:
+def _merge_plans(folder: Path, parts: Sequence[Planned]) -> Planned:
     """Return one plan for the parts of an export."""
     plans, files = [part.plan for part in parts], [file for part in parts for file in part.files]
     formats = {plan.format for plan in plans}
@@ -194,12 +190,12 @@ def _of_parts(folder: Path, parts: Sequence[Planned]) -> Planned:
     return Planned(
         MigrationPlan(
             plans[0].format,
-            documents=tuple(one for plan in plans for one in plan.documents),
-            conversations=tuple(one for plan in plans for one in plan.conversations),
+            documents=tuple(item for plan in plans for item in plan.documents),
+            conversations=tuple(item for plan in plans for item in plan.conversations),
             left_out=tuple(
-                LeftOut(f"{part.files[0].name}: {one.place}", one.reason)
+                LeftOut(f"{part.files[0].name}: {item.place}", item.reason)
                 for part in parts
-                for one in part.plan.left_out
+                for item in part.plan.left_out
             ),
             notices=tuple(dict.fromkeys(notice for plan in plans for notice in plan.notices)),
         ),

@@ -26,8 +26,8 @@ _OWN_NAME = re.compile(r"\d{8}T\d{6}Z-.+\.json(?:\.age)?")
 _OLD_NAME = re.compile(r"\d{4}-\d\d-\d\dT\d\d\D\d\d\D\d\d.*\.json")
 
 
-def files_of(source: Path, root: Path) -> tuple[list[Path], bool]:
-    """Return the files of old snapshots that belong to what is migrated, and whether it holds nothing else.
+def list_snapshot_files(source: Path, root: Path) -> tuple[list[Path], bool]:
+    """Return the files of old snapshots, and True if the source has nothing else to migrate.
 
     Args:
         source: `.memory.md`, the folder that it is in, the folder of the snapshots, or one of them.
@@ -42,15 +42,15 @@ def files_of(source: Path, root: Path) -> tuple[list[Path], bool]:
     else:
         return [], False
     try:
-        found = sorted(one for one in folder.iterdir() if one.suffix == ".json")
+        old_files = sorted(file for file in folder.iterdir() if file.suffix == ".json")
     except OSError:
-        found = []
-    if folder == source and not any(_is_old(one, root) for one in found):
+        old_files = []
+    if folder == source and not any(_is_old(file, root) for file in old_files):
         return [], False  # the folder of an export
     # What is damaged may have any name, and is to be listed.
-    found = [one for one in found if not _is_own(one, root)]
+    old_files = [file for file in old_files if not _is_own(file, root)]
     more = [source / name for name in IN_A_FOLDER] if source.is_dir() else [source]
-    return found, bool(found) and not any(one.exists() for one in more)
+    return old_files, bool(old_files) and not any(file.exists() for file in more)
 
 
 def _is_old(file: Path, root: Path) -> bool:
@@ -62,8 +62,8 @@ def _is_own(file: Path, root: Path) -> bool:
     return bool(_OWN_NAME.fullmatch(file.name)) and file.parent.resolve() == (root / SNAPSHOTS).resolve()
 
 
-def old_snapshots(memory: Memory, files: Sequence[Path]) -> tuple[list[OldSnapshot], list[LeftOut]]:
-    """Return what old snapshots become, and what is left out of them; nothing is written.
+def convert_snapshots(memory: Memory, files: Sequence[Path]) -> tuple[list[OldSnapshot], list[LeftOut]]:
+    """Convert old snapshots; return them, and the ones left out. Nothing is written.
 
     Secrets in them are masked, and long messages cut, as `Memory.sessions.snapshot` does.
 
@@ -73,20 +73,20 @@ def old_snapshots(memory: Memory, files: Sequence[Path]) -> tuple[list[OldSnapsh
     """
     if not files:
         return [], []
-    there = {(one.session_id, one.timestamp): one for one in memory.sessions.snapshots()}
+    existing = {(snapshot.session_id, snapshot.timestamp): snapshot for snapshot in memory.sessions.snapshots()}
     taken, snapshots, left_out = set[str](), list[OldSnapshot](), list[LeftOut]()
     for file in files:
         try:
-            made = _convert(memory.workspace, file, left_out, taken)
+            converted = _convert(memory.workspace, file, left_out, taken)
         except OpenClawMemoryError as error:
             reason = f"a rule says never to store it: {error.rule!r}" if isinstance(error, PolicyError) else str(error)
             left_out.append(LeftOut(file.name, reason))
             continue
-        before = there.get((made.session_id, made.timestamp))
+        before = existing.get((converted.session_id, converted.timestamp))
         if before is None:
-            taken.add(made.path)
-            there[made.session_id, made.timestamp] = made
-        elif before.to_dict() != made.to_dict():
+            taken.add(converted.path)
+            existing[converted.session_id, converted.timestamp] = converted
+        elif before.to_dict() != converted.to_dict():
             left_out.append(
                 LeftOut(
                     file.name,
@@ -94,32 +94,32 @@ def old_snapshots(memory: Memory, files: Sequence[Path]) -> tuple[list[OldSnapsh
                 )
             )
             continue
-        snapshots.append(OldSnapshot(file.name, before or made, before is not None))
+        snapshots.append(OldSnapshot(file.name, before or converted, before is not None))
     return snapshots, left_out
 
 
 def write_snapshots(
-    workspace: Workspace, wanted: Sequence[OldSnapshot], left_out: list[LeftOut], *, dry_run: bool
+    workspace: Workspace, snapshots: Sequence[OldSnapshot], left_out: list[LeftOut], *, dry_run: bool
 ) -> list[MigratedFile]:
-    """Write the snapshots that are not there, and return what their folder got.
+    """Write the missing snapshots, and return the counts of their folder.
 
     Args:
         workspace: The files.
-        wanted: The snapshots.
+        snapshots: The snapshots.
         left_out: Those that cannot be written are added to it.
         dry_run: Whether to write nothing.
     """
-    if not wanted:
+    if not snapshots:
         return []
-    missing = [one for one in wanted if not one.is_there]
+    missing = [snapshot for snapshot in snapshots if not snapshot.is_there]
     refused = 0
-    for one in () if dry_run else missing:
+    for snapshot in () if dry_run else missing:
         try:
-            write_snapshot(workspace, one.snapshot)
+            write_snapshot(workspace, snapshot.snapshot)
         except OpenClawMemoryError as error:
-            left_out.append(LeftOut(one.name, str(error)))
+            left_out.append(LeftOut(snapshot.name, str(error)))
             refused += 1
-    return [MigratedFile(SNAPSHOTS, len(missing) - refused, len(wanted) - len(missing))]
+    return [MigratedFile(SNAPSHOTS, len(missing) - refused, len(snapshots) - len(missing))]
 
 
 def _convert(workspace: Workspace, file: Path, left_out: list[LeftOut], taken: set[str]) -> Snapshot:
@@ -140,8 +140,9 @@ def _convert(workspace: Workspace, file: Path, left_out: list[LeftOut], taken: s
         raise InvalidInputError(f"its `messages` are no list: {messages!r:.80}")
     if summary is not None and not isinstance(summary, str):
         raise InvalidInputError(f"its `summary` is no text: {summary!r:.80}")
-    storable = [one for number, one in enumerate(messages, 1) if _is_storable(workspace, file, number, one, left_out)]
-    moment = _moment(content.get("timestamp"))
+    numbered = enumerate(messages, 1)
+    storable = [item for number, item in numbered if _is_storable(workspace, file, number, item, left_out)]
+    moment = _parse_moment(content.get("timestamp"))
     return prepare_snapshot(workspace, session_id, storable, summary, moment, taken)
 
 
@@ -165,17 +166,17 @@ def _read(text: str) -> Any:
         raise InvalidInputError(f"it cannot be read as JSON ({error})") from error
 
 
-def _moment(given: object) -> datetime.datetime:
+def _parse_moment(value: object) -> datetime.datetime:
     """Return a time as a snapshot has it: in milliseconds, as JavaScript writes it.
 
     Raises:
         InvalidInputError: It is not a time.
     """
     try:
-        at = datetime.datetime.fromisoformat(given) if isinstance(given, str) else None
+        at = datetime.datetime.fromisoformat(value) if isinstance(value, str) else None
         if at is not None:
             at = (at if at.tzinfo else at.replace(tzinfo=datetime.UTC)).astimezone(datetime.UTC)
             return at.replace(microsecond=at.microsecond // 1000 * 1000)
     except (ValueError, OverflowError):
         pass
-    raise InvalidInputError(f"its `timestamp` is no time: {given!r:.80}")
+    raise InvalidInputError(f"its `timestamp` is no time: {value!r:.80}")

@@ -1,4 +1,4 @@
-"""What a migration is made of: a plan of what goes where, and a report of what was written and what was left out."""
+"""Define the plan of a migration and its report."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Conversation:
 
 @dataclass(frozen=True, slots=True)
 class OldSnapshot:
-    """A snapshot of an earlier plugin: the name of its file, and what it becomes; `is_there` if it is there already."""
+    """A converted snapshot of an earlier plugin, and the name of its file; `is_there` if it exists already."""
 
     name: str
     snapshot: Snapshot
@@ -60,7 +60,7 @@ class LeftOut:
 
 @dataclass(frozen=True, slots=True)
 class MigrationPlan:
-    """What of a file goes where; made without writing anything.
+    """A plan for a file, made without writing anything.
 
     Attributes:
         format: The format that was read.
@@ -90,7 +90,7 @@ class MigratedFile:
 
 @dataclass(frozen=True, slots=True)
 class MigrationReport:
-    """What a migration did, or would do.
+    """The result of a migration, or of a dry run.
 
     Attributes:
         format: The format that was read.
@@ -113,9 +113,9 @@ class MigrationReport:
     @property
     def added(self) -> int:
         """Count the sections, documents, messages and snapshots that were added."""
-        return sum(one.added for one in self.files)
+        return sum(file.added for file in self.files)
 
     @property
     def existed(self) -> int:
         """Count the sections, documents, messages and snapshots that were there already."""
-        return sum(one.existed for one in self.files)
+        return sum(file.existed for file in self.files)
