@@ -17,8 +17,8 @@ from every_command import COMMANDS
 from openclaw_memory import JournalConfig, Memory, MemoryConfig, SessionsConfig, Status, SyncConfig
 from openclaw_memory.cli.doctor import examine
 from openclaw_memory.config import CompactionConfig, PruningConfig
-from openclaw_memory.conversation import compaction, compaction_threshold
-from openclaw_memory.conversation.window import flush_threshold
+from openclaw_memory.conversation import compaction, get_compaction_threshold
+from openclaw_memory.conversation.window import get_flush_threshold
 from openclaw_memory.indexing import staleness, watcher
 from openclaw_memory.types import Store
 from openclaw_memory.workspace.transcript_records import LABELS
@@ -123,8 +123,8 @@ def test_every_check_of_the_doctor_is_told(notes):
         (UPKEEP, f"tried again after {watcher.RETRY_SECONDS:g} s"),
         (UPKEEP, f"`journal.bootstrap_chars` ({JournalConfig().bootstrap_chars:,})"),
         (TRANSCRIPTS, f"and a line of it {MAX_LINE_BYTES >> 20} MiB"),
-        (AGENTS, f"the flush is due at {flush_threshold(200_000, CompactionConfig()):,}"),
-        (AGENTS, f"and the compaction above {compaction_threshold(200_000, CompactionConfig()):,}"),
+        (AGENTS, f"the flush is due at {get_flush_threshold(200_000, CompactionConfig()):,}"),
+        (AGENTS, f"and the compaction above {get_compaction_threshold(200_000, CompactionConfig()):,}"),
         (AGENTS, f"its first and last {compaction.ASKED_CHARS:,} characters stay"),
     ],
 )

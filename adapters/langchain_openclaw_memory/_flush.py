@@ -14,7 +14,7 @@ from langchain_openclaw_memory._flush_model import Counter, Model, asking
 from langchain_openclaw_memory._messages import first_of, openclaw_messages
 from langchain_openclaw_memory._session import kind_of, run_config, thread_of
 from openclaw_memory.aio import in_thread
-from openclaw_memory.conversation import compaction_threshold
+from openclaw_memory.conversation import get_compaction_threshold
 from openclaw_memory.errors import InvalidInputError, OpenClawMemoryError
 from openclaw_memory.flush import adrive_flush, arun_flush, drive_flush, run_flush
 from openclaw_memory.runs import MemoryChoice, memory_choice
@@ -161,7 +161,7 @@ def _asking(
     wanted: Wanted, memory: Memory, turn: FlushTurn, *, is_async: bool = False
 ) -> tuple[list[BaseMessage] | str, FlushModel[BaseMessage]]:
     # The model can be shown as much as its profile says, or else the given window.
-    room = compaction_threshold(window_of(wanted.model) or wanted.window, memory.config.compaction)
+    room = get_compaction_threshold(window_of(wanted.model) or wanted.window, memory.config.compaction)
     return asking(turn, wanted.model, wanted.messages, room=room, count=wanted.count, is_async=is_async)
 
 

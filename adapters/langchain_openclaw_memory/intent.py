@@ -17,7 +17,7 @@ from langchain_openclaw_memory._session import kind_of, run_config
 from langchain_openclaw_memory._showing import ShowingMiddleware, ended
 from openclaw_memory import Memory
 from openclaw_memory.aio import in_thread
-from openclaw_memory.conversation import own_words
+from openclaw_memory.conversation import strip_recalled
 from openclaw_memory.errors import ConfigError
 from openclaw_memory.plugins import load_plugin
 from openclaw_memory.runs import MemoryChoice
@@ -141,7 +141,7 @@ class OpenClawIntentMiddleware(ShowingMiddleware):
         said = state["messages"][-1] if state["messages"] else None
         if said is None or not is_from_user(said) or kind_of(run_config()) != "chat":
             return None
-        message = own_words(str(said.text))
+        message = strip_recalled(str(said.text))
 
         def make_detector(memory: Memory, session: str | None) -> Any:
             return self._detector_of(memory.config) if is_shown(memory, session) is None else None

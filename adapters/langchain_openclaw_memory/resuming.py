@@ -17,7 +17,7 @@ from langchain_core.messages import (
 
 from langchain_openclaw_memory._messages import RESUMED, SUMMARY_SOURCE, is_summary, openclaw_messages
 from langchain_openclaw_memory._session import DOOR
-from openclaw_memory.conversation import call_parts, text_of
+from openclaw_memory.conversation import get_text, read_calls
 from openclaw_memory.errors import InvalidInputError
 from openclaw_memory.events import acting_as
 from openclaw_memory.tools import checked_memory
@@ -82,7 +82,7 @@ def _summary(messages: Iterable[BaseMessage]) -> str | None:
 
 
 def _message(message: Mapping[str, Any]) -> BaseMessage:
-    text, role = text_of(message), message.get("role")
+    text, role = get_text(message), message.get("role")
     comes_first = message.get("type") == "compaction"
     marks = {"lc_source": SUMMARY_SOURCE} if comes_first else {RESUMED: True}
     known: dict[str, Any] = {"additional_kwargs": marks} | ({"id": str(message["id"])} if message.get("id") else {})
@@ -93,6 +93,6 @@ def _message(message: Mapping[str, Any]) -> BaseMessage:
         status = "error" if message.get("isError") else "success"
         return ToolMessage(text, tool_call_id=str(call), name=message.get("toolName") or None, status=status, **known)
     if role == "assistant":
-        calls = [{"id": one_id, "name": name, "args": arguments} for one_id, name, arguments in call_parts(message)]
+        calls = [{"id": one_id, "name": name, "args": arguments} for one_id, name, arguments in read_calls(message)]
         return AIMessage(text, tool_calls=calls, **known)
     return HumanMessage(text, **known)

@@ -19,9 +19,9 @@ from langgraph.runtime import Runtime
 from langchain_openclaw_memory._messages import RESUMED, is_summary, openclaw_message
 from langchain_openclaw_memory._session import WarnOnce, memory_of_run, remember, run_config, thread_of
 from openclaw_memory.aio import in_thread
-from openclaw_memory.conversation import conversation, estimated_tokens
+from openclaw_memory.conversation import estimate_tokens, load_conversation
 from openclaw_memory.errors import OpenClawMemoryError, PolicyError
-from openclaw_memory.flush import holdable
+from openclaw_memory.flush import fit_entry
 from openclaw_memory.runs import MemoryChoice, memory_choice
 
 _log = logging.getLogger(__name__)
@@ -108,7 +108,7 @@ class OpenClawTranscriptMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
                     _read(log, known)
                 known.size = -1  # where writing fails, what was noted is not true
                 if entries := _new_entries(messages, log, known):
-                    held = [holdable(entry) for entry in entries]
+                    held = [fit_entry(entry) for entry in entries]
                     refused = _append(log, [entry for entry, _ in held])
                     written = entries if refused is None else _written(entries, log)
                     if any(usage := _usage(messages, written)):
@@ -195,7 +195,7 @@ def _entry(message: BaseMessage, following: Sequence[BaseMessage], log: Any, kno
     if is_summary(message):
         kept = next((other.id for other in following if other.id in known.entries), None)
         first = {"firstKeptEntryId": kept and known.entries[kept].id}
-        tokens = estimated_tokens(conversation(log))
+        tokens = estimate_tokens(load_conversation(log))
         return {"type": "compaction", "id": message.id, "summary": message.text, **first, "tokensBefore": tokens}
     if (converted := openclaw_message(message)) is None:
         return None

@@ -15,9 +15,9 @@ from llama_index_openclaw_memory import _flush_model
 from llama_index_openclaw_memory._background import Background
 from llama_index_openclaw_memory._flush_model import flush_of
 from llama_index_openclaw_memory._messages import as_text, estimated
-from openclaw_memory.conversation import Message, compaction_threshold, cut, estimated_tokens
+from openclaw_memory.conversation import Message, cut, estimate_tokens, get_compaction_threshold
 from openclaw_memory.errors import PolicyError
-from openclaw_memory.flush import Flush, messages_since, run_flush, transcribed
+from openclaw_memory.flush import Flush, read_messages_since, run_flush, write_messages
 
 if TYPE_CHECKING:
     from llama_index.core.llms import LLM
@@ -141,7 +141,7 @@ class Ejected:
         if self._llm(flush) is None or state.compacted_bytes or state.memory_flush_at or state.memory_flush_started_at:
             return 0
         length = min(size, most * _BYTES_PER_TOKEN)
-        while estimated_tokens(messages_since(flush.log, size - length)) > most:
+        while estimate_tokens(read_messages_since(flush.log, size - length)) > most:
             length //= 2
         return size - length
 
@@ -161,7 +161,7 @@ class Ejected:
         most = max(_BACKLOG * self._flush_tokens(flush), _room(llm, flush) or 0)
         start = max(self._starts.get(flush.log.path, 0), seen if seen <= size else 0, size - most * _BYTES_PER_TOKEN)
         try:
-            messages = messages_since(flush.log, start)
+            messages = read_messages_since(flush.log, start)
         except Exception as error:  # noqa: BLE001 - they are in the transcript, whatever is wrong with that
             self._background.report(f"the transcript of session {flush.key!r} cannot be read for its flush", error)
             return []
@@ -185,13 +185,13 @@ class Ejected:
 
     def _is_due(self, flush: Flush) -> bool:
         is_pause = time.monotonic() < self._retry_at
-        return not is_pause and estimated_tokens(self._waiting(flush)) >= self._flush_tokens(flush)
+        return not is_pause and estimate_tokens(self._waiting(flush)) >= self._flush_tokens(flush)
 
     def _flush(self, flush: Flush) -> bool:
         """Have the model look at what waits. If it fails, that goes on waiting, and False is returned."""
         with self._writing:  # so that both are of one moment
             end, messages = flush.log.size, self._waiting(flush)
-        llm, tokens = self._llm(flush), estimated_tokens(messages)
+        llm, tokens = self._llm(flush), estimate_tokens(messages)
         if llm is None or not messages:
             return True
 
@@ -213,14 +213,14 @@ class Ejected:
 def _refusal(flush: Flush, batch: Sequence[Message]) -> str:
     """Write messages to the transcript; return why some are never to be stored, or ""."""
     try:
-        transcribed(flush.log, batch)
+        write_messages(flush.log, batch)
     except PolicyError as error:
         for message in batch:
             with suppress(PolicyError):
-                transcribed(flush.log, [message])
+                write_messages(flush.log, [message])
         return f"not all ejected messages are in the transcript: {error}"
     return ""
 
 
 def _room(llm: LLM, flush: Flush) -> int | None:
-    return compaction_threshold(_flush_model.window_of(llm), flush.rules)
+    return get_compaction_threshold(_flush_model.window_of(llm), flush.rules)

@@ -13,7 +13,7 @@ from llama_index_instrumentation.dispatcher import active_instrument_tags, instr
 
 from llama_index_openclaw_memory._messages import OF_THE_PROGRAM, as_text, is_whole, openclaw_messages
 from llama_index_openclaw_memory.tools import MemoryTool
-from openclaw_memory.conversation import own_words
+from openclaw_memory.conversation import strip_recalled
 from openclaw_memory.errors import StoreError
 from openclaw_memory.flush import FLUSH_TAG, Flush, FlushModel, ModelReply, drive_flush
 
@@ -40,7 +40,7 @@ def flush(turn: FlushTurn, llm: LLM, conversation: Conversation, *, room: int | 
         # Providers refuse calls without an answer, and answers to calls that are not there; and what the memory has
         # recalled is nothing new to it.
         is_plain = is_whole(said) and all(
-            own_words(message.content or "") == (message.content or "") for message in said
+            strip_recalled(message.content or "") == (message.content or "") for message in said
         )
         shown = said if is_plain else _text(said)
     can_call = llm.metadata.is_function_calling_model and hasattr(llm, "chat_with_tools")

@@ -8,7 +8,7 @@ from typing import Any
 
 from llama_index.core.base.llms.types import ChatMessage, CitableBlock, CitationBlock, MessageRole, TextBlock
 
-from openclaw_memory.conversation import Message, own_words, text_of
+from openclaw_memory.conversation import Message, get_text, strip_recalled
 
 # What a block is, it says itself: earlier versions of LlamaIndex do not have all of their classes.
 _SHOWN_BY_ADDRESS = frozenset({"image", "audio", "video", "document"})
@@ -46,7 +46,7 @@ def openclaw_message(message: ChatMessage) -> dict[str, Any] | None:
     """
     if message.role in OF_THE_PROGRAM:
         return None
-    words = own_words(words_of(message))
+    words = strip_recalled(words_of(message))
     if message.role == MessageRole.USER:
         return {"role": "user", "content": words}
     if message.role in _OF_TOOLS:
@@ -93,7 +93,7 @@ def as_text(messages: Iterable[Message]) -> str:
 
 
 def _line(message: Message) -> str:
-    said = text_of(message)
+    said = get_text(message)
     if message.get("role") == "toolResult":
         return f"Tool {message.get('toolName') or ''}".rstrip() + f": {said}"
     calls = [

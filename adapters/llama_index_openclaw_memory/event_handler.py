@@ -31,7 +31,7 @@ from llama_index_openclaw_memory._messages import OF_THE_PROGRAM, as_text, calls
 from llama_index_openclaw_memory._session import SESSION_TAG, memory_of_run
 from openclaw_memory import Memory
 from openclaw_memory.aio import in_thread
-from openclaw_memory.conversation import compaction_threshold
+from openclaw_memory.conversation import get_compaction_threshold
 from openclaw_memory.errors import ConfigError
 from openclaw_memory.flush import FLUSH_TAG, ConversationDetector, Reading, run_flush
 from openclaw_memory.runs import Leased, MemoryChoice, memory_choice
@@ -245,7 +245,7 @@ class MemoryFlushEventHandler(BaseEventHandler):
 
     def _saving(self, key: str, messages: Sequence[ChatMessage], tokens: int, compacting: bool) -> Callable[[], bool]:
         session, leased = key.partition("\n")[0], self._memory_of(key)
-        room = compaction_threshold(window_of(self.llm) or self.window, leased.config.compaction)
+        room = get_compaction_threshold(window_of(self.llm) or self.window, leased.config.compaction)
 
         def save() -> bool:
             with ExitStack() as opened:

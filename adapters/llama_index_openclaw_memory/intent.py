@@ -15,7 +15,7 @@ from pydantic import Field, PrivateAttr
 
 from llama_index_openclaw_memory._flush_model import reply_to
 from llama_index_openclaw_memory._showing import ShownBlock
-from openclaw_memory.conversation import own_words
+from openclaw_memory.conversation import strip_recalled
 from openclaw_memory.errors import ConfigError
 from openclaw_memory.plugins import load_plugin
 from openclaw_memory.runs import MemoryChoice, memory_choice
@@ -85,7 +85,7 @@ class IntentBlock(ShownBlock):
 
     def _text(self, messages: Sequence[ChatMessage], session_id: str | None) -> str:
         said = next((each for each in reversed(messages) if each.role == MessageRole.USER), None)
-        message = own_words(said.content or "") if said is not None else ""
+        message = strip_recalled(said.content or "") if said is not None else ""
 
         def make_detector(memory: Memory, session: str | None) -> tuple[Any, Path] | None:
             if is_shown(memory, session) is not None:

@@ -25,7 +25,7 @@ from llama_index_openclaw_memory._messages import as_text, openclaw_messages, wo
 from llama_index_openclaw_memory._session import memory_of_run
 from openclaw_memory import Memory
 from openclaw_memory.aio import in_thread
-from openclaw_memory.conversation import cut, estimated_tokens, own_words
+from openclaw_memory.conversation import cut, estimate_tokens, strip_recalled
 from openclaw_memory.errors import ConfigError, InvalidInputError
 from openclaw_memory.runs import MemoryChoice, memory_choice
 from openclaw_memory.tools import fenced_results, question_in, recall, with_fewer_results
@@ -210,7 +210,7 @@ class OpenClawMemoryBlock(BaseMemoryBlock[str]):
         window = None if self.llm is None else window_of(self.llm)
         most = leased.config.compaction.soft_threshold_tokens if window is None else window // 4
         messages = messages[cut(messages, most) :]
-        while estimated_tokens(messages) > most:
+        while estimate_tokens(messages) > most:
             messages.pop(0)
         return fenced_results([(_UNWRITTEN, as_text(messages))], "this conversation") if messages else ""
 
@@ -218,7 +218,7 @@ class OpenClawMemoryBlock(BaseMemoryBlock[str]):
         is_from_user = [message.role == MessageRole.USER for message in messages]
         asked = len(messages) - is_from_user[::-1].index(True) if any(is_from_user) else 0
         said = messages[asked - 1] if asked else ChatMessage("")
-        question = question_in(own_words(said.content or "") or own_words(words_of(said)))
+        question = question_in(strip_recalled(said.content or "") or strip_recalled(words_of(said)))
         if not question:
             return ""
         leased, turn = memory_of_run(self.memory), _digest(messages[:asked])

@@ -11,7 +11,7 @@ from llama_index.core.base.llms.types import ChatMessage, MessageRole, TextBlock
 
 from llama_index_openclaw_memory._messages import openclaw_messages
 from llama_index_openclaw_memory._session import DOOR
-from openclaw_memory.conversation import call_parts, text_of
+from openclaw_memory.conversation import get_text, read_calls
 from openclaw_memory.errors import InvalidInputError
 from openclaw_memory.events import acting_as
 from openclaw_memory.tools import checked_memory
@@ -63,12 +63,12 @@ def resume_messages(memory: Memory, session_id: str) -> list[ChatMessage]:
 
 
 def _message(message: Mapping[str, Any]) -> ChatMessage:
-    text, role = text_of(message), str(message.get("role"))
+    text, role = get_text(message), str(message.get("role"))
     if role in {"toolResult", "tool"}:
         call = message.get("toolCallId") or message.get("tool_call_id") or message.get("toolUseId")
         known = {"tool_call_id": call, "name": message.get("toolName") or ""}
         return ChatMessage(text, role=MessageRole.TOOL, additional_kwargs=known)
-    if role != "assistant" or not (calls := call_parts(message)):
+    if role != "assistant" or not (calls := read_calls(message)):
         return ChatMessage(text, role=_ROLES.get(role, MessageRole.USER))
     # Older versions of LlamaIndex have no blocks for calls.
     if (block_of := getattr(llm_types, "ToolCallBlock", None)) is None:

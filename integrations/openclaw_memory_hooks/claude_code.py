@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from openclaw_memory import Memory
-from openclaw_memory.conversation import Message, text_of
+from openclaw_memory.conversation import Message, get_text
 from openclaw_memory.errors import InvalidInputError, OpenClawMemoryError
-from openclaw_memory.flush import keep_transcript, messages_since
+from openclaw_memory.flush import keep_transcript, read_messages_since
 from openclaw_memory.tools import fenced_results, question_in, recall, session_start
 from openclaw_memory.workspace import SafeFolder
 
@@ -82,7 +82,7 @@ def _prompt(event: Event, memory: Memory) -> str:
         return ""
     session = _text(event, "session_id")
     # What was said since the last compaction is in the context anyway.
-    in_view = messages_since(memory.sessions.log(session), _known(memory, session, "cut"))
+    in_view = read_messages_since(memory.sessions.log(session), _known(memory, session, "cut"))
     return recall(memory, question_in(prompt), max_chars=RECALLED_CHARS, in_view=in_view)
 
 
@@ -129,7 +129,7 @@ def _compacted(event: Event, memory: Memory) -> str:
     """Return the request to write up what a compaction took, with the last of it; "" if nothing was kept."""
     session = _text(event, "session_id")
     log = memory.sessions.log(session)
-    lost = messages_since(log, _known(memory, session, "cut_before"))
+    lost = read_messages_since(log, _known(memory, session, "cut_before"))
     if not lost:
         return ""
     root, day = memory.workspace.root, memory.sessions.flush().now().date()
@@ -141,7 +141,7 @@ def _last(messages: Sequence[Message], shown: Callable[[str], str]) -> str:
     lines: list[str] = []
     room = KEPT_CHARS
     for message in reversed(messages):
-        text = " ".join(shown(text_of(message)).split())
+        text = " ".join(shown(get_text(message)).split())
         cut = f"{text[:MESSAGE_CHARS]} [...]" if len(text) > MESSAGE_CHARS else text
         lines.append(f"{str(message.get('role')).capitalize()}: {cut}")
         room -= len(lines[-1]) + 1

@@ -14,9 +14,9 @@ from typing import Any
 
 from openclaw_memory import Memory
 from openclaw_memory.config import PruningConfig, find_unread_settings
-from openclaw_memory.conversation import Message, estimated_tokens, text_of
+from openclaw_memory.conversation import Message, estimate_tokens, get_text
 from openclaw_memory.errors import ConfigError, InvalidInputError, PolicyError, SyncBusyError
-from openclaw_memory.flush import FlushModel, ModelReply, drive_flush, keep_named, messages_since
+from openclaw_memory.flush import FlushModel, ModelReply, drive_flush, keep_named, read_messages_since
 from openclaw_memory.tools import memory_tools, question_in, recall, session_start
 
 Event = Mapping[str, Any]
@@ -122,7 +122,7 @@ def _message(event: Event, memory: Memory, _: Exchange) -> dict[str, Any]:
         return {}
     session = _text(event, "sessionID")
     # What was said since the last compaction is in the context anyway.
-    in_view = messages_since(memory.sessions.log(session), memory.sessions.flush(session).state.compacted_bytes)
+    in_view = read_messages_since(memory.sessions.log(session), memory.sessions.flush(session).state.compacted_bytes)
     question = question_in(_text(event, "text"))
     return {"recalled": recall(memory, question, max_chars=RECALLED_CHARS, in_view=in_view)}
 
@@ -151,7 +151,7 @@ def _compacting(event: Event, memory: Memory, exchange: Exchange) -> dict[str, A
         system=str,
         user=str,
         answer=lambda _id, _name, text: text,
-        size=lambda texts: estimated_tokens([{"role": "user", "content": text} for text in texts]),
+        size=lambda texts: estimate_tokens([{"role": "user", "content": text} for text in texts]),
         text="\n\n".join,
         can_call=False,
         room=room if isinstance(room, int) and room > 0 else None,
@@ -159,7 +159,7 @@ def _compacting(event: Event, memory: Memory, exchange: Exchange) -> dict[str, A
     turn = memory.sessions.flush(session).due(None, messages=lambda: said, compacting=True) if said else None
     if turn is None:
         return {}
-    drive_flush(turn, "\n\n".join(f"{str(one['role']).capitalize()}: {text_of(one)}" for one in said), model)
+    drive_flush(turn, "\n\n".join(f"{str(one['role']).capitalize()}: {get_text(one)}" for one in said), model)
     return {"flush": turn.outcome}
 
 

@@ -13,7 +13,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from typing import Any, TypeVar, get_args
 
-from openclaw_memory.conversation import own_words
+from openclaw_memory.conversation import strip_recalled
 from openclaw_memory.display import clean_line
 from openclaw_memory.errors import InvalidInputError
 from openclaw_memory.text import fenced
@@ -115,7 +115,7 @@ def prompt_of(message: str, rules: IntentConfig) -> str:
         message: What the user says.
         rules: The languages.
     """
-    shown = bounded(own_words(message), _MOST_SHOWN)
+    shown = bounded(strip_recalled(message), _MOST_SHOWN)
     return f"{_PROMPT}{', '.join(rules.languages)}\n\nMessage:\n{fenced(shown, 'message')}\n{_DATA}"
 
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from openclaw_memory.conversation import own_words, prepare_snapshot, text_of, write_snapshot
+from openclaw_memory.conversation import get_text, prepare_snapshot, strip_recalled, write_snapshot
 from openclaw_memory.errors import InvalidInputError, OpenClawMemoryError, PolicyError
 from openclaw_memory.types import Snapshot
 from openclaw_memory.workspace import SafeFolder, decode
@@ -150,7 +150,7 @@ def _is_storable(workspace: Workspace, file: Path, number: int, message: object,
     if not isinstance(message, Mapping):
         return True  # it is refused by name
     try:
-        workspace.policies.check(None, str(message.get("role")), own_words(text_of(message)))
+        workspace.policies.check(None, str(message.get("role")), strip_recalled(get_text(message)))
     except PolicyError:
         left_out.append(LeftOut(f"{file.name}, message {number}", "a rule says never to store it"))
         return False

@@ -10,17 +10,17 @@ from openclaw_memory.config import CompactionConfig, PruningConfig
 from openclaw_memory.conversation.messages import (
     CHARS_PER_TOKEN,
     Message,
-    answers_to,
-    calls_of,
-    estimated_tokens,
-    in_short,
+    cut_middle,
+    estimate_tokens,
+    get_answered_call,
+    get_call_ids,
+    get_text,
     is_from_user,
     is_result,
     is_text_block,
-    text_of,
     with_text,
 )
-from openclaw_memory.conversation.window import compaction_threshold, is_overflow
+from openclaw_memory.conversation.window import get_compaction_threshold, is_overflow
 from openclaw_memory.errors import InvalidInputError
 from openclaw_memory.workspace.transcript_records import message_of
 
@@ -69,11 +69,11 @@ def should_compact(tokens: int, window: int | None, rules: CompactionConfig | No
         rules: The compaction settings, by default `CompactionConfig()`.
     """
     rules = rules or CompactionConfig()
-    threshold = compaction_threshold(window, rules)
+    threshold = get_compaction_threshold(window, rules)
     return rules.enabled and threshold is not None and tokens > threshold
 
 
-def cut(messages: Sequence[Message], keep_tokens: int, count: Count = estimated_tokens) -> int:
+def cut(messages: Sequence[Message], keep_tokens: int, count: Count = estimate_tokens) -> int:
     """Return the index at which the kept part begins: the fewest last messages that have `keep_tokens`, at least one.
 
     A tool call and its answers are always on the same side, whatever is between them, and the kept part never begins
@@ -98,10 +98,10 @@ def _places(messages: Sequence[Message]) -> list[int]:
     callers: dict[str, int] = {}  # ids are used again by some models: an answer is to the last call of that id
     answered_at = list(range(len(messages)))
     for at, message in enumerate(messages):
-        caller = callers.get(answers_to(message) or "")
+        caller = callers.get(get_answered_call(message) or "")
         if caller is not None:
             answered_at[caller] = at
-        callers.update(dict.fromkeys(calls_of(message), at))
+        callers.update(dict.fromkeys(get_call_ids(message), at))
     places, tied_to = [], -1
     for at, message in enumerate(messages):
         if at > tied_to and (at == 0 or not is_result(message)):
@@ -116,7 +116,7 @@ def compact(
     *,
     rules: CompactionConfig | None = None,
     window: int | None = None,
-    count: Count = estimated_tokens,
+    count: Count = estimate_tokens,
     log: SessionLog | None = None,
     before: Callable[[Sequence[Message]], object] | None = None,
     after: Callable[[Compacted], object] | None = None,
@@ -135,8 +135,8 @@ def compact(
         rules: The compaction settings, by default `CompactionConfig()`.
         window: The model's context window in tokens; None if unknown.
         count: Counts the tokens of messages.
-        log: Gets a `compaction` entry, from which `conversation` builds the same list again. The messages need the ids
-            of their entries then, as `logged` returns them.
+        log: Gets a `compaction` entry, from which `load_conversation` builds the same list again. The messages need
+            the ids of their entries then, as `log_message` returns them.
         before: Called with the messages that are about to be lost, before `summarise`. If nothing is done, neither this
             nor `after` is called, unless it is the summary that turns out too long.
         after: Called with the outcome.
@@ -148,7 +148,7 @@ def compact(
         Exception: Whatever `before`, `summarise` and `after` raise. Except for `after`, nothing was changed then.
     """
     rules, held = rules or CompactionConfig(), list(messages)
-    tokens, free = count(held), compaction_threshold(window, rules)
+    tokens, free = count(held), get_compaction_threshold(window, rules)
     if not rules.enabled:
         return Compacted(
             held, tokens, tokens, kept=tuple(held), why="no conversation is compacted: compaction.enabled is off"
@@ -223,8 +223,8 @@ def _asked_again(older: Sequence[Message], kept: Sequence[Message], chars: int |
     asked = _last_asked(older, kept)
     if asked is None or chars is None or "askedChars" in asked:
         return asked
-    text = text_of(asked)
-    short = in_short(text, chars, chars, "this message")
+    text = get_text(asked)
+    short = cut_middle(text, chars, chars, "this message")
     return asked if short == text else {**with_text(asked, short), "askedChars": chars}
 
 
@@ -245,7 +245,7 @@ def _place_in_log(log: SessionLog, kept: Sequence[Message]) -> dict[str, str]:
     if strange or not ids:
         raise InvalidInputError(
             f"not all messages to keep are in {log.path} (id {(strange or kept)[0].get('id')!r}): add each with "
-            "logged(log, message) and go on with what it returns, or take them from conversation(log)"
+            "log_message(log, message) and go on with what it returns, or take them from load_conversation(log)"
         )
     place = {"firstKeptEntryId": ids[0]}
     # What others have added meanwhile stays part of the conversation; only another branch is left alone.
@@ -253,7 +253,7 @@ def _place_in_log(log: SessionLog, kept: Sequence[Message]) -> dict[str, str]:
     return place if on_branch else {**place, "parentId": ids[-1]}
 
 
-def logged(log: SessionLog, message: Message) -> Message:
+def log_message(log: SessionLog, message: Message) -> Message:
     """Add a message to a log, and return it with the id of its entry once it is on disk.
 
     Args:
@@ -267,7 +267,7 @@ def logged(log: SessionLog, message: Message) -> Message:
     return {**kept, "id": log.append_entry("message", message=kept)}
 
 
-def conversation(log: SessionLog, leaf: str | None = None) -> list[Message]:
+def load_conversation(log: SessionLog, leaf: str | None = None) -> list[Message]:
     """Return the messages of a log as the model saw them, each with the `id` of its entry.
 
     After a compaction these are its summary, what it kept, and what followed. Hidden messages of programs
@@ -328,7 +328,7 @@ def ask_with_compaction(
     *,
     window: int | None,
     rules: CompactionConfig | None = None,
-    count: Count = estimated_tokens,
+    count: Count = estimate_tokens,
     log: SessionLog | None = None,
     before: Callable[[Sequence[Message]], object] | None = None,
     after: Callable[[Compacted], object] | None = None,
@@ -339,7 +339,7 @@ def ask_with_compaction(
     asked once more. It is compacted as well after a reply that leaves less free than `rules` reserve.
 
     Args:
-        ask: Gets the messages and returns the reply; with a `log`, one that `logged` has added to it.
+        ask: Gets the messages and returns the reply; with a `log`, one that `log_message` has added to it.
         messages: The conversation, oldest first.
         summarise: Returns a summary of the messages it is given, as text.
         window: The model's context window in tokens; None if unknown: then replies cause no compaction.
@@ -351,13 +351,13 @@ def ask_with_compaction(
 
     Raises:
         Exception: Whatever `ask` raises, the second time at the latest; the log then has the compaction, and
-            `conversation(log)` is how it goes on. If nothing could be shortened, it is the first error. What compacting
-            raises before a reply passes on too; after the reply, it is in `failure`.
+            `load_conversation(log)` is how it goes on. If nothing could be shortened, it is the first error. What
+            compacting raises before a reply passes on too; after the reply, it is in `failure`.
     """
     rules, held = rules or CompactionConfig(), list(messages)
     done: list[Compacted] = []
 
-    def shorten(window: int | None) -> Compacted:
+    def compact_to(window: int | None) -> Compacted:
         return compact(held, summarise, rules=rules, window=window, count=count, log=log, before=before, after=after)
 
     try:
@@ -367,7 +367,7 @@ def ask_with_compaction(
             raise
         # The model has counted: its window is smaller than this conversation, whatever the counter says.
         tokens = count(held)
-        compacted = shorten(min(window or tokens, tokens))
+        compacted = compact_to(min(window or tokens, tokens))
         if compacted.summary is None:
             error.add_note(compacted.why)
             raise
@@ -378,7 +378,7 @@ def ask_with_compaction(
     if not should_compact(count(held), window, rules):
         return AskResult(reply, held, tuple(done))
     try:
-        compacted = shorten(window)
+        compacted = compact_to(window)
     except Exception as error:  # noqa: BLE001 - the reply is there, and the result has the error
         return AskResult(reply, held, tuple(done), error)
     done += [compacted] if compacted.summary is not None else []
@@ -391,7 +391,7 @@ def prune(
     window: int,
     rules: PruningConfig | None = None,
     idle_seconds: float | None = None,
-    count: Callable[[Sequence[Message]], int] = estimated_tokens,
+    count: Callable[[Sequence[Message]], int] = estimate_tokens,
 ) -> list[Message]:
     """Return the messages with old tool results shortened where they fill much of the window; the input is not changed.
 
@@ -426,13 +426,13 @@ def prune(
         pruned[at] = _trimmed(pruned[at], rules)
         if pruned[at] is not messages[at]:
             sizes[at] = count([pruned[at]])
-    if sum(len(text_of(pruned[at])) for at in old) < LEAST_CLEARED_CHARS:
+    if sum(len(get_text(pruned[at])) for at in old) < LEAST_CLEARED_CHARS:
         return pruned
     total = sum(sizes)
     for at in old:
         if total < rules.hard_ratio * window:
             break
-        if len(text_of(pruned[at])) > len(rules.placeholder):
+        if len(get_text(pruned[at])) > len(rules.placeholder):
             pruned[at] = with_text(pruned[at], rules.placeholder)
             total += count([pruned[at]]) - sizes[at]
     return pruned
@@ -454,8 +454,8 @@ def _is_prunable(message: Message) -> bool:
 
 
 def _trimmed(message: Message, rules: PruningConfig) -> Message:
-    text = text_of(message)
+    text = get_text(message)
     if len(text) <= LONG_RESULT_CHARS or text == rules.placeholder:
         return message
-    short = in_short(text, KEPT_CHARS, KEPT_CHARS, "this tool result")
+    short = cut_middle(text, KEPT_CHARS, KEPT_CHARS, "this tool result")
     return message if short == text else with_text(message, short)

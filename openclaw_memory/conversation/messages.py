@@ -20,7 +20,7 @@ CHARS_PER_TOKEN = 4  # OpenClaw's estimate
 IMAGE_CHARS = 4_800  # OpenClaw's estimate: an image costs 1,200 tokens
 
 
-def text_of(message: Message) -> str:
+def get_text(message: Message) -> str:
     """Return the text of a message: its content, or its text blocks with newlines between; "" if it has no text.
 
     Args:
@@ -29,7 +29,7 @@ def text_of(message: Message) -> str:
     return content_text(message.get("content")) or ""
 
 
-def own_words(text: str) -> str:
+def strip_recalled(text: str) -> str:
     """Return a text without the fenced blocks that were recalled into it.
 
     Args:
@@ -39,7 +39,7 @@ def own_words(text: str) -> str:
     return text if said == text else said.strip()
 
 
-def calls_of(message: Message) -> tuple[str, ...]:
+def get_call_ids(message: Message) -> tuple[str, ...]:
     """Return the ids of the tool calls in a message, in their order.
 
     Args:
@@ -50,7 +50,7 @@ def calls_of(message: Message) -> tuple[str, ...]:
     return tuple(call["id"] for call in calls if isinstance(call.get("id"), str))
 
 
-def call_parts(message: Message) -> list[tuple[str, str, dict[str, Any]]]:
+def read_calls(message: Message) -> list[tuple[str, str, dict[str, Any]]]:
     """Return the id, the tool's name and the arguments of each tool call in a message.
 
     Arguments that are no object of JSON are kept as they are, under `text`.
@@ -67,7 +67,7 @@ def call_parts(message: Message) -> list[tuple[str, str, dict[str, Any]]]:
     return found
 
 
-def without_calls(message: Message, kept: Collection[str]) -> Message:
+def drop_calls(message: Message, kept: Collection[str]) -> Message:
     """Return a copy of a message without its tool calls, but those whose ids are in `kept`."""
     content, calls = message.get("content"), message.get("tool_calls")
     changed = dict(message)
@@ -84,7 +84,7 @@ def is_result(message: Message) -> bool:
     return message.get("role") in RESULT_ROLES
 
 
-def answers_to(message: Message) -> str | None:
+def get_answered_call(message: Message) -> str | None:
     """Return the id of the call that a message answers; None if it is not a tool's answer, or does not name the call.
 
     Args:
@@ -101,23 +101,23 @@ def is_from_user(message: Message) -> bool:
     return message.get("role") == "user" and message.get("type", "message") == "message"
 
 
-def chars_of(message: Message) -> int:
+def count_chars(message: Message) -> int:
     """Return the length of a message in characters: its text, its other fields as JSON, and 4,800 for an image."""
     content = message.get("content")
     size = len(content) if isinstance(content, str) else sum(_block_chars(block) for block in _blocks(message))
     return size + sum(_json_chars(call) for call in _tool_calls(message))
 
 
-def estimated_tokens(messages: Iterable[Message]) -> int:
+def estimate_tokens(messages: Iterable[Message]) -> int:
     """Estimate how many tokens messages take: a token for four characters, rounded up for each message.
 
     Args:
         messages: The messages to count.
     """
-    return sum(-(-chars_of(message) // CHARS_PER_TOKEN) for message in messages)
+    return sum(-(-count_chars(message) // CHARS_PER_TOKEN) for message in messages)
 
 
-def for_model(messages: Iterable[Message]) -> list[dict[str, Any]]:
+def prepare_for_model(messages: Iterable[Message]) -> list[dict[str, Any]]:
     """Return copies of messages to send to a model, without `id`, `type`, `timestamp` and other fields of transcripts.
 
     Services refuse fields that they do not know. Role, content, names, tool calls and the ids of calls are kept.
@@ -128,7 +128,7 @@ def for_model(messages: Iterable[Message]) -> list[dict[str, Any]]:
     return [{key: value for key, value in message.items() if key not in _NOT_SENT} for message in messages]
 
 
-def in_short(text: str, head: int, tail: int, what: str) -> str:
+def cut_middle(text: str, head: int, tail: int, what: str) -> str:
     """Cut the middle of a text and put a note there; return the text itself if little would be gained.
 
     `head` and `tail` are in characters; `what` is what the note calls the text.

@@ -15,16 +15,16 @@ from typing import TYPE_CHECKING, Any
 
 from openclaw_memory._log import warn
 from openclaw_memory.config import SnapshotsConfig
-from openclaw_memory.conversation.compaction import SUMMARY, conversation
+from openclaw_memory.conversation.compaction import SUMMARY, load_conversation
 from openclaw_memory.conversation.messages import (
     Message,
-    answers_to,
-    calls_of,
-    chars_of,
+    count_chars,
+    drop_calls,
+    get_answered_call,
+    get_call_ids,
+    get_text,
     is_result,
-    own_words,
-    text_of,
-    without_calls,
+    strip_recalled,
 )
 from openclaw_memory.errors import (
     InvalidInputError,
@@ -146,10 +146,10 @@ def resume(workspace: Workspace, session_id: str) -> list[Message]:
         raise NotFoundError(f"the rule {rule!r} of policies.rules leaves sessions of this name out: change the rule")
     ends = _read_all(workspace, session_id)
     if not ends or _goes_beyond(log, ends[0]):
-        messages = conversation(log)
+        messages = load_conversation(log)
     else:  # what an earlier end was about came before this one
         messages = _messages(ends[0], next((one.summary for one in ends if one.summary), None))
-    left = [message for message in messages if text_of(message) != FORGOTTEN]
+    left = [message for message in messages if get_text(message) != FORGOTTEN]
     said = _whole([_masked(message, partial(_masked_text, workspace.policies)) for message in left])
     if not said:
         raise NotFoundError(
@@ -426,7 +426,7 @@ def kept_of(
                 f"a message must be a mapping with `role` and `content`, not {message!r:.80}: "
                 "those of a framework are for `save_snapshot` of its adapter"
             )
-        role, text = _unicode(message["role"]), _unicode(own_words(text_of(message)))
+        role, text = _unicode(message["role"]), _unicode(strip_recalled(get_text(message)))
         if not text.strip() or text == FORGOTTEN or text in left_out:
             continue
         # What is hidden is so before the cut: half a token looks like none.
@@ -490,24 +490,24 @@ def _whole(messages: Sequence[Message]) -> list[Message]:
     """
     called, answered, answers = dict[str, int](), set[tuple[int, str]](), set[int]()
     for at, message in enumerate(messages):
-        if (of := answers_to(message)) is not None and of in called:
+        if (of := get_answered_call(message)) is not None and of in called:
             answered.add((called.pop(of), of))
             answers.add(at)
-        called |= dict.fromkeys(calls_of(message), at)
+        called |= dict.fromkeys(get_call_ids(message), at)
     found = list[Message]()
     for at, message in enumerate(messages):
         if is_result(message):
             found += [message] if at in answers else []
             continue
-        left = without_calls(message, {one for place, one in answered if place == at})
-        if calls_of(left) or text_of(left).strip() or (left.get("role") == "user" and chars_of(left)):
+        left = drop_calls(message, {one for place, one in answered if place == at})
+        if get_call_ids(left) or get_text(left).strip() or (left.get("role") == "user" and count_chars(left)):
             found.append(left)
     return found
 
 
 def _line(summary: str) -> str:
     """Return a summary on one line, without secrets and what was recalled."""
-    return redact_session(" ".join(own_words(checked_text(summary, "the summary")).split()))
+    return redact_session(" ".join(strip_recalled(checked_text(summary, "the summary")).split()))
 
 
 def _unicode(text: str) -> str:

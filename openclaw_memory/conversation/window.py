@@ -68,7 +68,7 @@ def soft(window: int | None, rules: CompactionConfig) -> int:
     return min(rules.soft_threshold_tokens, (window - reserve(window, rules)) // 2)
 
 
-def compaction_threshold(window: int | None, rules: CompactionConfig) -> int | None:
+def get_compaction_threshold(window: int | None, rules: CompactionConfig) -> int | None:
     """Return the size in tokens above which a conversation is compacted; None if the window is unknown.
 
     Args:
@@ -78,7 +78,7 @@ def compaction_threshold(window: int | None, rules: CompactionConfig) -> int | N
     return window - reserve(window, rules) if window is not None and window > 0 else None
 
 
-def flush_threshold(window: int | None, rules: CompactionConfig) -> int | None:
+def get_flush_threshold(window: int | None, rules: CompactionConfig) -> int | None:
     """Return the size in tokens from which a flush is due: window - reserve - soft threshold (176,000 of 200,000).
 
     Args:
@@ -93,7 +93,7 @@ def flush_threshold(window: int | None, rules: CompactionConfig) -> int | None:
     return window - reserve(window, rules) - soft(window, rules)
 
 
-def flush_due(
+def find_flush_reason(
     rules: CompactionConfig,
     *,
     window: int | None,
@@ -118,7 +118,7 @@ def flush_due(
     """
     if not rules.flushes or flushed or kind != "chat" or not writable:
         return None
-    threshold = flush_threshold(window, rules)
+    threshold = get_flush_threshold(window, rules)
     if threshold is not None and tokens and tokens >= threshold:
         return "threshold"
     if 0 < rules.force_flush_bytes <= transcript_bytes:

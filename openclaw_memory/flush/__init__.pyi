@@ -10,8 +10,8 @@ from .driver import (
 from .flush import FLUSH_TAG as FLUSH_TAG, Flush as Flush, flush_prompt as flush_prompt, FlushTurn as FlushTurn
 from .host_transcript import keep_transcript as keep_transcript
 from .verbatim import (
-    holdable as holdable,
+    fit_entry as fit_entry,
     keep_named as keep_named,
-    messages_since as messages_since,
-    transcribed as transcribed,
+    read_messages_since as read_messages_since,
+    write_messages as write_messages,
 )

@@ -13,7 +13,7 @@ from xml.sax.saxutils import escape
 from openclaw_memory import _forks
 from openclaw_memory._log import warn
 from openclaw_memory.config.sections import CompactionConfig
-from openclaw_memory.conversation.window import check_window, flush_due, is_overflow
+from openclaw_memory.conversation.window import check_window, find_flush_reason, is_overflow
 
 _CONVERSATIONS = 256  # remembered at once; the one that was silent longest is forgotten first
 _RUNS = 1024  # calls under way at once: frameworks do not report that a call was cancelled
@@ -235,7 +235,7 @@ class ConversationDetector(Generic[M]):
         """
         counted = self._count(messages)
         rules = self.rules(key) if callable(self.rules) else self.rules
-        if flush_due(rules, window=self.window, tokens=max(tokens, counted), compacting=compacting) is None:
+        if find_flush_reason(rules, window=self.window, tokens=max(tokens, counted), compacting=compacting) is None:
             return None
         with self._lock:
             conversation = self._conversation(key)

@@ -27,7 +27,7 @@ from typing import Any, Literal, TypeAlias
 from openclaw_memory._log import warn
 from openclaw_memory.config.sections import CompactionConfig
 from openclaw_memory.conversation.messages import Message
-from openclaw_memory.conversation.window import Kind, Reason, check_window, flush_due
+from openclaw_memory.conversation.window import Kind, Reason, check_window, find_flush_reason
 from openclaw_memory.errors import OpenClawMemoryError
 from openclaw_memory.flush.note_writer import DESCRIPTION, NOTHING_TO_SAVE, SCHEMA, TOOL_NAME, append_new
 from openclaw_memory.flush.state import ChatType, FlushRegistry, SessionState, change_state, iso
@@ -150,7 +150,9 @@ class Flush:
         """
         size = self.log.size if transcript_bytes is None else transcript_bytes
         tokens = _whole(tokens)
-        decide = partial(flush_due, self.rules, window=self.window, tokens=tokens, compacting=compacting, kind=kind)
+        decide = partial(
+            find_flush_reason, self.rules, window=self.window, tokens=tokens, compacting=compacting, kind=kind
+        )
         if decide(transcript_bytes=size) is None:
             return None
         with self._cycle.lock:

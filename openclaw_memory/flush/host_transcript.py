@@ -7,7 +7,7 @@ import stat
 from contextlib import suppress
 from typing import TYPE_CHECKING, BinaryIO
 
-from openclaw_memory.conversation.messages import text_of
+from openclaw_memory.conversation.messages import get_text
 from openclaw_memory.errors import InvalidInputError, NotFoundError, PolicyError, WorkspaceError
 from openclaw_memory.flush.verbatim import keep_named
 from openclaw_memory.workspace.transcript_records import message_of, said
@@ -60,7 +60,7 @@ def keep_transcript(log: SessionLog, file: str | os.PathLike[str], start: int = 
             # The place of a record names it where it has no id: transcripts grow at their end alone.
             known = {key: value for key, value in message_of(record).items() if value is not None}
             message = {"id": f"byte-{begin}", **known}
-            text = text_of(message)
+            text = get_text(message)
             with suppress(PolicyError):  # what is never to be stored is left out
                 policies.check(None, text)
                 messages.append({**message, "content": [{"type": "text", "text": text}]})

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from openclaw_memory.conversation.messages import Message, in_short, text_of
+from openclaw_memory.conversation.messages import Message, cut_middle, get_text
 from openclaw_memory.errors import InvalidInputError, PolicyError
 from openclaw_memory.text.redaction import redact_talk
 from openclaw_memory.workspace.session_log import SessionLog
@@ -32,7 +32,7 @@ def keep(messages: Iterable[Message], log: SessionLog) -> tuple[int, list[str]]:
     """Add to the log those messages that it does not have.
 
     A message with an id is known by the id of its entry, others by their content, as often as they are equal. An entry
-    gets the id of its message. Of a message that no log can hold, the words are kept, as `holdable` says.
+    gets the id of its message. Of a message that no log can hold, the words are kept, as `fit_entry` says.
 
     Returns:
         How many were added, and for each of those that are not there as a whole, why.
@@ -57,7 +57,7 @@ def keep(messages: Iterable[Message], log: SessionLog) -> tuple[int, list[str]]:
             if not _to_be_kept(message) or _id(message) in ids:
                 continue
             own = {"id": found} if (found := _id(message)) else {}
-            entry, why = holdable({"type": "message", **own, "message": _spoken(message)})
+            entry, why = fit_entry({"type": "message", **own, "message": _spoken(message)})
             cut += [why] if why else []
             if there[_whole(entry["message"])] > 0:
                 there[_whole(entry["message"])] -= 1
@@ -76,7 +76,7 @@ def keep_named(messages: Iterable[Message], log: SessionLog) -> None:
     """Add to the log, in one write, those messages whose ids it does not have; equal words with another id are others.
 
     It is safe to call at the same time in several processes. Messages without an id are left out, and of one that no
-    log can hold, the words are kept, as `holdable` says.
+    log can hold, the words are kept, as `fit_entry` says.
 
     Args:
         messages: Messages with ids, oldest first.
@@ -88,12 +88,12 @@ def keep_named(messages: Iterable[Message], log: SessionLog) -> None:
     named = {found: message for message in messages if (found := _id(message))}
     if not named:
         return
-    entries = [holdable({"type": "message", "id": found, "message": _spoken(one)})[0] for found, one in named.items()]
+    entries = [fit_entry({"type": "message", "id": found, "message": _spoken(one)})[0] for found, one in named.items()]
     log.append_entries(entries, once=True)
 
 
-def transcribed(log: SessionLog, messages: Sequence[Message]) -> list[Message]:
-    """Add messages to the log in one write, each as often as it is given; of some the words alone, see `holdable`.
+def write_messages(log: SessionLog, messages: Sequence[Message]) -> list[Message]:
+    """Add messages to the log in one write, each as often as it is given; of some the words alone, see `fit_entry`.
 
     Args:
         log: The log of the session.
@@ -105,12 +105,12 @@ def transcribed(log: SessionLog, messages: Sequence[Message]) -> list[Message]:
     Raises:
         PathNotAllowedError, WriteError: As `SessionLog.append_entry`. None of them was written.
     """
-    entries = [holdable({"type": "message", "message": _spoken(message)})[0] for message in messages]
+    entries = [fit_entry({"type": "message", "message": _spoken(message)})[0] for message in messages]
     ids = log.append_entries(entries)
     return [{**entry["message"], "id": entry_id} for entry, entry_id in zip(entries, ids, strict=True)]
 
 
-def holdable(entry: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
+def fit_entry(entry: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
     """Return an entry as a log can hold it, and why it is not there as a whole; "" if it is.
 
     Of a message or summary that is not JSON, or too long to be read again, the words are left, the first and the last
@@ -126,7 +126,7 @@ def holdable(entry: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
     return {**entry, "summary": _in_short(str(entry.get("summary", "")), why)}, why
 
 
-def messages_since(log: SessionLog, start: int) -> list[Message]:
+def read_messages_since(log: SessionLog, start: int) -> list[Message]:
     """Return the messages in the log from a byte on, with their ids.
 
     Args:
@@ -156,7 +156,7 @@ def _spoken(message: Message) -> dict[str, Any]:
     try:
         return {key: masked(value) for key, value in message.items() if key != "id"}
     except RecursionError:  # blocks within blocks without an end: what is left of them has its words masked
-        return _words_of({**message, "content": redact_talk(text_of(message))}, "it is nested too deeply")
+        return _words_of({**message, "content": redact_talk(get_text(message))}, "it is nested too deeply")
 
 
 def _why_not(entry: Mapping[str, Any]) -> str:
@@ -180,11 +180,11 @@ def _words_of(message: Message, why: str) -> dict[str, Any]:
         for block in (blocks if isinstance(blocks, list) else [])[:_CALLS]
         if isinstance(block, Mapping) and block.get("type") == "toolCall"
     ]
-    return {**known, "content": [{"type": "text", "text": _in_short(text_of(message), why)}, *calls]}
+    return {**known, "content": [{"type": "text", "text": _in_short(get_text(message), why)}, *calls]}
 
 
 def _in_short(text: str, why: str) -> str:
-    said = in_short(text, _HEAD_CHARS, _TAIL_CHARS, "this message")
+    said = cut_middle(text, _HEAD_CHARS, _TAIL_CHARS, "this message")
     return "\n".join([*([said] if said.strip() else []), f"[not all is kept: {why}]"])
 
 

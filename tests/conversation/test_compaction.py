@@ -12,12 +12,12 @@ from openclaw_memory.conversation.compaction import (
     SUMMARY,
     ask_with_compaction,
     compact,
-    conversation,
     cut,
-    logged,
+    load_conversation,
+    log_message,
     should_compact,
 )
-from openclaw_memory.conversation.messages import answers_to, calls_of, is_from_user, text_of
+from openclaw_memory.conversation.messages import get_answered_call, get_call_ids, get_text, is_from_user
 from openclaw_memory.errors import InvalidInputError, NotFoundError
 from openclaw_memory.flush.flush import Flush
 from openclaw_memory.workspace import Workspace
@@ -62,7 +62,7 @@ def keeping(tokens):
 
 
 def summarise(messages):
-    return f"{len(messages)} messages: {' '.join(text_of(one)[:40] for one in messages)}"
+    return f"{len(messages)} messages: {' '.join(get_text(one)[:40] for one in messages)}"
 
 
 def refuse(_messages):
@@ -196,66 +196,66 @@ def after_a_paste(content=PASTE):
     "content", [PASTE, [{"type": "text", "text": PASTE}, {"type": "image", "data": "A"}]], ids=["text", "blocks"]
 )
 def test_of_a_question_that_leaves_no_room_the_beginning_and_the_end_stay(log, content):
-    messages = [logged(log, one) for one in after_a_paste(content)]
+    messages = [log_message(log, one) for one in after_a_paste(content)]
     done = compact(messages, lambda _: "short", window=100_000, log=log)
     assert done.summarised == tuple(messages[:3])
     assert (done.tokens_before > 118_000, done.tokens_after < 22_000) == (True, True)
     asked = done.messages[1]
-    text = text_of(asked)
+    text = get_text(asked)
     assert (text[:1_500], text[-1_500:]) == (PASTE[:1_500], PASTE[-1_500:])
     assert "397,037 of 400,037 characters of this message were cut here" in text
     assert isinstance(content, str) or asked["content"][1:] == content[1:]
     assert is_from_user(asked)
-    assert conversation(log) == done.messages
+    assert load_conversation(log) == done.messages
     # It is said again after the next compaction, however small the window is now.
-    more = [logged(log, one) for one in (call("g"), result("g", "z" * 800), call("h"), result("h", "z" * 800))]
+    more = [log_message(log, one) for one in (call("g"), result("g", "z" * 800), call("h"), result("h", "z" * 800))]
     again = compact([*done.messages, *more], lambda _: "short", window=1_000, log=log)
     assert again.messages[1] == asked
-    assert conversation(log) == again.messages
+    assert load_conversation(log) == again.messages
 
 
 def test_in_a_small_window_less_of_the_question_stays(log):
-    messages = [logged(log, one) for one in (user("x" * 20_000), *[reply("y" * 400)] * 4)]
+    messages = [log_message(log, one) for one in (user("x" * 20_000), *[reply("y" * 400)] * 4)]
     done = compact(messages, lambda _: "short", window=1_000, log=log)  # 750 tokens are free
-    assert text_of(done.messages[1]).count("x") == 2 * 750 // 2
+    assert get_text(done.messages[1]).count("x") == 2 * 750 // 2
     assert done.tokens_after < 750
-    assert conversation(log) == done.messages
+    assert load_conversation(log) == done.messages
 
 
 @pytest.mark.parametrize("damage", ["many", 0, -3, None])
 def test_a_length_that_is_none_leaves_the_question_whole(log, damage):
-    messages = [logged(log, one) for one in (user("x" * 9_000), reply(), reply())]
+    messages = [log_message(log, one) for one in (user("x" * 9_000), reply(), reply())]
     log.append_entry("compaction", firstKeptEntryId=messages[2]["id"], tokensBefore=1, summary="s", askedChars=damage)
-    assert conversation(log)[1:] == [messages[0], messages[2]]
+    assert load_conversation(log)[1:] == [messages[0], messages[2]]
 
 
 @pytest.mark.parametrize("asked", [user("x" * 200), user("x" * len(SUMMARY.format(summary="so " * 200)))])
 def test_a_summary_that_makes_the_conversation_no_shorter_is_not_used(log, asked):
-    messages = [logged(log, one) for one in (asked, user("three"))]
+    messages = [log_message(log, one) for one in (asked, user("three"))]
     done = compact(messages, lambda _: "so " * 200, rules=keeping(1), log=log, after=refuse)
     assert (done.messages, done.summary, done.summarised, done.entry_id) == (messages, None, (), None)
     assert done.kept == tuple(messages)
     assert "summary of 600 characters" in done.why
-    assert conversation(log) == messages
+    assert load_conversation(log) == messages
     assert [entry["type"] for entry in log.entries()] == ["session", "message", "message"]
 
 
 def test_a_summariser_that_fails_or_returns_no_text_is_heard_and_changes_nothing(log):
-    messages = [logged(log, one) for one in (user("one"), reply("two"), user("three"))]
+    messages = [log_message(log, one) for one in (user("one"), reply("two"), user("three"))]
     before = copy.deepcopy(messages)
     for answer in ("", "  \n", None, ["a list"]):
         with pytest.raises(InvalidInputError, match="summary of 2 messages"):
             compact(messages, lambda _, answer=answer: answer, rules=keeping(1), count=one_each, log=log)
     with pytest.raises(RuntimeError, match="ill"):
         compact(messages, refuse, rules=keeping(1), count=one_each, log=log)
-    assert messages == before == conversation(log)
+    assert messages == before == load_conversation(log)
 
 
 # On disk
 
 
 def test_the_entry_is_openclaws(log):
-    messages = [logged(log, one) for one in (user("one"), reply("two"), user("three"))]
+    messages = [log_message(log, one) for one in (user("one"), reply("two"), user("three"))]
     done = compact(messages, summarise, rules=keeping(1), count=one_each, log=log)
     *_, entry = log.entries()
     assert entry == {
@@ -267,55 +267,57 @@ def test_the_entry_is_openclaws(log):
         "tokensBefore": 3,
         "summary": "2 messages: one two",
     }
-    assert conversation(log) == done.messages
+    assert load_conversation(log) == done.messages
 
 
 def test_messages_that_are_not_in_the_log_are_not_compacted_into_it(log):
     strange = [user("one"), reply("two"), user("three")]
-    with pytest.raises(InvalidInputError, match="logged"):
+    with pytest.raises(InvalidInputError, match="log_message"):
         compact(strange, refuse, rules=keeping(1), count=one_each, log=log, before=refuse)
-    known = [logged(log, one) for one in strange]
+    known = [log_message(log, one) for one in strange]
     with pytest.raises(InvalidInputError, match="'of elsewhere'"):
         compact([*known, {**user(), "id": "of elsewhere"}], refuse, rules=keeping(2), count=one_each, log=log)
     assert [entry["type"] for entry in log.entries()] == ["session", "message", "message", "message"]
 
 
 def test_a_system_prompt_need_not_be_in_the_log(log):
-    one, two, three = (logged(log, message) for message in (user("one"), reply("two"), user("three")))
+    one, two, three = (log_message(log, message) for message in (user("one"), reply("two"), user("three")))
     kind, brief = say("system", "kind"), say("system", "brief")
     done = compact([kind, one, two, brief, three], summarise, rules=keeping(2), count=one_each, log=log)
     assert (done.messages[0], done.kept) == (kind, (brief, three))
-    assert conversation(log) == [message for message in done.messages if message["role"] != "system"]
+    assert load_conversation(log) == [message for message in done.messages if message["role"] != "system"]
 
 
 def test_another_branch_keeps_its_own_summaries(log):
-    one, two, three = (logged(log, message) for message in (user("one"), reply("two"), user("three")))
+    one, two, three = (log_message(log, message) for message in (user("one"), reply("two"), user("three")))
     other = log.append_entry("message", parentId=two["id"], message=user("another three"))
     done = compact([one, two, three], summarise, rules=keeping(1), count=one_each, log=log)
-    assert conversation(log, done.entry_id) == done.messages
-    assert [text_of(message) for message in conversation(log, other)] == ["one", "two", "another three"]
+    assert load_conversation(log, done.entry_id) == done.messages
+    assert [get_text(message) for message in load_conversation(log, other)] == ["one", "two", "another three"]
     with pytest.raises(NotFoundError, match="no entry 'x'"):
-        conversation(log, "x")
+        load_conversation(log, "x")
 
 
 def test_what_was_said_while_a_summary_was_made_stays_in_the_conversation(log):
-    messages = [logged(log, one) for one in (user("one"), reply("two"), user("three"))]
+    messages = [log_message(log, one) for one in (user("one"), reply("two"), user("three"))]
 
     def slow(lost):
         log.append("user", "are you there?")
         return summarise(lost)
 
     done = compact(messages, slow, rules=keeping(1), count=one_each, log=log)
-    assert [text_of(one) for one in conversation(log)] == [text_of(one) for one in done.messages] + ["are you there?"]
+    assert [get_text(one) for one in load_conversation(log)] == [get_text(one) for one in done.messages] + [
+        "are you there?"
+    ]
 
 
 def test_half_a_line_of_a_killed_writer_loses_nothing(log, tmp_path):
-    messages = [logged(log, one) for one in (user("one"), reply("two"), user("three"))]
+    messages = [log_message(log, one) for one in (user("one"), reply("two"), user("three"))]
     with (tmp_path / "sessions/s.jsonl").open("ab") as file:
         file.write(b'{"type":"compaction","id":"half","firstKeptEntryId":"')
-    assert conversation(log) == messages
+    assert load_conversation(log) == messages
     done = compact(messages, summarise, rules=keeping(1), count=one_each, log=log)
-    assert conversation(log) == done.messages
+    assert load_conversation(log) == done.messages
 
 
 def test_a_flush_that_fails_before_it_puts_nothing_between_the_messages(log, tmp_path):
@@ -327,12 +329,14 @@ def test_a_flush_that_fails_before_it_puts_nothing_between_the_messages(log, tmp
             turn.failed(RuntimeError("the model is ill"))
         assert turn.outcome == "kept"
 
-    messages = [logged(log, one) for one in (say("system", "kind"), user("one"), call("a"), result("a"), user("two"))]
+    messages = [
+        log_message(log, one) for one in (say("system", "kind"), user("one"), call("a"), result("a"), user("two"))
+    ]
     for _ in range(3):
         done = compact(messages, summarise, rules=keeping(1), count=one_each, log=log, before=save)
         flush.compacted(done.tokens_after)
-        assert conversation(log) == done.messages
-        messages = [*done.messages, logged(log, reply("three")), logged(log, user("four"))]
+        assert load_conversation(log) == done.messages
+        messages = [*done.messages, log_message(log, reply("three")), log_message(log, user("four"))]
 
 
 @pytest.mark.parametrize(
@@ -343,7 +347,7 @@ def test_a_compaction_without_its_first_kept_message_or_its_summary_does_not_cou
     log.append_entry("message", id="two", message=reply("two"))
     messages = [{**user("one"), "id": "one"}, {**reply("two"), "id": "two"}]
     log.append_entry("compaction", id="c", firstKeptEntryId=first, tokensBefore=1, summary=summary)
-    assert conversation(log) == messages
+    assert load_conversation(log) == messages
 
 
 def test_entries_of_openclaw_are_read_in_both_shapes_and_custom_messages_with_them(log, tmp_path):
@@ -356,8 +360,8 @@ def test_entries_of_openclaw_are_read_in_both_shapes_and_custom_messages_with_th
     ]
     (tmp_path / "sessions").mkdir()
     (tmp_path / "sessions/s.jsonl").write_text("\n".join(map(json.dumps, lines)))
-    rebuilt = conversation(log)
-    assert [(one["role"], text_of(one), one.get("id")) for one in rebuilt] == [
+    rebuilt = load_conversation(log)
+    assert [(one["role"], get_text(one), one.get("id")) for one in rebuilt] == [
         ("user", "flat", "1"),
         ("assistant", "nested", "2"),
         ("user", "It rains.", "3"),
@@ -388,9 +392,9 @@ def pairs(messages):
     """The places of each call and of its answers; an answer is to the last call of its id."""
     callers = {}
     for at, message in enumerate(messages):
-        if (of := answers_to(message)) in callers:
+        if (of := get_answered_call(message)) in callers:
             yield callers[of], at
-        callers.update(dict.fromkeys(calls_of(message), at))
+        callers.update(dict.fromkeys(get_call_ids(message), at))
 
 
 @given(MESSAGES, st.integers(0, 200))
@@ -410,7 +414,7 @@ def test_what_is_summarised_and_what_is_kept_are_all_in_their_order(messages, ke
     assert not asked or asked[-1] in done.messages
     if done.summary is not None:
         assert done.tokens_after < done.tokens_before
-        assert sum(len(text_of(one)) for one in done.kept) > 0 or calls_of(done.kept[0])
+        assert sum(len(get_text(one)) for one in done.kept) > 0 or get_call_ids(done.kept[0])
 
 
 @given(
@@ -420,8 +424,8 @@ def test_a_log_rebuilds_what_the_model_saw_after_any_number_of_compactions(tmp_p
     log = Workspace.open(tmp_path_factory.mktemp("law")).session_log("s")
     messages = []
     for part, window in parts:
-        messages = [*messages, *(logged(log, message) for message in part)]
+        messages = [*messages, *(log_message(log, message) for message in part)]
         done = compact(messages, lambda _: "short", rules=keeping(keep), window=window, log=log)
         assert done.summary is None or done.tokens_after < done.tokens_before
         messages = done.messages
-        assert conversation(log) == messages
+        assert load_conversation(log) == messages

@@ -4,8 +4,8 @@ import pytest
 
 from openclaw_memory.config import CompactionConfig
 from openclaw_memory.conversation import ask_with_compaction, is_overflow
-from openclaw_memory.conversation.compaction import conversation, logged
-from openclaw_memory.conversation.messages import estimated_tokens, text_of
+from openclaw_memory.conversation.compaction import load_conversation, log_message
+from openclaw_memory.conversation.messages import estimate_tokens, get_text
 from openclaw_memory.workspace import Workspace
 
 RULES = CompactionConfig(keep_recent_tokens=1)
@@ -109,7 +109,7 @@ class Model:
         self.asked = []
 
     def __call__(self, messages):
-        self.asked.append([text_of(one) for one in messages])
+        self.asked.append([get_text(one) for one in messages])
         if self.script and (failure := self.script.pop(0)):
             raise failure
         return say("assistant", f"reply {len(self.asked)}")
@@ -153,15 +153,15 @@ def test_a_full_window_is_shortened_also_where_the_counter_says_that_all_may_be_
 @pytest.mark.parametrize("window", [None, 100_000, 1_000_000])
 def test_a_huge_paste_leaves_room_for_the_second_question(window):
     def model(shown):
-        if (tokens := estimated_tokens(shown)) > 100_000:
+        if (tokens := estimate_tokens(shown)) > 100_000:
             raise RuntimeError(f"prompt is too long: {tokens} tokens > 100000 maximum")
         return say("assistant", "done")
 
     work = [say("assistant", "I look. " * 1_500)] * 6
     chat = [*CONVERSATION, say("user", "Summarise this:\n" + "x" * 380_000), *work]
-    done = ask(model, chat, window=window, rules=CompactionConfig(), count=estimated_tokens)
+    done = ask(model, chat, window=window, rules=CompactionConfig(), count=estimate_tokens)
     assert done.reply == say("assistant", "done")
-    assert text_of(done.messages[1]).startswith("Summarise this:\nx")
+    assert get_text(done.messages[1]).startswith("Summarise this:\nx")
 
 
 def test_a_second_full_window_is_heard():
@@ -208,7 +208,10 @@ def test_after_a_restart_the_log_says_the_same_conversation(tmp_path):
     log = Workspace.open(tmp_path).session_log("s")
     model = Model(RuntimeError(TOO_LONG))
     done = ask(
-        lambda messages: logged(log, model(messages)), [logged(log, one) for one in CONVERSATION], log=log, window=4
+        lambda messages: log_message(log, model(messages)),
+        [log_message(log, one) for one in CONVERSATION],
+        log=log,
+        window=4,
     )
     assert len(done.compactions) == 1
-    assert conversation(log) == done.messages
+    assert load_conversation(log) == done.messages

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from openclaw_memory.config import PruningConfig
 from openclaw_memory.conversation.compaction import prune
-from openclaw_memory.conversation.messages import estimated_tokens
+from openclaw_memory.conversation.messages import estimate_tokens
 from openclaw_memory.errors import InvalidInputError
 
 RULES = PruningConfig()
@@ -43,7 +43,7 @@ def test_a_long_answer_keeps_its_beginning_and_end_around_a_note_of_what_was_cut
 def test_trimming_begins_at_three_tenths_of_the_window(window, is_cut):
     # 2,502 tokens are three tenths of 8,340.
     messages = [result("x" * 9_992), *REPLIES, {"role": "user", "content": "x"}]
-    assert estimated_tokens(messages) == 2_502
+    assert estimate_tokens(messages) == 2_502
     assert (prune(messages, window=window) != messages) is is_cut
 
 
@@ -52,7 +52,7 @@ def test_from_half_of_the_window_on_answers_are_cleared_the_oldest_first_until_l
     pruned = prune(messages, window=37_000)  # 20,003 tokens: over half; 18,500 are half
     cleared = [one["at"] for one in pruned if one["content"] == RULES.placeholder]
     assert cleared == [0, 1]
-    assert estimated_tokens(pruned) < 18_500
+    assert estimate_tokens(pruned) < 18_500
     assert pruned[2:] == messages[2:]
 
 
@@ -138,7 +138,7 @@ def test_pruning_shortens_answers_of_tools_alone_once_and_for_all(messages, rule
     before = copy.deepcopy(messages)
     pruned = prune(messages, window=window, rules=rules)
     assert messages == before
-    assert estimated_tokens(pruned) <= estimated_tokens(messages)
+    assert estimate_tokens(pruned) <= estimate_tokens(messages)
     assert len(pruned) == len(messages)
     for old, new in zip(messages, pruned, strict=True):
         if old["role"] != "toolResult":

@@ -12,7 +12,7 @@ from openclaw_memory import JournalConfig, Memory, MemoryConfig
 from openclaw_memory.config import PolicyRule, SnapshotsConfig
 from openclaw_memory.conversation import snapshots
 from openclaw_memory.conversation.compaction import SUMMARY
-from openclaw_memory.conversation.messages import call_parts
+from openclaw_memory.conversation.messages import read_calls
 from openclaw_memory.errors import InvalidInputError, NotFoundError, PathNotAllowedError, UndecodableError, WriteError
 from openclaw_memory.text.fence import fenced, without_fenced
 from openclaw_memory.text.utf16 import utf16_length
@@ -300,7 +300,7 @@ def test_what_a_kill_left_half_done_is_left_out(memory, openai):
         log.append(**message)
     going_on = memory.sessions.resume("boats")
     assert [message["role"] for message in going_on] == ["user", "assistant", given["role"], "user"]
-    assert call_parts(going_on[1]) == [("c1", "tide", {"at": "Texel"})]
+    assert read_calls(going_on[1]) == [("c1", "tide", {"at": "Texel"})]
 
 
 def test_what_is_resumed_has_no_secrets_and_nothing_forgotten(memory):

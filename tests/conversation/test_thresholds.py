@@ -5,7 +5,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from openclaw_memory.config.sections import CompactionConfig
-from openclaw_memory.conversation.window import compaction_threshold, flush_due, flush_threshold, reserve
+from openclaw_memory.conversation.window import (
+    find_flush_reason,
+    get_compaction_threshold,
+    get_flush_threshold,
+    reserve,
+)
 
 RULES = CompactionConfig()
 BIG = RULES.force_flush_bytes
@@ -21,8 +26,8 @@ BIG = RULES.force_flush_bytes
 )  # fmt: skip
 def test_the_thresholds_of_a_window(window, free, flush, compaction):
     assert reserve(window, RULES) == free
-    assert flush_threshold(window, RULES) == flush
-    assert compaction_threshold(window, RULES) == compaction
+    assert get_flush_threshold(window, RULES) == flush
+    assert get_compaction_threshold(window, RULES) == compaction
 
 
 @pytest.mark.parametrize(("wanted", "floor"), [(30_000, 20_000), (16_384, 30_000)])
@@ -30,15 +35,15 @@ def test_the_larger_reserve_counts_for_both(wanted, floor):
     rules = CompactionConfig(reserve_tokens=wanted, reserve_tokens_floor=floor)
 
     assert reserve(200_000, rules) == 30_000
-    assert flush_threshold(200_000, rules) == 166_000
-    assert compaction_threshold(200_000, rules) == 170_000
+    assert get_flush_threshold(200_000, rules) == 166_000
+    assert get_compaction_threshold(200_000, rules) == 170_000
 
 
 @given(st.integers(1, 2_000_000), st.integers(0, 10_000_000), st.integers(0, 10_000_000))
 def test_a_flush_is_due_before_a_compaction_whatever_the_settings(window, wanted, soft):
     rules = CompactionConfig(reserve_tokens=wanted, soft_threshold_tokens=soft)
 
-    assert window // 4 < flush_threshold(window, rules) <= compaction_threshold(window, rules)
+    assert window // 4 < get_flush_threshold(window, rules) <= get_compaction_threshold(window, rules)
 
 
 @pytest.mark.parametrize(
@@ -59,14 +64,14 @@ def test_a_flush_is_due_before_a_compaction_whatever_the_settings(window, wanted
     ],
 )
 def test_a_flush_has_a_reason(given, reason):
-    assert flush_due(RULES, window=200_000, **given) == reason
+    assert find_flush_reason(RULES, window=200_000, **given) == reason
 
 
 @pytest.mark.parametrize("window", [0, -200_000, None])
 def test_in_a_window_that_is_unknown_no_number_of_tokens_is_a_reason_but_others_are(window):
-    assert all(flush_due(RULES, window=window, tokens=tokens) is None for tokens in (1, 100, 176_000, 10**9))
-    assert flush_due(RULES, window=window, tokens=1, transcript_bytes=BIG) == "transcript"
-    assert flush_due(RULES, window=window, tokens=1, compacting=True) == "compaction"
+    assert all(find_flush_reason(RULES, window=window, tokens=tokens) is None for tokens in (1, 100, 176_000, 10**9))
+    assert find_flush_reason(RULES, window=window, tokens=1, transcript_bytes=BIG) == "transcript"
+    assert find_flush_reason(RULES, window=window, tokens=1, compacting=True) == "compaction"
 
 
 @pytest.mark.parametrize(
@@ -78,7 +83,7 @@ def test_in_a_window_that_is_unknown_no_number_of_tokens_is_a_reason_but_others_
     "reason", [{"tokens": 199_000}, {"tokens": 1, "transcript_bytes": BIG}, {"tokens": 1, "compacting": True}]
 )
 def test_some_turns_are_never_flushed(never, reason):
-    assert flush_due(RULES, window=200_000, **reason) is not None
-    assert flush_due(RULES, window=200_000, **reason, **never) is None
+    assert find_flush_reason(RULES, window=200_000, **reason) is not None
+    assert find_flush_reason(RULES, window=200_000, **reason, **never) is None
     for off in ({"flush": False}, {"enabled": False}):
-        assert flush_due(CompactionConfig(**off), window=200_000, **reason) is None
+        assert find_flush_reason(CompactionConfig(**off), window=200_000, **reason) is None

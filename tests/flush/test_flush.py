@@ -14,7 +14,7 @@ import pytest
 
 from openclaw_memory.config import JournalConfig, SessionsConfig
 from openclaw_memory.config.sections import CompactionConfig
-from openclaw_memory.conversation import text_of
+from openclaw_memory.conversation import get_text
 from openclaw_memory.errors import ConfigError, InvalidInputError
 from openclaw_memory.flush import ConversationDetector, Flush, Reading
 from openclaw_memory.flush.note_writer import MAX_CHARS
@@ -396,14 +396,6 @@ def test_a_text_that_could_not_be_written_is_no_success_until_it_is_in_whatever_
     assert turn.outcome == "saved"
 
 
-def test_a_call_with_nothing_to_save_is_no_failure(flush):
-    turn = flush.due(176_000)
-    turn.tool.run({"text": ""})
-    turn.replied("NO_REPLY")
-
-    assert turn.outcome == "nothing"
-
-
 def broken():
     raise KeyError("no messages")
 
@@ -425,8 +417,8 @@ def test_one_message_that_cannot_be_written_costs_no_other(flush):
 
     whole, in_part = flush.log.messages()
     assert whole["content"] == "and this"
-    assert text_of(in_part).startswith("The code is 4711.")
-    assert "not all is kept" in text_of(in_part)
+    assert get_text(in_part).startswith("The code is 4711.")
+    assert "not all is kept" in get_text(in_part)
     assert "1 of the messages could not be kept" in flush.state.flush_error
     flush.compacted()
     fail(flush.due(176_000, messages=lambda: odd[3:]))

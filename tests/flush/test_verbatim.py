@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from openclaw_memory.conversation import text_of
+from openclaw_memory.conversation import get_text
 from openclaw_memory.errors import WriteError
-from openclaw_memory.flush import messages_since, transcribed
+from openclaw_memory.flush import read_messages_since, write_messages
 from openclaw_memory.workspace import Workspace, files
 from openclaw_memory.workspace.transcripts import MAX_LINE_BYTES
 
@@ -28,15 +28,15 @@ def said(text, **more):
 
 
 def test_each_message_is_written_once_whatever_it_says_and_comes_back_with_its_id(log):
-    written = transcribed(log, [said("Yes."), said("Yes.", id="mine"), said("No.")])
-    assert [text_of(message) for message in log.messages()] == ["Yes.", "Yes.", "No."]
+    written = write_messages(log, [said("Yes."), said("Yes.", id="mine"), said("No.")])
+    assert [get_text(message) for message in log.messages()] == ["Yes.", "Yes.", "No."]
     assert [message["id"] for message in written] == [entry["id"] for entry in list(log.entries())[1:]]
-    assert transcribed(log, []) == []
+    assert write_messages(log, []) == []
 
 
 def test_secrets_are_masked_in_what_is_written_and_in_what_comes_back(log):
     call = {"type": "toolCall", "id": "a", "name": "pay", "arguments": {"key": SECRET}}
-    written = transcribed(log, [said(f"It is {SECRET}."), {"role": "assistant", "content": [call]}])
+    written = write_messages(log, [said(f"It is {SECRET}."), {"role": "assistant", "content": [call]}])
     assert SECRET not in json.dumps([written, log.messages()])
 
 
@@ -58,33 +58,33 @@ def test_secrets_are_masked_in_what_is_written_and_in_what_comes_back(log):
 )
 def test_of_a_message_that_no_log_can_hold_the_words_are_kept(log, blocks, why):
     content = [{"type": "text", "text": "The code is 4711."}, *blocks, {"type": "text", "text": "So it is."}]
-    transcribed(log, [said("One."), {"role": "toolResult", "toolCallId": "a", "content": content}, said("Two.")])
+    write_messages(log, [said("One."), {"role": "toolResult", "toolCallId": "a", "content": content}, said("Two.")])
     one, in_part, two = log.messages()
-    assert (text_of(one), text_of(two)) == ("One.", "Two.")
+    assert (get_text(one), get_text(two)) == ("One.", "Two.")
     assert (in_part["role"], in_part["toolCallId"]) == ("toolResult", "a")
-    assert text_of(in_part).startswith("The code is 4711.\n")
-    assert "So it is.\n[not all is kept: " in text_of(in_part)
-    assert why in text_of(in_part)
+    assert get_text(in_part).startswith("The code is 4711.\n")
+    assert "So it is.\n[not all is kept: " in get_text(in_part)
+    assert why in get_text(in_part)
 
 
 def test_what_the_disk_refuses_is_not_there_in_part(log, monkeypatch):
-    transcribed(log, [said("One.")])
+    write_messages(log, [said("One.")])
 
     def refuse(*_):
         raise WriteError("full")
 
     monkeypatch.setattr(files, "write_whole", refuse)
     with pytest.raises(WriteError):
-        transcribed(log, [said("Two."), said("Three.")])
-    assert [text_of(message) for message in log.messages()] == ["One."]
+        write_messages(log, [said("Two."), said("Three.")])
+    assert [get_text(message) for message in log.messages()] == ["One."]
 
 
 def test_what_came_since_a_size_of_the_log_is_read_from_there(log):
-    assert messages_since(log, 0) == []
-    transcribed(log, [said("One.")])
+    assert read_messages_since(log, 0) == []
+    write_messages(log, [said("One.")])
     size = log.size
-    written = transcribed(log, [said("Two."), said("Three.")])
-    assert messages_since(log, size) == written
-    assert messages_since(log, log.size) == []
+    written = write_messages(log, [said("Two."), said("Three.")])
+    assert read_messages_since(log, size) == written
+    assert read_messages_since(log, log.size) == []
     for start in (0, 1_000_000):  # of a log that was made again all is new
-        assert [text_of(message) for message in messages_since(log, start)] == ["One.", "Two.", "Three."]
+        assert [get_text(message) for message in read_messages_since(log, start)] == ["One.", "Two.", "Three."]

@@ -31,7 +31,6 @@ from openclaw_memory.chunking.sliding_window import (
 )
 from openclaw_memory.config import JournalConfig
 from openclaw_memory.config.sections import CompactionConfig, checked
-from openclaw_memory.conversation import SILENT
 from openclaw_memory.conversation.window import reserve, soft
 from openclaw_memory.embeddings.vectors import packs
 from openclaw_memory.errors import ConfigError, InvalidInputError
@@ -49,6 +48,7 @@ from openclaw_memory.search.ranking import (
     selected,
     weighted_sum,
 )
+from openclaw_memory.text import SILENT
 from openclaw_memory.text.utf16 import truncate_utf16
 from openclaw_memory.tools.visibility import shows_citations
 from openclaw_memory.types import Chunk, SearchResult

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from openclaw_memory.conversation import SilentStream, is_silent, without_silent
+from openclaw_memory.text import SilentStream, is_silent, without_silent
 from openclaw_memory.text.silent_reply import declines
 from openclaw_memory.workspace.transcript_records import sanitised
 

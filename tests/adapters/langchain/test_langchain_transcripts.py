@@ -15,7 +15,7 @@ from langchain_openclaw_memory.testing import calling, saying
 from langgraph.checkpoint.memory import InMemorySaver
 from scripted_chat import SUMMARY, chat_with, says
 
-from openclaw_memory.conversation import conversation, text_of
+from openclaw_memory.conversation import get_text, load_conversation
 
 THREAD = {"configurable": {"thread_id": "tuesday"}}
 
@@ -30,7 +30,7 @@ def entries(memory, session="tuesday"):
 
 
 def spoken(memory, session="tuesday"):
-    return [(message["role"], text_of(message)) for message in memory.sessions.log(session).messages()]
+    return [(message["role"], get_text(message)) for message in memory.sessions.log(session).messages()]
 
 
 @pytest.mark.parametrize("is_async", [False, True])
@@ -72,9 +72,9 @@ def test_a_summary_becomes_a_compaction_and_the_log_reads_as_the_model_saw_it(me
     assert len(compactions) == 3
     assert SUMMARY in compactions[0]["summary"]
     assert compactions[0]["tokensBefore"] > 0
-    shown = conversation(memory.sessions.log("tuesday"))
-    assert [text_of(message) for message in shown[1:]] == [message.text for message in state["messages"][1:]]
-    assert SUMMARY in text_of(shown[0])
+    shown = load_conversation(memory.sessions.log("tuesday"))
+    assert [get_text(message) for message in shown[1:]] == [message.text for message in state["messages"][1:]]
+    assert SUMMARY in get_text(shown[0])
 
 
 def edited(agent, saver_config, message):
@@ -131,7 +131,7 @@ def test_the_calls_of_an_edited_reply_are_not_made_again(memory, scripted):
     call = agent.invoke(says("Do I need a hat?"), THREAD)["messages"][1]
     edited(agent, THREAD, call.model_copy(update={"content": "I look it up."}))
     agent.invoke(says("Thanks."), THREAD)
-    assert [text_of(entry["message"]) for entry in entries(memory) if "corrects" in entry] == ["I look it up."]
+    assert [get_text(entry["message"]) for entry in entries(memory) if "corrects" in entry] == ["I look it up."]
     assert str(entries(memory)).count("toolCall'") == 1
 
 
@@ -169,7 +169,7 @@ def test_the_turns_of_a_flush_never_appear_and_what_a_failed_one_keeps_is_not_wr
     for text in ("One.", "Two.", "Three."):
         agent.invoke(says(text), THREAD)
     assert len(flush_model.requests) == 2
-    said = [text_of(entry["message"]) for entry in entries(memory)]
+    said = [get_text(entry["message"]) for entry in entries(memory)]
     assert [text for text in said if text != "ok"] == ["One.", "Two.", "Three."]
     assert "flush" not in str(entries(memory))
 

@@ -13,7 +13,7 @@ from scripted_llm import writes_facts
 
 from openclaw_memory import Memory
 from openclaw_memory.config import CompactionConfig
-from openclaw_memory.conversation import text_of
+from openclaw_memory.conversation import get_text
 
 
 def user(text):
@@ -32,7 +32,7 @@ def put(block, messages, session="s1"):
 @pytest.fixture
 def kept(memory):
     """The texts of a transcript."""
-    return lambda session: [text_of(message) for message in memory.sessions.flush(session).log.messages()]
+    return lambda session: [get_text(message) for message in memory.sessions.flush(session).log.messages()]
 
 
 @pytest.fixture

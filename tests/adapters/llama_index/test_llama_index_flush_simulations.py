@@ -19,7 +19,7 @@ from scripted_llm import facts_in, writes_facts
 
 from openclaw_memory import Memory, MemoryConfig
 from openclaw_memory.config import CompactionConfig, EmbeddingConfig
-from openclaw_memory.conversation import text_of
+from openclaw_memory.conversation import get_text
 
 SMALL_TALK = ("Yes.", "And?", "Shall I go on?", "continue", "Grüße aus Zürich 🚲")
 FAILURES = (ConnectionError("hung up"), TimeoutError("too slow"), "I cannot do that.", "")
@@ -83,11 +83,11 @@ def facts(messages):
 @pytest.fixture
 def kept(memory):
     """The texts of a transcript, however often each is there."""
-    return lambda session: Counter(text_of(message) for message in memory.sessions.log(session).messages())
+    return lambda session: Counter(get_text(message) for message in memory.sessions.log(session).messages())
 
 
 def texts_of(messages):
-    return Counter(text_of(message) for message in openclaw_messages(messages))
+    return Counter(get_text(message) for message in openclaw_messages(messages))
 
 
 async def eject(block, session, history):

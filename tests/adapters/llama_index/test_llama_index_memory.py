@@ -15,7 +15,7 @@ from llama_index_openclaw_memory.testing import ScriptedLLM, TextOnlyLLM, callin
 from scripted_llm import says_facts, writes_facts
 from unwritable import UNWRITABLE, full
 
-from openclaw_memory.conversation import text_of
+from openclaw_memory.conversation import get_text
 from openclaw_memory.flush.verbatim import masked
 
 TURNS = 80
@@ -74,7 +74,7 @@ async def test_a_flush_is_held_for_many_ejections_and_shown_each_message_once(me
     await block.aflush()
     shown = "\n".join(asked[0].content for asked in llm.seen)
     archived = await ejected(chat)
-    assert all(shown.count(text_of(message)) == 1 for message in archived if " locker " in text_of(message))
+    assert all(shown.count(get_text(message)) == 1 for message in archived if " locker " in get_text(message))
     chars = sum(len(json.dumps(message)) for message in archived)
     assert 2 < len(llm.seen) < chars / FLUSH_TOKENS / 3
 

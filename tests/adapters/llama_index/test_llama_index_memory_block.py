@@ -17,7 +17,7 @@ from scripted_llm import says_facts, writes_facts
 
 from openclaw_memory import Memory, MemoryConfig
 from openclaw_memory.config import CompactionConfig, EmbeddingConfig
-from openclaw_memory.conversation import text_of
+from openclaw_memory.conversation import get_text
 from openclaw_memory.errors import ConfigError
 
 SECRET = "sk-proj-" + "a1B2c3D4" * 5
@@ -47,7 +47,7 @@ def get(block, *messages, session=None):
 @pytest.fixture
 def kept(memory):
     """The texts of a transcript."""
-    return lambda session: [text_of(message) for message in memory.sessions.flush(session).log.messages()]
+    return lambda session: [get_text(message) for message in memory.sessions.flush(session).log.messages()]
 
 
 @pytest.fixture

@@ -19,9 +19,9 @@ from llama_index.core.base.llms.types import (
 )
 from llama_index_openclaw_memory._messages import as_text, calls_of, openclaw_message, openclaw_messages
 
-from openclaw_memory.conversation import calls_of as ids_of
-from openclaw_memory.conversation import text_of
-from openclaw_memory.conversation.messages import answers_to
+from openclaw_memory.conversation import get_call_ids as ids_of
+from openclaw_memory.conversation import get_text
+from openclaw_memory.conversation.messages import get_answered_call
 from openclaw_memory.text.fence import fenced
 
 
@@ -158,10 +158,10 @@ def test_no_message_of_a_conversation_is_lost_and_all_can_be_written(messages):
     converted = openclaw_messages(messages)
     assert len(converted) == len(messages)
     assert json.loads(json.dumps(converted)) == converted
-    assert [text_of(message) for message in converted] == [message.content or "" for message in messages]
+    assert [get_text(message) for message in converted] == [message.content or "" for message in messages]
     assert [ids_of(message) for message in converted] == [
         tuple(call_id for call_id, *_ in calls_of(message)) for message in messages
     ]
     answers = [message.additional_kwargs["tool_call_id"] for message in messages if message.role == "tool"]
-    assert [found for message in converted if (found := answers_to(message))] == answers
+    assert [found for message in converted if (found := get_answered_call(message))] == answers
     assert all(message.content in as_text(converted) for message in messages if message.content)

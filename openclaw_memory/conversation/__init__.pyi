@@ -1,0 +1,18 @@
+from .compaction import (
+    ask_with_compaction as ask_with_compaction,
+    cut as cut,
+    load_conversation as load_conversation,
+    log_message as log_message,
+    prune as prune,
+)
+from .messages import (
+    estimate_tokens as estimate_tokens,
+    get_call_ids as get_call_ids,
+    get_text as get_text,
+    Message as Message,
+    prepare_for_model as prepare_for_model,
+    read_calls as read_calls,
+    strip_recalled as strip_recalled,
+)
+from .snapshots import prepare_snapshot as prepare_snapshot, write_snapshot as write_snapshot
+from .window import get_compaction_threshold as get_compaction_threshold, is_overflow as is_overflow
