@@ -150,7 +150,7 @@ compared
 
 # %%
 pairs = [("static model", "keywords only"), (LOCAL, "keywords only"), (LOCAL, "static model")]
-counted = [compared[one].against(compared[other]) for one, other in pairs]
+counted = [compared[one].compare_with(compared[other]) for one, other in pairs]
 table(
     pd.DataFrame(
         [(better, worse, sign_test(better, worse)) for better, worse in counted],
@@ -161,10 +161,10 @@ table(
 )
 
 # %% tags=["claim"]
-from openclaw_memory_lab import shows_more
+from openclaw_memory_lab import is_better
 
-assert shows_more(compared["static model"], compared["keywords only"])
-assert shows_more(compared["MiniLM"], compared["keywords only"])
+assert is_better(compared["static model"], compared["keywords only"])
+assert is_better(compared["MiniLM"], compared["keywords only"])
 assert sign_test(*counted[2]) > 0.05
 
 # %% [markdown]
@@ -191,12 +191,12 @@ axes[0].legend(loc="upper center", bbox_to_anchor=(0.5, -0.25), ncols=4)
 plt.show()
 
 # %% tags=["claim"]
-words, *models = (compared[name].by("kind") for name in ("keywords only", "static model", "MiniLM"))
-assert not any(shows_more(one["keyword"], words["keyword"]) for one in models)
-assert all(shows_more(one["paraphrase"], words["paraphrase"]) for one in models)
-words, *models = (compared[name].by("language") for name in ("keywords only", "static model", "MiniLM"))
-assert all(shows_more(one["en"], words["en"]) for one in models)
-assert not any(shows_more(one[language], words[language]) for one in models for language in ("nl", "de", "fr", "es"))
+words, *models = (compared[name].split_by("kind") for name in ("keywords only", "static model", "MiniLM"))
+assert not any(is_better(one["keyword"], words["keyword"]) for one in models)
+assert all(is_better(one["paraphrase"], words["paraphrase"]) for one in models)
+words, *models = (compared[name].split_by("language") for name in ("keywords only", "static model", "MiniLM"))
+assert all(is_better(one["en"], words["en"]) for one in models)
+assert not any(is_better(one[language], words[language]) for one in models for language in ("nl", "de", "fr", "es"))
 
 # %% [markdown]
 # ## Size

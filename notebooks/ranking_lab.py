@@ -67,10 +67,10 @@ from openclaw_memory_lab import (
     Evaluation,
     Question,
     compare,
+    is_better,
     plot_against,
     plot_explanation,
     plot_groups,
-    shows_more,
     sign_test,
 )
 
@@ -109,7 +109,7 @@ def of_kind(one: Evaluation, *wanted: str) -> Evaluation:
 
 def differ(one: Evaluation, other: Evaluation) -> bool:
     """Whether these questions tell the two apart."""
-    return shows_more(one, other) or shows_more(other, one)
+    return is_better(one, other) or is_better(other, one)
 
 
 def with_search(**changes: object) -> MemoryConfig:
@@ -155,7 +155,7 @@ default = side_by_side["default"]
 side_by_side
 
 # %% tags=["claim"]
-assert all(shows_more(default, one) for one in side_by_side[1:3])
+assert all(is_better(default, one) for one in side_by_side[1:3])
 
 # %%
 fig, ax = pyplot.subplots()
@@ -169,9 +169,9 @@ pyplot.show()
 
 
 # %% tags=["claim"]
-parts = {one.name: one.by("kind") for one in side_by_side}
+parts = {one.name: one.split_by("kind") for one in side_by_side}
 assert not differ(parts["default"]["keyword"], parts["keywords only"]["keyword"])
-assert shows_more(parts["default"]["paraphrase"], parts["keywords only"]["paraphrase"])
+assert is_better(parts["default"]["paraphrase"], parts["keywords only"]["paraphrase"])
 
 # %% [markdown]
 # A thin line shows between which shares the bar would lie, 95 times of 100, with as many other questions like these.
@@ -194,9 +194,9 @@ pyplot.show()
 
 
 # %% tags=["claim"]
-parts = {one.name: one.by("language") for one in side_by_side}
+parts = {one.name: one.split_by("language") for one in side_by_side}
 others = ["openclaw", "keywords only", "vectors only"]
-assert all(shows_more(parts["default"]["en"], parts[name]["en"]) for name in others[:2])
+assert all(is_better(parts["default"]["en"], parts[name]["en"]) for name in others[:2])
 assert not any(differ(parts["default"][lang], parts[name][lang]) for name in others for lang in languages[1:])
 
 # %% [markdown]
@@ -277,8 +277,8 @@ pyplot.show()
 # %% tags=["claim"]
 lines, chunks, openclaw = by_weight.values()
 assert not any(differ(one, lines[2]) for one in lines[1:])
-assert shows_more(chunks[2], chunks[0])
-assert shows_more(openclaw[2], openclaw[-1])
+assert is_better(chunks[2], chunks[0])
+assert is_better(openclaw[2], openclaw[-1])
 
 # %% [markdown]
 # ## How large a chunk, how long a snippet
@@ -312,7 +312,7 @@ for name, found, colour, marker in (
 ):
     ax.plot([one.chars for one in found], [one.shown for one in found], color=colour, marker=marker, label=name)
     for one in found:
-        better, worse = one.against(default)
+        better, worse = one.compare_with(default)
         text = one.name.split()[0] + ("" if one.name == "700 characters" else f" (+{better} \u2212{worse})")
         at, side = ((-3, 7), "right") if found is by_size else ((8, 4), "left")  # where the line leaves room
         ax.annotate(text, (one.chars, one.shown), at, textcoords="offset points", color=colour, fontsize=9, ha=side)
@@ -326,7 +326,7 @@ ax.legend(loc="lower right")
 pyplot.show()
 
 # %% tags=["claim"]
-assert all(shows_more(default, one) for one in by_size[:2])
+assert all(is_better(default, one) for one in by_size[:2])
 assert not differ(by_size["1500 characters"], default)
 assert by_size["1500 characters"].chars > 1.5 * by_size["300 characters"].chars
 
@@ -374,9 +374,9 @@ right.legend(loc="lower right")
 pyplot.show()
 
 # %% tags=["claim"]
-assert all(shows_more(default, one) for one in by_age[:2])
-assert not any(shows_more(one, changed[-1]) for one in changed[:-1])
-assert all(sign_test(*one.against(changed[-1], "first")) > 0.05 for one in changed[1:-1])  # nor for the first result
+assert all(is_better(default, one) for one in by_age[:2])
+assert not any(is_better(one, changed[-1]) for one in changed[:-1])
+assert all(sign_test(*one.compare_with(changed[-1], "first")) > 0.05 for one in changed[1:-1])
 
 # %% [markdown]
 # Even superseded facts lose with a short half-life: the newest note of a fact may be months old itself, and files that
@@ -441,7 +441,7 @@ ax.legend(loc="lower right")
 pyplot.show()
 
 # %% tags=["claim"]
-assert shows_more(default, by_mmr[0])
+assert is_better(default, by_mmr[0])
 assert not any(differ(one, default) for one in by_mmr[1:-1])
 assert not any(differ(one, parts[-1]) for one in parts[1:-1])
 
@@ -483,7 +483,7 @@ def silent(one: Evaluation, kind: str) -> int:
 
 assert silent(strict, "elsewhere") == len(asked("elsewhere")) == 10
 assert (silent(strict, "unanswerable"), len(asked("unanswerable"))) == (8, 17)
-assert shows_more(usual, strict)
+assert is_better(usual, strict)
 
 # %% [markdown]
 # An agent that reads the results can tell for itself that they do not answer, and wants a low threshold. Where results
@@ -513,11 +513,11 @@ in_one
 
 # %%
 told = in_one.to_pandas()[["name", "shown", "better", "worse"]]
-told["a coin"] = [sign_test(*one.against(default)) for one in in_one]
+told["a coin"] = [sign_test(*one.compare_with(default)) for one in in_one]
 told[told["a coin"] < 0.05].round(3)
 
 # %% tags=["claim"]
-assert not any(shows_more(one, default) for one in in_one)
+assert not any(is_better(one, default) for one in in_one)
 
 # %% [markdown]
 # These settings differ from the default by more than chance, and all show less. (Of as many settings as are in the
@@ -526,9 +526,9 @@ assert not any(shows_more(one, default) for one in in_one)
 # %% [markdown]
 # ## How many questions does it take?
 #
-# Below you try settings on questions of your own. `Comparison.best()` keeps the first setting, unless another does
-# better on at least three questions more than it does worse on. How often that is right can be tried here: take some
-# questions of the lab at random (some of them more than once), choose by them alone, and look at all 110 what was
+# Below you try settings on questions of your own. `Comparison.choose_best()` keeps the first setting, unless another
+# does better on at least three questions more than it does worse on. How often that is right can be tried here: take
+# some questions of the lab at random (some of them more than once), choose by them alone, and look at all 110 what was
 # chosen. The table holds shares of 400 draws.
 
 # %%
@@ -544,7 +544,7 @@ candidates = {
     "openclaw": presets["openclaw"],
 }
 on_the_lab = try_all(candidates)
-with_answer = [at for at, row in enumerate(default.rows) if row.shown is not None]
+with_answer = [at for at, row in enumerate(default.rows) if row.coverage is not None]
 
 
 def choices(first: Evaluation, count: int, margin: int = 3, draws: int = 400) -> tuple[float, float]:
@@ -554,7 +554,7 @@ def choices(first: Evaluation, count: int, margin: int = 3, draws: int = 400) ->
     for _ in range(draws):
         drawn = random.choice(with_answer, count)
         trial = [Evaluation(name, tuple(one.rows[at] for at in drawn)) for name, one in tried.items()]
-        gains.append(tried[Comparison(tuple(trial)).best(margin=margin).name].shown - first.shown)
+        gains.append(tried[Comparison(tuple(trial)).choose_best(margin=margin).name].shown - first.shown)
     return sum(gain > 0 for gain in gains) / draws, sum(gain < 0 for gain in gains) / draws
 
 
@@ -655,11 +655,11 @@ trials
 MEASURE = "shown"  # or "first": the first result alone
 
 first = trials[0]
-best = trials.best(MEASURE)
+best = trials.choose_best(MEASURE)
 if best is first:
     outcome = f"Keep {first.name}: no other setting does better on three questions more than it does worse on."
 else:
-    better, worse = best.against(first, MEASURE)
+    better, worse = best.compare_with(first, MEASURE)
     outcome = f"Take {best.name}: better than {first.name} on {better} questions, worse on {worse}."
 print(outcome)
 

@@ -1,1 +1,1 @@
-"""Answer the hooks of coding agents: recall when a message comes, keep what a compaction or an end would lose."""
+"""Answer the hooks of coding agents: recall for a message, and keep the conversation before a compaction or an end."""

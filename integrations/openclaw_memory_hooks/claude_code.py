@@ -1,4 +1,4 @@
-"""Answer Claude Code's hooks: what a session starts with, what is recalled for a prompt, what a compaction would lose.
+"""Answer Claude Code's hooks: the start of a session, recall for a prompt, the transcript before a compaction.
 
 Its process starts for each event and has no model: an event comes as JSON, the answer is JSON for the host, or nothing.
 """
@@ -48,7 +48,7 @@ _PLACE = "The memory is {root}. `openclaw-memory search --workspace {root} QUEST
 
 
 def answer(event: Event, memory: Memory) -> str:
-    """Do what an event asks for, and return what to print for the host; "" for nothing.
+    """Handle an event, and return the text to print for the host, or "".
 
     Args:
         event: What the host wrote to stdin.
@@ -58,12 +58,12 @@ def answer(event: Event, memory: Memory) -> str:
         InvalidInputError: The event has no name or no session, or its transcript cannot be read.
         OpenClawMemoryError: Whatever the memory raises.
     """
-    name = _text(event, "hook_event_name")
+    name = _require_text(event, "hook_event_name")
     act = _EVENTS.get(name)
-    said = act(event, memory) if act else ""
-    if not said:
+    context = act(event, memory) if act else ""
+    if not context:
         return ""
-    return json.dumps({"hookSpecificOutput": {"hookEventName": name, "additionalContext": said}}, ensure_ascii=False)
+    return json.dumps({"hookSpecificOutput": {"hookEventName": name, "additionalContext": context}}, ensure_ascii=False)
 
 
 def _start(event: Event, memory: Memory) -> str:
@@ -72,76 +72,76 @@ def _start(event: Event, memory: Memory) -> str:
         return ""
     parts = [_PLACE.format(root=memory.workspace.root), session_start(memory)]
     if event.get("source") == "compact":
-        parts.append(_compacted(event, memory))
+        parts.append(_request_notes(event, memory))
     return "\n\n".join(filter(None, parts))
 
 
-def _prompt(event: Event, memory: Memory) -> str:
-    prompt = _text(event, "prompt")
+def _recall_for_prompt(event: Event, memory: Memory) -> str:
+    prompt = _require_text(event, "prompt")
     if prompt.startswith(("/", "!", "#")):  # a command to the host
         return ""
-    session = _text(event, "session_id")
+    session = _require_text(event, "session_id")
     # What was said since the last compaction is in the context anyway.
-    in_view = read_messages_since(memory.sessions.log(session), _known(memory, session, "cut"))
+    in_view = read_messages_since(memory.sessions.log(session), _read_number(memory, session, "cut"))
     return recall(memory, question_in(prompt), max_chars=RECALLED_CHARS, in_view=in_view)
 
 
-def _before_compaction(event: Event, memory: Memory) -> str:
-    _keep(event, memory)
-    session = _text(event, "session_id")
+def _keep_before_compaction(event: Event, memory: Memory) -> str:
+    _log_messages(event, memory)
+    session = _require_text(event, "session_id")
     size = memory.sessions.log(session).size
-    _note(memory, session, cut_before=_known(memory, session, "cut"), cut=size)
+    _write_numbers(memory, session, cut_before=_read_number(memory, session, "cut"), cut=size)
     return ""
 
 
 def _turn(event: Event, memory: Memory) -> str:
-    _keep(event, memory)
+    _log_messages(event, memory)
     memory.sync(wait=1.0)  # now, and not while the user waits for an answer to the next prompt
     return ""
 
 
 def _end(event: Event, memory: Memory) -> str:
-    _keep(event, memory)
-    memory.sessions.snapshot(_text(event, "session_id"))
+    _log_messages(event, memory)
+    memory.sessions.snapshot(_require_text(event, "session_id"))
     return ""
 
 
 _EVENTS: Mapping[str, Callable[[Event, Memory], str]] = {
     "SessionStart": _start,
-    "UserPromptSubmit": _prompt,
-    "PreCompact": _before_compaction,
+    "UserPromptSubmit": _recall_for_prompt,
+    "PreCompact": _keep_before_compaction,
     "Stop": _turn,
     "SessionEnd": _end,
 }
 
 
-def _keep(event: Event, memory: Memory) -> None:
-    """Add to the session's log what was said since the event before."""
-    session, file = _text(event, "session_id"), _text(event, "transcript_path")
+def _log_messages(event: Event, memory: Memory) -> None:
+    """Add the messages since the last event to the session's log."""
+    session, file = _require_text(event, "session_id"), _require_text(event, "transcript_path")
     log = memory.sessions.log(session)
     if os.path.realpath(os.path.dirname(file)) == os.path.realpath(os.path.join(log.folder.base, *log.folder.parts)):
         return  # `sessions.folder` names the host's own folder: its transcripts are indexed as they are
     if os.path.exists(file):  # a session that ends without a word has none
-        _note(memory, session, read=keep_transcript(log, file, _known(memory, session, "read")))
+        _write_numbers(memory, session, read=keep_transcript(log, file, _read_number(memory, session, "read")))
 
 
-def _compacted(event: Event, memory: Memory) -> str:
-    """Return the request to write up what a compaction took, with the last of it; "" if nothing was kept."""
-    session = _text(event, "session_id")
+def _request_notes(event: Event, memory: Memory) -> str:
+    """Return the request to write up a compaction, with its last messages, or "" if nothing was kept."""
+    session = _require_text(event, "session_id")
     log = memory.sessions.log(session)
-    lost = read_messages_since(log, _known(memory, session, "cut_before"))
+    lost = read_messages_since(log, _read_number(memory, session, "cut_before"))
     if not lost:
         return ""
     root, day = memory.workspace.root, memory.sessions.flush().now().date()
     words = _COMPACTED.format(path=log.path, root=root, note=root / "memory" / f"{day}.md")
-    return f"{words}\n\n{fenced_results([(log.path, _last(lost, memory.workspace.policies.shown))], 'memory')}"
+    return f"{words}\n\n{fenced_results([(log.path, _quote_last(lost, memory.workspace.policies.shown))], 'memory')}"
 
 
-def _last(messages: Sequence[Message], shown: Callable[[str], str]) -> str:
+def _quote_last(messages: Sequence[Message], mask: Callable[[str], str]) -> str:
     lines: list[str] = []
     room = KEPT_CHARS
     for message in reversed(messages):
-        text = " ".join(shown(get_text(message)).split())
+        text = " ".join(mask(get_text(message)).split())
         cut = f"{text[:MESSAGE_CHARS]} [...]" if len(text) > MESSAGE_CHARS else text
         lines.append(f"{str(message.get('role')).capitalize()}: {cut}")
         room -= len(lines[-1]) + 1
@@ -154,12 +154,12 @@ def _last(messages: Sequence[Message], shown: Callable[[str], str]) -> str:
 # --- how far the transcripts were read: numbers alone, in a file that may be deleted ---------------------------
 
 
-def _known(memory: Memory, session: str, name: str) -> int:
+def _read_number(memory: Memory, session: str, name: str) -> int:
     value = _read_states(SafeFolder.locate_data(memory.workspace.root)).get(session, {}).get(name, 0)
     return value if isinstance(value, int) else 0
 
 
-def _note(memory: Memory, session: str, **numbers: int) -> None:
+def _write_numbers(memory: Memory, session: str, **numbers: int) -> None:
     folder = SafeFolder.locate_data(memory.workspace.root)
     with folder.lock():
         states = _read_states(folder)
@@ -172,10 +172,10 @@ def _read_states(folder: SafeFolder) -> dict[str, dict[str, Any]]:
         states = json.loads(folder.read(STATE))
     except (OpenClawMemoryError, ValueError):  # none yet, or damaged: everything is read again, nothing is added twice
         return {}
-    return {key: one for key, one in states.items() if isinstance(one, dict)} if isinstance(states, dict) else {}
+    return {key: state for key, state in states.items() if isinstance(state, dict)} if isinstance(states, dict) else {}
 
 
-def _text(event: Event, name: str) -> str:
+def _require_text(event: Event, name: str) -> str:
     value = event.get(name)
     if not isinstance(value, str) or not value:
         raise InvalidInputError(f"the event has no {name!r}: this is no input of a hook of Claude Code")

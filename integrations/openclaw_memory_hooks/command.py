@@ -50,39 +50,39 @@ def hook(place: Place, host: str, event: str) -> int:
         stdin = sys.stdin.buffer
         written = b"" if sys.stdin.isatty() else stdin.readline() if host == "opencode" else stdin.read()
         if not written.strip():  # a person tries it out
-            _say_where(place, host)
+            _print_places(place, host)
             return 0
-        answer = _opencode if host == "opencode" else _claude_code
-        if not isinstance(given := json.loads(written), dict):
+        answer = _answer_opencode if host == "opencode" else _answer_claude_code
+        if not isinstance(event_data := json.loads(written), dict):
             raise InvalidInputError(f"an event is a JSON object, not {written[:80]!r}")
-        with acting_as(f"hook:{host}", session=_session_in(given)):
-            said = answer(place, event, given)
-        if said:
-            click.echo(said)
+        with acting_as(f"hook:{host}", session=_find_session(event_data)):
+            reply = answer(place, event, event_data)
+        if reply:
+            click.echo(reply)
     except Exception as error:  # noqa: BLE001 - whatever it is, the agent goes on
         _log(place, host, error)
     return 0
 
 
-def _session_in(event: Mapping[str, Any]) -> str | None:
+def _find_session(event: Mapping[str, Any]) -> str | None:
     names = (event.get(key) for key in ("session_id", "sessionID"))
     return next((name for name in names if isinstance(name, str)), None)
 
 
-def _say_where(place: Place, host: str) -> None:
+def _print_places(place: Place, host: str) -> None:
     from openclaw_memory.workspace import SafeFolder
 
     log = SafeFolder.locate_data(place.folder).base / LOG
     words = f"The memory is {place.folder.resolve()}. Errors are in {log}. Events come as JSON on stdin."
-    said = {"systemMessage": words}
+    reply = {"systemMessage": words}
     if host == "opencode":  # whose settings name the file
         from openclaw_memory_hooks.opencode import PLUGIN
 
-        said["plugin"] = str(PLUGIN)
-    say_json(said)
+        reply["plugin"] = str(PLUGIN)
+    say_json(reply)
 
 
-def _claude_code(place: Place, _name: str, event: Mapping[str, Any]) -> str:
+def _answer_claude_code(place: Place, _name: str, event: Mapping[str, Any]) -> str:
     with place.open() as memory:
         from openclaw_memory_hooks import claude_code
 
@@ -90,18 +90,18 @@ def _claude_code(place: Place, _name: str, event: Mapping[str, Any]) -> str:
         return claude_code.answer(event, memory)
 
 
-def _opencode(place: Place, name: str, event: Mapping[str, Any]) -> str:
+def _answer_opencode(place: Place, name: str, event: Mapping[str, Any]) -> str:
     from openclaw_memory_hooks import opencode
 
-    with place.open(settings=opencode.settings(event.get("settings", {}))) as memory:
+    with place.open(settings=opencode.read_settings(event.get("settings", {}))) as memory:
         _ignore_transcripts(memory)
-        said = opencode.answer(name, event, memory, _exchange)
-    return json.dumps(said) if said else ""
+        reply = opencode.answer(name, event, memory, _ask_plugin)
+    return json.dumps(reply) if reply else ""
 
 
-def _exchange(asked: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Ask the plugin of OpenCode in between, in ASCII: the encoding of its pipe is not known here."""
-    click.echo(json.dumps(asked))
+def _ask_plugin(request: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Send the plugin of OpenCode a request and read its reply, both in ASCII: the encoding of its pipe is unknown."""
+    click.echo(json.dumps(request))
     answered = json.loads(sys.stdin.buffer.readline() or b"{}")
     return answered if isinstance(answered, Mapping) else {}
 

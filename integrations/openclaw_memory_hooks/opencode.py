@@ -1,4 +1,4 @@
-"""Answer OpenCode's plugin: what a session starts with, what is recalled for a message, the tools, and the flush.
+"""Answer OpenCode's plugin: the start of a session, recall for a message, the tools, and the flush.
 
 The plugin starts a process for each event, and gives it the event as JSON; the answer is JSON too. A flush needs a
 model, which the plugin has and this process has not: it asks the plugin in between, a line each way.
@@ -65,7 +65,7 @@ _SWITCHED: Mapping[str, tuple[str, str, Any]] = {
 }
 
 
-def settings(block: Any) -> dict[str, dict[str, Any]]:
+def read_settings(block: Any) -> dict[str, dict[str, Any]]:
     """Return the documented plugin's settings, `config.memory` of OpenCode, as `MemoryConfig.updated` takes them.
 
     Args:
@@ -74,15 +74,15 @@ def settings(block: Any) -> dict[str, dict[str, Any]]:
     Raises:
         ConfigError: It is no object, or a setting is unknown.
     """
-    given = _flat(block)
+    values = _flatten(block)
     tables: dict[str, dict[str, Any]] = {}
     for path, (name, place, off) in _SWITCHED.items():
-        on, value = given.pop(f"{path}.enabled", None), given.pop(f"{path}.{name}", None)
+        on, value = values.pop(f"{path}.enabled", None), values.pop(f"{path}.{name}", None)
         if on is False or value is not None:
             _put(tables, place, off if on is False else value)
-    if given.pop("search.hybrid.enabled", True) is False:  # the words alone: nothing is found by meaning
-        given |= {"search.hybrid.vectorWeight": 0.0, "search.hybrid.textWeight": 1.0}
-    for path, value in given.items():
+    if values.pop("search.hybrid.enabled", True) is False:  # the words alone: nothing is found by meaning
+        values |= {"search.hybrid.vectorWeight": 0.0, "search.hybrid.textWeight": 1.0}
+    for path, value in values.items():
         if path not in _SETTINGS:
             raise ConfigError(f"the settings of the plugin have no {path!r}: there are {', '.join(_SETTINGS)}")
         if value is not None:  # `model: null` is the provider's own
@@ -91,7 +91,7 @@ def settings(block: Any) -> dict[str, dict[str, Any]]:
 
 
 def answer(name: str, event: Event, memory: Memory, exchange: Exchange) -> dict[str, Any]:
-    """Do what an event asks for, and return the answer for the plugin; {} for nothing.
+    """Handle an event, and return the answer for the plugin, {} for nothing.
 
     Args:
         name: The event, as OpenCode calls it; "tool" for a call of a tool.
@@ -109,45 +109,43 @@ def answer(name: str, event: Event, memory: Memory, exchange: Exchange) -> dict[
     return act(event, memory, exchange)
 
 
-def _created(_event: Event, memory: Memory, _: Exchange) -> dict[str, Any]:
+def _start_session(_event: Event, memory: Memory, _: Exchange) -> dict[str, Any]:
     _sync(memory)
-    answered: dict[str, Any] = {"system": session_start(memory, TOOLS)}
-    if notices := find_unread_settings(memory.config, UNUSED):
-        answered["notices"] = list(notices)
-    return answered
+    notices = list(find_unread_settings(memory.config, UNUSED))
+    return {"system": session_start(memory, TOOLS), **({"notices": notices} if notices else {})}
 
 
-def _message(event: Event, memory: Memory, _: Exchange) -> dict[str, Any]:
+def _recall_for_message(event: Event, memory: Memory, _: Exchange) -> dict[str, Any]:
     if memory.config.plugins.get("intent", {}).get("enabled") is False:
         return {}
-    session = _text(event, "sessionID")
+    session = _require_text(event, "sessionID")
     # What was said since the last compaction is in the context anyway.
     in_view = read_messages_since(memory.sessions.log(session), memory.sessions.flush(session).state.compacted_bytes)
-    question = question_in(_text(event, "text"))
-    return {"recalled": recall(memory, question, max_chars=RECALLED_CHARS, in_view=in_view)}
+    text = question_in(_require_text(event, "text"))
+    return {"recalled": recall(memory, text, max_chars=RECALLED_CHARS, in_view=in_view)}
 
 
-def _tool(event: Event, memory: Memory, _: Exchange) -> dict[str, Any]:
+def _call_tool(event: Event, memory: Memory, _: Exchange) -> dict[str, Any]:
     tools = {tool.name: tool for tool in memory_tools(memory, append=False)}
-    name = _text(event, "tool")
+    name = _require_text(event, "tool")
     if name not in tools:
         raise InvalidInputError(f"there is no tool {name!r}: there are {', '.join(tools)}")
     _sync(memory)
     return {"output": tools[name](event.get("args") or {})}
 
 
-def _idle(event: Event, memory: Memory, _: Exchange) -> dict[str, Any]:
-    if _keep(event, memory):
+def _log_idle(event: Event, memory: Memory, _: Exchange) -> dict[str, Any]:
+    if _log_messages(event, memory):
         _sync(memory)  # now, and not while the user waits for an answer to the next message
     return {}
 
 
-def _compacting(event: Event, memory: Memory, exchange: Exchange) -> dict[str, Any]:
-    said = _keep(event, memory)
-    session = _text(event, "sessionID")
+def _flush_session(event: Event, memory: Memory, exchange: Exchange) -> dict[str, Any]:
+    messages = _log_messages(event, memory)
+    session = _require_text(event, "sessionID")
     room = event.get("room")
     model: FlushModel[str] = FlushModel(
-        ask=lambda request: _reply(exchange({"ask": request[0]})),
+        ask=lambda request: _read_reply(exchange({"ask": request[0]})),
         system=str,
         user=str,
         answer=lambda _id, _name, text: text,
@@ -156,54 +154,55 @@ def _compacting(event: Event, memory: Memory, exchange: Exchange) -> dict[str, A
         can_call=False,
         room=room if isinstance(room, int) and room > 0 else None,
     )
-    turn = memory.sessions.flush(session).due(None, messages=lambda: said, compacting=True) if said else None
+    turn = memory.sessions.flush(session).due(None, messages=lambda: messages, compacting=True) if messages else None
     if turn is None:
         return {}
-    drive_flush(turn, "\n\n".join(f"{str(one['role']).capitalize()}: {get_text(one)}" for one in said), model)
+    transcript = "\n\n".join(f"{str(item['role']).capitalize()}: {get_text(item)}" for item in messages)
+    drive_flush(turn, transcript, model)
     return {"flush": turn.outcome}
 
 
-def _compacted(event: Event, memory: Memory, _: Exchange) -> dict[str, Any]:
-    memory.sessions.flush(_text(event, "sessionID")).compacted()
+def _finish_compaction(event: Event, memory: Memory, _: Exchange) -> dict[str, Any]:
+    memory.sessions.flush(_require_text(event, "sessionID")).compacted()
     _sync(memory)
     return {}
 
 
-def _deleted(event: Event, memory: Memory, _: Exchange) -> dict[str, Any]:
-    _keep(event, memory)
-    memory.sessions.snapshot(_text(event, "sessionID"))
+def _end_session(event: Event, memory: Memory, _: Exchange) -> dict[str, Any]:
+    _log_messages(event, memory)
+    memory.sessions.snapshot(_require_text(event, "sessionID"))
     return {}
 
 
 _EVENTS: Mapping[str, Callable[[Event, Memory, Exchange], dict[str, Any]]] = {
-    "session.created": _created,
-    "chat.message": _message,
-    "tool": _tool,
-    "session.idle": _idle,
-    "session.compacting": _compacting,
-    "session.compacted": _compacted,
-    "session.deleted": _deleted,
+    "session.created": _start_session,
+    "chat.message": _recall_for_message,
+    "tool": _call_tool,
+    "session.idle": _log_idle,
+    "session.compacting": _flush_session,
+    "session.compacted": _finish_compaction,
+    "session.deleted": _end_session,
 }
 
 
-def _keep(event: Event, memory: Memory) -> list[Message]:
-    """Add to the session's log what it does not have of the messages; return what may be stored of them."""
+def _log_messages(event: Event, memory: Memory) -> list[Message]:
+    """Add new messages to the session's log; return the storable ones."""
     messages: list[Message] = []
-    for one in _objects(event.get("messages", [])):
+    for item in _check_objects(event.get("messages", [])):
         # A role in lower case, an id, and a text: the rest of OpenCode's parts is left out by the plugin.
-        text, role = one.get("text"), one.get("role")
+        text, role = item.get("text"), item.get("role")
         if role not in {"user", "assistant"} or not isinstance(text, str) or not text.strip():
             continue
         with suppress(PolicyError):  # what is never to be stored is left out
             memory.workspace.policies.check(None, text)
-            known = {name: one[name] for name in ("id", "timestamp") if one.get(name) is not None}
-            messages.append({**known, "role": role, "content": [{"type": "text", "text": text}]})
+            extra = {name: item[name] for name in ("id", "timestamp") if item.get(name) is not None}
+            messages.append({**extra, "role": role, "content": [{"type": "text", "text": text}]})
     if messages:
-        keep_named(messages, memory.sessions.log(_text(event, "sessionID")))
+        keep_named(messages, memory.sessions.log(_require_text(event, "sessionID")))
     return messages
 
 
-def _reply(answered: Mapping[str, Any]) -> ModelReply:
+def _read_reply(answered: Mapping[str, Any]) -> ModelReply:
     text = answered.get("reply")
     if not isinstance(text, str):
         raise RuntimeError(str(answered.get("error") or "the plugin gave no reply of its model"))
@@ -215,20 +214,20 @@ def _sync(memory: Memory) -> None:
         memory.sync(wait=1.0)
 
 
-def _objects(value: Any) -> Sequence[Mapping[str, Any]]:
-    if not isinstance(value, list) or not all(isinstance(one, dict) for one in value):
+def _check_objects(value: Any) -> Sequence[Mapping[str, Any]]:
+    if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
         raise InvalidInputError("the messages of the event are no list of objects")
     return value
 
 
-def _text(event: Event, name: str) -> str:
+def _require_text(event: Event, name: str) -> str:
     value = event.get(name)
     if not isinstance(value, str) or not value:
         raise InvalidInputError(f"the event has no {name!r}: this is no input of the plugin of OpenCode")
     return value
 
 
-def _flat(block: Any, path: str = "") -> dict[str, Any]:
+def _flatten(block: Any, path: str = "") -> dict[str, Any]:
     """Return the values of nested objects by their paths: `{"search.mmr.lambda": 0.7}`."""
     if not isinstance(block, Mapping):
         raise ConfigError(
@@ -237,8 +236,8 @@ def _flat(block: Any, path: str = "") -> dict[str, Any]:
     flat: dict[str, Any] = {}
     for name, value in block.items():
         at = f"{path}.{name}" if path else str(name)
-        inner = any(known.startswith(f"{at}.") for known in (*_SETTINGS, *(f"{one}.x" for one in _SWITCHED)))
-        flat |= _flat(value, at) if inner else {at: value}
+        inner = any(path.startswith(f"{at}.") for path in (*_SETTINGS, *(f"{prefix}.x" for prefix in _SWITCHED)))
+        flat |= _flatten(value, at) if inner else {at: value}
     return flat
 
 

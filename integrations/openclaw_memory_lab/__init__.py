@@ -4,7 +4,7 @@ from openclaw_memory_lab.evaluation import compare, copy_lab, evaluate, read_que
 from openclaw_memory_lab.plots import plot_against, plot_explanation, plot_groups
 from openclaw_memory_lab.report import Answered, Comparison, Evaluation, Question
 from openclaw_memory_lab.server import EmbeddingServer
-from openclaw_memory_lab.significance import interval, shows_more, sign_test
+from openclaw_memory_lab.significance import estimate_interval, is_better, sign_test
 
 __all__ = [
     "Answered",
@@ -14,12 +14,12 @@ __all__ = [
     "Question",
     "compare",
     "copy_lab",
+    "estimate_interval",
     "evaluate",
-    "interval",
+    "is_better",
     "plot_against",
     "plot_explanation",
     "plot_groups",
     "read_questions",
-    "shows_more",
     "sign_test",
 ]

@@ -20,7 +20,7 @@ from openclaw_memory.embeddings import EmbedderChoice, embedders_of
 from openclaw_memory.errors import ConfigError, NotFoundError, QueryError, WorkspaceError, WriteError
 from openclaw_memory.types import Progress
 from openclaw_memory.workspace import SafeFolder
-from openclaw_memory_lab.report import Answered, Comparison, Evaluation, Question, mean
+from openclaw_memory_lab.report import Answered, Comparison, Evaluation, Question, calculate_mean
 
 if TYPE_CHECKING:
     import datetime
@@ -47,15 +47,15 @@ def evaluate(
     Raises:
         QueryError: There are no questions, or no note holds the evidence.
     """
-    asked = list(questions)
-    if not asked:
+    labelled = list(questions)
+    if not labelled:
         raise QueryError("there are no questions to ask: label some, see openclaw_memory_lab.read_questions")
     report = memory.sync()
-    check_evidence(memory, asked)
-    searches = [memory.search(question.text, now=now) for question in asked]
+    check_evidence(memory, labelled)
+    searches = [memory.search(question.text, now=now) for question in labelled]
     lacking = [f"{file.path}: {file.reason}" for file in (*report.failed, *report.waiting)]
     reasons = dict.fromkeys([*lacking, *(results.reason for results in searches if results.reason)])
-    rows = tuple(_answered(question, results) for question, results in zip(asked, searches, strict=True))
+    rows = tuple(_grade(question, results) for question, results in zip(labelled, searches, strict=True))
     return Evaluation(name, rows, searches[0].mode, tuple(reasons))
 
 
@@ -89,7 +89,7 @@ def compare(
     """
     if not settings or not isinstance(settings, Mapping):
         raise QueryError(f'{settings!r} are no settings to compare: name some, as in {{"default": MemoryConfig()}}')
-    asked = list(questions)
+    labelled = list(questions)
     evaluations = []
     built: list[tuple[object, ...]] = []  # what decides over the content of each index
     with tempfile.TemporaryDirectory(prefix="openclaw-memory-compare-") as folder:
@@ -102,15 +102,15 @@ def compare(
             if content not in built:
                 built.append(content)
             index = Path(folder) / str(built.index(content)) / "index.sqlite"
-            with _opened(workspace, embedder, config, index) as memory:
-                evaluations.append(evaluate(memory, asked, name=name, now=now))
+            with _open(workspace, embedder, config, index) as memory:
+                evaluations.append(evaluate(memory, labelled, name=name, now=now))
     if progress is not None:
         progress(Progress(len(settings), len(settings), "tried all settings"))
     return Comparison(tuple(evaluations))
 
 
-def _opened(workspace: str | os.PathLike[str], embedder: EmbedderChoice, config: MemoryConfig, index: Path) -> Memory:
-    """Return a memory that chunks as `config` says, and does nothing in the background."""
+def _open(workspace: str | os.PathLike[str], embedder: EmbedderChoice, config: MemoryConfig, index: Path) -> Memory:
+    """Open a memory that chunks by `config` and has no background work."""
     from openclaw_memory.store import SqliteStore
 
     quiet = replace(config, sync=replace(config.sync, on_open=False, on_search=False, interval_seconds=0.0))
@@ -141,12 +141,12 @@ def copy_lab(folder: str | os.PathLike[str]) -> list[Question]:
     return read_questions(LAB / QUESTIONS)
 
 
-def _answered(question: Question, results: SearchResults) -> Answered:
-    snippets = [folded(result.snippet) for result in results]
-    wanted = [folded(quote) for quote in question.evidence]
-    rank = next((at for at, text in enumerate(snippets, 1) if any(quote in text for quote in wanted)), None)
-    shown = mean(any(quote in text for text in snippets) for quote in wanted) if wanted else None
-    return Answered(question, shown, rank, len(snippets), sum(map(len, snippets)))
+def _grade(question: Question, results: SearchResults) -> Answered:
+    snippets = [fold_spaces(result.snippet) for result in results]
+    quotes = [fold_spaces(quote) for quote in question.evidence]
+    rank = next((at for at, text in enumerate(snippets, 1) if any(quote in text for quote in quotes)), None)
+    share = calculate_mean(any(quote in text for text in snippets) for quote in quotes) if quotes else None
+    return Answered(question, share, rank, len(snippets), sum(map(len, snippets)))
 
 
 # --- labelled questions ------------------------------------------------------------------------------------------
@@ -169,7 +169,7 @@ def read_questions(path: str | os.PathLike[str], memory: Memory | None = None) -
         lines = place.read_text(encoding="utf-8-sig").split("\n")
     except (OSError, UnicodeDecodeError) as error:
         raise QueryError(f"{place} cannot be read: {error}; name a file of JSON lines in UTF-8") from error
-    questions = [_question(line, f"{place}, line {number}") for number, line in enumerate(lines, 1) if line.strip()]
+    questions = [_parse(line, f"{place}, line {number}") for number, line in enumerate(lines, 1) if line.strip()]
     if memory is not None:
         check_evidence(memory, questions)
     return questions
@@ -181,30 +181,30 @@ def check_evidence(memory: Memory, questions: Iterable[Question]) -> None:
     Raises:
         QueryError: A quote is missing; the message names it and its question.
     """
-    texts = list(_texts(memory))
+    texts = list(_read_texts(memory))
     advice = memory.workspace.advice(len(texts))
     for question in questions:
         for quote in question.evidence:
-            if not any(folded(quote) in text for text in texts):
+            if not any(fold_spaces(quote) in text for text in texts):
                 raise QueryError(
                     f"no note holds the evidence {quote!r} of {question.text!r}: quote a note word for word, or leave "
                     f"the evidence out where the notes do not answer the question{f'; {advice}' if advice else ''}"
                 )
 
 
-def _texts(memory: Memory) -> Iterator[str]:
+def _read_texts(memory: Memory) -> Iterator[str]:
     """Yield the text of each file; unreadable ones are listed by the sync, and answer nothing."""
     for file in memory.workspace.scan().files:
         with suppress(WorkspaceError, NotFoundError):
-            yield folded(memory.workspace.read(file.path))
+            yield fold_spaces(memory.workspace.read(file.path))
 
 
-def folded(text: str) -> str:
+def fold_spaces(text: str) -> str:
     """Return `text` with each run of white space as one space: a quote may cross the end of a line."""
     return " ".join(text.split())
 
 
-def _question(line: str, place: str) -> Question:
+def _parse(line: str, place: str) -> Question:
     form = 'a line is {"question": "...", "evidence": ["a quote"], "language": "", "kind": ""}'
     try:
         fields: Any = json.loads(line)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 from openclaw_memory.display import clean_line
 from openclaw_memory.errors import MissingExtraError
 from openclaw_memory_lab.report import Evaluation
-from openclaw_memory_lab.significance import interval
+from openclaw_memory_lab.significance import estimate_interval
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -28,7 +28,7 @@ _GROUP = 0.8  # how much of the place of a group its bars take
 
 
 def plot_explanation(explanation: Explanation, ax: Axes | None = None) -> Axes:
-    """Plot the parts of each score from keywords, vectors and the task, what age took, and the threshold as a line.
+    """Plot each score's parts (keywords, vectors, task), the loss by age, and the threshold as a line.
 
     Results that the threshold removed are pale.
 
@@ -64,15 +64,15 @@ def plot_explanation(explanation: Explanation, ax: Axes | None = None) -> Axes:
         for part, row in zip(parts, explanation.rows, strict=True):
             part.set_alpha(1.0 if row.kept else 0.35)
         left = [start + width for start, width in zip(left, widths, strict=True)]
-    ax.axvline(
-        explanation.min_score, color="black", linestyle="--", linewidth=1, label=f"threshold {explanation.min_score:g}"
-    )
-    fonts = _fonts()
-    ax.set_yticks(places, [_plain(f"{row.rank or 'below'}  {row.citation}") for row in explanation.rows], family=fonts)
+    threshold = explanation.min_score
+    ax.axvline(threshold, color="black", linestyle="--", linewidth=1, label=f"threshold {threshold:g}")
+    ticks = [_escape_text(f"{row.rank or 'below'}  {row.citation}") for row in explanation.rows]
+    fonts = _list_fonts()
+    ax.set_yticks(places, ticks, family=fonts)
     ax.set_xlim(0, max(1.0, *left) if left else 1.0)
     ax.set_xlabel("score")
     ax.set_title(
-        _plain(f"Where the scores come from: {_short(explanation.query)}"), loc="left", wrap=True, family=fonts
+        _escape_text(f"Where the scores come from: {_shorten(explanation.query)}"), loc="left", wrap=True, family=fonts
     )
     ax.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False)
     return ax
@@ -87,7 +87,7 @@ def plot_groups(
 ) -> None:
     """Draw the evidence shown: a group for each kind or language of question, in it a bar for each evaluation.
 
-    A thin line over a bar is its `interval`.
+    A thin line over a bar is its `estimate_interval`.
 
     Args:
         ax: Where to draw.
@@ -97,15 +97,15 @@ def plot_groups(
         colours: The colour of each evaluation, by its name.
     """
     width = _GROUP / len(evaluations)
-    for number, one in enumerate(evaluations):
-        parts = one.by(label)
+    for number, evaluation in enumerate(evaluations):
+        parts = evaluation.split_by(label)
         places = [at + (number - (len(evaluations) - 1) / 2) * width for at in range(len(groups))]
         heights = [parts[group].shown for group in groups]
-        ax.bar(places, heights, width * 0.92, color=colours[one.name], label=one.name)
+        ax.bar(places, heights, width * 0.92, color=colours[evaluation.name], label=evaluation.name)
         for place, group in zip(places, groups, strict=True):
-            ax.plot([place, place], interval(parts[group]), color="black", linewidth=1)
-    first = evaluations[0].by(label)
-    counts = [sum(row.shown is not None for row in first[group].rows) for group in groups]
+            ax.plot([place, place], estimate_interval(parts[group]), color="black", linewidth=1)
+    first = evaluations[0].split_by(label)
+    counts = [sum(row.coverage is not None for row in first[group].rows) for group in groups]
     ticks = [f"{group}\n(n = {count})" for group, count in zip(groups, counts, strict=True)]
     ax.set_xticks(range(len(groups)), ticks)
     ax.grid(axis="x", visible=False)
@@ -138,32 +138,32 @@ def plot_against(
     joined = len(places) - apart
     ax.plot(
         places[:joined],
-        [one.shown for one in evaluations[:joined]],
+        [evaluation.shown for evaluation in evaluations[:joined]],
         color=look["color"],
         marker=look["marker"],
         label=look.get("label"),
     )
     if apart:
         ax.plot(places[-1], evaluations[-1].shown, color=look["color"], marker=look["marker"])
-    for place, one in zip(places, evaluations, strict=True):
-        better, worse = one.against(usual)
-        text = "" if one is usual else f"+{better} \u2212{worse}"
+    for place, evaluation in zip(places, evaluations, strict=True):
+        better, worse = evaluation.compare_with(usual)
+        text = "" if evaluation is usual else f"+{better} \u2212{worse}"
         at = (0, 7 if above else -15)
-        ax.annotate(text, (place, one.shown), at, textcoords="offset points", ha="center", fontsize=8)
+        ax.annotate(text, (place, evaluation.shown), at, textcoords="offset points", ha="center", fontsize=8)
 
 
-def _short(query: str) -> str:
+def _shorten(query: str) -> str:
     return query if len(query) <= 80 else f"{query[:79]}…"
 
 
-def _plain(text: str) -> str:
-    """Return `text` safe for matplotlib, for which a `$` in a path or a query would begin a formula."""
+def _escape_text(text: str) -> str:
+    """Escape text for matplotlib, which reads a `$` in a path or a query as the start of a formula."""
     return clean_line(text).replace("$", r"\$")
 
 
-def _fonts() -> list[str]:
+def _list_fonts() -> list[str]:
     """Return the usual font, and those of this machine that have Chinese, Japanese and Korean characters."""
     from matplotlib import font_manager, rcParams
 
-    known = {font.name for font in font_manager.fontManager.ttflist}
-    return [*rcParams["font.family"], *(name for name in _WIDE_FONTS if name in known)]
+    installed = {font.name for font in font_manager.fontManager.ttflist}
+    return [*rcParams["font.family"], *(name for name in _WIDE_FONTS if name in installed)]

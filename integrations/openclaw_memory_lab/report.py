@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import statistics
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -38,28 +39,28 @@ class Question:
 class Answered:
     """Report the results of a search for one question.
 
-    `shown` is the share of the evidence in the snippets, 0..1, None without evidence. `rank` is that of the first
+    `coverage` is the share of the evidence in the snippets, 0..1, None without evidence. `rank` is that of the first
     result that shows some, from 1, None if none does. `results` and `chars` count what was shown.
     """
 
     question: Question
-    shown: float | None
+    coverage: float | None
     rank: int | None
     results: int
     chars: int
 
-    def worth(self, measure: Measure) -> float:
+    def get_measure(self, measure: Measure) -> float:
         """Return the value of a measure for a question that has evidence, 0..1.
 
         Args:
             measure: "shown" for the share of the evidence, "first" for evidence in the first result.
         """
-        return self.shown or 0.0 if measure == "shown" else float(self.rank == 1)
+        return self.coverage or 0.0 if measure == "shown" else float(self.rank == 1)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Evaluation:
-    """What the searches of one memory showed for all questions; `name` is that of its settings.
+    """The results of one memory for all questions; `name` is the name of its settings.
 
     `mode` is the search that answered (`hybrid`, `keyword`, `vector`), and `reasons` say why it was less than the
     settings ask for, if it was.
@@ -73,46 +74,46 @@ class Evaluation:
     @property
     def shown(self) -> float:
         """The mean share, 0..1, of the evidence that the snippets hold; NaN without a question that has evidence."""
-        return mean(row.shown for row in self.rows if row.shown is not None)
+        return calculate_mean(row.coverage for row in self.rows if row.coverage is not None)
 
     @property
     def first(self) -> float:
-        """The share, 0..1, of questions with evidence whose first result shows some; NaN without such a question."""
-        return mean(row.rank == 1 for row in self.rows if row.shown is not None)
+        """The share, 0..1, of questions with evidence where the first result shows some; NaN without such questions."""
+        return calculate_mean(row.rank == 1 for row in self.rows if row.coverage is not None)
 
     @property
     def silent(self) -> float:
         """The share, 0..1, of questions without evidence that got no result; NaN without such a question."""
-        return mean(row.results == 0 for row in self.rows if row.shown is None)
+        return calculate_mean(row.results == 0 for row in self.rows if row.coverage is None)
 
     @property
     def chars(self) -> float:
         """The mean number of characters shown for a question that has evidence; NaN without such a question."""
-        return mean(row.chars for row in self.rows if row.shown is not None)
+        return calculate_mean(row.chars for row in self.rows if row.coverage is not None)
 
-    def against(self, other: Evaluation, measure: Measure = "shown") -> tuple[int, int]:
-        """Return on how many questions with evidence this does better than another evaluation, and on how many worse.
+    def compare_with(self, baseline: Evaluation, measure: Measure = "shown") -> tuple[int, int]:
+        """Count the questions with evidence on which this does better, and worse, than another evaluation.
 
         Args:
-            other: The other evaluation, of the same questions.
+            baseline: The other evaluation, of the same questions.
             measure: "shown" for the share of the evidence, "first" for evidence in the first result.
 
         Raises:
             QueryError: The other was asked other questions, or the measure is unknown.
         """
         if measure not in get_args(Measure):
-            known = " or ".join(map(repr, get_args(Measure)))
-            raise QueryError(f"settings are chosen by {known}, not by {measure!r}")
-        if [row.question for row in self.rows] != [row.question for row in other.rows]:
-            raise QueryError(f"{self.name!r} and {other.name!r} were asked different questions: ask both the same")
+            measures = " or ".join(map(repr, get_args(Measure)))
+            raise QueryError(f"settings are chosen by {measures}, not by {measure!r}")
+        if [row.question for row in self.rows] != [row.question for row in baseline.rows]:
+            raise QueryError(f"{self.name!r} and {baseline.name!r} were asked different questions: ask both the same")
         both = [
-            (one.worth(measure), two.worth(measure))
-            for one, two in zip(self.rows, other.rows, strict=True)
-            if one.shown is not None
+            (row.get_measure(measure), two.get_measure(measure))
+            for row, two in zip(self.rows, baseline.rows, strict=True)
+            if row.coverage is not None
         ]
         return sum(mine > theirs for mine, theirs in both), sum(mine < theirs for mine, theirs in both)
 
-    def by(self, label: Literal["language", "kind"]) -> dict[str, Evaluation]:
+    def split_by(self, label: Literal["language", "kind"]) -> dict[str, Evaluation]:
         """Split the evaluation by language or kind of question, in the order of their first question.
 
         Args:
@@ -124,9 +125,9 @@ class Evaluation:
             for group in groups
         }
 
-    def missed(self) -> tuple[Answered, ...]:
-        """Return the questions whose evidence was not shown whole, and those that should have shown nothing and did."""
-        return tuple(row for row in self.rows if (row.results > 0 if row.shown is None else row.shown < 1))
+    def find_missed(self) -> tuple[Answered, ...]:
+        """Return the questions with evidence missing from the results, and those without an answer that got one."""
+        return tuple(row for row in self.rows if (row.results > 0 if row.coverage is None else row.coverage < 1))
 
     def to_pandas(self) -> pandas.DataFrame:
         """Return a data frame with one row per question: question, language, kind, shown, rank, results, chars.
@@ -137,14 +138,13 @@ class Evaluation:
         from openclaw_memory.display import frame
 
         columns = ("question", "language", "kind", "shown", "rank", "results", "chars")
-        rows = (
-            (row.question.text, row.question.language, row.question.kind, row.shown, row.rank, row.results, row.chars)
-            for row in self.rows
+        labels = operator.attrgetter(
+            "question.text", "question.language", "question.kind", "coverage", "rank", "results", "chars"
         )
-        return frame("to_pandas()", columns, rows)
+        return frame("to_pandas()", columns, map(labels, self.rows))
 
     def __repr__(self) -> str:
-        return f"Evaluation({_line(self)})"
+        return f"Evaluation({_format_line(self)})"
 
     def _repr_html_(self) -> str:
         return Comparison((self,))._repr_html_()
@@ -152,7 +152,7 @@ class Evaluation:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Comparison(Sequence[Evaluation]):
-    """The evaluations of several settings on the same questions, in the order in which they were named."""
+    """The evaluations of several settings on the same questions, in the order of the settings."""
 
     evaluations: tuple[Evaluation, ...]
 
@@ -164,9 +164,9 @@ class Comparison(Sequence[Evaluation]):
 
     def __getitem__(self, index: int | str | slice) -> Evaluation | tuple[Evaluation, ...]:
         if isinstance(index, str):
-            evaluation = next((one for one in self.evaluations if one.name == index), None)
+            evaluation = next((item for item in self.evaluations if item.name == index), None)
             if evaluation is None:
-                raise NotFoundError(f"no settings are named {index!r}; there are {', '.join(one.name for one in self)}")
+                raise NotFoundError(f"no settings are named {index!r}: choose from {[item.name for item in self]}")
             return evaluation
         return self.evaluations[index]
 
@@ -176,7 +176,7 @@ class Comparison(Sequence[Evaluation]):
     def __iter__(self) -> Iterator[Evaluation]:
         return iter(self.evaluations)
 
-    def best(self, measure: Measure = "shown", *, margin: int = MARGIN) -> Evaluation:
+    def choose_best(self, measure: Measure = "shown", *, margin: int = MARGIN) -> Evaluation:
         """Return the first evaluation, unless another is better on at least `margin` more questions than worse.
 
         Of those it is the one that gains most, and of equals the one that shows fewer characters.
@@ -190,9 +190,9 @@ class Comparison(Sequence[Evaluation]):
         """
         if not self:
             raise QueryError("there are no settings to choose from")
-        gained = {one.name: better - worse for one in self for better, worse in [one.against(self[0], measure)]}
-        others = [one for one in self[1:] if gained[one.name] >= margin]
-        return max(others, key=lambda one: (gained[one.name], -one.chars), default=self[0])
+        gained = {item.name: better - worse for item in self for better, worse in [item.compare_with(self[0], measure)]}
+        better_ones = [item for item in self[1:] if gained[item.name] >= margin]
+        return max(better_ones, key=lambda item: (gained[item.name], -item.chars), default=self[0])
 
     def to_pandas(self) -> pandas.DataFrame:
         """Return a data frame with one row per setting: name, shown, first, silent, chars, better and worse.
@@ -203,41 +203,41 @@ class Comparison(Sequence[Evaluation]):
         from openclaw_memory.display import frame
 
         columns = ("name", *_SHARES, "chars")
-        rows = ([*(getattr(one, name) for name in columns), *one.against(self[0])] for one in self)
+        rows = ([*(getattr(item, name) for name in columns), *item.compare_with(self[0])] for item in self)
         return frame("to_pandas()", (*columns, "better", "worse"), rows)
 
     def __repr__(self) -> str:
-        return "\n".join(["Comparison(", *(f"  {_line(one)}" for one in self), ")"])
+        return "\n".join(["Comparison(", *(f"  {_format_line(item)}" for item in self), ")"])
 
     def _repr_html_(self) -> str:
         from openclaw_memory.display import bars, table
 
-        answerable = sum(row.shown is not None for row in self[0].rows) if self else 0
-        rest = len(self[0].rows) - answerable if self else 0
+        answerable = sum(row.coverage is not None for row in self[0].rows) if self else 0
+        unanswerable = len(self[0].rows) - answerable if self else 0
         caption = (
             "shown: share of the evidence in the snippets; first: evidence in the first result "
-            f"({answerable} questions); silent: no result where the notes have no answer ({rest} questions)"
+            f"({answerable} questions); silent: no result where the notes have no answer ({unanswerable} questions)"
         )
         compared = [f"questions better, worse than {self[0].name}"] if len(self) > 1 else []
         rows = (
             (
-                "; ".join([one.name or "memory", *one.reasons]),
-                *(bars(value, (value, _COLOUR)) for value in (getattr(one, name) for name in _SHARES)),
-                f"{one.chars:,.0f}",
+                "; ".join([item.name or "memory", *item.reasons]),
+                *(bars(value, (value, _COLOUR)) for value in (getattr(item, name) for name in _SHARES)),
+                f"{item.chars:,.0f}",
                 *([f"+{better} −{worse}"] if len(self) > 1 else []),
             )
-            for one in self
-            for better, worse in [one.against(self[0])]
+            for item in self
+            for better, worse in [item.compare_with(self[0])]
         )
         return table(caption, ("settings", *_SHARES, "characters shown", *compared), rows)
 
 
-def mean(values: Iterable[float]) -> float:
-    """Return the mean; NaN of nothing."""
-    known = list(values)
-    return statistics.fmean(known) if known else float("nan")
+def calculate_mean(values: Iterable[float]) -> float:
+    """Return the mean; NaN without values."""
+    numbers = list(values)
+    return statistics.fmean(numbers) if numbers else float("nan")
 
 
-def _line(one: Evaluation) -> str:
-    shares = ", ".join(f"{name} {getattr(one, name):.3f}" for name in _SHARES)
-    return "; ".join([f"{one.name or 'memory'}: {shares}, {one.chars:,.0f} characters", *one.reasons])
+def _format_line(item: Evaluation) -> str:
+    shares = ", ".join(f"{name} {getattr(item, name):.3f}" for name in _SHARES)
+    return "; ".join([f"{item.name or 'memory'}: {shares}, {item.chars:,.0f} characters", *item.reasons])

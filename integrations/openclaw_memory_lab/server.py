@@ -30,7 +30,7 @@ class EmbeddingServer:
         Raises:
             OSError: The port is taken.
         """
-        self._server = ThreadingHTTPServer(("127.0.0.1", port), _handler(embedder))
+        self._server = ThreadingHTTPServer(("127.0.0.1", port), _make_handler(embedder))
         self.port: int = self._server.server_port
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
 
@@ -51,16 +51,16 @@ class EmbeddingServer:
         self.close()
 
 
-def _handler(embedder: Embedder) -> type[BaseHTTPRequestHandler]:
+def _make_handler(embedder: Embedder) -> type[BaseHTTPRequestHandler]:
     class Embeddings(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
-            asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            texts = [asked["input"]] if isinstance(asked["input"], str) else asked["input"]
+            request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            texts = [request["input"]] if isinstance(request["input"], str) else request["input"]
             rows = [
                 {"object": "embedding", "index": at, "embedding": [float(number) for number in row]}
                 for at, row in enumerate(embedder.embed_documents(texts))
             ]
-            body = json.dumps({"object": "list", "model": asked["model"], "data": rows}).encode()
+            body = json.dumps({"object": "list", "model": request["model"], "data": rows}).encode()
             self.send_response(200)
             self.send_header("Content-Type", "application/json")
             self.send_header("Content-Length", str(len(body)))

@@ -23,34 +23,34 @@ def sign_test(better: int, worse: int) -> float:
     return float(min(1.0, 2 * splits / 2**tosses))
 
 
-def shows_more(one: Evaluation, other: Evaluation) -> bool:
-    """Return whether one shows more evidence than the other, by the sign test with p < 0.05.
+def is_better(evaluation: Evaluation, baseline: Evaluation) -> bool:
+    """Tell if one evaluation shows more evidence than another, by the sign test with p < 0.05.
 
     Args:
-        one: What may show more.
-        other: What it is compared with, on the same questions.
+        evaluation: The evaluation that may show more.
+        baseline: Another one, on the same questions.
 
     Raises:
         QueryError: They were asked different questions.
     """
-    better, worse = one.against(other)
+    better, worse = evaluation.compare_with(baseline)
     return better > worse and sign_test(better, worse) < _SURE
 
 
-def interval(one: Evaluation) -> tuple[float, float]:
-    """Return between which shares of the evidence, 0..1, 95 of 100 draws of as many of these questions lie (bootstrap).
+def estimate_interval(evaluation: Evaluation) -> tuple[float, float]:
+    """Return the interval, 0..1, that holds 95 % of bootstrap shares of the evidence.
 
     Args:
-        one: The evaluation.
+        evaluation: The evaluation.
 
     Raises:
         QueryError: None of its questions has evidence.
     """
     import numpy
 
-    shares = [row.shown for row in one.rows if row.shown is not None]
+    shares = [row.coverage for row in evaluation.rows if row.coverage is not None]
     if not shares:
-        raise QueryError(f"no question of {one.name!r} has evidence: there is no share to be sure of")
+        raise QueryError(f"no question of {evaluation.name!r} has evidence: there is no share to be sure of")
     draws = numpy.random.default_rng(1).choice(shares, (_DRAWS, len(shares)))
     low, high = numpy.percentile(draws.mean(axis=1), [2.5, 97.5])
     return float(low), float(high)

@@ -1,4 +1,4 @@
-"""The pages: what each address shows of a memory, and what its forms change."""
+"""Serve the pages of a memory, and apply their forms."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from openclaw_memory.records import Record
 from openclaw_memory.search import read_query
 from openclaw_memory.types import Excerpt, SearchResult
 from openclaw_memory_web.guard import FORM_TOKEN, Guard
-from openclaw_memory_web.rendering import Line, Span, found_lines, numbered, rendered, spans_of
+from openclaw_memory_web.rendering import Line, Span, number_lines, number_result, parse_spans, render
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -59,7 +59,7 @@ TYPES = ("preference", "fact", "decision", "entity", "reminder", "other")
 
 
 class Found(NamedTuple):
-    """A result as it is shown: its lines, the address of its note, and what speaks for it, the strongest first."""
+    """A result to show: its lines, the address of its note, and the reasons for it, the strongest first."""
 
     result: SearchResult
     lines: Sequence[Any]
@@ -77,23 +77,23 @@ def create_app(memory: Memory, *, token: str, hosts: Collection[str]) -> Guard:
     """
     pages = _Pages(memory)
     routes = [
-        Route("/", pages.of(home)),
-        Route("/note", pages.of(note)),
-        Route("/edit", pages.of(edit), methods=["GET", "POST"]),
-        Route("/days", pages.of(days)),
-        Route("/records", pages.of(records)),
-        Route("/record", pages.of(record), methods=["GET", "POST"]),
-        Route("/forget", pages.of(forget), methods=["GET", "POST"]),
-        Route("/status", pages.of(status), methods=["GET", "POST"]),
-        Route("/access", pages.of(access)),
+        Route("/", pages.make_endpoint(show_home)),
+        Route("/note", pages.make_endpoint(show_note)),
+        Route("/edit", pages.make_endpoint(show_editor), methods=["GET", "POST"]),
+        Route("/days", pages.make_endpoint(show_days)),
+        Route("/records", pages.make_endpoint(show_records)),
+        Route("/record", pages.make_endpoint(show_record), methods=["GET", "POST"]),
+        Route("/forget", pages.make_endpoint(show_forget), methods=["GET", "POST"]),
+        Route("/status", pages.make_endpoint(show_status), methods=["GET", "POST"]),
+        Route("/access", pages.make_endpoint(show_access)),
         Mount("/static", StaticFiles(directory=_FOLDER / "static")),
-        Route("/{path:path}", pages.of(nowhere)),
+        Route("/{path:path}", pages.make_endpoint(refuse_path)),
     ]
     return Guard(Starlette(routes=routes), token=token, hosts=hosts)
 
 
-class _Asked:
-    """One request: what it asks for, the memory, and how the answer is shown."""
+class _Request:
+    """One request: its fields, the memory, and the templates."""
 
     def __init__(self, memory: Memory, pages: Environment, request: Request) -> None:
         self.memory, self._pages, self._request = memory, pages, request
@@ -102,21 +102,21 @@ class _Asked:
         # Part of a page is for htmx alone; a browser that goes back asks for all of it.
         self.is_part = "hx-request" in request.headers and "hx-history-restore-request" not in request.headers
 
-    def text(self, name: str) -> str:
+    def get_text(self, name: str) -> str:
         return self.given.get(name, "").strip()
 
-    def number(self, name: str, default: int) -> int:
-        given = self.text(name) or str(default)
-        if not given.isdecimal() or len(given) > 9 or int(given) < 1:
-            raise InvalidInputError(f"{name} is {given[:40]!r}, not a whole number above zero")
-        return int(given)
+    def get_number(self, name: str, default: int) -> int:
+        text = self.get_text(name) or str(default)
+        if not text.isdecimal() or len(text) > 9 or int(text) < 1:
+            raise InvalidInputError(f"{name} is {text[:40]!r}, not a whole number above zero")
+        return int(text)
 
     def show(self, page: str, *, code: int = 200, **values: Any) -> Response:
         template = self._pages.get_template(page)
-        shown = {"form_token": self._request.scope["form_token"], "at": self._request.url.path, **values}
-        return HTMLResponse(template.render(shown), code)
+        context = {"form_token": self._request.scope["form_token"], "at": self._request.url.path, **values}
+        return HTMLResponse(template.render(context), code)
 
-    def go(self, address: str) -> Response:
+    def redirect(self, address: str) -> Response:
         return RedirectResponse(address, 303)
 
 
@@ -132,88 +132,88 @@ class _Pages:
             trim_blocks=True,
             lstrip_blocks=True,
         )
-        self._pages.filters |= {"size": _size, "moment": _moment}
-        self._pages.globals |= {"note_address": note_address, "FORM_TOKEN": FORM_TOKEN}
+        self._pages.filters |= {"size": _format_size, "moment": _format_moment}
+        self._pages.globals |= {"note_address": make_address, "FORM_TOKEN": FORM_TOKEN}
 
-    def of(self, answer: Callable[[_Asked], Response]) -> Callable[[Request], Response]:
-        """Return the endpoint that answers by a function, in a thread; an error of the library is a page."""
+    def make_endpoint(self, answer: Callable[[_Request], Response]) -> Callable[[Request], Response]:
+        """Return the endpoint of a page, run in a thread; an error of the library is a page."""
 
-        def endpoint(request: Request) -> Response:
-            asked = _Asked(self._memory, self._pages, request)
+        def handle_request(request: Request) -> Response:
+            page = _Request(self._memory, self._pages, request)
             try:
                 with acting_as("web"):
-                    return answer(asked)
+                    return answer(page)
             except OpenClawMemoryError as error:
                 code = next((number for kind, number in _STATUS if isinstance(error, kind)), 400)
-                return asked.show("error.html", code=code, words=str(error), conflict=_conflict(error))
+                return page.show("error.html", code=code, words=str(error), conflict=_get_conflict(error))
 
-        return endpoint
+        return handle_request
 
 
-def home(asked: _Asked) -> Response:
-    """Show the search, and below it what it finds, or the files that were changed last."""
-    query = asked.text("q")
-    if asked.is_part:
-        return asked.show("found.html", query=query, **_found(asked.memory, query))
+def show_home(request: _Request) -> Response:
+    """Show the search and its results, or the files changed last."""
+    query = request.get_text("q")
+    if request.is_part:
+        return request.show("found.html", query=query, **_search(request.memory, query))
     if query:
-        return asked.show("home.html", query=query, recent=(), **_found(asked.memory, query))
-    files = asked.memory.workspace.scan().files
+        return request.show("home.html", query=query, recent=(), **_search(request.memory, query))
+    files = request.memory.workspace.scan().files
     recent = sorted(files, key=lambda file: file.mtime_ns, reverse=True)[:RECENT]
-    return asked.show("home.html", query="", recent=recent, files=len(files), found=(), results=None, trouble=None)
+    return request.show("home.html", query="", recent=recent, files=len(files), found=(), results=None, trouble=None)
 
 
-def note(asked: _Asked) -> Response:
-    """Show a note or a transcript, with the lines marked that a citation names."""
-    path, cited = asked.text("path"), spans_of(asked.text("lines"))
+def show_note(request: _Request) -> Response:
+    """Show a note or a transcript, with the cited lines marked."""
+    path, cited = request.get_text("path"), parse_spans(request.get_text("lines"))
     first = cited[0][0] if cited else 1
-    start = asked.number("from", (first - 1) // LINES * LINES + 1)
-    excerpt = asked.memory.get(path, start=start, lines=LINES)
-    is_source = asked.text("view") == "lines" or not excerpt.path.endswith(".md")
-    return asked.show(
+    start = request.get_number("from", (first - 1) // LINES * LINES + 1)
+    excerpt = request.memory.get(path, start=start, lines=LINES)
+    is_source = request.get_text("view") == "lines" or not excerpt.path.endswith(".md")
+    return request.show(
         "note.html",
         excerpt=excerpt,
         cited=cited,
         is_source=is_source,
         can_edit=excerpt.path.endswith(".md"),
-        record=_record_at(asked.memory, excerpt.path),
-        lines=numbered(excerpt.text, excerpt.start_line, cited) if is_source else (),
-        html="" if is_source else rendered(excerpt.text, excerpt.start_line, cited, partial(_link, excerpt.path)),
+        record=_record_at(request.memory, excerpt.path),
+        lines=number_lines(excerpt.text, excerpt.start_line, cited) if is_source else (),
+        html="" if is_source else render(excerpt.text, excerpt.start_line, cited, partial(_resolve_link, excerpt.path)),
         before=max(1, start - LINES) if start > 1 else None,
         edited=(first, max(last for _, last in cited)) if cited else (excerpt.start_line, excerpt.end_line),
         marked=f"{excerpt.path}#{','.join(f'L{start}-L{end}' for start, end in cited)}",
     )
 
 
-def edit(asked: _Asked) -> Response:
-    """Show lines of a note to change, and change them if they still are what was shown."""
-    path, start = asked.text("path"), asked.number("start", 1)
-    end = asked.number("end", start)
+def show_editor(request: _Request) -> Response:
+    """Show lines of a note to edit, and save them unless they have changed since."""
+    path, start = request.get_text("path"), request.get_number("start", 1)
+    end = request.get_number("end", start)
     if end < start:
         raise InvalidInputError(f"the lines go from {start} to {end}: name the first one first")
-    if asked.form is None:
-        excerpt = asked.memory.get(path, start=start, lines=end - start + 1)
-        return asked.show("edit.html", excerpt=excerpt)
-    seen, text = asked.text("seen"), asked.given.get("text", "").replace("\r\n", "\n")
-    if asked.text("do") == "delete":
-        asked.memory.delete(path, start, end, seen=seen)
-        asked.memory.sync_soon()
-        return asked.go(note_address(path))
-    written = asked.memory.edit(path, start, end, text, seen=seen)
-    asked.memory.sync_soon()
-    return asked.go(_address_of(written))
+    if request.form is None:
+        excerpt = request.memory.get(path, start=start, lines=end - start + 1)
+        return request.show("edit.html", excerpt=excerpt)
+    original, text = request.get_text("seen"), request.given.get("text", "").replace("\r\n", "\n")
+    if request.get_text("do") == "delete":
+        request.memory.delete(path, start, end, seen=original)
+        request.memory.sync_soon()
+        return request.redirect(make_address(path))
+    written = request.memory.edit(path, start, end, text, seen=original)
+    request.memory.sync_soon()
+    return request.redirect(_cite(written))
 
 
-def days(asked: _Asked) -> Response:
-    """Show what is remembered, by day, the newest first."""
-    kind, skipped = asked.text("kind"), asked.number("from", 1) - 1
+def show_days(request: _Request) -> Response:
+    """Show the memory by day, the newest first."""
+    kind, skipped = request.get_text("kind"), request.get_number("from", 1) - 1
     if kind and kind not in KINDS:
         raise InvalidInputError(f"kind is {kind!r}, not one of {', '.join(KINDS)}")
-    items = asked.memory.control.inspect(kind=kind or None, sort="date")  # type: ignore[arg-type]
+    items = request.memory.control.inspect(kind=kind or None, sort="date")  # type: ignore[arg-type]
     page = items[skipped : skipped + LISTED]
-    by_day = [(day, list(some)) for day, some in groupby(page, _day_of)]
+    by_day = [(day, list(some)) for day, some in groupby(page, _get_day)]
     after = skipped + LISTED + 1 if len(items) > skipped + LISTED else None
     before = max(1, skipped - LISTED + 1) if skipped else None
-    return asked.show(
+    return request.show(
         "days.html",
         days=by_day,
         kind=kind,
@@ -225,98 +225,99 @@ def days(asked: _Asked) -> Response:
     )
 
 
-def records(asked: _Asked) -> Response:
-    """Show facts: how sure they are, who says so, and until when they hold."""
-    query, of = asked.text("q"), asked.text("type")
+def show_records(request: _Request) -> Response:
+    """Show facts: their confidence, source, and expiry."""
+    query, of = request.get_text("q"), request.get_text("type")
     if of and of not in TYPES:
         raise InvalidInputError(f"type is {of!r}, not one of {', '.join(TYPES)}")
-    found = asked.memory.records.find(query or None, type=of or None, limit=LISTED + 1)  # type: ignore[arg-type]
-    values: dict[str, Any] = {"records": found[:LISTED], "is_more": len(found) > LISTED, "query": query, "type": of}
-    page = "records_found.html" if asked.is_part else "records.html"
-    return asked.show(page, types=TYPES, problems=[] if asked.is_part else asked.memory.records.problems(), **values)
+    matches = request.memory.records.find(query or None, type=of or None, limit=LISTED + 1)  # type: ignore[arg-type]
+    values: dict[str, Any] = {"records": matches[:LISTED], "is_more": len(matches) > LISTED, "query": query, "type": of}
+    if request.is_part:
+        return request.show("records_found.html", types=TYPES, problems=[], **values)
+    return request.show("records.html", types=TYPES, problems=request.memory.records.problems(), **values)
 
 
-def record(asked: _Asked) -> Response:
+def show_record(request: _Request) -> Response:
     """Show a record with its history, and confirm it or give it another value."""
-    path = asked.text("path")
-    known = asked.memory.records.read(path)
-    if known is None:
+    path = request.get_text("path")
+    current = request.memory.records.read(path)
+    if current is None:
         raise NotFoundError(f"{path} is no record, or has expired")
-    if asked.form is None:
-        return asked.show("record.html", record=known, value=_value_text(known))
+    if request.form is None:
+        return request.show("record.html", record=current, value=_format_value(current))
     confirm = partial(
-        asked.memory.records.confirm,
-        known.type,
-        known.key,
-        user_id=known.user_id,
-        expected_version=asked.number("version", 1),
+        request.memory.records.confirm,
+        current.type,
+        current.key,
+        user_id=current.user_id,
+        expected_version=request.get_number("version", 1),
     )
-    given = asked.given.get("value", "").replace("\r\n", "\n")
+    value = request.given.get("value", "").replace("\r\n", "\n")
     # What is shown may be masked: a value that was not touched is confirmed as it is, and never written back.
-    if given == _value_text(known):
+    if value == _format_value(current):
         confirm()
     else:
-        confirm(value=_value_of(given, known))
-    asked.memory.sync_soon()
-    return asked.go(f"/record?{urlencode({'path': known.path})}")
+        confirm(value=_parse_value(value, current))
+    request.memory.sync_soon()
+    return request.redirect(f"/record?{urlencode({'path': current.path})}")
 
 
-def forget(asked: _Asked) -> Response:
-    """Show what would be forgotten, and forget it once that was looked at."""
-    wanted = {name: asked.text(name) for name in ("query", "key", "session", "since", "last_days", "paths")}
-    if not any(wanted.values()):
-        return asked.show("forget.html", wanted=wanted, plan=None, receipt=None)
-    named: dict[str, Any] = {name: text for name, text in wanted.items() if text}
-    if "last_days" in named:
-        named["last_days"] = asked.number("last_days", 1)
-    if "paths" in named:
-        named["paths"] = [line.strip() for line in named["paths"].splitlines() if line.strip()]
-    if asked.form is None:
-        plan = asked.memory.control.forget(**named).plan
-        texts = [_going(asked.memory, step.path, step.spans) for step in plan.steps[:SHOWN_STEPS]]
-        return asked.show("forget.html", wanted=wanted, plan=plan, texts=texts, receipt=None)
-    receipt = asked.memory.control.forget(**named, dry_run=False, seen=asked.text("seen"))
-    return asked.show("forget.html", wanted=wanted, plan=None, receipt=receipt)
+def show_forget(request: _Request) -> Response:
+    """Show a plan of deletions, and carry it out once it was seen."""
+    fields = {name: request.get_text(name) for name in ("query", "key", "session", "since", "last_days", "paths")}
+    if not any(fields.values()):
+        return request.show("forget.html", wanted=fields, plan=None, receipt=None)
+    selection: dict[str, Any] = {name: text for name, text in fields.items() if text}
+    if "last_days" in selection:
+        selection["last_days"] = request.get_number("last_days", 1)
+    if "paths" in selection:
+        selection["paths"] = [line.strip() for line in selection["paths"].splitlines() if line.strip()]
+    if request.form is None:
+        plan = request.memory.control.forget(**selection).plan
+        texts = [_read_doomed(request.memory, step.path, step.spans) for step in plan.steps[:SHOWN_STEPS]]
+        return request.show("forget.html", wanted=fields, plan=plan, texts=texts, receipt=None)
+    receipt = request.memory.control.forget(**selection, dry_run=False, seen=request.get_text("seen"))
+    return request.show("forget.html", wanted=fields, plan=None, receipt=receipt)
 
 
-def status(asked: _Asked) -> Response:
+def show_status(request: _Request) -> Response:
     """Show the state of the index, and sync it or run a heartbeat."""
     report = synced = None
-    if asked.form is not None:
-        if asked.text("do") == "heartbeat":
-            report = asked.memory.heartbeat()
+    if request.form is not None:
+        if request.get_text("do") == "heartbeat":
+            report = request.memory.heartbeat()
         else:
-            synced = asked.memory.sync(wait=1.0)
-    page = "status_brief.html" if asked.is_part else "status.html"
-    return asked.show(page, status=asked.memory.status(), report=report, synced=synced)
+            synced = request.memory.sync(wait=1.0)
+    page = "status_brief.html" if request.is_part else "status.html"
+    return request.show(page, status=request.memory.status(), report=report, synced=synced)
 
 
-def access(asked: _Asked) -> Response:
-    """Show who has read and written what, the newest first, and whether the log is as it was written."""
-    log: Any = next((one for one in asked.memory.events.observers if hasattr(one, "read_entries")), None)
-    wanted = {name: asked.text(name) for name in ("op", "path", "actor", "session", "since")}
-    skipped = asked.number("from", 1) - 1
-    page = [] if log is None else list(islice(log.read_entries(**wanted), skipped, skipped + LISTED + 1))
-    return asked.show(
+def show_access(request: _Request) -> Response:
+    """Show the access log, the newest first, and the verdict on its integrity."""
+    log: Any = next((log for log in request.memory.events.observers if hasattr(log, "read_entries")), None)
+    fields = {name: request.get_text(name) for name in ("op", "path", "actor", "session", "since")}
+    skipped = request.get_number("from", 1) - 1
+    page = [] if log is None else list(islice(log.read_entries(**fields), skipped, skipped + LISTED + 1))
+    return request.show(
         "access.html",
         entries=page[:LISTED],
-        wanted=wanted,
+        wanted=fields,
         verdict=log and log.verify(),
-        after=_page_of(wanted, skipped + LISTED + 1) if len(page) > LISTED else None,
-        before=_page_of(wanted, max(1, skipped - LISTED + 1)) if skipped else None,
+        after=_make_page_link(fields, skipped + LISTED + 1) if len(page) > LISTED else None,
+        before=_make_page_link(fields, max(1, skipped - LISTED + 1)) if skipped else None,
     )
 
 
-def _page_of(wanted: Mapping[str, str], first: int) -> str:
-    return f"/access?{urlencode({**{name: text for name, text in wanted.items() if text}, 'from': first})}"
+def _make_page_link(fields: Mapping[str, str], first: int) -> str:
+    return f"/access?{urlencode({**{name: text for name, text in fields.items() if text}, 'from': first})}"
 
 
-def nowhere(_: _Asked) -> Response:
+def refuse_path(_: _Request) -> Response:
     """Say that there is no such page."""
     raise NotFoundError("There is no such page.")
 
 
-def note_address(path: str, lines: str = "", view: str = "") -> str:
+def make_address(path: str, lines: str = "", view: str = "") -> str:
     """Return the address of the page of a note.
 
     Args:
@@ -324,57 +325,57 @@ def note_address(path: str, lines: str = "", view: str = "") -> str:
         lines: The lines to mark, as a citation names them: `L3-L5,L9`.
         view: "lines" for the lines as they are in the file.
     """
-    given = {name: text for name, text in (("path", path), ("lines", lines), ("view", view)) if text}
-    first = spans_of(lines)
-    return f"/note?{urlencode(given, safe='/', quote_via=quote)}" + (f"#L{first[0][0]}" if first else "")
+    fields = {name: text for name, text in (("path", path), ("lines", lines), ("view", view)) if text}
+    first = parse_spans(lines)
+    return f"/note?{urlencode(fields, safe='/', quote_via=quote)}" + (f"#L{first[0][0]}" if first else "")
 
 
-def _link(path: str, target: str) -> str:
-    """Return the address of what a note links to: the page of another note, or the link as it is."""
+def _resolve_link(path: str, target: str) -> str:
+    """Return the address of a link's target: the page of another note, or the link as it is."""
     parts = urlsplit(target)
     if parts.scheme or parts.netloc or not parts.path.endswith(".md"):
         return target
     folder = "" if parts.path.startswith("/") else posixpath.dirname(path)
-    named = posixpath.normpath(posixpath.join(folder, unquote(parts.path).lstrip("/")))
-    return note_address(named, parts.fragment if spans_of(parts.fragment) else "")
+    target_path = posixpath.normpath(posixpath.join(folder, unquote(parts.path).lstrip("/")))
+    return make_address(target_path, parts.fragment if parse_spans(parts.fragment) else "")
 
 
-def _address_of(excerpt: Excerpt) -> str:
-    return note_address(excerpt.path, excerpt.citation.rpartition("#")[2])
+def _cite(excerpt: Excerpt) -> str:
+    return make_address(excerpt.path, excerpt.citation.rpartition("#")[2])
 
 
-def _found(memory: Memory, query: str) -> dict[str, Any]:
-    """Return what a search finds, as the pages show it."""
+def _search(memory: Memory, query: str) -> dict[str, Any]:
+    """Search, and return the values for the template."""
     if not query:
         return {"found": (), "results": None, "trouble": None}
-    asked = read_query(query)
-    if not asked.text.strip():
+    question = read_query(query)
+    if not question.text.strip():
         return {"found": (), "results": None, "trouble": "These words are only left out: name what to look for, too."}
     try:
-        results = memory.search(asked.text, max_results=RESULTS, filter=asked.filter, options={"explain": True})
+        results = memory.search(question.text, max_results=RESULTS, filter=question.filter, options={"explain": True})
     except OpenClawMemoryError as error:  # while somebody types, an error stands where the results would
         return {"found": (), "results": None, "trouble": str(error)}
-    found = [
+    matches = [
         Found(
-            one,
-            found_lines(one, asked.text, asked.phrases),
-            note_address(one.path, one.citation.rpartition("#")[2]),
+            result,
+            number_result(result, question.text, question.phrases),
+            make_address(result.path, result.citation.rpartition("#")[2]),
             sorted(
                 (
-                    (words, min(1.0, one.parts[name]))
+                    (words, min(1.0, result.parts[name]))
                     for name, words in _REASONS.items()
-                    if one.parts.get(name, 0) > _LEAST_REASON
+                    if result.parts.get(name, 0) > _LEAST_REASON
                 ),
                 key=lambda reason: -reason[1],
             ),
         )
-        for one in results
+        for result in results
     ]
-    return {"found": found, "results": results, "trouble": None}
+    return {"found": matches, "results": results, "trouble": None}
 
 
-def _going(memory: Memory, path: str, spans: Sequence[Span]) -> list[Line]:
-    """Return the first of the lines that a plan takes out of a file, as policies let them be shown."""
+def _read_doomed(memory: Memory, path: str, spans: Sequence[Span]) -> list[Line]:
+    """Return the first lines that a plan would delete from a file, as policies let them be shown."""
     lines: list[Line] = []
     for first, last in spans:
         if lines:
@@ -386,7 +387,7 @@ def _going(memory: Memory, path: str, spans: Sequence[Span]) -> list[Line]:
             text = memory.get(path, start=first, lines=min(last - first + 1, room)).text
         except OpenClawMemoryError:  # it is hidden, or has just changed: the plan says so once it is to be done
             return []
-        lines += numbered(text, first, ())
+        lines += number_lines(text, first, ())
         if last - first + 1 > room:
             lines.append(Line(None, ""))
     return lines
@@ -395,37 +396,35 @@ def _going(memory: Memory, path: str, spans: Sequence[Span]) -> list[Line]:
 def _record_at(memory: Memory, path: str) -> Record | None:
     try:
         return memory.records.read(path)
-    except (
-        OpenClawMemoryError
-    ):  # a damaged record is shown as the note that it is; the list of records says what is wrong
+    except OpenClawMemoryError:  # a damaged record is shown as a note; the list of records reports the damage
         return None
 
 
-def _conflict(error: OpenClawMemoryError) -> ConflictError | None:
+def _get_conflict(error: OpenClawMemoryError) -> ConflictError | None:
     return error if isinstance(error, ConflictError) and error.path else None
 
 
-def _value_text(known: Record) -> str:
-    return known.value if isinstance(known.value, str) else json.dumps(known.value, ensure_ascii=False)
+def _format_value(record: Record) -> str:
+    return record.value if isinstance(record.value, str) else json.dumps(record.value, ensure_ascii=False)
 
 
-def _value_of(given: str, known: Record) -> Any:
-    """Return what was typed as a value of the kind that the record has."""
-    if isinstance(known.value, str):
-        return given
+def _parse_value(text: str, record: Record) -> Any:
+    """Parse a typed value as the kind that the record has."""
+    if isinstance(record.value, str):
+        return text
     try:
-        return json.loads(given)
+        return json.loads(text)
     except ValueError as error:
-        raise InvalidInputError(f"{given[:80]!r} is no value in JSON, as this record has one: {error}") from error
+        raise InvalidInputError(f"{text[:80]!r} is no value in JSON, as this record has one: {error}") from error
 
 
-def _day_of(item: Item) -> str:
+def _get_day(item: Item) -> str:
     return (item.last_date or item.changed.date()).isoformat()
 
 
-def _size(count: int) -> str:
+def _format_size(count: int) -> str:
     return f"{count} B" if count < 1_000 else f"{count / 1_000:,.1f} kB"
 
 
-def _moment(moment: Any) -> str:
+def _format_moment(moment: Any) -> str:
     return moment.strftime("%Y-%m-%d %H:%M UTC") if moment else "never"

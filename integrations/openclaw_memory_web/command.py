@@ -27,7 +27,7 @@ def web(place: Place, port: int, no_browser: bool) -> int:
 
     from openclaw_memory_web import serve
 
-    def started(url: str) -> None:
+    def announce(url: str) -> None:
         if place.as_json:
             say_json({"url": url})
         else:
@@ -37,5 +37,5 @@ def web(place: Place, port: int, no_browser: bool) -> int:
             webbrowser.open(url)
 
     with place.open(stays=True) as memory:
-        serve(memory, port=port, started=started)
+        serve(memory, port=port, started=announce)
     return 0

@@ -39,7 +39,7 @@ _ENTERED = (
 
 
 class Guard:
-    """An ASGI app that passes on what the opened browser asks, with the fields of a form in `scope["form"]`.
+    """An ASGI app that lets only the opened browser through, with the fields of a form in `scope["form"]`.
 
     The address that is opened holds a token, which works once: the browser gets a cookie for it, which no script reads
     and which is sent with no request from another site. A form has to hold a second token, which only these pages know.
@@ -66,38 +66,38 @@ class Guard:
             return
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
 
-        async def guarded(message: Any) -> None:
+        async def send_guarded(message: Any) -> None:
             if message["type"] == "http.response.start":
-                kept = b"max-age=3600" if scope["path"].startswith(_STATIC) else b"no-store"
-                message = {**message, "headers": [*message.get("headers", ()), *_HEADERS, (b"cache-control", kept)]}
+                caching = b"max-age=3600" if scope["path"].startswith(_STATIC) else b"no-store"
+                message = {**message, "headers": [*message.get("headers", ()), *_HEADERS, (b"cache-control", caching)]}
             await send(message)
 
         if headers.get("host", "").lower() not in self._hosts:
-            await _said(guarded, 421, "This server answers to its own address alone.")
-        elif scope["method"] == "GET" and (given := _parameter(scope, TOKEN)) is not None:
-            await self._enter(given, headers, guarded)
+            await _send_text(send_guarded, 421, "This server answers to its own address alone.")
+        elif scope["method"] == "GET" and (token := _get_parameter(scope, TOKEN)) is not None:
+            await self._enter(token, headers, send_guarded)
         elif not self._is_known(headers):
-            await _said(
-                guarded,
+            await _send_text(
+                send_guarded,
                 403,
                 "Open the address that `openclaw-memory web` printed. It works once; start that again for another.",
             )
         elif headers.get("sec-fetch-site", "none") not in {"same-origin", "none"}:
-            await _said(guarded, 403, "This request comes from another page: open the address yourself.")
+            await _send_text(send_guarded, 403, "This request comes from another page: open the address yourself.")
         elif scope["method"] in _READING:
-            await self._app({**scope, "form_token": self._form_token}, receive, guarded)
+            await self._app({**scope, "form_token": self._form_token}, receive, send_guarded)
         elif scope["method"] == "POST":
-            await self._take_form(scope, headers, receive, guarded)
+            await self._take_form(scope, headers, receive, send_guarded)
         else:
-            await _said(guarded, 405, "This page is read with GET, and its forms are sent with POST.")
+            await _send_text(send_guarded, 405, "This page is read with GET, and its forms are sent with POST.")
 
-    async def _enter(self, given: str, headers: dict[str, str], send: Any) -> None:
+    async def _enter(self, token: str, headers: dict[str, str], send: Any) -> None:
         if self._is_known(headers):  # the address was opened once more, by the same browser
             await send({"type": "http.response.start", "status": 200, "headers": _HTML})
             await send({"type": "http.response.body", "body": _ENTERED})
             return
-        if not (self._token and hmac.compare_digest(given.encode(), self._token.encode())):
-            await _said(send, 403, "This address was used already, or is not the one that was printed.")
+        if not (self._token and hmac.compare_digest(token.encode(), self._token.encode())):
+            await _send_text(send, 403, "This address was used already, or is not the one that was printed.")
             return
         self._token = ""
         cookie = f"{self._cookie}={self._session}; Path=/; HttpOnly; SameSite=Strict"
@@ -116,10 +116,10 @@ class Guard:
         """Pass a form on that one of these pages has sent."""
         kind = headers.get("content-type", "").partition(";")[0].strip().lower()
         if headers.get("origin", "") not in {f"http://{host}" for host in self._hosts}:
-            await _said(send, 403, "This form comes from another page, and nothing was changed.")
+            await _send_text(send, 403, "This form comes from another page, and nothing was changed.")
             return
         if kind != "application/x-www-form-urlencoded":
-            await _said(send, 415, "Forms are sent as application/x-www-form-urlencoded.")
+            await _send_text(send, 415, "Forms are sent as application/x-www-form-urlencoded.")
             return
         body = bytearray()
         while True:
@@ -128,27 +128,27 @@ class Guard:
                 return
             body += message.get("body", b"")
             if len(body) > MOST_BYTES:
-                await _said(send, 413, f"This is more than {MOST_BYTES:,} bytes, and nothing was changed.")
+                await _send_text(send, 413, f"This is more than {MOST_BYTES:,} bytes, and nothing was changed.")
                 return
             if not message.get("more_body"):
                 break
         try:
             form = dict(parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=MOST_FIELDS, errors="strict"))
         except ValueError:  # not text in UTF-8, or too many fields
-            await _said(send, 400, "This form cannot be read, and nothing was changed.")
+            await _send_text(send, 400, "This form cannot be read, and nothing was changed.")
             return
         if not hmac.compare_digest(form.pop(FORM_TOKEN, "").encode(), self._form_token.encode()):
-            await _said(send, 403, "This form is not one of this page, and nothing was changed: reload the page.")
+            await _send_text(send, 403, "This form is not one of this page, and nothing was changed: reload the page.")
             return
         await self._app({**scope, "form_token": self._form_token, "form": form}, receive, send)
 
 
-def _parameter(scope: Any, name: str) -> str | None:
-    given = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
-    return next((value for key, value in given if key == name), None)
+def _get_parameter(scope: Any, name: str) -> str | None:
+    pairs = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
+    return next((value for key, value in pairs if key == name), None)
 
 
-async def _said(send: Any, status: int, words: str) -> None:
+async def _send_text(send: Any, status: int, words: str) -> None:
     headers = [(b"content-type", b"text/plain; charset=utf-8")]
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": f"{words}\n".encode()})

@@ -1,4 +1,4 @@
-"""Turn notes and results into HTML in which each line of the file can be found, marked and linked to."""
+"""Render notes and results as HTML that keeps the lines of the file, to mark and to link to."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ _COMMON = frozenset(
 )
 
 
-def spans_of(text: str) -> tuple[Span, ...]:
-    """Return the lines that `L3-L5,L9` names, as a citation does behind its `#`, in order.
+def parse_spans(text: str) -> tuple[Span, ...]:
+    """Return the line spans of a citation such as `L3-L5,L9`, in order.
 
     Args:
         text: What a citation names; anything else in it is passed over.
     """
-    found = ((int(first), int(last or first)) for first, last in _RUN.findall(text))
-    return tuple(sorted((first, max(first, last)) for first, last in found if first > 0))
+    pairs = ((int(first), int(last or first)) for first, last in _RUN.findall(text))
+    return tuple(sorted((first, max(first, last)) for first, last in pairs if first > 0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class Line:
     is_cited: bool = False
 
 
-def numbered(text: str, start: int, cited: Sequence[Span]) -> list[Line]:
+def number_lines(text: str, start: int, cited: Sequence[Span]) -> list[Line]:
     """Return the lines of an excerpt.
 
     Args:
@@ -56,7 +56,7 @@ def numbered(text: str, start: int, cited: Sequence[Span]) -> list[Line]:
     return [Line(number, line, _is_in(number, cited)) for number, line in enumerate(text.split("\n"), start)]
 
 
-def found_lines(result: SearchResult, query: str, phrases: Sequence[str] = ()) -> list[Line]:
+def number_result(result: SearchResult, query: str, phrases: Sequence[str] = ()) -> list[Line]:
     """Return the lines of a result with their numbers, and the words and phrases of the question marked.
 
     Args:
@@ -70,12 +70,12 @@ def found_lines(result: SearchResult, query: str, phrases: Sequence[str] = ()) -
     texts = result.snippet.split("\n")
     # A result that is a whole chunk may be cut short: the numbers of the lines that are there still hold.
     return [
-        Line(None if text == _LEFT_OUT else number, marked(text, query, phrases))
+        Line(None if text == _LEFT_OUT else number, mark_words(text, query, phrases))
         for number, text in zip(numbers, texts, strict=False)
     ]
 
 
-def marked(text: str, query: str, phrases: Sequence[str] = ()) -> Markup:
+def mark_words(text: str, query: str, phrases: Sequence[str] = ()) -> Markup:
     """Return a text with the words and phrases of a question in `<mark>`.
 
     Args:
@@ -91,18 +91,18 @@ def marked(text: str, query: str, phrases: Sequence[str] = ()) -> Markup:
     if not words:
         return escape(text)
     alternatives = "|".join(sorted(words, key=len, reverse=True))
-    parts = re.split(rf"((?<!\w)(?:{alternatives})\w*|(?:{_wide(words)}))", text, flags=re.IGNORECASE)
+    parts = re.split(rf"((?<!\w)(?:{alternatives})\w*|(?:{_match_inside(words)}))", text, flags=re.IGNORECASE)
     return Markup("").join(
         Markup("<mark>{}</mark>").format(part) if number % 2 else escape(part) for number, part in enumerate(parts)
     )
 
 
-def _wide(words: set[str]) -> str:
-    """Return a pattern of the words that may stand inside a run of letters: those of scripts without spaces."""
+def _match_inside(words: set[str]) -> str:
+    """Return a pattern of the words that may be inside a run of letters: those of scripts without spaces."""
     return "|".join(word for word in words if ord(word[0]) >= 0x2E80) or r"(?!)"
 
 
-def rendered(text: str, start: int, cited: Sequence[Span], link: Callable[[str], str]) -> Markup:
+def render(text: str, start: int, cited: Sequence[Span], link: Callable[[str], str]) -> Markup:
     """Return Markdown as HTML. Markup in it is shown as text, and pictures, which others could count, are not loaded.
 
     Each line has the id `L<number>`, and those of `cited` are marked.
@@ -113,31 +113,30 @@ def rendered(text: str, start: int, cited: Sequence[Span], link: Callable[[str],
         cited: The lines to mark.
         link: Returns the address that a link in the text leads to.
     """
-    head, body = _front_matter(text) if start == 1 else (0, text)
+    head, body = _split_front_matter(text) if start == 1 else (0, text)
     above = ""
     if head:
         lines = text.split("\n")[:head]
-        above = (
-            f'<details class="front"><summary>{head} lines of fields</summary>{_block(lines, start, cited)}</details>'
-        )
+        block = _render_block(lines, start, cited)
+        above = f'<details class="front"><summary>{head} lines of fields</summary>{block}</details>'
     first = start + head
     markdown = MarkdownIt("commonmark", {"html": False, "breaks": True}).enable(["table", "strikethrough"])
     markdown.disable("image")
     tokens = markdown.parse(body)
     for token in tokens:
         if token.type == "inline" and token.map and token.children is not None:
-            for one in token.children:
-                if one.type == "link_open":
-                    one.attrs |= {"href": link(str(one.attrs["href"])), "rel": "noopener noreferrer"}
-            token.children = [*_in_lines(token.children, first + token.map[0], first + token.map[1] - 1, cited)]
+            for child in token.children:
+                if child.type == "link_open":
+                    child.attrs |= {"href": link(str(child.attrs["href"])), "rel": "noopener noreferrer"}
+            token.children = [*_wrap_lines(token.children, first + token.map[0], first + token.map[1] - 1, cited)]
         elif token.type in {"fence", "code_block"} and token.map:
             opened = first + token.map[0] + (token.type == "fence")
             token.type, token.tag = "html_block", ""
-            token.content = _block(token.content.removesuffix("\n").split("\n"), opened, cited)
+            token.content = _render_block(token.content.removesuffix("\n").split("\n"), opened, cited)
     return Markup(above + markdown.renderer.render(tokens, markdown.options, {}))  # noqa: S704 - it escapes all text
 
 
-def _front_matter(text: str) -> tuple[int, str]:
+def _split_front_matter(text: str) -> tuple[int, str]:
     """Return how many lines of fields are above a text, and the text below them."""
     lines = text.split("\n")
     if lines[0].rstrip() != _FRONT:
@@ -146,41 +145,41 @@ def _front_matter(text: str) -> tuple[int, str]:
     return (end + 1, "\n".join(lines[end + 1 :])) if end else (0, text)
 
 
-def _in_lines(children: Sequence[Token], first: int, last: int, cited: Sequence[Span]) -> Iterator[Token]:
-    """Yield what is in a paragraph, each line of the file within an element of its own."""
-    runs = [list(run) for is_break, run in groupby(children, lambda one: one.type in _BREAKS) if not is_break]
+def _wrap_lines(children: Sequence[Token], first: int, last: int, cited: Sequence[Span]) -> Iterator[Token]:
+    """Yield the tokens of a paragraph, each line of the file within an element of its own."""
+    runs = [list(run) for is_break, run in groupby(children, lambda child: child.type in _BREAKS) if not is_break]
     depth = 0
-    for one in children:
-        depth += one.nesting
-        if one.type in _BREAKS and depth:  # an emphasis that goes on in the next line: the lines are marked as one
+    for child in children:
+        depth += child.nesting
+        if child.type in _BREAKS and depth:  # an emphasis that goes on in the next line: the lines are marked as one
             runs = [list(children)]
             break
-    breaks = [one for one in children if one.type in _BREAKS]
+    breaks = [child for child in children if child.type in _BREAKS]
     for number, run in enumerate(runs):
         is_last = number == len(runs) - 1
         span = (first + number, last if is_last else first + number)
-        opened, closed = _tags(span, cited)
-        yield _html(opened)
+        opened, closed = _make_tags(span, cited)
+        yield _make_token(opened)
         yield from run
-        yield _html(closed)
+        yield _make_token(closed)
         if not is_last:
             yield breaks[number]
 
 
-def _block(lines: Sequence[str], start: int, cited: Sequence[Span]) -> str:
-    shown = (str(escape(line)).join(_tags((number, number), cited)) for number, line in enumerate(lines, start))
-    return "<pre><code>" + "\n".join(shown) + "</code></pre>\n"
+def _render_block(lines: Sequence[str], start: int, cited: Sequence[Span]) -> str:
+    rows = (str(escape(line)).join(_make_tags((number, number), cited)) for number, line in enumerate(lines, start))
+    return "<pre><code>" + "\n".join(rows) + "</code></pre>\n"
 
 
-def _tags(span: Span, cited: Sequence[Span]) -> tuple[str, str]:
-    """Return what opens and closes the element of a line."""
+def _make_tags(span: Span, cited: Sequence[Span]) -> tuple[str, str]:
+    """Return the opening and closing tag of a line."""
     is_cited = any(first <= span[1] and span[0] <= last for first, last in cited)
     if is_cited:
         return f'<mark id="L{span[0]}" class="line">', "</mark>"
     return f'<span id="L{span[0]}" class="line">', "</span>"
 
 
-def _html(content: str) -> Token:
+def _make_token(content: str) -> Token:
     return Token("html_inline", "", 0, content=content)
 
 

@@ -54,7 +54,7 @@ def serve(memory: Memory, *, port: int = 0, started: Callable[[str], None] = lam
 
 
 class _Server(uvicorn.Server):
-    """One that says when it listens, and for which a signal is a way to end and no error."""
+    """A server that reports when it listens; a signal ends it without an error."""
 
     def __init__(self, config: uvicorn.Config, listens: Callable[[], None]) -> None:
         super().__init__(config)

@@ -11,10 +11,10 @@ from openclaw_memory_lab import (
     Question,
     compare,
     copy_lab,
+    estimate_interval,
     evaluate,
-    interval,
+    is_better,
     read_questions,
-    shows_more,
     sign_test,
 )
 
@@ -38,7 +38,7 @@ def memory(notes):
 
 def test_evidence_counts_as_far_as_it_is_shown(memory):
     result = evaluate(memory, [KEY, GAUGES, NONE], name="mine")
-    assert [row.shown for row in result.rows] == [1.0, 1.0, None]
+    assert [row.coverage for row in result.rows] == [1.0, 1.0, None]
     assert result.rows[0].rank == 1
     assert (result.shown, result.first) == (1.0, 1.0)
     assert result.chars == (result.rows[0].chars + result.rows[1].chars) / 2
@@ -51,7 +51,7 @@ def test_half_of_the_evidence_is_half_of_the_answer(notes):
     with Memory.open(notes, config=one) as memory:
         result = evaluate(memory, [GAUGES])
     assert result.shown == 0.5
-    assert result.missed() == result.rows
+    assert result.find_missed() == result.rows
 
 
 def test_settings_are_compared_on_the_same_notes_which_are_only_read(notes):
@@ -62,8 +62,8 @@ def test_settings_are_compared_on_the_same_notes_which_are_only_read(notes):
     assert [one.name for one in comparison] == ["default", "strict"]
     assert (comparison["default"].shown, comparison["strict"].shown) == (1.0, 0.0)
     assert comparison["strict"].silent == 1.0
-    assert comparison["strict"].against(comparison["default"]) == (0, 1)
-    assert comparison["default"].against(comparison["strict"], "first") == (1, 0)
+    assert comparison["strict"].compare_with(comparison["default"]) == (0, 1)
+    assert comparison["default"].compare_with(comparison["strict"], "first") == (1, 0)
     assert [(step.completed, step.total) for step in steps] == [(0, 2), (1, 2), (2, 2)]
 
 
@@ -86,8 +86,8 @@ def made(name, outcomes, chars=600):
 )
 def test_the_first_stays_unless_another_is_better_on_three_more_questions(outcomes, best):
     compared = Comparison((made("first", [LOST, LOST, LOST, FOUND]), made("other", outcomes)))
-    assert compared.best().name == best
-    assert compared.best(margin=1).name == "other"
+    assert compared.choose_best().name == best
+    assert compared.choose_best(margin=1).name == "other"
 
 
 def test_the_moment_that_age_counts_from_can_be_given(notes):
@@ -103,7 +103,7 @@ def test_tables_name_the_settings_and_hold_no_markup(notes):
     assert "&lt;b&gt;mine&lt;/b&gt;" in comparison._repr_html_()
     assert comparison[0]._repr_html_() == comparison._repr_html_()
     assert "shown 1.000" in repr(comparison)
-    assert "–" in comparison[0].by("language")["nl"]._repr_html_()
+    assert "–" in comparison[0].split_by("language")["nl"]._repr_html_()
     frame = comparison.to_pandas()
     assert list(frame.columns) == ["name", "shown", "first", "silent", "chars", "better", "worse"]
     assert list(comparison[0].to_pandas()["question"]) == [KEY.text, NONE.text]
@@ -176,10 +176,10 @@ def test_evidence_in_markdown_that_is_not_searched_leads_to_the_fix(tmp_path):
         (lambda _: compare("/nowhere", [KEY], TWO), WorkspaceError, "nowhere"),
         (lambda _: read_questions("/nothing.jsonl"), QueryError, r"nothing.jsonl cannot be read"),
         (lambda notes: copy_lab(notes.workspace.root / "MEMORY.md"), WriteError, "name a folder"),
-        (lambda _: made("one", [FOUND]).against(made("two", [LOST] * 2)), QueryError, "'one' and 'two' were asked diff"),
-        (lambda _: Comparison((made("one", [FOUND]),)).best("silent"), QueryError, "by 'shown' or 'first', not by 'silent'"),
-        (lambda _: Comparison((made("one", [FOUND]),))["on"], NotFoundError, "no settings are named 'on'; there are one"),
-        (lambda _: Comparison(()).best(), QueryError, "no settings to choose from"),
+        (lambda _: made("one", [FOUND]).compare_with(made("two", [LOST] * 2)), QueryError, "'one' and 'two' were asked diff"),
+        (lambda _: Comparison((made("one", [FOUND]),)).choose_best("silent"), QueryError, "by 'shown' or 'first', not by 'silent'"),
+        (lambda _: Comparison((made("one", [FOUND]),))["on"], NotFoundError, "no settings are named 'on': choose from \\['one'\\]"),
+        (lambda _: Comparison(()).choose_best(), QueryError, "no settings to choose from"),
     ],
 )  # fmt: skip
 def test_a_wrong_call_is_refused_with_what_is_wrong(memory, call, error, words):
@@ -197,13 +197,13 @@ def test_the_sign_test_says_how_often_a_coin_would_split_so(better, worse, share
 
 def test_six_questions_of_six_are_more_than_chance_and_five_are_not(shown):
     nothing = shown("nothing", *[0.0] * 6)
-    assert shows_more(shown("all", *[1.0] * 6), nothing)
-    assert not shows_more(shown("five", 0.0, *[1.0] * 5), nothing)
-    assert not shows_more(nothing, shown("all", *[1.0] * 6))
+    assert is_better(shown("all", *[1.0] * 6), nothing)
+    assert not is_better(shown("five", 0.0, *[1.0] * 5), nothing)
+    assert not is_better(nothing, shown("all", *[1.0] * 6))
 
 
 def test_an_interval_holds_the_share_and_is_narrow_with_many_questions(shown):
-    few, many = interval(shown("few", *[0.0, 1.0] * 5)), interval(shown("many", *[0.0, 1.0] * 200))
+    few, many = estimate_interval(shown("few", *[0.0, 1.0] * 5)), estimate_interval(shown("many", *[0.0, 1.0] * 200))
     assert few[0] < many[0] < 0.5 < many[1] < few[1]
     with pytest.raises(QueryError, match="no question of 'none' has evidence"):
-        interval(Evaluation("none", (Answered(NONE, None, None, 0, 0),)))
+        estimate_interval(Evaluation("none", (Answered(NONE, None, None, 0, 0),)))
