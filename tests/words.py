@@ -50,6 +50,8 @@ ASYNC = re.compile(r"^a(?=(?:add|append|apply|ask|call|clear|close|delete|edit|e
 FRAMEWORKS = set(
     "before_model after_model abefore_model aafter_model before_agent after_agent abefore_agent aafter_agent awrap_model_call class_name abatch batch amove observed _repr_html_ do_POST capture_signals startup".split()
 )
+# The front door, whose names are fixed.
+FRONT_DOOR = set("for_agent heartbeat status snapshot snapshots memory_tools".split())
 # A file is guessed from its name; these say no thing of the field.
 VAGUE_FILES = set(
     "acting as_shown asking chance chosen edits exchange inside kept odd_files parts passing permitted places shadow shown "
@@ -78,7 +80,7 @@ def functions(path: Path) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
 def is_verb(name: str) -> bool:
     """Tell whether the name of a function starts with a verb in the imperative, or its asynchronous twin does."""
     first = ASYNC.sub("", name.strip("_").split("_")[0])
-    return first in VERBS or name in FRAMEWORKS
+    return first in VERBS or name in FRAMEWORKS | FRONT_DOOR
 
 
 def bound_names(path: Path) -> Iterator[str]:

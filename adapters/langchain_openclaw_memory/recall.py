@@ -16,7 +16,7 @@ from langchain_openclaw_memory._session import remember, run_config, thread_of
 from langchain_openclaw_memory._showing import ShowingMiddleware
 from openclaw_memory.errors import ConfigError
 from openclaw_memory.runs import MemoryChoice
-from openclaw_memory.tools import question_in, recall
+from openclaw_memory.tools import extract_question, recall
 
 if TYPE_CHECKING:
     from langchain.agents.middleware import ModelRequest, ModelResponse
@@ -95,7 +95,7 @@ class OpenClawRecallMiddleware(ShowingMiddleware):
         if place is None:
             return request, None
         message = request.messages[place]
-        if not (query := question_in(str(message.text))):
+        if not (query := extract_question(str(message.text))):
             return request, None
 
         def recalled(memory: Memory, session: str | None) -> tuple[_Turn, str]:

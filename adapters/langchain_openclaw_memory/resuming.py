@@ -20,7 +20,7 @@ from langchain_openclaw_memory._session import DOOR
 from openclaw_memory.conversation import get_text, read_calls
 from openclaw_memory.errors import InvalidInputError
 from openclaw_memory.events import acting_as
-from openclaw_memory.tools import checked_memory
+from openclaw_memory.tools import check_memory
 
 if TYPE_CHECKING:
     from openclaw_memory import Memory
@@ -47,7 +47,7 @@ def save_snapshot(
     Raises:
         InvalidInputError: They are no list, or one of them is not a message.
     """
-    checked_memory(memory)
+    check_memory(memory)
     if isinstance(messages, str | Mapping):
         raise InvalidInputError(f'messages must be a list of messages, such as state["messages"], not {messages!r:.80}')
     try:
@@ -72,7 +72,7 @@ def resume_messages(memory: Memory, session_id: str) -> list[BaseMessage]:
         NotFoundError: Nothing was kept of it.
     """
     with acting_as(DOOR, session=session_id):
-        return [_message(message) for message in checked_memory(memory).sessions.resume(session_id)]
+        return [_message(message) for message in check_memory(memory).sessions.resume(session_id)]
 
 
 def _summary(messages: Iterable[BaseMessage]) -> str | None:

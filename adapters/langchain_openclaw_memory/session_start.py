@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from langchain_core.tools import BaseTool
 
 from langchain_openclaw_memory._showing import ShowingMiddleware, ended
 from openclaw_memory.runs import MemoryChoice
-from openclaw_memory.tools import session_start
+from openclaw_memory.tools import compose_session_start
 
 if TYPE_CHECKING:
     from langchain.agents.middleware import ModelRequest
 
-    from openclaw_memory import Memory
-
 
 class OpenClawSessionStartMiddleware(ShowingMiddleware):
-    """End the system message with what a session starts with, in every call of the model; see `session_start`.
+    """End the system message with the notes that a session starts with; see `compose_session_start`.
 
     That is how to use the memory's tools, `SOUL.md`, `MEMORY.md` where the user alone reads, and the notes of yesterday
     and today, all of them bounded and the memory fenced. The text stays the same until one of these files changes. The
@@ -52,7 +51,5 @@ class OpenClawSessionStartMiddleware(ShowingMiddleware):
     def _shown(self, request: ModelRequest[Any]) -> tuple[ModelRequest[Any], None]:
         names = [tool.name for tool in request.tools if isinstance(tool, BaseTool)]
 
-        def start(memory: Memory, session: str | None) -> str:
-            return session_start(memory, names, session_key=session, max_chars=self.max_chars, name=self.memory_name)
-
-        return ended(request, self._of_memory(start) or ""), None
+        start = partial(compose_session_start, tool_names=names, max_chars=self.max_chars, name=self.memory_name)
+        return ended(request, self._of_memory(lambda memory, key: start(memory, session_key=key)) or ""), None

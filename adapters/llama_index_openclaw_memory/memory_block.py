@@ -28,7 +28,7 @@ from openclaw_memory.aio import in_thread
 from openclaw_memory.conversation import cut, estimate_tokens, strip_recalled
 from openclaw_memory.errors import ConfigError, InvalidInputError
 from openclaw_memory.runs import MemoryChoice, memory_choice
-from openclaw_memory.tools import fenced_results, question_in, recall, with_fewer_results
+from openclaw_memory.tools import extract_question, fenced_results, recall, with_fewer_results
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -218,7 +218,7 @@ class OpenClawMemoryBlock(BaseMemoryBlock[str]):
         is_from_user = [message.role == MessageRole.USER for message in messages]
         asked = len(messages) - is_from_user[::-1].index(True) if any(is_from_user) else 0
         said = messages[asked - 1] if asked else ChatMessage("")
-        question = question_in(strip_recalled(said.content or "") or strip_recalled(words_of(said)))
+        question = extract_question(strip_recalled(said.content or "") or strip_recalled(words_of(said)))
         if not question:
             return ""
         leased, turn = memory_of_run(self.memory), _digest(messages[:asked])

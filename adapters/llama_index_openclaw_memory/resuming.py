@@ -14,7 +14,7 @@ from llama_index_openclaw_memory._session import DOOR
 from openclaw_memory.conversation import get_text, read_calls
 from openclaw_memory.errors import InvalidInputError
 from openclaw_memory.events import acting_as
-from openclaw_memory.tools import checked_memory
+from openclaw_memory.tools import check_memory
 
 if TYPE_CHECKING:
     from openclaw_memory import Memory
@@ -45,7 +45,7 @@ def save_snapshot(
     if wrong := [message for message in given if not isinstance(message, ChatMessage)]:
         raise InvalidInputError(f"messages must be a list of ChatMessage; {wrong[0]!r:.80} is not one")
     with acting_as(DOOR, session=session_id):
-        return checked_memory(memory).sessions.snapshot(session_id, openclaw_messages(given), summary)
+        return check_memory(memory).sessions.snapshot(session_id, openclaw_messages(given), summary)
 
 
 def resume_messages(memory: Memory, session_id: str) -> list[ChatMessage]:
@@ -59,7 +59,7 @@ def resume_messages(memory: Memory, session_id: str) -> list[ChatMessage]:
         NotFoundError: Nothing was kept of it.
     """
     with acting_as(DOOR, session=session_id):
-        return [_message(message) for message in checked_memory(memory).sessions.resume(session_id)]
+        return [_message(message) for message in check_memory(memory).sessions.resume(session_id)]
 
 
 def _message(message: Mapping[str, Any]) -> ChatMessage:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from llama_index_openclaw_memory._showing import ShownBlock
 from openclaw_memory.runs import MemoryChoice, memory_choice
-from openclaw_memory.tools import session_start
+from openclaw_memory.tools import compose_session_start
 
 if TYPE_CHECKING:
     from llama_index.core.base.llms.types import ChatMessage
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class SessionStartBlock(ShownBlock):
-    """What a session starts with, as a block of LlamaIndex's `Memory`; see `session_start`.
+    """Hold the notes that a session starts with, as a block of LlamaIndex's `Memory`; see `compose_session_start`.
 
     That is how to use the memory's tools, `SOUL.md`, `MEMORY.md` where the user alone reads, and the notes of yesterday
     and today, all of them bounded and the memory fenced. The text stays the same until one of these files changes.
@@ -64,6 +64,6 @@ class SessionStartBlock(ShownBlock):
 
     def _text(self, _messages: Sequence[ChatMessage], session_id: str | None) -> str:
         def start(memory: Memory, session: str | None) -> str:
-            return session_start(memory, self.tool_names, session_key=session, max_chars=self.max_chars)
+            return compose_session_start(memory, self.tool_names, session_key=session, max_chars=self.max_chars)
 
         return self._of_memory(session_id, start) or ""

@@ -42,7 +42,7 @@ from mcp_types import (
 from openclaw_memory import Memory, OpenClawMemoryError
 from openclaw_memory.events import acting_as
 from openclaw_memory.flush import flush_prompt
-from openclaw_memory.tools import cites, is_shown, memory_tools, question_in, recall, recall_section
+from openclaw_memory.tools import extract_question, is_shown, may_cite, memory_tools, recall, recall_section
 from openclaw_memory.types import Tool as MemoryTool
 from openclaw_memory_mcp import resources
 from openclaw_memory_mcp.changes import Changes
@@ -114,7 +114,7 @@ class MemoryServer:
             NAME,
             version=__version__,
             title="Memory",
-            instructions=recall_section(names, citations=cites(memory, session_key)),
+            instructions=recall_section(names, citations=may_cite(memory, session_key)),
             on_list_tools=self._list_tools,
             on_call_tool=self._call_tool,
             on_list_resources=self._list_resources,
@@ -217,7 +217,7 @@ class MemoryServer:
         raise MCPError(INVALID_PARAMS, f"there is no prompt {params.name[:80]!r}: there are recall and flush")
 
     def _recalled(self, context: Context, question: str) -> str:
-        return recall(self.memory, question_in(question), session_key=self._session_of(context))
+        return recall(self.memory, extract_question(question), session_key=self._session_of(context))
 
     # --- who asks, and how he is answered ------------------------------------------------------------------------
 

@@ -1,13 +1,15 @@
-"""Decide what is shown, and to whom: who reads an answer, what is private, and how many characters there are."""
+"""Decide which files, citations and results the readers of a session are shown."""
 
 from __future__ import annotations
 
 import posixpath
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from openclaw_memory.config.sections import Citations
 from openclaw_memory.errors import (
@@ -43,35 +45,36 @@ if TYPE_CHECKING:
 
 _PRIVATE_NAMES = frozenset(name.casefold() for name in (*ROOT_NOTES, LOWER_CASE_NOTE))
 
-# So many more answers are asked for where some of the first must not be shown: a long-term memory of 2,000 words, as
-# OpenClaw advises, may take that many places before it is left out, and so may a conversation that is in view.
-_MORE_ANSWERS = 60
+# How many more results a search asks for if some must not be shown. A long-term memory of 2,000 words, the size that
+# OpenClaw advises, may take that many places, and so may a conversation that is in view.
+_MORE_RESULTS = 60
 _SPEAKERS = tuple(f"{label}: " for label in LABELS.values())
 
 
-@dataclass(frozen=True, slots=True)
-class Audience:
-    """Who reads an answer, and what it may draw on.
+class Audience(msgspec.Struct, frozen=True):
+    """The readers of an answer.
 
-    `private` says that the user alone reads it, `citations` that file and lines are shown. `source` limits it to notes
-    ("memory") or transcripts ("sessions"); None means both. `unknown` is why it is unknown who reads it, which then
-    counts as several people; "" if that is known.
+    Attributes:
+        private: Whether the user alone reads it.
+        citations: Whether files and lines are shown.
+        source: Confines it to notes ("memory") or transcripts ("sessions"); None for both.
+        reason: Why the readers are unknown, and count as several people; "" if they are known.
     """
 
     private: bool = True
     citations: bool = True
     source: Source | None = None
-    unknown: str = ""
+    reason: str = ""
 
 
-def checked_memory(memory: object) -> Memory:
-    """Return `memory` if it is one.
+def check_memory(memory: object) -> Memory:
+    """Return `memory`, or refuse any other object.
 
     Args:
-        memory: What was passed as the memory.
+        memory: The value that a caller passed.
 
     Raises:
-        TypeError: It is something else, such as the path of its folder.
+        TypeError: It is something else, such as the path of a folder.
     """
     from openclaw_memory.memory import Memory
 
@@ -86,34 +89,32 @@ def check_source(source: object) -> None:
         raise ConfigError(f"source {source!r} is unknown; use {', '.join(map(repr, SOURCES))}, or leave it out for all")
 
 
-def audience_of(memory: Memory, session_key: str | None, source: Source | None = None) -> Audience:
-    """Return the audience of a session, by its key and its entry in `sessions.json`; without a key a direct chat's.
-
-    That file is read again once it has changed.
+def find_audience(memory: Memory, session_key: str | None, source: Source | None = None) -> Audience:
+    """Find the audience of a session by its key and its entry in `sessions.json`; without a key it is a direct chat.
 
     Raises:
         ConfigError: `source` is unknown.
-        InvalidInputError: `session_key` is no text.
+        InvalidInputError: `session_key` is not a text.
     """
     check_source(source)
     if session_key is not None and not isinstance(session_key, str):
         raise InvalidInputError(f"session_key must be a text such as 'agent:main:main', not {session_key!r}")
     rules = memory.config.recall
-    is_ones, unknown = names_one(session_key), ""
+    is_direct_key, reason = names_one(session_key), ""
     try:
-        kinds = _kinds(memory, session_key) if session_key else set()
+        kinds = _read_chat_types(memory, session_key) if session_key else set()
     except OpenClawMemoryError as error:
-        kinds = {"direct" if is_ones else "unknown"}
-        unknown = "" if is_ones else f"it is unknown who reads along: {error}"
+        kinds = {"direct" if is_direct_key else "unknown"}
+        reason = "" if is_direct_key else f"it is unknown who reads along: {error}"
     is_several = not kinds <= {"direct"}
-    if not (is_several or rules.assume_direct or kinds or is_ones):
-        is_several, unknown = True, "nothing says that the user alone reads, as recall.assume_direct = false wants it"
-    citations = shows_citations(rules.citations, session_key) and (rules.citations == "on" or not is_several)
-    return Audience(not (is_several or names_several(session_key)), citations, source, unknown)
+    if not (is_several or rules.assume_direct or kinds or is_direct_key):
+        is_several, reason = True, "the session is not known to be a direct chat (recall.assume_direct is false)"
+    citations = has_citations(rules.citations, session_key) and (rules.citations == "on" or not is_several)
+    return Audience(not (is_several or names_several(session_key)), citations, source, reason)
 
 
-def _kinds(memory: Memory, session_key: str) -> set[str]:
-    """Return what `sessions.json` says of the chat of a session, which it may list under another key too."""
+def _read_chat_types(memory: Memory, session_key: str) -> set[str]:
+    """Read the kinds of chat of a session from `sessions.json`, which may list it under another key too."""
     workspace = memory.workspace
     states = memory.sessions.flushes.read(transcripts_place(workspace.root, workspace.sessions))
     own = [(key, state.chat_type) for key, state in states.items() if session_key in {key, state.session_id}]
@@ -121,8 +122,8 @@ def _kinds(memory: Memory, session_key: str) -> set[str]:
     return by_key | {kind.strip().lower() for _, kind in own if kind}
 
 
-def shows_citations(mode: Citations, session_key: str | None) -> bool:
-    """Return whether answers name file and lines.
+def has_citations(mode: Citations, session_key: str | None) -> bool:
+    """Return whether a session is shown files and lines.
 
     Args:
         mode: Always (`on`), never (`off`), or in direct chats alone (`auto`).
@@ -131,8 +132,18 @@ def shows_citations(mode: Citations, session_key: str | None) -> bool:
     return mode == "on" or (mode == "auto" and chat_type(session_key) == "direct")
 
 
+def may_cite(memory: Memory, session_key: str | None) -> bool:
+    """Return whether the readers of a session are shown files and lines, by `config.recall.citations`.
+
+    Args:
+        memory: The memory.
+        session_key: The session; see `memory_tools`.
+    """
+    return find_audience(memory, session_key).citations
+
+
 def is_private(path: str) -> bool:
-    """Whether a memory file is for direct chats alone: what stays true of the user, records, and what was said.
+    """Return whether a memory file is for direct chats alone: long-term notes, records and transcripts.
 
     Case is ignored, as on disks that ignore it.
     """
@@ -145,74 +156,13 @@ def is_private(path: str) -> bool:
 
 
 def is_shown(memory: Memory, session_key: str | None) -> Callable[[str], bool] | None:
-    """Return whether the readers of a session may be shown a file, as a function of its path; None for every file.
+    """Return a test of paths: whether the readers of a session may be shown a file. None if they may see every file.
 
     Args:
         memory: The memory.
         session_key: The session; see `memory_tools`.
     """
-    return None if audience_of(memory, session_key).private else lambda path: not is_private(path)
-
-
-def cites(memory: Memory, session_key: str | None) -> bool:
-    """Return whether the readers of a session are shown files and lines, as `config.recall.citations` wants it.
-
-    Args:
-        memory: The memory.
-        session_key: The session; see `memory_tools`.
-    """
-    return audience_of(memory, session_key).citations
-
-
-def search_for(
-    memory: Memory,
-    query: str,
-    *,
-    session_key: str | None,
-    max_results: int | None = None,
-    max_chars: int | None = None,
-    min_score: float | None = None,
-    filter: SearchFilter | Mapping[str, Any] | None = None,  # noqa: A002 - as `Memory.search` has it
-    options: SearchOptions | Mapping[str, Any] | None = None,
-) -> SearchResults:
-    """Return what `Memory.search` finds, without what the readers of a session may not be shown.
-
-    Args:
-        memory: The memory.
-        query: What to search for.
-        session_key: The session; see `memory_tools`.
-        max_results: As for `Memory.search`.
-        max_chars: As for `Memory.search`.
-        min_score: As for `Memory.search`.
-        filter: As for `Memory.search`.
-        options: As for `Memory.search`.
-
-    Raises:
-        QueryError: As `Memory.search`.
-    """
-    audience = audience_of(memory, session_key)
-    return found(memory, query, audience, max_results, min_score, max_chars, filter=filter, options=options)
-
-
-def record_fields(memory: Memory, hit: SearchResult) -> dict[str, Any]:
-    """Return `{"record": ...}` for lines of a record: its fields as `Record.to_dict` has them, and `expires_at`.
-
-    The confidence is in hundredths. Other lines, those of a damaged record, and those that an engine without records
-    has found, have none: {}.
-
-    Args:
-        memory: The memory.
-        hit: A result of its search.
-    """
-    if not is_record(hit.path):
-        return {}
-    record = None
-    with suppress(WorkspaceError, ConfigError):
-        record = memory.records.read(hit.path)
-    if record is None:
-        return {}
-    expires = None if record.expires_at is None else timestamp(record.expires_at)
-    return {"record": {**record.to_dict(), "confidence": round(record.confidence, 2), "expires_at": expires}}
+    return None if find_audience(memory, session_key).private else lambda path: not is_private(path)
 
 
 def check_path(workspace: Workspace, path: str, audience: Audience) -> None:
@@ -229,28 +179,59 @@ def check_path(workspace: Workspace, path: str, audience: Audience) -> None:
 
 
 def check_private(path: str, audience: Audience) -> None:
-    """Raise PathNotAllowedError if this audience may not be shown what is private, such as `path`."""
+    """Raise PathNotAllowedError if this audience may not be shown private files, such as `path`."""
     if not audience.private:
         raise PathNotAllowedError(
-            f"{path} is private, and {audience.unknown or 'others read along here'}: it is shown in direct chats "
+            f"{path} is private, and {audience.reason or 'others read along here'}: it is shown in direct chats "
             "alone. Use the notes in memory/"
         )
 
 
-def found(
+def record_fields(memory: Memory, hit: SearchResult) -> dict[str, Any]:
+    """Return `{"record": ...}` for lines of a record: its fields as `Record.to_dict` has them, and `expires_at`.
+
+    The confidence is in hundredths. Other lines, and those of a damaged record, have none: {}.
+
+    Args:
+        memory: The memory.
+        hit: A result of its search.
+    """
+    record = None
+    if is_record(hit.path):
+        with suppress(WorkspaceError, ConfigError):
+            record = memory.records.read(hit.path)
+    if record is None:
+        return {}
+    expires = None if record.expires_at is None else timestamp(record.expires_at)
+    return {"record": {**record.to_dict(), "confidence": round(record.confidence, 2), "expires_at": expires}}
+
+
+def search_for(
     memory: Memory,
     query: str,
-    audience: Audience,
-    max_results: int | None,
-    min_score: float | None,
-    max_chars: int | None,
+    *,
+    session_key: str | None = None,
+    audience: Audience | None = None,
     in_view: Iterable[Message] = (),
+    max_results: int | None = None,
+    max_chars: int | None = None,
+    min_score: float | None = None,
     filter: SearchFilter | Mapping[str, Any] | None = None,  # noqa: A002 - as `Memory.search` has it
     options: SearchOptions | Mapping[str, Any] | None = None,
 ) -> SearchResults:
-    """Return the results that this audience may see, without those from transcripts that are in the messages `in_view`.
+    """Search, and drop results that the readers of a session must not see, or already see. Secrets are masked.
 
-    Secrets are masked.
+    Args:
+        memory: The memory.
+        query: The query.
+        session_key: The session; see `memory_tools`.
+        audience: The readers, if they are known already.
+        in_view: Messages that the model is shown anyway; transcripts that repeat them are left out.
+        max_results: As for `Memory.search`.
+        max_chars: As for `Memory.search`.
+        min_score: As for `Memory.search`.
+        filter: As for `Memory.search`.
+        options: As for `Memory.search`.
 
     Raises:
         QueryError: As `Memory.search`.
@@ -258,26 +239,26 @@ def found(
     from openclaw_memory.search.budget import within
     from openclaw_memory.search.request import SearchFilter, SearchOptions, SearchRequest, apply_request
 
+    audience = audience or find_audience(memory, session_key)
     policies = memory.workspace.policies
-    in_words = cache(lambda: _as_transcript(in_view, policies))
+    transcript = cache(lambda: _write_transcript(in_view, policies))
 
-    def may_be_shown(hit: SearchResult) -> bool:
+    def is_visible(hit: SearchResult) -> bool:
         if not audience.private and is_private(hit.path):
             return False
         return hit.source != "sessions" or not all(
-            _is_in(in_words(), line) for line in hit.snippet.splitlines() if line != LEFT_OUT.strip()
+            _is_in(transcript(), line) for line in hit.snippet.splitlines() if line != LEFT_OUT.strip()
         )
 
     def show(hits: Iterable[SearchResult]) -> list[SearchResult]:
-        return [replace(hit, snippet=redact(hit.snippet)) for hit in hits if may_be_shown(hit)]
+        return [replace(hit, snippet=redact(hit.snippet)) for hit in hits if is_visible(hit)]
 
     filter, options = SearchFilter.read(filter), SearchOptions.read(options)  # noqa: A001
     source = audience.source or filter.source or (None if audience.private else "memory")
     filter = replace(filter, source=source)  # noqa: A001
-    rules = apply_request(
-        SearchRequest(query, max_results, max_chars, min_score, options=options), memory.config.search
-    )
-    for more in (0, _MORE_ANSWERS):
+    request = SearchRequest(query, max_results, max_chars, min_score, options=options)
+    rules = apply_request(request, memory.config.search)
+    for more in (0, _MORE_RESULTS):
         results = memory.search(
             query,
             max_results=rules.max_results + more,
@@ -289,21 +270,21 @@ def found(
         visible = show(results)
         if len(visible) == len(results):
             break
-    # Counts of a search would tell of what is private too.
+    best = visible[: rules.max_results]
+    fitting, cut = (tuple(best), 0) if max_chars is None else within(best, max_chars)
+    # The counts of a search would tell of private results too.
     filtered, omitted = (results.filtered, results.omitted) if audience.private else (0, 0)
-    wanted = visible[: rules.max_results]
-    shown, cut = (tuple(wanted), 0) if max_chars is None else within(wanted, max_chars)
-    omitted = min(cut + omitted, rules.max_results - len(shown))
-    return replace(results, results=shown, rejected=tuple(show(results.rejected)), filtered=filtered, omitted=omitted)
+    omitted = min(cut + omitted, rules.max_results - len(fitting))
+    return replace(results, results=fitting, rejected=tuple(show(results.rejected)), filtered=filtered, omitted=omitted)
 
 
-def _as_transcript(messages: Iterable[Message], policies: Policies) -> str:
-    """Return the messages as transcripts are searched and shown, each line between two newlines."""
+def _write_transcript(messages: Iterable[Message], policies: Policies) -> str:
+    """Write messages as transcripts are searched and shown, each line between two newlines."""
     lines = (said({"type": "message", "message": message}, muted=False, policies=policies)[0] for message in messages)
     return "\n".join(("", *lines, ""))
 
 
 def _is_in(transcript: str, line: str) -> bool:
-    # A long line is found in pieces, of which only the first one says who spoke.
+    # A long line comes in pieces, of which only the first names the speaker.
     line = line.strip()
     return (f"\n{line}" if line.startswith(_SPEAKERS) else line) in transcript

@@ -18,7 +18,7 @@ from click.testing import CliRunner
 from openclaw_memory import Memory
 from openclaw_memory.cli.commands import commands
 from openclaw_memory.errors import OpenClawMemoryError, PolicyError
-from openclaw_memory.tools import memory_tools, recall, session_start
+from openclaw_memory.tools import compose_session_start, memory_tools, recall
 from openclaw_memory.types import Document
 
 
@@ -86,7 +86,7 @@ SHOWING: dict[str, Callable[[Place, Asked], Any]] = {
         lambda: at.memory.records.confirm("fact", it.key, expected_version=99)
     ),
     # Programs, and parts of ours, that read files, or put what they show into words of their own.
-    "session start": lambda at, _: session_start(at.memory, ["memory_search"]),
+    "session start": lambda at, _: compose_session_start(at.memory, ["memory_search"]),
     "tool recall": lambda at, it: recall(at.memory, it.words, max_results=50, min_score=0),
     "tool memory_search": lambda at, it: at.tool("memory_search", query=it.words),
     "tool memory_get": lambda at, it: at.tool("memory_get", path=it.path),

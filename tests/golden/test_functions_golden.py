@@ -50,7 +50,7 @@ from openclaw_memory.search.ranking import (
 )
 from openclaw_memory.text import SILENT
 from openclaw_memory.text.utf16 import truncate_utf16
-from openclaw_memory.tools.visibility import shows_citations
+from openclaw_memory.tools.visibility import has_citations
 from openclaw_memory.types import Chunk, SearchResult
 from openclaw_memory.types.files import citation
 from openclaw_memory.workspace import Workspace
@@ -273,7 +273,7 @@ GROUPS: Mapping[str, Callable[[Any], Any]] = {
     "buildMemoryReadResult": read,
     "formatCitation": lambda given: citation(given["path"], (given["startLine"], given["endLine"])),
     "memoryFlushPlan": flush_plan,
-    "shouldIncludeCitations": lambda given: shows_citations(given["mode"], given.get("sessionKey")),
+    "shouldIncludeCitations": lambda given: has_citations(given["mode"], given.get("sessionKey")),
     "bm25RankToScore": lambda given: bm25_to_score(number(given)),
     "scoreFallbackKeywordResult": lambda given: boosted_keyword_score(
         given["query"], given["path"], given["text"], number(given["ftsScore"])

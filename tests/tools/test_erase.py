@@ -154,11 +154,11 @@ def test_what_has_changed_since_the_plan_stays(notes, call):
 
 def test_a_plan_waits_for_a_time_and_only_the_latest_sessions_have_one(call, monkeypatch):
     code = call(query="ferry leaves").data["hash"]
-    monkeypatch.setattr(erasing, "MOST_WAITING", 2)
+    monkeypatch.setattr(erasing, "MAX_PLANS", 2)
     for other in ("two", "three"):
         call(of=f"agent:main:{other}", query="ferry leaves")
     assert call(hash=code).data["status"] == "not_found"
-    monkeypatch.setattr(erasing, "WAITS_SECONDS", -1.0)
+    monkeypatch.setattr(erasing, "PLAN_SECONDS", -1.0)
     code = call(query="ferry leaves").data["hash"]
     assert call(hash=code).data["status"] == "not_found"
 

@@ -290,8 +290,8 @@ def test_an_edit_writes_no_secret_and_nothing_recalled(notes, call):
     [
         ("memory_get", {"path": "memory/none.md"}, "not_found", "does not exist"),
         ("memory_get", {"path": "../secrets.md"}, "not_allowed", "is not a memory file"),
-        ("memory_get", {"path": HOUSEHOLD, "lines": 0}, "invalid", "lines must be a whole number of at least 1"),
-        ("memory_search", {}, "invalid", "the argument query is missing"),
+        ("memory_get", {"path": HOUSEHOLD, "lines": 0}, "invalid", "lines is 0: Expected"),
+        ("memory_search", {}, "invalid", "missing required field `query`"),
         ("memory_append", {"text": " \n"}, "invalid", "nothing but blanks"),
         ("memory_edit", {"path": "sessions/a.jsonl", "from_": 1, "lines": 1, "text": "x", "hash": "0" * 12},
          "not_allowed", "transcript"),

@@ -6,7 +6,7 @@ import pytest
 
 from openclaw_memory.errors import QueryError
 from openclaw_memory.text.fence import fenced, without_fenced
-from openclaw_memory.tools import memory_tools, question_in, recall, recall_section, with_fewer_results
+from openclaw_memory.tools import extract_question, memory_tools, recall, recall_section, with_fewer_results
 
 BOTH = ("memory_search", "memory_get")
 
@@ -117,7 +117,7 @@ def test_a_conversation_in_view_takes_no_places_from_the_notes(memory):
     ids=["short", "blank", "two paragraphs", "above", "below", "both"],
 )
 def test_of_a_long_message_the_shorter_outer_paragraph_is_the_question(text, question):
-    assert question_in(text) == question
+    assert extract_question(text) == question
 
 
 def results_in(recalled):
@@ -150,4 +150,4 @@ def test_the_section_names_the_tools_of_each_memory():
 
 def test_what_another_memory_recalled_is_no_part_of_the_question():
     block = fenced("The boiler is old.", "a.md")
-    assert question_in(f"{block}\n\nWhen is it serviced?") == "When is it serviced?"
+    assert extract_question(f"{block}\n\nWhen is it serviced?") == "When is it serviced?"

@@ -7,7 +7,7 @@ import pytest
 from openclaw_memory.errors import QueryError
 from openclaw_memory.flush.state import chat_type
 from openclaw_memory.tools import search_for
-from openclaw_memory.tools.visibility import Audience, audience_of
+from openclaw_memory.tools.visibility import Audience, find_audience
 
 
 @pytest.mark.parametrize(
@@ -43,25 +43,25 @@ def test_what_is_private_stays_hidden_where_the_state_of_a_session_says_of_sever
 ):
     (notes / "sessions").mkdir()
     (notes / "sessions" / "sessions.json").write_text(json.dumps({"s7": {"sessionId": "id-7", **entry}}))
-    assert audience_of(memory, key) == Audience(private=private, citations=private)
+    assert find_audience(memory, key) == Audience(private=private, citations=private)
 
 
 def test_a_session_id_is_as_private_as_the_key_that_it_goes_by(notes, memory):
     (notes / "sessions").mkdir()
     states = {"agent:main:telegram:group:7": {"sessionId": "id-7"}}
     (notes / "sessions" / "sessions.json").write_text(json.dumps(states))
-    assert not audience_of(memory, "id-7").private
+    assert not find_audience(memory, "id-7").private
 
 
 @pytest.mark.parametrize("content", ["{", "[]", "x"])
 def test_where_the_state_cannot_be_read_what_is_private_stays_hidden(notes, memory, content):
     (notes / "sessions").mkdir()
     (notes / "sessions" / "sessions.json").write_text(content)
-    audience = audience_of(memory, "agent:main:s7")
+    audience = find_audience(memory, "agent:main:s7")
     assert not audience.private
-    assert "sessions.json is damaged" in audience.unknown
+    assert "sessions.json is damaged" in audience.reason
     for private in (None, "main", "agent:main:main", "agent:main:telegram:dm:5"):
-        assert audience_of(memory, private) == Audience()
+        assert find_audience(memory, private) == Audience()
 
 
 def test_a_filter_does_not_show_a_group_what_is_private(memory):

@@ -169,5 +169,5 @@ async def test_an_agent_searches_and_the_answer_is_the_same_after_a_checkpoint(m
 def test_what_a_model_calls_runtime_is_an_argument_it_does_not_have(memory):
     erase = OpenClawToolkit(memory=memory, erase=True).get_tools()[-1]
     said = json.loads(call(erase, {"lastDays": 1, "runtime": {"state": {"messages": []}}}).content)
-    assert (said["status"], "there is no argument 'runtime'" in said["error"]) == ("invalid", True)
+    assert (said["status"], "unknown field `runtime`" in said["error"]) == ("invalid", True)
     assert "runtime" not in erase.tool_call_schema["properties"]

@@ -12,7 +12,7 @@ from llama_index_openclaw_memory import OpenClawToolSpec, memory_tools
 from llama_index_openclaw_memory.testing import ScriptedLLM, TextOnlyLLM, calling, saying
 from sqlalchemy.ext.asyncio import create_async_engine
 
-from openclaw_memory.tools.handlers import TOOL_DESCRIPTIONS
+from openclaw_memory.tools.handlers import TOOLS
 
 QUESTION = "Where is the spare key?"
 GROUP = "agent:main:telegram:group:7"
@@ -102,7 +102,7 @@ async def test_an_agent_goes_on_after_a_call_that_was_wrong(tools):
     assert [output.raw_output["status"] for output in outputs[1:]] == ["invalid", "invalid", "ok"]
     assert [output.is_error for output in outputs] == [True, True, True, False]
     # What the model reads is the answer, with the way out, and no traceback of the program.
-    assert "the argument query is missing" in llm.seen[2][-1].content
+    assert "missing required field `query`" in llm.seen[2][-1].content
 
 
 REACT = (
@@ -120,7 +120,7 @@ async def test_a_model_that_cannot_call_tools_reasons_its_way_through_them(tools
     assert not noted.is_error
     assert "Asked for the spare key today." in written(notes)
     instructions = llm.seen[0][0].content
-    assert TOOL_DESCRIPTIONS["memory_get"] in instructions
+    assert TOOLS["memory_get"].description in instructions
     assert '"from": {"description": "The first line to read' in instructions
 
 

@@ -17,7 +17,8 @@ from pydantic import BaseModel
 from sqlalchemy.ext.asyncio import create_async_engine
 
 from openclaw_memory.errors import ConfigError
-from openclaw_memory.tools.handlers import TOOL_DESCRIPTIONS, TOOL_SCHEMAS
+from openclaw_memory.tools.arguments import build_schema
+from openclaw_memory.tools.handlers import TOOLS
 
 
 @pytest.fixture
@@ -56,7 +57,7 @@ class TestContract(ToolsContract):
         assert parameters == {name: value for name, value in schema.items() if name not in self.lacks}
         assert json.loads(tool.metadata.fn_schema_str) == parameters
         assert list(parameters["properties"]) == list(
-            TOOL_SCHEMAS[tool.metadata.name.removeprefix("work_")]["properties"]
+            build_schema(TOOLS[tool.metadata.name.removeprefix("work_")])["properties"]
         )
         return tool.metadata.to_openai_tool()["function"]
 
@@ -174,8 +175,8 @@ class Query(BaseModel):
 @pytest.mark.parametrize(
     ("given", "name", "schema"),
     [
-        (ToolMetadata("Look it up.", "recall"), "recall", TOOL_SCHEMAS["memory_search"]),
-        (ToolMetadata("Look it up.", fn_schema=None), "memory_search", TOOL_SCHEMAS["memory_search"]),
+        (ToolMetadata("Look it up.", "recall"), "recall", build_schema(TOOLS["memory_search"])),
+        (ToolMetadata("Look it up.", fn_schema=None), "memory_search", build_schema(TOOLS["memory_search"])),
         (ToolMetadata("Look it up.", "recall", fn_schema=Query), "recall", Query.model_json_schema()),
     ],
 )
@@ -184,7 +185,7 @@ async def test_a_program_says_how_a_tool_is_called(memory, given, name, schema):
     assert search.metadata.name == name
     assert search.metadata.description == "Look it up."
     assert search.metadata.fn_schema.model_json_schema() == schema
-    assert get.metadata.description == TOOL_DESCRIPTIONS["memory_get"]
+    assert get.metadata.description == TOOLS["memory_get"].description
     for output in (call_tool(search, {"query": QUESTION}), await acall_tool(search, {"query": QUESTION})):
         assert output.tool_name == name
         assert "memory/household.md" in paths(output.raw_output)

@@ -13,7 +13,7 @@ from openclaw_memory_mcp.tool_facts import ANNOTATIONS, OUTPUT_SCHEMAS
 from openclaw_memory import Memory, MemoryConfig
 from openclaw_memory.config import PoliciesConfig, PolicyRule
 from openclaw_memory.tools import memory_tools, recall_section
-from openclaw_memory.tools.handlers import TOOL_SCHEMAS
+from openclaw_memory.tools.handlers import TOOLS
 from openclaw_memory.types import Progress
 
 ALL = {"edit": True, "records": True, "erase": True}
@@ -29,7 +29,7 @@ async def test_every_tool_is_the_cores_own_to_the_letter(memory, connected, mode
     assert [(one.name, one.description, one.input_schema) for one in served] == [
         (one.name, one.description, dict(one.parameters)) for one in own
     ]
-    assert TOOL_SCHEMAS.keys() == ANNOTATIONS.keys() == OUTPUT_SCHEMAS.keys() == {one.name for one in own}
+    assert TOOLS.keys() == ANNOTATIONS.keys() == OUTPUT_SCHEMAS.keys() == {one.name for one in own}
     for tool in served:
         assert tool.output_schema == OUTPUT_SCHEMAS[tool.name]
         jsonschema.Draft202012Validator.check_schema(tool.output_schema)
@@ -114,7 +114,7 @@ async def test_what_a_model_can_correct_is_an_answer_and_marked_as_an_error(memo
         answer = await client.call_tool("memory_get", {"path": "memory/none.md"})
         assert (answer.is_error, answer.structured_content["status"]) == (True, "not_found")
         answer = await client.call_tool("memory_search", {"question": "key"})
-        assert "there is no argument 'question'" in answer.structured_content["error"]
+        assert "unknown field `question`" in answer.structured_content["error"]
 
 
 # --- who reads along
