@@ -15,7 +15,7 @@ from pathlib import Path
 from statistics import mean
 from typing import Any, NamedTuple
 
-from openclaw_memory_intent import IntentConfig, detect_intent, language_of, worth_asking
+from openclaw_memory_intent import IntentConfig, detect_intent, detect_language, is_worth_asking
 from openclaw_memory_intent.languages import by_stop_words
 
 FOLDER = Path(__file__).parent / "intent"
@@ -37,17 +37,17 @@ def measured(messages: list[Message]) -> dict[str, Any]:
     """Counts of the gate, and shares of what the rules and both identifications of languages get right."""
     wanting = [one for one in messages if one.intent != "none"]
     wanting_nothing = [one for one in messages if one.intent == "none"]
-    missed = [one.text for one in wanting if not worth_asking(one.text)]
+    missed = [one.text for one in wanting if not is_worth_asking(one.text)]
     rules = IntentConfig()
     return {
         "messages": len(messages),
         "want_something": len(wanting),
-        "calls_saved": sum(not worth_asking(one.text) for one in wanting_nothing),
+        "calls_saved": sum(not is_worth_asking(one.text) for one in wanting_nothing),
         "of_those_that_want_nothing": len(wanting_nothing),
         "missed": len(missed),
         "missed_texts": missed,
         "rules": mean((detect_intent(one.text, None, rules).intent or "none") == one.intent for one in messages),
-        "language": mean(language_of(one.text) == one.language for one in messages),
+        "language": mean(detect_language(one.text) == one.language for one in messages),
         "language_by_stop_words": mean(by_stop_words(one.text) == one.language for one in messages),
     }
 
@@ -68,7 +68,7 @@ def main() -> None:
         }
         begun = time.process_time()
         for one in messages:
-            worth_asking(one.text)
+            is_worth_asking(one.text)
         report[name]["all"]["gate_us"] = (time.process_time() - begun) / len(messages) * 1e6
     if as_json:
         print(json.dumps(report, indent=2, ensure_ascii=False))

@@ -61,7 +61,7 @@ from datetime import UTC, datetime
 import numpy
 from matplotlib import pyplot
 from matplotlib.axes import Axes
-from openclaw_memory_jupyter import progress
+from openclaw_memory_jupyter import show_progress
 from openclaw_memory_lab import (
     Comparison,
     Evaluation,
@@ -119,7 +119,7 @@ def with_search(**changes: object) -> MemoryConfig:
 
 def try_all(settings: Mapping[str, MemoryConfig]) -> Comparison:
     """Ask all questions with each of the settings."""
-    with progress() as bar:
+    with show_progress() as bar:
         return compare(notes, questions, settings, now=NOW, progress=bar)
 
 
@@ -641,7 +641,7 @@ with Memory.open(WORKSPACE, index_path=folder / "mine.sqlite") as memory:
     mine = read_questions(QUESTIONS, memory)
 
 today = NOW if notes == WORKSPACE else None  # your notes are as old as they are today
-with progress() as bar:
+with show_progress() as bar:
     trials = compare(WORKSPACE, mine, candidates, now=today, progress=bar)
 trials
 

@@ -23,32 +23,29 @@ VAGUE = set(
 # A function is a verb in the imperative, or a question or conversion that starts with one of the last line.
 VERBS = set(
     """
-    abort accept acquire adapt add announce advance allow alternate answer append apply ask assert assign attach await backoff begin bind boost
-    bootstrap build cache calculate call cancel cast chain check choose chunk cite clamp classify clean clear close collect
-    combine compact compare compile complete compose compress compute confirm connect consume convert copy count cover
-    create cut decay decode decorate decrypt dedupe deduplicate delete derive describe detach detect diff digest disable discard
-    discover dispatch display divide download draw drive drop dump edit embed emit enable encode encrypt end enforce ensure
-    enter erase escape estimate evaluate evict exclude execute exit expand expire explain export extend extract fail fetch
-    fill filter find finish fit fix flush flatten fold follow forget fork format freeze fuse gather generate get grade grow guard handle
-    hash hide highlight ignore import include index infer init inject insert inspect install intersect invalidate invoke
-    iterate join judge keep launch leave limit link list listen load locate lock log look lower main make map mark mask match
-    measure merge migrate mix move name narrow normalise normalize notify number observe obtain offer open order pack pad
-    parse partition pass pick plan plot poll pop postpone prepare prepend print probe process promote propose protect prune
-    publish put quantise quantize query quote raise rank rate read rebuild receive recall recompute record recover redact
-    redirect reduce refresh refuse register reject release reload remember remove rename render renew reopen repair repeat replace
-    report request require rerank reseal reserve reset resolve respond restore resume retrieve retry return reuse rewrite
-    roll rotate run sample save scale scan schedule score seal search see select send serve set settle share shift shorten show
-    shrink shut sign skip snap sort split spread stamp start stem step stop store stream strip submit subscribe suggest
-    summarise summarize sweep switch sync take tell terminate test tokenize touch train transform translate trim truncate
-    try turn unescape union unlink unlock unpack unquote unseal update upsert use validate verify visit wait walk warm warn
-    watch weigh widen wrap write yield
+    abort accept acquire adapt add announce advance allow alternate annotate answer append apply ask assert assign attach await backoff begin bind
+    boost bootstrap build cache calculate call cancel cast chain check choose chunk cite clamp classify clean clear close collect combine compact
+    compare compile complete compose compress compute configure confirm connect consume convert copy count cover create cut decay decode decorate
+    decrypt dedupe deduplicate delete derive describe detach detect diff digest disable discard discover dispatch display divide download draw drive
+    drop dump edit embed emit enable encode encrypt end enforce ensure enter erase escape estimate evaluate evict exclude execute exit expand expire
+    explain export extend extract fail fetch fill filter find finish fit fix flush flatten fold follow forget fork format freeze fuse gather generate
+    get grade grow guard handle hash hide highlight ignore import include index infer init inject insert inspect install intersect invalidate invoke
+    iterate join judge keep launch leave limit link list listen load locate lock log look lower main make map mark mask match measure merge migrate
+    mix move name narrow normalise normalize notify number observe obtain offer open order pack pad parse partition pass pick plan plot poll pop
+    postpone prepare prepend print probe process promote propose protect prune publish put quantise quantize query quote raise rank rate read rebuild
+    receive recall recompute record recover redact redirect reduce refresh refuse register reject release reload remember remove rename render renew
+    reopen repair repeat replace report request require rerank reseal reserve reset resolve respond restore resume retrieve retry return reuse rewrite
+    roll rotate run sample save scale scan schedule score seal search see select send serve set settle share shift shorten show shrink shut sign skip
+    snap sort split spread stamp start stem step stop store stream strip submit subscribe suggest summarise summarize sweep switch sync take tell
+    terminate test tokenize touch train transform translate trim truncate try turn unescape union unlink unlock unpack unquote unseal unsubscribe
+    update upsert use validate verify visit wait walk warm warn watch weigh widen wrap write yield
     visit is has can may should needs to from as on with
     """.split()
 )
-ASYNC = re.compile(r"^a(?=(?:add|append|apply|ask|call|clear|close|delete|edit|embed|from|get|index|invoke|list|load|open|prepare|put|query|retrieve|run|save|search|set|write))")  # fmt: skip
+ASYNC = re.compile(r"^a(?=(?:add|append|apply|ask|call|clear|close|delete|detect|edit|embed|from|get|index|invoke|list|load|open|prepare|put|query|retrieve|run|save|search|set|write))")  # fmt: skip
 # What a framework, or a protocol of Python, calls its methods; and `observed`, which marks methods as `property` does.
 FRAMEWORKS = set(
-    "before_model after_model abefore_model aafter_model before_agent after_agent abefore_agent aafter_agent awrap_model_call class_name abatch batch amove observed _repr_html_ do_POST capture_signals startup".split()
+    "before_model after_model abefore_model aafter_model before_agent after_agent abefore_agent aafter_agent awrap_model_call class_name abatch batch amove observed _repr_html_ do_POST capture_signals startup load_ipython_extension unload_ipython_extension status".split()
 )
 # The front door, whose names are fixed.
 FRONT_DOOR = set("for_agent heartbeat status snapshot snapshots memory_tools".split())
@@ -73,7 +70,9 @@ def functions(path: Path) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
     for node in nodes(path):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and not node.name.startswith("__"):
             decorators = " ".join(ast.unparse(decorator) for decorator in node.decorator_list)
-            if not re.search(r"property|setter|override|command|group|tool\b|fixture|validator|overload", decorators):
+            if not re.search(
+                r"property|setter|override|command|magic|group|tool\b|fixture|validator|overload", decorators
+            ):
                 yield node
 
 

@@ -30,7 +30,7 @@ _PLACES = 3  # of an entry, on its line
 @click.option("-n", "limit", type=click.IntRange(1), default=50, show_default=True, help="At most so many, the newest.")
 @placed
 def audit(place: Place, check: bool, limit: int, **filters: str | None) -> int:
-    """Show the access log: who has read and written what.
+    """Show the access log: the reads and writes of each actor.
 
     The newest entry comes first: its number, when, who (the doors of the call, and the session), the operation, the
     lines, and the result. Names of files that are gone are hashes. Settings turn the log on: plugins.audit.enabled =

@@ -26,7 +26,7 @@ _NAME = re.compile(r"access\.(\d{12})\.jsonl")
 
 
 class Head(NamedTuple):
-    """How far a log goes.
+    """The length of a log and its last entry.
 
     Attributes:
         seq: The number of the last entry, 0 before the first one.

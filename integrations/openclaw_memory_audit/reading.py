@@ -74,11 +74,11 @@ def read_entries(
             entry = decode_entry(keys, line)
             if entry is None or (op and entry.op != op) or entry.ts[:10] < day or (who and entry.session != who):
                 continue
-            shown = replace(entry, session=resolve(entry.session), paths=tuple(map(resolve, entry.paths)))
+            resolved = replace(entry, session=resolve(entry.session), paths=tuple(map(resolve, entry.paths)))
             if (not actor or actor in entry.actor) and (
-                not path or any(path in name or name == exact for name in shown.paths)
+                not path or any(path in name or name == exact for name in resolved.paths)
             ):
-                yield shown
+                yield resolved
 
 
 def _list_names(workspace: Workspace) -> Iterator[str]:

@@ -1,7 +1,7 @@
 """Files encrypted with age for the key of a memory: sealed, unsealed, and the identity that opens them elsewhere.
 
 The format is that of https://age-encryption.org/v1, so that the standard program `age` reads such a file with the
-identity that `identity_of` returns.
+identity that `derive_identity` returns.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ class OtherKeyError(SealedFileError):
     """A file is encrypted with none of the keys that were tried."""
 
 
-def identity_of(key: Key) -> str:
-    """Return the X25519 identity of a key, "AGE-SECRET-KEY-1...": who has it can read every file that the key encrypts.
+def derive_identity(key: Key) -> str:
+    """Derive the X25519 identity of a key, "AGE-SECRET-KEY-1...", which decrypts every file of the key.
 
     Args:
         key: A key of the user's.
     """
     bits = int.from_bytes(key.derived(PURPOSE), "big") << 4  # 256 bits are 52 groups of 5, the last one filled up
     groups = [(bits >> 5 * place) & 31 for place in reversed(range(52))]
-    expanded = [*(ord(one) >> 5 for one in _PREFIX), 0, *(ord(one) & 31 for one in _PREFIX)]
-    checksum = _polymod([*expanded, *groups, *[0] * 6]) ^ 1
+    expanded = [*(ord(letter) >> 5 for letter in _PREFIX), 0, *(ord(letter) & 31 for letter in _PREFIX)]
+    checksum = _calculate_checksum([*expanded, *groups, *[0] * 6]) ^ 1
     groups += [(checksum >> 5 * place) & 31 for place in reversed(range(6))]
     return f"{_PREFIX}1{''.join(_ALPHABET[group] for group in groups)}".upper()
 
@@ -58,13 +58,13 @@ def seal(data: bytes, key: Key) -> bytes:
     Raises:
         SealedFileError: The package `pyrage` is not installed.
     """
-    pyrage = _pyrage()
-    sealed: bytes = pyrage.encrypt(data, [pyrage.x25519.Identity.from_str(identity_of(key)).to_public()])
+    pyrage = _import_pyrage()
+    sealed: bytes = pyrage.encrypt(data, [pyrage.x25519.Identity.from_str(derive_identity(key)).to_public()])
     return sealed
 
 
-def text_size(head: bytes, size: int) -> int:
-    """Return how many bytes a file of age holds, without the key; 0 where its header is not whole.
+def measure_text(head: bytes, size: int) -> int:
+    """Return the size in bytes of a file's text, without the key; 0 if its header is incomplete.
 
     Args:
         head: The beginning of the file, with all of its header.
@@ -77,7 +77,7 @@ def text_size(head: bytes, size: int) -> int:
 
 
 def unseal(data: bytes, among: Iterable[Key], what: str) -> bytes:
-    """Return what was encrypted. Nothing of a file that was cut short or changed is returned.
+    """Decrypt a file. Nothing of a file that was cut short or changed is returned.
 
     Args:
         data: The content of a file of age.
@@ -87,7 +87,7 @@ def unseal(data: bytes, among: Iterable[Key], what: str) -> bytes:
     Raises:
         SealedFileError: None of the keys opens it, it is damaged or not a file of age, or `pyrage` is not installed.
     """
-    pyrage = _pyrage()
+    pyrage = _import_pyrage()
     if not data.startswith(b"age-encryption.org/v1\n"):
         raise SealedFileError(f"{what} is not a file of age, though its name says so: restore it, or rename it")
     if data.find(b"\n--- ", 0, MAX_HEADER) < 0:
@@ -96,7 +96,7 @@ def unseal(data: bytes, among: Iterable[Key], what: str) -> bytes:
         )
     for key in among:
         try:
-            opened: bytes = pyrage.decrypt(data, [pyrage.x25519.Identity.from_str(identity_of(key))])
+            opened: bytes = pyrage.decrypt(data, [pyrage.x25519.Identity.from_str(derive_identity(key))])
         except pyrage.DecryptError as error:
             if _ANOTHER_KEY not in str(error):
                 why = str(error).partition("\n")[0]  # below it, a newer version of the program age is recommended
@@ -111,7 +111,7 @@ def unseal(data: bytes, among: Iterable[Key], what: str) -> bytes:
     )
 
 
-def _polymod(groups: Iterable[int]) -> int:
+def _calculate_checksum(groups: Iterable[int]) -> int:
     """Return the checksum of BIP 173 over groups of 5 bits."""
     checksum = 1
     for group in groups:
@@ -121,7 +121,7 @@ def _polymod(groups: Iterable[int]) -> int:
     return checksum
 
 
-def _pyrage() -> ModuleType:
+def _import_pyrage() -> ModuleType:
     try:
         import pyrage
     except ImportError as error:
@@ -167,8 +167,8 @@ class AgeCodec:
         return IndexKey(self._state, self._settings) if self.is_active else None
 
     def is_sealing(self, kind: str) -> bool:
-        wanted = {"private": True, "transcript": self._settings.transcripts, "snapshot": self._settings.snapshots}
-        return wanted[kind] and (kind != "private" or self.key_id is not None)
+        sealed_kinds = {"private": True, "transcript": self._settings.transcripts, "snapshot": self._settings.snapshots}
+        return sealed_kinds[kind] and (kind != "private" or self.key_id is not None)
 
     def seal(self, data: bytes, path: str) -> bytes:
         return seal(data, self._find(str(self.key_id), path))
@@ -184,7 +184,7 @@ class AgeCodec:
         return True
 
     def measure(self, head: bytes, size: int) -> int:
-        return text_size(head, size)
+        return measure_text(head, size)
 
     def _list_keys(self, key_id: str, path: str) -> Iterator[Key]:
         """Yield the key of the index, then all others of this user: a file may have an earlier one."""

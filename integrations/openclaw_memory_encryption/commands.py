@@ -1,4 +1,4 @@
-"""Define the commands that encrypt what a memory keeps, decrypt it, and give it another key."""
+"""Define the commands that encrypt a memory, decrypt it, and give it another key."""
 
 from __future__ import annotations
 
@@ -153,14 +153,14 @@ def _reseal_paths(place: Place, paths: Sequence[str], *, sealed: bool) -> int:
 
 
 def _print_identity(place: Place) -> int:
-    from openclaw_memory_encryption.age import identity_of
+    from openclaw_memory_encryption.age import derive_identity
     from openclaw_memory_encryption.keys import State, find_key
 
     with place.open() as memory:
         key_ids = State(memory.workspace.root).key_ids
     if not key_ids:
         raise SealedFileError("the index is plain, and no file is encrypted with its key: there is no identity")
-    identity = identity_of(find_key(key_ids[-1], "the index"))
+    identity = derive_identity(find_key(key_ids[-1], "the index"))
     if place.as_json:
         say_json({"key": key_ids[-1], "identity": identity})
     else:

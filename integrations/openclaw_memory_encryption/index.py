@@ -178,7 +178,7 @@ def encrypt_index(
 
 
 def decrypt_index(root: Path, index: str | os.PathLike[str], *, wait: float | None = 0) -> KeyChange:
-    """Decrypt an index, without what it has of encrypted files. The key stays where it is.
+    """Decrypt an index, without its rows of encrypted files. The key stays where it is.
 
     Args:
         root: As for `encrypt_index`.

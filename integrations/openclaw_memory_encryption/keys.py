@@ -136,8 +136,8 @@ def find_key(key_id: str, what: str) -> Key:
     if key := key or _read_file(key_id) or _read_keyring(key_id):
         return key
     raise UserKeyError(
-        f"{what} is encrypted with the key {key_id}, which is neither in {VARIABLE}, nor in {_folder().base / key_id}, "
-        f"nor in the keyring: set {VARIABLE} to its 64 hex digits, or put the file back"
+        f"{what} is encrypted with the key {key_id}, which is not in {VARIABLE}, {_open_folder().base / key_id} "
+        f"or the keyring: set {VARIABLE} to its 64 hex digits, or put the file back"
     )
 
 
@@ -157,7 +157,7 @@ def choose_key(place: KeyPlace) -> Key:
         _write_keyring(key)
     try:
         # An empty file says that the keyring has a key of this id: it lists none.
-        _folder().replace(key.id, b"" if place == "keyring" else f"{key.secret.hex()}\n".encode())
+        _open_folder().replace(key.id, b"" if place == "keyring" else f"{key.secret.hex()}\n".encode())
     except WriteError as error:
         raise UserKeyError(f"the key cannot be kept: {error}, or set OPENCLAW_MEMORY_HOME to another folder") from error
     return key
@@ -169,16 +169,16 @@ def list_keys() -> tuple[Key, ...]:
     Raises:
         UserKeyError: One of them is damaged, or can be read by others.
     """
-    files = [key for name in _folder().list_names() if (key := _read_file(name))]
+    files = [key for name in _open_folder().list_names() if (key := _read_file(name))]
     return tuple(dict.fromkeys((*read_environment_keys(), *files)))
 
 
-def _folder() -> SafeFolder:
+def _open_folder() -> SafeFolder:
     return SafeFolder(locate_user_data() / "keys", create=True)
 
 
 def _read_file(key_id: str) -> Key | None:
-    folder = _folder()
+    folder = _open_folder()
     path = folder.base / key_id
     try:
         with folder.open(key_id) as descriptor:

@@ -1,7 +1,7 @@
 """Detect the intent of a message: to remember, to look something up, to forget, or nothing.
 
-`worth_asking` decides cheaply whether a model need be asked, `detect_intent` asks it, and `suggestion` says what may be
-done about the answer. Nothing here writes or deletes.
+`is_worth_asking` decides cheaply if a model need be asked, `detect_intent` asks it, and `suggest` proposes an action.
+Nothing here writes or deletes.
 """
 
 import lazy_loader

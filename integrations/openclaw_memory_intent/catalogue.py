@@ -1,4 +1,4 @@
-"""What a user is asked about the memory, in five languages (data only)."""
+"""Define the questions to the user about the memory, in five languages (data only)."""
 
 from collections.abc import Mapping
 

@@ -1,4 +1,4 @@
-"""Define the command that shows what a message wants of the memory, by phrases alone."""
+"""Define the command that shows the intent of a message, by phrases alone."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _BY_PHRASES = "no model was asked: phrases decide, and on these alone nothing is
 @click.argument("message", nargs=-1, required=True)
 @placed
 def intent(place: Place, message: tuple[str, ...]) -> int:
-    """Say what a message wants of the memory, by phrases.
+    """Show the intent of a message, by phrases.
 
     MESSAGE is what a user says; several words are one message. `-` in its place reads it from standard input.
 
@@ -22,17 +22,17 @@ def intent(place: Place, message: tuple[str, ...]) -> int:
 
     Example: openclaw-memory intent --workspace notes "Remember that Anna eats no nuts."
     """
-    from openclaw_memory_intent import detect_intent, read_settings, suggestion, worth_asking
+    from openclaw_memory_intent import detect_intent, is_worth_asking, read_settings, suggest
 
     text = read_text(message)
     with place.open() as memory:
         rules = read_settings(memory.config)
     wish = detect_intent(text, None, rules)
-    suggested = suggestion(wish, rules)
-    is_worth_it = rules.enabled and worth_asking(text)
+    suggested = suggest(wish, rules)
+    is_worth_it = rules.enabled and is_worth_asking(text)
     if place.as_json:
-        shown = None if suggested is None else suggested.to_dict()
-        say_json({"worth_asking": is_worth_it, **wish.to_dict(), "by_rules": wish.by_rules, "suggestion": shown})
+        payload = None if suggested is None else suggested.to_dict()
+        say_json({"worth_asking": is_worth_it, **wish.to_dict(), "by_rules": wish.by_rules, "suggestion": payload})
         return 0
     say(f"intent        {paint(wish.intent or 'none', fg='cyan', bold=True)}")
     say(f"confidence    {wish.confidence:.2f}")

@@ -1,4 +1,4 @@
-"""Ask a model what a message wants of the memory: its answer is checked, and asked for twice within a deadline."""
+"""Ask a model for the intent of a message: two tries within a deadline, each reply checked."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from openclaw_memory.conversation import strip_recalled
 from openclaw_memory.display import clean_line
 from openclaw_memory.errors import InvalidInputError
 from openclaw_memory.text import fenced
-from openclaw_memory_intent.gate import bounded
-from openclaw_memory_intent.languages import language_of
-from openclaw_memory_intent.rules import by_rules
+from openclaw_memory_intent.gate import shorten
+from openclaw_memory_intent.languages import detect_language
+from openclaw_memory_intent.rules import match_phrases
 from openclaw_memory_intent.settings import IntentConfig, check_settings
 from openclaw_memory_intent.types import Intent, MemoryIntent
 
@@ -62,10 +62,10 @@ AsyncAsk = Callable[[str], Awaitable[str]]
 
 
 def detect_intent(message: str, ask: Ask | None = None, rules: IntentConfig | None = None) -> MemoryIntent:
-    """Return what a message wants of the memory, as a model says; nothing is written or deleted.
+    """Return the intent of a message as a model reads it; nothing is written or deleted.
 
     A reply that is not the JSON that was asked for, or an exception, is followed by a second try. After that, at the
-    deadline, or without a model, phrases in five languages decide (`by_rules`, and `reason` says why): nothing is
+    deadline, or without a model, phrases in five languages decide (`match_phrases`, and `reason` says why): nothing is
     suggested on these. At the deadline a model that still runs is left to its thread, whose answer is dropped.
 
     Args:
@@ -78,17 +78,17 @@ def detect_intent(message: str, ask: Ask | None = None, rules: IntentConfig | No
         InvalidInputError: `message` is no text, or `ask` no function or one that must be awaited.
         ConfigError: `rules` is something else, or has a value of a wrong type or out of range.
     """
-    rules, why = _checked(message, ask, rules), _NOT_ASKED
-    for model, prompt, seconds in _tries(message, ask, rules):
+    rules, why = _check_arguments(message, ask, rules), _NOT_ASKED
+    for model, prompt, seconds in _list_tries(message, ask, rules):
         answer, why = _answer(model, prompt, seconds)
-        if (found := read_reply(answer, message, rules)) is not None:
-            return found
-        why = why or _unreadable(answer)
-    return by_rules(message, rules, why) if rules.enabled else MemoryIntent()
+        if (intent := read_reply(answer, message, rules)) is not None:
+            return intent
+        why = why or _describe_answer(answer)
+    return match_phrases(message, rules, why) if rules.enabled else MemoryIntent()
 
 
 async def adetect_intent(message: str, ask: AsyncAsk | None = None, rules: IntentConfig | None = None) -> MemoryIntent:
-    """Do what `detect_intent` does with a model that is awaited; at the deadline its task is cancelled.
+    """Do the same as `detect_intent` with an awaited model; its task is cancelled at the deadline.
 
     Args:
         message: What the user says.
@@ -99,28 +99,28 @@ async def adetect_intent(message: str, ask: AsyncAsk | None = None, rules: Inten
         InvalidInputError: `message` is no text, or `ask` no function or one whose answer cannot be awaited.
         ConfigError: `rules` is something else, or has a value of a wrong type or out of range.
     """
-    rules, why = _checked(message, ask, rules), _NOT_ASKED
-    for model, prompt, seconds in _tries(message, ask, rules):
-        answer, why = await _awaited(model, prompt, seconds)
-        if (found := read_reply(answer, message, rules)) is not None:
-            return found
-        why = why or _unreadable(answer)
-    return by_rules(message, rules, why) if rules.enabled else MemoryIntent()
+    rules, why = _check_arguments(message, ask, rules), _NOT_ASKED
+    for model, prompt, seconds in _list_tries(message, ask, rules):
+        answer, why = await _await_answer(model, prompt, seconds)
+        if (intent := read_reply(answer, message, rules)) is not None:
+            return intent
+        why = why or _describe_answer(answer)
+    return match_phrases(message, rules, why) if rules.enabled else MemoryIntent()
 
 
-def prompt_of(message: str, rules: IntentConfig) -> str:
-    """Return what the model is asked: the message is fenced, and said to be data.
+def make_prompt(message: str, rules: IntentConfig) -> str:
+    """Return the prompt for the model: the message is fenced, and marked as data.
 
     Args:
         message: What the user says.
         rules: The languages.
     """
-    shown = bounded(strip_recalled(message), _MOST_SHOWN)
-    return f"{_PROMPT}{', '.join(rules.languages)}\n\nMessage:\n{fenced(shown, 'message')}\n{_DATA}"
+    excerpt = shorten(strip_recalled(message), _MOST_SHOWN)
+    return f"{_PROMPT}{', '.join(rules.languages)}\n\nMessage:\n{fenced(excerpt, 'message')}\n{_DATA}"
 
 
 def read_reply(reply: object, message: str, rules: IntentConfig) -> MemoryIntent | None:
-    """Return what a model's reply says: its first JSON object, if that has the four values; None for any other reply.
+    """Parse the reply of a model: its first JSON object with the four values, or None.
 
     `confidence` is clamped to 0..1. Of `entities` ten are kept, each a line of 100 characters at most, without
     controls. A `language` of three letters is that of two where it is one of the five; one that is no ISO 639 code is
@@ -131,24 +131,24 @@ def read_reply(reply: object, message: str, rules: IntentConfig) -> MemoryIntent
         message: What the user says.
         rules: The languages.
     """
-    said = _first_object(reply) if isinstance(reply, str) else None
-    if said is None or not {"intent", "entities", "confidence", "language"} <= said.keys():
+    reply_fields = _parse_object(reply) if isinstance(reply, str) else None
+    if reply_fields is None or not {"intent", "entities", "confidence", "language"} <= reply_fields.keys():
         return None
-    intent, entities, language = said["intent"], said["entities"], said["language"]
+    intent, entities, language = reply_fields["intent"], reply_fields["entities"], reply_fields["language"]
     is_intent = intent is None or intent in _INTENTS
     are_texts = isinstance(entities, list) and all(isinstance(entity, str) for entity in entities)
-    confidence = _finite(said["confidence"])
+    confidence = _to_finite(reply_fields["confidence"])
     if not (is_intent and are_texts and isinstance(language, str)) or confidence is None:
         return None
     # They are shown to the user and searched for: a colour of a terminal or half a surrogate pair would break either.
     lines = (clean_line(" ".join(entity.split())).strip("\ufffd ")[:_LONGEST_ENTITY].strip() for entity in entities)
-    kept = tuple(dict.fromkeys(filter(None, lines)))[:_MOST_ENTITIES]
+    topics = tuple(dict.fromkeys(filter(None, lines)))[:_MOST_ENTITIES]
     code = _LANGUAGE.fullmatch(language.strip().lower())
-    known = _TWO_LETTERS.get(code[1], code[1]) if code else language_of(message, rules.languages)
-    return MemoryIntent(intent, kept, min(max(confidence, 0.0), 1.0), known)
+    language_code = _TWO_LETTERS.get(code[1], code[1]) if code else detect_language(message, rules.languages)
+    return MemoryIntent(intent, topics, min(max(confidence, 0.0), 1.0), language_code)
 
 
-def _finite(value: object) -> float | None:
+def _to_finite(value: object) -> float | None:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     try:
@@ -157,20 +157,20 @@ def _finite(value: object) -> float | None:
         return None
 
 
-def _first_object(reply: str) -> dict[str, Any] | None:
+def _parse_object(reply: str) -> dict[str, Any] | None:
     reply, decoder, at = reply[:_MOST_READ], json.JSONDecoder(), -1
     for _ in range(_MOST_BRACES):
         if (at := reply.find("{", at + 1)) < 0:
             break
         try:
-            found, _end = decoder.raw_decode(reply, at)
+            value, _end = decoder.raw_decode(reply, at)
         except (ValueError, RecursionError):  # no JSON from here on, a number of 4,300 digits, or endless brackets
             continue
-        return found if isinstance(found, dict) else None
+        return value if isinstance(value, dict) else None
     return None
 
 
-def _checked(message: object, ask: object, rules: IntentConfig | None) -> IntentConfig:
+def _check_arguments(message: object, ask: object, rules: IntentConfig | None) -> IntentConfig:
     if not isinstance(message, str):
         raise InvalidInputError(f"message must be the text of a message, not a {type(message).__name__}")
     if ask is not None and not callable(ask):
@@ -181,12 +181,12 @@ def _checked(message: object, ask: object, rules: IntentConfig | None) -> Intent
     return check_settings(rules)
 
 
-def _tries(message: str, ask: T | None, rules: IntentConfig) -> Iterator[tuple[T, str, float]]:
-    """Yield the model, what it is asked and the seconds left for the answer, as often as it may be asked."""
+def _list_tries(message: str, ask: T | None, rules: IntentConfig) -> Iterator[tuple[T, str, float]]:
+    """Yield the model, the prompt and the seconds left for each try."""
     if ask is None or not rules.enabled:
         return
     deadline = time.monotonic() + rules.deadline_seconds
-    prompt = prompt_of(message, rules)
+    prompt = make_prompt(message, rules)
     for _ in range(_TRIES):
         if (seconds := deadline - time.monotonic()) > 0:
             yield ask, prompt, seconds
@@ -194,7 +194,7 @@ def _tries(message: str, ask: T | None, rules: IntentConfig) -> Iterator[tuple[T
 
 def _answer(ask: Ask, prompt: str, seconds: float) -> tuple[object, str]:
     """Ask in a thread of its own, which no caller waits for longer than this; return the answer, or why none came."""
-    if _are_too_many_left():
+    if _is_full():
         return None, f"{MOST_LEFT} calls of a model still hang, so none was made"
     answers: queue.SimpleQueue[tuple[object, BaseException | None]] = queue.SimpleQueue()
     context = contextvars.copy_context()
@@ -213,9 +213,9 @@ def _answer(ask: Ask, prompt: str, seconds: float) -> tuple[object, str]:
         _left.add(thread)
         return None, _LATE
     except RuntimeError as no_thread:  # the system has none to spare, or the program ends
-        return None, _failure(no_thread)
+        return None, _describe_failure(no_thread)
     if error is not None:
-        return None, _failure(error)
+        return None, _describe_failure(error)
     if inspect.isawaitable(answer):
         if inspect.iscoroutine(answer):
             answer.close()  # else Python warns that nobody awaited it
@@ -223,21 +223,21 @@ def _answer(ask: Ask, prompt: str, seconds: float) -> tuple[object, str]:
     return answer, ""
 
 
-def _are_too_many_left() -> bool:
+def _is_full() -> bool:
     for thread in tuple(_left):
         if not thread.is_alive():
             _left.discard(thread)
     return len(_left) >= MOST_LEFT
 
 
-async def _awaited(ask: AsyncAsk, prompt: str, seconds: float) -> tuple[object, str]:
-    """Await the model for so long; return the answer, or why none came. A task that ignores its end is not awaited."""
+async def _await_answer(ask: AsyncAsk, prompt: str, seconds: float) -> tuple[object, str]:
+    """Await the model until the deadline; return the answer, or the reason for none. A task that resists is left."""
     import asyncio
 
     try:
         pending = ask(prompt)
     except Exception as error:  # noqa: BLE001 - said in the result
-        return None, _failure(error)
+        return None, _describe_failure(error)
     if not inspect.isawaitable(pending):
         raise InvalidInputError("ask must be an async function: call detect_intent with one that returns the text")
 
@@ -245,25 +245,25 @@ async def _awaited(ask: AsyncAsk, prompt: str, seconds: float) -> tuple[object, 
         try:
             return await pending, ""
         except Exception as error:  # noqa: BLE001 - said in the result
-            return None, _failure(error)
+            return None, _describe_failure(error)
 
     task = asyncio.ensure_future(run())
     try:
-        done, _ = await asyncio.wait({task}, timeout=seconds)
+        finished, _ = await asyncio.wait({task}, timeout=seconds)
     finally:
         task.cancel()
-    if not done or task.cancelled():
+    if not finished or task.cancelled():
         return None, _LATE
     return task.result()
 
 
-def _unreadable(answer: object) -> str:
+def _describe_answer(answer: object) -> str:
     if isinstance(answer, str):
         return "the model's answer is not the JSON that was asked for"
     return f"the model's answer is no text but a {type(answer).__name__}: `ask` must return the text of it"
 
 
-def _failure(error: BaseException) -> str:
+def _describe_failure(error: BaseException) -> str:
     if not isinstance(error, Exception):
         raise error
     import logging

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from openclaw_memory import MemoryConfig
 from openclaw_memory_intent.detection import Ask, AsyncAsk, adetect_intent, detect_intent
-from openclaw_memory_intent.gate import worth_asking
+from openclaw_memory_intent.gate import is_worth_asking
 from openclaw_memory_intent.settings import read_settings
-from openclaw_memory_intent.suggestions import suggestion, suggestion_text
+from openclaw_memory_intent.suggestions import format_suggestion, suggest
 from openclaw_memory_intent.types import MemoryIntent, Suggestion
 
 
@@ -28,8 +28,8 @@ class IntentDetector:
         self.settings = read_settings(config)
 
     def is_worth_asking(self, message: str) -> bool:
-        """Return whether a model should be asked: see `worth_asking`."""
-        return self.settings.enabled and worth_asking(message)
+        """Return whether a model should be asked: see `is_worth_asking`."""
+        return self.settings.enabled and is_worth_asking(message)
 
     def detect(self, message: str, ask: Ask) -> MemoryIntent:
         """Ask a model: see `detect_intent`."""
@@ -40,9 +40,9 @@ class IntentDetector:
         return await adetect_intent(message, ask, self.settings)
 
     def suggest(self, intent: MemoryIntent) -> Suggestion | None:
-        """Return a suggestion for an intent, if it is sure enough: see `suggestion`."""
-        return suggestion(intent, self.settings)
+        """Return a suggestion for an intent, if it is sure enough: see `suggest`."""
+        return suggest(intent, self.settings)
 
     def write_instructions(self, suggested: Suggestion, *, name: str | None = None) -> str:
-        """Return a suggestion for the instructions of a model: see `suggestion_text`."""
-        return suggestion_text(suggested, name=name)
+        """Return a suggestion for the instructions of a model: see `format_suggestion`."""
+        return format_suggestion(suggested, name=name)

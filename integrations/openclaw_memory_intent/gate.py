@@ -1,4 +1,4 @@
-"""Whether a message may want something of a memory: a look at its words, before a model is asked.
+"""Tell if a message may concern the memory, judging by its words alone.
 
 It is made to miss nothing. A message is passed over only where something says that it wants none: it is a greeting, or
 it asks for a piece of work or for what anybody knows, in words that are neither about remembering nor about the user.
@@ -12,7 +12,7 @@ from functools import cache
 from typing import NamedTuple
 
 from openclaw_memory.text import fold
-from openclaw_memory_intent.languages import UNKNOWN, by_stop_words
+from openclaw_memory_intent.languages import UNKNOWN, match_stop_words
 from openclaw_memory_intent.phrases import PHRASES, SMALL_TALK, THANKS
 
 # Of a longer message the beginning and the end are looked at: what is between them was pasted.
@@ -37,31 +37,31 @@ class _Patterns(NamedTuple):
     generic: re.Pattern[str]
 
 
-def worth_asking(message: str) -> bool:
-    """Return whether a model should be asked what a message wants of the memory.
+def is_worth_asking(message: str) -> bool:
+    """Return True if a model should be asked for the intent of a message.
 
     It knows English, Dutch, German, French and Spanish; a message in another language is always worth asking.
 
     Args:
         message: What the user says, alone: no system prompt and no recalled text.
     """
-    ends = bounded(message, MOST_CHARS)
-    said = folded(ends).lstrip("¡!¿? ")
-    if not any(map(str.isalpha, said)) or _TALK_ONLY.fullmatch(said):
+    ends = shorten(message, MOST_CHARS)
+    plain = normalize(ends).lstrip("¡!¿? ")
+    if not any(map(str.isalpha, plain)) or _TALK_ONLY.fullmatch(plain):
         return False
-    if not _is_latin(ends) or (language := by_stop_words(ends, tuple(PHRASES))) == UNKNOWN:
+    if not _is_latin(ends) or (language := match_stop_words(ends, tuple(PHRASES))) == UNKNOWN:
         return True
-    of = _patterns(language)
-    if of.memory.search(said) or of.self.search(said):
+    of = _compile_patterns(language)
+    if of.memory.search(plain) or of.self.search(plain):
         return True
-    if of.delete.search(said):
-        return not (of.code.search(said) or _FILE.search(said))
-    is_thanks = _THANKS.match(said) and len(said.split()) <= _MOST_THANKS
-    is_generic = of.generic.match(said) and (language == "de" or not _NAME.search(ends))
-    return not (is_thanks or of.task.match(said) or is_generic)
+    if of.delete.search(plain):
+        return not (of.code.search(plain) or _FILE.search(plain))
+    is_thanks = _THANKS.match(plain) and len(plain.split()) <= _MOST_THANKS
+    is_generic = of.generic.match(plain) and (language == "de" or not _NAME.search(ends))
+    return not (is_thanks or of.task.match(plain) or is_generic)
 
 
-def bounded(message: str, most: int) -> str:
+def shorten(message: str, most: int) -> str:
     """Return a message of at most so many characters: the beginning and the end of a longer one.
 
     Args:
@@ -71,7 +71,7 @@ def bounded(message: str, most: int) -> str:
     return message if len(message) <= most else f"{message[: most // 2 - 1]}\n{message[-(most // 2) :]}"
 
 
-def folded(message: str) -> str:
+def normalize(message: str) -> str:
     """Return the text that the phrases are looked for in: folded, with plain apostrophes and single blanks.
 
     Args:
@@ -81,7 +81,7 @@ def folded(message: str) -> str:
 
 
 @cache
-def _patterns(language: str) -> _Patterns:
+def _compile_patterns(language: str) -> _Patterns:
     phrases = PHRASES[language]
     before = rf"(?:(?:{phrases.polite})\b[\s,:]*)*"
     return _Patterns(
@@ -95,7 +95,7 @@ def _patterns(language: str) -> _Patterns:
 
 
 def _is_latin(text: str) -> bool:
-    """Whether most letters are of the Latin script: the five languages are written in it."""
+    """Return True if most letters are of the Latin script, the script of the five languages."""
     letters = [letter for letter in text if letter.isalpha()]
-    others = sum(not unicodedata.name(letter, "").startswith("LATIN") for letter in letters if not letter.isascii())
-    return 2 * others < len(letters)
+    foreign = sum(not unicodedata.name(letter, "").startswith("LATIN") for letter in letters if not letter.isascii())
+    return 2 * foreign < len(letters)

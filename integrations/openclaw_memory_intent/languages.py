@@ -1,4 +1,4 @@
-"""Which of some languages a text is in: by py3langid where it is installed, by stop words and letters where not."""
+"""Detect the language of a text: by py3langid if it is installed, else by stop words and letters."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _COMMON: Mapping[str, str] = {
 }
 
 
-def language_of(text: str, languages: Sequence[str] = LANGUAGES) -> str:
+def detect_language(text: str, languages: Sequence[str] = LANGUAGES) -> str:
     """Return the most likely of some languages, as its ISO 639-1 code; "und" where nothing speaks for any.
 
     With the extra `language` py3langid decides, among these languages alone. It takes 0.7 s of CPU time to load, once.
@@ -63,17 +63,17 @@ def language_of(text: str, languages: Sequence[str] = LANGUAGES) -> str:
     names = tuple(dict.fromkeys(languages))
     if not names or not _WORD.search(text):
         return UNKNOWN
-    by_model = _model(names)
+    by_model = _load_model(names)
     # A word or two are beyond a model of letters: it knows "ok" for German. Stop words that speak for one language do.
     if by_model is None or len(_WORD.findall(text)) < 3:
-        by_words = by_stop_words(text, names)
+        by_words = match_stop_words(text, names)
         if by_model is None or by_words != UNKNOWN:
             return by_words
     return by_model(text)
 
 
-def by_stop_words(text: str, languages: Sequence[str] = LANGUAGES) -> str:
-    """Return the language whose stop words and letters speak most for it; "und" where none do.
+def match_stop_words(text: str, languages: Sequence[str] = LANGUAGES) -> str:
+    """Return the language with the most stop words and letters in the text; "und" without any.
 
     A word that several languages share counts for each of them, the less the more they are.
 
@@ -81,14 +81,14 @@ def by_stop_words(text: str, languages: Sequence[str] = LANGUAGES) -> str:
         text: A sentence or more.
         languages: The languages that it may be in, as ISO 639-1 codes.
     """
-    known = [name for name in dict.fromkeys(languages) if name in STOP_WORDS]
-    scores = dict.fromkeys(known, 0.0)
+    candidates = [name for name in dict.fromkeys(languages) if name in STOP_WORDS]
+    scores = dict.fromkeys(candidates, 0.0)
     for word in _WORD.findall(fold(text)):
-        having = [name for name in known if word in _words(name)]
+        having = [name for name in candidates if word in _list_words(name)]
         for name in having:
             scores[name] += 1 / len(having)
     lowered = text.lower()
-    for name in known:
+    for name in candidates:
         if name in _LETTERS:
             scores[name] += len(_LETTERS[name].findall(lowered))
     best = max(scores.values(), default=0.0)
@@ -96,13 +96,13 @@ def by_stop_words(text: str, languages: Sequence[str] = LANGUAGES) -> str:
 
 
 @cache
-def _words(language: str) -> frozenset[str]:
+def _list_words(language: str) -> frozenset[str]:
     return STOP_WORDS[language] | frozenset(_COMMON.get(language, "").split())
 
 
 @cache
-def _model(languages: tuple[str, ...]) -> Callable[[str], str] | None:
-    """Return py3langid's classifier, restricted to these languages; None if it is not installed or knows one not."""
+def _load_model(languages: tuple[str, ...]) -> Callable[[str], str] | None:
+    """Return py3langid's classifier for these languages; None if it is not installed or lacks one."""
     try:
         from py3langid.langid import MODEL_FILE, LanguageIdentifier
     except ImportError:  # the extra `language` is not installed: stop words do

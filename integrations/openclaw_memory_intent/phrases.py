@@ -1,4 +1,4 @@
-"""The words by which a message shows what it wants of a memory, in five languages (data only).
+"""Define the phrases that show the intent of a message, in five languages (data only).
 
 All patterns are of folded text: lower case, no accents, "ss" for the German sharp s. A word boundary begins each.
 """

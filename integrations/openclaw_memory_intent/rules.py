@@ -1,4 +1,4 @@
-"""What a message wants by its phrases alone, where no model says it."""
+"""Read the intent of a message from its phrases alone, without a model."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import re
 from functools import cache
 
 from openclaw_memory.text import content_words
-from openclaw_memory_intent.gate import MOST_CHARS, bounded, folded
-from openclaw_memory_intent.languages import language_of
+from openclaw_memory_intent.gate import MOST_CHARS, normalize, shorten
+from openclaw_memory_intent.languages import detect_language
 from openclaw_memory_intent.phrases import PHRASES
 from openclaw_memory_intent.settings import IntentConfig
 from openclaw_memory_intent.types import Intent, MemoryIntent
@@ -26,39 +26,39 @@ _ORDER: tuple[tuple[str, Intent | None], ...] = (
 )
 
 
-def by_rules(message: str, rules: IntentConfig, reason: str) -> MemoryIntent:
-    """Return what a message wants by its phrases, with a confidence below the threshold and of at most 0.6.
+def match_phrases(message: str, rules: IntentConfig, reason: str) -> MemoryIntent:
+    """Return the intent by phrases, with a confidence below the threshold and of at most 0.6.
 
     Args:
         message: What the user says.
         rules: The languages, and the threshold.
         reason: Why no model says it.
     """
-    ends = bounded(message, MOST_CHARS)
-    language = language_of(ends, rules.languages)
+    ends = shorten(message, MOST_CHARS)
+    language = detect_language(ends, rules.languages)
     tried = [language] if language in PHRASES else [name for name in rules.languages if name in PHRASES]
-    said = folded(ends)
-    order = _ORDER if "?" in said else (*_ORDER[:3], _ORDER[4], _ORDER[3])
+    plain = normalize(ends)
+    order = _ORDER if "?" in plain else (*_ORDER[:3], _ORDER[4], _ORDER[3])
     for name in tried:
         for kind, intent in order:
-            found = _pattern(name, kind).search(said)
-            if found is None:
+            match = _compile_pattern(name, kind).search(plain)
+            if match is None:
                 continue
             if intent is None:
                 break
             confidence = min(MOST_CONFIDENT, _BELOW * rules.confidence_threshold)
-            return MemoryIntent(intent, _entities(ends, found[0]), confidence, language, True, reason)
+            return MemoryIntent(intent, _list_entities(ends, match[0]), confidence, language, True, reason)
     return MemoryIntent(language=language, by_rules=True, reason=reason)
 
 
-def _entities(message: str, phrase: str) -> tuple[str, ...]:
+def _list_entities(message: str, phrase: str) -> tuple[str, ...]:
     """The first words of substance that the phrase itself does not have."""
-    own = set(folded(phrase).split())
-    return tuple(word for word in content_words(message) if folded(word) not in own)[:_MOST_ENTITIES]
+    own = set(normalize(phrase).split())
+    return tuple(word for word in content_words(message) if normalize(word) not in own)[:_MOST_ENTITIES]
 
 
 @cache
-def _pattern(language: str, kind: str) -> re.Pattern[str]:
+def _compile_pattern(language: str, kind: str) -> re.Pattern[str]:
     phrases = PHRASES[language]
     # Orders begin a message or a sentence, after a polite word; in the middle of one they are reported.
     before = rf"(?:^|[.!?;:,] ?)[¡¿\W]*(?:(?:{phrases.polite})\b[\s,:]*)*" if kind != "query" else r"\b"

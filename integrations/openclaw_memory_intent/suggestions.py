@@ -1,4 +1,4 @@
-"""What may be done about what a message wants: a suggestion, which nothing acts on by itself."""
+"""Suggest an action for an intent; nothing acts on a suggestion by itself."""
 
 from __future__ import annotations
 
@@ -27,45 +27,45 @@ _FOR_THE_MODEL = {
 }
 
 
-def suggestion(found: MemoryIntent, rules: IntentConfig | None = None) -> Suggestion | None:
-    """Return what may be done about an intent; None where it is not sure enough, or nothing is wanted.
+def suggest(intent: MemoryIntent, rules: IntentConfig | None = None) -> Suggestion | None:
+    """Return the suggestion for an intent; None if it is too unsure, or there is none.
 
     It takes a confidence above `confidence_threshold`, and a model: on phrases alone nothing is suggested.
 
     Args:
-        found: What `detect_intent` returned.
+        intent: What `detect_intent` returned.
         rules: The threshold, by default that of `IntentConfig()`.
 
     Raises:
-        InvalidInputError, ConfigError: `found` or `rules` is something else.
+        InvalidInputError, ConfigError: `intent` or `rules` is something else.
     """
-    if not isinstance(found, MemoryIntent):
-        raise InvalidInputError(f"found must be what detect_intent returns, not a {type(found).__name__}")
+    if not isinstance(intent, MemoryIntent):
+        raise InvalidInputError(f"intent must be what detect_intent returns, not a {type(intent).__name__}")
     rules = check_settings(rules)
-    if not rules.enabled or found.by_rules or not found.confidence > rules.confidence_threshold:
+    if not rules.enabled or intent.by_rules or not intent.confidence > rules.confidence_threshold:
         return None
-    query = " ".join(found.entities)
-    if found.intent == "remember":
-        return Suggestion("memory_write", found.entities, message=_question(REMEMBER, found))
-    if found.intent == "forget":
-        return Suggestion("forget", found.entities, query, _question(FORGET, found))
-    return Suggestion("memory_search", found.entities, query) if found.intent == "query" and query else None
+    query = " ".join(intent.entities)
+    if intent.intent == "remember":
+        return Suggestion("memory_write", intent.entities, message=_ask_user(REMEMBER, intent))
+    if intent.intent == "forget":
+        return Suggestion("forget", intent.entities, query, _ask_user(FORGET, intent))
+    return Suggestion("memory_search", intent.entities, query) if intent.intent == "query" and query else None
 
 
-def suggestion_text(suggested: Suggestion, *, name: str | None = None) -> str:
-    """Return a suggestion for the instructions of a model: what to do, and fenced what it is about.
+def format_suggestion(suggested: Suggestion, *, name: str | None = None) -> str:
+    """Return a suggestion as instructions for a model, with its words fenced.
 
     Args:
-        suggested: What `suggestion` returned.
+        suggested: What `suggest` returned.
         name: The name of the memory, for an agent with several: the one that its tools begin with.
     """
     about = [f"Words: {suggested.query}"] if suggested.query else []
     about += [f"Question: {suggested.message}"] if suggested.message else []
-    said = _FOR_THE_MODEL[suggested.kind]
-    said = said if name is None else said.replace("memory_", f"{name}_memory_")
-    return f"{said}\n{fenced(chr(10).join(about), 'suggestion')}"
+    instruction = _FOR_THE_MODEL[suggested.kind]
+    instruction = instruction if name is None else instruction.replace("memory_", f"{name}_memory_")
+    return f"{instruction}\n{fenced(chr(10).join(about), 'suggest')}"
 
 
-def _question(catalogue: Mapping[str, tuple[str, str]], found: MemoryIntent) -> str:
-    about, alone = catalogue.get(found.language, catalogue["en"])
-    return about.format(entities=", ".join(found.entities)) if found.entities else alone
+def _ask_user(catalogue: Mapping[str, tuple[str, str]], intent: MemoryIntent) -> str:
+    about, alone = catalogue.get(intent.language, catalogue["en"])
+    return about.format(entities=", ".join(intent.entities)) if intent.entities else alone

@@ -1,4 +1,4 @@
-"""What a message wants of a memory, and what is suggested to do about it."""
+"""Define the intent of a message, and the suggestion for it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ SuggestionKind: TypeAlias = Literal["memory_write", "memory_search", "forget"]
 
 @dataclass(frozen=True, slots=True)
 class MemoryIntent:
-    """What a message wants of a memory: `intent` is None where it wants nothing.
+    """The intent of a message towards the memory; `intent` is None if it has none.
 
     `entities` are what it is about, `confidence` is 0..1, `language` an ISO 639-1 code, or "und" where it is unknown.
     `by_rules` says that no model was asked or none gave a usable answer, and `reason` why: nothing is ever suggested on
@@ -37,7 +37,7 @@ class MemoryIntent:
 
 @dataclass(frozen=True, slots=True)
 class Suggestion:
-    """What to do about a message, once the user or the model that answers agrees; it does nothing by itself.
+    """A suggested action, for the user or the model to agree to; it does nothing by itself.
 
     `kind` is `memory_write` (`message` asks the user first), `memory_search` (for `query`), or `forget`: show what
     `memory_search` finds for `query`, and ask `message`. `message` is in the user's language.
@@ -49,7 +49,7 @@ class Suggestion:
     message: str = ""
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it as JSON: `suggestion`, and of the others what this kind has."""
+        """Return it as JSON: `suggestion`, and the fields of its kind."""
         if self.kind == "memory_write":
             return {"suggestion": self.kind, "entities": list(self.entities), "message": self.message}
         if self.kind == "memory_search":

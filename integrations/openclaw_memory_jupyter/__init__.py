@@ -14,6 +14,6 @@ for _needed in ("IPython", "tqdm"):
         )
 
 from openclaw_memory_jupyter.magics import load_ipython_extension, unload_ipython_extension  # noqa: E402
-from openclaw_memory_jupyter.progress_bar import progress  # noqa: E402
+from openclaw_memory_jupyter.progress_bar import show_progress  # noqa: E402
 
-__all__ = ["load_ipython_extension", "progress", "unload_ipython_extension"]
+__all__ = ["load_ipython_extension", "show_progress", "unload_ipython_extension"]

@@ -14,7 +14,7 @@ from IPython.core.magic import Magics, cell_magic, line_magic, magics_class, no_
 from openclaw_memory import Memory
 from openclaw_memory.errors import OpenClawMemoryError
 from openclaw_memory.types import Excerpt, Status
-from openclaw_memory_jupyter.progress_bar import progress
+from openclaw_memory_jupyter.progress_bar import show_progress
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
@@ -79,7 +79,7 @@ class MemoryMagics(Magics):
             min_score = None if least is None else float(least)
         except ValueError:
             raise UsageError(f"--min-score takes a number from 0 to 1, not {least!r}") from None
-        memory = self._memory(options.get("workspace"))
+        memory = self._get_memory(options.get("workspace"))
         _sync(memory)
         explain = "explain" in options
         limit = int(count) if count else None
@@ -98,10 +98,10 @@ class MemoryMagics(Magics):
             line: What follows the name of the magic.
             cell: The text to add.
         """
-        options, rest = _split_options(line, valued=("workspace", "date", "title"))
-        if rest:
-            raise UsageError(f"%%memory_append does not know {rest!r}: the text goes below that line")
-        memory = self._memory(options.get("workspace"))
+        options, unknown = _split_options(line, valued=("workspace", "date", "title"))
+        if unknown:
+            raise UsageError(f"%%memory_append does not know {unknown!r}: the text goes below that line")
+        memory = self._get_memory(options.get("workspace"))
         written = memory.append(cell, date=options.get("date"), title=options.get("title"), skip_existing=True)
         _sync(memory)
         return written
@@ -110,23 +110,23 @@ class MemoryMagics(Magics):
     @line_magic
     @_report_errors
     def memory_status(self, line: str) -> Status:
-        """Show what is indexed, with what, and what could work better: `%memory_status [-w PATH] [--deep]`.
+        """Show the state of the index, and how to improve it: `%memory_status [-w PATH] [--deep]`.
 
         Args:
             line: What follows the name of the magic.
         """
-        options, rest = _split_options(line, valued=("workspace",), flags=("deep",))
-        if rest:
-            raise UsageError(f"%memory_status does not know {rest!r}; its options are --workspace PATH and --deep")
-        return self._memory(options.get("workspace")).status(deep="deep" in options)
+        options, unknown = _split_options(line, valued=("workspace",), flags=("deep",))
+        if unknown:
+            raise UsageError(f"%memory_status does not know {unknown!r}; its options are --workspace PATH and --deep")
+        return self._get_memory(options.get("workspace")).status(deep="deep" in options)
 
     def close(self) -> None:
-        """Close what `--workspace` has opened; the notebook's own memory stays open."""
+        """Close the memories opened for `--workspace`; the notebook's own memory stays open."""
         for memory in self._opened.values():
             memory.close()
         self._opened.clear()
 
-    def _memory(self, workspace: str | None) -> Memory:
+    def _get_memory(self, workspace: str | None) -> Memory:
         """Return the memory of a folder, or the notebook's own."""
         if workspace is None:
             own = self.shell.user_ns.get(VARIABLE) if self.shell else None
@@ -163,29 +163,29 @@ def unload_ipython_extension(ipython: InteractiveShell) -> None:
 
 
 def _sync(memory: Memory) -> None:
-    with progress() as bar:
+    with show_progress() as bar:
         memory.sync(progress=bar)
 
 
 def _split_options(line: str, valued: Sequence[str], flags: Sequence[str] = ()) -> tuple[dict[str, str], str]:
     """Return the options at the beginning of a line, and the rest verbatim: a question may hold quotes and dashes."""
     options: dict[str, str] = {}
-    rest = line.strip()
-    while match := _OPTION.match(rest):
+    text = line.strip()
+    while match := _OPTION.match(text):
         name = match["long"] or _SHORT.get(match["short"], "")
-        rest = rest[match.end() :]
-        if name in flags and rest.startswith("="):
+        text = text[match.end() :]
+        if name in flags and text.startswith("="):
             raise UsageError(f"--{name} takes no value")
         if name in flags:
-            options[name], rest = "", rest.lstrip()
-        elif name in valued and (value := _VALUE.match(rest)):
+            options[name], text = "", text.lstrip()
+        elif name in valued and (value := _VALUE.match(text)):
             options[name] = value["quoted"] if value["quoted"] is not None else value["plain"]
-            rest = rest[value.end() :]
+            text = text[value.end() :]
         elif name in valued:
             raise UsageError(f"{match[0].strip()} needs a value")
         else:
-            known = ", ".join(f"--{name}" for name in (*valued, *flags))
-            raise UsageError(f"{match[0].strip()} is unknown; the options are {known}")
-    if rest.startswith("-") and rest.split()[0] != "--":
-        raise UsageError(f"{rest.split()[0]} is unknown; a question that begins with a dash goes behind --")
-    return options, rest.removeprefix("--").strip() if rest.split()[:1] == ["--"] else rest
+            options_list = ", ".join(f"--{name}" for name in (*valued, *flags))
+            raise UsageError(f"{match[0].strip()} is unknown; the options are {options_list}")
+    if text.startswith("-") and text.split()[0] != "--":
+        raise UsageError(f"{text.split()[0]} is unknown; a question that begins with a dash goes behind --")
+    return options, text.removeprefix("--").strip() if text.split()[:1] == ["--"] else text

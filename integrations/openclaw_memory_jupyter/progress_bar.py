@@ -14,7 +14,7 @@ PATIENCE_SECONDS = 1.0
 
 
 @contextmanager
-def progress() -> Iterator[Callable[[Progress], None]]:
+def show_progress() -> Iterator[Callable[[Progress], None]]:
     """Show a progress bar of tqdm, except for work of less than a second.
 
     `with progress() as bar: memory.sync(progress=bar)` draws it while a sync runs.

@@ -1,4 +1,4 @@
-"""Notify clients of changes: follow the files of a memory, and name what has changed to those who asked for it."""
+"""Notify clients of changes: follow the files of a memory, and send each client the changes it asked for."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, Res
 from openclaw_memory import Memory, OpenClawMemoryError
 from openclaw_memory.errors import ConfigError
 from openclaw_memory.types import MemoryFile, Progress
-from openclaw_memory_mcp.resources import uri_of
+from openclaw_memory_mcp.resources import make_uri
 
 if TYPE_CHECKING:
     from mcp.server.connection import Connection
@@ -29,7 +29,7 @@ SCAN_SHARE = 0.02
 
 
 class Changes:
-    """Who hears of which changes, and the task that finds them.
+    """The clients that follow changes, and the task that finds these.
 
     Clients of the protocol of 2026-07-28 listen on a stream each. Older ones subscribe to addresses, and hear of new
     and removed files without asking.
@@ -48,7 +48,7 @@ class Changes:
         self.is_following = self._has_ended = False
         self._connections: dict[Connection, set[str]] = {}
 
-    def connected(self, context: ServerRequestContext) -> set[str]:
+    def list_subscriptions(self, context: ServerRequestContext) -> set[str]:
         """Return the addresses that an older client has subscribed to, which may be changed.
 
         Args:
@@ -75,7 +75,7 @@ class Changes:
         except ConfigError:  # another engine keeps the index, and follows the files itself or not at all
             watcher = None
         synced = -1 if watcher is None else watcher.syncs
-        known, next_scan = await self._files({}), 0.0
+        files_before, next_scan = await self._list_files({}), 0.0
         self.is_following = True
         while True:
             await anyio.sleep(LOOK_SECONDS)
@@ -84,10 +84,10 @@ class Changes:
             elif (watcher is not None and watcher.is_at_work) or time.monotonic() < next_scan or not self._is_heard:
                 continue
             started = time.monotonic()
-            files = await self._files(known)
+            files = await self._list_files(files_before)
             next_scan = time.monotonic() + max(SCAN_SECONDS, (time.monotonic() - started) / SCAN_SHARE)
-            await self._notify(known, files)
-            known = files
+            await self._notify(files_before, files)
+            files_before = files
 
     @property
     def _is_heard(self) -> bool:
@@ -106,7 +106,7 @@ class Changes:
         finally:
             self.step = None
 
-    async def _files(self, before: Mapping[str, MemoryFile]) -> Mapping[str, MemoryFile]:
+    async def _list_files(self, before: Mapping[str, MemoryFile]) -> Mapping[str, MemoryFile]:
         try:
             scan = await anyio.to_thread.run_sync(self._memory.workspace.scan, abandon_on_cancel=True)
         except OpenClawMemoryError as error:
@@ -115,7 +115,7 @@ class Changes:
         return {file.path: file for file in scan.files}
 
     async def _notify(self, before: Mapping[str, MemoryFile], after: Mapping[str, MemoryFile]) -> None:
-        changed = {uri_of(path) for path in before.keys() | after.keys() if before.get(path) != after.get(path)}
+        changed = {make_uri(path) for path in before.keys() | after.keys() if before.get(path) != after.get(path)}
         is_another_list = before.keys() != after.keys()
         if is_another_list:
             await self._bus.publish(ResourcesListChanged())

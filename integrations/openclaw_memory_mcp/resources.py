@@ -41,7 +41,7 @@ TEMPLATES = (
 )
 
 
-def uri_of(path: str) -> str:
+def make_uri(path: str) -> str:
     """Return the address of a memory file: `memory:///memory/2026-11-21.md`.
 
     The host is empty: clients put hosts into lower case, and a name of a file is not to be changed.
@@ -52,8 +52,8 @@ def uri_of(path: str) -> str:
     return f"{SCHEME}:///{quote(path)}"
 
 
-def place_of(uri: str) -> str:
-    """Return the path, or the citation, that an address names.
+def parse_uri(uri: str) -> str:
+    """Return the path or the citation in an address.
 
     Args:
         uri: The address; `memory://MEMORY.md` is understood too.
@@ -61,13 +61,13 @@ def place_of(uri: str) -> str:
     Raises:
         MCPError: It is no address of a memory file.
     """
-    scheme, _, rest = uri.partition("://")
-    if scheme.lower() != SCHEME or not (place := unquote(rest.lstrip("/"))):
-        raise MCPError(INVALID_PARAMS, f"{uri[:200]!r} is no resource of a memory: they are like {uri_of('MEMORY.md')}")
+    scheme, _, path = uri.partition("://")
+    if scheme.lower() != SCHEME or not (place := unquote(path.lstrip("/"))):
+        raise MCPError(INVALID_PARAMS, f"{uri[:200]!r} is not like {make_uri('MEMORY.md')}, the address of a file")
     return place
 
 
-def listed(memory: Memory, session_key: str | None, cursor: str | None) -> ListResourcesResult:
+def list_resources(memory: Memory, session_key: str | None, cursor: str | None) -> ListResourcesResult:
     """Return a page of the files that the readers of a session may be shown, by path.
 
     Args:
@@ -75,20 +75,16 @@ def listed(memory: Memory, session_key: str | None, cursor: str | None) -> ListR
         session_key: The session.
         cursor: The last path of the page before; None for the first page.
     """
-    shown = is_shown(memory, session_key)
-    files = [
-        file
-        for file in memory.workspace.scan().files
-        if (shown is None or shown(file.path)) and (cursor is None or file.path > cursor)
-    ]
-    files.sort(key=lambda file: file.path)
+    is_visible = is_shown(memory, session_key)
+    files = [file for file in memory.workspace.scan().files if is_visible is None or is_visible(file.path)]
+    files = sorted((file for file in files if file.path > (cursor or "")), key=lambda file: file.path)
     page = files[:PAGE]
     more = page[-1].path if len(files) > PAGE else None
-    return ListResourcesResult(resources=[_resource(file) for file in page], next_cursor=more)
+    return ListResourcesResult(resources=[_make_resource(file) for file in page], next_cursor=more)
 
 
 def read(memory: Memory, session_key: str | None, uri: str) -> ReadResourceResult:
-    """Return the text of a file, or of lines of it, as policies let it be shown.
+    """Return the text of a file, or of some of its lines, masked by the policies.
 
     Args:
         memory: The memory.
@@ -98,23 +94,24 @@ def read(memory: Memory, session_key: str | None, uri: str) -> ReadResourceResul
     Raises:
         MCPError: There is no such file, or it is not for these readers.
     """
-    place = place_of(uri)
+    place = parse_uri(uri)
     check_shown(memory, session_key, uri)
     try:
         is_part = "#L" in place
         excerpt = memory.get(place) if is_part else memory.get(place, start=1, lines=MOST_LINES)
-        check_shown(memory, session_key, uri_of(excerpt.path))  # by the name that it has on disk
+        check_shown(memory, session_key, make_uri(excerpt.path))  # by the name that it has on disk
     except OpenClawMemoryError as error:
         raise MCPError(INVALID_PARAMS, str(error)) from error
     text = excerpt.text
     if excerpt.next_start is not None and not is_part:
         first, last = excerpt.next_start, excerpt.next_start + MOST_LINES - 1
-        text += f"\n\n… goes on at {uri_of(excerpt.path)}#L{first}-L{last}\n"
-    return ReadResourceResult(contents=[TextResourceContents(uri=uri, mime_type=_type_of(excerpt.path), text=text)])
+        text += f"\n\n… goes on at {make_uri(excerpt.path)}#L{first}-L{last}\n"
+    contents = TextResourceContents(uri=uri, mime_type=_get_mime_type(excerpt.path), text=text)
+    return ReadResourceResult(contents=[contents])
 
 
 def check_shown(memory: Memory, session_key: str | None, uri: str) -> None:
-    """Check that the readers of a session may be shown what an address names.
+    """Check that the readers of a session may see the file of an address.
 
     Args:
         memory: The memory.
@@ -124,24 +121,24 @@ def check_shown(memory: Memory, session_key: str | None, uri: str) -> None:
     Raises:
         MCPError: They may not.
     """
-    shown, path = is_shown(memory, session_key), place_of(uri).partition("#L")[0]
-    if shown is not None and not shown(path):
+    is_visible, path = is_shown(memory, session_key), parse_uri(uri).partition("#L")[0]
+    if is_visible is not None and not is_visible(path):
         raise MCPError(
             INVALID_PARAMS, f"{path} is private, and others read along here: it is shown in direct chats alone"
         )
 
 
-def _resource(file: MemoryFile) -> Resource:
+def _make_resource(file: MemoryFile) -> Resource:
     changed = datetime.fromtimestamp(file.mtime_ns / 1e9, UTC)
     return Resource(
-        uri=uri_of(file.path),
+        uri=make_uri(file.path),
         name=file.path,
-        mime_type=_type_of(file.path),
+        mime_type=_get_mime_type(file.path),
         size=file.size,
         annotations=Annotations(last_modified=changed.isoformat(timespec="seconds").replace("+00:00", "Z")),
     )
 
 
-def _type_of(path: str) -> str:
+def _get_mime_type(path: str) -> str:
     # A transcript is shown as what was said, and not as the JSON that it is on disk.
     return "text/markdown" if path.endswith(".md") else "text/plain"

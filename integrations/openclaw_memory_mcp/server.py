@@ -60,7 +60,7 @@ _Answer = TypeVar("_Answer")
 
 
 class Offer(NamedTuple):
-    """Which of the memory's tools clients are offered, as `openclaw_memory.tools.memory_tools` has them."""
+    """The tools to offer to clients, named as in `openclaw_memory.tools.memory_tools`."""
 
     append: bool = True
     edit: bool = False
@@ -69,7 +69,7 @@ class Offer(NamedTuple):
 
 
 class _Protocol(Server[Any]):
-    """The SDK's server, by which older clients learn over HTTP too that the list of resources changes."""
+    """The SDK's server with a notice of list changes for older clients, over HTTP too."""
 
     def create_initialization_options(
         self, notification_options: NotificationOptions | None = None, *arguments: Any, **options: Any
@@ -109,7 +109,7 @@ class MemoryServer:
 
         self.memory, self.session_key, self.offer = memory, session_key, offer or Offer()
         self.changes = Changes(memory)
-        names = [tool.name for tool in self._tools(session_key)]
+        names = [tool.name for tool in self._make_tools(session_key)]
         self.protocol: Server[Any] = _Protocol(
             NAME,
             version=__version__,
@@ -121,24 +121,24 @@ class MemoryServer:
             on_list_resource_templates=self._list_templates,
             on_read_resource=self._read_resource,
             on_subscribe_resource=self._subscribe,
-            on_unsubscribe_resource=self._unsubscribe,
+            on_unsubscribe_resource=self._unsubscribe_client,
             on_subscriptions_listen=self._listen,
             on_list_prompts=self._list_prompts,
             on_get_prompt=self._get_prompt,
         )
-        self.protocol.add_notification_handler("notifications/initialized", NotificationParams, self._initialized)
+        self.protocol.add_notification_handler("notifications/initialized", NotificationParams, self._start_session)
 
     # --- tools ---------------------------------------------------------------------------------------------------
 
-    def _tools(self, session_key: str | None) -> tuple[MemoryTool, ...]:
+    def _make_tools(self, session_key: str | None) -> tuple[MemoryTool, ...]:
         return memory_tools(self.memory, session_key=session_key, **self.offer._asdict())
 
     async def _list_tools(self, _: Context, __: PaginatedRequestParams | None) -> ListToolsResult:
-        return ListToolsResult(tools=[_described(tool) for tool in self._tools(self.session_key)])
+        return ListToolsResult(tools=[_describe_tool(tool) for tool in self._make_tools(self.session_key)])
 
     async def _call_tool(self, context: Context, params: CallToolRequestParams) -> CallToolResult:
         def call() -> CallToolResult:
-            tools = {tool.name: tool for tool in self._tools(self._session_of(context))}
+            tools = {tool.name: tool for tool in self._make_tools(self._get_key(context))}
             if (tool := tools.get(params.name)) is None:
                 raise MCPError(INVALID_PARAMS, f"there is no tool {params.name[:80]!r}: there are {', '.join(tools)}")
             answer = tool.run(params.arguments or {})
@@ -146,46 +146,46 @@ class MemoryServer:
                 content=[TextContent(text=answer.text)], structured_content=dict(answer.data), is_error=not answer.ok
             )
 
-        return await self._answered(context, call)
+        return await self._run(context, call)
 
     # --- resources -----------------------------------------------------------------------------------------------
 
     async def _list_resources(self, context: Context, params: PaginatedRequestParams | None) -> ListResourcesResult:
         cursor = params.cursor if params else None
-        return await self._answered(context, lambda: resources.listed(self.memory, self._session_of(context), cursor))
+        return await self._run(context, lambda: resources.list_resources(self.memory, self._get_key(context), cursor))
 
     async def _list_templates(self, _: Context, __: PaginatedRequestParams | None) -> ListResourceTemplatesResult:
         return ListResourceTemplatesResult(resource_templates=list(resources.TEMPLATES))
 
     async def _read_resource(self, context: Context, params: ReadResourceRequestParams) -> ReadResourceResult:
-        return await self._answered(context, lambda: resources.read(self.memory, self._session_of(context), params.uri))
+        return await self._run(context, lambda: resources.read(self.memory, self._get_key(context), params.uri))
 
     # --- changes -------------------------------------------------------------------------------------------------
 
-    async def _initialized(self, context: Context, _: NotificationParams) -> None:
-        self.changes.connected(context)
+    async def _start_session(self, context: Context, _: NotificationParams) -> None:
+        self.changes.list_subscriptions(context)
 
     async def _subscribe(self, context: Context, params: SubscribeRequestParams) -> EmptyResult:
-        uri = await self._answered(context, lambda: self._may_hear_of(context, params.uri))
-        self.changes.connected(context).add(uri)
+        uri = await self._run(context, lambda: self._may_hear_of(context, params.uri))
+        self.changes.list_subscriptions(context).add(uri)
         return EmptyResult()
 
-    async def _unsubscribe(self, context: Context, params: UnsubscribeRequestParams) -> EmptyResult:
-        self.changes.connected(context).discard(resources.uri_of(resources.place_of(params.uri)))
+    async def _unsubscribe_client(self, context: Context, params: UnsubscribeRequestParams) -> EmptyResult:
+        self.changes.list_subscriptions(context).discard(resources.make_uri(resources.parse_uri(params.uri)))
         return EmptyResult()
 
     async def _listen(self, context: Context, params: SubscriptionsListenRequestParams) -> SubscriptionsListenResult:
-        wanted = params.notifications
+        notifications = params.notifications
         uris = [
-            await self._answered(context, partial(self._may_hear_of, context, uri))
-            for uri in wanted.resource_subscriptions or ()
+            await self._run(context, partial(self._may_hear_of, context, uri))
+            for uri in notifications.resource_subscriptions or ()
         ]
-        wanted = wanted.model_copy(update={"resource_subscriptions": uris or None})
-        return await self.changes.listen(context, params.model_copy(update={"notifications": wanted}))
+        notifications = notifications.model_copy(update={"resource_subscriptions": uris or None})
+        return await self.changes.listen(context, params.model_copy(update={"notifications": notifications}))
 
     def _may_hear_of(self, context: Context, uri: str) -> str:
-        resources.check_shown(self.memory, self._session_of(context), uri)
-        return resources.uri_of(resources.place_of(uri))
+        resources.check_shown(self.memory, self._get_key(context), uri)
+        return resources.make_uri(resources.parse_uri(uri))
 
     # --- prompts -------------------------------------------------------------------------------------------------
 
@@ -209,27 +209,27 @@ class MemoryServer:
             question = (params.arguments or {}).get("question", "")
             if not question.strip():
                 raise MCPError(INVALID_PARAMS, "the argument question is missing: say what to recall")
-            return await self._answered(context, lambda: _asked(self._recalled(context, question), question))
+            return await self._run(context, lambda: _require(self._recall(context, question), question))
         if params.name == "flush" and self.offer.append:
             zone = self.memory.config.journal.timezone
             day = datetime.now(UTC).astimezone(ZoneInfo(zone) if zone else None).date()
-            return _asked(flush_prompt(self.memory.config.compaction, day))
+            return _require(flush_prompt(self.memory.config.compaction, day))
         raise MCPError(INVALID_PARAMS, f"there is no prompt {params.name[:80]!r}: there are recall and flush")
 
-    def _recalled(self, context: Context, question: str) -> str:
-        return recall(self.memory, extract_question(question), session_key=self._session_of(context))
+    def _recall(self, context: Context, question: str) -> str:
+        return recall(self.memory, extract_question(question), session_key=self._get_key(context))
 
     # --- who asks, and how he is answered ------------------------------------------------------------------------
 
-    def _session_of(self, context: Context) -> str | None:
-        """Return the session of a request: what its header names, unless others read along here in any case."""
+    def _get_key(self, context: Context) -> str | None:
+        """Return the session of a request: the one in its header, or the server's in a group."""
         headers = getattr(context.request, "headers", None)
-        named = headers.get(SESSION_HEADER) if headers is not None else None
-        if not named or is_shown(self.memory, self.session_key) is not None:
+        header = headers.get(SESSION_HEADER) if headers is not None else None
+        if not header or is_shown(self.memory, self.session_key) is not None:
             return self.session_key
-        return str(named)
+        return str(header)
 
-    async def _answered(self, context: Context, call: Callable[[], _Answer]) -> _Answer:
+    async def _run(self, context: Context, call: Callable[[], _Answer]) -> _Answer:
         """Run a call in a thread, and meanwhile say how far a first index is.
 
         A client that goes does not wait for the call; what it writes is written.
@@ -237,7 +237,7 @@ class MemoryServer:
 
         def answer() -> _Answer:
             try:
-                with acting_as(f"mcp:{_client_of(context)}", session=self._session_of(context)):
+                with acting_as(f"mcp:{_get_client_name(context)}", session=self._get_key(context)):
                     return call()
             except OpenClawMemoryError as error:
                 raise MCPError(INVALID_PARAMS, str(error)) from error
@@ -258,21 +258,21 @@ class MemoryServer:
         return outcome
 
     async def _report(self, context: Context) -> None:
-        said = None
+        reported = None
         while (step := self.changes.step) is not None:
-            if step != said:
-                said = step
+            if step != reported:
+                reported = step
                 await context.session.report_progress(step.completed, step.total or None, step.label)
             await anyio.sleep(PROGRESS_SECONDS)
 
 
-def _client_of(context: Context) -> str:
-    """Return what a client calls itself; without its word for it, "client"."""
+def _get_client_name(context: Context) -> str:
+    """Return the name of a client, or "client" if it gives none."""
     about = getattr(context.session, "client_params", None)
     return about.client_info.name if about is not None else "client"
 
 
-def _described(tool: MemoryTool) -> Tool:
+def _describe_tool(tool: MemoryTool) -> Tool:
     """Return a tool as clients see it: the core's own words and arguments, unchanged."""
     return Tool(
         name=tool.name,
@@ -283,7 +283,7 @@ def _described(tool: MemoryTool) -> Tool:
     )
 
 
-def _asked(*texts: str) -> GetPromptResult:
+def _require(*texts: str) -> GetPromptResult:
     return GetPromptResult(
         messages=[PromptMessage(role="user", content=TextContent(text=text)) for text in texts if text]
     )

@@ -1,4 +1,4 @@
-"""What a client reads of each tool besides its description and arguments: what it changes, and what it answers."""
+"""Describe each tool for clients besides its description and arguments: its effects and its answer."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _WHOLE = {"type": "integer"}
 _TRUTH = {"type": "boolean"}
 
 
-def _annotated(title: str, *, reads: bool = False, destroys: bool = False, repeats: bool = True) -> ToolAnnotations:
+def _annotate(title: str, *, reads: bool = False, destroys: bool = False, repeats: bool = True) -> ToolAnnotations:
     return ToolAnnotations(
         title=title,
         read_only_hint=reads,
@@ -27,20 +27,20 @@ def _annotated(title: str, *, reads: bool = False, destroys: bool = False, repea
 # not added again, an edit names the hash of lines that it has replaced. The lines below those that were removed may be
 # the same once more. What a record has held before is in its history, until the user's word drops it.
 ANNOTATIONS: Mapping[str, ToolAnnotations] = {
-    "memory_search": _annotated("Search the memory", reads=True),
-    "memory_get": _annotated("Read lines of the memory", reads=True),
-    "memory_append": _annotated("Save to today's note"),
-    "memory_edit": _annotated("Replace lines of a note", destroys=True),
-    "memory_forget": _annotated("Remove lines of a note", destroys=True, repeats=False),
-    "memory_promote": _annotated("Copy lines to MEMORY.md"),
-    "memory_remember": _annotated("Remember a fact"),
-    "memory_confirm": _annotated("Confirm a fact", destroys=True),
-    "memory_erase": _annotated("Forget for good", destroys=True),
+    "memory_search": _annotate("Search the memory", reads=True),
+    "memory_get": _annotate("Read lines of the memory", reads=True),
+    "memory_append": _annotate("Save to today's note"),
+    "memory_edit": _annotate("Replace lines of a note", destroys=True),
+    "memory_forget": _annotate("Remove lines of a note", destroys=True, repeats=False),
+    "memory_promote": _annotate("Copy lines to MEMORY.md"),
+    "memory_remember": _annotate("Remember a fact"),
+    "memory_confirm": _annotate("Confirm a fact", destroys=True),
+    "memory_erase": _annotate("Forget for good", destroys=True),
 }
 
 
-def _answer(**properties: Any) -> dict[str, Any]:
-    """Return the schema of an answer: its status, what comes with any other status than `ok`, and what is its own."""
+def _make_schema(**properties: Any) -> dict[str, Any]:
+    """Return the schema of an answer: its status, the fields of an error, and the tool's own fields."""
     # `from` is a keyword of Python, and a field all the same.
     own = {name.removesuffix("_"): schema for name, schema in properties.items()}
     status = {
@@ -53,7 +53,7 @@ def _answer(**properties: Any) -> dict[str, Any]:
     return {"type": "object", "properties": {"status": status, **refused, **own}, "required": ["status"]}
 
 
-def _rows(**fields: Any) -> dict[str, Any]:
+def _make_rows(**fields: Any) -> dict[str, Any]:
     return {"type": "array", "items": {"type": "object", "properties": fields, "required": [*fields]}}
 
 
@@ -76,7 +76,7 @@ _RECORD = {"outcome": _TEXT, "record": _TEXT, "confidence": _NUMBER, "version": 
 
 # The JSON schema of the structured answer of each tool, by its name.
 OUTPUT_SCHEMAS: Mapping[str, dict[str, Any]] = {
-    "memory_search": _answer(
+    "memory_search": _make_schema(
         results=_RESULTS,
         provider={"type": ["string", "null"]},
         model={"type": ["string", "null"]},
@@ -89,34 +89,34 @@ OUTPUT_SCHEMAS: Mapping[str, dict[str, Any]] = {
             "description": "How many did not fit, or were left out because all results are weak.",
         },
     ),
-    "memory_get": _answer(
+    "memory_get": _make_schema(
         lines=_WHOLE,
         text=_TEXT,
         citation=_TEXT,
         nextFrom={"type": "integer", "description": "Where to read on."},
         truncated=_TRUTH,
     ),
-    "memory_append": _answer(lines=_TEXT, existed=_TRUTH, redacted=_TRUTH, citation=_TEXT),
-    "memory_edit": _answer(lines=_WHOLE, redacted=_TRUTH, citation=_TEXT),
-    "memory_forget": _answer(removed=_WHOLE),
-    "memory_promote": _answer(lines=_WHOLE, existed=_TRUTH, redacted=_TRUTH, citation=_TEXT),
-    "memory_remember": _answer(**_RECORD, note=_TEXT),
-    "memory_confirm": _answer(**_RECORD),
-    "memory_erase": _answer(
+    "memory_append": _make_schema(lines=_TEXT, existed=_TRUTH, redacted=_TRUTH, citation=_TEXT),
+    "memory_edit": _make_schema(lines=_WHOLE, redacted=_TRUTH, citation=_TEXT),
+    "memory_forget": _make_schema(removed=_WHOLE),
+    "memory_promote": _make_schema(lines=_WHOLE, existed=_TRUTH, redacted=_TRUTH, citation=_TEXT),
+    "memory_remember": _make_schema(**_RECORD, note=_TEXT),
+    "memory_confirm": _make_schema(**_RECORD),
+    "memory_erase": _make_schema(
         outcome={"type": "string", "enum": ["planned", "nothing", "forgotten"]},
         files=_WHOLE,
         lines=_WHOLE,
         messages=_WHOLE,
         sessions=_WHOLE,
-        goes=_rows(where=_TEXT, what=_TEXT, why=_TEXT),
+        goes=_make_rows(where=_TEXT, what=_TEXT, why=_TEXT),
         goesOmitted=_WHOLE,
-        lookAt=_rows(where=_TEXT, why=_TEXT),
+        lookAt=_make_rows(where=_TEXT, why=_TEXT),
         lookAtOmitted=_WHOLE,
         note=_TEXT,
         erased=_TRUTH,
         forgotten={"type": "array", "items": _TEXT},
         forgottenOmitted=_WHOLE,
-        remaining=_rows(where=_TEXT, why=_TEXT),
+        remaining=_make_rows(where=_TEXT, why=_TEXT),
         remainingOmitted=_WHOLE,
     ),
 }

@@ -53,9 +53,9 @@ def serve_stdio(server: MemoryServer) -> None:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(_on_signal, tasks.cancel_scope.cancel)
             tasks.start_soon(server.changes.follow)
-            with _own_stdout() as stdout:
+            with _take_stdout() as stdout:
                 # It reads in a thread of ours, which ends with the process: a read from a pipe cannot be called off.
-                requests = _read_requests(_lines_of_stdin(), stdout)
+                requests = _read_requests(_read_stdin(), stdout)
                 streams = stdio_server(cast("Any", requests), cast("Any", stdout))
                 async with streams as (read, write):
                     await server.protocol.run(read, write, server.protocol.create_initialization_options())
@@ -65,8 +65,8 @@ def serve_stdio(server: MemoryServer) -> None:
         anyio.run(serve)
     except BaseExceptionGroup as errors:
         # A client that has gone while it was being answered reads no answer; anything else is an error.
-        if (others := errors.split((BrokenPipeError, ConnectionResetError))[1]) is not None:
-            raise others from None
+        if (unexpected := errors.split((BrokenPipeError, ConnectionResetError))[1]) is not None:
+            raise unexpected from None
 
 
 def serve_http(
@@ -96,7 +96,7 @@ def serve_http(
         raise ConfigError(f"host {host!r} is open to other machines: give a token, or leave the host at 127.0.0.1")
     if token is not None and not (token.isascii() and token.isprintable() and token.strip()):
         raise ConfigError("the token is empty, or has characters that a header cannot carry: use letters and digits")
-    listening = _listening(host, port)
+    listening = _listen(host, port)
     url = f"http://{f'[{host}]' if ':' in host else host}:{listening.getsockname()[1]}{PATH}"
     with listening:
         anyio.run(_serve_http, server, listening, token, (*LOOPBACK, host, *hosts), lambda: started(url))
@@ -149,22 +149,22 @@ async def _serve_http(
 
 def _with_token(app: Any, token: str) -> Any:
     """Return an ASGI app that answers only requests that carry the token."""
-    wanted = f"Bearer {token}".encode()
+    expected = f"Bearer {token}".encode()
 
-    async def guarded(scope: Any, receive: Any, send: Any) -> None:
+    async def check_token(scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] == "http":
-            given = dict(scope["headers"]).get(b"authorization", b"")
-            if not hmac.compare_digest(given, wanted):
+            header = dict(scope["headers"]).get(b"authorization", b"")
+            if not hmac.compare_digest(header, expected):
                 headers = [(b"www-authenticate", b"Bearer"), (b"content-type", b"text/plain")]
                 await send({"type": "http.response.start", "status": 401, "headers": headers})
                 await send({"type": "http.response.body", "body": b"send the token as Authorization: Bearer TOKEN\n"})
                 return
         await app(scope, receive, send)
 
-    return guarded
+    return check_token
 
 
-def _listening(host: str, port: int) -> socket.socket:
+def _listen(host: str, port: int) -> socket.socket:
     try:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         return socket.create_server((host, port), family=family)
@@ -196,15 +196,15 @@ class _Stdout:
         await anyio.to_thread.run_sync(self._write, text.encode(), abandon_on_cancel=True)
 
     def _write(self, data: bytes) -> None:
-        rest = memoryview(data)
+        remaining = memoryview(data)
         with self._lock:
-            while rest:
-                rest = rest[self._file.write(rest) :]
+            while remaining:
+                remaining = remaining[self._file.write(remaining) :]
 
 
 @contextlib.contextmanager
-def _own_stdout() -> Iterator[_Stdout]:
-    """Keep stdout for the protocol: what anything else prints there goes to stderr meanwhile."""
+def _take_stdout() -> Iterator[_Stdout]:
+    """Keep stdout for the protocol: other prints go to stderr meanwhile."""
     sys.stdout.flush()
     own = os.dup(1)
     os.dup2(2, 1)
@@ -267,7 +267,7 @@ def _is_message(text: str) -> bool:
     return not (isinstance(message, JSONRPCNotification) and "id" in json.loads(text))
 
 
-async def _lines_of_stdin() -> AsyncIterator[str]:
+async def _read_stdin() -> AsyncIterator[str]:
     """Yield the lines of stdin, read by a thread that holds up neither the end of a task nor that of the process."""
     send, receive = anyio.create_memory_object_stream[str](WAITING_LINES)
     loop = asyncio.get_running_loop()
@@ -275,7 +275,7 @@ async def _lines_of_stdin() -> AsyncIterator[str]:
     # A buffer of its own: the end of the interpreter waits for the lock of the one in sys.stdin.
     stdin = io.BufferedReader(io.FileIO(os.dup(0)))
 
-    def deliver(line: str | None) -> None:
+    def send_line(line: str | None) -> None:
         with contextlib.suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):  # nobody listens any more
             send.close() if line is None else send.send_nowait(line)
 
@@ -283,8 +283,8 @@ async def _lines_of_stdin() -> AsyncIterator[str]:
         with stdin, contextlib.suppress(RuntimeError):  # the loop has ended
             for line in stdin:
                 free.acquire()
-                loop.call_soon_threadsafe(deliver, line.decode("utf-8", "replace"))
-            loop.call_soon_threadsafe(deliver, None)
+                loop.call_soon_threadsafe(send_line, line.decode("utf-8", "replace"))
+            loop.call_soon_threadsafe(send_line, None)
 
     threading.Thread(target=read, name="openclaw-memory stdin", daemon=True).start()
     with receive:

@@ -110,11 +110,7 @@ class QmdBackend:
         return self._builtin.get(path, start=start, lines=lines)
 
     def sync(
-        self,
-        *,
-        force: bool = False,
-        progress: Callable[[Progress], None] | None = None,
-        wait: float | None = None,
+        self, *, force: bool = False, progress: Callable[[Progress], None] | None = None, wait: float | None = None
     ) -> SyncReport:
         """Bring the built-in index up to date, then QMD's; the status has the errors of QMD.
 
@@ -274,7 +270,7 @@ class QmdBackend:
             self._is_indexed, self._is_embedded = True, self._settings.mode == "search"
 
     def _configure(self) -> None:
-        """Write QMD's configuration, which names the copies alone."""
+        """Write QMD's configuration, with the copies alone."""
         collection = {"path": str(self.folder / COPIES_FOLDER), "pattern": "**/*.md"}
         text = json.dumps({"collections": {COLLECTION: collection}}, indent=2).encode()  # JSON is YAML
         with self._files.lock():

@@ -24,7 +24,7 @@ _BATCH = 100  # copies are held in memory and written so many at a time
 
 
 class Copies:
-    """The copies, and what each is a copy of. A line has the same number in both."""
+    """The copies and their sources. A line has the same number in both."""
 
     def __init__(self, workspace: Workspace, builtin: Backend, folder: SafeFolder) -> None:
         """Read and write nothing yet.
@@ -106,7 +106,7 @@ class Copies:
         return changed or bool(names - current.keys())
 
     def delete(self) -> None:
-        """Delete the copies and the list of them.
+        """Delete the copies and their list.
 
         Raises:
             WriteError: The system refuses to.

@@ -50,7 +50,7 @@ class DamagedIndexError(BackendError):
 
 
 class Output(NamedTuple):
-    """What a command wrote."""
+    """The output of a command."""
 
     out: str
     error: str
@@ -106,7 +106,7 @@ class QmdProgram:
         return version[0].removeprefix("qmd ")
 
     def run(self, *arguments: str, seconds: float) -> Output:
-        """Run a command and return what it wrote.
+        """Run a command and return its output.
 
         Args:
             arguments: The command and its arguments.

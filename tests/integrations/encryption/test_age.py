@@ -16,12 +16,12 @@ SEALED = age.seal(TEXT, KEY)
 
 @pytest.mark.parametrize("first", range(0, 256, 16))
 def test_an_identity_is_one_of_age(first):
-    identity = age.identity_of(Key(bytes((first + at) % 256 for at in range(32))))
+    identity = age.derive_identity(Key(bytes((first + at) % 256 for at in range(32))))
     assert str(pyrage.x25519.Identity.from_str(identity)) == identity
 
 
 def test_the_identity_opens_a_file_without_this_library():
-    assert pyrage.decrypt(SEALED, [pyrage.x25519.Identity.from_str(age.identity_of(KEY))]) == TEXT
+    assert pyrage.decrypt(SEALED, [pyrage.x25519.Identity.from_str(age.derive_identity(KEY))]) == TEXT
 
 
 @pytest.mark.parametrize("keys", [[KEY], [OTHER, KEY]])
@@ -83,7 +83,7 @@ def test_a_file_for_thousands_of_keys_is_refused_before_it_is_tried():
 
 
 def test_a_file_for_a_few_keys_is_read():
-    identity = pyrage.x25519.Identity.from_str(age.identity_of(KEY))
+    identity = pyrage.x25519.Identity.from_str(age.derive_identity(KEY))
     others = [pyrage.x25519.Identity.generate() for _ in range(10)]
     sealed = pyrage.encrypt(TEXT, [one.to_public() for one in (*others, identity)])
     assert age.unseal(sealed, [KEY], "x.md.age") == TEXT

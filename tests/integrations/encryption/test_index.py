@@ -91,7 +91,7 @@ def test_a_key_of_the_environment_is_used_and_none_is_made(tmp_path, monkeypatch
     assert key_of(tmp_path) == Key(secret).id
     assert not (locate_user_data() / "keys").exists()
     monkeypatch.delenv(VARIABLE)
-    with closing(open_store(path)) as store, pytest.raises(UserKeyError, match=f"neither in {VARIABLE}"):
+    with closing(open_store(path)) as store, pytest.raises(UserKeyError, match=f"not in {VARIABLE}"):
         store.meta()
 
 
@@ -335,7 +335,7 @@ def test_without_the_key_doctor_and_search_name_it(on_notes):
     (locate_user_data() / "keys" / key).unlink()
     outcome = on_notes("doctor")
     assert outcome.code == 1
-    assert f"encrypted with the key {key}, which is neither in OPENCLAW_MEMORY_KEY, nor in" in outcome.out
+    assert f"encrypted with the key {key}, which is not in OPENCLAW_MEMORY_KEY," in outcome.out
     assert on_notes("search", "boiler").code == 2
     assert key in on_notes("search", "boiler").err
 

@@ -3,9 +3,9 @@
 from pathlib import Path
 
 import pytest
-from openclaw_memory_intent import detect_intent, language_of, worth_asking
+from openclaw_memory_intent import detect_intent, detect_language, is_worth_asking
 from openclaw_memory_intent import languages as languages_module
-from openclaw_memory_intent.languages import by_stop_words
+from openclaw_memory_intent.languages import match_stop_words
 
 DO_NOT_FORGET = {
     "en": [
@@ -24,7 +24,7 @@ DO_NOT_FORGET = {
 def test_do_not_forget_means_remember(language, said):
     found = detect_intent(said)
     assert (found.intent, found.language) == ("remember", language)
-    assert worth_asking(said)
+    assert is_worth_asking(said)
 
 
 @pytest.mark.parametrize(
@@ -44,7 +44,7 @@ def test_do_not_forget_means_remember(language, said):
     ],
 )
 def test_what_may_want_something_is_worth_a_call(said):
-    assert worth_asking(said)
+    assert is_worth_asking(said)
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def test_what_may_want_something_is_worth_a_call(said):
     ],
 )  # fmt: skip
 def test_what_wants_nothing_costs_no_call(said):
-    assert not worth_asking(said)
+    assert not is_worth_asking(said)
 
 
 @pytest.mark.parametrize(
@@ -86,31 +86,31 @@ TOLD = [(row.split("\t")[0], row.split("\t")[2]) for row in HELD.read_text(encod
 
 def test_stop_words_tell_the_language_of_85_of_100_sentences():
     assert len(TOLD) == 250
-    wrong = [said for code, said in TOLD if by_stop_words(said) != code]
+    wrong = [said for code, said in TOLD if match_stop_words(said) != code]
     print(wrong)
     assert len(wrong) <= 0.15 * len(TOLD)
 
 
 def test_with_py3langid_it_is_97_of_100():
     pytest.importorskip("py3langid")
-    wrong = [said for code, said in TOLD if language_of(said) != code]
+    wrong = [said for code, said in TOLD if detect_language(said) != code]
     print(wrong)
     assert len(wrong) <= 0.03 * len(TOLD)
 
 
 @pytest.mark.parametrize("said", ["", "42", "👍 !!"])
 def test_what_has_no_word_is_in_no_language(said):
-    assert language_of(said) == by_stop_words(said) == "und"
+    assert detect_language(said) == match_stop_words(said) == "und"
 
 
 def test_without_py3langid_stop_words_decide(monkeypatch):
     monkeypatch.setattr(languages_module, "_model", lambda _names: None)
-    assert language_of("Mijn broer werkt in een bakkerij.") == "nl"
-    assert language_of("Ostatni pociąg") == "und"
+    assert detect_language("Mijn broer werkt in een bakkerij.") == "nl"
+    assert detect_language("Ostatni pociąg") == "und"
 
 
 def test_the_language_is_one_of_those_that_were_asked_for():
-    assert language_of("Mijn broer werkt in een bakkerij.", ["it"]) in {"it", "und"}
+    assert detect_language("Mijn broer werkt in een bakkerij.", ["it"]) in {"it", "und"}
 
 
 @pytest.mark.parametrize("said", ["Vergiss alles", "Notiere alles"])
@@ -118,4 +118,4 @@ def test_the_language_is_one_of_those_that_were_asked_for():
 def test_an_order_of_two_words_is_in_the_language_of_its_verb(monkeypatch, said, with_model):
     if not with_model:
         monkeypatch.setattr(languages_module, "_model", lambda _names: None)
-    assert language_of(said) == "de"
+    assert detect_language(said) == "de"
