@@ -14,13 +14,12 @@ import json
 import os
 import random
 import shutil
-import sqlite3
 import stat
 import string
 import struct
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import closing, contextmanager, nullcontext, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
@@ -131,7 +130,7 @@ class Attack(NamedTuple):
 def plant(names: tuple[str, ...], place: Place) -> None:
     for name in names:
         # Of several attacks one may be in the way of another.
-        with suppress(OSError, sqlite3.Error, AssertionError) if len(names) > 1 else nullcontext():
+        with suppress(OSError, AssertionError) if len(names) > 1 else nullcontext():
             place.put(ATTACKS[name].plant(place) or {})
 
 
@@ -185,46 +184,22 @@ def at_home(folder: Path) -> Iterator[None]:
         yield
 
 
-def index_of(place: Place, folder: Path) -> Path:
-    """The index that another user's machine makes of `folder`."""
-    index = folder / INDEX
-    index.parent.mkdir(exist_ok=True)
-    with at_home(place.base / "stranger"), Memory.open(folder, embedder=None, index_path=index) as memory:
-        memory.sync()
-    return index
-
-
-def foreign_index(place: Place) -> Path:
-    """Put an index into the workspace that a stranger has made of the very notes that are there."""
-    return index_of(place, place.root)
-
-
-def false_index(place: Place) -> None:
-    """Put an index into the workspace that cites a lie for each note, and says that no note has changed since."""
-    honest = foreign_index(place)
-    with closing(sqlite3.connect(honest)) as database:
-        columns = [row[1] for row in database.execute("PRAGMA table_info(files)") if row[1] not in {"id", "path"}]
-        files = database.execute(f"SELECT path, {', '.join(columns)} FROM files").fetchall()
+def lying_index(place: Place) -> bytes:
+    """An index as another user's machine makes it, of notes with the same names that say something else."""
     twin = place.base / "stranger/twin"
     for path in place.root.rglob("*.md"):
         lie = twin / path.relative_to(place.root)
         lie.parent.mkdir(parents=True, exist_ok=True)
         lie.write_text(f"# {LIE}\n\nThe kettle is with the {LIE}, which nests in the boiler.\n", encoding="utf-8")
-    false = index_of(place, twin)
-    with closing(sqlite3.connect(false)) as database:
-        for path, *values in files:
-            places = ", ".join(f"{column} = ?" for column in columns)
-            database.execute(f"UPDATE files SET {places} WHERE path = ?", (*values, path))
-        database.commit()
-        database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    shutil.copyfile(false, honest)
-    for companion in ("-wal", "-shm"):
-        honest.with_name(honest.name + companion).unlink(missing_ok=True)
+    index = place.base / "stranger/index.sqlite"
+    with at_home(place.base / "stranger"), Memory.open(twin, embedder=None, index_path=index) as memory:
+        memory.sync()
+    return index.read_bytes()
 
 
 # --- files that are enough of an attack by themselves
 SECRET, MADE = Link("{private}/secret.md"), Link("{private}/made")
-LOCKS = (f"{INDEX}.sync-lock", f"{INDEX}.watch-lock", "memory/.lock", "memory/.flush-lock", "sessions/.lock")
+LOCKS = ("memory/.lock", "memory/.flush-lock", "sessions/.lock")
 DAYS = [
     f"memory/{year}-{month:02}-{day:02}.md"
     for year, month, day in product((2026, 2027), range(1, 13), range(1, 29))
@@ -253,22 +228,7 @@ LINKS: dict[str, Files] = {
     },
 }
 UNSAID: dict[str, Files] = {
-    "companions_of_the_index_are_hard_links": {
-        f"{INDEX}{end}": HardLink("secret.md") for end in ("", "-wal", "-shm", "-journal")
-    },
     "ignore_file_is_a_link": {".memory/.gitignore": Link("../../private/made")},
-    "other_files_of_the_index_are_links": {
-        f"{INDEX}{name}": SECRET
-        for name in (
-            ".batches.json",
-            ".rebuild-1",
-            ".rebuild-1-0",
-            ".damaged-20260101T000000",
-            ".last-sync",
-            ".vectors",
-        )
-    },
-    "rebuild_file_is_a_folder_of_others": {f"{INDEX}.rebuild-99999-aaaa": Link("{private}")},
     "config_is_a_hard_link": {CONFIG: HardLink("config.toml")},
     "documents_folder_is_a_link": {"memory/notes": Link("{private}/notes")},
     "extra_paths_are_links": {
@@ -278,7 +238,6 @@ UNSAID: dict[str, Files] = {
     "config_is_sparse_and_huge": {CONFIG: Sparse(2 << 30)},
     "config_is_a_pipe": {CONFIG: PIPE},
     "config_is_a_folder": {CONFIG: FOLDER},
-    "index_is_text": {INDEX: "no database at all\n" * 500},
     "rules_are_spelled_otherwise": {
         CONFIG: '[files]\nextra_paths = [".", "agents.md", "AGENTS.md", "./Agents.md", "memory/../SOUL.md"]\n',
         **dict.fromkeys(
@@ -298,14 +257,11 @@ UNSAID: dict[str, Files] = {
     ),
 }
 UNANSWERED: dict[str, Files] = {
-    "locks_are_links": dict(zip(LOCKS, (SECRET, MADE, SECRET, MADE, SECRET), strict=True)),
+    "locks_are_links": dict(zip(LOCKS, (SECRET, MADE, SECRET), strict=True)),
     "locks_are_hard_links": dict.fromkeys(LOCKS, HardLink("secret.md")),
-    "locks_are_pipes": dict.fromkeys((LOCKS[0], *LOCKS[2:]), PIPE),
-    "index_is_a_folder": {f"{INDEX}/keep.txt": "keep\n"},
-    "index_is_a_pipe": {INDEX: PIPE},
+    "locks_are_pipes": dict.fromkeys(LOCKS, PIPE),
     "todays_notes_are_none": dict.fromkeys(
-        ("MEMORY.md", "sessions/sessions.json", "sessions/hostile.jsonl", "memory/notes/a.md", f"{INDEX}.batches.json"),
-        PIPE,
+        ("MEMORY.md", "sessions/sessions.json", "sessions/hostile.jsonl", "memory/notes/a.md"), PIPE
     ),
 }
 ATTACKS |= {name: Attack(lambda _, files=files: files, said="link") for name, files in LINKS.items()}
@@ -314,21 +270,7 @@ ATTACKS |= {name: Attack(lambda _, files=files: files, answers=False) for name, 
 ATTACKS["memory_folder_is_a_link"] = Attack(lambda _: {"memory": Link("{private}/notes")}, answers=False, said="link")
 
 
-@attack
-def companions_of_the_index_are_links(place: Place) -> Files:
-    foreign_index(place)
-    return {f"{INDEX}{end}": SECRET for end in ("-wal", "-shm", "-journal")}
-
-
-def index_of_another_workspace(place: Place, path: str) -> Files:
-    index_of(place, place.outside)
-    return {path: Link(f"{{private}}/{path}")}
-
-
-ATTACKS["index_folder_is_a_link_to_another_workspace"] = Attack(
-    lambda place: index_of_another_workspace(place, ".memory"), said="link"
-)
-ATTACKS["index_is_a_link"] = Attack(lambda place: index_of_another_workspace(place, INDEX))
+ATTACKS["index_tells_lies"] = Attack(lambda place: {INDEX: lying_index(place)})
 
 
 @attack
@@ -420,54 +362,6 @@ def config_is_random(place: Place) -> Files:
     ]
     words += [*'[ ] [[ ]] = . "*a*b" \' """ { } , 1e999 -0 nan true #'.split(), "0x" + "f" * 99]
     return {CONFIG: " ".join(place.rng.choice(words) for _ in range(place.rng.randrange(1, 400)))}
-
-
-# --- indexes that others have made
-ENDLESS = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n)"
-TOLD = f"'The kettle is with the {LIE}, which nests in the boiler.'"
-ATTACKS["index_was_made_on_another_machine"] = Attack(lambda place: foreign_index(place) and None)
-ATTACKS["index_is_sparse_and_huge"] = Attack(lambda place: os.truncate(foreign_index(place), 50 << 30))
-
-
-@attack
-def index_tells_lies(place: Place) -> None:
-    """It cites what no note holds, has triggers that write more of it, and claims every signature there could be."""
-    false_index(place)
-    with closing(sqlite3.connect(place.root / INDEX)) as database:
-        for table, event in product(("files", "chunks", "meta"), ("INSERT", "UPDATE", "DELETE")):
-            told = f"UPDATE chunks SET text = {TOLD}"
-            database.execute(f"CREATE TRIGGER {table}_{event} AFTER {event} ON {table} BEGIN {told}; END")
-        for key in ("note:signature", "signature", "made_by", "machine", "note:origin"):
-            database.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, "0" * 64))
-        database.commit()
-
-
-@attack
-def index_is_of_views_and_nonsense(place: Place) -> None:
-    """Its chunks and files are views, one of which never ends, and what it says of the last sync is nonsense."""
-    values = ["[" * 100_000, '{"a": NaN}', "\x1b[2J\u202e", "null", "7", '{"at": "\\u001b[31m"}']
-    with closing(sqlite3.connect(foreign_index(place))) as database:
-        for (key,) in database.execute("SELECT key FROM meta").fetchall():
-            database.execute("UPDATE meta SET value = ? WHERE key = ?", (place.rng.choice(values), key))
-        for table in ("chunks", "files"):
-            names = [row[1] for row in database.execute(f"PRAGMA table_info({table})")]
-            database.execute(f"ALTER TABLE {table} RENAME TO hidden_{table}")
-            columns = ", ".join(f"{TOLD} AS text" if name == "text" else name for name in names)
-            endless = f"SELECT {', '.join(f'x AS {name}' for name in names)} FROM n"
-            view = f"SELECT {columns} FROM hidden_chunks" if table == "chunks" else f"{ENDLESS} {endless}"
-            database.execute(f"CREATE VIEW {table} AS {view}")
-        database.commit()
-
-
-@attack
-def hot_journal_names_a_file_outside(place: Place) -> None:
-    index = foreign_index(place)
-    with closing(sqlite3.connect(index)) as database:
-        database.execute("PRAGMA journal_mode = DELETE")
-    name = os.fsencode(place.outside / "secret.md")
-    header = bytes.fromhex("d9d505f920a163d7") + struct.pack(">IIIII", 0, 1, index.stat().st_size // 4096, 512, 4096)
-    tail = struct.pack(">I", (0x40000000 // 4096) + 1) + name + struct.pack(">II", len(name), sum(name))
-    index.with_name("index.sqlite-journal").write_bytes(header.ljust(512, b"\0") + tail + header[:8])
 
 
 # --- notes that forge what a model reads
