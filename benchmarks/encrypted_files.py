@@ -61,7 +61,7 @@ def measured(*, encrypted: bool) -> dict[str, float]:
 
             def edit(at: int) -> None:
                 seen = memory.get(notes[at], start=3, lines=1)
-                memory.edit(notes[at], 3, 3, f"- The plan is off, {at}.", seen=seen)
+                memory.edit(notes[at], 3, 3, f"- The plan is off, {at}.", expected=seen)
 
             found["get and edit of a line"] = cpu(edit, REPEATS)
             memory.sync()

@@ -24,7 +24,7 @@ from retrieval import machine
 
 from openclaw_memory import Memory, SearchResult
 from openclaw_memory.search import SearchResults
-from openclaw_memory.text.markdown_blocks import front_matter_stop
+from openclaw_memory.text.markdown_blocks import count_front_matter
 
 FOLDER = Path(__file__).parent / "first_hour"
 SPLITS = ("dev", "held-out")
@@ -77,7 +77,7 @@ def _shows(result: SearchResult, question: Question) -> bool:
 
 
 def _is_matter(memory: Memory, result: SearchResult) -> bool:
-    return result.end_line <= (front_matter_stop(memory.workspace.read(result.path).split("\n")) or 0)
+    return result.end_line <= (count_front_matter(memory.workspace.read(result.path).split("\n")) or 0)
 
 
 def figures(asked: Sequence[Asked]) -> dict[str, Any]:

@@ -325,13 +325,13 @@ class Memory:
         """Add `text` to `memory/<date>.md` in one atomic write and return its lines. See `Notes.append`."""
         return self.notes.append(text, date=date, title=title, skip_existing=skip_existing, quoted_from=quoted_from)
 
-    def edit(self, path: str, start: int, end: int, text: str, *, seen: str | Excerpt) -> Excerpt:
+    def edit(self, path: str, start: int, end: int, text: str, *, expected: str | Excerpt) -> Excerpt:
         """Replace lines of a note that have not changed since they were read. See `Notes.edit`."""
-        return self.notes.edit(path, start, end, text, seen=seen)
+        return self.notes.edit(path, start, end, text, expected=expected)
 
-    def delete(self, path: str, start: int, end: int, *, seen: str | Excerpt) -> None:
+    def delete(self, path: str, start: int, end: int, *, expected: str | Excerpt) -> None:
         """Remove lines of a note that have not changed since they were read. See `Notes.delete`."""
-        self.notes.delete(path, start, end, seen=seen)
+        self.notes.delete(path, start, end, expected=expected)
 
     @property
     def index_path(self) -> Path | None:

@@ -100,7 +100,7 @@ class Retriever:
             where=where,
         )
         if not (results or results.filtered or store.files()):
-            reason = _joined(reason, self._workspace.advice(len(self._workspace.scan().files)))
+            reason = _joined(reason, self._workspace.suggest_setup(len(self._workspace.scan().files)))
         building = BUILDING if stored is not None and not stored.complete else None
         reason = _joined(results.reason or reason, self._service.unread(store, again=behind))
         return replace(results, stale=stale, reason=_joined(building, getattr(store, "shortage", None), reason))

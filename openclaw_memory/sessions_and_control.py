@@ -52,7 +52,7 @@ class Sessions(MemoryPart):
             InvalidInputError: The id is empty.
         """
         self._index.check_open()
-        return self._workspace.session_log(session_id, parent_session=parent_session)
+        return self._workspace.open_log(session_id, parent_session=parent_session)
 
     def flush(
         self,

@@ -352,7 +352,7 @@ class WatchContract:
             talk = [("user", f"{FACT}\n{words(2_000)}")]
             assert await self.ask(self.model("ok", usage=None), talk, way, f"s{number}") == "ok"
             assert "no credit left" in memory.status().flush[f"s{number}"]
-            assert "4711" in str(list(memory.sessions.log(f"s{number}").messages()))
+            assert "4711" in str(list(memory.sessions.log(f"s{number}").read_messages()))
 
     async def test_the_event_loop_goes_on_while_memories_are_written(self, memory):
         started, may_end = threading.Event(), threading.Event()

@@ -19,15 +19,15 @@ from openclaw_memory.search.query_dates import mentioned_dates, text_of_dates
 from openclaw_memory.security import signatures
 from openclaw_memory.store.fts import quoted, usable_terms
 from openclaw_memory.text import front_matter
-from openclaw_memory.text.fence import harmless, without_fenced, without_recalled
+from openclaw_memory.text.fence import escape_fences, strip_fenced, strip_recalled
 from openclaw_memory.text.policies import Policies
-from openclaw_memory.text.quotation import quoted as quotation
-from openclaw_memory.text.quotation import source_of
-from openclaw_memory.text.terms import content_words, query_terms
+from openclaw_memory.text.quotation import find_source
+from openclaw_memory.text.quotation import quote as quotation
+from openclaw_memory.text.terms import select_content_words, split_query
 from openclaw_memory.types.files import cited
-from openclaw_memory.workspace.days import day_of
-from openclaw_memory.workspace.paths import note_date
-from openclaw_memory.workspace.transcripts import foreign, read_parts, read_records
+from openclaw_memory.workspace.days import parse_day
+from openclaw_memory.workspace.paths import parse_note_date
+from openclaw_memory.workspace.transcripts import explain_foreign, read_parts, read_records
 
 NOW = datetime(2026, 11, 23, 12, tzinfo=UTC)
 POLICIES = Policies(
@@ -50,10 +50,10 @@ class Parser(NamedTuple):
 def _front_matter(text: str) -> None:
     file = f"---\n{text}"
     read = front_matter.parse(file)
-    front_matter.own_fields(file)
+    front_matter.parse_own_fields(file)
     front_matter.hide_vector(file)
     if read is not None:
-        front_matter.embedding_of(file, read.fields)
+        front_matter.get_embedding(file, read.fields)
         metadata_of("memory/notes/a.md", file, read, 0)
         metadata_of("memory/records/fact/a.md", file, None, 0)
 
@@ -77,7 +77,7 @@ def _record(text: str) -> None:
 
 def _transcript(text: str) -> None:
     data = text.encode("utf-8", "surrogatepass")
-    foreign(io.BytesIO(data))
+    explain_foreign(io.BytesIO(data))
     for _ in read_parts(io.BytesIO(data), policies=POLICIES):
         pass
     for _ in read_records(io.BytesIO(data)):
@@ -99,15 +99,15 @@ def _policies(text: str) -> None:
     if len(pattern) > 60:  # a user's own patterns may be as slow as they like: what is fuzzed is who reads them
         pattern = "a"
     rule = PolicyRule("fuzzed", "masked", pattern=pattern or None, key=text[:20] or None)
-    Policies((rule,)).shown("a b c")
-    Policies((PolicyRule("pattern", "masked", pattern=pattern or "a"),)).shown("a b c")
-    Policies((rule,)).rule_of_name(text[:40])
+    Policies((rule,)).mask("a b c")
+    Policies((PolicyRule("pattern", "masked", pattern=pattern or "a"),)).mask("a b c")
+    Policies((rule,)).find_name_rule(text[:40])
 
 
 def _shown(text: str) -> None:
-    shown = POLICIES.shown(text)
+    shown = POLICIES.mask(text)
     assert shown.count("\n") == text.count("\n")
-    POLICIES.left_out(text)
+    POLICIES.name_matches(text)
 
 
 _words = apsw.Connection(":memory:")
@@ -116,8 +116,8 @@ _words.execute("INSERT INTO words VALUES ('the boiler is serviced')")
 
 
 def _query(text: str) -> None:
-    content_words(text)
-    asked = usable_terms(query_terms(text))
+    select_content_words(text)
+    asked = usable_terms(split_query(text))
     if asked:
         _words.execute("SELECT * FROM words WHERE words MATCH ?", (" OR ".join(map(quoted, asked)),)).fetchall()
 
@@ -126,22 +126,22 @@ def _dates(text: str) -> None:
     for one in mentioned_dates(text):
         one.agreement(date(2026, 11, 23))
     text_of_dates(text)
-    note_date(f"memory/{text}.md")
-    note_date(text)
-    day_of(text, "since", None)
+    parse_note_date(f"memory/{text}.md")
+    parse_note_date(text)
+    parse_day(text, "since", None)
 
 
 def _recalled(text: str) -> None:
-    without_fenced(text)
-    without_recalled(text)
-    harmless(text)
+    strip_fenced(text)
+    strip_recalled(text)
+    escape_fences(text)
 
 
 def _quotation(text: str) -> None:
     lines = quotation(text, "a page").split("\n")
     assert all(line.startswith(">") for line in lines)
-    assert source_of(lines, 1, len(lines)) is not None
-    source_of(text.split("\n"), 1, text.count("\n") + 1)
+    assert find_source(lines, 1, len(lines)) is not None
+    find_source(text.split("\n"), 1, text.count("\n") + 1)
 
 
 _JSON = (

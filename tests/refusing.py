@@ -46,7 +46,7 @@ def append_to_a_new_note(memory: Memory, turn: int) -> Excerpt:
 
 
 def edit(memory: Memory, turn: int) -> Excerpt:
-    return memory.edit(TOPIC, 1, 1, f"memo turn {turn}", seen=memory.get(TOPIC, start=1, lines=1))
+    return memory.edit(TOPIC, 1, 1, f"memo turn {turn}", expected=memory.get(TOPIC, start=1, lines=1))
 
 
 def say(memory: Memory, turn: int) -> str:

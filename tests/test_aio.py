@@ -56,9 +56,9 @@ async def test_every_call_does_what_it_does_without_await(notes):
         assert (await memory.sync()).ok
         assert (await memory.search("zeppelin", max_results=1))[0].path == added.path
         line = await memory.get(added.path, start=added.start_line, lines=1)
-        edited = await memory.edit(added.path, line.start_line, line.end_line, "It lands on Monday.", seen=line)
+        edited = await memory.edit(added.path, line.start_line, line.end_line, "It lands on Monday.", expected=line)
         assert "Monday" in (await memory.notes.promote(added.path, edited.start_line, edited.end_line)).text
-        await memory.delete(added.path, edited.start_line, edited.end_line, seen=edited)
+        await memory.delete(added.path, edited.start_line, edited.end_line, expected=edited)
         assert "MEMORY.md" in [file.path for file in (await memory.notes.bootstrap()).files]
         assert (await memory.status()).files == len(memory.memory.workspace.scan().files)
         assert (await memory.heartbeat(budget_seconds=60)).left == ()

@@ -33,7 +33,7 @@ class Fixed:
 
     def get(self, path, *, start=None, lines=None):
         self.calls.append("get")
-        return self.workspace.excerpt(path, start=start, lines=lines)
+        return self.workspace.read_excerpt(path, start=start, lines=lines)
 
     def sync(self, **_options):
         self.calls.append("sync")
@@ -108,7 +108,7 @@ def test_policies_hold_for_what_another_backend_finds_and_reads(notes):
 
         def get(self, path, *, start=None, lines=None):
             self.calls.append("get")
-            return Workspace.open(notes).excerpt(path, start=start, lines=lines)
+            return Workspace.open(notes).read_excerpt(path, start=start, lines=lines)
 
     with Memory.open(notes, embedder=None) as memory:
         memory.records.remember("fact", "health.knee", "a bad knee")

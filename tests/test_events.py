@@ -29,9 +29,9 @@ SILENT = {
     Notes: "find_missing",
     Sessions: "flush log",
     Control: "",
-    Workspace: """advice can_be_written events excerpt files journal lines_added locate notes_at open other_encoding policies read read_indexed
-        refresh root said scan session_log sessions transcript""",
-    SessionLog: "append append_entry branch entries events files folder messages parent_session path session_id size zone",
+    Workspace: """can_be_written count_added_lines events files find_encoding journal list_notes_at locate open open_log policies read read_indexed
+        refresh read_excerpt read_parts render_lines root scan sessions suggest_setup""",
+    SessionLog: "append append_entry events files folder parent_session path read_branch read_entries read_messages session_id size zone",
     Records: "history holding problems",
     Documents: "Filter adopt collection damaged delete missing_vectors vector_identity vectors",
     DocumentFiles: "sync write write_many",
@@ -72,7 +72,7 @@ def test_an_observer_is_told_what_was_done_where_and_by_whom(memory, events):
 
 def test_a_change_is_told_before_and_after(memory, events):
     memory.append("Bo likes milk.", date="2026-11-21")
-    memory.delete(DAY, 3, 3, seen=memory.get(DAY, start=3, lines=1))
+    memory.delete(DAY, 3, 3, expected=memory.get(DAY, start=3, lines=1))
     assert [(one.op, one.places, one.result) for one in events] == [
         ("append", (), "started"),
         ("append", ((DAY, "4"),), "ok"),

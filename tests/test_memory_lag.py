@@ -225,7 +225,9 @@ def test_while_syncs_and_searches_run_together_no_old_answer_is_called_fresh(not
                 written = memory.append("The gate opens with code 0.", date="2026-03-01")
                 for entry in range(1, ENTRIES):
                     line = written.start_line
-                    written = memory.edit(written.path, line, line, f"The gate opens with code {entry}.", seen=written)
+                    written = memory.edit(
+                        written.path, line, line, f"The gate opens with code {entry}.", expected=written
+                    )
                     results = memory.search("gate code")
                     says = f"code {entry}." in " ".join(result.snippet for result in results)
                     old += [entry] if not (says or results.stale) else []

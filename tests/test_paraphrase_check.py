@@ -7,7 +7,7 @@ import pytest
 import Stemmer
 
 from openclaw_memory.text.stopwords import STOP_WORDS
-from openclaw_memory.text.terms import fold, word_stem, words
+from openclaw_memory.text.terms import fold, split_words, stem_word
 
 FOLDER = Path(__file__).parents[1] / "benchmarks" / "paraphrase"
 LANGUAGES = {"en": "english", "nl": "dutch", "de": "german", "fr": "french", "es": "spanish"}
@@ -19,8 +19,8 @@ def read(language):
 
 def stems(text, language):
     """What a text's content words are looked up by, and their stems by the rules of their own language."""
-    content = [word for word in words(text) if fold(word) not in STOP_WORDS[language]]
-    return {word_stem(word) for word in content}, set(Stemmer.Stemmer(LANGUAGES[language]).stemWords(content))
+    content = [word for word in split_words(text) if fold(word) not in STOP_WORDS[language]]
+    return {stem_word(word) for word in content}, set(Stemmer.Stemmer(LANGUAGES[language]).stemWords(content))
 
 
 @pytest.mark.parametrize("language", LANGUAGES)

@@ -59,7 +59,7 @@ class FakeIndex:
         return not compare(self.workspace.scan().files, self.records).dirty
 
     def _record(self, file: MemoryFile) -> FileRecord:
-        read = list(self.workspace.transcript(file.path)) if file.source == "sessions" else []
+        read = list(self.workspace.read_parts(file.path)) if file.source == "sessions" else []
         mark = str(read[-1].mark) if read else ""
         return FileRecord(
             file.path, file.source, mark, file.size, file.mtime_ns, file.inode, time.time_ns(), ctime_ns=file.ctime_ns

@@ -28,7 +28,7 @@ VERBS = set(
     compare compile complete compose compress compute configure confirm connect consume convert copy count cover create cut decay decode decorate
     decrypt dedupe deduplicate delete derive describe detach detect diff digest disable discard discover dispatch display divide download draw drive
     drop dump edit embed emit enable encode encrypt end enforce ensure enter erase escape estimate evaluate evict exclude execute exit expand expire
-    explain export extend extract fail fetch fill filter find finish fit fix flush flatten fold follow forget fork format freeze fuse gather generate
+    explain export extend extract fail feed fence fetch fill filter find finish fit fix flush flatten fold follow forget fork format freeze fuse gather generate
     get grade grow guard handle hash hide highlight ignore import include index infer init inject insert inspect install intersect invalidate invoke
     iterate join judge keep launch leave limit link list listen load locate lock log look lower main make map mark mask match measure merge migrate
     mix move name narrow normalise normalize notify number observe obtain offer open order pack pad parse partition pass pick plan plot poll pop

@@ -21,7 +21,7 @@ from openclaw_memory.conversation import strip_recalled
 from openclaw_memory.errors import ConfigError
 from openclaw_memory.plugins import load_plugin
 from openclaw_memory.runs import MemoryChoice
-from openclaw_memory.tools import fenced_results, is_shown
+from openclaw_memory.tools import fence_results, is_shown
 
 IntentMode: TypeAlias = Literal["note", "interrupt"]
 
@@ -133,7 +133,7 @@ class OpenClawIntentMiddleware(ShowingMiddleware):
         text = _ANSWERED[held["kind"], held["agreed"]].format(write=write)
         if held["agreed"] and held["lines"]:
             lines = [(line["citation"], line["text"]) for line in held["lines"]]
-            text = f"{text}\n{fenced_results(lines, self.memory_name or 'memory')}"
+            text = f"{text}\n{fence_results(lines, self.memory_name or 'memory')}"
         return ended(request, text), None
 
     def _find_task(self, state: AgentState[Any]) -> tuple[str, Any] | None:

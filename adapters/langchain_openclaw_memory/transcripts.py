@@ -145,7 +145,7 @@ def _append(log: Any, entries: Sequence[dict[str, Any]]) -> PolicyError | None:
 
 
 def _written(entries: Sequence[dict[str, Any]], log: Any) -> list[dict[str, Any]]:
-    there = {entry.get("id") for entry in log.entries()}
+    there = {entry.get("id") for entry in log.read_entries()}
     return [entry for entry in entries if entry["id"] in there]
 
 
@@ -221,7 +221,7 @@ def _crc(text: str) -> int:
 
 def _read(log: Any, known: _Known) -> None:
     known.entries, known.count = {}, 0
-    for entry in log.entries():
+    for entry in log.read_entries():
         if entry.get("type") == "session" or not isinstance(entry.get("id"), str):
             continue
         crc = entry.get("crc")

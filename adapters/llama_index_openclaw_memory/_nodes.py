@@ -22,7 +22,7 @@ from llama_index.core.schema import (
 from pydantic_core import to_json
 
 from openclaw_memory.errors import InvalidInputError
-from openclaw_memory.tools import fenced_results
+from openclaw_memory.tools import fence_results
 from openclaw_memory.types import Document as Written
 
 _log = logging.getLogger(__name__)
@@ -180,7 +180,7 @@ def cited_node(node_id: str, text: str, metadata: Mapping[str, Any], path: str, 
     An LLM is shown the text in a fence, below its citation, an embedding model none of the metadata. Where the text
     names the fence itself, a blank replaces the hyphen of the name.
     """
-    block = fenced_results([(citation, text)])
+    block = fence_results([(citation, text)])
     opening, place, rest = block.split("\n", 2)
     harmless, closing = rest.rsplit("\n", 1)
     head, closing = (part.replace("{", "{{").replace("}", "}}") for part in (f"{opening}\n{place}", closing))

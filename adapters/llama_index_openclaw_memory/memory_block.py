@@ -28,7 +28,7 @@ from openclaw_memory.aio import in_thread
 from openclaw_memory.conversation import cut, estimate_tokens, strip_recalled
 from openclaw_memory.errors import ConfigError, InvalidInputError
 from openclaw_memory.runs import MemoryChoice, memory_choice
-from openclaw_memory.tools import extract_question, fenced_results, recall, with_fewer_results
+from openclaw_memory.tools import extract_question, fence_results, recall, with_fewer_results
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -212,7 +212,7 @@ class OpenClawMemoryBlock(BaseMemoryBlock[str]):
         messages = messages[cut(messages, most) :]
         while estimate_tokens(messages) > most:
             messages.pop(0)
-        return fenced_results([(_UNWRITTEN, as_text(messages))], "this conversation") if messages else ""
+        return fence_results([(_UNWRITTEN, as_text(messages))], "this conversation") if messages else ""
 
     def _recalled(self, messages: Sequence[ChatMessage], session_id: str | None) -> str:
         is_from_user = [message.role == MessageRole.USER for message in messages]

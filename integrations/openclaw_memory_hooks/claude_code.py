@@ -15,7 +15,7 @@ from openclaw_memory import Memory
 from openclaw_memory.conversation import Message, get_text
 from openclaw_memory.errors import InvalidInputError, OpenClawMemoryError
 from openclaw_memory.flush import keep_transcript, read_messages_since
-from openclaw_memory.tools import compose_session_start, extract_question, fenced_results, recall
+from openclaw_memory.tools import compose_session_start, extract_question, fence_results, recall
 from openclaw_memory.workspace import SafeFolder
 
 Event = Mapping[str, Any]
@@ -134,7 +134,7 @@ def _request_notes(event: Event, memory: Memory) -> str:
         return ""
     root, day = memory.workspace.root, memory.sessions.flush().now().date()
     words = _COMPACTED.format(path=log.path, root=root, note=root / "memory" / f"{day}.md")
-    return f"{words}\n\n{fenced_results([(log.path, _quote_last(lost, memory.workspace.policies.shown))], 'memory')}"
+    return f"{words}\n\n{fence_results([(log.path, _quote_last(lost, memory.workspace.policies.mask))], 'memory')}"
 
 
 def _quote_last(messages: Sequence[Message], mask: Callable[[str], str]) -> str:

@@ -16,7 +16,7 @@ from typing import Any, TypeVar, get_args
 from openclaw_memory.conversation import strip_recalled
 from openclaw_memory.display import clean_line
 from openclaw_memory.errors import InvalidInputError
-from openclaw_memory.text import fenced
+from openclaw_memory.text import fence_text
 from openclaw_memory_intent.gate import shorten
 from openclaw_memory_intent.languages import detect_language
 from openclaw_memory_intent.rules import match_phrases
@@ -116,7 +116,7 @@ def make_prompt(message: str, rules: IntentConfig) -> str:
         rules: The languages.
     """
     excerpt = shorten(strip_recalled(message), _MOST_SHOWN)
-    return f"{_PROMPT}{', '.join(rules.languages)}\n\nMessage:\n{fenced(excerpt, 'message')}\n{_DATA}"
+    return f"{_PROMPT}{', '.join(rules.languages)}\n\nMessage:\n{fence_text(excerpt, 'message')}\n{_DATA}"
 
 
 def read_reply(reply: object, message: str, rules: IntentConfig) -> MemoryIntent | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from functools import cache
 
-from openclaw_memory.text import content_words
+from openclaw_memory.text import select_content_words
 from openclaw_memory_intent.gate import MOST_CHARS, normalize, shorten
 from openclaw_memory_intent.languages import detect_language
 from openclaw_memory_intent.phrases import PHRASES
@@ -54,7 +54,7 @@ def match_phrases(message: str, rules: IntentConfig, reason: str) -> MemoryInten
 def _list_entities(message: str, phrase: str) -> tuple[str, ...]:
     """The first words of substance that the phrase itself does not have."""
     own = set(normalize(phrase).split())
-    return tuple(word for word in content_words(message) if normalize(word) not in own)[:_MOST_ENTITIES]
+    return tuple(word for word in select_content_words(message) if normalize(word) not in own)[:_MOST_ENTITIES]
 
 
 @cache

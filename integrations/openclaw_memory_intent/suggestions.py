@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from openclaw_memory.errors import InvalidInputError
-from openclaw_memory.text import fenced
+from openclaw_memory.text import fence_text
 from openclaw_memory_intent.catalogue import FORGET, REMEMBER
 from openclaw_memory_intent.settings import IntentConfig, check_settings
 from openclaw_memory_intent.types import MemoryIntent, Suggestion
@@ -63,7 +63,7 @@ def format_suggestion(suggested: Suggestion, *, name: str | None = None) -> str:
     about += [f"Question: {suggested.message}"] if suggested.message else []
     instruction = _FOR_THE_MODEL[suggested.kind]
     instruction = instruction if name is None else instruction.replace("memory_", f"{name}_memory_")
-    return f"{instruction}\n{fenced(chr(10).join(about), 'suggest')}"
+    return f"{instruction}\n{fence_text(chr(10).join(about), 'suggest')}"
 
 
 def _ask_user(catalogue: Mapping[str, tuple[str, str]], intent: MemoryIntent) -> str:

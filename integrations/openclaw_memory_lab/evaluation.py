@@ -182,7 +182,7 @@ def check_evidence(memory: Memory, questions: Iterable[Question]) -> None:
         QueryError: A quote is missing; the message names it and its question.
     """
     texts = list(_read_texts(memory))
-    advice = memory.workspace.advice(len(texts))
+    advice = memory.workspace.suggest_setup(len(texts))
     for question in questions:
         for quote in question.evidence:
             if not any(fold_spaces(quote) in text for text in texts):

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import NamedTuple
 from urllib.parse import unquote
 
-from openclaw_memory.text import blocks
+from openclaw_memory.text import split_blocks
 from openclaw_memory_migrate.types import Section
 
 # The target of an inline link or image, with pairs of parentheses in it, up to its end or its title.
@@ -40,7 +40,7 @@ def rewrite_links(
         base: The folder of the old file, relative to the workspace, "" for the workspace; None where it is outside.
         moved_to: From paths, relative to the folder of the old file, to where those files are in the workspace now.
     """
-    fences = [block for block in blocks(lines) if block.kind in {"fence", "front"}]
+    fences = [block for block in split_blocks(lines) if block.kind in {"fence", "front"}]
     code = {at for block in fences for at in range(block.first, block.stop)}
     links: list[Link] = []
 

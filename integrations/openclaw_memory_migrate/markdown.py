@@ -9,7 +9,7 @@ from itertools import pairwise
 from types import MappingProxyType
 
 from openclaw_memory.search import mentioned_dates
-from openclaw_memory.text import blocks, title_of
+from openclaw_memory.text import get_title, split_blocks
 from openclaw_memory_migrate.links import Link, find_new_place, is_outside, rewrite_links
 from openclaw_memory_migrate.types import LeftOut, MigrationPlan, Section
 
@@ -73,10 +73,10 @@ def _find_cuts(lines: Sequence[str]) -> list[tuple[int, int, datetime.date | Non
     """
     cuts: list[tuple[int, int, datetime.date | None]] = [(0, 0, None)]
     above: list[tuple[int, datetime.date | None]] = []
-    for block in blocks(lines):
+    for block in split_blocks(lines):
         if block.kind != "heading":
             continue
-        level, title = title_of(lines, block)
+        level, title = get_title(lines, block)
         above = [outer for outer in above if outer[0] < level]
         day = _find_day(title) or (above[-1][1] if above else None)
         if day is None and title.casefold() == SNAPSHOT:

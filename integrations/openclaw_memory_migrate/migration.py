@@ -16,7 +16,7 @@ from openclaw_memory.errors import (
     PathNotAllowedError,
     WriteError,
 )
-from openclaw_memory.workspace import SafeFolder, local_now
+from openclaw_memory.workspace import SafeFolder, get_local_now
 from openclaw_memory_migrate.plan import OLD_NOTES, Planned, plan_migration
 from openclaw_memory_migrate.policies import apply_policies
 from openclaw_memory_migrate.snapshots import SNAPSHOTS, convert_snapshots, list_snapshot_files, write_snapshots
@@ -69,7 +69,7 @@ def migrate(
         WriteError: The backup could not be written. Nothing else was.
     """
     workspace = memory.workspace
-    moment = local_now(workspace.journal.timezone, now)
+    moment = get_local_now(workspace.journal.timezone, now)
     file = workspace.root / OLD_NOTES if source is None else Path(source).expanduser()
     if source is None and file.is_symlink():
         raise PathNotAllowedError(f"{file} is a symlink, and is not followed: name the file that it leads to")
@@ -200,10 +200,10 @@ def _add_documents(memory: Memory, placed: Sequence[PlacedDocument], left_out: l
 def _write_conversation(
     memory: Memory, conversation: Conversation, left_out: list[LeftOut], *, dry_run: bool
 ) -> MigratedFile:
-    log = memory.workspace.session_log(conversation.session_id)
+    log = memory.workspace.open_log(conversation.session_id)
     missing: list[object] = []
     try:
-        there = {entry.get("id") for entry in log.entries()}
+        there = {entry.get("id") for entry in log.read_entries()}
         missing = [entry for entry in conversation.entries if entry["id"] not in there]
         if not dry_run:
             log.append_entries([entry for entry in conversation.entries if entry["id"] not in there])

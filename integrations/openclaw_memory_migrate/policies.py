@@ -41,17 +41,17 @@ def _mask_item(item: LeftOut, workspace: Workspace) -> LeftOut:
     """Mask the names that a rule forbids, in the place and the reason."""
     policies = workspace.policies
     place, reason = (
-        text if policies.rule_of_name(text) is None else policies.shown_name(text) for text in (item.place, item.reason)
+        policies.mask_name(text) if policies.find_name_rule(text) else text for text in (item.place, item.reason)
     )
     return LeftOut(place, reason)
 
 
 def _filter_section(section: Section, workspace: Workspace, left_out: list[LeftOut]) -> Section | None:
     policies, text = workspace.policies, "\n".join(section.lines)
-    storable = policies.storable(text)
+    storable = policies.strip_unstorable(text)
     if storable == text:
         return section
-    names = ", ".join(map(repr, policies.named(policies.left_out(text))))
+    names = policies.name_matches(text)
     lines = tuple(storable.split("\n"))
     for at, (line, was) in enumerate(zip(lines, section.lines, strict=True)):
         if line != was:

@@ -195,10 +195,10 @@ def show_editor(request: _Request) -> Response:
         return request.show("edit.html", excerpt=excerpt)
     original, text = request.get_text("seen"), request.given.get("text", "").replace("\r\n", "\n")
     if request.get_text("do") == "delete":
-        request.memory.delete(path, start, end, seen=original)
+        request.memory.delete(path, start, end, expected=original)
         request.memory.sync_soon()
         return request.redirect(make_address(path))
-    written = request.memory.edit(path, start, end, text, seen=original)
+    written = request.memory.edit(path, start, end, text, expected=original)
     request.memory.sync_soon()
     return request.redirect(_cite(written))
 

@@ -89,7 +89,7 @@ class BuiltinBackend:
     def get(self, path: str, *, start: int | None = None, lines: int | None = None) -> Excerpt:
         """See `Memory.get`."""
         self.service.check_open()
-        excerpt = self._workspace.excerpt(path, start=start, lines=lines)
+        excerpt = self._workspace.read_excerpt(path, start=start, lines=lines)
         self._record_files.check_shown(excerpt.path)
         return excerpt
 

@@ -11,7 +11,7 @@ from openclaw_memory.errors import OpenClawMemoryError
 from openclaw_memory.records.files import RecordFiles
 from openclaw_memory.search.budget import within
 from openclaw_memory.search.request import apply_request, with_time_zone
-from openclaw_memory.text.policies import about_in
+from openclaw_memory.text.policies import parse_about
 from openclaw_memory.types import Excerpt, SearchResult
 from openclaw_memory.workspace.paths import is_record
 
@@ -77,5 +77,5 @@ def _mask(text: str, path: str, workspace: Workspace) -> str:
     about = None
     if workspace.policies and is_record(path):
         with suppress(OpenClawMemoryError, OSError):  # only the engine has it: rules by the record cannot be asked
-            about = about_in(workspace.read(path))
-    return workspace.policies.shown(text, about)
+            about = parse_about(workspace.read(path))
+    return workspace.policies.mask(text, about)

@@ -14,7 +14,7 @@ from typing import TypeAlias
 from openclaw_memory.chunking.headings import chunk_headings
 from openclaw_memory.chunking.sliding_window import chunk_line_window, chunk_sliding_window
 from openclaw_memory.config import ChunkingConfig
-from openclaw_memory.text.front_matter import front_matter_end
+from openclaw_memory.text.front_matter import measure_front_matter
 from openclaw_memory.types import Chunk
 
 Chunker: TypeAlias = Callable[[str, str, ChunkingConfig, date | None], Iterator[Chunk]]
@@ -43,7 +43,7 @@ def chunk(text: str, path: str, rules: ChunkingConfig, *, note_date: date | None
         rules: Style and sizes.
         note_date: The day that the note is about; it becomes part of `Chunk.context`.
     """
-    above = front_matter_end(text)
+    above = measure_front_matter(text)
     found = (piece for piece in STYLES[rules.style](text[above:], path, rules, note_date) if piece.text.strip())
     pieces = list(islice(found, MOST_CHUNKS))
     return [moved_down(piece, text.count("\n", 0, above), above) for piece in pieces] if above else pieces

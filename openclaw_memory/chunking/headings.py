@@ -14,7 +14,14 @@ from operator import attrgetter, itemgetter
 from typing import NamedTuple
 
 from openclaw_memory.config import ChunkingConfig
-from openclaw_memory.text.markdown_blocks import Block, blocks, front_matter, front_matter_stop, is_fence, title_of
+from openclaw_memory.text.markdown_blocks import (
+    Block,
+    count_front_matter,
+    get_title,
+    is_fence,
+    parse_front_matter,
+    split_blocks,
+)
 from openclaw_memory.types import Chunk
 
 # The context is embedded with every chunk: longer, it would drown the text.
@@ -92,9 +99,9 @@ def _sections(lines: Sequence[str]) -> Iterator[tuple[_Section, Block]]:
     """Yield each block with its section."""
     titles: list[tuple[int, str]] = []
     section: _Section | None = None
-    for block in blocks(lines):
+    for block in split_blocks(lines):
         if block.kind == "heading":
-            level, title = title_of(lines, block)
+            level, title = get_title(lines, block)
             title = title[:MAX_CONTEXT_PART]
             titles = [outer for outer in titles if outer[0] < level]
             section = _Section(tuple(outer[1] for outer in titles), title, block)
@@ -220,7 +227,7 @@ def _joined_to_previous(text: str, index: int) -> bool:
 
 def _matter(lines: Sequence[str]) -> tuple[str, str]:
     """Return the title and the tags of the front matter, each "" if it has none."""
-    values = front_matter(lines[1 : min(stop - 1, MAX_MATTER)]) if (stop := front_matter_stop(lines)) else {}
+    values = parse_front_matter(lines[1 : min(stop - 1, MAX_MATTER)]) if (stop := count_front_matter(lines)) else {}
     return values.get("title", "")[:MAX_CONTEXT_PART], values.get("tags", "")[:MAX_CONTEXT_PART]
 
 

@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from openclaw_memory.config import ChunkingConfig
-from openclaw_memory.text.utf16 import truncate_utf16, utf16_length
+from openclaw_memory.text.utf16 import measure_utf16, truncate_utf16
 from openclaw_memory.types import Chunk
 from openclaw_memory.types.codec import get_plain_name
 
@@ -119,7 +119,7 @@ def chunk_lines(text: str, tokens: int, overlap: int) -> Iterator[Chunk]:
     """
     max_chars, overlap_chars = _sizes(tokens, overlap)
     least = min(overlap_chars, max_chars)  # with more, long lines behind short ones would pile up
-    pieces = _pieces(text.split("\n"), 1, 0, max_chars, utf16_length)
+    pieces = _pieces(text.split("\n"), 1, 0, max_chars, measure_utf16)
     return map(_joined, _windows(pieces, max_chars, lambda window, _room: _whole_lines(window, least)))
 
 
@@ -142,7 +142,7 @@ def estimate_chars(text: str) -> int:
     if text.isascii():
         return len(text)
     extra = sum(weight * len(run) for weight, pattern in _EXTRA_WEIGHTS for run in re.findall(pattern, text))
-    return utf16_length(text) + extra
+    return measure_utf16(text) + extra
 
 
 def split_utf8(text: str, max_bytes: int) -> list[str]:

@@ -140,7 +140,7 @@ def index(place: Place, force: bool) -> int:
         with progress_bar(hidden=place.as_json, say_waiting=True) as progress:
             report = memory.sync(force=force, progress=progress)
         files = len(report.added) + len(report.changed) + report.unchanged
-        if not place.as_json and (advice := memory.workspace.advice(files)):
+        if not place.as_json and (advice := memory.workspace.suggest_setup(files)):
             note(advice)
     if place.as_json:
         say_json(report)

@@ -129,7 +129,7 @@ def check_status(memory: Memory, files: int, options: str) -> Iterator[Finding]:
         remedy = rebuild if isinstance(error, CorruptIndexError) else "Do as the message says."
         yield Finding("index", "problem", str(error), remedy)
         return
-    advice, missing = memory.workspace.advice(files), ""
+    advice, missing = memory.workspace.suggest_setup(files), ""
     try:
         _ = memory.embedder
     except EmbedderError as error:

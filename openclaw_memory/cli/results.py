@@ -47,11 +47,11 @@ def marked(row: str, stems: frozenset[str], *, dim: bool = False) -> str:
     """Return a row with the words marked whose stems are asked for; their other forms too (boat, boats)."""
     if not stems:
         return click.style(row, dim=True) if dim else row
-    from openclaw_memory.text.terms import word_spans, word_stem
+    from openclaw_memory.text.terms import locate_words, stem_word
 
     shown, end = "", 0
-    for start, stop, word in word_spans(row):
-        if word_stem(word) in stems and start >= end:
+    for start, stop, word in locate_words(row):
+        if stem_word(word) in stems and start >= end:
             shown += _plain(row[end:start], dim=dim) + click.style(row[start:stop], **_MARK)  # type: ignore[arg-type]
             end = stop
     return shown + _plain(row[end:], dim=dim)
@@ -76,9 +76,9 @@ def _relative(file: str, here: str) -> str:
 def _stems(query: str) -> frozenset[str]:
     if not query:
         return frozenset()
-    from openclaw_memory.text.terms import content_words, word_stem
+    from openclaw_memory.text.terms import select_content_words, stem_word
 
-    return frozenset(map(word_stem, content_words(query)))
+    return frozenset(map(stem_word, select_content_words(query)))
 
 
 def _plain(text: str, *, dim: bool) -> str:

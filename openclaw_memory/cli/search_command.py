@@ -123,7 +123,7 @@ def search(
         if is_bare:
             results = replace(results, stale=False, reason=None)
         stale = results.stale or trouble is not None or (no_sync and bool(memory.status().dirty))
-        advice = "" if results or results.reason else memory.workspace.advice(len(memory.workspace.scan().files))
+        advice = "" if results or results.reason else memory.workspace.suggest_setup(len(memory.workspace.scan().files))
         if results and not place.as_json and files_only:
             say("\n".join(map(clean_line, list_files(results, memory.workspace))))
         elif results and not place.as_json:

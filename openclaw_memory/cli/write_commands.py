@@ -56,7 +56,7 @@ def init(place: Place, all_markdown: bool) -> int:
     made = (take_all_markdown if all_markdown else make_workspace)(folder)
     with (place if place.agent else replace(place, workspace=str(folder))).open() as memory:
         files = len(memory.workspace.scan().files)
-        advice = memory.workspace.advice(files)
+        advice = memory.workspace.suggest_setup(files)
     if place.as_json:
         say_json({"workspace": str(folder.absolute()), "created": made, "files": files})
         return 0

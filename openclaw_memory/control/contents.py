@@ -15,10 +15,10 @@ from openclaw_memory.text.quotation import EXTERNAL, is_external
 from openclaw_memory.types import MemoryFile, Skipped
 from openclaw_memory.types.control import Item, Kind
 from openclaw_memory.workspace import Workspace
-from openclaw_memory.workspace.paths import RECORDS_FOLDER, Place, note_date
+from openclaw_memory.workspace.paths import RECORDS_FOLDER, Place, parse_note_date
 from openclaw_memory.workspace.safe_read import decode, is_utf16
-from openclaw_memory.workspace.tombstones import Line, lines_of
-from openclaw_memory.workspace.vouched import why_withheld
+from openclaw_memory.workspace.tombstones import Line, read_lines
+from openclaw_memory.workspace.vouched import explain_withheld
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ def contents(workspace: Workspace, zone: datetime.tzinfo | None) -> tuple[list[C
         except NotFoundError:
             continue
         except (OpenClawMemoryError, OSError) as error:
-            skipped.append(Skipped(workspace.files.shown_path(path), str(error)))
+            skipped.append(Skipped(workspace.files.mask_path(path), str(error)))
     return found, skipped
 
 
@@ -99,7 +99,7 @@ def _note(workspace: Workspace, file: MemoryFile, zone: datetime.tzinfo | None) 
     text = decode(data, file.path)
     read = None if is_utf16(data) else parse(text)
     fields = {} if read is None else read.fields
-    day, kind, key = note_date(file.path), _kind(file.path, is_document=read is not None), None
+    day, kind, key = parse_note_date(file.path), _kind(file.path, is_document=read is not None), None
     if kind in {"record", "document"}:
         key = fields.get("key" if kind == "record" else "id")
         day = _day(_time(fields, "created_at"), zone) or (day if kind == "document" else None)
@@ -121,7 +121,7 @@ def _note(workspace: Workspace, file: MemoryFile, zone: datetime.tzinfo | None) 
         _text(fields.get("sensitivity")) if kind == "record" else None,
         len(data),
         text.count("\n") + bool(text and not text.endswith("\n")),
-        why_withheld(workspace.root, file.path, text),
+        explain_withheld(workspace.root, file.path, text),
     )
     updated = _day(_time(fields, "updated_at"), zone) or day if kind in {"record", "document"} else None
     return Content(item, data, text, fields, updated, lambda: iter(()))
@@ -132,7 +132,7 @@ def _transcript(workspace: Workspace, file: MemoryFile, zone: datetime.tzinfo | 
 
     def turns() -> Iterator[Line]:
         with workspace.files.open(place) as (stream, _):
-            yield from lines_of(stream, zone)
+            yield from read_lines(stream, zone)
 
     first: datetime.date | None = None
     last: datetime.date | None = None
@@ -166,7 +166,7 @@ def _kind(path: str, *, is_document: bool) -> Kind:
         return "record"
     if is_document:
         return "document"
-    return "note" if note_date(path) is None else "day"
+    return "note" if parse_note_date(path) is None else "day"
 
 
 def _time(fields: Mapping[str, Any], name: str) -> object:

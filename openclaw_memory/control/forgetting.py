@@ -23,19 +23,19 @@ from openclaw_memory.types import Skipped
 from openclaw_memory.types.control import ForgetPlan, ForgetReceipt, Step
 from openclaw_memory.types.files import Span, cited
 from openclaw_memory.workspace import Workspace
-from openclaw_memory.workspace.atomic import locked, remove_files
-from openclaw_memory.workspace.days import day_of, local_now
+from openclaw_memory.workspace.atomic import lock_file, remove_files
+from openclaw_memory.workspace.days import get_local_now, parse_day
 from openclaw_memory.workspace.paths import (
     DOCUMENTS_FOLDER,
     RECORDS_FOLDER,
     TRANSCRIPTS,
     Place,
     is_of_the_agent,
-    transcripts_place,
+    locate_transcripts,
 )
 from openclaw_memory.workspace.safe_read import is_utf16
-from openclaw_memory.workspace.session_log import log_name
-from openclaw_memory.workspace.tombstones import bury, digest_of
+from openclaw_memory.workspace.session_log import make_log_name
+from openclaw_memory.workspace.tombstones import forget_lines, hash_head
 
 _SHORT_HASH = 12  # digits name a plan, as they name the lines of an edit
 WAIT_SECONDS = 10.0  # for a sync of another process, which ends soon or is reported
@@ -69,11 +69,11 @@ def wanted_of(
         if text is not None and (not isinstance(text, str) or not plain_words(text)):
             raise InvalidInputError(f"{name} is {text!r}, not a text of at least one character")
     timezone = workspace.journal.timezone
-    first = day_of(since, "since", timezone)
+    first = parse_day(since, "since", timezone)
     if last_days is not None:
         if isinstance(last_days, bool) or not isinstance(last_days, int) or last_days < 1:
             raise InvalidInputError(f"last_days is {last_days!r}, not a whole number of days from 1, which is today")
-        today = day_of(now, "now", timezone) or local_now(timezone).date()
+        today = parse_day(now, "now", timezone) or get_local_now(timezone).date()
         first = today - datetime.timedelta(min(last_days, today.toordinal()) - 1)  # no day is before the year 1
     if isinstance(paths, str):
         raise InvalidInputError(f"paths is {paths!r}: give a list of paths and citations")
@@ -88,7 +88,7 @@ def wanted_of(
     if session is not None:
         of_key = _sessions_of(workspace)
         ids = frozenset({session, of_key.get(session, session)})
-        transcript = f"{TRANSCRIPTS}/{log_name(of_key.get(session, session))}"
+        transcript = f"{TRANSCRIPTS}/{make_log_name(of_key.get(session, session))}"
     return Wanted(first, query, key, transcript, ids, named)
 
 
@@ -141,7 +141,7 @@ def planned(workspace: Workspace, wanted: Wanted) -> ForgetPlan:
             raise InvalidInputError(f"{path} is a {item.kind}, which goes as a whole: name the file without lines")
         if spans and (last := max(end for _, end in spans)) > item.lines:
             raise NotFoundError(f"{path} has {item.lines} lines, none numbered {last}: read it again")
-    of_key = {key: f"{TRANSCRIPTS}/{log_name(session)}" for key, session in _sessions_of(workspace).items()}
+    of_key = {key: f"{TRANSCRIPTS}/{make_log_name(session)}" for key, session in _sessions_of(workspace).items()}
     return plan(wanted, there, skipped, of_key, zone)
 
 
@@ -160,7 +160,7 @@ def applied(workspace: Workspace, service: IndexService, chosen: ForgetPlan) -> 
     """
     every = with_transcripts(workspace)
     remaining = list[Skipped]()
-    folder = transcripts_place(workspace.root, workspace.sessions)
+    folder = locate_transcripts(workspace.root, workspace.sessions)
     forgotten = _changed(every, chosen.steps, folder, remaining)
     _remove_empty_folders(workspace.root, [step.path for step in chosen.steps])
     if chosen.sessions:
@@ -184,8 +184,8 @@ def _changed(workspace: Workspace, steps: Sequence[Step], folder: Place, remaini
     talks = [step for step in steps if step.kind == "transcript"]
     with ExitStack() as held:
         for some, lock in (
-            (notes, workspace.files.writing),
-            (talks, partial(locked, Path(folder.base, *folder.parts, ".lock"))),
+            (notes, workspace.files.lock),
+            (talks, partial(lock_file, Path(folder.base, *folder.parts, ".lock"))),
             (ends, partial(saving, workspace.root)),
         ):
             is_held = not some
@@ -231,7 +231,7 @@ def _checked(workspace: Workspace, step: Step) -> os.stat_result:
     place = place_of(workspace, step.path)
     if step.kind == "transcript":
         with workspace.files.open(place) as (file, info):
-            same = digest_of(file, step.size) == step.hash
+            same = hash_head(file, step.size) == step.hash
             same = same and (step.action == "messages" or file.seek(0, os.SEEK_END) == step.size)
     else:
         data, info = workspace.files.read(place)
@@ -252,7 +252,7 @@ def _checked(workspace: Workspace, step: Step) -> os.stat_result:
 def _do(workspace: Workspace, step: Step, seen: os.stat_result) -> None:
     place = place_of(workspace, step.path)
     if step.action == "messages":
-        if not bury(workspace.files, place, _lines(step), step.size, step.hash):
+        if not forget_lines(workspace.files, place, _lines(step), step.size, step.hash):
             raise _conflict(step)
         return
     if step.action == "remove":
@@ -296,7 +296,7 @@ def _remove_empty_folders(root: Path, paths: Sequence[str]) -> None:
 def _sessions_of(workspace: Workspace) -> dict[str, str]:
     """Return the session of each key of `sessions.json`; of none where that cannot be read."""
     with suppress(OpenClawMemoryError):
-        states = read_states(transcripts_place(workspace.root, workspace.sessions))
+        states = read_states(locate_transcripts(workspace.root, workspace.sessions))
         return {key: state.session_id or key for key, state in states.items() if key}
     return {}
 

@@ -11,7 +11,7 @@ from openclaw_memory.control.contents import contents
 from openclaw_memory.errors import InvalidInputError
 from openclaw_memory.types.control import Item, Kind
 from openclaw_memory.workspace import Workspace
-from openclaw_memory.workspace.days import day_of, local_now
+from openclaw_memory.workspace.days import get_local_now, parse_day
 
 Order: TypeAlias = Literal["path", "date", "size", "changed"]
 
@@ -41,7 +41,7 @@ def inspect(
     if sort not in _ORDERS:
         raise InvalidInputError(f"sort is {sort!r}, not one of {', '.join(_ORDERS)}")
     timezone = workspace.journal.timezone
-    first, last = day_of(since, "since", timezone), day_of(until, "until", timezone)
+    first, last = parse_day(since, "since", timezone), parse_day(until, "until", timezone)
     zone = zone_of(workspace)
 
     def passes(item: Item) -> bool:
@@ -63,7 +63,7 @@ def _shown(workspace: Workspace, item: Item) -> Item:
     """Return an item with what a person may have written into its fields as policies let it be shown."""
     if not (policies := workspace.policies):
         return item
-    said = {name: policies.shown_value(getattr(item, name)) for name in ("type", "key", "source", "sensitivity")}
+    said = {name: policies.mask_value(getattr(item, name)) for name in ("type", "key", "source", "sensitivity")}
     return replace(item, **said)
 
 
@@ -76,4 +76,4 @@ def zone_of(workspace: Workspace) -> datetime.tzinfo | None:
     Raises:
         ConfigError: The time zone is unknown.
     """
-    return local_now(workspace.journal.timezone).tzinfo if workspace.journal.timezone else None
+    return get_local_now(workspace.journal.timezone).tzinfo if workspace.journal.timezone else None

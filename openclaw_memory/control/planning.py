@@ -15,12 +15,12 @@ from typing import Any
 
 from openclaw_memory.control.contents import Content
 from openclaw_memory.conversation.snapshots import TITLE
-from openclaw_memory.text.policies import leaves
+from openclaw_memory.text.policies import iterate_leaves
 from openclaw_memory.types import Skipped
 from openclaw_memory.types.codec import SUFFIX, get_plain_name
 from openclaw_memory.types.control import Action, ForgetPlan, Kind, Review, Step
 from openclaw_memory.types.files import Span, citation
-from openclaw_memory.workspace.paths import is_record, note_date
+from openclaw_memory.workspace.paths import is_record, parse_note_date
 from openclaw_memory.workspace.safe_read import split_lines
 from openclaw_memory.workspace.tombstones import Line
 
@@ -109,7 +109,7 @@ def plan(
 def _may_hold(wanted: Wanted, path: str) -> bool:
     """Return whether a file that could not be read may hold what is to be forgotten."""
     if wanted.since is not None or wanted.query is not None:
-        day = note_date(path)
+        day = parse_note_date(path)
         return wanted.since is None or day is None or day >= wanted.since
     return get_plain_name(path) == wanted.session or (wanted.key is not None and is_record(path))
 
@@ -255,7 +255,7 @@ def _said(value: Any, otherwise: bytes = b"") -> str:
     """Return all that a value of JSON says, names too, a line each; the bytes as text where there is none."""
     if value is None:
         return otherwise.decode("utf-8", "replace")
-    return "\n".join(str(one) for one in leaves(value) if one is not None)
+    return "\n".join(str(one) for one in iterate_leaves(value) if one is not None)
 
 
 def _numbers(spans: Sequence[Span]) -> Iterator[int]:

@@ -10,7 +10,7 @@ from openclaw_memory.conversation import snapshots
 from openclaw_memory.errors import OpenClawMemoryError, WriteError
 from openclaw_memory.types.codec import SUFFIX
 from openclaw_memory.workspace import Workspace
-from openclaw_memory.workspace.atomic import locked
+from openclaw_memory.workspace.atomic import lock_file
 from openclaw_memory.workspace.paths import Place, is_of_the_agent, is_transcript
 
 
@@ -55,8 +55,8 @@ def _lock(workspace: Workspace, place: Place) -> AbstractContextManager[None]:
     if snapshots.is_snapshot(place.path):
         return snapshots.saving(workspace.root, place.path)
     if is_transcript(place.path):
-        return locked(Path(place.base, *place.parts[:-1], ".lock"), place.path)
-    return workspace.files.writing(place.path)
+        return lock_file(Path(place.base, *place.parts[:-1], ".lock"), place.path)
+    return workspace.files.lock(place.path)
 
 
 def _is_sealed(workspace: Workspace, path: str) -> bool:

@@ -22,7 +22,7 @@ from openclaw_memory.conversation.messages import (
 )
 from openclaw_memory.conversation.window import get_compaction_threshold, is_overflow
 from openclaw_memory.errors import InvalidInputError
-from openclaw_memory.workspace.transcript_records import message_of
+from openclaw_memory.workspace.transcript_records import get_message
 
 if TYPE_CHECKING:
     from openclaw_memory.workspace.session_log import SessionLog
@@ -238,7 +238,7 @@ def _why_not(rules: CompactionConfig) -> str:
 
 def _place_in_log(log: SessionLog, kept: Sequence[Message]) -> dict[str, str]:
     """Return the fields of a log entry that give its place: the first kept message, and the branch that it ends."""
-    known = {entry["id"] for entry in log.entries() if isinstance(entry.get("id"), str)}
+    known = {entry["id"] for entry in log.read_entries() if isinstance(entry.get("id"), str)}
     # A system prompt is often no part of the log.
     strange = [one for one in kept if one.get("id") not in known and (one.get("role") != "system" or "id" in one)]
     ids = [one["id"] for one in kept if one.get("id") in known]
@@ -249,7 +249,7 @@ def _place_in_log(log: SessionLog, kept: Sequence[Message]) -> dict[str, str]:
         )
     place = {"firstKeptEntryId": ids[0]}
     # What others have added meanwhile stays part of the conversation; only another branch is left alone.
-    on_branch = any(entry.get("id") == ids[-1] for entry in log.branch())
+    on_branch = any(entry.get("id") == ids[-1] for entry in log.read_branch())
     return place if on_branch else {**place, "parentId": ids[-1]}
 
 
@@ -282,7 +282,7 @@ def load_conversation(log: SessionLog, leaf: str | None = None) -> list[Message]
         NotFoundError: No entry has the id `leaf`.
         PathNotAllowedError, WorkspaceError: As `SessionLog.entries`.
     """
-    branch = log.branch(leaf)
+    branch = log.read_branch(leaf)
     places = {entry["id"]: at for at, entry in enumerate(branch) if isinstance(entry.get("id"), str)}
     for at in range(len(branch) - 1, -1, -1):
         entry = branch[at]
@@ -299,7 +299,7 @@ def load_conversation(log: SessionLog, leaf: str | None = None) -> list[Message]
 def _messages(entries: Sequence[Mapping[str, Any]]) -> list[Message]:
     found: list[Message] = []
     for entry in entries:
-        message = message_of(entry)
+        message = get_message(entry)
         if entry.get("type") == "custom_message" and isinstance(entry.get("content"), str | list):
             message = {**entry, "role": "user"}
         if message:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, TypeAlias
 
-from openclaw_memory.text.fence import without_fenced
-from openclaw_memory.workspace.transcript_records import content_text
+from openclaw_memory.text.fence import strip_fenced
+from openclaw_memory.workspace.transcript_records import join_texts
 
 Message: TypeAlias = Mapping[str, Any]
 
@@ -26,7 +26,7 @@ def get_text(message: Message) -> str:
     Args:
         message: A message in OpenClaw's shape or in OpenAI's.
     """
-    return content_text(message.get("content")) or ""
+    return join_texts(message.get("content")) or ""
 
 
 def strip_recalled(text: str) -> str:
@@ -35,7 +35,7 @@ def strip_recalled(text: str) -> str:
     Args:
         text: The text of a message.
     """
-    said = without_fenced(text)
+    said = strip_fenced(text)
     return text if said == text else said.strip()
 
 

@@ -35,19 +35,19 @@ from openclaw_memory.errors import (
     WorkspaceError,
     WriteError,
 )
-from openclaw_memory.text.fence import fenced
+from openclaw_memory.text.fence import fence_text
 from openclaw_memory.text.policies import Policies
 from openclaw_memory.text.redaction import redact_session, redact_talk
-from openclaw_memory.text.utf16 import truncate_utf16, utf16_length
+from openclaw_memory.text.utf16 import measure_utf16, truncate_utf16
 from openclaw_memory.types.codec import SUFFIX, get_plain_name
 from openclaw_memory.types.snapshots import Snapshot, SnapshotMessage
-from openclaw_memory.workspace.atomic import lock_folder, refused, replace_file
-from openclaw_memory.workspace.days import local_now
-from openclaw_memory.workspace.journal import append, checked_text, day_path
+from openclaw_memory.workspace.atomic import lock_folder, replace_file, to_write_error
+from openclaw_memory.workspace.days import get_local_now
+from openclaw_memory.workspace.journal import append, check_text, make_day_path
 from openclaw_memory.workspace.paths import TRANSCRIPT_SUFFIX, TRANSCRIPTS
-from openclaw_memory.workspace.session_log import log_name
+from openclaw_memory.workspace.session_log import make_log_name
 from openclaw_memory.workspace.tombstones import FORGOTTEN
-from openclaw_memory.workspace.transcript_records import moment, parse
+from openclaw_memory.workspace.transcript_records import get_time, parse
 
 if TYPE_CHECKING:
     from openclaw_memory.workspace import Workspace
@@ -97,10 +97,10 @@ def save(
     """
     rules = rules or SnapshotsConfig()
     workspace.files.check_name(_transcript(session_id))
-    checked_text(session_id, "the id of the session")
+    check_text(session_id, "the id of the session")
     if not rules.enabled:
         return None
-    said = workspace.session_log(session_id).messages() if messages is None else messages
+    said = workspace.open_log(session_id).read_messages() if messages is None else messages
     # What `resume` put first, of an earlier end, is in that one's file.
     about_before = [SUMMARY.format(summary=one.summary) for one in _read_all(workspace, session_id) if one.summary]
     kept = tuple(kept_of(workspace.policies, said, {EARLIER, *about_before})[-rules.max_messages :])
@@ -141,8 +141,8 @@ def resume(workspace: Workspace, session_id: str) -> list[Message]:
         workspace: The files.
         session_id: The session.
     """
-    log = workspace.session_log(session_id)
-    if (rule := workspace.files.hidden_by(log.path)) is not None:
+    log = workspace.open_log(session_id)
+    if (rule := workspace.files.find_hiding_rule(log.path)) is not None:
         raise NotFoundError(f"the rule {rule!r} of policies.rules leaves sessions of this name out: change the rule")
     ends = _read_all(workspace, session_id)
     if not ends or _goes_beyond(log, ends[0]):
@@ -233,21 +233,21 @@ def summary_of(policies: Policies, summary: str | None) -> str | None:
         PolicyError: A rule says never to store it.
     """
     about = _about(policies, summary)
-    return policies.shown(about) if about else None
+    return policies.mask(about) if about else None
 
 
 def _about(policies: Policies, summary: str | None) -> str | None:
     """Return what the note of the day says of a summary: at most `MAX_SUMMARY_UNITS` of it, on one line."""
     about = None if summary is None else _line(summary)
     policies.check(None, *filter(None, (summary, about)))
-    if about and utf16_length(about) > MAX_SUMMARY_UNITS:  # what is hidden is so before the cut, as in messages
-        about = truncate_utf16(policies.shown(about), MAX_SUMMARY_UNITS - len(_CUT)) + _CUT
+    if about and measure_utf16(about) > MAX_SUMMARY_UNITS:  # what is hidden is so before the cut, as in messages
+        about = truncate_utf16(policies.mask(about), MAX_SUMMARY_UNITS - len(_CUT)) + _CUT
     return about
 
 
 def is_hidden(files: WorkspaceFiles, snapshot: Snapshot) -> bool:
     """Return whether a policy says never to store anything under the name of its session."""
-    return not snapshot.session_id.strip() or files.hidden_by(_transcript(snapshot.session_id)) is not None
+    return not snapshot.session_id.strip() or files.find_hiding_rule(_transcript(snapshot.session_id)) is not None
 
 
 def _read_all(workspace: Workspace, session_id: str | None) -> list[Snapshot]:
@@ -314,7 +314,7 @@ def write(workspace: Workspace, made: Snapshot) -> None:
     try:
         workspace.files.replace(place, data, None)
     except OSError as error:
-        raise error if isinstance(error, OpenClawMemoryError) else refused(error, made.path) from error
+        raise error if isinstance(error, OpenClawMemoryError) else to_write_error(error, made.path) from error
 
 
 def prepare_snapshot(
@@ -368,13 +368,13 @@ def write_snapshot(workspace: Workspace, snapshot: Snapshot) -> None:
 
 def _mention(workspace: Workspace, made: Snapshot, about: str | None) -> None:
     """Name a snapshot in the note of its day, once; the subject of a sealed one only in a sealed note."""
-    at = local_now(workspace.journal.timezone, made.timestamp)
+    at = get_local_now(workspace.journal.timezone, made.timestamp)
     said = made.to_dict()
     # Notes lie one folder below the workspace.
     many = "message" if len(made.messages) == 1 else f"{len(made.messages)} messages"
     words = f"- [{said['timestamp']}](../{made.path}): the last {many}"
     is_told = about or made.summary
-    if made.path.endswith(SUFFIX) and not workspace.files.find(day_path(at.date())).endswith(SUFFIX):
+    if made.path.endswith(SUFFIX) and not workspace.files.find(make_day_path(at.date())).endswith(SUFFIX):
         is_told = None
     text = f"{words}. {is_told}" if is_told else words
     append(workspace.files, text, date=at.date(), title=TITLE, now=at, skip_existing=True)
@@ -386,11 +386,11 @@ def file_name(session_id: str) -> str:
     Raises:
         InvalidInputError: The id is empty.
     """
-    return log_name(session_id).removesuffix(TRANSCRIPT_SUFFIX)
+    return make_log_name(session_id).removesuffix(TRANSCRIPT_SUFFIX)
 
 
 def _transcript(session_id: str) -> str:
-    return f"{TRANSCRIPTS}/{log_name(session_id)}"
+    return f"{TRANSCRIPTS}/{make_log_name(session_id)}"
 
 
 def _text(value: object) -> str:
@@ -447,7 +447,7 @@ def _messages(snapshot: Snapshot, summary: str | None) -> list[Message]:
     """
     before = SUMMARY.format(summary=summary) if summary else EARLIER
     if answers := [one.content for one in snapshot.messages if is_result({"role": one.role})]:
-        before = f"{before}\n\n{fenced(chr(10).join(answers), 'answers of tools')}"
+        before = f"{before}\n\n{fence_text(chr(10).join(answers), 'answers of tools')}"
     said = [{"role": one.role, "content": one.content} for one in snapshot.messages if one.role in _SPEAKERS]
     return [{"role": "user", "type": "compaction", "content": before}, *said]
 
@@ -455,10 +455,10 @@ def _messages(snapshot: Snapshot, summary: str | None) -> list[Message]:
 def _goes_beyond(log: SessionLog, snapshot: Snapshot) -> bool:
     """Return whether a transcript has the end of a snapshot, or was written to after it."""
     end = [one for one in snapshot.messages if one.role in _SPEAKERS][-_END:]
-    said = iter(kept_of(log.files.policies, log.messages()))
+    said = iter(kept_of(log.files.policies, log.read_messages()))
     if end and all(one in said for one in end):  # in this order, others between them
         return True
-    *_, last = (None, *(moment(entry) for entry in log.branch()))
+    *_, last = (None, *(get_time(entry) for entry in log.read_branch()))
     return last is not None and last.tzinfo is not None and last > snapshot.timestamp
 
 
@@ -469,7 +469,7 @@ def _shown(policies: Policies, snapshot: Snapshot) -> Snapshot:
 
 
 def _masked_text(policies: Policies, text: str) -> str:
-    return redact_talk(policies.shown(text))
+    return redact_talk(policies.mask(text))
 
 
 def _masked(value: Any, shown: Callable[[str], str]) -> Any:
@@ -507,7 +507,7 @@ def _whole(messages: Sequence[Message]) -> list[Message]:
 
 def _line(summary: str) -> str:
     """Return a summary on one line, without secrets and what was recalled."""
-    return redact_session(" ".join(strip_recalled(checked_text(summary, "the summary")).split()))
+    return redact_session(" ".join(strip_recalled(check_text(summary, "the summary")).split()))
 
 
 def _unicode(text: str) -> str:

@@ -47,7 +47,7 @@ from openclaw_memory.indexing.changes import compare
 from openclaw_memory.indexing.service import IndexService
 from openclaw_memory.search.request import MAX_RESULTS, SearchFilter, SearchRequest
 from openclaw_memory.text.front_matter import PART_OF
-from openclaw_memory.text.terms import query_terms
+from openclaw_memory.text.terms import split_query
 from openclaw_memory.types import (
     Document,
     Embedder,
@@ -63,14 +63,14 @@ from openclaw_memory.workspace import Workspace, documents
 from openclaw_memory.workspace.document_cache import (
     DocumentCache,
     check_names_no_file,
-    cited_lines,
-    document_of,
-    key_of,
-    parts_of,
+    make_document,
+    make_key,
+    read_citation,
+    split_key,
 )
 from openclaw_memory.workspace.documents import Fields, Upserted
 from openclaw_memory.workspace.paths import DOCUMENTS_FOLDER
-from openclaw_memory.workspace.scan import notes_below
+from openclaw_memory.workspace.scan import walk_notes
 
 if TYPE_CHECKING:
     from openclaw_memory.search import SearchResults
@@ -187,7 +187,7 @@ class DocumentFiles:
             WorkspaceError: A folder or a file cannot be read.
         """
         self._service.check_open()
-        for path, content in documents.below(self._cache, folder):
+        for path, content in documents.iterate_documents(self._cache, folder):
             if not self._hidden((path,)):
                 yield path, content.fields, content.text
 
@@ -204,7 +204,7 @@ class DocumentFiles:
         """
         self._service.check_open()
         names = [self._files.find(path) for path in paths]
-        files = self._workspace.notes_at(names)
+        files = self._workspace.list_notes_at(names)
         difference = None if files is None else compare(files, self._service.store().files(names))
         if difference is None or difference.to_read:
             self._service.record_write(None if difference is None else [file.path for file in difference.to_read])
@@ -265,7 +265,7 @@ class Documents:
         if name is not None:
             if not isinstance(name, str) or not name.strip():
                 raise InvalidInputError(f"a collection needs a name of at least one character, not {name!r}")
-            documents.file_name(key_of(name, name))
+            documents.make_file_name(make_key(name, name))
         one = copy(self)
         one._collection = name or ""
         return one
@@ -328,7 +328,7 @@ class Documents:
             for one, more in zip(added, about, strict=True)
         }
         upserted: Upserted = self.files._apply(documents.upsert, wanted, self._places.look, vectors)
-        written = replace(upserted, paths={parts_of(key)[1]: path for key, path in upserted.paths.items()})
+        written = replace(upserted, paths={split_key(key)[1]: path for key, path in upserted.paths.items()})
         if written and not vectors:
             self._places.sync(written.was_followed, written.changed)
         return written
@@ -450,7 +450,7 @@ class Documents:
         self._service.check_open()
         known = None if part_of is None else self._places.parts_of(part_of)
         if known is None:
-            known = [paths[0] for paths in documents.paths_by_id(self._cache).values()]
+            known = [paths[0] for paths in documents.find_paths(self._cache).values()]
         seen: set[str] = set()
         for path in known:
             document = self._at(path, masked=masked)
@@ -468,7 +468,7 @@ class Documents:
         """
         if look:
             with suppress(WorkspaceError):  # what cannot be looked at is among the files that are left out
-                documents.paths_by_id(self._cache)
+                documents.find_paths(self._cache)
         return [self._cache.unread[path] for path in sorted(self._cache.unread)] + self._vectors.in_words()
 
     # --- by what they say ----------------------------------------------------------------------------------------
@@ -542,7 +542,7 @@ class Documents:
         check_k(k)
         if not isinstance(query, str):
             raise QueryError(f"query must be a string, not {type(query).__name__}")
-        terms = query_terms(query)
+        terms = split_query(query)
         counts, (narrowed, wanted) = self._counts(where), self._narrowing(where, k)
 
         def best(store: Store) -> list[tuple[Document, float]]:
@@ -704,7 +704,7 @@ class Documents:
 
         @cache
         def passes(path: str) -> bool:
-            seen = self._cache.peek(path)
+            seen = self._cache.load_latest(path)
             document = None if seen is None else document_in(path, seen)
             return not self._collection if document is None else counts(document)
 
@@ -786,11 +786,11 @@ class Documents:
     def _paths(self, wanted: Sequence[str]) -> dict[str, Sequence[str]]:
         """Return the files of the documents of the collection, by id; others may be among them."""
         there = self._places.paths([self._key(doc_id) for doc_id in wanted if doc_id.strip()])
-        parts = ((parts_of(key), paths) for key, paths in there.items())
+        parts = ((split_key(key), paths) for key, paths in there.items())
         return {doc_id: paths for (collection, doc_id), paths in parts if collection == self._collection}
 
     def _key(self, doc_id: str) -> str:
-        return key_of(self._collection, doc_id)
+        return make_key(self._collection, doc_id)
 
     def _counts(self, where: Where | None) -> Where:
         """Return what passes `where` and is in the collection."""
@@ -811,7 +811,7 @@ class Documents:
         """Yield the paths of all documents that may pass a filter, from the index if it narrows them."""
         scope = self._narrow(where)
         if scope is None or (not scope.collection and scope.ids is None and scope.parts_of is None):
-            return (path for path, _ in notes_below(self._cache.files, DOCUMENTS_FOLDER))
+            return (path for path, _ in walk_notes(self._cache.files, DOCUMENTS_FOLDER))
         store = self._service.store()
         if scope.ids is not None:
             return iter(store.files(ids=[self._key(doc_id) for doc_id in scope.ids if doc_id.strip()]))
@@ -820,7 +820,7 @@ class Documents:
         return iter(store.files(id_prefix=self._key("")))
 
     def _cited(self, doc_id: str) -> Document | None:
-        lines = None if self._collection else cited_lines(self._workspace, doc_id)
+        lines = None if self._collection else read_citation(self._workspace, doc_id)
         return None if lines is None or self._hidden((lines.path,)) else lines
 
     def _by_name(self, doc_id: str, *, masked: bool) -> Document | None:
@@ -828,13 +828,13 @@ class Documents:
         if not doc_id.strip():
             return None
         key = self._key(doc_id)
-        path = documents.path_of(key)
+        path = documents.make_path(key)
         seen = self._cache.try_load(path)
         return self._at(path, masked=masked) if seen is not None and seen.doc_id == key else None
 
     def _at(self, path: str, name: str = "", *, masked: bool) -> Document | None:
         """Return the document in a file, or None; `name` is its id if none can be read in it."""
-        return document_in(path, self._cache.load(path) if masked else self._cache.unmasked(path), name)
+        return document_in(path, self._cache.load(path) if masked else self._cache.load_unmasked(path), name)
 
     def _found(self, path: str, spans: Sequence[Span], text: str, source: Source) -> Document | None:
         """Return the document, or the lines, that a passage of the index belongs to; None if it is gone or hidden."""
@@ -846,7 +846,7 @@ class Documents:
                 return None
             if (document := document_in(path, seen)) is not None:
                 return document
-        return document_of(path, spans, self._workspace.policies.shown(text), source)
+        return make_document(path, spans, self._workspace.policies.mask(text), source)
 
 
 def _is_of(store: Store, identity: str) -> bool:

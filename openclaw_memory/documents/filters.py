@@ -16,7 +16,7 @@ from openclaw_memory.errors import QueryError
 from openclaw_memory.types import Document
 from openclaw_memory.types.files import cited
 from openclaw_memory.types.where import DOCUMENT, OWN, PART_OF, FileRange, Metadata, kind_of
-from openclaw_memory.workspace.document_cache import key_of, parts_of
+from openclaw_memory.workspace.document_cache import make_key, split_key
 from openclaw_memory.workspace.paths import DOCUMENTS_FOLDER
 
 _Test: TypeAlias = Callable[[Any], bool]
@@ -126,7 +126,7 @@ class ChunkScope:
                 return False
             whole = path
         elif isinstance(key, str):
-            collection, doc_id = parts_of(key)
+            collection, doc_id = split_key(key)
             if collection != self.collection or (self.ids is not None and doc_id not in self.ids):
                 return False
         is_known = whole is not None or (key is not None and PART_OF not in metadata)
@@ -143,13 +143,13 @@ class ChunkScope:
     def files(self) -> tuple[FileRange, ...]:
         """The ranges that hold all files which pass."""
         if self.ids is not None:
-            keys = [FileRange("doc_id", key_of(self.collection, doc_id)) for doc_id in self.ids if doc_id.strip()]
+            keys = [FileRange("doc_id", make_key(self.collection, doc_id)) for doc_id in self.ids if doc_id.strip()]
             return (*keys, *(FileRange("path", path) for path in self._cited_paths or {_NOWHERE}))
         if self.parts_of is not None:
             wholes = self.parts_of or {_NOWHERE}
             return (*(FileRange("part_of", whole) for whole in wholes), *(FileRange("path", whole) for whole in wholes))
         if self.collection:
-            return (FileRange("doc_id", key_of(self.collection, ""), is_prefix=True),)
+            return (FileRange("doc_id", make_key(self.collection, ""), is_prefix=True),)
         return (FileRange("path", self.folder, is_prefix=True),) if self.folder else ()
 
 

@@ -13,7 +13,7 @@ from openclaw_memory.text.front_matter import PART_OF
 from openclaw_memory.workspace import documents
 from openclaw_memory.workspace.documents import Whereabouts
 from openclaw_memory.workspace.paths import DOCUMENTS_FOLDER
-from openclaw_memory.workspace.scan import notes_below
+from openclaw_memory.workspace.scan import walk_notes
 
 if TYPE_CHECKING:
     from openclaw_memory.indexing.service import IndexService
@@ -42,8 +42,8 @@ class DocumentPlaces:
         wanted, (_, names) = list(keys), self._known
         if self.is_followed and (known := self._indexed(wanted, names)) is not None:
             return Whereabouts(known, self._indexed_models(), names, is_followed=True)
-        found = documents.paths_by_id(self._cache, wanted)
-        listed = (self._cache.listed(*one).vectors for one in notes_below(self._cache.files, DOCUMENTS_FOLDER))
+        found = documents.find_paths(self._cache, wanted)
+        listed = (self._cache.load_summary(*one).vectors for one in walk_notes(self._cache.files, DOCUMENTS_FOLDER))
         return Whereabouts(found, {one for one in listed if one is not None}, self._folders()[1])
 
     def paths(self, keys: Iterable[str]) -> Mapping[str, Sequence[str]]:
@@ -54,7 +54,7 @@ class DocumentPlaces:
         """
         wanted = list(keys)
         known = self._indexed(wanted, self._known[1]) if self.is_followed else None
-        return known if known is not None else documents.paths_by_id(self._cache, wanted)
+        return known if known is not None else documents.find_paths(self._cache, wanted)
 
     def parts_of(self, whole: str) -> list[str] | None:
         """Return the paths of the documents that are parts of something; None where the index may not know all."""
@@ -84,7 +84,7 @@ class DocumentPlaces:
         stamps, names = self._known
         if was_followed:
             stamps = self._stamps([*stamps, *{path.rpartition("/")[0] for path in changed}])
-            there = {documents.folded(path): os.path.lexists(self._root / path) for path in changed}
+            there = {documents.fold_path(path): os.path.lexists(self._root / path) for path in changed}
             names = {*names, *there} - {name for name, is_there in there.items() if not is_there}
         else:
             stamps, names = self._folders()
@@ -104,12 +104,12 @@ class DocumentPlaces:
                 for path, record in store.files(ids=wanted).items():
                     found.setdefault(str(record.doc_id), []).append(path)
             for key in wanted:
-                own = documents.path_of(key)
+                own = documents.make_path(key)
                 if key in found:
                     if not all(self._is_at(path, key) for path in found[key]):
                         return None
                     found[key] = [*({own} & {*found[key]}), *(path for path in found[key] if path != own)]
-                elif documents.folded(own) in names and self._is_at(own, key):
+                elif documents.fold_path(own) in names and self._is_at(own, key):
                     found[key] = [own]
             return found
         return None
@@ -120,7 +120,7 @@ class DocumentPlaces:
         if seen is None or seen.content is None:
             return False
         return seen.doc_id == key or (
-            seen.doc_id is None and (documents.name_of(path) == key or path == documents.path_of(key))
+            seen.doc_id is None and (documents.derive_key(path) == key or path == documents.make_path(key))
         )
 
     def _indexed_models(self) -> set[tuple[str, int]]:
@@ -135,7 +135,7 @@ class DocumentPlaces:
         for folder, inner, files in os.walk(self._root / DOCUMENTS_FOLDER):
             path = os.path.relpath(folder, self._root).replace(os.sep, "/")
             stamps |= self._stamps([path])
-            names |= {documents.folded(f"{path}/{name}") for name in (*inner, *files)}
+            names |= {documents.fold_path(f"{path}/{name}") for name in (*inner, *files)}
         return stamps, names
 
     def _stamps(self, folders: Iterable[str]) -> dict[str, int]:

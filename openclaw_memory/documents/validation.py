@@ -8,10 +8,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from openclaw_memory.errors import EmbedderError, InvalidInputError, QueryError
-from openclaw_memory.text.front_matter import EMBEDDING, KEY, MODEL, key_of_vector
+from openclaw_memory.text.front_matter import EMBEDDING, KEY, MODEL, make_vector_key
 from openclaw_memory.types import Document, Hit, Store, StoredChunk
-from openclaw_memory.workspace.document_cache import CachedDocument, parts_of
-from openclaw_memory.workspace.documents import name_of
+from openclaw_memory.workspace.document_cache import CachedDocument, split_key
+from openclaw_memory.workspace.documents import derive_key
 from openclaw_memory.workspace.paths import DOCUMENTS_FOLDER
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ def above_text(row: Vector, model: str, text: str | None = None) -> dict[str, An
     Without a key the vector is that of the file as it is, and is made again after each change.
     """
     about = {MODEL: model, "dims": len(row)}
-    return {EMBEDDING: about if text is None else {**about, KEY: key_of_vector(row.astype("<f4").tobytes(), text)}}
+    return {EMBEDDING: about if text is None else {**about, KEY: make_vector_key(row.astype("<f4").tobytes(), text)}}
 
 
 def check_question(unit: Vector, dims: int) -> None:
@@ -145,7 +145,7 @@ def document_in(path: str, seen: CachedDocument, name: str = "") -> Document | N
     if content is None or (doc_id is None and not path.startswith(f"{DOCUMENTS_FOLDER}/")):
         return None
     metadata, embedding = content.fields.get("metadata"), content.fields.get(EMBEDDING)
-    collection, name = parts_of(doc_id or name or name_of(path))
+    collection, name = split_key(doc_id or name or derive_key(path))
     return Document(
         name,
         content.text,

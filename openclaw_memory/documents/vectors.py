@@ -13,11 +13,11 @@ from openclaw_memory._log import warn
 from openclaw_memory.documents.validation import document_in, is_same, rows_of, unit_rows
 from openclaw_memory.errors import EmbedderError, OpenClawMemoryError
 from openclaw_memory.indexing.staleness import PATIENCE_SECONDS
-from openclaw_memory.text.front_matter import UNNAMED, came_with
+from openclaw_memory.text.front_matter import UNNAMED, is_vector_of
 from openclaw_memory.types import Document, Store, VectorSource
 from openclaw_memory.workspace.document_cache import DocumentCache
 from openclaw_memory.workspace.paths import DOCUMENTS_FOLDER
-from openclaw_memory.workspace.scan import notes_below
+from openclaw_memory.workspace.scan import walk_notes
 
 if TYPE_CHECKING:
     from openclaw_memory.indexing.service import IndexService
@@ -84,12 +84,12 @@ class DocumentVectors:
 
     def _samples(self, rows: str, *, has_any: bool) -> Iterator[tuple[str, str, Document, Vector | None]]:
         """Yield documents with a text and a vector of the unnamed model; without the vector unless `has_any`."""
-        for path, _ in notes_below(self._cache.files, DOCUMENTS_FOLDER):
+        for path, _ in walk_notes(self._cache.files, DOCUMENTS_FOLDER):
             seen = self._cache.try_load(path)
             if seen is None or seen.embedding is None or seen.embedding.identity != rows:
                 continue
             document = document_in(path, seen)
-            if document is None or not document.text.strip() or not came_with(seen.embedding, document.text):
+            if document is None or not document.text.strip() or not is_vector_of(seen.embedding, document.text):
                 continue
             stored = self._reading(partial(vector_of_file, path=path, identity=rows)) if has_any else None
             if not has_any or (stored is not None and stored.any()):
@@ -230,7 +230,7 @@ class DocumentVectors:
     def _gone(self, models: Sequence[str]) -> dict[str, dict[str, Document]]:
         """Return the documents whose vectors of models are lost and not in their files, by identity and key."""
         wanted: dict[str, dict[str, Document]] = {}
-        for path, _ in notes_below(self._cache.files, DOCUMENTS_FOLDER):
+        for path, _ in walk_notes(self._cache.files, DOCUMENTS_FOLDER):
             seen = self._cache.try_load(path)
             if seen is None or seen.embedding is None or seen.embedding.model not in models or seen.embedding.vector:
                 continue

@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from openclaw_memory.errors import CorruptIndexError
-from openclaw_memory.text.terms import content_words, word_spans, word_stem
+from openclaw_memory.text.terms import locate_words, select_content_words, stem_word
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -41,7 +41,7 @@ def packed(text: str, tokens: TokenVectors | None) -> bytes:
     if tokens is None:
         return b""
     vectors, spans = tokens
-    said = dict.fromkeys(map(word_stem, content_words(text)), 1.0)
+    said = dict.fromkeys(map(stem_word, select_content_words(text)), 1.0)
     kept = np.flatnonzero(token_weights(text, spans, said) > NOTHING)
     kept = kept[np.argsort(spans[kept, 0], kind="stable")]
     breaks = np.array([at for at, sign in enumerate(text) if sign == "\n"], np.int64)
@@ -88,8 +88,8 @@ def token_weights(text: str, spans: NDArray[np.int64], weights: Mapping[str, flo
     import numpy as np
 
     shares = np.zeros(len(text) + 1)
-    for start, end, word in word_spans(text):
-        shares[start + 1 : end + 1] += weights.get(word_stem(word), 0.0) / (end - start)
+    for start, end, word in locate_words(text):
+        shares[start + 1 : end + 1] += weights.get(stem_word(word), 0.0) / (end - start)
     total = np.cumsum(shares)
     inside = np.clip(spans, 0, len(text))
     found: NDArray[np.float64] = total[inside[:, 1]] - total[inside[:, 0]]

@@ -32,13 +32,13 @@ from openclaw_memory.errors import OpenClawMemoryError
 from openclaw_memory.flush.note_writer import DESCRIPTION, NOTHING_TO_SAVE, SCHEMA, TOOL_NAME, append_new
 from openclaw_memory.flush.state import ChatType, FlushRegistry, SessionState, change_state, iso
 from openclaw_memory.flush.verbatim import keep
-from openclaw_memory.text.silent_reply import SILENT, declines
+from openclaw_memory.text.silent_reply import SILENT, is_declining
 from openclaw_memory.types import Tool, ToolAnswer
 from openclaw_memory.workspace import Workspace
-from openclaw_memory.workspace.days import local_now
-from openclaw_memory.workspace.journal import day_path
-from openclaw_memory.workspace.paths import transcripts_place
-from openclaw_memory.workspace.session_log import log_name
+from openclaw_memory.workspace.days import get_local_now
+from openclaw_memory.workspace.journal import make_day_path
+from openclaw_memory.workspace.paths import locate_transcripts
+from openclaw_memory.workspace.session_log import make_log_name
 
 Outcome: TypeAlias = Literal["saved", "nothing", "kept", "lost"]
 
@@ -106,17 +106,17 @@ class Flush:
         clock: Callable[[], datetime.datetime] | None = None,
         registry: FlushRegistry | None = None,
     ) -> None:
-        log_name(key)
+        make_log_name(key)
         check_window(window)
-        local_now(workspace.journal.timezone)
+        get_local_now(workspace.journal.timezone)
         self.workspace, self.key, self.window = workspace, key, window
         self.rules = rules or CompactionConfig()
         self._wrote = wrote
         self._clock = clock or (lambda: datetime.datetime.now(datetime.UTC))
-        folder = transcripts_place(workspace.root, workspace.sessions)
+        folder = locate_transcripts(workspace.root, workspace.sessions)
         self._cycle = (registry or FlushRegistry()).cycle(folder, key, session_id, chat_type)
         self.session_id = self._cycle.session_id
-        self.log = workspace.session_log(self.session_id)
+        self.log = workspace.open_log(self.session_id)
 
     @property
     def state(self) -> SessionState:
@@ -247,7 +247,7 @@ class Flush:
         Args:
             moment: The moment; None means now.
         """
-        return local_now(self.workspace.journal.timezone, moment or self._clock())
+        return get_local_now(self.workspace.journal.timezone, moment or self._clock())
 
 
 class FlushTurn:
@@ -283,7 +283,7 @@ class FlushTurn:
     @property
     def path(self) -> str:
         """The note that the turn writes to: that of today, also after midnight."""
-        return self._flush.workspace.files.find(day_path(self._flush.now().date()))
+        return self._flush.workspace.files.find(make_day_path(self._flush.now().date()))
 
     @property
     def prompt(self) -> str:
@@ -333,7 +333,7 @@ class FlushTurn:
         said = text if isinstance(text, str) else ""
         if self.unwritten:
             self._fail(f"what the model wanted to save was not written: {self.unwritten}")
-        elif self._wrote or declines(said):
+        elif self._wrote or is_declining(said):
             self._end("saved" if self._wrote else "nothing")
         else:
             self._fail(f"the model wrote nothing, and replied {said[:80]!r} instead of {SILENT}")

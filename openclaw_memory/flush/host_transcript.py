@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, BinaryIO
 from openclaw_memory.conversation.messages import get_text
 from openclaw_memory.errors import InvalidInputError, NotFoundError, PolicyError, WorkspaceError
 from openclaw_memory.flush.verbatim import keep_named
-from openclaw_memory.workspace.transcript_records import message_of, said
-from openclaw_memory.workspace.transcripts import foreign, records_with_ends
+from openclaw_memory.workspace.transcript_records import get_message, render_record
+from openclaw_memory.workspace.transcripts import explain_foreign, iterate_records
 
 if TYPE_CHECKING:
     from openclaw_memory.workspace.session_log import SessionLog
@@ -49,16 +49,16 @@ def keep_transcript(log: SessionLog, file: str | os.PathLike[str], start: int = 
             raise InvalidInputError(f"{os.fspath(file)} is no ordinary file: name a transcript")
         if _is_in(log, file):
             raise InvalidInputError(f"{os.fspath(file)} is in the folder of the log, where it is indexed as it is")
-        if reason := foreign(opened):
+        if reason := explain_foreign(opened):
             raise InvalidInputError(f"{os.fspath(file)} {reason}")
         end = start if _begins_line(opened, start, info.st_size) else 0
         messages, policies = [], log.files.policies
-        for record, record_end in records_with_ends(opened, end):
+        for record, record_end in iterate_records(opened, end):
             begin, end = end, record_end
-            if record is None or not said(record, muted=False)[0]:
+            if record is None or not render_record(record, muted=False)[0]:
                 continue
             # The place of a record names it where it has no id: transcripts grow at their end alone.
-            known = {key: value for key, value in message_of(record).items() if value is not None}
+            known = {key: value for key, value in get_message(record).items() if value is not None}
             message = {"id": f"byte-{begin}", **known}
             text = get_text(message)
             with suppress(PolicyError):  # what is never to be stored is left out

@@ -15,14 +15,14 @@ from openclaw_memory.errors import (
     PolicyError,
     UndecodableError,
 )
-from openclaw_memory.text.fence import without_recalled
+from openclaw_memory.text.fence import strip_recalled
 from openclaw_memory.text.redaction import redact_talk
 from openclaw_memory.text.silent_reply import SILENT, is_silent
 from openclaw_memory.types import ToolAnswer
 from openclaw_memory.types.codec import get_plain_name
 from openclaw_memory.workspace import Workspace
 from openclaw_memory.workspace.atomic import lock_folder
-from openclaw_memory.workspace.journal import checked_text, day_path
+from openclaw_memory.workspace.journal import check_text, make_day_path
 from openclaw_memory.workspace.notes import Notes
 from openclaw_memory.workspace.paths import NOTES_FOLDER
 
@@ -58,9 +58,9 @@ def append_new(
     `path`, `existed`, and `lines` if any were written), `nothing` (there are no words to save), `invalid`,
     `not_allowed` or `failed`. Its artifact is the `Excerpt` of what was written.
     """
-    path = workspace.files.find(day_path(day))
+    path = workspace.files.find(make_day_path(day))
     try:
-        text = redact_talk(without_recalled(_checked(arguments, path)))
+        text = redact_talk(strip_recalled(_checked(arguments, path)))
         if not text.strip() or is_silent(text):
             return _refused(NOTHING_TO_SAVE, f"there is no text to save: reply with {SILENT} if there is nothing")
         with lock_folder(workspace.root, (NOTES_FOLDER,), path, ".flush-lock"):  # against other flushes
@@ -96,13 +96,13 @@ def _checked(arguments: object, path: str) -> str:
         raise InvalidInputError(
             f"the text has {len(text):,} characters, of which {MAX_CHARS:,} are taken at once: part it"
         )
-    return checked_text(text, "text")
+    return check_text(text, "text")
 
 
 def _note(workspace: Workspace, day: datetime.date) -> tuple[str, str]:
     """Return the note of a day, "" if it cannot be read, and its title."""
     try:
-        text = workspace.read(workspace.files.find(day_path(day)))
+        text = workspace.read(workspace.files.find(make_day_path(day)))
     except (NotFoundError, UndecodableError):
         text = ""
     return text, f"# {day.isoformat()}"

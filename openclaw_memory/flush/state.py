@@ -17,9 +17,9 @@ from openclaw_memory._log import warn
 from openclaw_memory.config import FilesConfig
 from openclaw_memory.errors import NotFoundError, OpenClawMemoryError, WorkspaceError, WriteError
 from openclaw_memory.workspace import Workspace
-from openclaw_memory.workspace.atomic import locked, make_folders, read_whole, replace_file
-from openclaw_memory.workspace.paths import Place, transcripts_place
-from openclaw_memory.workspace.safe_read import opened
+from openclaw_memory.workspace.atomic import lock_file, make_folders, read_whole, replace_file
+from openclaw_memory.workspace.paths import Place, locate_transcripts
+from openclaw_memory.workspace.safe_read import open_place
 
 FILE_NAME = "sessions.json"
 _MAX_BYTES = 64 * 1024 * 1024  # OpenClaw keeps more of a session there than we read
@@ -133,7 +133,7 @@ def remove_states(folder: Place, keys: Collection[str]) -> None:
 
 def _rewritten(folder: Place, change: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
     """Return the entries of the file as `change` leaves them, once they are on disk; False from it writes nothing."""
-    with locked(Path(folder.base, *folder.parts, ".lock"), _place(folder).path):
+    with lock_file(Path(folder.base, *folder.parts, ".lock"), _place(folder).path):
         for attempt in range(1, _ATTEMPTS + 1):
             entries, seen = _read(folder)
             if not change(entries):
@@ -264,7 +264,7 @@ def failures_in(workspace: Workspace, registry: FlushRegistry) -> dict[str, str]
         workspace: The files.
         registry: What the flushes of the program share.
     """
-    return dict(registry.failures(transcripts_place(workspace.root, workspace.sessions)))
+    return dict(registry.failures(locate_transcripts(workspace.root, workspace.sessions)))
 
 
 class FlushRegistry:
@@ -351,7 +351,7 @@ def _read(folder: Place) -> tuple[dict[str, Any], os.stat_result | None]:
     """Return the content of the file, and its `stat` when it was read; None if it does not exist."""
     place = _place(folder)
     try:
-        with opened(place, FilesConfig(max_bytes=_MAX_BYTES)) as descriptor:
+        with open_place(place, FilesConfig(max_bytes=_MAX_BYTES)) as descriptor:
             seen, data = os.fstat(descriptor), read_whole(descriptor)
     except NotFoundError:
         return {}, None

@@ -11,7 +11,7 @@ from openclaw_memory.conversation.messages import Message, cut_middle, get_text
 from openclaw_memory.errors import InvalidInputError, PolicyError
 from openclaw_memory.text.redaction import redact_talk
 from openclaw_memory.workspace.session_log import SessionLog
-from openclaw_memory.workspace.transcript_records import message_of
+from openclaw_memory.workspace.transcript_records import get_message
 from openclaw_memory.workspace.transcripts import MAX_LINE_BYTES
 
 # Instructions of a program are not lost with a conversation.
@@ -45,9 +45,9 @@ def keep(messages: Iterable[Message], log: SessionLog) -> tuple[int, list[str]]:
     named = {found for message in messages if (found := _id(message))}
     ids: set[str] = set()
     there: Counter[str] = Counter()
-    for entry in log.entries():
+    for entry in log.read_entries():
         ids.add(str(entry.get("id")))
-        if entry.get("id") not in named and (message := message_of(entry)):
+        if entry.get("id") not in named and (message := get_message(entry)):
             there[_whole(masked(message))] += 1
     added = 0
     cut: list[str] = []
@@ -136,8 +136,8 @@ def read_messages_since(log: SessionLog, start: int) -> list[Message]:
     Raises:
         PathNotAllowedError, WorkspaceError: As `SessionLog.entries`.
     """
-    entries = log.entries(start if start <= log.size else 0)
-    return [{**message, "id": entry.get("id")} for entry in entries if (message := message_of(entry))]
+    entries = log.read_entries(start if start <= log.size else 0)
+    return [{**message, "id": entry.get("id")} for entry in entries if (message := get_message(entry))]
 
 
 def masked(value: Any) -> Any:

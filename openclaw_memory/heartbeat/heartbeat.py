@@ -26,8 +26,8 @@ from openclaw_memory.text.redaction import redact
 from openclaw_memory.types.heartbeat import Finding, HeartbeatRecord, HeartbeatReport, TaskReport
 from openclaw_memory.types.records import timestamp
 from openclaw_memory.workspace import Workspace
-from openclaw_memory.workspace.days import local_now
-from openclaw_memory.workspace.paths import RECORDS_FOLDER, note_date
+from openclaw_memory.workspace.days import get_local_now
+from openclaw_memory.workspace.paths import RECORDS_FOLDER, parse_note_date
 
 if TYPE_CHECKING:
     from openclaw_memory.workspace.scan import Scan
@@ -122,7 +122,7 @@ class Heartbeat:
     def _work(
         self, scan: Scan, first: Sequence[str], began: float, now: datetime.datetime, budget: float, ask: Ask | None
     ) -> HeartbeatReport:
-        today = local_now(self._config.journal.timezone, now).date()
+        today = get_local_now(self._config.journal.timezone, now).date()
         there = self._records.everything()
         holding = {one.path: one for one in self._records.holding(there)}
         beat = _Beat(scan, there, holding, now, today, began + budget, ask, [])
@@ -241,7 +241,7 @@ class Heartbeat:
             for file in beat.scan.files
             if file.source == "memory"
             and file.mtime_ns < before
-            and note_date(file.path) is None
+            and parse_note_date(file.path) is None
             and not file.path.startswith(f"{RECORDS_FOLDER}/")
         ]
         old.sort(key=lambda file: file.mtime_ns)
@@ -290,7 +290,7 @@ class Heartbeat:
                 yield file.path, None
                 return
             with suppress(OpenClawMemoryError, OSError):  # gone meanwhile; a sync reports what cannot be read
-                yield file.path, self._workspace.policies.shown(self._workspace.read(file.path))
+                yield file.path, self._workspace.policies.mask(self._workspace.read(file.path))
 
     def _advice(self, beat: _Beat, record: Record, what: str) -> str | None:
         """Ask the model about one record; None where there is none, or no time."""

@@ -111,7 +111,7 @@ def _can_wait(file: MemoryFile, record: FileRecord, rules: SessionsConfig, works
     if record.size == UNREAD_SIZE or file.inode != record.inode or not 0 < grown < rules.delta_bytes:
         return False
     try:
-        added = workspace.lines_added(file.path, record.hash, rules.delta_bytes)
+        added = workspace.count_added_lines(file.path, record.hash, rules.delta_bytes)
     except (OpenClawMemoryError, OSError):  # gone, or not to be read: the sync says so
         return False
     return added is not None and added < rules.delta_messages

@@ -116,7 +116,7 @@ def _prepared(parts: SyncParts, file: MemoryFile, known: FileRecord | None) -> I
     try:
         if file.source == "sessions":
             mark = known.hash if known is not None and known.vectors_missing is None else None
-            for part in workspace.transcript(file.path, mark):
+            for part in workspace.read_parts(file.path, mark):
                 yield transcript_rows(part, file.path, chunking, vectors=True)
         else:
             text = read(workspace, file)[1]

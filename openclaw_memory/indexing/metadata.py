@@ -8,7 +8,7 @@ from datetime import UTC, date, datetime
 from typing import Any
 
 from openclaw_memory.text import front_matter
-from openclaw_memory.text.front_matter import FrontMatter, own_fields, parse
+from openclaw_memory.text.front_matter import FrontMatter, parse, parse_own_fields
 from openclaw_memory.text.redaction import redact
 from openclaw_memory.types.records import sentence
 from openclaw_memory.types.where import (
@@ -25,9 +25,9 @@ from openclaw_memory.types.where import (
     Scalar,
     kind_of,
 )
-from openclaw_memory.workspace.document_cache import id_of
-from openclaw_memory.workspace.documents import name_of
-from openclaw_memory.workspace.paths import RECORDS_FOLDER, day_in_name, note_date
+from openclaw_memory.workspace.document_cache import get_key
+from openclaw_memory.workspace.documents import derive_key
+from openclaw_memory.workspace.paths import RECORDS_FOLDER, parse_day_in_name, parse_note_date
 
 MAX_METADATA_CHARS = 256  # a longer text is not filtered by
 _NANOSECONDS = 10**9
@@ -49,11 +49,11 @@ def metadata_of(path: str, text: str, document: FrontMatter | None, mtime_ns: in
     record = parse(text) if path.startswith(f"{RECORDS_FOLDER}/") else None
     if record is not None and "memory_id" in record.fields:
         return _of_record(record, changed)
-    said: Any = own_fields(text) if document is None else document.fields.get("metadata")
+    said: Any = parse_own_fields(text) if document is None else document.fields.get("metadata")
     said = said if isinstance(said, dict) else {}
     found = {} if document is None else _of_document(said) | _name_document(path, document)
-    if note_date(path) is None:
-        found[DAY] = str(day_in_name(path) or _day(said.get("date")) or day_of_change(mtime_ns))
+    if parse_note_date(path) is None:
+        found[DAY] = str(parse_day_in_name(path) or _day(said.get("date")) or day_of_change(mtime_ns))
     if tags := _tags(said.get("tags")):
         found[TAGS] = tags
     return found
@@ -78,7 +78,7 @@ def _of_document(said: Mapping[str, Any]) -> dict[str, Scalar | None]:
 
 def _name_document(path: str, document: FrontMatter) -> dict[str, Scalar | None]:
     """Return the key of a document and the id of its whole, or None for one that is too long or a secret."""
-    names: dict[str, Any] = {DOCUMENT: id_of(document) or name_of(path)}
+    names: dict[str, Any] = {DOCUMENT: get_key(document) or derive_key(path)}
     if isinstance(whole := document.fields.get(front_matter.PART_OF), str) and whole:
         names[PART_OF] = whole
     return {field: value if kind_of(value) and _is_short(value) else None for field, value in names.items()}

@@ -21,16 +21,22 @@ from openclaw_memory.indexing.background import SearchPriority
 from openclaw_memory.indexing.changes import IN_PART, UNREAD_SIZE
 from openclaw_memory.indexing.metadata import day_of_change, metadata_of
 from openclaw_memory.indexing.odd_files import OddFile, odd
-from openclaw_memory.text.front_matter import PART_OF, Embedding, FrontMatter, embedding_of, parse
-from openclaw_memory.text.policies import NONE, Policies, indexed_text
-from openclaw_memory.text.terms import segment
+from openclaw_memory.text.front_matter import PART_OF, Embedding, FrontMatter, get_embedding, parse
+from openclaw_memory.text.policies import NONE, Policies, mask_note
+from openclaw_memory.text.terms import join_terms
 from openclaw_memory.types import Chunk, ChunkRow, Embedder, FileRecord, IndexMeta, MemoryFile, Progress, Skipped, Store
 from openclaw_memory.types.codec import get_plain_name
 from openclaw_memory.types.where import DAY
 from openclaw_memory.workspace import Workspace
-from openclaw_memory.workspace.document_cache import id_of
-from openclaw_memory.workspace.documents import name_of
-from openclaw_memory.workspace.paths import DOCUMENTS_FOLDER, date_terms, day_in_name, is_date_title, note_date
+from openclaw_memory.workspace.document_cache import get_key
+from openclaw_memory.workspace.documents import derive_key
+from openclaw_memory.workspace.paths import (
+    DOCUMENTS_FOLDER,
+    is_date_title,
+    list_date_terms,
+    parse_day_in_name,
+    parse_note_date,
+)
 from openclaw_memory.workspace.transcripts import MAX_LINE_BYTES, Part
 
 if TYPE_CHECKING:
@@ -182,16 +188,16 @@ class Run:
             policies, vectors = self.workspace.policies, self.embedder is not None
             mtime_ns = record.mtime_ns
             found = rows(text, file.path, self.chunking, matter, mtime_ns, vectors=vectors, policies=policies)
-            embedding = None if matter is None else embedding_of(text, matter.fields)
+            embedding = None if matter is None else get_embedding(text, matter.fields)
             if matter is not None:
                 whole = matter.fields.get(PART_OF)
-                doc_id = id_of(matter) or name_of(file.path)
-                if policies.shown(doc_id) != doc_id:
-                    doc_id = name_of(file.path)
-                is_kept = isinstance(whole, str) and policies.shown(whole) == whole
+                doc_id = get_key(matter) or derive_key(file.path)
+                if policies.mask(doc_id) != doc_id:
+                    doc_id = derive_key(file.path)
+                is_kept = isinstance(whole, str) and policies.mask(whole) == whole
                 record = replace(record, doc_id=doc_id, part_of=whole if is_kept else None)
             if policies:
-                record = replace(record, left_out=policies.left_out(text))
+                record = replace(record, left_out=policies.name_matches(text))
             if cut := cut_in_words(found, text):
                 self.skipped.append(Skipped(file.path, cut))
             if embedding is not None:
@@ -202,7 +208,7 @@ class Run:
         """Return the encoding of a file that is not in UTF-8. Most are: their size says so."""
         size = len(text.encode("utf-8", "surrogatepass"))
         is_utf8 = text.isascii() or file.size - size in {0, len(codecs.BOM_UTF8)}
-        return None if is_utf8 else self.workspace.other_encoding(file.path)
+        return None if is_utf8 else self.workspace.find_encoding(file.path)
 
     def _transcript(self, file: MemoryFile) -> Iterator[Piece | FileRecord]:
         vectors, size = self.embedder is not None, self._limits[1]
@@ -348,7 +354,7 @@ def read(workspace: Workspace, file: MemoryFile) -> tuple[FileRecord, str]:
 
 def _is_of_same_day(known: FileRecord, record: FileRecord) -> bool:
     """Return whether chunks of a note of the same text have the same day, which may be that of its last change."""
-    if known.mtime_ns == record.mtime_ns or note_date(record.path) is not None:
+    if known.mtime_ns == record.mtime_ns or parse_note_date(record.path) is not None:
         return True
     return day_of_change(known.mtime_ns) == day_of_change(record.mtime_ns)
 
@@ -376,11 +382,11 @@ def rows(
     embedded: every rename would embed the file again. Text recalled from the memory, and lines that policies leave out,
     are left out, and secrets are masked; lines keep their numbers, and offsets are those of the remaining text.
     """
-    day = day_in_name(path)
-    pieces = chunk(indexed_text(text, policies), path, rules, note_date=day)
+    day = parse_day_in_name(path)
+    pieces = chunk(mask_note(text, policies), path, rules, note_date=day)
     if policies:
-        text = policies.shown(text)
-        document = document and document._replace(fields=policies.shown_value(document.fields))
+        text = policies.mask(text)
+        document = document and document._replace(fields=policies.mask_value(document.fields))
     if metadata := {} if mtime_ns is None else metadata_of(path, text, document, mtime_ns):
         pieces = [replace(piece, metadata=metadata) for piece in pieces]
     return _rows(pieces, path, day, vectors=vectors)
@@ -438,7 +444,7 @@ def transcript_pieces(
     found: list[ChunkRow] = []
     unreadable: list[tuple[int, int]] = []
     from_line, mark, lacks = 0, record.hash, record.vectors_missing
-    for part in workspace.transcript(file.path, record.hash):
+    for part in workspace.read_parts(file.path, record.hash):
         if len(found) >= size:
             so_far = replace(record, hash=mark, vectors_missing=lacks, size=UNREAD_SIZE)
             yield Piece(so_far, found, from_line, last=False)
@@ -474,17 +480,17 @@ def _record(file: MemoryFile, known: FileRecord | None = None) -> FileRecord:
 
 def _rows(pieces: Iterable[Chunk], path: str, day: datetime.date | None, *, vectors: bool) -> list[ChunkRow]:
     name = get_plain_name(path).removesuffix(".md").removesuffix(".jsonl")
-    dates = date_terms(day) if day else ()
+    dates = list_date_terms(day) if day else ()
 
     @cache  # most chunks have the context of the one before
     def about(context: str) -> str:
-        return " ".join([segment(f"{context} {name}"), *dates])
+        return " ".join([join_terms(f"{context} {name}"), *dates])
 
     def row(piece: Chunk) -> ChunkRow:
         if is_date_title(piece.text):  # it would be found by its date, before what was written on that day
             return ChunkRow(piece, "", "", None)
         return ChunkRow(
-            piece, segment(piece.text), about(piece.context), vector_key(piece.embedding_text) if vectors else None
+            piece, join_terms(piece.text), about(piece.context), vector_key(piece.embedding_text) if vectors else None
         )
 
     return [row(piece) for piece in pieces]

@@ -121,7 +121,7 @@ def at_paths(parts: SyncParts, paths: Iterable[str]) -> SyncReport | None:
     if stored is None or not stored.complete or not is_ready:
         return None
     plan = Plan(describe(embedder, parts.config.chunking, policies=parts.workspace.policies))
-    files = parts.workspace.notes_at(wanted)
+    files = parts.workspace.list_notes_at(wanted)
     if files is None or outdated(stored, plan.wanted):
         return None
     before = store.files(wanted)
@@ -178,7 +178,7 @@ def _written(parts: SyncParts, store: Store, found: Found, plan: Plan) -> SyncRe
     if removed and not rebuilding:
         store.remove_files(removed)
     waiting = report.waiting if plan.put_off is None else tuple(_all(found.scan.files, plan.put_off))
-    return replace(report, removed=tuple(parts.workspace.files.shown_path(path) for path in removed), waiting=waiting)
+    return replace(report, removed=tuple(parts.workspace.files.mask_path(path) for path in removed), waiting=waiting)
 
 
 def _still_odd(odd: Mapping[str, OddFile], found: Found, read: Iterable[MemoryFile]) -> dict[str, OddFile]:

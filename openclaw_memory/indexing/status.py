@@ -79,7 +79,7 @@ def status(
     words += [f"{path} {one.reason}" for path, one in odd_files(store).items() if one.is_read and path in known]
     words += [f"{path} could not be indexed: {reason}" for path, reason in failed.items()]
     words += [f"the flush of session {key!r} failed: {reason}" for key, reason in (flush or {}).items()]
-    words += filter(None, [workspace.advice(len(scan.files)), _too_large(stats, rules.search.memory_mb)])
+    words += filter(None, [workspace.suggest_setup(len(scan.files)), _too_large(stats, rules.search.memory_mb)])
     meta = wanted or stored
     matches = embedder is not None and (stored is None or stored.identity == embedder.identity)
     without = stats.without_tokens
@@ -107,7 +107,7 @@ def status(
         files=stats.files,
         chunks=stats.chunks,
         sources=stats.sources,
-        dirty={workspace.files.shown_path(path): why for path, why in dirty.items()},
+        dirty={workspace.files.mask_path(path): why for path, why in dirty.items()},
         skipped=(
             *scan.skipped,
             *(
@@ -147,10 +147,8 @@ def _left_out_of(
             continue
         with suppress(OpenClawMemoryError, OSError):  # what cannot be read is named elsewhere
             record = known.get(file.path)
-            marks = record.left_out if record else policies.left_out(workspace.read(file.path))
-            if names := policies.named(marks):
-                said = ", ".join(map(repr, names))
-                yield Skipped(file.path, f"is shown and indexed without what policies say never to store: {said}")
+            if names := record.left_out if record else policies.name_matches(workspace.read(file.path)):
+                yield Skipped(file.path, f"is shown and indexed without what policies say never to store: {names}")
 
 
 def _as_they_are(

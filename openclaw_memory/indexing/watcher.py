@@ -23,9 +23,9 @@ from openclaw_memory.workspace.paths import (
     NOTE_ENDINGS,
     NOTES_FOLDER,
     TRANSCRIPT_ENDINGS,
-    holds_workspace,
-    note_endings,
-    transcripts_place,
+    is_around_workspace,
+    list_note_endings,
+    locate_transcripts,
 )
 
 if TYPE_CHECKING:
@@ -308,7 +308,7 @@ class Watcher:
         if observer is None or existing != self._followed or not all(one.is_alive() for one in observer.emitters):
             self._end_events()
             transcripts = _transcripts_folder(self._workspace)
-            endings = note_endings(self._workspace.files.settings)
+            endings = list_note_endings(self._workspace.files.settings)
             self._observer = _observe({path: folders[path] for path in existing}, transcripts, endings, self._hint)
             self._followed = existing
             self._hint(*self._pauses)  # what happened there before gave no event
@@ -353,11 +353,11 @@ def folders_of(workspace: Workspace) -> dict[str, bool]:
     root = str(workspace.root)
     trees = [os.path.join(root, NOTES_FOLDER)]
     flat = [root, *([_transcripts_folder(workspace)] if workspace.sessions.index else [])]
-    for place in workspace.files.extra_places():
-        if holds_workspace(place) or not NEVER_ENTERED.isdisjoint(place.parts):
+    for place in workspace.files.locate_extras():
+        if is_around_workspace(place) or not NEVER_ENTERED.isdisjoint(place.parts):
             continue
         path = os.path.join(place.base, *place.parts)
-        if path.endswith(note_endings(workspace.files.settings)) and not os.path.isdir(path):
+        if path.endswith(list_note_endings(workspace.files.settings)) and not os.path.isdir(path):
             flat.append(os.path.dirname(path))
         else:
             trees.append(path)
@@ -426,7 +426,7 @@ def _observe(
 
 
 def _transcripts_folder(workspace: Workspace) -> str:
-    place = transcripts_place(workspace.root, workspace.sessions)
+    place = locate_transcripts(workspace.root, workspace.sessions)
     return os.path.join(place.base, *place.parts)
 
 

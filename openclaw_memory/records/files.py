@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from openclaw_memory import _forks
 from openclaw_memory.config import RecordsConfig
 from openclaw_memory.errors import NotFoundError, PathNotAllowedError, RecordError, SignatureError, WorkspaceError
-from openclaw_memory.text.policies import NONE, about_fields
+from openclaw_memory.text.policies import NONE, get_about
 from openclaw_memory.types.codec import get_plain_name
 from openclaw_memory.workspace import Workspace
 from openclaw_memory.workspace.paths import MOVE_NOTE, NOTE_ENDINGS, RECORDS_FOLDER, is_record
@@ -125,13 +125,13 @@ class RecordFiles:
             now: The moment, in UTC.
             may_be: Says of the name of a file whether to look at it; all are where None.
         """
-        from openclaw_memory.workspace.scan import notes_below
+        from openclaw_memory.workspace.scan import walk_notes
 
         self._workspace.refresh()
-        seen, hidden_by = set[str](), self._workspace.files.hidden_by
+        seen, hidden_by = set[str](), self._workspace.files.find_hiding_rule
         if may_be is None:
             self.damaged, self.forged = {}, {}
-        for path, info in notes_below(self._files, RECORDS_FOLDER, may_be):
+        for path, info in walk_notes(self._files, RECORDS_FOLDER, may_be):
             seen.add(path)
             try:
                 record = self.at(path, now, info)
@@ -156,17 +156,17 @@ class RecordFiles:
             WorkspaceError: A folder cannot be listed.
         """
         from openclaw_memory.security import signatures
-        from openclaw_memory.workspace.scan import notes_below
+        from openclaw_memory.workspace.scan import walk_notes
 
         self._workspace.refresh()
         plain: dict[str, Stamp] = {}
         forged: dict[str, str] = {}
-        for path, info in notes_below(self._files, RECORDS_FOLDER):
-            if self._workspace.files.hidden_by(path) is not None:
+        for path, info in walk_notes(self._files, RECORDS_FOLDER):
+            if self._workspace.files.find_hiding_rule(path) is not None:
                 continue
             with suppress(NotFoundError, PathNotAllowedError, WorkspaceError):  # what cannot be read is named elsewhere
                 if self._plain.get(path) == info or signatures.is_plain(
-                    self._files.read_as_it_is(self._files.locate(path))[0]
+                    self._files.read_raw(self._files.locate(path))[0]
                 ):
                     plain[path] = info
                     if not signatures.is_listed(self._files.root, path):
@@ -240,7 +240,7 @@ class RecordFiles:
         except RecordError as error:  # quotes what is wrong, which policies may hide
             policies = self._workspace.policies
             words = str(error)
-            if (shown := policies.shown(words, about_fields(content.fields))) == words:
+            if (shown := policies.mask(words, get_about(content.fields))) == words:
                 raise
             if not shown.startswith(path):
                 shown = (
@@ -267,9 +267,9 @@ def path_of(type: str, key: str, user_id: str | None) -> str:  # noqa: A002 - th
         key: Its key.
         user_id: Whose it is; None for everybody's.
     """
-    from openclaw_memory.workspace.documents import file_name
+    from openclaw_memory.workspace.documents import make_file_name
 
-    folder = f"{RECORDS_FOLDER}/{type}" if user_id is None else f"{RECORDS_FOLDER}/{type}/{file_name(user_id)}"
+    folder = f"{RECORDS_FOLDER}/{type}" if user_id is None else f"{RECORDS_FOLDER}/{type}/{make_file_name(user_id)}"
     return f"{folder}/{_name_of(key)}.md"
 
 
@@ -281,7 +281,7 @@ def may_be_named(glob: str) -> Callable[[str], bool]:
     Args:
         glob: A glob of keys, such as `editor.*`.
     """
-    from openclaw_memory.workspace.documents import file_name
+    from openclaw_memory.workspace.documents import make_file_name
 
     literal = _WILD.split(glob, maxsplit=1)[0]
     if literal == glob and literal.strip():
@@ -289,7 +289,7 @@ def may_be_named(glob: str) -> Callable[[str], bool]:
     *whole, begun = literal.split(".")
     begins = _plain(begun)
     if all(part.strip() for part in whole):
-        begins = ".".join((*map(file_name, whole), begins))
+        begins = ".".join((*map(make_file_name, whole), begins))
     shortest = _plain(literal)
 
     def may_be(name: str) -> bool:
@@ -305,8 +305,8 @@ def _plain(text: str) -> str:
 
 
 def _name_of(key: str) -> str:
-    from openclaw_memory.workspace.documents import file_name
+    from openclaw_memory.workspace.documents import make_file_name
 
     parts = key.split(".")
     readable = len(key) <= _LONGEST_NAME and all(part.strip() for part in parts)
-    return ".".join(map(file_name, parts)) if readable else file_name(key)
+    return ".".join(map(make_file_name, parts)) if readable else make_file_name(key)

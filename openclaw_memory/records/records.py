@@ -55,7 +55,7 @@ from openclaw_memory.types.records import (
 )
 from openclaw_memory.workspace import Workspace, documents
 from openclaw_memory.workspace.documents import Fields, check_no_secret
-from openclaw_memory.workspace.journal import checked_text
+from openclaw_memory.workspace.journal import check_text
 
 if TYPE_CHECKING:
     from openclaw_memory.text.front_matter import FrontMatter
@@ -431,10 +431,10 @@ class Records:
         if look:
             keys = dict[tuple[str | None, str, str], str]()
             for path, read in self._files.walk(self._now()):
-                if isinstance(read, RecordError) or self._workspace.files.hidden_by(path):
+                if isinstance(read, RecordError) or self._workspace.files.find_hiding_rule(path):
                     continue
                 if (other := keys.setdefault((read.user_id, read.type, read.key), path)) != path:
-                    key = self._policies.shown(read.key)
+                    key = self._policies.mask(read.key)
                     words = f"{path} holds the same record as {other}, {read.type} {key!r}: delete one"
                     self._files.damaged[path] = words
         else:
@@ -469,13 +469,13 @@ class Records:
             return None
 
         def seen(one: Observation) -> Observation:
-            source = replace(one.source, ref=self._policies.shown(one.source.ref, about))
-            return replace(one, value=self._policies.shown_value(one.value, about), source=source)
+            source = replace(one.source, ref=self._policies.mask(one.source.ref, about))
+            return replace(one, value=self._policies.mask_value(one.value, about), source=source)
 
         return replace(
             record,
-            value=self._policies.shown_value(record.value, about),
-            source=replace(record.source, ref=self._policies.shown(record.source.ref, about)),
+            value=self._policies.mask_value(record.value, about),
+            source=replace(record.source, ref=self._policies.mask(record.source.ref, about)),
             waiting=tuple(map(seen, record.waiting)),
             history=tuple(replace(one, seen=seen(one.seen)) for one in record.history),
         )
@@ -524,7 +524,7 @@ class Records:
         there = self.everything() if among is None else among
         gone = [one.path for one in there if is_expired(one, now) and one.problem is None]
         removed = self._remove(gone, has_expired) if gone else []
-        return [self._workspace.files.shown_path(path) for path in removed]
+        return [self._workspace.files.mask_path(path) for path in removed]
 
     @observed("decay", locate_paths, writes=True)
     def decay(self, least: float = 0.05, among: Iterable[Record] | None = None) -> list[str]:
@@ -543,7 +543,7 @@ class Records:
                 continue
             if self._files.written_confidence(one.path) - one.confidence < least:
                 continue
-            if self._workspace.files.hidden_by(one.path):  # nothing is written under such a name
+            if self._workspace.files.find_hiding_rule(one.path):  # nothing is written under such a name
                 continue
             if self._update(one.path, partial(self._decayed, one.path)):
                 changed.append(one.path)
@@ -726,7 +726,7 @@ def _checked_call(
     if token is not None and (not isinstance(token, str) or not token):
         raise InvalidInputError(f"token is {token!r}, not a text that names this call")
     if token is not None:
-        checked_text(token, "token")
+        check_text(token, "token")
     if expected is not None and (isinstance(expected, bool) or not isinstance(expected, int | Record)):
         raise InvalidInputError(f"expected_version is {expected!r}, not a number or a Record")
     # Some systems part letters from their accents: it is the same key, on whichever machine.
@@ -740,14 +740,14 @@ def _checked_observation(value: Any, confidence: float, source: RecordSource | N
         value = json.loads(json.dumps(value, allow_nan=False))
     except (TypeError, ValueError, RecursionError) as error:
         raise InvalidInputError(f"the value cannot be written as JSON: {error}") from error
-    checked_text(json.dumps(value, ensure_ascii=False), "the value")
+    check_text(json.dumps(value, ensure_ascii=False), "the value")
     check_no_secret(value, "the value")
     if source is None:
         # Every call without a source is an observation of its own.
         source = RecordSource("user", f"call_{secrets.token_hex(4)}", now)
     if not isinstance(source, RecordSource) or source.kind not in SOURCE_KINDS:
         raise InvalidInputError(f"source is {source!r}, not a RecordSource of kind {', '.join(SOURCE_KINDS)}")
-    checked_text(source.ref, "source.ref")
+    check_text(source.ref, "source.ref")
     if source.observed_at.tzinfo is None:
         raise InvalidInputError(f"observed_at is {source.observed_at!r}, without a time zone: say which")
     moment = source.observed_at.astimezone(UTC).replace(microsecond=0)

@@ -12,7 +12,7 @@ from openclaw_memory.search.query import Query
 from openclaw_memory.search.query_dates import day_of
 from openclaw_memory.search.ranking import bm25_to_score, boosted_keyword_score, standardised, weighted_sum
 from openclaw_memory.types import CandidateRequest, SearchResult, Source, SourceHits, StoredChunk
-from openclaw_memory.workspace.paths import note_date
+from openclaw_memory.workspace.paths import parse_note_date
 
 if TYPE_CHECKING:
     from datetime import date
@@ -113,7 +113,7 @@ def days_of(candidates: Sequence[Candidate]) -> Callable[[SearchResult], date | 
 
     def day(result: SearchResult) -> date | None:
         if result.source == "memory":
-            return note_date(result.path)
+            return parse_note_date(result.path)
         for stored in (candidate.stored for candidate in candidates):
             if stored.path == result.path and stored.chunk.start_line <= result.start_line <= stored.chunk.end_line:
                 return day_of(stored.source, stored.path, stored.chunk.context)

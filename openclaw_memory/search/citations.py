@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from openclaw_memory import _forks
 from openclaw_memory.errors import OpenClawMemoryError
-from openclaw_memory.text.policies import Policies, indexed_text
+from openclaw_memory.text.policies import Policies, mask_note
 from openclaw_memory.types import FileRecord, SearchResult
 from openclaw_memory.types.files import LEFT_OUT, Span
 
@@ -36,7 +36,7 @@ def checked(
     # A large note, and a long line, bring several results.
     records = cache(known)
     notes = cache(lambda path: _Note(workspace.read(path), workspace.policies))
-    talk = cache(lambda *place: _in_one_line(workspace.said(*place)))
+    talk = cache(lambda *place: _in_one_line(workspace.render_lines(*place)))
 
     kept: list[SearchResult] = []
     lost: list[SearchResult] = []
@@ -61,7 +61,7 @@ class _Note:
 
     def __init__(self, text: str, policies: Policies) -> None:
         self._file, self._policies = text, policies
-        self.text = policies.shown(text)  # an index of other rules may say more
+        self.text = policies.mask(text)  # an index of other rules may say more
         self._said: dict[tuple[int, int, bool], str] = {}
 
     @_forks.cached_property
@@ -76,7 +76,7 @@ class _Note:
     @_forks.cached_property
     def indexed(self) -> str:
         """The text without what the index leaves out: secrets, recalled text, comments."""
-        return indexed_text(self._file, self._policies)
+        return mask_note(self._file, self._policies)
 
     def said(self, first: int, last: int, *, as_indexed: bool) -> str:
         """Return the lines from `first` to `last`, 1-based, as one."""

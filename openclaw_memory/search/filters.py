@@ -10,7 +10,7 @@ from fnmatch import fnmatchcase
 from openclaw_memory.config.globs import read_paths
 from openclaw_memory.search.request import SearchFilter
 from openclaw_memory.types.where import CONFIDENCE, DAY, KEY, SURE_AT, TAGS, TYPE, USER, FileRange, Metadata
-from openclaw_memory.workspace.paths import note_date
+from openclaw_memory.workspace.paths import parse_note_date
 
 SECONDS_OF_DAY, SECONDS_OF_HOUR = 86_400, 3_600
 
@@ -53,7 +53,7 @@ class ChunkFilter:
         since, until = self.only.since, self.only.until
         if since is None and until is None:
             return True
-        day = metadata.get(DAY) or note_date(path)
+        day = metadata.get(DAY) or parse_note_date(path)
         if day is None:
             return False
         return (since is None or str(since) <= str(day)) and (until is None or str(day) <= str(until))

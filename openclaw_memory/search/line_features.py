@@ -26,7 +26,7 @@ from openclaw_memory.search.prepared import (
 )
 from openclaw_memory.search.query import Query, is_code
 from openclaw_memory.search.query_dates import day_of
-from openclaw_memory.text.terms import fold, words
+from openclaw_memory.text.terms import fold, split_words
 from openclaw_memory.types import Source
 from openclaw_memory.types.files import LEFT_OUT, Span
 
@@ -248,7 +248,7 @@ def likeness(
         nothing = np.zeros(len(vocabulary.counts), np.float32)
         return Likeness(nothing, nothing)
     lexicon = vocabulary.lexicon
-    asked, whole = lexicon.numbered(query.words), lexicon.numbered(words(query.text))
+    asked, whole = lexicon.numbered(query.words), lexicon.numbered(split_words(query.text))
     vectors = lexicon.vectors
     both = np.concatenate([vectors[asked], vectors[whole].sum(axis=0, keepdims=True)])
     cosines = products(vectors, vocabulary.numbers, unit(both))

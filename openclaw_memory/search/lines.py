@@ -8,8 +8,8 @@ from functools import lru_cache
 from itertools import takewhile
 from typing import NamedTuple
 
-from openclaw_memory.text.markdown_blocks import front_matter, front_matter_stop
-from openclaw_memory.text.terms import fold, word_stem, words
+from openclaw_memory.text.markdown_blocks import count_front_matter, parse_front_matter
+from openclaw_memory.text.terms import fold, split_words, stem_word
 from openclaw_memory.types import Source, StoredChunk
 from openclaw_memory.types.files import LEFT_OUT
 from openclaw_memory.workspace.paths import is_date_title
@@ -85,13 +85,15 @@ def matter_not_asked_for(lines: Sequence[Line], firsts: Iterable[int], asked: Co
         path = lines[first].path
         own = [first + at for at, _ in enumerate(takewhile(lambda line: line.path == path, lines[first:]))]  # noqa: B023
         texts = [lines[at].text for at in own if lines[at].number == lines[first].number + at - first]
-        stop = front_matter_stop(texts)
+        stop = count_front_matter(texts)
         if not any(lines[at].says_something for at in own[stop:]):
             continue
         is_asked = False
         for at, text in zip(own[:stop], texts, strict=False):
-            if names := front_matter([text]):  # else an item of the field above it
-                is_asked = any(_are_alike(word, other) for name in names for word in words(name) for other in asked)
+            if names := parse_front_matter([text]):  # else an item of the field above it
+                is_asked = any(
+                    _are_alike(word, other) for name in names for word in split_words(name) for other in asked
+                )
             if not is_asked:
                 found.add(at)
     return frozenset(found)
@@ -99,7 +101,7 @@ def matter_not_asked_for(lines: Sequence[Line], firsts: Iterable[int], asked: Co
 
 def _are_alike(one: str, other: str) -> bool:
     """Return whether two words are forms of one, such as `attendees` and `attended`."""
-    return word_stem(one) == word_stem(other) or (
+    return stem_word(one) == stem_word(other) or (
         len(one) > SAME_BEGINNING <= len(other) and one[:SAME_BEGINNING] == other[:SAME_BEGINNING]
     )
 

@@ -34,13 +34,13 @@ from openclaw_memory.search.prepared import Lexicon, Lines, Neighbourhood, range
 from openclaw_memory.search.query import Query
 from openclaw_memory.search.query_dates import ISO_DAY
 from openclaw_memory.search.ranking import TEXT_SCORE, VECTOR_SCORE, VECTOR_SHARE, share_of
-from openclaw_memory.text.markdown_blocks import heading
+from openclaw_memory.text.markdown_blocks import parse_heading
 from openclaw_memory.text.utf16 import truncate_utf16
 from openclaw_memory.types import SOURCES, SearchResult, SourceHits, StoredChunk
 from openclaw_memory.types.codec import get_plain_name
 from openclaw_memory.types.files import LEFT_OUT
 from openclaw_memory.types.results import Confidence
-from openclaw_memory.workspace.paths import exact_path_tier
+from openclaw_memory.workspace.paths import rank_path_match
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -343,7 +343,7 @@ def file_matcher(text: str) -> Callable[[str], bool] | None:
     def is_named(path: str) -> bool:
         likely = not path.isascii() or any(part in path.casefold() for part in parts if part)
         is_talk = get_plain_name(path).endswith(".jsonl")
-        return likely and not is_talk and any(exact_path_tier(name, path) for name in names)
+        return likely and not is_talk and any(rank_path_match(name, path) for name in names)
 
     return is_named
 
@@ -502,7 +502,7 @@ def best_passages(
         best: int = chosen
         around = list(_around(lines, best))
         order = sorted(around, key=lambda at: (-worth[at], abs(at - best)))
-        is_heading = heading(lines[best].text) is not None
+        is_heading = parse_heading(lines[best].text) is not None
         below = [at for at in around if is_heading and at > best and blocks[at] == blocks[best]]
         picked, room = [best], max_chars - len(lines[best].text)
         for at in [*below, *(at for at in order if worth[at] >= worth[best] - DROP)]:

@@ -14,7 +14,7 @@ import numpy as np
 
 from openclaw_memory import _forks
 from openclaw_memory.search.lines import Line, asks, label_of, lines_of, repeated
-from openclaw_memory.text.terms import HUMP, word_stem, words
+from openclaw_memory.text.terms import HUMP, split_words, stem_word
 from openclaw_memory.types import StoredChunk
 
 if TYPE_CHECKING:
@@ -279,7 +279,7 @@ class Lexicon:
         first, last = len(self.words), len(self.words) + len(new)
         vectors = np.empty((len(new), 0), np.float32) if self.word_vectors is None else self.word_vectors(new)
         stems = self.stem_numbers
-        of_stems = [stems.setdefault(word_stem(word), len(stems)) for word in new]
+        of_stems = [stems.setdefault(stem_word(word), len(stems)) for word in new]
         self.vectors = _grown(self.vectors, first, vectors)
         self.lengths = _grown(self.lengths, first, lengths_of(vectors))
         self.stems = _grown(self.stems, first, np.array(of_stems, np.int64))
@@ -311,7 +311,7 @@ def _tokens(texts: Sequence[str]) -> list[str]:
     whole = "\n".join(texts)
     if whole.isascii() and not HUMP.search(whole):  # the same words, in half the time
         return [*_ASCII_TOKENS.findall(whole.lower()), "\n"]
-    return [token for text in texts for token in (*words(text), "\n")]
+    return [token for text in texts for token in (*split_words(text), "\n")]
 
 
 def _bytes_of(part: _Part) -> int:

@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from openclaw_memory.search.query_dates import DateMention, mentioned_dates, text_of_dates
-from openclaw_memory.text.terms import content_words, fold, query_terms, word_stem, words
-from openclaw_memory.workspace.paths import date_term
+from openclaw_memory.text.terms import fold, select_content_words, split_query, split_words, stem_word
+from openclaw_memory.workspace.paths import format_date_term
 
 # A pasted page is not a query: characters beyond this number are not looked up.
 MAX_QUESTION_CHARS = 2000
@@ -51,20 +51,20 @@ def parse_query(text: str) -> Query:
     whole, text = text, unicodedata.normalize("NFKC", text)[:MAX_QUESTION_CHARS]  # one character may become eighteen
     dates = mentioned_dates(text)
     date_text = text_of_dates(text)
-    by_date = (date_term(named.year, named.month, named.day) for named in dates if named.month is not None)
-    content_terms = query_terms(text)[:MAX_TERMS]
-    content = tuple(content_words(text)[:MAX_TERMS])
-    stems = tuple(map(word_stem, content))
+    by_date = (format_date_term(named.year, named.month, named.day) for named in dates if named.month is not None)
+    content_terms = split_query(text)[:MAX_TERMS]
+    content = tuple(select_content_words(text)[:MAX_TERMS])
+    stems = tuple(map(stem_word, content))
     return Query(
         text=whole,
         terms=tuple(dict.fromkeys([*content_terms, *by_date])),
         words=content,
         stems=stems,
-        pairs=frozenset(pair for pair in pairwise(map(word_stem, words(text))) if set(pair) & set(stems)),
-        identifiers=frozenset(filter(_is_identifier, content_terms)) - set(query_terms(date_text)),
+        pairs=frozenset(pair for pair in pairwise(map(stem_word, split_words(text))) if set(pair) & set(stems)),
+        identifiers=frozenset(filter(_is_identifier, content_terms)) - set(split_query(date_text)),
         names=frozenset(fold(word) for word in _NAME.findall(whole) if word[0].isupper()),
         dates=dates,
-        date_words=frozenset(words(date_text)),
+        date_words=frozenset(split_words(date_text)),
     )
 
 

@@ -15,9 +15,9 @@ from datetime import UTC, date, datetime
 from itertools import pairwise
 from typing import TypeVar
 
-from openclaw_memory.text.utf16 import utf16_length
+from openclaw_memory.text.utf16 import measure_utf16
 from openclaw_memory.types import SearchResult
-from openclaw_memory.workspace.paths import exact_path_tier
+from openclaw_memory.workspace.paths import rank_path_match
 
 # OpenClaw's lexical boosts: whole-word coverage, density, words in the path, and length.
 COVERAGE_BOOST = 0.45
@@ -59,7 +59,7 @@ def boosted_keyword_score(query: str, path: str, text: str, score: float) -> flo
     place = unicodedata.normalize("NFC", path).lower()
     boost = COVERAGE_BOOST * present / len(asked) + (DENSITY_BOOST * present / len(words) if words else 0.0)
     boost += PATH_BOOST * sum(word in place for word in asked)
-    boost += min(utf16_length(text) / FULL_LENGTH_CHARS, LENGTH_BOOST)
+    boost += min(measure_utf16(text) / FULL_LENGTH_CHARS, LENGTH_BOOST)
     return min(1.0, score + boost)
 
 
@@ -170,7 +170,7 @@ def _place_in_order(answer: SearchResult) -> tuple[float, float, str, int, int]:
 
 def _tier(query: str, answer: SearchResult) -> int:
     """Return how exactly the query names the file; a single word that is the id of a session names no transcript."""
-    tier = exact_path_tier(query, answer.path)
+    tier = rank_path_match(query, answer.path)
     return tier if answer.source == "memory" or tier > 1 else 0
 
 

@@ -15,7 +15,7 @@ from openclaw_memory.config.sections import PARTS, RANGES, checked, normalised_w
 from openclaw_memory.errors import ConfigError, QueryError, nearest
 from openclaw_memory.types.files import SOURCES, Source
 from openclaw_memory.types.records import RecordType
-from openclaw_memory.workspace.days import day_of
+from openclaw_memory.workspace.days import parse_day
 
 MAX_RESULTS = int(RANGES["search.max_results"][1])
 # Within a budget of characters, more and shorter results show more of the evidence (benchmarks/README.md).
@@ -85,7 +85,7 @@ class SearchFilter:
         if self.min_confidence is not None:
             object.__setattr__(self, "min_confidence", _share("min_confidence", self.min_confidence))
         for name in ("since", "until"):
-            day_of(getattr(self, name), name, None, error=QueryError)
+            parse_day(getattr(self, name), name, None, error=QueryError)
 
     @classmethod
     def read(cls, value: SearchFilter | Mapping[str, Any] | None) -> SearchFilter:
@@ -118,7 +118,7 @@ class SearchFilter:
         """
         if self.since is None and self.until is None:
             return self
-        since, until = (day_of(getattr(self, name), name, timezone, error=QueryError) for name in ("since", "until"))
+        since, until = (parse_day(getattr(self, name), name, timezone, error=QueryError) for name in ("since", "until"))
         if since and until and since > until:
             raise QueryError(f"since ({since}) is later than until ({until}): exchange them")
         return replace(self, since=since, until=until)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from openclaw_memory.search.lines import lines_of
-from openclaw_memory.text.terms import fold, terms
+from openclaw_memory.text.terms import fold, split_terms
 from openclaw_memory.types import SOURCES, CandidateRequest, Candidates, SearchResult, SourceHits, Store, StoredChunk
 
 if TYPE_CHECKING:
@@ -52,9 +52,9 @@ def wording_of(only: SearchFilter) -> Wording | None:
     """
     if not (only.phrases or only.without):
         return None
-    of_phrases = dict.fromkeys(term for phrase in only.phrases for term in terms(phrase))
+    of_phrases = dict.fromkeys(term for phrase in only.phrases for term in split_terms(phrase))
     return Wording(
-        tuple(map(_pattern, only.phrases)), tuple(of_phrases), tuple(tuple(terms(word)) for word in only.without)
+        tuple(map(_pattern, only.phrases)), tuple(of_phrases), tuple(tuple(split_terms(word)) for word in only.without)
     )
 
 

@@ -1,10 +1,10 @@
-from .fence import fenced as fenced
-from .markdown_blocks import blocks as blocks, title_of as title_of
+from .fence import fence_text as fence_text
+from .markdown_blocks import get_title as get_title, split_blocks as split_blocks
+from .stopwords import STOP_WORDS as STOP_WORDS
+from .terms import fold as fold, select_content_words as select_content_words
 from .silent_reply import (
-    is_silent as is_silent,
     SILENT as SILENT,
     SilentStream as SilentStream,
-    without_silent as without_silent,
+    is_silent as is_silent,
+    strip_silent as strip_silent,
 )
-from .stopwords import STOP_WORDS as STOP_WORDS
-from .terms import content_words as content_words, fold as fold

@@ -32,7 +32,7 @@ _SHORT = 8
 _KEY = os.urandom(32)
 
 
-def fenced(text: str, label: str, mark: str | None = None) -> str:
+def fence_text(text: str, label: str, mark: str | None = None) -> str:
     """Wrap `text` between an opening and a closing line that carry the same `mark`.
 
     The text cannot close its fence: where it holds the fence's name, in letters that Unicode counts as the same (NFKC,
@@ -51,11 +51,11 @@ def fenced(text: str, label: str, mark: str | None = None) -> str:
         raise InvalidInputError(
             f"the mark of a fence must be 16 digits of 0-9a-f, not {mark!r}: leave it out for one that no text can hold"
         )
-    origin = _NO_LABEL.sub(" ", in_one_line(harmless(label))).strip()
-    return f'<{NAME} id="{mark}" from="{origin}">\n{harmless(text)}\n</{NAME} id="{mark}">'
+    origin = _NO_LABEL.sub(" ", in_one_line(escape_fences(label))).strip()
+    return f'<{NAME} id="{mark}" from="{origin}">\n{escape_fences(text)}\n</{NAME} id="{mark}">'
 
 
-def fenced_results(results: Iterable[tuple[str, str]], label: str = "memory", mark: str | None = None) -> str:
+def fence_results(results: Iterable[tuple[str, str]], label: str = "memory", mark: str | None = None) -> str:
     """Put texts into one fence, each below its citation: `[MEMORY.md#L3 0123abcd]`.
 
     The digits are the first ones of the fence's mark. No note can know these, and so no line of a text is a citation,
@@ -72,7 +72,7 @@ def fenced_results(results: Iterable[tuple[str, str]], label: str = "memory", ma
     results = list(results)
     mark = _mark_of(label, *(part for result in results for part in result)) if mark is None else mark
     shown = (f"[{in_one_line(place)} {mark[:_SHORT]}]\n{text}" for place, text in results)
-    return fenced("\n\n".join(shown), label, mark)
+    return fence_text("\n\n".join(shown), label, mark)
 
 
 def _mark_of(*parts: str) -> str:
@@ -83,7 +83,7 @@ def _mark_of(*parts: str) -> str:
     return mark.hexdigest()
 
 
-def results_in(block: str) -> tuple[str, list[str], str]:
+def split_fence(block: str) -> tuple[str, list[str], str]:
     """Return the opening line of a fence, the results in it, and its closing line; no results for any other text.
 
     Results without citations are separated by paragraphs.
@@ -100,7 +100,7 @@ def results_in(block: str) -> tuple[str, list[str], str]:
     return opening, re.split(rf"\n\n(?={cited})" if re.match(cited, body) else r"\n\n", body), lines[-1]
 
 
-def without_fenced(text: str) -> str:
+def strip_fenced(text: str) -> str:
     """Return the text without its fenced blocks, those of OpenClaw included; their newlines stay.
 
     They are found in capitals too, and escaped, in JSON or HTML. A block that is not closed stays: what others write
@@ -112,18 +112,18 @@ def without_fenced(text: str) -> str:
     return _without_openclaws(text) if "relevant-memories" in small else text
 
 
-def without_recalled(text: str) -> str:
+def strip_recalled(text: str) -> str:
     """Return the text fit to be written: no fenced blocks, and no open fence that could swallow what follows."""
-    return _LOOSE.sub(rf"\1{NAME.replace('-', ' ')}", without_fenced(text))
+    return _LOOSE.sub(rf"\1{NAME.replace('-', ' ')}", strip_fenced(text))
 
 
-def without_cut_off(text: str) -> str:
+def strip_open_fence(text: str) -> str:
     """Return the text up to a fenced block that is not closed, as in a truncated message."""
     opening = _OPENING.search(text) if NAME in text.lower() else None
     return text[: opening.start()] if opening else text
 
 
-def without_between(text: str, opening: str, closing: str) -> str:
+def strip_between(text: str, opening: str, closing: str) -> str:
     """Return the text without what is between each `opening` and the next `closing`, except for its newlines.
 
     An `opening` without a `closing` stays.
@@ -171,7 +171,7 @@ def _without(text: str, spans: Iterable[tuple[int, int]], instead: str | None = 
     return "".join((*kept, text[at:]))
 
 
-def harmless(text: str) -> str:
+def escape_fences(text: str) -> str:
     """Return the text with a blank for the hyphen of every look-alike of the fence's name.
 
     Args:

@@ -75,7 +75,7 @@ class Embedding(NamedTuple):
         return f"{self.model}#{self.dims}"
 
 
-def embedding_of(file: str, fields: Mapping[str, Any]) -> Embedding | None:
+def get_embedding(file: str, fields: Mapping[str, Any]) -> Embedding | None:
     """Return what a file with these fields says of the vector that came with it, or None."""
     said = fields.get(EMBEDDING)
     if not isinstance(said, dict) or not said.get(MODEL):
@@ -88,12 +88,12 @@ def embedding_of(file: str, fields: Mapping[str, Any]) -> Embedding | None:
     return Embedding(str(said[MODEL]), dims if isinstance(dims, int) else 0, key, vector)
 
 
-def key_of_vector(row: bytes, text: str) -> str:
+def make_vector_key(row: bytes, text: str) -> str:
     """Return the key of a vector that came with a text, as a file names it: digests of both, as hexadecimal digits."""
     return sha256(row).hexdigest()[:_OF_VECTOR] + _digest(text)[_OF_VECTOR:]
 
 
-def came_with(one: Embedding, text: str) -> bool:
+def is_vector_of(one: Embedding, text: str) -> bool:
     """Whether a vector came with this very text; true also where an earlier version did not write that down."""
     return one.vector is not None or one.key[_OF_VECTOR:] == _digest(text)[_OF_VECTOR:]
 
@@ -102,7 +102,7 @@ def _digest(text: str) -> str:
     return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def front_matter_end(text: str) -> int:
+def measure_front_matter(text: str) -> int:
     """Return how many characters of a file precede the text of its document; 0 if no program wrote it."""
     opening = _OPENING.match(text) if text.startswith("---") else None
     if opening is None:
@@ -123,7 +123,7 @@ def render(fields: Mapping[str, Any], text: str) -> str:
         raise InvalidInputError(
             f"{wrong[0]!r} cannot be the name of a field: use a-z and _, and not what this library uses"
         )
-    lines = [f"{name}: {_json(value, name)}\n" for name, value in fields.items()]
+    lines = [f"{name}: {_to_json(value, name)}\n" for name, value in fields.items()]
     return f"---\nopenclaw_memory: {VERSION}\n{''.join(lines)}---\n{text}\n"
 
 
@@ -137,7 +137,7 @@ def parse(file: str) -> FrontMatter | None:
     opening = _VERSION.match(file) if file.startswith("---") else None
     if opening is None:
         return None
-    end = front_matter_end(file)
+    end = measure_front_matter(file)
     above = file[opening.end() : end]
     closing = _CLOSING.search(above)
     lines = [line.rstrip("\r") for line in above[: closing.start() if closing else None].split("\n")]
@@ -151,7 +151,7 @@ def parse(file: str) -> FrontMatter | None:
     return FrontMatter(fields, file[end:].removesuffix("\n"), tuple(damage))
 
 
-def own_fields(file: str) -> dict[str, Any]:
+def parse_own_fields(file: str) -> dict[str, Any]:
     """Return the fields above a note that a person wrote, by names in lower case, as far as they are simple YAML.
 
     There are none without a line `---` at its beginning and another one below, or in a document.
@@ -172,7 +172,7 @@ def own_fields(file: str) -> dict[str, Any]:
 
 def hide_vector(file: str) -> str:
     """Return a file with `…` in place of the vector of a document, however it is spelled. The number of lines stays."""
-    end = front_matter_end(file)
+    end = measure_front_matter(file)
     return _FIELD_OF_VECTOR.sub(lambda field: _NUMBERS.sub(rf"\1{SHOWN_VECTOR}", field[0]), file[:end]) + file[end:]
 
 
@@ -184,7 +184,7 @@ def with_vector(new: Sequence[str], old: Sequence[str]) -> list[str]:
     shown = hide_vector("\n".join(old)).split("\n") if old else []
     hidden = {line: was for line, was in zip(shown, old, strict=True) if line != was}
     file = "\n".join(new)
-    above = file[: front_matter_end(file)].count("\n")
+    above = file[: measure_front_matter(file)].count("\n")
     return [hidden.get(line, line) if at < above else line for at, line in enumerate(new)]
 
 
@@ -255,7 +255,7 @@ def _value(written: str) -> Any:
     return json.loads(plain) if re.fullmatch(r"-?(?:0|[1-9]\d*)(?:\.\d+)?", plain) else plain
 
 
-def _json(value: Any, name: str) -> str:
+def _to_json(value: Any, name: str) -> str:
     _check(value, name, 0)
     try:
         written = json.dumps(value, ensure_ascii=False, allow_nan=False)

@@ -26,7 +26,7 @@ class Block(NamedTuple):
     stop: int
 
 
-def heading(line: str) -> tuple[int, str] | None:
+def parse_heading(line: str) -> tuple[int, str] | None:
     """Return the level (1 to 6) and the title of an ATX heading line, or None. Code blocks are not recognised here."""
     if "#" not in line[:5]:
         return None
@@ -38,7 +38,7 @@ def heading(line: str) -> tuple[int, str] | None:
     return len(match[1]), bare.rstrip() if not bare or bare.endswith(" ") else title
 
 
-def title_of(lines: Sequence[str], block: Block) -> tuple[int, str]:
+def get_title(lines: Sequence[str], block: Block) -> tuple[int, str]:
     """Return the level and the title of a heading block, ATX or underlined.
 
     Args:
@@ -46,7 +46,7 @@ def title_of(lines: Sequence[str], block: Block) -> tuple[int, str]:
         block: One of its `blocks` whose kind is "heading".
     """
     level = _underlined(lines, block.first)
-    return (level, " ".join(lines[block.first].split())) if level else heading(lines[block.first]) or (1, "")
+    return (level, " ".join(lines[block.first].split())) if level else parse_heading(lines[block.first]) or (1, "")
 
 
 def is_fence(line: str) -> bool:
@@ -54,7 +54,7 @@ def is_fence(line: str) -> bool:
     return _FENCE.match(line) is not None
 
 
-def blocks(lines: Sequence[str]) -> Iterator[Block]:
+def split_blocks(lines: Sequence[str]) -> Iterator[Block]:
     """Yield the blocks of a file, in order; every line that is not blank is in exactly one.
 
     A fence that is never closed runs to the end of the file, as in CommonMark.
@@ -62,7 +62,7 @@ def blocks(lines: Sequence[str]) -> Iterator[Block]:
     Args:
         lines: The lines of the file.
     """
-    index = front_matter_stop(lines)
+    index = count_front_matter(lines)
     if index:
         yield Block("front", 0, index)
     while index < len(lines):
@@ -75,7 +75,7 @@ def blocks(lines: Sequence[str]) -> Iterator[Block]:
         index = stop
 
 
-def front_matter(lines: Sequence[str]) -> dict[str, str]:
+def parse_front_matter(lines: Sequence[str]) -> dict[str, str]:
     """Return the plain `key: value` lines of a front matter block, keys in lower case; lists become "a, b"."""
     values: dict[str, str] = {}
     key = ""
@@ -96,7 +96,7 @@ def _plain(value: str) -> str:
     return ", ".join(item for item in (item.strip().strip("\"'") for item in items) if item)
 
 
-def front_matter_stop(lines: Sequence[str]) -> int:
+def count_front_matter(lines: Sequence[str]) -> int:
     """Return the line after the front matter, or 0; a file may also begin with a thematic break."""
     if lines[0].removeprefix("\ufeff").rstrip() != "---" or len(lines) < 2 or not _KEY.match(lines[1]):
         return 0
@@ -112,7 +112,7 @@ def _kind(lines: Sequence[str], index: int) -> Kind | None:
     start = line.lstrip()
     if not start:
         return None
-    if heading(line) is not None or _underlined(lines, index):
+    if parse_heading(line) is not None or _underlined(lines, index):
         return "heading"
     if start[0] in "`~" and is_fence(line):
         return "fence"
@@ -127,7 +127,7 @@ def _underlined(lines: Sequence[str], index: int) -> int:
     """Return 1 or 2, the level of a single line that a row of = or - makes a heading, else 0."""
     alone = index == 0 or not lines[index - 1].strip()
     below = _UNDERLINE.match(lines[index + 1]) if alone and index + 1 < len(lines) else None
-    if below is None or not lines[index].strip() or heading(lines[index]) is not None:
+    if below is None or not lines[index].strip() or parse_heading(lines[index]) is not None:
         return 0
     return 1 if below[1][0] == "=" else 2
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 
 from openclaw_memory._safe import clean_line
 from openclaw_memory.errors import InvalidInputError
-from openclaw_memory.text.fence import harmless
+from openclaw_memory.text.fence import escape_fences
 from openclaw_memory.text.redaction import redact
 
 EXTERNAL = "external"  # the `origin` of a document that comes from outside
@@ -22,7 +22,7 @@ _QUOTED = re.compile(r" {0,3}>")
 _SOURCE = re.compile(r"[ >]*>[ ]?(?:—|–|--)[ ]*(\S.*)")
 
 
-def quoted(text: str, source: str) -> str:
+def quote(text: str, source: str) -> str:
     """Return a text as a quotation with its source.
 
     Args:
@@ -34,11 +34,11 @@ def quoted(text: str, source: str) -> str:
     """
     if not isinstance(text, str) or not text.strip():
         raise InvalidInputError("the text to quote is empty: give at least one word")
-    lines = _BREAK.split(harmless(text).strip())
-    return "\n".join([*(f"> {line}".rstrip() for line in lines), ">", f"> — {checked_source(source)}"])
+    lines = _BREAK.split(escape_fences(text).strip())
+    return "\n".join([*(f"> {line}".rstrip() for line in lines), ">", f"> — {check_source_name(source)}"])
 
 
-def checked_source(source: str) -> str:
+def check_source_name(source: str) -> str:
     """Return the name of a source as one safe line, with secrets masked.
 
     Args:
@@ -52,10 +52,10 @@ def checked_source(source: str) -> str:
         raise InvalidInputError(
             f"quoted_from is {source!r:.80}, not a source by its name or address, of up to {MAX_SOURCE} characters"
         )
-    return redact(harmless(name))
+    return redact(escape_fences(name))
 
 
-def source_of(lines: Sequence[str], start: int, end: int) -> str | None:
+def find_source(lines: Sequence[str], start: int, end: int) -> str | None:
     """Return the source of the first quotation with one that lines are a part of; None for none.
 
     Args:

@@ -135,12 +135,12 @@ def redact_talk(text: str) -> str:
     return "\n".join(map(redact_session, redact(text).split("\n")))
 
 
-def masked(token: str) -> str:
+def mask_token(token: str) -> str:
     """A token by its first six and last four characters; `***` for one of less than 18."""
     return f"{token[:_KEPT_START]}…{token[-_KEPT_END:]}" if len(token) >= _KEPT_FROM else _HIDDEN
 
 
-def masks_in(text: str) -> list[str]:
+def find_masks(text: str) -> list[str]:
     """Return the masks of tokens whose beginning says what they were; in `she said nothing…then left` is none."""
     literals = tuple(one.literal for one in KNOWN if len(one.literal) > _SHORTEST_SIGN)
     return [mask for mask in _compiled(_MASKED).findall(text) if mask.startswith(literals)]
@@ -178,7 +178,7 @@ def _with_masks(text: str, spans: list[tuple[int, int]]) -> str:
     at = 0
     for start, end in spans:
         secret = text[start:end]
-        kept += [text[at:start], masked(_compiled(_OTHER).sub("", secret)), "\n" * secret.count("\n")]
+        kept += [text[at:start], mask_token(_compiled(_OTHER).sub("", secret)), "\n" * secret.count("\n")]
         at = end
     return "".join((*kept, text[at:])) if spans else text
 
@@ -244,14 +244,14 @@ def _masked_of_a_provider(match: re.Match[str]) -> str:
         return match[0]
     before = match.string[max(0, match.start() - _LONGEST_NAME) : match.start()]
     is_one = _compiled(_PROVIDERS_SECRET).search(before) and masks_listed_secrets()
-    return match[1] + masked(match[2]) if is_one else match[0]
+    return match[1] + mask_token(match[2]) if is_one else match[0]
 
 
 def _masked_last(match: re.Match[str]) -> str:
     name = match[1].lower()
     if "passw" in name or "pwd" in name:
         return match[1] + _HIDDEN
-    return match[1] + (match[2] if _is_masked(match[2]) else masked(match[2]))
+    return match[1] + (match[2] if _is_masked(match[2]) else mask_token(match[2]))
 
 
 def _hidden_last(match: re.Match[str]) -> str:

@@ -50,14 +50,14 @@ def is_silent(text: str) -> bool:
     return _WHOLE.fullmatch(text, begin) is not None or _squeezed(text[begin:]) == _ACTION.upper()
 
 
-def declines(text: str) -> bool:
+def is_declining(text: str) -> bool:
     """Whether a reply is `NO_REPLY`, or begins or ends with it and says in one line that there is nothing."""
     rest = _without_head(text)
     rest = rest[: _tail(rest)]
     return is_silent(text) or (rest != text and _says_nothing(rest))
 
 
-def without_silent(text: str) -> str:
+def strip_silent(text: str) -> str:
     """Return a reply to show to the user, without `NO_REPLY` as its first or last word.
 
     A line that says only that there is nothing goes with it: `NO_REPLY: nothing to store`.
@@ -97,7 +97,7 @@ class SilentStream:
         """Return what is left to show at the end of the reply. The stream can then be used for another one."""
         held, flowed = self._held, self._flows
         self._held, self._flows = "", False
-        return held[: _tail(held)] if flowed else without_silent(held)
+        return held[: _tail(held)] if flowed else strip_silent(held)
 
 
 def _may_be_silent(text: str) -> bool:

@@ -40,7 +40,7 @@ _LETTERS = str.maketrans({"ø": "o", "ł": "l", "đ": "d", "æ": "ae", "œ": "oe
 MAX_TERM_CHARS = 64
 
 
-def terms(text: str) -> list[str]:
+def split_terms(text: str) -> list[str]:
     """Return all terms of a text, in its order; a whole identifier precedes its parts."""
     composed = _composed(text)
     if composed.isascii():  # the same terms, in half the time
@@ -53,12 +53,12 @@ def terms(text: str) -> list[str]:
     ]
 
 
-def segment(text: str) -> str:
+def join_terms(text: str) -> str:
     """Return the terms of a text, joined by spaces, as a keyword index stores them."""
-    return " ".join(terms(text))
+    return " ".join(split_terms(text))
 
 
-def query_terms(text: str) -> list[str]:
+def split_query(text: str) -> list[str]:
     """Return the terms of a query, each once, without the stop words of its language.
 
     A query of stop words alone keeps them.
@@ -66,10 +66,10 @@ def query_terms(text: str) -> list[str]:
     tokens = _tokens(text)
     stop = _stop_words(tokens)
     kept = [term for token in dict.fromkeys(tokens) for term in _content_terms(token, stop)]
-    return list(dict.fromkeys(kept)) or list(dict.fromkeys(terms(text)))
+    return list(dict.fromkeys(kept)) or list(dict.fromkeys(split_terms(text)))
 
 
-def words(text: str) -> list[str]:
+def split_words(text: str) -> list[str]:
     """Return the words of a text in order, in lower case with accents, CJK in pairs, as word vectors are looked up.
 
     After a word in camelCase come its parts.
@@ -79,7 +79,7 @@ def words(text: str) -> list[str]:
     return list(chain.from_iterable(map(_lower_words, _tokens(text))))
 
 
-def word_spans(text: str) -> list[tuple[int, int, str]]:
+def locate_words(text: str) -> list[tuple[int, int, str]]:
     """Return where the words of a text are: first character, the one after the last, and the word as in `words`.
 
     Words in camelCase are whole.
@@ -95,7 +95,7 @@ def word_spans(text: str) -> list[tuple[int, int, str]]:
     return found
 
 
-def content_words(text: str) -> list[str]:
+def select_content_words(text: str) -> list[str]:
     """Return the words of a query, each once, without the stop words of its language (unless it has no others).
 
     Args:
@@ -104,7 +104,7 @@ def content_words(text: str) -> list[str]:
     tokens = _tokens(text)
     stop = _stop_words(tokens)
     kept = [word for token in dict.fromkeys(tokens) for word in _lower_words(token) if fold(word) not in stop]
-    return list(dict.fromkeys(kept or words(text)))
+    return list(dict.fromkeys(kept or split_words(text)))
 
 
 def fold(text: str) -> str:
@@ -123,7 +123,7 @@ def stem(word: str) -> str:
 
 
 @lru_cache(maxsize=65536)
-def word_stem(word: str) -> str:
+def stem_word(word: str) -> str:
     """Return the term by which a single word of `words` is looked up."""
     return stem(fold(word))[:MAX_TERM_CHARS]
 

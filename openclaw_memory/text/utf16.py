@@ -1,7 +1,7 @@
 """Lengths in UTF-16 code units, the unit of OpenClaw's limits."""
 
 
-def utf16_length(text: str) -> int:
+def measure_utf16(text: str) -> int:
     """Return the number of UTF-16 code units of the text: two for each character above U+FFFF, else one."""
     return len(text) if text.isascii() else len(text.encode("utf-16-le", "surrogatepass")) // 2
 

@@ -5,7 +5,7 @@ what is relevant before a model is asked. `recall_section` writes the text for i
 `compose_session_start` that with the notes that a session starts with.
 """
 
-from openclaw_memory.text.fence import fenced_results
+from openclaw_memory.text.fence import fence_results
 from openclaw_memory.tools.handlers import memory_tools
 from openclaw_memory.tools.prompt import (
     compose_session_start,
@@ -20,7 +20,7 @@ __all__ = [
     "check_memory",
     "compose_session_start",
     "extract_question",
-    "fenced_results",
+    "fence_results",
     "is_shown",
     "may_cite",
     "memory_tools",

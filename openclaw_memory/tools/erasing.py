@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 from openclaw_memory.errors import InvalidInputError, NotFoundError, PathNotAllowedError
-from openclaw_memory.text.fence import without_recalled
+from openclaw_memory.text.fence import strip_recalled
 from openclaw_memory.types import ToolAnswer
 from openclaw_memory.types.control import ForgetPlan
 
@@ -91,7 +91,7 @@ def erase_planned(
             "plan again"
         )
     message = read_user_message()
-    if message is not None and code[:HASH_DIGITS] not in without_recalled(message).lower():
+    if message is not None and code[:HASH_DIGITS] not in strip_recalled(message).lower():
         raise PathNotAllowedError(
             "the user has not typed this hash in their latest message: ask them to, and wait for their answer"
         )

@@ -24,8 +24,8 @@ from openclaw_memory.errors import (
     WriteError,
 )
 from openclaw_memory.events import acting_as
-from openclaw_memory.text.fence import fenced, without_recalled
-from openclaw_memory.text.quotation import checked_source
+from openclaw_memory.text.fence import fence_text, strip_recalled
+from openclaw_memory.text.quotation import check_source_name
 from openclaw_memory.text.redaction import redact
 from openclaw_memory.tools.arguments import (
     Arguments,
@@ -158,7 +158,7 @@ class SearchCall(ToolCall, frozen=True):
                 "lines": _format_lines(*hit.spans),
                 "score": round(hit.score, 3),
                 "confidence": hit.confidence,
-                "snippet": fenced(hit.snippet, _name_origin(hit, audience)),
+                "snippet": fence_text(hit.snippet, _name_origin(hit, audience)),
                 **_cite(hit, audience),
             }
             for hit in results
@@ -191,7 +191,7 @@ class GetCall(ToolCall, frozen=True):
         data = {
             "status": "ok",
             **_describe(excerpt),
-            "text": fenced(excerpt.text, _name_origin(excerpt, context.audience)),
+            "text": fence_text(excerpt.text, _name_origin(excerpt, context.audience)),
             **(_cite(excerpt, context.audience) if has_lines else {}),
             **drop_empty({"nextFrom": excerpt.next_start, "truncated": excerpt.cut or excerpt.next_start is not None}),
         }
@@ -285,7 +285,7 @@ class EditCall(LinesCall, frozen=True, kw_only=True):
         """Replace the lines, without secrets, if they are still those of the hash."""
         self.check_may_change(context)
         text, has_secrets = _clean_text(self.text)
-        excerpt = context.memory.edit(self.path, self.start, self.end, _check_text(text), seen=self.hash)
+        excerpt = context.memory.edit(self.path, self.start, self.end, _check_text(text), expected=self.hash)
         context.memory.sync_soon()
         data = {"status": "ok", **_describe(excerpt), "hash": excerpt.hash[:HASH_DIGITS], "redacted": has_secrets}
         return ToolAnswer(data | _cite(excerpt, context.audience), excerpt)
@@ -304,7 +304,7 @@ class ForgetCall(LinesCall, frozen=True, kw_only=True):
     def answer(self, context: Context) -> ToolAnswer:
         """Remove the lines, if they are still those of the hash."""
         self.check_may_change(context)
-        context.memory.delete(self.path, self.start, self.end, seen=self.hash)
+        context.memory.delete(self.path, self.start, self.end, expected=self.hash)
         context.memory.sync_soon()
         return ToolAnswer({"status": "ok", "path": self.path, "removed": self.lines})
 
@@ -327,12 +327,12 @@ class PromoteCall(LinesCall, frozen=True, kw_only=True):
         self.check_may_change(context)
         check_private(memory.workspace.files.find_long_term(), context.audience)
         text = memory.get(self.path, start=self.start, lines=self.lines).text
-        if without_recalled(text) != text:  # half a fence there and half of one elsewhere hide what is between
+        if strip_recalled(text) != text:  # half a fence there and half of one elsewhere hide what is between
             raise InvalidInputError(
                 "the lines hold what marks recalled text: write what they say with memory_edit first"
             )
         section, has_secrets = (None, False) if self.section is None else _clean_text(self.section)
-        excerpt = memory.notes.promote(self.path, self.start, self.end, section=section, seen=self.hash)
+        excerpt = memory.notes.promote(self.path, self.start, self.end, section=section, expected=self.hash)
         memory.sync_soon()
         data = {"status": "ok", **_describe(excerpt), "hash": excerpt.hash[:HASH_DIGITS]}
         data |= {"existed": excerpt.existed, "redacted": has_secrets}
@@ -362,7 +362,7 @@ class RememberCall(ToolCall, frozen=True, kw_only=True):
         """Remember the value, and return the record with the value that holds."""
         records, source = _open_records(context), _make_source(context)
         if self.quoted_from is not None:
-            source = replace(source, kind="external", ref=checked_source(self.quoted_from))
+            source = replace(source, kind="external", ref=check_source_name(self.quoted_from))
         confidence = drop_empty({"confidence": self.confidence}, None)
         remembered = records.remember(self.type, self.key, _read_value(self.value), source=source, **confidence)
         context.memory.sync_soon()
@@ -517,7 +517,7 @@ def _refuse(error: OpenClawMemoryError) -> ToolAnswer:
     data["from"] = error.start_line
     # More than memory_get shows at once was never seen in one piece: it has to be read again.
     if len(error.current) <= DEFAULT_CHARS:
-        current = fenced(error.current, f"{error.path} as it is now")
+        current = fence_text(error.current, f"{error.path} as it is now")
         data |= {"current": current, "hash": error.hash[:HASH_DIGITS]}
     return ToolAnswer(data, error)
 
@@ -536,12 +536,12 @@ def _make_source(context: Context) -> RecordSource:
 
 def _read_value(value: str) -> str:
     # Secrets are left in: `Records` refuses them, and what would be left of a masked one is no value.
-    return _check_text(without_recalled(value)).strip()
+    return _check_text(strip_recalled(value)).strip()
 
 
 def _clean_text(text: str) -> tuple[str, bool]:
     """Remove recalled memory from a text and mask its secrets; return it, and whether it had secrets."""
-    own = without_recalled(text)
+    own = strip_recalled(text)
     if own != text:
         own = _BLANK_LINES.sub("\n\n", own).strip("\n")
     safe = redact(own)
@@ -557,7 +557,7 @@ def _check_text(text: str) -> str:
 
 
 def _describe_record(record: Record) -> dict[str, Any]:
-    text = fenced(sentence(record.key, record.value), record.path)
+    text = fence_text(sentence(record.key, record.value), record.path)
     data = {"path": record.path, "record": text, "confidence": round(record.confidence, 2), "version": record.version}
     is_outside = record.source.kind == "external"
     return data | drop_empty({"waiting": len(record.waiting), "quotedFrom": record.source.ref if is_outside else None})

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from openclaw_memory._log import warn
 from openclaw_memory.errors import ConfigError
-from openclaw_memory.text.fence import fenced, fenced_results, results_in, without_recalled
+from openclaw_memory.text.fence import fence_results, fence_text, split_fence, strip_recalled
 from openclaw_memory.tools.handlers import TOOL_NAME
 from openclaw_memory.tools.visibility import check_memory, find_audience, search_for
 
@@ -147,8 +147,8 @@ def recall(
     if not results:
         return ""
     if audience.citations:
-        return fenced_results(((hit.citation, hit.snippet) for hit in results), name or "memory")
-    return fenced("\n\n".join(hit.snippet for hit in results), name or "memory")
+        return fence_results(((hit.citation, hit.snippet) for hit in results), name or "memory")
+    return fence_text("\n\n".join(hit.snippet for hit in results), name or "memory")
 
 
 def compose_session_start(
@@ -196,7 +196,7 @@ def extract_question(text: str) -> str:
     Args:
         text: The text of the message; recalled blocks in it are left out.
     """
-    text = without_recalled(text).strip()
+    text = strip_recalled(text).strip()
     if len(text) <= _MAX_QUESTION:
         return text
     paragraphs = re.split(r"\n\s*\n", text)
@@ -212,7 +212,7 @@ def with_fewer_results(recalled: str, is_short: Callable[[str], bool]) -> str:
         recalled: The block that `recall` returned.
         is_short: Returns whether a block is short enough.
     """
-    opening, results, closing = results_in(recalled)
+    opening, results, closing = split_fence(recalled)
     for count in range(len(results) - 1, 0, -1):
         shorter = "\n".join([opening, "\n\n".join(results[:count]), closing])
         if is_short(shorter):

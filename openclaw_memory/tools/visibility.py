@@ -31,9 +31,9 @@ from openclaw_memory.workspace.paths import (
     ROOT_NOTES,
     is_record,
     is_transcript,
-    transcripts_place,
+    locate_transcripts,
 )
-from openclaw_memory.workspace.transcript_records import LABELS, said
+from openclaw_memory.workspace.transcript_records import LABELS, render_record
 
 if TYPE_CHECKING:
     from openclaw_memory.conversation.messages import Message
@@ -116,7 +116,7 @@ def find_audience(memory: Memory, session_key: str | None, source: Source | None
 def _read_chat_types(memory: Memory, session_key: str) -> set[str]:
     """Read the kinds of chat of a session from `sessions.json`, which may list it under another key too."""
     workspace = memory.workspace
-    states = memory.sessions.flushes.read(transcripts_place(workspace.root, workspace.sessions))
+    states = memory.sessions.flushes.read(locate_transcripts(workspace.root, workspace.sessions))
     own = [(key, state.chat_type) for key, state in states.items() if session_key in {key, state.session_id}]
     by_key = {"group" if names_several(key) else "direct" for key, _ in own if names_several(key) or names_one(key)}
     return by_key | {kind.strip().lower() for _, kind in own if kind}
@@ -280,7 +280,10 @@ def search_for(
 
 def _write_transcript(messages: Iterable[Message], policies: Policies) -> str:
     """Write messages as transcripts are searched and shown, each line between two newlines."""
-    lines = (said({"type": "message", "message": message}, muted=False, policies=policies)[0] for message in messages)
+    lines = (
+        render_record({"type": "message", "message": message}, muted=False, policies=policies)[0]
+        for message in messages
+    )
     return "\n".join(("", *lines, ""))
 
 

@@ -105,7 +105,7 @@ class FileRecord:
         ctime_ns: When anything about it was last changed, by the system's own stamp; 0 if unknown.
         doc_id: The id of the document in it, or None for any other file.
         part_of: The id of what that document is a part of, or None.
-        left_out: The marks of the policies that leave lines of it out, parted by spaces; None if there are none.
+        left_out: The names of the policies that leave lines of it out; None if there are none.
     """
 
     path: str

@@ -1,4 +1,4 @@
-from .days import local_now as local_now
+from .days import get_local_now as get_local_now
 from .safe_folder import SafeFolder as SafeFolder
 from .safe_read import decode as decode
 from .scan import Scan as Scan

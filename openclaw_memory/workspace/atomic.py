@@ -30,7 +30,7 @@ _UNFINISHED_NAME = re.compile(r"\.openclaw-memory-[0-9a-f]{16}\.tmp")
 
 
 @contextmanager
-def locked(lock: Path, path: str) -> Iterator[None]:
+def lock_file(lock: Path, path: str) -> Iterator[None]:
     """Hold a lock file while `path` is written; it is created if need be (0600) and excludes all threads and processes.
 
     Errors of the operating system are raised as errors of this library.
@@ -49,7 +49,7 @@ def locked(lock: Path, path: str) -> Iterator[None]:
     except OSError as error:
         if isinstance(error, OpenClawMemoryError):
             raise
-        raise refused(error, path) from error
+        raise to_write_error(error, path) from error
 
 
 @contextmanager
@@ -60,11 +60,11 @@ def lock_folder(base: Path, parts: Sequence[str], path: str, lock: str = ".lock"
         PathNotAllowedError, WriteError: As `locked`.
     """
     make_folders(base, parts, path)
-    with locked(base.joinpath(*parts, lock), path):
+    with lock_file(base.joinpath(*parts, lock), path):
         yield
 
 
-def refused(error: OSError, path: str) -> OpenClawMemoryError:
+def to_write_error(error: OSError, path: str) -> OpenClawMemoryError:
     """Return the error of this library that says why `path` could not be written."""
     if error.errno in {errno.ELOOP, errno.EISDIR, errno.ENXIO, errno.ENODEV, errno.ENOTDIR}:
         return PathNotAllowedError(
@@ -103,11 +103,11 @@ def make_folders(base: Path, parts: Sequence[str], path: str) -> None:
         for depth, part in enumerate(parts):
             make_folder(base.joinpath(*parts[:depth]), part)
     except OSError as error:
-        raise refused(error, path) from error
+        raise to_write_error(error, path) from error
 
 
 @contextmanager
-def opened_to_append(base: str, parts: Sequence[str], path: str) -> Iterator[int]:
+def open_to_append(base: str, parts: Sequence[str], path: str) -> Iterator[int]:
     """Yield the descriptor of a file to read and append, never through a symlink; a new one (0600) stays on success.
 
     Raises:
@@ -179,7 +179,7 @@ def _is_extended(descriptor: int, base: str, parts: Sequence[str], data: bytes) 
                 raise
             return False
     if late := read_whole(descriptor):  # by a program that had opened the old file
-        with opened_to_append(base, parts, path) as new:
+        with open_to_append(base, parts, path) as new:
             write_whole(new, late, os.fstat(new).st_size, path)
     return True
 

@@ -7,7 +7,7 @@ import datetime
 from openclaw_memory.errors import ConfigError, InvalidInputError
 
 
-def local_now(timezone: str | None, now: datetime.datetime | None = None) -> datetime.datetime:
+def get_local_now(timezone: str | None, now: datetime.datetime | None = None) -> datetime.datetime:
     """Return `now`, by default this moment, in an IANA time zone; in this machine's where `timezone` is None.
 
     A `now` without a zone is returned as it is.
@@ -36,7 +36,7 @@ def local_now(timezone: str | None, now: datetime.datetime | None = None) -> dat
         raise ConfigError(f"journal.timezone {timezone!r} is not a known time zone: {remedy}") from error
 
 
-def day_of(
+def parse_day(
     given: datetime.date | str | None,
     name: str,
     timezone: str | None,
@@ -62,7 +62,7 @@ def day_of(
             raise error(f"{name} is {given!r}: give a date, or its text such as '2026-01-31'") from wrong
     if isinstance(given, datetime.datetime):
         try:
-            return local_now(timezone, given).date()
+            return get_local_now(timezone, given).date()
         except OverflowError as wrong:
             raise error(f"{name} is {given}, which has no day in this time zone: give a date") from wrong
     if given is not None and not isinstance(given, datetime.date):

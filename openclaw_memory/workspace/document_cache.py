@@ -23,16 +23,16 @@ from openclaw_memory.text.front_matter import (
     VECTOR,
     Embedding,
     FrontMatter,
-    embedding_of,
-    front_matter_end,
+    get_embedding,
+    measure_front_matter,
     parse,
 )
-from openclaw_memory.text.policies import about_fields
+from openclaw_memory.text.policies import get_about
 from openclaw_memory.text.redaction import redact
 from openclaw_memory.types import Document, Source
 from openclaw_memory.types.files import LEFT_OUT, Span, citation, cited
 from openclaw_memory.workspace.files import WorkspaceFiles
-from openclaw_memory.workspace.paths import DOCUMENTS_FOLDER, FileStamp, Stamp, is_settled, stamp_of
+from openclaw_memory.workspace.paths import DOCUMENTS_FOLDER, FileStamp, Stamp, get_stamp, is_settled
 from openclaw_memory.workspace.safe_read import decode
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ class DocumentCache:
             PathNotAllowedError: The path cannot be that of a memory file, or passes a symlink.
             WorkspaceError: The file cannot be read.
         """
-        stamp = stamp_of(info) if info else self._stamp_at(path)
+        stamp = get_stamp(info) if info else self._stamp_at(path)
         kept = self._kept.get(path)
         if kept is not None and kept[0] == stamp:
             return kept[2]
@@ -113,7 +113,7 @@ class DocumentCache:
             return None
         return seen if seen.is_text else None
 
-    def unmasked(self, path: str) -> CachedDocument:
+    def load_unmasked(self, path: str) -> CachedDocument:
         """Return what `load` returns, with its secrets as they are in the file.
 
         Raises:
@@ -122,19 +122,19 @@ class DocumentCache:
         seen = self.load(path)
         return self._read(path, masks=False) if seen.has_secrets else seen
 
-    def peek(self, path: str) -> CachedDocument | None:
+    def load_latest(self, path: str) -> CachedDocument | None:
         """Return what `try_load` returned last, even if the file has changed since."""
         kept = self._kept.get(path)
         return kept[2] if kept is not None else self.try_load(path)
 
-    def listed(self, path: str, info: os.stat_result | Stamp) -> Listed:
+    def load_summary(self, path: str, info: os.stat_result | Stamp) -> Listed:
         """Return the part of `load` that is kept of every file.
 
         Raises:
             PathNotAllowedError, WorkspaceError: As `load`.
         """
         known = self._listed.get(path)
-        return known[1] if known is not None and known[0] == stamp_of(info) else _listed(self.load(path, info))
+        return known[1] if known is not None and known[0] == get_stamp(info) else _listed(self.load(path, info))
 
     def forget_all_but(self, there: set[str], folder: str) -> None:
         """Forget what was read below a folder, except the files that are still `there`."""
@@ -169,32 +169,32 @@ class DocumentCache:
             seen, size = _NOTHING, 0
         else:
             matter = parse(text)
-            line = text.count("\n", 0, front_matter_end(text)) + 1
+            line = text.count("\n", 0, measure_front_matter(text)) + 1
             seen = self._seen(place.path, matter, masks=masks)._replace(line=line)
             size = 0 if matter is None else info.st_size
-            if matter is not None and (embedding := embedding_of(text, matter.fields)) is not None:
+            if matter is not None and (embedding := get_embedding(text, matter.fields)) is not None:
                 size -= len(embedding.vector or "")
                 seen = seen._replace(embedding=embedding._replace(vector=embedding.vector and SHOWN_VECTOR))
         if masks and is_settled(info, now):
-            self._keep(path, stamp_of(info), size + _BYTES_BESIDE, seen)
+            self._keep(path, get_stamp(info), size + _BYTES_BESIDE, seen)
         return seen
 
     def _seen(self, path: str, matter: FrontMatter | None, *, masks: bool) -> CachedDocument:
         if matter is None:
             self.unread.pop(path, None)
             return _A_PERSONS
-        doc_id, damage = id_of(matter), list(matter.damage)
+        doc_id, damage = get_key(matter), list(matter.damage)
         if path.startswith(f"{DOCUMENTS_FOLDER}/"):
             if doc_id is None:
                 damage.append("its `id` is missing, and taken from the name of the file")
             if not isinstance(matter.fields.get("metadata", {}), dict):
                 damage.append("its `metadata` are no table")
             self._report(path, damage)
-        own = matter._replace(fields=without_vector(matter.fields))
+        own = matter._replace(fields=strip_vector(matter.fields))
         if policies := self.files.policies:
-            about = about_fields(own.fields)
-            own = own._replace(fields=policies.shown_value(own.fields, about), text=policies.shown(own.text, about))
-        content = own._replace(fields=masked(own.fields), text=redact(own.text))
+            about = get_about(own.fields)
+            own = own._replace(fields=policies.mask_value(own.fields, about), text=policies.mask(own.text, about))
+        content = own._replace(fields=mask_value(own.fields), text=redact(own.text))
         return CachedDocument(doc_id, content if masks else own, has_secrets=content != own)
 
     def _report(self, path: str, damage: list[str]) -> None:
@@ -223,12 +223,12 @@ class DocumentCache:
 
     def _stamp_at(self, path: str) -> FileStamp | None:
         try:
-            return stamp_of(os.lstat(os.path.join(self._base, path)))
+            return get_stamp(os.lstat(os.path.join(self._base, path)))
         except (OSError, ValueError):
             return None
 
 
-def key_of(collection: str, doc_id: str) -> str:
+def make_key(collection: str, doc_id: str) -> str:
     """Return what names a document in all of a memory: its id, after the name of its collection if it is in one.
 
     Raises:
@@ -239,7 +239,7 @@ def key_of(collection: str, doc_id: str) -> str:
     return f"{_MARK}{collection}{_MARK}{doc_id}" if collection else doc_id
 
 
-def parts_of(key: str) -> tuple[str, str]:
+def split_key(key: str) -> tuple[str, str]:
     """Return the collection, or "", and the id that `key_of` was given."""
     if not isinstance(key, str) or not key.startswith(_MARK):
         return "", key
@@ -247,17 +247,17 @@ def parts_of(key: str) -> tuple[str, str]:
     return collection, doc_id
 
 
-def id_of(matter: FrontMatter) -> str | None:
+def get_key(matter: FrontMatter) -> str | None:
     """Return the key of a document; an id that is a number, as a person may write it, counts as its digits."""
     doc_id, collection = matter.fields.get("id"), matter.fields.get("collection")
     if isinstance(doc_id, int) and not isinstance(doc_id, bool):
         doc_id = str(doc_id)
     if not isinstance(doc_id, str) or not doc_id.strip() or doc_id.startswith(_MARK):
         return None
-    return key_of(collection if isinstance(collection, str) else "", doc_id)
+    return make_key(collection if isinstance(collection, str) else "", doc_id)
 
 
-def without_vector(fields: Mapping[str, Any]) -> dict[str, Any]:
+def strip_vector(fields: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields of a document without the numbers of its vector, which say nothing to people."""
     embedding = fields.get(EMBEDDING)
     if not isinstance(embedding, dict) or VECTOR not in embedding:
@@ -265,34 +265,34 @@ def without_vector(fields: Mapping[str, Any]) -> dict[str, Any]:
     return {**fields, EMBEDDING: {**embedding, VECTOR: SHOWN_VECTOR}}
 
 
-def masked(value: Any) -> Any:
+def mask_value(value: Any) -> Any:
     """Return a copy of a JSON value with the secrets in its texts masked."""
     if isinstance(value, str):
         return redact(value)
     if isinstance(value, dict):
-        return {key: masked(inner) for key, inner in value.items()}
-    return [masked(inner) for inner in value] if isinstance(value, list | tuple) else value
+        return {key: mask_value(inner) for key, inner in value.items()}
+    return [mask_value(inner) for inner in value] if isinstance(value, list | tuple) else value
 
 
-def document_of(path: str, spans: Sequence[Span], text: str, source: Source) -> Document:
+def make_document(path: str, spans: Sequence[Span], text: str, source: Source) -> Document:
     """Return lines of a person's file as a document."""
     doc_id, start, end = citation(path, *spans), spans[0][0], spans[-1][1]
     metadata = {"path": path, "start_line": start, "end_line": end, "source": source, "citation": doc_id}
     return Document(doc_id, text, metadata, path, line=start)
 
 
-def cited_lines(workspace: Workspace, doc_id: str) -> Document | None:
+def read_citation(workspace: Workspace, doc_id: str) -> Document | None:
     """Return the lines that an id cites, with secrets masked; None if it is not a citation of lines that exist."""
     if (place := cited(doc_id)) is None:
         return None
     try:
-        runs = [workspace.excerpt(place[0], first, last - first + 1) for first, last in place[1]]
+        runs = [workspace.read_excerpt(place[0], first, last - first + 1) for first, last in place[1]]
     except (NotFoundError, PathNotAllowedError, InvalidInputError):
         return None
     path = runs[0].path
     source: Source = "sessions" if path.startswith("sessions/") else "memory"
     text = LEFT_OUT.join(run.text for run in runs)
-    return document_of(path, [(run.start_line, run.end_line) for run in runs], text, source)
+    return make_document(path, [(run.start_line, run.end_line) for run in runs], text, source)
 
 
 def check_names_no_file(workspace: Workspace, cache: DocumentCache, doc_id: str) -> None:
@@ -310,7 +310,7 @@ def check_names_no_file(workspace: Workspace, cache: DocumentCache, doc_id: str)
             "path with `documents.files.delete`"
         )
     try:
-        workspace.excerpt(path, lines=1)
+        workspace.read_excerpt(path, lines=1)
     except (NotFoundError, PathNotAllowedError):
         return
     raise PathNotAllowedError(

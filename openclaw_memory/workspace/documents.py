@@ -20,25 +20,25 @@ from openclaw_memory.errors import (
     UndecodableError,
     WriteError,
 )
-from openclaw_memory.text.front_matter import EMBEDDING, Embedding, FrontMatter, embedding_of, parse, render
+from openclaw_memory.text.front_matter import EMBEDDING, Embedding, FrontMatter, get_embedding, parse, render
 from openclaw_memory.text.policies import NONE, Policies
-from openclaw_memory.text.redaction import masks_in, redact
+from openclaw_memory.text.redaction import find_masks, redact
 from openclaw_memory.types.codec import get_plain_name
 from openclaw_memory.workspace.atomic import make_folders, remove_files, replace_files
-from openclaw_memory.workspace.document_cache import DocumentCache, key_of, parts_of, without_vector
+from openclaw_memory.workspace.document_cache import DocumentCache, make_key, split_key, strip_vector
 from openclaw_memory.workspace.files import WorkspaceFiles
-from openclaw_memory.workspace.journal import checked_text, day_path
+from openclaw_memory.workspace.journal import check_text, make_day_path
 from openclaw_memory.workspace.paths import (
     DOCUMENTS_FOLDER,
     MOVE_NOTE,
     NOTE_ENDINGS,
     NOTES_FOLDER,
     Place,
-    note_date,
+    parse_note_date,
     with_ending,
 )
 from openclaw_memory.workspace.safe_read import decode
-from openclaw_memory.workspace.scan import notes_below
+from openclaw_memory.workspace.scan import walk_notes
 
 _NAME_CHARS = 80
 _UNSAFE = re.compile(r"[^a-z0-9_-]+")
@@ -106,7 +106,7 @@ class _File:
     content: FrontMatter | None
 
 
-def file_name(doc_id: str) -> str:
+def make_file_name(doc_id: str) -> str:
     """Return a file name for a document, without its ending: the id, or its readable part and a digest.
 
     It consists of `a-z`, `0-9`, `_` and `-`, has at most 93 characters, and is valid on every system. Ids that differ
@@ -117,22 +117,22 @@ def file_name(doc_id: str) -> str:
     """
     if not isinstance(doc_id, str) or not doc_id.strip():
         raise InvalidInputError(f"a document needs an id of at least one character, not {doc_id!r}")
-    checked_text(doc_id, f"the id {doc_id!r}")
+    check_text(doc_id, f"the id {doc_id!r}")
     safe = _UNSAFE.sub("-", doc_id.lower()).strip("-_")[:_NAME_CHARS]
     if safe == doc_id and not _RESERVED.fullmatch(safe):
         return safe
     return f"{safe}-{sha256(doc_id.encode()).hexdigest()[:12]}".lstrip("-")
 
 
-def path_of(key: str) -> str:
+def make_path(key: str) -> str:
     """Return the path of the document with this key, unless a person's file had that name, or a person moved it.
 
     Raises:
         InvalidInputError: As `file_name`.
     """
-    collection, doc_id = parts_of(key)
-    folder = f"{DOCUMENTS_FOLDER}/{file_name(collection)}" if collection else DOCUMENTS_FOLDER
-    return f"{folder}/{file_name(doc_id)}.md"
+    collection, doc_id = split_key(key)
+    folder = f"{DOCUMENTS_FOLDER}/{make_file_name(collection)}" if collection else DOCUMENTS_FOLDER
+    return f"{folder}/{make_file_name(doc_id)}.md"
 
 
 def write(files: WorkspaceFiles, documents: Sequence[Fields]) -> list[str]:
@@ -148,7 +148,7 @@ def write(files: WorkspaceFiles, documents: Sequence[Fields]) -> list[str]:
         WriteError: A file would be too large (nothing was written), or could not be written (those before it are).
     """
     _check_policies(files, documents)
-    with files.writing(documents[0].path if documents else NOTES_FOLDER):
+    with files.lock(documents[0].path if documents else NOTES_FOLDER):
         return _write(files, [one._replace(path=files.find(one.path)) for one in documents])
 
 
@@ -167,7 +167,7 @@ def update(
         SealedFileError: It is sealed, or to be sealed, and cannot be.
     """
     files.check_name(path)
-    with files.writing(path):
+    with files.lock(path):
         place = _own_place(files, files.find(get_plain_name(path)))
         file = _file(place, files)
         if file.info is not None and file.content is None:
@@ -198,18 +198,18 @@ def upsert(
         InvalidInputError, PathNotAllowedError, WriteError: As `write`.
         EmbedderError: Other documents came with vectors that cannot be compared with these. Nothing was written.
     """
-    names = {key: path_of(key) for key in documents}
+    names = {key: make_path(key) for key in documents}
     _check_policies(
-        files, [Fields(names[key], {"id": parts_of(key), **one[0]}, one[1]) for key, one in documents.items()]
+        files, [Fields(names[key], {"id": split_key(key), **one[0]}, one[1]) for key, one in documents.items()]
     )
-    with files.writing(DOCUMENTS_FOLDER):
+    with files.lock(DOCUMENTS_FOLDER):
         there = look(documents)
         if vectors:
             _check_comparable(vectors, there.models)
         taken: set[str] = set()
         placed: list[Fields] = []
         for key, (fields, text) in documents.items():
-            collection, doc_id = parts_of(key)
+            collection, doc_id = split_key(key)
             known = there.paths.get(key)
             path = known[0] if known else _free(names[key], there.names, taken)
             own = {"collection": collection} if collection else {}
@@ -235,7 +235,7 @@ def remove(
     if not places:
         return []
     planned: dict[tuple[str, ...], dict[str, os.stat_result]] = {}
-    with files.writing(places[0].path):
+    with files.lock(places[0].path):
         for place in places:
             file = _file(place, files)
             if file.info is None:
@@ -249,7 +249,7 @@ def remove(
     return ["/".join((*folder, name)) for folder, stats in planned.items() for name in stats]
 
 
-def below(cache: DocumentCache, folder: str = DOCUMENTS_FOLDER) -> Iterator[tuple[str, FrontMatter]]:
+def iterate_documents(cache: DocumentCache, folder: str = DOCUMENTS_FOLDER) -> Iterator[tuple[str, FrontMatter]]:
     """Yield every document below a folder of `memory/`, in the order of paths, without a person's own files.
 
     Raises:
@@ -262,34 +262,34 @@ def below(cache: DocumentCache, folder: str = DOCUMENTS_FOLDER) -> Iterator[tupl
     inside = any_file.locate(f"{folder}/any.md")
     inner = inside.path.rpartition("/")[0]
     seen: set[str] = set()
-    for path, info in notes_below(files, inner):
+    for path, info in walk_notes(files, inner):
         seen.add(path)
         if (content := cache.load(path, info).content) is not None:
             yield path, content
     cache.forget_all_but(seen, inner)
 
 
-def paths_by_id(cache: DocumentCache, wanted: Iterable[str] = ()) -> dict[str, list[str]]:
+def find_paths(cache: DocumentCache, wanted: Iterable[str] = ()) -> dict[str, list[str]]:
     """Return the files of each document by its key: several if a person has copied it, the one named after it first.
 
     A document whose id a person has removed or damaged is found by its file name: as the one of the `wanted` keys that
     leads to this name, or with the name as its id, in the collection that its folder is named after. It comes after
     those that have that id.
     """
-    names = {path_of(doc_id): doc_id for doc_id in wanted}
+    names = {make_path(doc_id): doc_id for doc_id in wanted}
     found: dict[str, list[str]] = {}
     nameless: dict[str, str] = {}
     seen: set[str] = set()
-    for path, info in notes_below(cache.files, DOCUMENTS_FOLDER):
+    for path, info in walk_notes(cache.files, DOCUMENTS_FOLDER):
         seen.add(path)
-        one = cache.listed(path, info)
+        one = cache.load_summary(path, info)
         if one.doc_id is not None:
             found.setdefault(one.doc_id, []).append(path)
         elif one.is_document:
-            nameless[path] = names.get(path, name_of(path))
+            nameless[path] = names.get(path, derive_key(path))
     for doc_id, paths in found.items():
         if len(paths) > 1:
-            own = path_of(doc_id)
+            own = make_path(doc_id)
             paths.sort(key=lambda path: path != own)
     for path, name in nameless.items():
         found.setdefault(name, []).append(path)
@@ -297,11 +297,11 @@ def paths_by_id(cache: DocumentCache, wanted: Iterable[str] = ()) -> dict[str, l
     return found
 
 
-def name_of(path: str) -> str:
+def derive_key(path: str) -> str:
     """Return the key of a document whose id cannot be read: the name of its file, in the collection of its folder."""
     file = PurePosixPath(get_plain_name(path))
     folder = file.parent.relative_to(DOCUMENTS_FOLDER).parts
-    return key_of(folder[0] if folder else "", file.stem)
+    return make_key(folder[0] if folder else "", file.stem)
 
 
 def _write(
@@ -317,7 +317,7 @@ def _write(
     for document in documents:
         place = _own_place(files, document.path)
         _check_not_a_day(place.path)
-        fields, inner = document.fields, checked_text(document.text, f"the text of {place.path}")
+        fields, inner = document.fields, check_text(document.text, f"the text of {place.path}")
         file = _file(place, files)
         if file.content is not None:
             fields = _unmasked(fields, file.content.fields, files.policies)
@@ -326,13 +326,13 @@ def _write(
         if document.seal is not None:
             fields = document.seal(fields, inner)
         text = render(fields, inner)
-        if masks := [mask for mask in masks_in(text) if mask not in file.text and file.content is None]:
+        if masks := [mask for mask in find_masks(text) if mask not in file.text and file.content is None]:
             raise InvalidInputError(
                 f"{masks[0]!r} in {place.path} masks a secret, which would be lost: add what `documents.get` "
                 "returns, and not what a search found"
             )
         data = text.encode()
-        if embeddings is not None and (said := embedding_of(decode(data, place.path), fields)) is not None:
+        if embeddings is not None and (said := get_embedding(decode(data, place.path), fields)) is not None:
             embeddings[place.path] = said
         if len(data) > most:
             raise WriteError(
@@ -370,7 +370,7 @@ def _with_embedding(fields: Mapping[str, Any], text: str, old: FrontMatter) -> M
     if EMBEDDING not in old.fields:
         return fields
     says_nothing = EMBEDDING not in fields and text == old.text  # a vector is that of its text
-    is_shown = EMBEDDING in fields and fields[EMBEDDING] == without_vector(old.fields)[EMBEDDING]
+    is_shown = EMBEDDING in fields and fields[EMBEDDING] == strip_vector(old.fields)[EMBEDDING]
     return {**fields, EMBEDDING: old.fields[EMBEDDING]} if says_nothing or is_shown else fields
 
 
@@ -397,19 +397,19 @@ def _check_replaceable(file: _File, text: str, policies: Policies) -> None:
     if info.st_nlink > 1:
         raise WriteError(f"{path} has {info.st_nlink} hard links, which a change would part: copy it first")
     if policies:
-        pairs = zip(file.text.split("\n"), policies.shown(file.text).split("\n"), strict=True)
+        pairs = zip(file.text.split("\n"), policies.mask(file.text).split("\n"), strict=True)
         if any(line.strip() and not safe.strip() and line not in text for line, safe in pairs):
             raise InvalidInputError(
                 f"{path} has lines that are not shown, which would be lost: change that file by hand"
             )
-    if masks := lost_secrets(file.text, text, policies):
+    if masks := find_lost_secrets(file.text, text, policies):
         raise InvalidInputError(f"{masks[0]!r} masks a secret in {path}, which would be lost: change that file by hand")
 
 
 def _unmasked(new: Any, old: Any, policies: Policies) -> Any:
     """Return a new value of JSON, in which each text that equals the old one masked is the old one again."""
     if isinstance(new, str) and isinstance(old, str):
-        return old if new in {redact(old), shown := policies.shown(old), redact(shown)} else new
+        return old if new in {redact(old), shown := policies.mask(old), redact(shown)} else new
     if isinstance(new, Mapping) and isinstance(old, Mapping):
         return {key: _unmasked(inner, old[key], policies) if key in old else inner for key, inner in new.items()}
     if isinstance(new, list | tuple) and isinstance(old, list):
@@ -417,9 +417,9 @@ def _unmasked(new: Any, old: Any, policies: Policies) -> Any:
     return new
 
 
-def lost_secrets(old: str, new: str, policies: Policies) -> list[str]:
+def find_lost_secrets(old: str, new: str, policies: Policies) -> list[str]:
     """Return the masks in a new text that would replace secrets of the old text it was made from."""
-    shown = redact(policies.shown(old))
+    shown = redact(policies.mask(old))
     if shown == old:
         return []
     masks = [mask for mask in _MASK.findall(shown) if mask in new and mask not in old]
@@ -475,8 +475,8 @@ def _own_place(files: WorkspaceFiles, path: str) -> Place:
 
 
 def _check_not_a_day(path: str) -> None:
-    day = note_date(path.lower())
-    if day is not None and get_plain_name(path.lower()) == day_path(day):
+    day = parse_note_date(path.lower())
+    if day is not None and get_plain_name(path.lower()) == make_day_path(day):
         raise PathNotAllowedError(
             f"{path} is the note of a day, to which people and agents add lines that a document would lose: name a "
             f"path in a folder of {NOTES_FOLDER}/, such as {DOCUMENTS_FOLDER}/"
@@ -490,7 +490,7 @@ def _not_ours(path: str, what: str) -> PathNotAllowedError:
     )
 
 
-def folded(path: str) -> str:
+def fold_path(path: str) -> str:
     """Return the path of a file without its ending, as a disk that ignores case compares it."""
     return get_plain_name(path.casefold()).removesuffix(".md")
 

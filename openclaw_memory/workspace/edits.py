@@ -18,25 +18,25 @@ from openclaw_memory.errors import (
     UndecodableError,
     WriteError,
 )
-from openclaw_memory.text.front_matter import front_matter_end, parse, with_vector
-from openclaw_memory.text.markdown_blocks import blocks, title_of
-from openclaw_memory.text.policies import Policies, about_in
-from openclaw_memory.text.quotation import is_external, source_of
+from openclaw_memory.text.front_matter import measure_front_matter, parse, with_vector
+from openclaw_memory.text.markdown_blocks import get_title, split_blocks
+from openclaw_memory.text.policies import Policies, parse_about
+from openclaw_memory.text.quotation import find_source, is_external
 from openclaw_memory.types import Excerpt
 from openclaw_memory.types.codec import IS_SEALED, SEAL_FIRST, SUFFIX, get_plain_name, is_sealed
 from openclaw_memory.workspace.files import WorkspaceFiles
-from openclaw_memory.workspace.journal import checked_text, find_block
+from openclaw_memory.workspace.journal import check_text, find_block
 from openclaw_memory.workspace.paths import Place, is_of_the_agent
 from openclaw_memory.workspace.safe_read import (
-    excerpt_of_lines,
-    hash_of,
+    find_encoding,
+    hash_lines,
     is_utf16,
-    masked_lines,
-    other_encoding,
-    shown_lines,
+    make_excerpt_of_lines,
+    mask_lines,
+    show_lines,
     split_lines,
 )
-from openclaw_memory.workspace.vouched import why_withheld
+from openclaw_memory.workspace.vouched import explain_withheld
 
 LONG_TERM_HEADING = "# Long-term memory"
 
@@ -77,38 +77,38 @@ class _Note:
         return body
 
 
-def edit(files: WorkspaceFiles, path: str, start: int, end: int, text: str, *, seen: str | Excerpt) -> Excerpt:
+def edit(files: WorkspaceFiles, path: str, start: int, end: int, text: str, *, expected: str | Excerpt) -> Excerpt:
     """Replace lines `start` to `end` (1-based, inclusive) of a note by `text` if they still are what the caller saw.
 
-    `seen` is the `hash` of these lines, or at least its first 12 digits; or an excerpt that shows them, all of whose
-    lines must be unchanged. The byte order mark, the kind of newlines and a missing newline at the end are preserved. A
+    `expected` is the `hash` of these lines, or at least its first 12 digits; or an excerpt that shows them,
+    all unchanged. The byte order mark, the kind of newlines and a missing newline at the end are preserved. A
     newline at the end of `text` ends its last line and starts no other. The vector of a document, which is shown as
     `…`, is kept where the line that shows it is written back unchanged. Returns the new lines.
 
     Raises:
         ConflictError: The lines have changed. Nothing was written.
         PolicyError: A rule says never to store the text. Nothing was written.
-        InvalidInputError: The range, the text or `seen` is invalid; or a secret, which is shown masked, would be lost
-            or revealed.
+        InvalidInputError: The range, the text or `expected` is invalid; or a secret, which is shown masked, would be
+            lost or revealed.
         NotFoundError: There is no such file, or no such line.
         PathNotAllowedError: The path is not a memory file, is a transcript, or is outside the workspace.
         UndecodableError: The file is not text.
         SealedFileError: The file is sealed, and cannot be opened.
         WriteError: It could not be written, or is text in another encoding than UTF-8. The file is unchanged.
     """
-    wanted = checked_text(text, "the text to write")
+    wanted = check_text(text, "the text to write")
     if not wanted:
         raise InvalidInputError("the text to write is empty: delete the lines instead")
-    return _changed(files, path, start, end, wanted, seen)
+    return _changed(files, path, start, end, wanted, expected)
 
 
-def delete(files: WorkspaceFiles, path: str, start: int, end: int, *, seen: str | Excerpt) -> None:
+def delete(files: WorkspaceFiles, path: str, start: int, end: int, *, expected: str | Excerpt) -> None:
     """Remove lines `start` to `end` (1-based, inclusive) of a note if they still are what the caller saw.
 
     Raises:
         ConflictError, InvalidInputError, NotFoundError, PathNotAllowedError, UndecodableError, WriteError: As `edit`.
     """
-    _changed(files, path, start, end, "", seen)
+    _changed(files, path, start, end, "", expected)
 
 
 def promote(
@@ -118,7 +118,7 @@ def promote(
     end: int,
     *,
     section: str | None = None,
-    seen: str | Excerpt | None = None,
+    expected: str | Excerpt | None = None,
 ) -> Excerpt:
     """Copy lines `start` to `end` (1-based, inclusive) of a note to `MEMORY.md` and return the lines there.
 
@@ -127,8 +127,8 @@ def promote(
     set.
 
     Raises:
-        InvalidInputError: The range, the section or `seen` is invalid, the lines hold a secret, which stays where it
-            is, they are front matter of a document, or they are sealed and `MEMORY.md` is not.
+        InvalidInputError: The range, the section or `expected` is invalid, the lines hold a secret, which stays where
+            it is, they are front matter of a document, or they are sealed and `MEMORY.md` is not.
         OriginError: They come from outside: a quotation with its source, or a document whose `origin` is "external".
         SignatureError: They are of a record that no signature vouches for.
         PolicyError: A rule says never to store them. Nothing was written.
@@ -137,13 +137,13 @@ def promote(
     source, target = files.locate(path), files.locate(files.find_long_term())
     if source.path == target.path:
         raise InvalidInputError(f"{source.path} is the long-term memory itself: name lines of another note")
-    title = None if section is None else checked_text(" ".join(section.split()).lstrip("# "), "the section")
+    title = None if section is None else check_text(" ".join(section.split()).lstrip("# "), "the section")
     if title == "":
         raise InvalidInputError("the section is empty: name a heading, or none")
     policies = files.policies
-    with files.writing(target.path):
+    with files.lock(target.path):
         own = _read(source, files)
-        kept = _lines_to_keep(own, start, end, seen, files)
+        kept = _lines_to_keep(own, start, end, expected, files)
         policies.check(None, "\n".join([*([title] if title else []), *kept]))
         try:
             note = _read(target, files)
@@ -155,26 +155,26 @@ def promote(
                 f"{SEAL_FIRST} {target.path}`"
             )
         if (first := find_block(note.lines, kept)) is not None:
-            return excerpt_of_lines(target.path, note.lines, first, len(kept), existed=True, policies=policies)
+            return make_excerpt_of_lines(target.path, note.lines, first, len(kept), existed=True, policies=policies)
         lines, first = _with_kept(note, kept, title)
         text = note.text(lines)
         _write(note, text, files)
-    return excerpt_of_lines(target.path, split_lines(text), first, len(kept), policies=policies)
+    return make_excerpt_of_lines(target.path, split_lines(text), first, len(kept), policies=policies)
 
 
-def _changed(files: WorkspaceFiles, path: str, start: int, end: int, text: str, seen: str | Excerpt) -> Excerpt:
+def _changed(files: WorkspaceFiles, path: str, start: int, end: int, text: str, expected: str | Excerpt) -> Excerpt:
     place = _writable(files, path)
-    with files.writing(place.path):
+    with files.lock(place.path):
         note = _read(place, files)
-        _check_seen(note, start, end, seen, text, files.policies)
+        _check_seen(note, start, end, expected, text, files.policies)
         new = note.styled(split_lines(text))
         lines = with_vector([*note.lines[: start - 1], *new, *note.lines[end:]], note.lines)
         _check_masks(note, start, end, text, lines, files.policies)
         changed = note.text(lines)
         if text:
-            files.policies.check(about_in(changed), text)
+            files.policies.check(parse_about(changed), text)
         _write(note, changed, files)
-    return excerpt_of_lines(place.path, split_lines(changed), start - 1, len(new), policies=files.policies)
+    return make_excerpt_of_lines(place.path, split_lines(changed), start - 1, len(new), policies=files.policies)
 
 
 def _writable(files: WorkspaceFiles, path: str) -> Place:
@@ -189,14 +189,14 @@ def _writable(files: WorkspaceFiles, path: str) -> Place:
 
 
 def _read(place: Place, files: WorkspaceFiles) -> _Note:
-    raw, info = files.read_as_it_is(place)
+    raw, info = files.read_raw(place)
     data = files.unseal(raw, place.path)
     if is_utf16(data):
         raise WriteError(f"{place.path} is UTF-16: save it as UTF-8 first")
     try:
         text = data.decode()
     except UnicodeDecodeError as error:
-        if (encoding := other_encoding(data)) is not None:
+        if (encoding := find_encoding(data)) is not None:
             raise WriteError(f"{place.path} is {encoding}, which is only read: save it as UTF-8 first") from error
         raise UndecodableError(f"{place.path} is not text in UTF-8 (byte {error.start}): save it as UTF-8") from error
     mark = _BOM if text.startswith(_BOM) else ""
@@ -215,31 +215,31 @@ def _write(note: _Note, text: str, files: WorkspaceFiles) -> None:
     files.replace(note.place, data, info)
 
 
-def _check_seen(note: _Note, start: int, end: int, seen: str | Excerpt, proposed: str, policies: Policies) -> None:
+def _check_seen(note: _Note, start: int, end: int, expected: str | Excerpt, proposed: str, policies: Policies) -> None:
     path, count = note.place.path, len(note.lines)
     _check_range(start, end)
-    first, last, digest = start, end, seen.hash if isinstance(seen, Excerpt) else seen
+    first, last, digest = start, end, expected.hash if isinstance(expected, Excerpt) else expected
     if not isinstance(digest, str) or not _SHORT_HASH.fullmatch(digest):
         raise InvalidInputError(
-            f"seen must be an excerpt or its hash, at least 12 digits of it, not {seen!r}: read the lines"
+            f"expected must be an excerpt or its hash, at least 12 digits of it, not {expected!r}: read the lines"
         )
-    if isinstance(seen, Excerpt):
-        first, last = seen.start_line, seen.end_line
-        if seen.path != path or start < first or end > last:
+    if isinstance(expected, Excerpt):
+        first, last = expected.start_line, expected.end_line
+        if expected.path != path or start < first or end > last:
             raise InvalidInputError(
-                f"lines {start} to {end} of {path} are not in the excerpt {seen.citation}: read them"
+                f"lines {start} to {end} of {path} are not in the excerpt {expected.citation}: read them"
             )
-    if not hash_of("\n".join(note.lines[first - 1 : last])).startswith(digest.lower()):
-        raise _conflict(note, start, end, seen, proposed, policies)
+    if not hash_lines("\n".join(note.lines[first - 1 : last])).startswith(digest.lower()):
+        raise _conflict(note, start, end, expected, proposed, policies)
     if end > count:
         raise NotFoundError(f"{path} has {count} lines, none numbered {end}: read it again")
 
 
 def _check_masks(note: _Note, start: int, end: int, proposed: str, changed: Sequence[str], policies: Policies) -> None:
     """Refuse to write a mask back, which would lose the secret, or to split a key, which would reveal the rest."""
-    shown, after = masked_lines(note.lines), masked_lines(changed)
-    seen = masked_lines(note.lines, policies)[start - 1 : end]
-    for line, safe in zip(note.lines[start - 1 : end], seen, strict=True):
+    shown, after = mask_lines(note.lines), mask_lines(changed)
+    expected = mask_lines(note.lines, policies)[start - 1 : end]
+    for line, safe in zip(note.lines[start - 1 : end], expected, strict=True):
         masks = [word for word in safe.split() if word not in line and word in proposed]
         if masks:
             raise InvalidInputError(
@@ -263,41 +263,43 @@ def _check_range(start: int, end: int) -> None:
 
 
 def _conflict(
-    note: _Note, start: int, end: int, seen: str | Excerpt, proposed: str, policies: Policies
+    note: _Note, start: int, end: int, expected: str | Excerpt, proposed: str, policies: Policies
 ) -> ConflictError:
-    path, shown = note.place.path, shown_lines(note.lines, policies)
-    current, digest = "\n".join(shown[start - 1 : end]), hash_of("\n".join(note.lines[start - 1 : end]))
+    path, shown = note.place.path, show_lines(note.lines, policies)
+    current, digest = "\n".join(shown[start - 1 : end]), hash_lines("\n".join(note.lines[start - 1 : end]))
     message = (
         f"lines {start} to {end} of {path} are not what you saw, and were not changed: "
         f"look at them as they are now, whose hash is {digest[:12]}\n--- what is there now\n{current}"
     )
     if proposed:
         message += f"\n--- what you wanted to write\n{proposed}"
-    if isinstance(seen, Excerpt):
-        now = shown[seen.start_line - 1 : seen.end_line]
-        rows = difflib.unified_diff(seen.text.split("\n"), now, "seen", "now", lineterm="")
+    if isinstance(expected, Excerpt):
+        now = shown[expected.start_line - 1 : expected.end_line]
+        rows = difflib.unified_diff(expected.text.split("\n"), now, "seen", "now", lineterm="")
         message += "\n" + "\n".join(rows)
     return ConflictError(message, path=path, start_line=start, current=current, proposed=proposed, hash=digest)
 
 
-def _lines_to_keep(note: _Note, start: int, end: int, seen: str | Excerpt | None, files: WorkspaceFiles) -> list[str]:
-    if seen is not None:
-        _check_seen(note, start, end, seen, "", files.policies)
+def _lines_to_keep(
+    note: _Note, start: int, end: int, expected: str | Excerpt | None, files: WorkspaceFiles
+) -> list[str]:
+    if expected is not None:
+        _check_seen(note, start, end, expected, "", files.policies)
     _check_range(start, end)
     if end > len(note.lines):
         raise NotFoundError(f"{note.place.path} has {len(note.lines)} lines, none numbered {end}: read it again")
     file = "\n".join(note.lines)
-    if (problem := why_withheld(files.root, note.place.path, file)) is not None:
+    if (problem := explain_withheld(files.root, note.place.path, file)) is not None:
         raise SignatureError(problem)
     _check_origin(note, file, start, end)
-    if start <= (above := file[: front_matter_end(file)].count("\n")):
+    if start <= (above := file[: measure_front_matter(file)].count("\n")):
         raise InvalidInputError(
             f"the first {above} lines of {note.place.path} are front matter of a document, not memory: name "
             "lines below them"
         )
     lines, policies = note.lines[start - 1 : end], files.policies
-    policies.check(about_in(file), "\n".join(lines))
-    if masked_lines(note.lines, policies)[start - 1 : end] != lines:
+    policies.check(parse_about(file), "\n".join(lines))
+    if mask_lines(note.lines, policies)[start - 1 : end] != lines:
         raise InvalidInputError(
             f"lines {start} to {end} of {note.place.path} hold a secret, which is shown masked: leave it where it is, "
             "and name lines without it"
@@ -315,7 +317,7 @@ def _check_origin(note: _Note, file: str, start: int, end: int) -> None:
         OriginError: They are of a quotation with its source, or of a document that says so of itself.
     """
     said = parse(file)
-    if (said is not None and is_external(said.fields)) or source_of(note.lines, start, end) is not None:
+    if (said is not None and is_external(said.fields)) or find_source(note.lines, start, end) is not None:
         raise OriginError(
             f"lines {start} to {end} of {note.place.path} come from outside, and are not copied to MEMORY.md: have the "
             "user say what of it holds, and write that in words of your own"
@@ -341,10 +343,10 @@ def _with_kept(note: _Note, kept: Sequence[str], section: str | None) -> tuple[l
 def _section_stop(lines: Sequence[str], section: str) -> int | None:
     """Return where the section with this heading ends: at the next heading that is not below it."""
     level = None
-    for block in blocks(lines):
+    for block in split_blocks(lines):
         if block.kind != "heading":
             continue
-        own_level, title = title_of(lines, block)
+        own_level, title = get_title(lines, block)
         if level is not None and own_level <= level:
             return block.first
         if level is None and title.casefold() == section.casefold():

@@ -29,7 +29,7 @@ class Decoded(NamedTuple):
     encoding: str
 
 
-def decoded(data: bytes) -> Decoded | None:
+def decode_other(data: bytes) -> Decoded | None:
     """Return the text of bytes that are not UTF-8; None unless all encodings that make sense of them agree on it.
 
     Of most short texts several do (`é` is the same byte in Western and Central European, `è` is not): then nothing

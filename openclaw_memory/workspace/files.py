@@ -26,7 +26,7 @@ from openclaw_memory.workspace.atomic import (
     append_whole,
     check_free,
     lock_folder,
-    opened_to_append,
+    open_to_append,
     rename_file,
     replace_file,
     write_whole,
@@ -41,24 +41,24 @@ from openclaw_memory.workspace.paths import (
     TRANSCRIPT_SUFFIX,
     TRANSCRIPTS,
     Place,
-    holds_workspace,
+    explain_left_out,
+    explain_wrong_name,
+    is_around_workspace,
     is_of_the_agent,
     is_set_apart,
     is_transcript,
     list_names,
+    list_note_endings,
     locate_configured,
     locate_transcript,
     matches_globs,
-    note_endings,
     resolve_path,
     split_below,
     split_chosen,
     strip_made,
-    why_left_out,
     with_ending,
-    wrong_name,
 )
-from openclaw_memory.workspace.safe_read import opened
+from openclaw_memory.workspace.safe_read import open_place
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +116,7 @@ class WorkspaceFiles:
                 f"{path!r} is not a memory file: allowed are MEMORY.md (or memory.md where it is missing), USER.md, "
                 f"memory/**/*.md{also} and what files.extra_paths names"
             )
-        if (rule := self.hidden_by(place.path)) is not None:
+        if (rule := self.find_hiding_rule(place.path)) is not None:
             raise PathNotAllowedError(
                 f"the rule {rule!r} of policies.rules leaves files of this name out: rename it, or change the rule"
             )
@@ -126,16 +126,16 @@ class WorkspaceFiles:
 
     def allow(self, relative: str) -> Place | None:
         """Return the place of a note by the letters of its path, whatever globs say; None where it names none."""
-        if not relative.endswith(note_endings(self.settings)) or wrong_name(relative):
+        if not relative.endswith(list_note_endings(self.settings)) or explain_wrong_name(relative):
             return None
         place = self.make_place(relative)
         is_note = place.parts[0] == NOTES_FOLDER and NEVER_ENTERED.isdisjoint(place.parts)
         is_lower = relative == LOWER_CASE_NOTE and ROOT_NOTES[0] not in list_names(self.root)
         if is_note or is_lower or relative.removesuffix(SUFFIX) in ROOT_NOTES:
             return place
-        for extra in self.extra_places():
+        for extra in self.locate_extras():
             rest = split_below(relative, extra.path)
-            if rest is None or holds_workspace(extra) or any(map(is_passed_over, rest[:-1])):
+            if rest is None or is_around_workspace(extra) or any(map(is_passed_over, rest[:-1])):
                 continue
             if extra.path == "." and is_set_apart(self.root, relative):
                 continue
@@ -143,7 +143,7 @@ class WorkspaceFiles:
                 return Place(relative, extra.base, (*extra.parts, *rest))
         return None
 
-    def extra_places(self) -> Iterator[Place]:
+    def locate_extras(self) -> Iterator[Place]:
         """Yield the places that `files.extra_paths` names: `~` is expanded, relative ones are taken from the root."""
         return (locate_configured(self.root, path.strip()) for path in self.settings.extra_paths if path.strip())
 
@@ -162,17 +162,17 @@ class WorkspaceFiles:
         usual, names = self.find(ROOT_NOTES[0]), list_names(self.root)
         return LOWER_CASE_NOTE if usual not in names and LOWER_CASE_NOTE in names else usual
 
-    def counts(self, path: str) -> bool:
+    def is_included(self, path: str) -> bool:
         """Return whether the globs and the policies let a path count.
 
         Raises:
             ConfigError: A glob cannot be read.
         """
-        return matches_globs(self.settings, path) and self.hidden_by(path) is None
+        return matches_globs(self.settings, path) and self.find_hiding_rule(path) is None
 
-    def hidden_by(self, path: str) -> str | None:
+    def find_hiding_rule(self, path: str) -> str | None:
         """Return the policy that says never to store a file of this name; None where none does."""
-        return self.policies.rule_of_name(strip_made(path)) if self.policies else None
+        return self.policies.find_name_rule(strip_made(path)) if self.policies else None
 
     def check_name(self, path: str) -> None:
         """Check that policies let a file of this name be written.
@@ -183,13 +183,13 @@ class WorkspaceFiles:
         if self.policies:
             self.policies.check_name(strip_made(path))
 
-    def shown_path(self, path: str) -> str:
+    def mask_path(self, path: str) -> str:
         """Return a path with `***` for what policies hide of it; it then names no file."""
-        if self.hidden_by(path) is None:
+        if self.find_hiding_rule(path) is None:
             return path
         above, name, ending = split_chosen(path)
-        shown = f"{above}{self.policies.shown_name(name)}{ending}"
-        return shown if self.hidden_by(shown) is None else f"{above}{MASK}{ending}"
+        shown = f"{above}{self.policies.mask_name(name)}{ending}"
+        return shown if self.find_hiding_rule(shown) is None else f"{above}{MASK}{ending}"
 
     # --- reading --------------------------------------------------------------------------------------------------
 
@@ -204,7 +204,7 @@ class WorkspaceFiles:
             WorkspaceError: It cannot be read.
             SealedFileError: It is sealed, and the index is plain, the key is not here, or the file is damaged.
         """
-        data, info = self.read_as_it_is(place)
+        data, info = self.read_raw(place)
         return self.unseal(data, place.path), info
 
     def unseal(self, data: bytes, path: str) -> bytes:
@@ -218,7 +218,7 @@ class WorkspaceFiles:
         is_plain = not (path.endswith(SUFFIX) or is_sealed(data))
         return data if is_plain else check_key(self.codec, path).unseal(data, path)
 
-    def read_as_it_is(self, place: Place) -> tuple[bytes, os.stat_result]:
+    def read_raw(self, place: Place) -> tuple[bytes, os.stat_result]:
         """Return the bytes of a file, sealed or not, and its stat before it was read.
 
         Raises:
@@ -227,7 +227,7 @@ class WorkspaceFiles:
         blocks: list[bytes] = []
         most = self.settings.max_bytes
         room = most + 1
-        with opened(place, self.settings) as descriptor:
+        with open_place(place, self.settings) as descriptor:
             info = os.fstat(descriptor)
             while room > 0 and (block := os.read(descriptor, min(room, 1 << 20))):
                 blocks.append(block)
@@ -243,7 +243,7 @@ class WorkspaceFiles:
         Raises:
             PathNotAllowedError, NotFoundError, WorkspaceError, SealedFileError: As `read`.
         """
-        with opened(place, self.settings) as descriptor, open(descriptor, "rb", closefd=False) as file:
+        with open_place(place, self.settings) as descriptor, open(descriptor, "rb", closefd=False) as file:
             info = os.fstat(descriptor)
             if not (place.path.endswith(SUFFIX) or is_sealed(file.read(len(MAGIC)))):
                 file.seek(0)
@@ -262,13 +262,13 @@ class WorkspaceFiles:
         Raises:
             PathNotAllowedError, NotFoundError, WorkspaceError: As `read`.
         """
-        with opened(place, self.settings) as descriptor:
+        with open_place(place, self.settings) as descriptor:
             return is_sealed(os.read(descriptor, len(MAGIC)))
 
     # --- writing --------------------------------------------------------------------------------------------------
 
     @contextmanager
-    def writing(self, path: str) -> Iterator[None]:
+    def lock(self, path: str) -> Iterator[None]:
         """Hold the one lock under which notes are written: `memory/.lock`, and the shared files.
 
         Raises:
@@ -297,9 +297,9 @@ class WorkspaceFiles:
         """
         if not place.path.endswith(SUFFIX):
             self._check_alone(place)
-            with opened_to_append(place.base, place.parts, place.path) as descriptor:
+            with open_to_append(place.base, place.parts, place.path) as descriptor:
                 info = os.fstat(descriptor)
-                if reason := why_left_out(info, self.settings, place.path):
+                if reason := explain_left_out(info, self.settings, place.path):
                     raise PathNotAllowedError(f"{place.path} {reason}; nothing was written")
                 with open(descriptor, "rb", closefd=False) as file:
                     if not is_sealed(file.read(len(MAGIC))):
@@ -372,7 +372,7 @@ class WorkspaceFiles:
             WriteError: It has hard links, would be too large, or there is a file with the other name.
             OSError: It cannot be written. It is as it was, under either name.
         """
-        data, info = self.read_as_it_is(place)
+        data, info = self.read_raw(place)
         target = with_ending(place, sealed=sealed)
         is_done = is_sealed(data) == sealed and (
             not sealed or check_key(self.codec, place.path).is_current(data, place.path)

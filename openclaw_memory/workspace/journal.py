@@ -13,16 +13,16 @@ from pathlib import Path
 from typing import BinaryIO, TypeAlias
 
 from openclaw_memory.errors import InvalidInputError, NotFoundError, PathNotAllowedError, WorkspaceError, WriteError
-from openclaw_memory.text.fence import fenced, harmless
+from openclaw_memory.text.fence import escape_fences, fence_text
 from openclaw_memory.text.redaction import redact
 from openclaw_memory.types import Excerpt
 from openclaw_memory.workspace.files import WorkspaceFiles
-from openclaw_memory.workspace.paths import NOTES_FOLDER, is_settled, stamp_of
+from openclaw_memory.workspace.paths import NOTES_FOLDER, get_stamp, is_settled
 from openclaw_memory.workspace.safe_read import (
     decode,
-    excerpt_of_lines,
+    find_encoding,
     is_utf16,
-    other_encoding,
+    make_excerpt_of_lines,
     split_lines,
 )
 
@@ -31,7 +31,7 @@ _ENTRY = "## "
 _TIME = re.compile(r"## \d{1,2}:\d{2}(?: ?[AaPp][Mm])? - ")
 
 
-def day_path(day: datetime.date) -> str:
+def make_day_path(day: datetime.date) -> str:
     """Return the path of the note of a day that is not sealed."""
     return f"{NOTES_FOLDER}/{day.isoformat()}.md"
 
@@ -62,7 +62,7 @@ def append(
     """
     entry = _entry(text, title, now)
     files.policies.check(None, "\n".join(entry))
-    _check_counts(files, day_path(date))
+    _check_counts(files, make_day_path(date))
     there: list[int] = []  # the 0-based line of the entry
 
     def added_to(before: bytes) -> bytes:
@@ -73,14 +73,14 @@ def append(
         there.append(first_line - 1)
         return (head + "\n".join(entry) + "\n").encode()
 
-    with files.writing(day_path(date)):
-        path = files.find(day_path(date))
+    with files.lock(make_day_path(date)):
+        path = files.find(make_day_path(date))
         before, data = _extended(files, path, added_to)
     lines = _lines(before + data)
-    return excerpt_of_lines(path, lines, there[-1], len(entry), existed=not data, policies=files.policies)
+    return make_excerpt_of_lines(path, lines, there[-1], len(entry), existed=not data, policies=files.policies)
 
 
-def missing_blocks(files: WorkspaceFiles, path: str, blocks: Sequence[Sequence[str]]) -> list[bool]:
+def find_missing(files: WorkspaceFiles, path: str, blocks: Sequence[Sequence[str]]) -> list[bool]:
     """Return of each block of lines whether the note at `path` lacks it, to the letter and one line after the other.
 
     Raises:
@@ -117,7 +117,7 @@ def append_missing(files: WorkspaceFiles, path: str, blocks: Sequence[Sequence[s
         gap = "" if not before or before.endswith(b"\n\n") else "\n" if before.endswith(b"\n") else "\n\n"
         return (gap + "\n\n".join("\n".join(block) for block in headed) + "\n").encode()
 
-    with files.writing(path):
+    with files.lock(path):
         _extended(files, files.find(path), added_to)
     return missing
 
@@ -132,7 +132,7 @@ def _missing(lines: Sequence[str], blocks: Sequence[Sequence[str]]) -> list[bool
     ]
 
 
-def checked_text(text: str, what: str) -> str:
+def check_text(text: str, what: str) -> str:
     """Return `text` as it can be written: NUL becomes U+FFFD. `what` names it in errors.
 
     Raises:
@@ -164,12 +164,12 @@ def _timeless(line: str) -> str:
 
 
 def _entry(text: str, title: str | None, now: datetime.datetime) -> list[str]:
-    lines = checked_text(text, "the text to append").strip("\n").split("\n")
+    lines = check_text(text, "the text to append").strip("\n").split("\n")
     if not text.strip():
         raise InvalidInputError("the text to append is empty: give at least one word")
     if title is None or not title.strip():
         return lines
-    return [f"{_ENTRY}{now.hour}:{now:%M} - {checked_text(' '.join(title.split()), 'the title')}", "", *lines]
+    return [f"{_ENTRY}{now.hour}:{now:%M} - {check_text(' '.join(title.split()), 'the title')}", "", *lines]
 
 
 def _extended(files: WorkspaceFiles, path: str, added_to: Callable[[bytes], bytes]) -> tuple[bytes, bytes]:
@@ -183,7 +183,7 @@ def _extended(files: WorkspaceFiles, path: str, added_to: Callable[[bytes], byte
     def extend(file: BinaryIO, _: int) -> bytes:
         nonlocal before, data
         before = file.read()
-        if (encoding := "UTF-16" if is_utf16(before) else other_encoding(before)) is not None:
+        if (encoding := "UTF-16" if is_utf16(before) else find_encoding(before)) is not None:
             raise WriteError(f"{path} is {encoding}, to which UTF-8 cannot be added: save it as UTF-8 first")
         data, most = added_to(before), files.settings.max_bytes
         if data and len(before) + len(data) > most:
@@ -198,7 +198,7 @@ def _extended(files: WorkspaceFiles, path: str, added_to: Callable[[bytes], byte
 
 
 def _check_counts(files: WorkspaceFiles, path: str) -> None:
-    if not files.counts(path):
+    if not files.is_included(path):
         raise PathNotAllowedError(
             f"{path} is left out by files.include or files.exclude: it would never be found again"
         )
@@ -258,7 +258,7 @@ class Bootstrap:
         shown: list[str] = []
         for file in self.files:
             shown += [f"## {file.path}"] if file.path == SOUL else []
-            text = harmless(file.text) if file.path == SOUL or not file.text else fenced(file.text, file.path)
+            text = escape_fences(file.text) if file.path == SOUL or not file.text else fence_text(file.text, file.path)
             shown += filter(None, (text, file.note and f"({file.note})"))
         return "\n\n".join(shown)
 
@@ -276,11 +276,11 @@ def bootstrap(files: WorkspaceFiles, *, private: bool, max_chars: int, today: da
 
     What is in `read` is returned as long as none of the files has another stamp; what was read is added to it.
     """
-    days = [files.find(day_path(day)) for day in (today - datetime.timedelta(days=1), today)]
+    days = [files.find(make_day_path(day)) for day in (today - datetime.timedelta(days=1), today)]
     long_term = [files.find_long_term()] if private else []
-    wanted = [SOUL, *(path for path in (*long_term, *days) if files.counts(path))]
+    wanted = [SOUL, *(path for path in (*long_term, *days) if files.is_included(path))]
     now, infos = time.time_ns(), [_info(files.root / path) for path in wanted]
-    asked, stamps = (*wanted, max_chars), tuple(None if info is None else stamp_of(info) for info in infos)
+    asked, stamps = (*wanted, max_chars), tuple(None if info is None else get_stamp(info) for info in infos)
     before, started = read.get(asked, ((), Bootstrap(())))
     if before == stamps:
         return started
@@ -303,7 +303,7 @@ def _info(path: Path) -> os.stat_result | None:
 def _file(files: WorkspaceFiles, path: str, max_chars: int, *, keep_end: bool) -> BootstrapFile | None:
     try:
         data, _ = files.read(files.make_place(path))
-        text = redact(files.policies.shown(decode(data, path))).strip("\n")
+        text = redact(files.policies.mask(decode(data, path))).strip("\n")
     except NotFoundError:
         return None
     except WorkspaceError as error:

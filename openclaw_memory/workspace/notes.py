@@ -120,14 +120,14 @@ class Notes(MemoryPart):
         """
         self._index.check_open()
         from openclaw_memory.workspace import journal
-        from openclaw_memory.workspace.days import day_of, local_now
+        from openclaw_memory.workspace.days import get_local_now, parse_day
 
-        now = local_now(self._workspace.journal.timezone)
-        day = day_of(date, "date", self._workspace.journal.timezone) or now.date()
+        now = get_local_now(self._workspace.journal.timezone)
+        day = parse_day(date, "date", self._workspace.journal.timezone) or now.date()
         if quoted_from is not None:
-            from openclaw_memory.text.quotation import quoted
+            from openclaw_memory.text.quotation import quote
 
-            text, title = quoted(f"{title}\n\n{text}" if title and title.strip() else text, quoted_from), None
+            text, title = quote(f"{title}\n\n{text}" if title and title.strip() else text, quoted_from), None
         files = self._workspace.files
         excerpt = journal.append(files, text, date=day, title=title, now=now, skip_existing=skip_existing)
         return self._record(excerpt)
@@ -145,7 +145,7 @@ class Notes(MemoryPart):
         self._index.check_open()
         from openclaw_memory.workspace import journal
 
-        return journal.missing_blocks(self._workspace.files, path, blocks)
+        return journal.find_missing(self._workspace.files, path, blocks)
 
     @observed("append", lambda _, __, path, *___, **____: [(path, "")], writes=True)
     def append_missing(self, path: str, blocks: Sequence[Sequence[str]], *, head: str) -> list[bool]:
@@ -169,7 +169,7 @@ class Notes(MemoryPart):
         return missing
 
     @observed("edit", locate_excerpt, writes=True)
-    def edit(self, path: str, start: int, end: int, text: str, *, seen: str | Excerpt) -> Excerpt:
+    def edit(self, path: str, start: int, end: int, text: str, *, expected: str | Excerpt) -> Excerpt:
         """Replace lines `start` to `end` of a note if they still are what the caller saw. See `edits.edit`.
 
         Args:
@@ -177,32 +177,32 @@ class Notes(MemoryPart):
             start: The first line, 1-based.
             end: The last line, included.
             text: The new lines.
-            seen: The excerpt that the caller read, or its hash.
+            expected: The excerpt that the caller read, or its hash.
         """
         self._index.check_open()
         from openclaw_memory.workspace import edits
 
-        return self._record(edits.edit(self._workspace.files, path, start, end, text, seen=seen))
+        return self._record(edits.edit(self._workspace.files, path, start, end, text, expected=expected))
 
     @observed("delete", lambda _, __, path, start, end, **___: [(path, format_lines((start, end)))], writes=True)
-    def delete(self, path: str, start: int, end: int, *, seen: str | Excerpt) -> None:
+    def delete(self, path: str, start: int, end: int, *, expected: str | Excerpt) -> None:
         """Remove lines `start` to `end` of a note if they still are what the caller saw. See `edits.delete`.
 
         Args:
             path: The note.
             start: The first line, 1-based.
             end: The last line, included.
-            seen: The excerpt that the caller read, or its hash.
+            expected: The excerpt that the caller read, or its hash.
         """
         self._index.check_open()
         from openclaw_memory.workspace import edits
 
-        edits.delete(self._workspace.files, path, start, end, seen=seen)
+        edits.delete(self._workspace.files, path, start, end, expected=expected)
         self._index.record_write()
 
     @observed("promote", _locate_promoted, writes=True)
     def promote(
-        self, path: str, start: int, end: int, *, section: str | None = None, seen: str | Excerpt | None = None
+        self, path: str, start: int, end: int, *, section: str | None = None, expected: str | Excerpt | None = None
     ) -> Excerpt:
         """Copy lines `start` to `end` of a note to MEMORY.md and return the lines there. See `edits.promote`.
 
@@ -211,12 +211,12 @@ class Notes(MemoryPart):
             start: The first line, 1-based.
             end: The last line, included.
             section: The heading of MEMORY.md to add them below; the end of the file where None.
-            seen: The excerpt that the caller read, or its hash; not compared where None.
+            expected: The excerpt that the caller read, or its hash; not compared where None.
         """
         self._index.check_open()
         from openclaw_memory.workspace import edits
 
-        return self._record(edits.promote(self._workspace.files, path, start, end, section=section, seen=seen))
+        return self._record(edits.promote(self._workspace.files, path, start, end, section=section, expected=expected))
 
     @observed("bootstrap", lambda started, *_, **__: [(file.path, "") for file in started.files if file.text])
     def bootstrap(
@@ -235,11 +235,11 @@ class Notes(MemoryPart):
         """
         self._index.check_open()
         from openclaw_memory.workspace import journal
-        from openclaw_memory.workspace.days import day_of, local_now
+        from openclaw_memory.workspace.days import get_local_now, parse_day
 
         files, settings = self._workspace.files, self._workspace.journal
         most = settings.bootstrap_chars if max_chars is None else max_chars
         if not isinstance(most, int) or most < 1:
             raise InvalidInputError(f"max_chars must be a whole number of at least 1, not {most!r}")
-        today = day_of(now, "now", settings.timezone) or local_now(settings.timezone).date()
+        today = parse_day(now, "now", settings.timezone) or get_local_now(settings.timezone).date()
         return journal.bootstrap(files, private=private, max_chars=most, today=today, read=self._session_files)

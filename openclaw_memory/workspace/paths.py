@@ -82,7 +82,7 @@ class Stamp(NamedTuple):
     st_dev: int
 
 
-def note_endings(settings: FilesConfig) -> tuple[str, ...]:
+def list_note_endings(settings: FilesConfig) -> tuple[str, ...]:
     """Return the endings of notes: `.md`, sealed or not, and those of the settings."""
     return tuple(dict.fromkeys((*NOTE_ENDINGS, *settings.endings)))
 
@@ -97,7 +97,7 @@ def is_record(path: str) -> bool:
     return path.casefold().startswith(f"{RECORDS_FOLDER}/")
 
 
-def transcripts_place(root: Path, sessions: SessionsConfig) -> Place:
+def locate_transcripts(root: Path, sessions: SessionsConfig) -> Place:
     """Return the transcripts' folder: walked from the workspace where it is inside, else from the folder around it."""
     return replace(locate_configured(root, sessions.folder.strip() or TRANSCRIPTS), path=TRANSCRIPTS)
 
@@ -117,7 +117,7 @@ def is_set_apart(root: Path, path: str) -> bool:
     return is_of_the_agent(root, path) or (path == LOWER_CASE_NOTE and ROOT_NOTES[0] in list_names(root))
 
 
-def holds_workspace(place: Place) -> bool:
+def is_around_workspace(place: Place) -> bool:
     """Return whether an extra place is a folder around the workspace, whose files would have two names."""
     return set(place.path.split("/")) == {".."}
 
@@ -152,7 +152,7 @@ def split_chosen(path: str) -> tuple[str, str, str]:
     return above, path[len(above) :], ""
 
 
-def why_left_out(info: os.stat_result | Stamp, settings: FilesConfig, path: str = "") -> str | None:
+def explain_left_out(info: os.stat_result | Stamp, settings: FilesConfig, path: str = "") -> str | None:
     """Return why a file is not read, as a phrase that follows its name; None for a regular file of allowed size."""
     if not stat.S_ISREG(info.st_mode):
         return f"is {_kind(info.st_mode)}, not a regular file"
@@ -167,7 +167,7 @@ def why_left_out(info: os.stat_result | Stamp, settings: FilesConfig, path: str 
     return None
 
 
-def wrong_name(path: str) -> str | None:
+def explain_wrong_name(path: str) -> str | None:
     """Return what keeps a path from being stored and cited, as a phrase that follows it; None if nothing does.
 
     Names on disk may be any bytes, which are read as lone surrogates. A control character or the end of a line would
@@ -182,7 +182,7 @@ def wrong_name(path: str) -> str | None:
     return "has a control character or a line break in its name: rename it" if has_controls(path) else None
 
 
-def exact_path_tier(query: str, path: str) -> int:
+def rank_path_match(query: str, path: str) -> int:
     r"""How exactly a question names a file: 3 its whole path, 2 its name, 1 its name without extension, 0 not at all.
 
     Case and Unicode composition do not matter, `\` is `/`. A query with a slash can only be a whole path. A sealed
@@ -204,19 +204,19 @@ def is_date_title(text: str) -> bool:
     return _DATE_TITLE.fullmatch(text) is not None
 
 
-def date_term(year: int | None, month: int, day: int | None) -> str:
+def format_date_term(year: int | None, month: int, day: int | None) -> str:
     """Return a date as one term of the keyword index, in ISO 8601 form: 2026-01-06, 2026-01, --01-06 or --01."""
     start = f"{year:04}" if year is not None else "-"
     return f"{start}-{month:02}" if day is None else f"{start}-{month:02}-{day:02}"
 
 
-def date_terms(day: datetime.date) -> tuple[str, ...]:
+def list_date_terms(day: datetime.date) -> tuple[str, ...]:
     """Return all terms by which a query may mean this day; its year is a term of the file's name already."""
     year, month = day.year, day.month
-    return tuple(date_term(y, month, d) for y in (year, None) for d in (day.day, None))
+    return tuple(format_date_term(y, month, d) for y in (year, None) for d in (day.day, None))
 
 
-def note_date(path: str) -> datetime.date | None:
+def parse_note_date(path: str) -> datetime.date | None:
     """Return the day in the name of a dated note below `memory/`; None where the name holds no valid day."""
     match = _DATED.search(path.replace("\\", "/"))
     if match is None or match.end() != len(match.string):
@@ -230,19 +230,19 @@ def note_date(path: str) -> datetime.date | None:
         return None
 
 
-def day_in_name(path: str) -> datetime.date | None:
+def parse_day_in_name(path: str) -> datetime.date | None:
     """Return the day of a dated note as `note_date` does, whatever its ending is."""
-    return note_date(path) or note_date(f"{os.path.splitext(get_plain_name(path))[0]}.md")
+    return parse_note_date(path) or parse_note_date(f"{os.path.splitext(get_plain_name(path))[0]}.md")
 
 
 def locate_transcript(root: Path, sessions: SessionsConfig | None, relative: str) -> Place | None:
     """Return the place of a transcript; None for a path that names none, or without `sessions`."""
     if sessions is None or not sessions.index or not relative.endswith(TRANSCRIPT_ENDINGS):
         return None
-    folder = transcripts_place(root, sessions)
+    folder = locate_transcripts(root, sessions)
     where, _, name = relative.rpartition("/")
     inside = where == TRANSCRIPTS or os.path.normpath(root / where) == os.path.join(folder.base, *folder.parts)
-    if not inside or wrong_name(name):
+    if not inside or explain_wrong_name(name):
         return None
     return Place(f"{TRANSCRIPTS}/{name}", folder.base, (*folder.parts, name))
 
@@ -313,7 +313,7 @@ _COARSE_TICK_NS = 2_000_000_000
 FileStamp: TypeAlias = tuple[int, int, int, int]
 
 
-def stamp_of(info: os.stat_result | Stamp) -> FileStamp:
+def get_stamp(info: os.stat_result | Stamp) -> FileStamp:
     """Return what changes whenever a file changes, once it is settled."""
     return info.st_ino, info.st_size, info.st_mtime_ns, info.st_ctime_ns
 

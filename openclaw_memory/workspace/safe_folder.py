@@ -14,17 +14,17 @@ from openclaw_memory.errors import OpenClawMemoryError, PathNotAllowedError
 from openclaw_memory.workspace.atomic import (
     append_whole,
     list_folder,
-    locked,
+    lock_file,
     make_folders,
-    opened_to_append,
+    open_to_append,
     read_stat,
     read_whole,
-    refused,
     remove_files,
     replace_files,
     sweep_folder,
+    to_write_error,
 )
-from openclaw_memory.workspace.safe_read import open_at, refusal
+from openclaw_memory.workspace.safe_read import open_at, to_read_error
 
 
 class SafeFolder:
@@ -74,7 +74,7 @@ class SafeFolder:
         try:
             descriptor = open_at(str(self.base), parts, os.O_RDONLY)
         except OSError as error:
-            raise refusal(error, self._show(path)) from error
+            raise to_read_error(error, self._show(path)) from error
         try:
             check_regular(os.fstat(descriptor), self._show(path))
             yield descriptor
@@ -129,7 +129,7 @@ class SafeFolder:
         except NotADirectoryError as error:
             raise PathNotAllowedError(f"{self._show(path)} cannot be listed: it is no folder") from error
         except OSError as error:
-            raise refusal(error, self._show(path)) from error
+            raise to_read_error(error, self._show(path)) from error
 
     def make_folder(self, path: str = "") -> None:
         """Make a folder and those above it.
@@ -148,7 +148,7 @@ class SafeFolder:
                 f"{self.base} cannot be made: {error.filename} is no folder; move it away"
             ) from error
         except OSError as error:
-            raise refused(error, self._show(path)) from error
+            raise to_write_error(error, self._show(path)) from error
         make_folders(self.base, parts, self._show(path))
 
     @contextmanager
@@ -159,7 +159,7 @@ class SafeFolder:
             path: The lock file.
         """
         self._make_parent(path)
-        with locked(self.base.joinpath(*split_path(path)), self._show(path)):
+        with lock_file(self.base.joinpath(*split_path(path)), self._show(path)):
             yield
 
     def append(self, path: str, data: bytes) -> None:
@@ -170,7 +170,7 @@ class SafeFolder:
             data: What to append: all of it or nothing.
         """
         parts = self._make_parent(path)
-        with self._raise_refusals(path), opened_to_append(str(self.base), parts, self._show(path)) as descriptor:
+        with self._raise_refusals(path), open_to_append(str(self.base), parts, self._show(path)) as descriptor:
             check_regular(os.fstat(descriptor), self._show(path))
             append_whole(descriptor, str(self.base), parts, data)
 
@@ -242,7 +242,7 @@ class SafeFolder:
         except OSError as error:
             if isinstance(error, OpenClawMemoryError):
                 raise
-            raise refused(error, self._show(path)) from error
+            raise to_write_error(error, self._show(path)) from error
 
     def _show(self, path: str) -> str:
         return str(self.base / path)

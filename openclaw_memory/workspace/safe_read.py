@@ -24,10 +24,10 @@ from openclaw_memory.errors import (
 from openclaw_memory.text.front_matter import hide_vector
 from openclaw_memory.text.policies import NONE, Policies
 from openclaw_memory.text.redaction import redact
-from openclaw_memory.text.utf16 import truncate_utf16, utf16_length
+from openclaw_memory.text.utf16 import measure_utf16, truncate_utf16
 from openclaw_memory.types import Excerpt
 from openclaw_memory.types.codec import IS_SEALED, SUFFIX
-from openclaw_memory.workspace.paths import Place, why_left_out
+from openclaw_memory.workspace.paths import Place, explain_left_out
 
 if TYPE_CHECKING:
     from openclaw_memory.workspace.encodings import Decoded
@@ -41,7 +41,7 @@ _DIRECTORY = getattr(os, "O_DIRECTORY", 0)
 
 
 @contextmanager
-def opened(place: Place, settings: FilesConfig) -> Iterator[int]:
+def open_place(place: Place, settings: FilesConfig) -> Iterator[int]:
     """Yield a descriptor of the regular file of allowed size at a place; it is closed at the end.
 
     Raises:
@@ -50,7 +50,7 @@ def opened(place: Place, settings: FilesConfig) -> Iterator[int]:
     try:
         descriptor = open_at(place.base, place.parts, os.O_RDONLY)
         try:
-            if reason := why_left_out(os.fstat(descriptor), settings, place.path):
+            if reason := explain_left_out(os.fstat(descriptor), settings, place.path):
                 raise PathNotAllowedError(f"{place.path} {reason}")
             yield descriptor
         finally:
@@ -61,7 +61,7 @@ def opened(place: Place, settings: FilesConfig) -> Iterator[int]:
         if error.errno == errno.ENOENT and os.path.lexists(f"{os.path.join(place.base, *place.parts)}{SUFFIX}"):
             # To write it under the name of before would put it in the open, next to the sealed one.
             raise NotFoundError(f"{place.path} {IS_SEALED}: its name is {place.path}{SUFFIX}") from error
-        raise refusal(error, place.path) from error
+        raise to_read_error(error, place.path) from error
 
 
 def open_at(base: str, parts: Sequence[str], flags: int, mode: int = 0o600) -> int:
@@ -113,7 +113,7 @@ def decode(data: bytes, path: str) -> str:
         ) from error
 
 
-def other_encoding(data: bytes) -> str | None:
+def find_encoding(data: bytes) -> str | None:
     """Return the name of the encoding that a file is in without doubt, where that is neither UTF-8 nor UTF-16."""
     try:
         data.decode("utf-16" if is_utf16(data) else "utf-8-sig")
@@ -124,9 +124,9 @@ def other_encoding(data: bytes) -> str | None:
 
 
 def _otherwise(data: bytes) -> Decoded | None:
-    from openclaw_memory.workspace.encodings import decoded
+    from openclaw_memory.workspace.encodings import decode_other
 
-    return None if is_utf16(data) else decoded(data)
+    return None if is_utf16(data) else decode_other(data)
 
 
 def is_utf16(data: bytes) -> bool:
@@ -134,7 +134,7 @@ def is_utf16(data: bytes) -> bool:
     return data.startswith((b"\xff\xfe", b"\xfe\xff"))
 
 
-def excerpt_of(
+def make_excerpt(
     path: str, text: str, start: int = 1, lines: int = DEFAULT_LINES, max_chars: int = DEFAULT_CHARS
 ) -> Excerpt:
     """Return at most `lines` whole lines from line `start` (1-based), within `max_chars` UTF-16 units (as OpenClaw).
@@ -150,7 +150,7 @@ def excerpt_of(
     shown: list[str] = []
     room = max_chars
     for line in every[start - 1 : start - 1 + lines]:
-        room -= utf16_length(line) + bool(shown)
+        room -= measure_utf16(line) + bool(shown)
         if room < 0:
             break
         shown.append(line)
@@ -159,7 +159,7 @@ def excerpt_of(
         shown = [truncate_utf16(every[start - 1], max_chars)]
     end = start + len(shown) - 1
     next_start = end + 1 if end < len(every) and shown else None
-    return Excerpt(path, "\n".join(shown), start, end, next_start, cut, hash_of("\n".join(every[start - 1 : end])))
+    return Excerpt(path, "\n".join(shown), start, end, next_start, cut, hash_lines("\n".join(every[start - 1 : end])))
 
 
 def check_range(start: int, lines: int) -> None:
@@ -169,38 +169,38 @@ def check_range(start: int, lines: int) -> None:
             raise InvalidInputError(f"{name} must be a whole number of at least 1, not {value!r}: lines count from 1")
 
 
-def shown_excerpt(path: str, text: str, start: int, lines: int, policies: Policies = NONE) -> Excerpt:
+def show_excerpt(path: str, text: str, start: int, lines: int, policies: Policies = NONE) -> Excerpt:
     """Return an excerpt like `excerpt_of`, with secrets masked, as policies say, and without the vector of a document.
 
     Its `hash` is that of the lines as they are in the file.
     """
-    safe = redact(policies.shown(hide_vector(text)))
-    excerpt = excerpt_of(path, safe, start, lines)
+    safe = redact(policies.mask(hide_vector(text)))
+    excerpt = make_excerpt(path, safe, start, lines)
     if safe is text or safe == text:
         return excerpt
     whole = "\n".join(split_lines(text)[excerpt.start_line - 1 : excerpt.end_line])
-    return replace(excerpt, hash=hash_of(whole))
+    return replace(excerpt, hash=hash_lines(whole))
 
 
-def masked_lines(lines: Sequence[str], policies: Policies = NONE) -> list[str]:
+def mask_lines(lines: Sequence[str], policies: Policies = NONE) -> list[str]:
     """Return the lines of a note as policies say, secrets masked, all together: a private key spans several lines."""
-    return redact(policies.shown("\n".join(lines))).split("\n") if lines else []
+    return redact(policies.mask("\n".join(lines))).split("\n") if lines else []
 
 
-def shown_lines(lines: Sequence[str], policies: Policies = NONE) -> list[str]:
+def show_lines(lines: Sequence[str], policies: Policies = NONE) -> list[str]:
     """Return the lines of a note as they are shown: secrets masked, as policies say, without a document's vector."""
-    return masked_lines(hide_vector("\n".join(lines)).split("\n"), policies) if lines else []
+    return mask_lines(hide_vector("\n".join(lines)).split("\n"), policies) if lines else []
 
 
-def excerpt_of_lines(
+def make_excerpt_of_lines(
     path: str, lines: Sequence[str], first: int, count: int, *, existed: bool = False, policies: Policies = NONE
 ) -> Excerpt:
     """Return `count` lines of a note from the 0-based `first` on, as shown; `hash` is that of the lines in the file."""
-    shown, text = shown_lines(lines, policies)[first : first + count], "\n".join(lines[first : first + count])
-    return Excerpt(path, "\n".join(shown), first + 1, first + count, hash=hash_of(text), existed=existed)
+    shown, text = show_lines(lines, policies)[first : first + count], "\n".join(lines[first : first + count])
+    return Excerpt(path, "\n".join(shown), first + 1, first + count, hash=hash_lines(text), existed=existed)
 
 
-def hash_of(lines: str) -> str:
+def hash_lines(lines: str) -> str:
     """Return the `hash` of an excerpt: hex SHA-256 of its lines as `split_lines` finds them, joined by newlines."""
     return hashlib.sha256(lines.replace("\0", "\ufffd").encode("utf-8", "surrogatepass")).hexdigest()
 
@@ -210,7 +210,7 @@ def split_lines(text: str) -> list[str]:
     return text.removesuffix("\n").split("\n") if text else []
 
 
-def refusal(error: OSError, path: str) -> OpenClawMemoryError:
+def to_read_error(error: OSError, path: str) -> OpenClawMemoryError:
     """Return the error of this library that says why a file could not be opened."""
     if error.errno in {errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG}:
         return NotFoundError(f"{path} does not exist: check its name, or write it first")

@@ -30,14 +30,14 @@ from openclaw_memory.workspace.paths import (
     TRANSCRIPTS,
     Place,
     Stamp,
-    holds_workspace,
+    explain_left_out,
+    explain_wrong_name,
+    is_around_workspace,
     is_set_apart,
     is_transcript,
+    list_note_endings,
+    locate_transcripts,
     matches_globs,
-    note_endings,
-    transcripts_place,
-    why_left_out,
-    wrong_name,
 )
 
 # A few thousand names take some milliseconds to look at. A home folder holds millions.
@@ -84,7 +84,7 @@ _path = itemgetter(0)
 _stamp = attrgetter(*Stamp._fields)
 
 
-def listing(files: WorkspaceFiles, sessions: SessionsConfig | None = None, last: Listing | None = None) -> Listing:
+def list_files(files: WorkspaceFiles, sessions: SessionsConfig | None = None, last: Listing | None = None) -> Listing:
     """List what may be a memory file. A folder that is as in the `last` listing is the same object.
 
     Raises:
@@ -99,7 +99,7 @@ def listing(files: WorkspaceFiles, sessions: SessionsConfig | None = None, last:
     return [list(map(kept, place)) for place in chain(_candidates(files), _transcripts(files.root, sessions))]
 
 
-def scanned(files: WorkspaceFiles, listed: Listing) -> Scan:
+def scan_listing(files: WorkspaceFiles, listed: Listing) -> Scan:
     """Return which of the listed files count.
 
     Raises:
@@ -121,7 +121,7 @@ def scanned(files: WorkspaceFiles, listed: Listing) -> Scan:
             key_ids = key_ids or (files.codec.key_id,)
             info = NOT_READ if key_ids == (None,) else info
         if isinstance(info, str):
-            skipped.append(Skipped(_printable(files.shown_path(path)), info))
+            skipped.append(Skipped(_printable(files.mask_path(path)), info))
         elif (first := first_names.setdefault(_identity(path, info), path)) != path:
             skipped.append(Skipped(path, f"is the same file as {first}"))
         elif path in memory_files:  # two extra paths can lead to it
@@ -133,14 +133,14 @@ def scanned(files: WorkspaceFiles, listed: Listing) -> Scan:
 
 def _looked_at(path: str, what: tuple[int, ...] | str | OSError, files: WorkspaceFiles) -> Stamp | str:
     """Return the stamp of a file that counts, or why it does not, as a phrase that follows its name."""
-    if rule := files.hidden_by(path):
+    if rule := files.find_hiding_rule(path):
         return f"has a name that policies say never to store: {rule!r}"
     if isinstance(what, OSError):
         return f"cannot be looked at: {what.strerror}"
     if isinstance(what, str):
         return what
     info = Stamp(*what)
-    return wrong_name(path) or why_left_out(info, files.settings, path) or info
+    return explain_wrong_name(path) or explain_left_out(info, files.settings, path) or info
 
 
 def _by_path(folders: Iterable[_Folder]) -> list[tuple[str, _What]]:
@@ -148,7 +148,7 @@ def _by_path(folders: Iterable[_Folder]) -> list[tuple[str, _What]]:
     return sorted(found, key=_path)
 
 
-def notes_below(
+def walk_notes(
     files: WorkspaceFiles, folder: str, may_be: Callable[[str], bool] | None = None
 ) -> Iterator[tuple[str, Stamp]]:
     """Yield the notes below a folder of the workspace that count, by path; nothing where the folder is missing.
@@ -172,7 +172,7 @@ def notes_below(
             yield path, stamp
 
 
-def notes_at(files: WorkspaceFiles, paths: Iterable[str]) -> list[MemoryFile] | None:
+def list_notes_at(files: WorkspaceFiles, paths: Iterable[str]) -> list[MemoryFile] | None:
     """Return the notes at these paths below `memory/`, without those that are gone; as a scan would find them.
 
     None where one is there and does not count, or may be another file of the scan: only a whole scan says what becomes
@@ -193,9 +193,13 @@ def notes_at(files: WorkspaceFiles, paths: Iterable[str]) -> list[MemoryFile] | 
 
 
 def _is_left_out(path: str, info: os.stat_result | Stamp, files: WorkspaceFiles) -> bool:
-    if wrong_name(path) or not files.counts(path) or (path.endswith(SUFFIX) and files.codec.key_id is None):
+    if (
+        explain_wrong_name(path)
+        or not files.is_included(path)
+        or (path.endswith(SUFFIX) and files.codec.key_id is None)
+    ):
         return True
-    return why_left_out(info, files.settings, path) is not None
+    return explain_left_out(info, files.settings, path) is not None
 
 
 def _memory_file(path: str, info: os.stat_result | Stamp, files: WorkspaceFiles) -> MemoryFile:
@@ -214,7 +218,7 @@ def _identity(path: str, info: Stamp) -> tuple[int, int] | str:
 
 
 def _candidates(files: WorkspaceFiles) -> Iterator[Iterable[_Folder]]:
-    root, endings = files.root, note_endings(files.settings)
+    root, endings = files.root, list_note_endings(files.settings)
     try:
         with os.scandir(root) as listing:
             # The listing has the names as they are spelled, also where the file system ignores case.
@@ -235,7 +239,7 @@ def _candidates(files: WorkspaceFiles) -> Iterator[Iterable[_Folder]]:
         else:
             reason = _SYMLINK if notes.is_symlink() else "is not a folder: notes live in a folder `memory`"
             yield _one(NOTES_FOLDER, reason)
-    for place in files.extra_places():
+    for place in files.locate_extras():
         found = _extra(place, endings)
         yield found if place.path != "." else _without_set_apart(root, found)
 
@@ -253,7 +257,7 @@ def _one(path: str, what: _What) -> list[_Folder]:
 
 def _extra(place: Place, endings: tuple[str, ...]) -> Iterable[_Folder]:
     """Return what an entry of `files.extra_paths` names: a Markdown file, or a folder of them."""
-    if holds_workspace(place):
+    if is_around_workspace(place):
         return _one(place.path, "holds the workspace itself: name the folders next to it in files.extra_paths")
     if not NEVER_ENTERED.isdisjoint(place.parts):
         return _one(place.path, "lies in a folder that is never indexed")
@@ -279,7 +283,7 @@ def _transcripts(root: Path, sessions: SessionsConfig | None) -> Iterator[Iterab
     """Yield the transcripts in their folder. The folder is flat; other files in it are not mentioned."""
     if sessions is None or not sessions.index:
         return
-    place = transcripts_place(root, sessions)
+    place = locate_transcripts(root, sessions)
     found = _stat_at(place)
     if isinstance(found, _MISSING):
         if sessions.folder != SessionsConfig().folder:
@@ -383,7 +387,7 @@ class Overlooked(NamedTuple):
     is_all: bool
 
 
-def overlooked(files: WorkspaceFiles, most: int | None = None) -> Overlooked:
+def count_overlooked(files: WorkspaceFiles, most: int | None = None) -> Overlooked:
     """Count the Markdown files below `root` that do not count as memory, among the first `most` names.
 
     Hidden folders, folders of installed programs, what the globs exclude and the agent's own files are left out.
@@ -393,7 +397,7 @@ def overlooked(files: WorkspaceFiles, most: int | None = None) -> Overlooked:
     """
     root, most = files.root, MOST_NAMES if most is None else most
     count, misnamed, names, folders = 0, 0, 0, deque([""])
-    markdown = tuple(ending for ending in note_endings(files.settings) if ending.lower() != ".txt")
+    markdown = tuple(ending for ending in list_note_endings(files.settings) if ending.lower() != ".txt")
     while folders and names < most:
         folder = folders.popleft()
         try:
@@ -408,19 +412,19 @@ def overlooked(files: WorkspaceFiles, most: int | None = None) -> Overlooked:
                 if not is_passed_over(entry.name):
                     folders.append(path)
             elif path.endswith(markdown) and entry.is_file(follow_symlinks=False) and not is_set_apart(root, path):
-                count += files.counts(path) and files.allow(path) is None
+                count += files.is_included(path) and files.allow(path) is None
             elif path.lower().endswith(_OTHER_ENDINGS) and not path.endswith(markdown):
-                misnamed += files.counts(path)
+                misnamed += files.is_included(path)
     return Overlooked(count, misnamed, not folders)
 
 
-def advice(files: WorkspaceFiles, count: int) -> str:
+def suggest_setup(files: WorkspaceFiles, count: int) -> str:
     """Return what to do where a workspace has few memory files, in a sentence; "" where nothing is needed.
 
     Raises:
         ConfigError: A glob of the rules is invalid.
     """
-    root, found, words = files.root, overlooked(files), list[str]()
+    root, found, words = files.root, count_overlooked(files), list[str]()
     if found.markdown > count and root in {Path.home(), Path(root.anchor)}:
         return f"{root} holds {count or 'no'} memory files: name the folder of your notes as the workspace"
     if found.markdown > count:

@@ -19,8 +19,8 @@ from openclaw_memory.types.codec import SUFFIX
 from openclaw_memory.workspace.atomic import lock_folder
 from openclaw_memory.workspace.files import WorkspaceFiles
 from openclaw_memory.workspace.paths import TRANSCRIPT_SUFFIX, TRANSCRIPTS, Place
-from openclaw_memory.workspace.safe_read import opened
-from openclaw_memory.workspace.transcript_records import message_of, parse
+from openclaw_memory.workspace.safe_read import open_place
+from openclaw_memory.workspace.transcript_records import get_message, parse
 from openclaw_memory.workspace.transcripts import MAX_LINE_BYTES, read_records
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
@@ -31,7 +31,7 @@ _HEAD_BYTES = 4096  # in which the header of a sealed transcript ends: it names 
 _OF_THE_LOG = frozenset({"id", "parentId", "timestamp"})  # of an entry: they hold nothing that was said
 
 
-def log_name(session_id: str) -> str:
+def make_log_name(session_id: str) -> str:
     """Return the name of a session's file: its id, or if that cannot be one, its readable part and a digest.
 
     Raises:
@@ -75,7 +75,7 @@ class SessionLog:
             size = os.stat(file).st_size
             if not place.path.endswith(SUFFIX):
                 return size
-            with opened(place, self.files.settings) as descriptor:
+            with open_place(place, self.files.settings) as descriptor:
                 return self.files.codec.measure(os.read(descriptor, _HEAD_BYTES), size)
         except OSError:
             return 0
@@ -130,7 +130,7 @@ class SessionLog:
         if not entries:
             return []
         for session in filter(None, (self.session_id, self.parent_session)):  # the header names both
-            self.files.check_name(f"{TRANSCRIPTS}/{log_name(session)}")
+            self.files.check_name(f"{TRANSCRIPTS}/{make_log_name(session)}")
         for entry in entries:
             self.files.policies.check_value({name: entry[name] for name in entry.keys() - _OF_THE_LOG})
         place = self._place()
@@ -146,7 +146,7 @@ class SessionLog:
             self.files.append(place, extend, atomically=False)
             return ids
 
-    def entries(self, start: int = 0) -> Iterator[dict[str, Any]]:
+    def read_entries(self, start: int = 0) -> Iterator[dict[str, Any]]:
         """Yield every readable entry, the header first; nothing if nothing was written yet.
 
         Args:
@@ -161,7 +161,7 @@ class SessionLog:
         except NotFoundError:
             return
 
-    def messages(self, leaf: str | None = None) -> list[Mapping[str, Any]]:
+    def read_messages(self, leaf: str | None = None) -> list[Mapping[str, Any]]:
         """Return the messages of a branch, the oldest first.
 
         Args:
@@ -170,9 +170,9 @@ class SessionLog:
         Raises:
             NotFoundError, PathNotAllowedError, WorkspaceError: As `branch`.
         """
-        return [message for entry in self.branch(leaf) if (message := message_of(entry))]
+        return [message for entry in self.read_branch(leaf) if (message := get_message(entry))]
 
-    def branch(self, leaf: str | None = None) -> list[dict[str, Any]]:
+    def read_branch(self, leaf: str | None = None) -> list[dict[str, Any]]:
         """Return the entries of a branch, the oldest first.
 
         Args:
@@ -182,7 +182,7 @@ class SessionLog:
             NotFoundError: No entry has that id.
             PathNotAllowedError, WorkspaceError: As `entries`.
         """
-        found = [entry for entry in self.entries() if entry.get("type") != "session"]
+        found = [entry for entry in self.read_entries() if entry.get("type") != "session"]
         places = {entry["id"]: at for at, entry in enumerate(found) if isinstance(entry.get("id"), str)}
         if leaf is not None and leaf not in places:
             raise NotFoundError(f"{self.path} has no entry {leaf!r}: name the id of one of its entries")
@@ -198,7 +198,7 @@ class SessionLog:
 
     def _place(self) -> Place:
         """Return the place of the file: of the one that is there, else as the settings want a new one."""
-        name, folder = log_name(self.session_id), Path(self.folder.base, *self.folder.parts)
+        name, folder = make_log_name(self.session_id), Path(self.folder.base, *self.folder.parts)
         is_new = not os.path.lexists(folder / name)
         if os.path.lexists(folder / f"{name}{SUFFIX}") or (is_new and self.files.codec.is_sealing("transcript")):
             name = f"{name}{SUFFIX}"

@@ -11,7 +11,7 @@ from openclaw_memory._links import find_link
 from openclaw_memory.config import MemoryConfig
 from openclaw_memory.config.inside import with_settings
 from openclaw_memory.errors import ConfigError, OpenClawMemoryError, WorkspaceError
-from openclaw_memory.workspace.safe_read import open_at, refusal
+from openclaw_memory.workspace.safe_read import open_at, to_read_error
 
 PLACE = (".memory", "config.toml")
 # A page of globs and folders. What may be set is a few hundred characters; tomllib takes 30 ms at most for so much.
@@ -66,7 +66,7 @@ def _text(root: Path, origin: str) -> str | None:
     except OSError as error:
         if link := find_link(root.joinpath(*PLACE), root):
             raise ConfigError(f"{link} and is not followed: put a folder with the file itself there") from error
-        raise refusal(error, origin) from error
+        raise to_read_error(error, origin) from error
     if not is_file:
         raise ConfigError(f"{origin} is not a regular file: settings are a file of TOML")
     if max(info.st_size, len(data)) > MOST_BYTES:

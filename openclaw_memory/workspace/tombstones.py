@@ -15,7 +15,7 @@ from openclaw_memory.errors import WriteError
 from openclaw_memory.workspace.files import WorkspaceFiles
 from openclaw_memory.workspace.paths import Place
 from openclaw_memory.workspace.safe_read import open_at
-from openclaw_memory.workspace.transcript_records import message_of, moment, parse
+from openclaw_memory.workspace.transcript_records import get_message, get_time, parse
 
 FORGOTTEN = "[forgotten]"
 # What programs follow from entry to entry; none of it was said.
@@ -43,10 +43,10 @@ class Line:
         text = self.data.strip()
         if not text or (self.record is not None and self.record.get("type") == "session"):
             return False
-        return tombstone(self.data, self.record) != self.data
+        return make_tombstone(self.data, self.record) != self.data
 
 
-def lines_of(file: BinaryIO, zone: datetime.tzinfo | None) -> Iterator[Line]:
+def read_lines(file: BinaryIO, zone: datetime.tzinfo | None) -> Iterator[Line]:
     """Yield the lines of an open file; days are those of `zone`, of the machine where None.
 
     Args:
@@ -56,12 +56,12 @@ def lines_of(file: BinaryIO, zone: datetime.tzinfo | None) -> Iterator[Line]:
     day: datetime.date | None = None
     for number, data in enumerate(file, 1):
         record = parse(data) if data.strip() else None
-        if record is not None and (when := moment(record)) is not None:
+        if record is not None and (when := get_time(record)) is not None:
             day = (when.astimezone(zone) if when.tzinfo else when).date()
         yield Line(number, data, record, day)
 
 
-def tombstone(data: bytes, record: Mapping[str, Any] | None) -> bytes:
+def make_tombstone(data: bytes, record: Mapping[str, Any] | None) -> bytes:
     """Return what takes the place of a line: as many bytes, of which none was said.
 
     The type, the ids and the times of its record stay, so that what refers to it still does. Offsets of other lines
@@ -81,7 +81,7 @@ def tombstone(data: bytes, record: Mapping[str, Any] | None) -> bytes:
     return b"{}".ljust(room)[:room] + end
 
 
-def bury(files: WorkspaceFiles, place: Place, numbers: Iterable[int], size: int, digest: str) -> bool:
+def forget_lines(files: WorkspaceFiles, place: Place, numbers: Iterable[int], size: int, digest: str) -> bool:
     """Replace lines of a transcript by tombstones, in place; return False where the file has another beginning.
 
     What another program appends meanwhile stays: no byte but those of the lines is written. A sealed one is
@@ -104,14 +104,14 @@ def bury(files: WorkspaceFiles, place: Place, numbers: Iterable[int], size: int,
         return _buried_whole(files, place, wanted, size, digest)
     descriptor = open_at(place.base, place.parts, os.O_RDWR)
     with open(descriptor, "rb", buffering=0) as file:
-        if digest_of(file, size) != digest:
+        if hash_head(file, size) != digest:
             return False
         file.seek(0)
         offset = 0
         with open(os.dup(descriptor), "rb") as lines:
             for number, data in enumerate(lines, 1):
                 if number in wanted:
-                    line = tombstone(data, parse(data))
+                    line = make_tombstone(data, parse(data))
                     file.seek(offset)
                     if os.write(descriptor, line) != len(line):
                         raise WriteError(f"{place.path} took a part of line {number}: free some disk space, and again")
@@ -123,15 +123,15 @@ def bury(files: WorkspaceFiles, place: Place, numbers: Iterable[int], size: int,
 
 def _buried_whole(files: WorkspaceFiles, place: Place, wanted: AbstractSet[int], size: int, digest: str) -> bool:
     with files.open(place) as (file, info):
-        if digest_of(file, size) != digest:
+        if hash_head(file, size) != digest:
             return False
         file.seek(0)
-        lines = [tombstone(line, parse(line)) if at in wanted else line for at, line in enumerate(file, 1)]
+        lines = [make_tombstone(line, parse(line)) if at in wanted else line for at, line in enumerate(file, 1)]
     files.replace(place, b"".join(lines), info)
     return True
 
 
-def digest_of(file: BinaryIO, size: int) -> str:
+def hash_head(file: BinaryIO, size: int) -> str:
     """Return the SHA-256 of the first `size` bytes of an open file; "" where it has fewer.
 
     Args:
@@ -149,7 +149,7 @@ def digest_of(file: BinaryIO, size: int) -> str:
 def _empty(record: Mapping[str, Any], words: str) -> dict[str, Any]:
     kept = {name: record[name] for name in _KEPT if name in record}
     said = {name: words for name in _SAID if isinstance(record.get(name), str)}
-    message = message_of(record)
+    message = get_message(record)
     if message is record:  # its text is in the record itself
         return {**kept, **{name: record[name] for name in _KEPT_OF_MESSAGE if name in record}, "content": words}
     if isinstance(record.get("message"), dict):

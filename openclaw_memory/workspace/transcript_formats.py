@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from openclaw_memory.text.fence import without_between
+from openclaw_memory.text.fence import strip_between
 
 Record = Mapping[str, Any]
 
@@ -46,7 +46,7 @@ class Format(NamedTuple):
     message: Callable[[Record], dict[str, Any]]  # {} where neither side said anything
 
 
-def program_of(record: Record) -> str | None:
+def find_program(record: Record) -> str | None:
     """Return the program that wrote a record; None for one that is unknown here.
 
     Args:
@@ -55,7 +55,7 @@ def program_of(record: Record) -> str | None:
     return next((one.program for one in FORMATS if one.recognise(record)), None)
 
 
-def foreign_message(record: Record) -> dict[str, Any]:
+def get_foreign_message(record: Record) -> dict[str, Any]:
     """Return the message in another program's record, in OpenClaw's shape; {} for none.
 
     Args:
@@ -97,7 +97,7 @@ def _spoken(blocks: object) -> Iterator[dict[str, Any]]:
         if block.get("type") != "text" or not isinstance(text := block.get("text"), str):
             continue
         for name in _REMARKS:
-            text = without_between(text, f"<{name}>", f"</{name}>")
+            text = strip_between(text, f"<{name}>", f"</{name}>")
         if not text.lstrip().startswith(_COMMANDS):
             yield {"type": "text", "text": text}
 

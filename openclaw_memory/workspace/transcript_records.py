@@ -8,11 +8,11 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from openclaw_memory.text.fence import without_between, without_cut_off, without_fenced
+from openclaw_memory.text.fence import strip_between, strip_fenced, strip_open_fence
 from openclaw_memory.text.policies import NONE, Policies
 from openclaw_memory.text.redaction import redact, redact_session
 from openclaw_memory.text.silent_reply import is_silent
-from openclaw_memory.workspace.transcript_formats import foreign_message, program_of
+from openclaw_memory.workspace.transcript_formats import find_program, get_foreign_message
 
 LABELS: Mapping[str, str] = {"user": "User", "assistant": "Assistant"}
 
@@ -54,13 +54,13 @@ def parse(line: bytes) -> dict[str, Any] | None:
     return record if isinstance(record, dict) else None
 
 
-def said(record: Mapping[str, Any], muted: bool, policies: Policies = NONE) -> tuple[str, bool]:
+def render_record(record: Mapping[str, Any], muted: bool, policies: Policies = NONE) -> tuple[str, bool]:
     """Return the line that a record shows, "" for none, and whether the replies that follow it are muted.
 
     Shown are `User: …` and `Assistant: …`, on one line, without what was not said by either: prompts that a machine
     wrote, silent replies, recalled memory. A turn made by a heartbeat or by recalling memory mutes the replies to it.
     """
-    message = message_of(record)
+    message = get_message(record)
     role = message.get("role")
     if not isinstance(role, str) or role not in LABELS:
         return "", muted
@@ -73,30 +73,30 @@ def said(record: Mapping[str, Any], muted: bool, policies: Policies = NONE) -> t
         return "", muted
     # Before lines are joined: of a message of several lines, those that a policy leaves out go alone, and a token that
     # is cut by the end of a line is still known.
-    content = redact(policies.shown(content_text(message.get("content")) or ""))
-    text = policies.shown(sanitised(role, content) or "")
+    content = redact(policies.mask(join_texts(message.get("content")) or ""))
+    text = policies.mask(clean_message(role, content) or "")
     return (f"{LABELS[role]}: {redact_session(text)}" if text else ""), muted
 
 
 def is_known(record: Mapping[str, Any]) -> bool:
     """Whether a record is one of OpenClaw's, by its type, or of a program in `transcript_formats`."""
-    return _is_openclaws(record) or program_of(record) is not None
+    return _is_openclaws(record) or find_program(record) is not None
 
 
-def message_of(record: Mapping[str, Any]) -> Mapping[str, Any]:
+def get_message(record: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the message of a record, in either of OpenClaw's shapes: in `message`, or the record itself.
 
     Messages of other programs are brought into that shape.
     """
     if not _is_openclaws(record):
-        return foreign_message(record)
+        return get_foreign_message(record)
     if record.get("type") != "message":
         return {}
     inner = record.get("message", record)
     return inner if isinstance(inner, dict) else {}
 
 
-def content_text(content: object) -> str | None:
+def join_texts(content: object) -> str | None:
     """Return the text of a message's content: itself, or its text blocks with newlines between; None without text."""
     if isinstance(content, str):
         return content
@@ -106,11 +106,11 @@ def content_text(content: object) -> str | None:
     return "\n".join(texts) if texts else None
 
 
-def sanitised(role: str, text: str) -> str | None:
+def clean_message(role: str, text: str) -> str | None:
     """Return what a person or the model said in a message, on one line; None if nothing was said."""
     if role == "user" and "(untrusted" in text:
         text = _without_envelopes(text)
-    line = collapsed(without_cut_off(without_fenced(without_between(text, *_INTERNAL))))
+    line = normalise_line(strip_open_fence(strip_fenced(strip_between(text, *_INTERNAL))))
     if role == "user" and (_GENERATED.match(line) or _is_heartbeat(line)):
         return None
     if role == "assistant" and line == _HEARTBEAT_REPLY:
@@ -118,7 +118,7 @@ def sanitised(role: str, text: str) -> str | None:
     return None if is_silent(line) or _EXEC_DONE.match(line) else line or None
 
 
-def collapsed(text: str) -> str:
+def normalise_line(text: str) -> str:
     """Return the text on one line: runs of blanks become a space, and what no file can hold becomes U+FFFD."""
     if text.isascii():
         return " ".join(text.split()).replace("\0", "\ufffd")
@@ -126,15 +126,15 @@ def collapsed(text: str) -> str:
     return _BLANKS.sub(" ", whole.replace("\0", "\ufffd")).strip(" ")
 
 
-def day(record: Mapping[str, Any]) -> datetime.date | None:
+def get_day(record: Mapping[str, Any]) -> datetime.date | None:
     """Return the day a message was written, in the zone of its timestamp; None if unknown."""
-    when = moment(record)
+    when = get_time(record)
     return None if when is None else when.date()
 
 
-def moment(record: Mapping[str, Any]) -> datetime.datetime | None:
+def get_time(record: Mapping[str, Any]) -> datetime.datetime | None:
     """Return when a message was written, in the zone of its timestamp, if it has one; None if unknown."""
-    for value in (message_of(record).get("timestamp"), record.get("timestamp")):
+    for value in (get_message(record).get("timestamp"), record.get("timestamp")):
         try:
             if isinstance(value, str):
                 return datetime.datetime.fromisoformat(value.strip())

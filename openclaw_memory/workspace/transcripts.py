@@ -15,9 +15,9 @@ from zlib import crc32
 
 from openclaw_memory.text.policies import NONE, Policies
 from openclaw_memory.types import Excerpt
-from openclaw_memory.workspace.safe_read import DEFAULT_CHARS, check_range, excerpt_of
+from openclaw_memory.workspace.safe_read import DEFAULT_CHARS, check_range, make_excerpt
 from openclaw_memory.workspace.transcript_formats import FORMATS
-from openclaw_memory.workspace.transcript_records import day, is_known, parse, said
+from openclaw_memory.workspace.transcript_records import get_day, is_known, parse, render_record
 
 if TYPE_CHECKING:
     from hashlib import _Hash as HASH
@@ -146,7 +146,7 @@ def read_parts(
         yield _Open(_START, []).part(replace(_START, check=_check(file, _START)))
 
 
-def foreign(file: BinaryIO) -> str | None:
+def explain_foreign(file: BinaryIO) -> str | None:
     """Return why an open file is no transcript of a known format; None if it is one, or holds no record yet.
 
     The first lines decide: one record of OpenClaw's or of another known program among them is enough. Lines without a
@@ -169,7 +169,7 @@ def foreign(file: BinaryIO) -> str | None:
     )
 
 
-def lines_added(file: BinaryIO, mark: str, within: int) -> int | None:
+def count_added_lines(file: BinaryIO, mark: str, within: int) -> int | None:
     """Return how many lines were added to an open file since `mark`, counted in the first `within` bytes.
 
     None if the mark does not say how far the file was read, or the file is shorter than that.
@@ -181,12 +181,12 @@ def lines_added(file: BinaryIO, mark: str, within: int) -> int | None:
     return file.read(within).count(b"\n")
 
 
-def said_between(file: BinaryIO, start: int, end: int, policies: Policies = NONE) -> list[str]:
+def render_lines(file: BinaryIO, start: int, end: int, policies: Policies = NONE) -> list[str]:
     """Return what lines `start` to `end` of an open file say, whether they are muted or not."""
     file.seek(_offset_of(file, start - 1))
     lines = (file.readline(MAX_LINE_BYTES + 1) for _ in range(start, end + 1))
     records = (parse(line) for line in lines)
-    return ["" if record is None else said(record, muted=False, policies=policies)[0] for record in records]
+    return ["" if record is None else render_record(record, muted=False, policies=policies)[0] for record in records]
 
 
 def _offset_of(file: BinaryIO, lines: int) -> int:
@@ -203,10 +203,10 @@ def _offset_of(file: BinaryIO, lines: int) -> int:
 
 def read_records(file: BinaryIO, start: int = 0) -> Iterator[dict[str, Any]]:
     """Yield every readable record of an open file, from the byte `start` on."""
-    return (record for record, _ in records_with_ends(file, start) if record is not None)
+    return (record for record, _ in iterate_records(file, start) if record is not None)
 
 
-def records_with_ends(file: BinaryIO, start: int = 0) -> Iterator[tuple[dict[str, Any] | None, int]]:
+def iterate_records(file: BinaryIO, start: int = 0) -> Iterator[tuple[dict[str, Any] | None, int]]:
     """Yield the record of each line of an open file from the byte `start` on, None without one, and where it ends.
 
     Half a line at the end of the file is left out.
@@ -238,8 +238,8 @@ def _parts(file: BinaryIO, begin: Mark, part_bytes: int, policies: Policies) -> 
         record = parse(line) if line and line.strip() else None
         if record is None and not is_ended:
             break  # half a line: the rest of it will come
-        text, muted_after = said(record, muted, policies) if record is not None else ("", muted)
-        when = day(record) if record is not None and (text or record.get("type") == "session") else None
+        text, muted_after = render_record(record, muted, policies) if record is not None else ("", muted)
+        when = get_day(record) if record is not None and (text or record.get("type") == "session") else None
         if text and part.has_text and when and part.day and when != part.day:
             yield part.part(following := part.following(end, muted))
             part = _Open(following, [])
@@ -330,7 +330,7 @@ def read_excerpt(file: BinaryIO, path: str, start: int, lines: int, policies: Po
             break
     if before < start - 1:  # the last line has no newline: it was not skipped
         text, before = "", start - 1
-    excerpt = excerpt_of(path, text, 1, lines)
+    excerpt = make_excerpt(path, text, 1, lines)
     following = excerpt.next_start and excerpt.next_start + before
     return replace(excerpt, start_line=start, end_line=excerpt.end_line + before, next_start=following), count
 
@@ -343,6 +343,6 @@ def _skipped(file: BinaryIO, lines: int) -> Mark:
             break
         # Only a turn with a provenance mutes, and only a turn of the user ends that: most lines need not be parsed.
         if line is not None and (muted or b'"provenance"' in line) and (record := parse(line)) is not None:
-            muted = said(record, muted)[1]
+            muted = render_record(record, muted)[1]
         at, offset = at + 1, offset + size
     return Mark(at + 1, offset, 0, muted, offset, 0, "")

@@ -9,7 +9,7 @@ from openclaw_memory.text.front_matter import parse
 from openclaw_memory.workspace.paths import is_record
 
 
-def why_withheld(root: Path, path: str, file: str) -> str | None:
+def explain_withheld(root: Path, path: str, file: str) -> str | None:
     """Return why the file of a record is shown nowhere; None for one that may be shown, and for all other files.
 
     Args:

@@ -21,8 +21,8 @@ from openclaw_memory.errors import (
     nearest,
 )
 from openclaw_memory.events import Events
-from openclaw_memory.text.front_matter import front_matter_end
-from openclaw_memory.text.policies import Policies, indexed_text
+from openclaw_memory.text.front_matter import measure_front_matter
+from openclaw_memory.text.policies import Policies, mask_note
 from openclaw_memory.types import Excerpt, MemoryFile
 from openclaw_memory.types.files import backwards
 from openclaw_memory.types.files import cited as lines_cited  # `cited` is a module of this package
@@ -113,7 +113,7 @@ class Workspace:
         """
         return self.files.locate(path, self.sessions)
 
-    def advice(self, files: int) -> str:
+    def suggest_setup(self, files: int) -> str:
         """Return one sentence on what to do where there are few memory files; "" where nothing is needed.
 
         It looks at a bounded number of names.
@@ -124,7 +124,7 @@ class Workspace:
         Raises:
             ConfigError: A glob of the rules is invalid.
         """
-        return scan.advice(self.files, files)
+        return scan.suggest_setup(self.files, files)
 
     @property
     def can_be_written(self) -> bool:
@@ -150,14 +150,14 @@ class Workspace:
         """
         self.refresh()
         latest = self._latest[:]
-        listed = scan.listing(self.files, self.sessions, latest[0][0] if latest else None)
+        listed = scan.list_files(self.files, self.sessions, latest[0][0] if latest else None)
         if latest and (known := latest[0][1].key_ids) and known != (self.files.codec.key_id,):
             latest = []  # the index was sealed since, or is so no longer
         if not latest or latest[0][0] != listed:
-            self._latest[:] = latest = [(listed, scan.scanned(self.files, listed))]
+            self._latest[:] = latest = [(listed, scan.scan_listing(self.files, listed))]
         return latest[0][1]
 
-    def notes_at(self, paths: Iterable[str]) -> list[MemoryFile] | None:
+    def list_notes_at(self, paths: Iterable[str]) -> list[MemoryFile] | None:
         """List the notes at these paths below `memory/` as `scan` would; None where only that can say.
 
         Args:
@@ -166,7 +166,7 @@ class Workspace:
         Raises:
             ConfigError: A glob of the rules is invalid.
         """
-        return scan.notes_at(self.files, paths)
+        return scan.list_notes_at(self.files, paths)
 
     def read(self, path: str) -> str:
         """Return the whole text of a memory file.
@@ -185,7 +185,7 @@ class Workspace:
         """
         place = self.locate(path)
         if is_transcript(place.path):
-            return "".join(part.text for part in self.transcript(path))
+            return "".join(part.text for part in self.read_parts(path))
         return safe_read.decode(self.files.read(place)[0], path)
 
     def read_indexed(self, path: str) -> str:
@@ -200,10 +200,10 @@ class Workspace:
         text = self.read(path)
         if is_transcript(path):
             return text
-        above = front_matter_end(text)  # fields of a document or record, some of which nobody is shown
-        return "\n" * text.count("\n", 0, above) + indexed_text(text, self.policies)[above:]
+        above = measure_front_matter(text)  # fields of a document or record, some of which nobody is shown
+        return "\n" * text.count("\n", 0, above) + mask_note(text, self.policies)[above:]
 
-    def other_encoding(self, path: str) -> str | None:
+    def find_encoding(self, path: str) -> str | None:
         """Return the name of the encoding that a memory file is in, where that is neither UTF-8 nor UTF-16.
 
         Args:
@@ -212,9 +212,9 @@ class Workspace:
         Raises:
             PathNotAllowedError, NotFoundError, WorkspaceError: As `read`.
         """
-        return safe_read.other_encoding(self.files.read(self.files.locate(path))[0])
+        return safe_read.find_encoding(self.files.read(self.files.locate(path))[0])
 
-    def transcript(self, path: str, mark: str | None = None) -> Iterator[Part]:
+    def read_parts(self, path: str, mark: str | None = None) -> Iterator[Part]:
         """Yield a transcript part by part, in bounded memory, from the part that was open at `mark`.
 
         The first part has `first_line` 1 where reading starts at the beginning: without a mark, or where the file is no
@@ -229,14 +229,14 @@ class Workspace:
             PathNotAllowedError, NotFoundError, WorkspaceError: As `read`.
             UndecodableError: It is a JSONL file in another program's format.
         """
-        from openclaw_memory.workspace.transcripts import foreign, read_parts
+        from openclaw_memory.workspace.transcripts import explain_foreign, read_parts
 
         with self._opened_transcript(path) as file:
-            if reason := foreign(file):
+            if reason := explain_foreign(file):
                 raise UndecodableError(f"{path} {reason}")
             yield from read_parts(file, mark, policies=self.policies)
 
-    def said(self, path: str, start: int, end: int) -> list[str]:
+    def render_lines(self, path: str, start: int, end: int) -> list[str]:
         """Return what lines `start` to `end` of a transcript say, each as it is indexed; "" for one that says nothing.
 
         Args:
@@ -247,12 +247,12 @@ class Workspace:
         Raises:
             PathNotAllowedError, NotFoundError, WorkspaceError: As `read`.
         """
-        from openclaw_memory.workspace.transcripts import said_between
+        from openclaw_memory.workspace.transcripts import render_lines
 
         with self._opened_transcript(path) as file:
-            return said_between(file, start, end, self.policies)
+            return render_lines(file, start, end, self.policies)
 
-    def lines_added(self, path: str, mark: str, within: int) -> int | None:
+    def count_added_lines(self, path: str, mark: str, within: int) -> int | None:
         """Return how many lines were added to a transcript since `mark`; None where that is unknown or the file shrank.
 
         Args:
@@ -263,10 +263,10 @@ class Workspace:
         Raises:
             PathNotAllowedError, NotFoundError, WorkspaceError: As `read`.
         """
-        from openclaw_memory.workspace.transcripts import lines_added
+        from openclaw_memory.workspace.transcripts import count_added_lines
 
         with self._opened_transcript(path) as file:
-            return lines_added(file, mark, within)
+            return count_added_lines(file, mark, within)
 
     @contextmanager
     def _opened_transcript(self, path: str) -> Iterator[BinaryIO]:
@@ -276,7 +276,7 @@ class Workspace:
         with self.files.open(place) as (file, _):
             yield file
 
-    def excerpt(self, path: str, start: int | None = None, lines: int | None = None) -> Excerpt:
+    def read_excerpt(self, path: str, start: int | None = None, lines: int | None = None) -> Excerpt:
         """Return whole lines of a memory file.
 
         Args:
@@ -305,13 +305,13 @@ class Workspace:
                 excerpt, count = read_excerpt(file, name, start, lines, self.policies)
         else:
             text = self.read(name)
-            excerpt = safe_read.shown_excerpt(name, text, start, lines, self.policies)
+            excerpt = safe_read.show_excerpt(name, text, start, lines, self.policies)
             count = len(safe_read.split_lines(text))
         if excerpt.end_line < start and start > 1:
             raise NotFoundError(f"{name} has {count} lines, none numbered {start}: start at {max(count, 1)} or before")
         return excerpt
 
-    def session_log(self, session_id: str, *, parent_session: str | None = None) -> SessionLog:
+    def open_log(self, session_id: str, *, parent_session: str | None = None) -> SessionLog:
         """Return the writable transcript of a session; its file is created with the first entry.
 
         Args:
@@ -322,13 +322,13 @@ class Workspace:
             InvalidInputError: The id is empty.
             ConfigError: The journal's time zone is unknown.
         """
-        from openclaw_memory.workspace.days import local_now
-        from openclaw_memory.workspace.paths import transcripts_place
-        from openclaw_memory.workspace.session_log import SessionLog, log_name
+        from openclaw_memory.workspace.days import get_local_now
+        from openclaw_memory.workspace.paths import locate_transcripts
+        from openclaw_memory.workspace.session_log import SessionLog, make_log_name
 
-        log_name(session_id)
-        zone = local_now(self.journal.timezone).tzinfo if self.journal.timezone else None
-        folder = transcripts_place(self.root, self.sessions)
+        make_log_name(session_id)
+        zone = get_local_now(self.journal.timezone).tzinfo if self.journal.timezone else None
+        folder = locate_transcripts(self.root, self.sessions)
         return SessionLog(self.files, folder, session_id, parent_session, zone, events=self.events)
 
 

@@ -164,13 +164,13 @@ def test_a_transcript_that_is_resumed_grows_by_what_is_new_alone(tmp_path):
         said = first.agent.get_state({"configurable": {"thread_id": SESSION}}).values["messages"]
         first.say(f"The token is {token}", [human("Hello, captain.", id=said[0].id)])  # the first message was edited
     with Memory.open(tmp_path, embedder=None) as memory:
-        before = [one["id"] for one in memory.sessions.log(SESSION).entries()]
+        before = [one["id"] for one in memory.sessions.log(SESSION).read_entries()]
         again = LangChain(memory, lambda: None, transcript=True)
         messages = again.resumed()
         assert token not in str(messages)
         again.say("And now?", messages)
         again.say("And then?")
-        entries = list(memory.sessions.log(SESSION).entries())
+        entries = list(memory.sessions.log(SESSION).read_entries())
         assert [one["id"] for one in entries[: len(before)]] == before
         assert [str(one["message"]["content"]) for one in entries[len(before) :: 2]] == ["And now?", "And then?"]
         assert len(entries) == len(before) + 4

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from openclaw_memory.chunking import STYLES, chunk
 from openclaw_memory.chunking.sliding_window import estimate_chars
 from openclaw_memory.config import ChunkingConfig
-from openclaw_memory.text.utf16 import utf16_length
+from openclaw_memory.text.utf16 import measure_utf16
 
 MARKDOWN = (
     *(
@@ -68,7 +68,7 @@ def test_no_chunk_is_blank_or_beyond_the_size_limit(text, path, rules):
         elif rules.style == "tokens":
             assert estimate_chars(c.text) <= max(32, rules.tokens * 4)
         else:  # what is repeated is not counted against what follows
-            assert utf16_length(c.text) <= 3 * max(32, rules.tokens * 4)
+            assert measure_utf16(c.text) <= 3 * max(32, rules.tokens * 4)
 
 
 @given(NOTES, PATHS, RULES)

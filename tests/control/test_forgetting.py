@@ -20,7 +20,7 @@ from openclaw_memory.errors import ConflictError, InvalidInputError, NotFoundErr
 from openclaw_memory.flush.state import change_state, read_states
 from openclaw_memory.types import Document
 from openclaw_memory.workspace import atomic
-from openclaw_memory.workspace.paths import transcripts_place
+from openclaw_memory.workspace.paths import locate_transcripts
 
 NOW = datetime.datetime(2026, 11, 23, 12, tzinfo=datetime.UTC)
 UTC = MemoryConfig(journal=JournalConfig(timezone="UTC"))
@@ -133,7 +133,7 @@ def test_a_session_goes_with_its_transcript_and_its_entries(places):
     with Memory.open(root, embedder=None, config=UTC) as memory:
         say(memory, WORD, ("2026-11-20", f"The {WORD} is mine."))
         say(memory, "other", ("2026-11-20", "Nothing of it."))
-        folder = transcripts_place(root, memory.workspace.sessions)
+        folder = locate_transcripts(root, memory.workspace.sessions)
         change_state(folder, f"agent:main:{WORD}", lambda _: {"session_id": WORD})
         change_state(folder, "agent:main:other", lambda _: {"session_id": "other"})
         memory.sync()
@@ -458,7 +458,7 @@ def test_a_snapshot_goes_with_what_its_note_says_of_it(places, wanted):
 
 def test_a_session_goes_with_the_snapshots_under_its_key_and_its_id(places):
     with Memory.open(places[0], embedder=None, config=UTC) as memory:
-        folder = transcripts_place(memory.workspace.root, memory.workspace.sessions)
+        folder = locate_transcripts(memory.workspace.root, memory.workspace.sessions)
         change_state(folder, "agent:main:main", lambda _state: {"session_id": "s-1"})
         for session in ("agent:main:main", "s-1", "s-2"):
             snapshot_of(memory, session, f"Tea with {session}.", "2026-11-22")

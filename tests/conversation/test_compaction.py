@@ -75,7 +75,7 @@ def full_window(_messages):
 
 @pytest.fixture
 def log(tmp_path):
-    return Workspace.open(tmp_path).session_log("s")
+    return Workspace.open(tmp_path).open_log("s")
 
 
 # When
@@ -237,7 +237,7 @@ def test_a_summary_that_makes_the_conversation_no_shorter_is_not_used(log, asked
     assert done.kept == tuple(messages)
     assert "summary of 600 characters" in done.why
     assert load_conversation(log) == messages
-    assert [entry["type"] for entry in log.entries()] == ["session", "message", "message"]
+    assert [entry["type"] for entry in log.read_entries()] == ["session", "message", "message"]
 
 
 def test_a_summariser_that_fails_or_returns_no_text_is_heard_and_changes_nothing(log):
@@ -257,7 +257,7 @@ def test_a_summariser_that_fails_or_returns_no_text_is_heard_and_changes_nothing
 def test_the_entry_is_openclaws(log):
     messages = [log_message(log, one) for one in (user("one"), reply("two"), user("three"))]
     done = compact(messages, summarise, rules=keeping(1), count=one_each, log=log)
-    *_, entry = log.entries()
+    *_, entry = log.read_entries()
     assert entry == {
         "type": "compaction",
         "id": done.entry_id,
@@ -277,7 +277,7 @@ def test_messages_that_are_not_in_the_log_are_not_compacted_into_it(log):
     known = [log_message(log, one) for one in strange]
     with pytest.raises(InvalidInputError, match="'of elsewhere'"):
         compact([*known, {**user(), "id": "of elsewhere"}], refuse, rules=keeping(2), count=one_each, log=log)
-    assert [entry["type"] for entry in log.entries()] == ["session", "message", "message", "message"]
+    assert [entry["type"] for entry in log.read_entries()] == ["session", "message", "message", "message"]
 
 
 def test_a_system_prompt_need_not_be_in_the_log(log):
@@ -421,7 +421,7 @@ def test_what_is_summarised_and_what_is_kept_are_all_in_their_order(messages, ke
     st.lists(st.tuples(MESSAGES, st.sampled_from([None, 100, 400, 2_000])), min_size=1, max_size=4), st.integers(0, 60)
 )
 def test_a_log_rebuilds_what_the_model_saw_after_any_number_of_compactions(tmp_path_factory, parts, keep):
-    log = Workspace.open(tmp_path_factory.mktemp("law")).session_log("s")
+    log = Workspace.open(tmp_path_factory.mktemp("law")).open_log("s")
     messages = []
     for part, window in parts:
         messages = [*messages, *(log_message(log, message) for message in part)]

@@ -9,7 +9,7 @@ from openclaw_memory.conversation.messages import (
     prepare_for_model,
     strip_recalled,
 )
-from openclaw_memory.text.fence import fenced
+from openclaw_memory.text.fence import fence_text
 
 OPENCLAW_CALLS = {
     "role": "assistant",
@@ -75,5 +75,5 @@ def test_words_into_which_nothing_was_recalled_are_left_as_they_are(text):
 
 
 def test_what_was_recalled_into_a_message_is_none_of_its_words():
-    assert strip_recalled(f"{fenced('The code is 4711.', 'memory')}\n\nWhat is it?") == "What is it?"
-    assert strip_recalled(fenced("The code is 4711.", "memory")) == ""
+    assert strip_recalled(f"{fence_text('The code is 4711.', 'memory')}\n\nWhat is it?") == "What is it?"
+    assert strip_recalled(fence_text("The code is 4711.", "memory")) == ""

@@ -205,7 +205,7 @@ def test_a_summary_that_fails_after_the_reply_does_not_take_it_back():
 
 
 def test_after_a_restart_the_log_says_the_same_conversation(tmp_path):
-    log = Workspace.open(tmp_path).session_log("s")
+    log = Workspace.open(tmp_path).open_log("s")
     model = Model(RuntimeError(TOO_LONG))
     done = ask(
         lambda messages: log_message(log, model(messages)),

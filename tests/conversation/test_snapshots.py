@@ -14,8 +14,8 @@ from openclaw_memory.conversation import snapshots
 from openclaw_memory.conversation.compaction import SUMMARY
 from openclaw_memory.conversation.messages import read_calls
 from openclaw_memory.errors import InvalidInputError, NotFoundError, PathNotAllowedError, UndecodableError, WriteError
-from openclaw_memory.text.fence import fenced, without_fenced
-from openclaw_memory.text.utf16 import utf16_length
+from openclaw_memory.text.fence import fence_text, strip_fenced
+from openclaw_memory.text.utf16 import measure_utf16
 from openclaw_memory.tools import memory_tools
 from openclaw_memory.workspace.transcripts import read_records
 
@@ -85,7 +85,9 @@ def test_the_file_is_named_by_time_and_session_and_holds_what_a_person_can_read(
 
 def test_the_last_fifteen_messages_with_words_are_kept_with_their_roles(memory):
     said = [message for n in range(20) for message in (user(f"question {n}"), call(f"c{n}"), answer(f"c{n}"))]
-    said[-3] = user(f"{fenced('Anna has the key. ' * 60, 'MEMORY.md#L3')}\n\nquestion 19")  # it was recalled into it
+    said[-3] = user(
+        f"{fence_text('Anna has the key. ' * 60, 'MEMORY.md#L3')}\n\nquestion 19"
+    )  # it was recalled into it
     kept = save(memory, messages=said).messages
     assert len(kept) == 15
     assert [one.role for one in kept[-4:]] == ["user", "toolResult", "user", "toolResult"]
@@ -96,7 +98,7 @@ def test_the_last_fifteen_messages_with_words_are_kept_with_their_roles(memory):
 def test_of_a_text_500_units_are_kept_and_no_half_character(memory, text):
     kept = save(memory, messages=[user(text)]).messages[0].content
     assert text.startswith(kept)
-    assert utf16_length(kept) in {499, 500}
+    assert measure_utf16(kept) in {499, 500}
 
 
 def test_lone_surrogates_and_controls_are_written_and_read_again(memory):
@@ -206,7 +208,7 @@ def test_what_tools_answered_comes_first_as_data_and_is_kept_once(memory, summar
     save(memory, messages=[*BOATS, call("c1"), orders, {"role": "assistant", "content": "Found."}], summary=summary)
     first = memory.sessions.resume("boats")[0]["content"]
     assert "The code is 4711." in first
-    assert without_fenced(first).strip() == (SUMMARY.format(summary=summary) if summary else snapshots.EARLIER)
+    assert strip_fenced(first).strip() == (SUMMARY.format(summary=summary) if summary else snapshots.EARLIER)
     messages = [*memory.sessions.resume("boats"), user("Thanks.")]
     again = save(memory, messages=messages, now=NOON + datetime.timedelta(hours=1))
     assert [one.content for one in again.messages] == ["De boot heet Zeemeeuw.", "Genoteerd.", "Found.", "Thanks."]

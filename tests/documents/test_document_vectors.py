@@ -340,7 +340,7 @@ def test_a_given_vector_stays_with_its_document_whatever_is_done_to_what_is_show
         rewrite(folder, "n0", TEXTS[0], expected[0])
     elif way == "edit":
         seen = memory.get(path)
-        memory.edit(path, seen.start_line, seen.end_line, seen.text.replace(TEXTS[0], expected[0]), seen=seen)
+        memory.edit(path, seen.start_line, seen.end_line, seen.text.replace(TEXTS[0], expected[0]), expected=seen)
     elif way == "add":
         documents.add([dataclasses.replace(one, metadata={"number": 5})])
         expected = (TEXTS[0], {"number": 5})

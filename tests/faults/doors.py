@@ -62,7 +62,7 @@ SHOWING: dict[str, Callable[[Place, Asked], Any]] = {
     "Memory.heartbeat": lambda at, _: at.memory.heartbeat(),
     "Sessions.snapshots": lambda at, _: at.memory.sessions.snapshots(),
     "Sessions.resume": lambda at, _: [at.memory.sessions.resume(session) for session in ("s1", "ended")],
-    "Notes.edit, conflict": lambda at, it: conflict(lambda: at.memory.edit(it.path, 3, 5, "x", seen="0" * 12)),
+    "Notes.edit, conflict": lambda at, it: conflict(lambda: at.memory.edit(it.path, 3, 5, "x", expected="0" * 12)),
     "Documents.get": lambda at, it: [
         at.memory.documents.get(["d1", f"{it.path}#L24", f"./{it.path}#L24"], masked=how) for how in (True, False)
     ],
@@ -116,7 +116,7 @@ WRITING: dict[str, Callable[[Place, str], Any]] = {
     "Notes.append": lambda at, text: at.memory.append(text),
     "Notes.append, title": lambda at, text: at.memory.append("tea", title=text),
     "Notes.append_missing": lambda at, text: at.memory.notes.append_missing("memory/more.md", [[text]], head="# More"),
-    "Notes.edit": lambda at, text: at.memory.edit("memory/plain.md", 3, 3, text, seen=at.memory.get("memory/plain.md#L3")),
+    "Notes.edit": lambda at, text: at.memory.edit("memory/plain.md", 3, 3, text, expected=at.memory.get("memory/plain.md#L3")),
     "Notes.promote": lambda at, text: at.memory.notes.promote("memory/plain.md", 3, 3, section=text),
     "Sessions.snapshot": lambda at, text: at.memory.sessions.snapshot("s4", [user("tea")], text),
     "Sessions.log": lambda at, text: at.memory.sessions.log("s2").append("user", text),

@@ -125,10 +125,10 @@ def changed(memory: Memory, path: str) -> Shown:
     whole = memory.get(path)
     yield "program", whole.text
     if path != "AGENTS.md":
-        written = memory.edit(path, whole.start_line, whole.start_line, "# Household", seen=whole)
+        written = memory.edit(path, whole.start_line, whole.start_line, "# Household", expected=whole)
         yield "program", written.text
         again = memory.append("A line to be gone.", date="2026-01-07")
-        memory.delete(again.path, again.start_line, again.end_line, seen=again)
+        memory.delete(again.path, again.start_line, again.end_line, expected=again)
 
 
 def status(memory: Memory) -> Shown:

@@ -28,7 +28,7 @@ def test_threads_that_write_force_syncs_and_read_the_status_meet_no_damage(notes
                 memory.append(f"Turn {turn} of thread {number}.", date=f"2026-01-{number + 1:02}")
                 seen = memory.get("memory/household.md", start=1, lines=1)
                 try:
-                    memory.edit(seen.path, 1, 1, f"# Household, turn {turn} of {number}", seen=seen)
+                    memory.edit(seen.path, 1, 1, f"# Household, turn {turn} of {number}", expected=seen)
                 except ConflictError:
                     said["conflicts"] += 1  # as an edit of what another thread has just changed must
                 said[str(memory.sync(force=True).rebuilt)] += 1

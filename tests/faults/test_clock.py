@@ -92,7 +92,7 @@ MOMENTS = [
 @pytest.mark.parametrize(("moment", "zone", "day", "hour"), MOMENTS)
 def test_a_note_is_of_the_day_of_its_reader_at_midnight_and_when_clocks_change(tmp_path, moment, zone, day, hour):
     utc = datetime.datetime.fromisoformat(moment)
-    now = days.local_now(zone, utc)
+    now = days.get_local_now(zone, utc)
     config = MemoryConfig(journal=JournalConfig(timezone=zone))
     with Memory.open(tmp_path, embedder=None, config=config) as memory:
         files = memory.workspace.files

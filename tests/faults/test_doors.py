@@ -66,7 +66,7 @@ NOT_SHOWN = {
 }
 
 # What of a workspace is no text: names as policies let them be shown, folders, counts.
-NO_TEXT = {"root", "scan", "advice", "can_be_written", "sessions", "locate", "journal"}
+NO_TEXT = {"root", "scan", "suggest_setup", "can_be_written", "sessions", "locate", "journal"}
 NO_TEXT |= {"files.find", "files.find_long_term", "files.codec"}
 # Workspaces that are paths, and objects whose `read` is a public method, or reads no file.
 PATHS = {"self.workspace", "place.workspace", "settings.workspace", "key.workspace", "self._key.workspace"}
@@ -101,8 +101,8 @@ def test_programs_without_a_row_reach_the_texts_of_a_memory_by_public_methods_al
         ("(root / path).open()", True),
         ("Memory.open(folder)", False),
         ("memory.workspace.read(path)", True),
-        ("workspace = memory.workspace; workspace.excerpt(path)", True),
-        ("notes = memory.workspace; notes.excerpt(path)", True),
+        ("workspace = memory.workspace; workspace.read_excerpt(path)", True),
+        ("notes = memory.workspace; notes.read_excerpt(path)", True),
         ("show(memory.workspace)", True),
         ("self._memory.workspace.files.read(place)", True),
         ("from openclaw_memory.workspace import SafeFolder; SafeFolder(root).read(path)", True),

@@ -199,7 +199,7 @@ def check_that_work_goes_on(folder: Path, work: Work) -> None:
             again = memory.records.remember("fact", "k", 9, confidence=0.99).record
             assert again.version == (1 if there is None else there[1] + 1)
         elif there == work.new:
-            memory.edit(work.path, 1, 1, "by the next", seen=memory.get(work.path, start=1, lines=1))
+            memory.edit(work.path, 1, 1, "by the next", expected=memory.get(work.path, start=1, lines=1))
         else:
             exec(work.code, {"memory": memory})
             assert content(folder, work) == work.new

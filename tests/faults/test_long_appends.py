@@ -29,7 +29,7 @@ sys.stdin.readline()
 if sys.argv[3] == "note":
     workspace.append(text, date="2026-11-21")
 else:
-    workspace.session_log("talk").append_entries(
+    workspace.open_log("talk").append_entries(
         [{"type": "message", "message": {"role": "user", "content": part}} for part in ("first", text, "last")]
     )
 """
@@ -100,11 +100,11 @@ def test_of_entries_of_a_transcript_a_kill_leaves_whole_ones(tmp_path, size, kil
         folder = tmp_path / str(number)
         folder.mkdir()
         killed(folder, size, "transcript")
-        log = Workspace.open(folder).session_log("talk")
-        found = [message["content"] for message in log.messages()]
+        log = Workspace.open(folder).open_log("talk")
+        found = [message["content"] for message in log.read_messages()]
         assert found == every[: len(found)]
         log.append("user", "and on")
-        assert [message["content"] for message in log.messages()] == [*found, "and on"]
+        assert [message["content"] for message in log.read_messages()] == [*found, "and on"]
 
 
 def test_what_another_program_appends_meanwhile_is_kept(workspace, monkeypatch):

@@ -65,7 +65,7 @@ def test_whatever_is_made_is_the_owners_alone_even_without_a_umask(tmp_path):
 
         with Memory.open(tmp_path / "new/agent", embedder=HashingEmbedder()) as memory:
             line = memory.append("The zeppelin lands on Friday.", date="2026-03-01")
-            memory.edit(line.path, line.start_line, line.end_line, "The zeppelin lands on Monday.", seen=line)
+            memory.edit(line.path, line.start_line, line.end_line, "The zeppelin lands on Monday.", expected=line)
             memory.sessions.log("talk").append("user", "When does the zeppelin land?")
             memory.sync()
             memory.notes.promote(line.path, line.start_line, line.end_line)

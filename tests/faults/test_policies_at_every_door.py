@@ -381,7 +381,7 @@ def test_a_sensitivity_that_is_none_counts_as_high(place, misspelled):
 def test_a_line_that_is_not_shown_can_be_deleted(place):
     seen = place.memory.get("MEMORY.md", start=3, lines=1)
     assert seen.text == ""
-    place.memory.delete("MEMORY.md", 3, 3, seen=seen)
+    place.memory.delete("MEMORY.md", 3, 3, expected=seen)
     assert "pier nine" not in (place.memory.workspace.root / "MEMORY.md").read_text(encoding="utf-8")
 
 

@@ -107,8 +107,8 @@ os.getpgid(0)
 """
 WRITERS = {
     "append": "Notes(workspace).append('memo new', date='2026-11-21')",
-    "edit": "Notes(workspace).edit('memory/2026-11-21.md', 1, 1, 'memo new', seen=workspace.excerpt('memory/2026-11-21.md', 1, 1))",
-    "say": "workspace.session_log('talk').append('user', 'memo new')",
+    "edit": "Notes(workspace).edit('memory/2026-11-21.md', 1, 1, 'memo new', expected=workspace.read_excerpt('memory/2026-11-21.md', 1, 1))",
+    "say": "workspace.open_log('talk').append('user', 'memo new')",
 }
 
 

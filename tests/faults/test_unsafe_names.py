@@ -94,7 +94,7 @@ def everything_shown(memory, caplog, capsys):
         lambda: memory.get(TURNED, start=99),
         lambda: memory.get(TURNED.replace("zebra", "no")),
         lambda: memory.get("\u202e\x1b[2J"),
-        lambda: memory.edit(TURNED, 1, 1, "x", seen="0" * 64),
+        lambda: memory.edit(TURNED, 1, 1, "x", expected="0" * 64),
     ):
         with pytest.raises(OpenClawMemoryError) as caught:
             call()
@@ -126,6 +126,6 @@ def test_to_a_model_the_name_is_the_same_as_on_the_disk(memory):
 
 def test_an_error_keeps_what_a_program_needs_of_it(memory):
     with pytest.raises(ConflictError) as caught:
-        memory.edit(TURNED, 1, 1, "x", seen="0" * 64)
+        memory.edit(TURNED, 1, 1, "x", expected="0" * 64)
     assert caught.value.path == TURNED
     assert caught.value.current == "The zebra is called Otto."

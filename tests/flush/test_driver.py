@@ -157,7 +157,7 @@ def test_what_the_calls_do_not_cover_is_kept_and_what_was_covered_is_saved(memor
     assert len(seen) == 4
     assert turn.outcome == "kept"
     assert "4711" in seen_notes(memory)
-    assert len(memory.sessions.flush("talk").log.messages()) == 4
+    assert len(memory.sessions.flush("talk").log.read_messages()) == 4
     assert "compaction.flush_max_calls" in memory.status().flush["talk"]
 
 
@@ -279,7 +279,7 @@ def held(memory):
     def hold(reply, conversation=("one",), **options):
         turn = memory.sessions.flush("talk").due(100, compacting=True, flushed=False, messages=lambda: TWO_FACTS)
         drive(turn, list(conversation), reply, **options)
-        return turn.outcome, [message["content"] for message in memory.sessions.flush("talk").log.messages()]
+        return turn.outcome, [message["content"] for message in memory.sessions.flush("talk").log.read_messages()]
 
     return hold
 

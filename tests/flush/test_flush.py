@@ -19,12 +19,12 @@ from openclaw_memory.errors import ConfigError, InvalidInputError
 from openclaw_memory.flush import ConversationDetector, Flush, Reading
 from openclaw_memory.flush.note_writer import MAX_CHARS
 from openclaw_memory.flush.state import FlushRegistry, change_state, read_states
-from openclaw_memory.text.fence import fenced
+from openclaw_memory.text.fence import fence_text
 from openclaw_memory.text.redaction import redact
 from openclaw_memory.workspace import Workspace, atomic
 from openclaw_memory.workspace.files import WorkspaceFiles
 from openclaw_memory.workspace.notes import Notes
-from openclaw_memory.workspace.paths import transcripts_place
+from openclaw_memory.workspace.paths import locate_transcripts
 
 
 def update_state(folder, key, **changes):
@@ -157,7 +157,7 @@ def test_two_sessions_have_two_cycles(flush_of, workspace):
 
     assert two.due(176_000) is not None
     assert one.due(176_000) is None
-    states = read_states(transcripts_place(workspace.root, SessionsConfig()))
+    states = read_states(locate_transcripts(workspace.root, SessionsConfig()))
     assert (states["agent:main:telegram:group:7"].chat_type, states["agent:main:telegram:group:7"].session_id) == (
         "group",
         "agent:main:telegram:group:7",
@@ -241,7 +241,7 @@ def test_the_tool_adds_to_the_note_of_the_day_and_says_so(flush_of, workspace):
         ({"text": "x" * (MAX_CHARS + 1)}, "invalid"),
         ({"text": " \n"}, "nothing"),
         ({"text": "NO_REPLY"}, "nothing"),
-        ({"text": fenced("recalled", "MEMORY.md#L1")}, "nothing"),
+        ({"text": fence_text("recalled", "MEMORY.md#L1")}, "nothing"),
     ],
 )
 def test_a_call_that_cannot_be_is_answered_in_words_and_writes_nothing(flush, workspace, arguments, status):
@@ -254,7 +254,7 @@ def test_a_call_that_cannot_be_is_answered_in_words_and_writes_nothing(flush, wo
 
 def test_secrets_and_recalled_memory_are_not_written(flush, workspace):
     key = "sk-" + "a1" * 20
-    text = f"- key {key}\n- password=hunter2hunter2hunter2\n{fenced('old words', 'MEMORY.md#L1')}\n- new </recalled-memory>"
+    text = f"- key {key}\n- password=hunter2hunter2hunter2\n{fence_text('old words', 'MEMORY.md#L1')}\n- new </recalled-memory>"
     save(flush.due(176_000), text)
 
     assert key not in note(workspace)
@@ -290,10 +290,10 @@ def test_after_a_failure_the_messages_are_kept_word_for_word_without_secrets(flu
     assert turn.outcome == "kept"
     assert "TimeoutError: the model is away" in flush.state.flush_error
     assert flush.due(180_000) is None
-    kept = flush.log.messages()
+    kept = flush.log.read_messages()
     assert kept[0] == {"role": "user", "content": "Anna's birthday is on 3 May."}
     assert kept[2] == {key: CONVERSATION[3][key] for key in kept[2]}
-    assert [entry["id"] for entry in flush.log.entries()][:3] == ["main", "m1", "m2"]
+    assert [entry["id"] for entry in flush.log.read_entries()][:3] == ["main", "m1", "m2"]
     assert "User: Anna's birthday is on 3 May.\nAssistant: Noted. password=" in workspace.read(flush.log.path)
     assert "hunter2hunter2" not in (workspace.root / "sessions/main.jsonl").read_text()
 
@@ -302,12 +302,12 @@ def test_messages_that_the_log_has_are_not_added_again(flush):
     flush.log.append("user", "Anna's birthday is on 3 May.")
     flush.log.append("assistant", "Noted. password=hunter2hunter2hunter2")
     fail(flush.due(176_000, messages=lambda: CONVERSATION))
-    once = list(flush.log.entries())
+    once = list(flush.log.read_entries())
     assert [entry["message"]["role"] for entry in once[1:]] == ["user", "assistant", "toolResult"]
 
     flush.compacted()
     fail(flush.due(176_000, messages=lambda: CONVERSATION))
-    assert list(flush.log.entries()) == once
+    assert list(flush.log.read_entries()) == once
 
 
 def call(number: int, **more: object) -> dict[str, object]:
@@ -344,10 +344,10 @@ def test_messages_that_are_alike_are_all_kept_and_once(flush, messages):
     for _ in range(2):
         fail(flush.due(176_000, messages=lambda: messages))
         flush.compacted()
-    assert [entry["message"] for entry in flush.log.entries() if entry["type"] == "message"] == messages
+    assert [entry["message"] for entry in flush.log.read_entries() if entry["type"] == "message"] == messages
 
     fail(flush.due(176_000, messages=lambda: [*messages, messages[-1]]))
-    assert len(list(flush.log.entries())) == 1 + len(messages) + 1
+    assert len(list(flush.log.read_entries())) == 1 + len(messages) + 1
 
 
 @pytest.mark.parametrize(
@@ -415,7 +415,7 @@ def test_one_message_that_cannot_be_written_costs_no_other(flush):
     odd = ["no object", made, {"role": "user", "content": "and this"}, {"role": "user", "content": parts}]
     fail(flush.due(176_000, messages=lambda: odd))
 
-    whole, in_part = flush.log.messages()
+    whole, in_part = flush.log.read_messages()
     assert whole["content"] == "and this"
     assert get_text(in_part).startswith("The code is 4711.")
     assert "not all is kept" in get_text(in_part)
@@ -449,7 +449,7 @@ def test_a_full_disk_costs_the_user_nothing_and_is_reported(flush, workspace, mo
     assert "No space left" in caplog.text
     assert flush.due(180_000) is None, "the mark that the disk did not take is kept in memory"
     flush.compacted()
-    states = read_states(transcripts_place(workspace.root, SessionsConfig()))
+    states = read_states(locate_transcripts(workspace.root, SessionsConfig()))
     assert (states["main"].compaction_count, states["main"].memory_flush_compaction_count) == (1, 0)
 
 
@@ -509,7 +509,7 @@ def test_conversations_of_one_session_that_are_compacted_at_once_have_a_turn_eac
     in_threads([partial(work, number) for number in range(4)])
     assert sorted(outcomes) == ["kept", "kept", "saved", "saved"]
     assert all(f"Fact {number}." in note(workspace) for number in (0, 2))
-    assert sorted(message["content"] for message in flush_of("team").log.messages()) == ["Fact 1.", "Fact 3."]
+    assert sorted(message["content"] for message in flush_of("team").log.read_messages()) == ["Fact 1.", "Fact 3."]
     assert not flush_of("team", registry=registry).is_held
 
 
@@ -544,7 +544,7 @@ def test_a_state_that_cannot_be_read_is_known_to_all_flushes_of_a_program_and_re
     assert caplog.text.count("is damaged") == 1
     file.unlink()
     flush_of(registry=registry).compacted()
-    assert read_states(transcripts_place(workspace.root, SessionsConfig()))["main"].compaction_count == 2
+    assert read_states(locate_transcripts(workspace.root, SessionsConfig()))["main"].compaction_count == 2
 
 
 def test_a_crash_before_midnight_writes_no_line_twice_after_it(flush_of, workspace, clock):
@@ -591,7 +591,7 @@ def test_a_process_killed_after_the_note_was_written_leaves_it_and_no_mark(works
 
 
 def test_a_session_that_another_program_replaced_leaves_the_key_to_the_new_one(flush_of, workspace):
-    folder = transcripts_place(workspace.root, SessionsConfig())
+    folder = locate_transcripts(workspace.root, SessionsConfig())
     update_state(folder, "main", session_id="old", compaction_count=3, memory_flush_compaction_count=2)
     flush = flush_of()
     turn = flush.due(176_000)
@@ -606,7 +606,7 @@ def test_a_session_that_another_program_replaced_leaves_the_key_to_the_new_one(f
 
 
 def test_a_session_that_is_named_takes_the_key_once(flush_of, workspace):
-    folder = transcripts_place(workspace.root, SessionsConfig())
+    folder = locate_transcripts(workspace.root, SessionsConfig())
     registry = FlushRegistry()
     flush_of(session_id="old").compacted()
     flush_of(session_id="mine", registry=registry).compacted()
@@ -635,7 +635,7 @@ def test_a_program_that_fails_when_it_is_reported_a_note_costs_nothing(flush_of,
 
 
 def test_what_kind_of_chat_a_session_is_stays_or_is_said_by_its_key(flush_of, workspace):
-    folder = transcripts_place(workspace.root, SessionsConfig())
+    folder = locate_transcripts(workspace.root, SessionsConfig())
     update_state(folder, "given", chat_type="room", session_id="given", context_tokens=200_000, input_tokens=5)
     update_state(folder, "blank", session_id=" ")
     assert flush_of("blank").session_id == "blank"

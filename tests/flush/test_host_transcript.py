@@ -24,7 +24,7 @@ def log(tmp_path):
 
 
 def said(log):
-    return [message["content"][0]["text"] for message in log.messages()]
+    return [message["content"][0]["text"] for message in log.read_messages()]
 
 
 @pytest.mark.parametrize("words", [3, 300])

@@ -10,7 +10,7 @@ from openclaw_memory.errors import PathNotAllowedError, WorkspaceError, WriteErr
 from openclaw_memory.flush import state
 from openclaw_memory.flush.state import FlushRegistry, SessionState, change_state, read_states
 from openclaw_memory.workspace import atomic
-from openclaw_memory.workspace.paths import transcripts_place
+from openclaw_memory.workspace.paths import locate_transcripts
 
 
 def update_state(folder, key, **changes):
@@ -19,7 +19,7 @@ def update_state(folder, key, **changes):
 
 @pytest.fixture
 def folder(tmp_path):
-    return transcripts_place(tmp_path, SessionsConfig())
+    return locate_transcripts(tmp_path, SessionsConfig())
 
 
 @pytest.fixture

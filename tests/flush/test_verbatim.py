@@ -20,7 +20,7 @@ def workspace(tmp_path):
 
 @pytest.fixture
 def log(workspace):
-    return workspace.session_log("talk")
+    return workspace.open_log("talk")
 
 
 def said(text, **more):
@@ -29,15 +29,15 @@ def said(text, **more):
 
 def test_each_message_is_written_once_whatever_it_says_and_comes_back_with_its_id(log):
     written = write_messages(log, [said("Yes."), said("Yes.", id="mine"), said("No.")])
-    assert [get_text(message) for message in log.messages()] == ["Yes.", "Yes.", "No."]
-    assert [message["id"] for message in written] == [entry["id"] for entry in list(log.entries())[1:]]
+    assert [get_text(message) for message in log.read_messages()] == ["Yes.", "Yes.", "No."]
+    assert [message["id"] for message in written] == [entry["id"] for entry in list(log.read_entries())[1:]]
     assert write_messages(log, []) == []
 
 
 def test_secrets_are_masked_in_what_is_written_and_in_what_comes_back(log):
     call = {"type": "toolCall", "id": "a", "name": "pay", "arguments": {"key": SECRET}}
     written = write_messages(log, [said(f"It is {SECRET}."), {"role": "assistant", "content": [call]}])
-    assert SECRET not in json.dumps([written, log.messages()])
+    assert SECRET not in json.dumps([written, log.read_messages()])
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_secrets_are_masked_in_what_is_written_and_in_what_comes_back(log):
 def test_of_a_message_that_no_log_can_hold_the_words_are_kept(log, blocks, why):
     content = [{"type": "text", "text": "The code is 4711."}, *blocks, {"type": "text", "text": "So it is."}]
     write_messages(log, [said("One."), {"role": "toolResult", "toolCallId": "a", "content": content}, said("Two.")])
-    one, in_part, two = log.messages()
+    one, in_part, two = log.read_messages()
     assert (get_text(one), get_text(two)) == ("One.", "Two.")
     assert (in_part["role"], in_part["toolCallId"]) == ("toolResult", "a")
     assert get_text(in_part).startswith("The code is 4711.\n")
@@ -76,7 +76,7 @@ def test_what_the_disk_refuses_is_not_there_in_part(log, monkeypatch):
     monkeypatch.setattr(files, "write_whole", refuse)
     with pytest.raises(WriteError):
         write_messages(log, [said("Two."), said("Three.")])
-    assert [get_text(message) for message in log.messages()] == ["One."]
+    assert [get_text(message) for message in log.read_messages()] == ["One."]
 
 
 def test_what_came_since_a_size_of_the_log_is_read_from_there(log):

@@ -75,7 +75,7 @@ def test_the_same_paths_are_read_refused_or_not_found(root):
 def read(memory: Workspace, path: str) -> dict[str, Any]:
     """What reading a path gives, in OpenClaw's shape."""
     try:
-        excerpt = memory.excerpt(path)
+        excerpt = memory.read_excerpt(path)
     except NotFoundError:
         return {"status": "not_found"}
     except PathNotAllowedError:

@@ -55,9 +55,9 @@ from openclaw_memory.types import Chunk, SearchResult
 from openclaw_memory.types.files import citation
 from openclaw_memory.workspace import Workspace
 from openclaw_memory.workspace.files import WorkspaceFiles
-from openclaw_memory.workspace.paths import exact_path_tier, note_date
-from openclaw_memory.workspace.safe_read import excerpt_of
-from openclaw_memory.workspace.transcript_records import collapsed, content_text, sanitised
+from openclaw_memory.workspace.paths import parse_note_date, rank_path_match
+from openclaw_memory.workspace.safe_read import make_excerpt
+from openclaw_memory.workspace.transcript_records import clean_message, join_texts, normalise_line
 from openclaw_memory.workspace.transcripts import read_parts
 
 SHIPPED = Path(__file__).with_name("functions.json")
@@ -94,7 +94,7 @@ def as_utf8(text: str) -> bytes:
 
 
 def dated(path: str) -> dict[str, Any]:
-    day = note_date(path)
+    day = parse_note_date(path)
     return {"date": day.isoformat() if day else None, "evergreen": day is None}
 
 
@@ -102,7 +102,7 @@ def ages_by_its_last_change(path: str) -> bool:
     """As OpenClaw has it: what lies outside `memory/`, and what is named after a day that does not exist."""
     named = re.search(r"/\d{4}-\d{2}-\d{2}[^/]*\.md$", path)
     inside = path in {"MEMORY.md", "USER.md", "memory.md"} or path.startswith("memory/")
-    return note_date(path) is None and (not inside or named is not None)
+    return parse_note_date(path) is None and (not inside or named is not None)
 
 
 def is_tied(rows: Sequence[Mapping[str, Any]]) -> bool:
@@ -124,7 +124,7 @@ def merged(given: Any, score: Callable[[Mapping[str, Any]], float] | None = None
         half_life_days=given.get("temporalDecay", {}).get("halfLifeDays"),
         mmr_lambda=given.get("mmr", {}).get("lambda"),
         now=now,
-        day_of=lambda found: note_date(found.path),
+        day_of=lambda found: parse_note_date(found.path),
     )
     return [
         {
@@ -198,7 +198,7 @@ def read(given: Any) -> dict[str, Any]:
     names = {"from": "start", "lines": "lines", "maxChars": "max_chars"}
     wanted = {ours: number(given[theirs]) for theirs, ours in names.items() if theirs in given}
     try:
-        found = excerpt_of(given["relPath"], given["content"], **wanted)
+        found = make_excerpt(given["relPath"], given["content"], **wanted)
     except InvalidInputError as error:
         return {"error": str(error)}
     result = {"status": "ok", "text": found.text, "path": found.path}
@@ -269,7 +269,7 @@ GROUPS: Mapping[str, Callable[[Any], Any]] = {
     ),
     "stripMemoryAnnotationCarriers": strip_annotations,
     "datedMemoryPath": dated,
-    "exactPathSpecificity": lambda given: exact_path_tier(given["query"], given["path"]),
+    "exactPathSpecificity": lambda given: rank_path_match(given["query"], given["path"]),
     "buildMemoryReadResult": read,
     "formatCitation": lambda given: citation(given["path"], (given["startLine"], given["endLine"])),
     "memoryFlushPlan": flush_plan,
@@ -284,16 +284,16 @@ GROUPS: Mapping[str, Callable[[Any], Any]] = {
     "textSimilarity": lambda given: Likeness(given).between(0, 1),
     "mergeHybridResults": merged,
     "selectHybridSearchResults": chosen,
-    "normalizeSessionText": collapsed,
-    "sessionContentText": content_text,
-    "sanitizeSessionText": lambda given: sanitised(given["role"], given["text"]),
+    "normalizeSessionText": normalise_line,
+    "sessionContentText": join_texts,
+    "sanitizeSessionText": lambda given: clean_message(given["role"], given["text"]),
     "buildSessionEntry": entry,
 }  # fmt: skip
 
 GROUPS_OF_2026_2: Mapping[str, Callable[[Any], Any]] = {
     "chunkMarkdown": lambda given: chunked(given, chunk_lines),
     "mergeHybridResults": merged_as_in_2026_2,
-    "sessionContentText": lambda given: collapsed(content_text(given) or "") or None,
+    "sessionContentText": lambda given: normalise_line(join_texts(given) or "") or None,
 }
 
 NOT_MAPPED: Mapping[str, str] = {
@@ -383,7 +383,7 @@ DIFFERENCES_FROM_2026_2 = (
         "only a day in its name makes a note old, in folders and before more of a name too; 2026.2 ages others by their "
         "last change",
         10,
-        lambda path: ages_by_its_last_change(path) or note_date(path) is not None or path == "USER.md",
+        lambda path: ages_by_its_last_change(path) or parse_note_date(path) is not None or path == "USER.md",
     ),
     Difference(
         "mmrTokenize",

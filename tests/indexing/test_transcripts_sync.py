@@ -14,7 +14,7 @@ import pytest
 from openclaw_memory.errors import NotFoundError
 from openclaw_memory.indexing import compare, pipeline
 from openclaw_memory.testing import RecordingEmbedder
-from openclaw_memory.text.fence import fenced
+from openclaw_memory.text.fence import fence_text
 from openclaw_memory.types import Progress
 from openclaw_memory.workspace import Workspace, transcripts
 
@@ -34,14 +34,14 @@ def small(monkeypatch):
 def asked(monkeypatch):
     """The first lines of all parts that were read, in their order."""
     lines: list[int] = []
-    real = Workspace.transcript
+    real = Workspace.read_parts
 
     def transcript(self: Workspace, path: str, mark: str | None = None) -> Iterator[Any]:
         for part in real(self, path, mark):
             lines.append(part.first_line)
             yield part
 
-    monkeypatch.setattr(Workspace, "transcript", transcript)
+    monkeypatch.setattr(Workspace, "read_parts", transcript)
     return lines
 
 
@@ -193,7 +193,7 @@ def test_a_rebuild_takes_transcripts_along_and_embeds_their_texts_before(place):
 @pytest.mark.usefixtures("small")
 def test_a_transcript_that_vanishes_while_it_is_read_is_no_failure(place, monkeypatch):
     file = place.say(PATH, *(f"memo apple {number}" for number in range(40)))
-    real = Workspace.transcript
+    real = Workspace.read_parts
 
     def vanishing(self: Workspace, path: str, mark: str | None = None) -> Iterator[Any]:
         for part in real(self, path, mark):
@@ -202,7 +202,7 @@ def test_a_transcript_that_vanishes_while_it_is_read_is_no_failure(place, monkey
                 file.unlink(missing_ok=True)
                 raise NotFoundError(f"{path} does not exist")
 
-    monkeypatch.setattr(Workspace, "transcript", vanishing)
+    monkeypatch.setattr(Workspace, "read_parts", vanishing)
     assert place.sync().failed == ()
     monkeypatch.undo()
     assert place.sync().removed == (PATH,)
@@ -213,17 +213,17 @@ def test_what_was_recalled_is_never_indexed_again(place):
     place.write(
         "MEMORY.md",
         "memo before",
-        fenced("memo quince\n\n# memo quince", "memory/a.md#L3"),
+        fence_text("memo quince\n\n# memo quince", "memory/a.md#L3"),
         "memo after",
         "<relevant-memories>\nmemo quince\n</relevant-memories>",
-        fenced("memo quince", "memory/a.md#L3").upper(),
+        fence_text("memo quince", "memory/a.md#L3").upper(),
         "memo last",
-        fenced("memo", "b")[:30],
+        fence_text("memo", "b")[:30],
         "memo of somebody else",
     )
-    place.say(PATH, f"memo said {fenced('memo quince', 'MEMORY.md')} memo pear")
-    place.say(PATH, f"memo said {json.dumps({'text': fenced('memo quince', 'MEMORY.md')})} memo fig")
-    place.say(PATH, f"memo said {fenced('memo quince', 'MEMORY.md').upper()} memo plum")
+    place.say(PATH, f"memo said {fence_text('memo quince', 'MEMORY.md')} memo pear")
+    place.say(PATH, f"memo said {json.dumps({'text': fence_text('memo quince', 'MEMORY.md')})} memo fig")
+    place.say(PATH, f"memo said {fence_text('memo quince', 'MEMORY.md').upper()} memo plum")
     place.sync()
 
     assert place.store.search_text(["quinc"], 9) == []

@@ -14,7 +14,7 @@ from openclaw_memory.search.ranking import (
     selected,
 )
 from openclaw_memory.types import SearchResult
-from openclaw_memory.workspace.paths import note_date
+from openclaw_memory.workspace.paths import parse_note_date
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
@@ -30,7 +30,7 @@ def order(answers, question="", half_life_days=None, mmr_lambda=None):
 
 def in_order(answers, question="", half_life_days=None, mmr_lambda=None):
     rules = {"half_life_days": half_life_days, "mmr_lambda": mmr_lambda}
-    return ranked(answers, question, **rules, now=NOW, day_of=lambda one: note_date(one.path))
+    return ranked(answers, question, **rules, now=NOW, day_of=lambda one: parse_note_date(one.path))
 
 
 # --- scores

@@ -8,7 +8,7 @@ import pytest
 import Stemmer
 
 from openclaw_memory.text.stopwords import STOP_WORDS
-from openclaw_memory.text.terms import fold, words
+from openclaw_memory.text.terms import fold, split_words
 from tools.static_model import sources
 
 ROOT = Path(__file__).parents[2]
@@ -36,7 +36,7 @@ def test_a_block_has_a_fact_and_its_question_in_each_language(path):
 
 
 def content(text, language):
-    kept = [folded for word in words(text) if (folded := fold(word)) not in STOP_WORDS[language]]
+    kept = [folded for word in split_words(text) if (folded := fold(word)) not in STOP_WORDS[language]]
     return frozenset(Stemmer.Stemmer(STEMMERS[language]).stemWords(kept))
 
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from openclaw_memory.errors import InvalidInputError
-from openclaw_memory.text.fence import NAME, fenced, without_cut_off, without_fenced, without_recalled
+from openclaw_memory.text.fence import NAME, fence_text, strip_fenced, strip_open_fence, strip_recalled
 
 MARK = "0123456789abcdef"
 PIECES = st.sampled_from(
@@ -30,42 +30,42 @@ PIECES = st.sampled_from(
 
 
 def test_the_text_stands_between_two_lines_that_bear_the_mark():
-    assert fenced("The key is with Ana.", "MEMORY.md#L3", MARK) == (
+    assert fence_text("The key is with Ana.", "MEMORY.md#L3", MARK) == (
         f'<recalled-memory id="{MARK}" from="MEMORY.md#L3">\nThe key is with Ana.\n</recalled-memory id="{MARK}">'
     )
 
 
 def test_the_same_text_has_the_same_mark_so_that_a_prompt_cache_holds():
-    assert fenced("x", "a") == fenced("x", "a")
+    assert fence_text("x", "a") == fence_text("x", "a")
 
 
 def test_each_text_has_a_mark_of_its_own():
-    marks = {fenced(text, label).split('"')[1] for text in ("x", "y", "xa") for label in ("a", "b", "")}
+    marks = {fence_text(text, label).split('"')[1] for text in ("x", "y", "xa") for label in ("a", "b", "")}
     assert len(marks) == 9
 
 
 def test_another_process_gives_the_same_text_another_mark():
-    code = "from openclaw_memory.text.fence import fenced; print(fenced('x', 'a'))"
+    code = "from openclaw_memory.text.fence import fence_text; print(fence_text('x', 'a'))"
     other = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    assert other.strip() != fenced("x", "a")
+    assert other.strip() != fence_text("x", "a")
 
 
 @pytest.mark.parametrize("mark", ["", "short", "0123456789ABCDEF", f"{MARK}0", '"><b>0123456789'])
 def test_a_mark_of_another_form_is_refused(mark):
     with pytest.raises(InvalidInputError, match="16 digits"):
-        fenced("x", "a", mark)
+        fence_text("x", "a", mark)
 
 
 FORGED = st.lists(st.one_of(PIECES, st.text(max_size=5))).map("".join)
 
 
 def check_the_fence_holds(text, label):
-    block = fenced(text, label, MARK)
+    block = fence_text(text, label, MARK)
 
     assert block.count(NAME) == 2
     assert block.split("\n", 1)[0].count("<") == block.split("\n", 1)[0].count(">") == 1
     newlines = "\n" * block.count("\n")
-    assert without_fenced(f"before{block}after") == f"before{newlines}after"
+    assert strip_fenced(f"before{block}after") == f"before{newlines}after"
 
 
 @given(FORGED, st.text(max_size=9))
@@ -88,51 +88,51 @@ def test_none_of_5_000_texts_closes_its_fence(text, label):
     ],
 )  # fmt: skip
 def test_a_look_alike_of_the_fence_is_taken_apart(forged):
-    assert "recalled memory" in fenced(f"a {forged} b", "x", MARK)
+    assert "recalled memory" in fence_text(f"a {forged} b", "x", MARK)
 
 
 def test_other_text_is_left_as_it_is():
     text = "Ünï — ﬁne – 日本 <b> recalled memory\n\n"
 
-    assert f"\n{text}\n" in fenced(text, "x")
+    assert f"\n{text}\n" in fence_text(text, "x")
 
 
 def test_blocks_are_cut_out_and_the_rest_stays_on_its_line():
-    text = f"one {fenced('a', 'x')} two <relevant-memories>\nb\n</relevant-memories> three {fenced('c', 'y')}"
+    text = f"one {fence_text('a', 'x')} two <relevant-memories>\nb\n</relevant-memories> three {fence_text('c', 'y')}"
 
-    assert without_fenced(text) == "one \n\n two \n\n three \n\n"
+    assert strip_fenced(text) == "one \n\n two \n\n three \n\n"
 
 
 def test_a_block_is_closed_by_its_own_mark_and_holds_all_before():
-    inner = fenced("b", "y", MARK[::-1])
-    text = f'{fenced("a", "x", MARK)} one {inner.replace("b", "c")} </{NAME} id="{MARK}"> two'
+    inner = fence_text("b", "y", MARK[::-1])
+    text = f'{fence_text("a", "x", MARK)} one {inner.replace("b", "c")} </{NAME} id="{MARK}"> two'
     outer = f'<{NAME} id="{MARK}" from="x">{inner}</{NAME} id="{MARK}">'
 
-    assert without_fenced(text).split() == ["one", f"</{NAME}", f'id="{MARK}">', "two"]
-    assert without_fenced(f"one {outer} two").split() == ["one", "two"]
+    assert strip_fenced(text).split() == ["one", f"</{NAME}", f'id="{MARK}">', "two"]
+    assert strip_fenced(f"one {outer} two").split() == ["one", "two"]
 
 
 def test_a_block_that_was_cut_off_stays_unless_the_text_was_cut_there():
-    cut_off = fenced("a secret plan", "x")[:-20]
-    text = f"said {cut_off}\n{fenced('b', 'y')} and more"
+    cut_off = fence_text("a secret plan", "x")[:-20]
+    text = f"said {cut_off}\n{fence_text('b', 'y')} and more"
 
-    assert without_fenced(text) == f"said {cut_off}\n\n\n and more"
-    assert without_cut_off(without_fenced(text)) == "said "
-    assert without_cut_off(f"said {NAME}") == f"said {NAME}"
+    assert strip_fenced(text) == f"said {cut_off}\n\n\n and more"
+    assert strip_open_fence(strip_fenced(text)) == "said "
+    assert strip_open_fence(f"said {NAME}") == f"said {NAME}"
 
 
 @pytest.mark.parametrize(
     "text", ["plain", "", "about the tag <relevant-memories> itself", f"about {NAME} itself", f'<{NAME} id="no">']
 )
 def test_talk_about_fences_stays(text):
-    assert without_cut_off(without_fenced(text)) == text
+    assert strip_open_fence(strip_fenced(text)) == text
 
 
 @given(st.lists(st.one_of(PIECES, st.just("\n"), st.just("<relevant-memories>"), st.just("</relevant-memories>"))))
 def test_lines_keep_their_numbers(pieces):
     text = "".join(pieces)
 
-    assert without_fenced(text).count("\n") == text.count("\n")
+    assert strip_fenced(text).count("\n") == text.count("\n")
 
 
 def kept(block):
@@ -159,11 +159,11 @@ OPENCLAWS = "<relevant-memories>\nThe key is with Ana.\n</relevant-memories>"
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("block", [fenced("The key is with Ana.\n\n# Keys", "MEMORY.md#L3"), OPENCLAWS])
+@pytest.mark.parametrize("block", [fence_text("The key is with Ana.\n\n# Keys", "MEMORY.md#L3"), OPENCLAWS])
 def test_a_block_that_another_program_has_escaped_is_cut_out_too(kind, block):
     text = kept(block)[kind]
     assert "KEY" in text.upper()
-    left = without_fenced(f"before {text} after")
+    left = strip_fenced(f"before {text} after")
     assert left.startswith("before ")
     assert left.endswith(" after")
     assert "KEY" not in left.upper()
@@ -172,11 +172,11 @@ def test_a_block_that_another_program_has_escaped_is_cut_out_too(kind, block):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_block_that_was_escaped_and_cut_off_ends_there(kind):
-    text = kept(fenced("The key is with Ana.", "MEMORY.md#L3"))[kind]
-    left = without_cut_off(f"before {text[: text.upper().index('ANA')]}")
+    text = kept(fence_text("The key is with Ana.", "MEMORY.md#L3"))[kind]
+    left = strip_open_fence(f"before {text[: text.upper().index('ANA')]}")
     assert left.startswith("before ")
     assert "KEY" not in left.upper()
-    assert NAME not in without_recalled(text[:-60]).lower()
+    assert NAME not in strip_recalled(text[:-60]).lower()
 
 
 @pytest.mark.parametrize(
@@ -184,4 +184,4 @@ def test_a_block_that_was_escaped_and_cut_off_ends_there(kind):
 )
 def test_a_megabyte_of_a_piece_of_a_fence_is_read_in_one_go(piece):
     text = piece * (1_000_000 // len(piece))
-    assert without_fenced(text) == text  # what is quadratic takes hours
+    assert strip_fenced(text) == text  # what is quadratic takes hours

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from openclaw_memory.chunking import STYLES, chunk
 from openclaw_memory.config import ChunkingConfig
 from openclaw_memory.errors import InvalidInputError
-from openclaw_memory.text.front_matter import front_matter_end, hide_vector, parse, render, with_vector
+from openclaw_memory.text.front_matter import hide_vector, measure_front_matter, parse, render, with_vector
 
 WORDS = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
 VALUES = st.recursive(
@@ -29,7 +29,7 @@ LINES = st.lists(
 def test_what_is_composed_is_read_again_as_it_was(fields, text):
     file = render(fields, text)
     assert parse(file) == (fields, text, ())
-    assert file[front_matter_end(file) :] == f"{text}\n"
+    assert file[measure_front_matter(file) :] == f"{text}\n"
 
 
 @given(value=VALUES)
@@ -44,7 +44,7 @@ def test_what_is_composed_is_one_line_of_yaml_a_field(value):
 def test_a_document_is_cut_as_its_text_is_further_down(style, text):
     rules = ChunkingConfig(style=style)
     file = render({"id": "Zeppelin", "metadata": {"secret_word": "xylophone"}}, text)
-    above, lines = front_matter_end(file), file[: front_matter_end(file)].count("\n")
+    above, lines = measure_front_matter(file), file[: measure_front_matter(file)].count("\n")
     pieces = chunk(file, "memory/notes/a.md", rules)
     alone = [p for p in STYLES[style](f"{text}\n", "memory/notes/a.md", rules, None) if p.text.strip()]
     assert [(p.text, p.context, p.start_line - lines, p.start_char - above) for p in pieces] == [

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from secret_samples import HARMLESS, HEX, MIXED
 
 from openclaw_memory.text import redaction
-from openclaw_memory.text.redaction import masked, redact, redact_session
+from openclaw_memory.text.redaction import mask_token, redact, redact_session
 from openclaw_memory.text.secret_formats import KNOWN, LISTED
 
 FORMATS = [*KNOWN, *LISTED]
@@ -104,7 +104,7 @@ def test_a_private_key_is_hidden_and_the_lines_stay(text, safe):
 
 @pytest.mark.parametrize(("token", "safe"), [("x" * 17, "***"), ("a" * 6 + "x" * 8 + "b" * 4, "aaaaaa…bbbb")])
 def test_a_long_token_keeps_its_ends(token, safe):
-    assert masked(token) == safe
+    assert mask_token(token) == safe
 
 
 secrets = st.sampled_from(

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from openclaw_memory.text import SilentStream, is_silent, without_silent
-from openclaw_memory.text.silent_reply import declines
-from openclaw_memory.workspace.transcript_records import sanitised
+from openclaw_memory.text import SilentStream, is_silent, strip_silent
+from openclaw_memory.text.silent_reply import is_declining
+from openclaw_memory.workspace.transcript_records import clean_message
 
 SILENT = [
     "NO_REPLY", "no_reply", "No_Reply", " \n NO_REPLY\t\n", "**NO_REPLY**", "`NO_REPLY`.", '"NO_REPLY"', "_NO_REPLY_",
@@ -79,8 +79,8 @@ def streamed(*pieces: str) -> str:
 def test_of_a_reply_the_token_is_taken_and_whatever_declines_shows_nothing_however_it_is_split(reply, shown):
     assert is_silent(reply) or reply not in SILENT
     assert not is_silent(reply) or reply not in SHOWN
-    assert declines(reply) or reply in SHOWN
-    assert without_silent(reply) == streamed(*reply) == shown
+    assert is_declining(reply) or reply in SHOWN
+    assert strip_silent(reply) == streamed(*reply) == shown
     for first in range(len(reply) + 1):
         for second in range(first, len(reply) + 1):
             assert streamed(reply[:first], reply[first:second], reply[second:]) == shown
@@ -88,22 +88,22 @@ def test_of_a_reply_the_token_is_taken_and_whatever_declines_shows_nothing_howev
 
 @pytest.mark.parametrize("reply", SILENT, ids=repr)
 def test_of_a_transcript_the_same_replies_are_not_remembered(reply):
-    assert sanitised("assistant", reply) is None
+    assert clean_message("assistant", reply) is None
 
 
 @given(st.lists(PIECES, max_size=12).map("".join))
 def test_what_is_silent_shows_nothing(reply):
-    assert not (is_silent(reply) and without_silent(reply))
+    assert not (is_silent(reply) and strip_silent(reply))
 
 
 @given(st.lists(PIECES, max_size=12))
 def test_a_stream_shows_what_the_whole_reply_would(pieces):
-    assert streamed(*pieces) == without_silent("".join(pieces))
+    assert streamed(*pieces) == strip_silent("".join(pieces))
 
 
 @given(st.text())
 def test_a_reply_without_the_token_is_shown_as_it_is(reply):
-    assert without_silent(reply) == reply
+    assert strip_silent(reply) == reply
 
 
 def test_what_cannot_be_the_token_is_shown_at_once():
@@ -133,7 +133,7 @@ def test_a_stream_can_be_used_for_the_next_reply():
     "reply", ["Nothing to store. NO_REPLY", "NO_REPLY. Nothing new.", "no_reply!", "None.\n**NO_REPLY**"]
 )
 def test_a_reply_declines_by_the_token_and_at_most_a_line_that_says_nothing(reply):
-    assert declines(reply)
+    assert is_declining(reply)
 
 
 @pytest.mark.parametrize(
@@ -147,4 +147,4 @@ def test_a_reply_declines_by_the_token_and_at_most_a_line_that_says_nothing(repl
     ],
 )  # fmt: skip
 def test_a_reply_that_says_anything_else_does_not_decline(reply):
-    assert not declines(reply)
+    assert not is_declining(reply)

@@ -6,7 +6,16 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from openclaw_memory.text.terms import MAX_TERM_CHARS, content_words, fold, query_terms, segment, stem, terms, words
+from openclaw_memory.text.terms import (
+    MAX_TERM_CHARS,
+    fold,
+    join_terms,
+    select_content_words,
+    split_query,
+    split_terms,
+    split_words,
+    stem,
+)
 
 # Any characters; and a few that are joined, folded, cut and paired, in every order.
 TEXTS = st.text(max_size=60) | st.text(alphabet="aBs1_-. \n'\"é\u0301ßİøΣ東ア가क्", max_size=40)
@@ -74,14 +83,14 @@ def test_english_words_are_stemmed_and_others_left_alone(word, root):
     ],
 )
 def test_a_text_becomes_these_terms(text, expected):
-    assert terms(text) == expected
-    assert segment(text) == " ".join(expected)
+    assert split_terms(text) == expected
+    assert join_terms(text) == " ".join(expected)
 
 
 @example("Ꭰ")
 @given(TEXTS)
 def test_a_term_is_short_folded_and_without_signs_that_a_query_could_mean(text):
-    for term in terms(text):
+    for term in split_terms(text):
         assert 0 < len(term) <= MAX_TERM_CHARS
         assert term == term.casefold()  # where it is not the lower case: of Cherokee, it is the upper case
         assert not set(term) & set(" \t\n\r\0\"'*():^")
@@ -89,12 +98,12 @@ def test_a_term_is_short_folded_and_without_signs_that_a_query_could_mean(text):
 
 @given(TEXTS)
 def test_terms_are_the_same_however_accents_are_written(text):
-    assert terms(unicodedata.normalize("NFD", text)) == terms(unicodedata.normalize("NFC", text))
+    assert split_terms(unicodedata.normalize("NFD", text)) == split_terms(unicodedata.normalize("NFC", text))
 
 
 @given(TEXTS, TEXTS)
 def test_lines_are_segmented_each_for_itself(one, other):
-    assert terms(f"{one}\n{other}") == terms(one) + terms(other)
+    assert split_terms(f"{one}\n{other}") == split_terms(one) + split_terms(other)
 
 
 @pytest.mark.parametrize(
@@ -108,10 +117,10 @@ def test_lines_are_segmented_each_for_itself(one, other):
 @pytest.mark.sampled(4)
 def test_a_hundred_kilobytes_of_anything_give_terms_in_proportion_and_an_end(unit):
     text = "x" + unit * (100_000 // len(unit))
-    found = terms(text)
+    found = split_terms(text)
     assert sum(map(len, found)) <= 4 * len(text) + MAX_TERM_CHARS
-    assert set(query_terms(text)) <= set(found)
-    assert len(words(text)) <= len(text)
+    assert set(split_query(text)) <= set(found)
+    assert len(split_words(text)) <= len(text)
 
 
 # --- questions
@@ -128,7 +137,7 @@ def test_a_hundred_kilobytes_of_anything_give_terms_in_proportion_and_an_end(uni
     ],
 )
 def test_a_question_keeps_its_content_words(question, kept):
-    assert query_terms(question) == kept
+    assert split_query(question) == kept
 
 
 @pytest.mark.parametrize(
@@ -142,26 +151,26 @@ def test_a_question_keeps_its_content_words(question, kept):
     ],
 )
 def test_a_question_in_cjk_keeps_the_pairs_of_its_content(question, kept, dropped):
-    found = set(query_terms(question))
+    found = set(split_query(question))
     assert kept <= found
     assert not dropped & found
 
 
 @pytest.mark.parametrize("question", ["what is it", "the", "Was ist das?", "是什么", "THE the The"])
 def test_a_question_of_stop_words_alone_keeps_them(question):
-    assert query_terms(question) == list(dict.fromkeys(terms(question)))
+    assert split_query(question) == list(dict.fromkeys(split_terms(question)))
 
 
 @given(TEXTS)
 def test_a_question_is_looked_up_by_terms_that_indexing_its_text_yields(text):
-    asked = query_terms(text)
-    assert set(asked) <= set(terms(text))
+    asked = split_query(text)
+    assert set(asked) <= set(split_terms(text))
     assert len(asked) == len(set(asked))
-    assert bool(asked) == bool(terms(text))
+    assert bool(asked) == bool(split_terms(text))
 
 
 # --- words
 def test_words_keep_their_accents_and_a_question_drops_stop_words_by_their_folded_form():
-    assert words("Über die Brücke, GEO-1000 東京駅") == ["über", "die", "brücke", "geo", "1000", "東京", "京駅"]
-    assert content_words("Wer geht über die Brücke?") == ["geht", "brücke"]
-    assert content_words("what is it") == ["what", "is", "it"]
+    assert split_words("Über die Brücke, GEO-1000 東京駅") == ["über", "die", "brücke", "geo", "1000", "東京", "京駅"]
+    assert select_content_words("Wer geht über die Brücke?") == ["geht", "brücke"]
+    assert select_content_words("what is it") == ["what", "is", "it"]

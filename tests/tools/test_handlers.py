@@ -9,7 +9,7 @@ from openclaw_memory import Memory, MemoryConfig
 from openclaw_memory.errors import (
     OpenClawMemoryError,
 )
-from openclaw_memory.text.fence import without_fenced
+from openclaw_memory.text.fence import strip_fenced
 from openclaw_memory.tools import memory_tools
 from openclaw_memory.workspace.safe_read import DEFAULT_CHARS
 
@@ -165,7 +165,7 @@ def test_nothing_in_a_note_can_close_its_fence(notes, call):
         *(row["snippet"] for row in call("memory_search", query="boilers").data["results"]),
     ):
         assert FENCE.fullmatch(answer)
-        assert without_fenced(answer).strip() == ""
+        assert strip_fenced(answer).strip() == ""
 
 
 def test_secrets_are_masked_in_every_answer(notes, call):

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from openclaw_memory.errors import QueryError
-from openclaw_memory.text.fence import fenced, without_fenced
+from openclaw_memory.text.fence import fence_text, strip_fenced
 from openclaw_memory.tools import extract_question, memory_tools, recall, recall_section, with_fewer_results
 
 BOTH = ("memory_search", "memory_get")
@@ -41,7 +41,7 @@ def test_citations_are_asked_for_or_forbidden():
 def test_what_is_recalled_is_one_fence_with_a_citation_above_each_snippet(memory):
     text = recall(memory, "gauge", min_score=0)
     assert text.count("<recalled-memory ") == text.count("</recalled-memory ") == 1
-    assert without_fenced(text).strip() == ""
+    assert strip_fenced(text).strip() == ""
     digits = re.search('id="([0-9a-f]{8})', text)[1]
     assert f"\n[memory/2026-02-26.md#L3 {digits}]\nGauge 1 reported E_CAL_DRIFT; a white shield cured it.\n" in text
     assert f"\n\n[memory/2026-02-09.md#L3 {digits}]\n" in text
@@ -135,7 +135,7 @@ def test_what_was_recalled_is_shortened_by_whole_results_from_the_end(reported):
         shorter = with_fewer_results(whole, lambda text, most=shown: len(results_in(text)) <= most)
         assert results_in(shorter) == many[:shown]
         assert shorter.splitlines()[0] == whole.splitlines()[0]
-        assert without_fenced(shorter).strip() == ""
+        assert strip_fenced(shorter).strip() == ""
     assert with_fewer_results(whole, lambda _: False) == ""
 
 
@@ -149,5 +149,5 @@ def test_the_section_names_the_tools_of_each_memory():
 
 
 def test_what_another_memory_recalled_is_no_part_of_the_question():
-    block = fenced("The boiler is old.", "a.md")
+    block = fence_text("The boiler is old.", "a.md")
     assert extract_question(f"{block}\n\nWhen is it serviced?") == "When is it serviced?"

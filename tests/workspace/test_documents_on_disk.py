@@ -11,7 +11,7 @@ from openclaw_memory.config import FilesConfig
 from openclaw_memory.errors import InvalidInputError, PathNotAllowedError, WriteError
 from openclaw_memory.workspace import documents
 from openclaw_memory.workspace.document_cache import DocumentCache
-from openclaw_memory.workspace.documents import Fields, file_name
+from openclaw_memory.workspace.documents import Fields, make_file_name
 from openclaw_memory.workspace.files import WorkspaceFiles
 
 NOTES = "memory/notes"
@@ -22,8 +22,8 @@ def upsert(root: Path, given: dict[str, tuple], rules: FilesConfig | None = None
     """Write documents where a look at all files finds them."""
     files = WorkspaceFiles(root, rules or FilesConfig())
     known = cache or DocumentCache(files)
-    names = {documents.folded(f"{NOTES}/{path.name}") for path in (root / NOTES).glob("*")}
-    look = lambda keys: documents.Whereabouts(documents.paths_by_id(known, list(keys)), set(), names)  # noqa: E731
+    names = {documents.fold_path(f"{NOTES}/{path.name}") for path in (root / NOTES).glob("*")}
+    look = lambda keys: documents.Whereabouts(documents.find_paths(known, list(keys)), set(), names)  # noqa: E731
     return documents.upsert(files, given, look)
 
 
@@ -33,14 +33,14 @@ def put(root: Path, **texts: str) -> list[str]:
 
 
 def stored(root: Path) -> dict[str, str]:
-    return {one.fields["id"]: one.text for _, one in documents.below(DocumentCache(WorkspaceFiles(root)))}
+    return {one.fields["id"]: one.text for _, one in documents.iterate_documents(DocumentCache(WorkspaceFiles(root)))}
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=300))
 def test_every_id_has_a_name_that_every_system_takes(doc_id):
     if not doc_id.strip():
         return
-    name = file_name(doc_id)
+    name = make_file_name(doc_id)
     assert set(name) <= set("abcdefghijklmnopqrstuvwxyz0123456789_-")
     assert 0 < len(name) <= 93
     assert name not in {"con", "nul", "com1"}
@@ -51,7 +51,7 @@ def test_every_id_has_a_name_that_every_system_takes(doc_id):
     [("Doc", "doc"), ("a/b", "a-b"), ("é", "e\u0301"), ("x" * 200, "x" * 201), ("..", "."), ("con", "CON")],
 )
 def test_ids_that_differ_never_share_a_file(tmp_path, one, other):
-    assert file_name(one).casefold() != file_name(other).casefold()
+    assert make_file_name(one).casefold() != make_file_name(other).casefold()
     upsert(tmp_path, {one: ({}, "1"), other: ({}, "2")})
     assert stored(tmp_path) == {one: "1", other: "2"}
 
@@ -118,7 +118,7 @@ def test_a_persons_file_is_neither_overwritten_nor_removed(tmp_path, content):
     assert not (tmp_path / "memory" / "new.md").exists()
     cache = DocumentCache(WorkspaceFiles(tmp_path))
     assert cache.load("memory/x.md").content is None
-    assert list(documents.below(cache, "memory")) == []
+    assert list(documents.iterate_documents(cache, "memory")) == []
 
 
 @pytest.mark.parametrize("path", ["memory/2026-02-18.md", "./memory/2026-02-18.md"])
@@ -209,7 +209,7 @@ def test_globs_that_leave_files_out_do_not_keep_others_from_being_listed(tmp_pat
     for name in ("any", "x", "y"):
         documents.write(WorkspaceFiles(tmp_path), [Fields(f"memory/users/{name}.md", {}, name)])
     cache = DocumentCache(WorkspaceFiles(tmp_path, FilesConfig(include=("memory/users/x.md",))))
-    assert [path for path, _ in documents.below(cache, "memory/users")] == ["memory/users/x.md"]
+    assert [path for path, _ in documents.iterate_documents(cache, "memory/users")] == ["memory/users/x.md"]
 
 
 # A person's hand
@@ -231,7 +231,7 @@ def test_a_damaged_document_is_told_once_and_stays_one(tmp_path, caplog, content
     file.write_text(content)
     cache = DocumentCache(WorkspaceFiles(tmp_path))
     for _ in range(3):
-        assert documents.paths_by_id(cache) == {"x": [f"{NOTES}/x.md"]}
+        assert documents.find_paths(cache) == {"x": [f"{NOTES}/x.md"]}
         assert cache.load(f"{NOTES}/x.md").content.text == "Old text."
     assert [f"{NOTES}/x.md" in record.getMessage() for record in caplog.records] == [True]
     assert list(cache.unread) == [f"{NOTES}/x.md"]
@@ -247,8 +247,8 @@ def test_a_document_without_its_id_is_found_by_the_name_that_its_id_leads_to(tmp
     file = tmp_path / path
     file.write_text(file.read_text().replace('id: "Doc/Ä 1"\n', ""))
     cache = DocumentCache(WorkspaceFiles(tmp_path))
-    assert documents.paths_by_id(cache, ["Doc/Ä 1"]) == {"Doc/Ä 1": [path]}
-    assert documents.paths_by_id(cache) == {file.stem: [path]}
+    assert documents.find_paths(cache, ["Doc/Ä 1"]) == {"Doc/Ä 1": [path]}
+    assert documents.find_paths(cache) == {file.stem: [path]}
     assert upsert(tmp_path, {"Doc/Ä 1": ({}, "New.")}, cache=cache).changed == [path]
     assert stored(tmp_path) == {"Doc/Ä 1": "New."}
 
@@ -258,7 +258,7 @@ def test_a_document_that_has_the_id_comes_before_one_that_only_has_its_name(tmp_
     folder = tmp_path / NOTES
     (folder / "a.md").rename(folder / "moved.md")
     (folder / "a.md").write_text(DAMAGED["no id"])
-    assert documents.paths_by_id(DocumentCache(WorkspaceFiles(tmp_path))) == {
+    assert documents.find_paths(DocumentCache(WorkspaceFiles(tmp_path))) == {
         "a": [f"{NOTES}/moved.md", f"{NOTES}/a.md"]
     }
 

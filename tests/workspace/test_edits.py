@@ -44,33 +44,33 @@ def digest(text):
 
 def test_lines_that_were_seen_are_replaced_and_the_others_stay(workspace):
     put(workspace, "a\nb\nc\nd\n")
-    seen = workspace.excerpt(NOTE, 2, 2)
-    written = Notes(workspace).edit(NOTE, 2, 3, "B\nand C\nand more\n", seen=seen)
+    seen = workspace.read_excerpt(NOTE, 2, 2)
+    written = Notes(workspace).edit(NOTE, 2, 3, "B\nand C\nand more\n", expected=seen)
     assert written == Excerpt(NOTE, "B\nand C\nand more", 2, 4, hash=digest("B\nand C\nand more"))
     assert got(workspace) == b"a\nB\nand C\nand more\nd\n"
 
 
 def test_what_an_edit_returns_allows_the_next_edit(workspace):
     put(workspace, "a\nb\n")
-    first = Notes(workspace).edit(NOTE, 1, 1, "x\ny", seen=digest("a"))
-    Notes(workspace).edit(NOTE, 1, 2, "z", seen=first)
+    first = Notes(workspace).edit(NOTE, 1, 1, "x\ny", expected=digest("a"))
+    Notes(workspace).edit(NOTE, 1, 2, "z", expected=first)
     assert got(workspace) == b"z\nb\n"
 
 
 @pytest.mark.parametrize("shown", [12, 20, 64])
 def test_the_beginning_of_a_hash_is_enough(workspace, shown):
     put(workspace, "a\nb\n")
-    Notes(workspace).edit(NOTE, 1, 1, "x", seen=digest("a")[:shown].upper())
+    Notes(workspace).edit(NOTE, 1, 1, "x", expected=digest("a")[:shown].upper())
     assert got(workspace) == b"x\nb\n"
 
 
 def test_an_excerpt_allows_changes_to_any_of_its_lines(workspace):
     put(workspace, "a\nb\nc\nd\n")
-    seen = workspace.excerpt(NOTE, 1, 3)
-    Notes(workspace).delete(NOTE, 2, 2, seen=seen)
+    seen = workspace.read_excerpt(NOTE, 1, 3)
+    Notes(workspace).delete(NOTE, 2, 2, expected=seen)
     assert got(workspace) == b"a\nc\nd\n"
     with pytest.raises(InvalidInputError, match="not in the excerpt"):
-        Notes(workspace).delete(NOTE, 3, 4, seen=seen)
+        Notes(workspace).delete(NOTE, 3, 4, expected=seen)
 
 
 @pytest.mark.parametrize(
@@ -88,14 +88,15 @@ def test_an_excerpt_allows_changes_to_any_of_its_lines(workspace):
 )
 def test_marks_newlines_and_the_end_of_a_file_stay_as_they_are(workspace, before, first, last, text, after):
     put(workspace, before)
-    seen = workspace.excerpt(NOTE, first, last - first + 1)
+    seen = workspace.read_excerpt(NOTE, first, last - first + 1)
     if text:
-        written = Notes(workspace).edit(NOTE, first, last, text, seen=seen)
+        written = Notes(workspace).edit(NOTE, first, last, text, expected=seen)
         assert (
-            workspace.excerpt(NOTE, written.start_line, written.end_line - written.start_line + 1).hash == written.hash
+            workspace.read_excerpt(NOTE, written.start_line, written.end_line - written.start_line + 1).hash
+            == written.hash
         )
     else:
-        Notes(workspace).delete(NOTE, first, last, seen=seen)
+        Notes(workspace).delete(NOTE, first, last, expected=seen)
     assert got(workspace).decode() == after
 
 
@@ -103,10 +104,10 @@ def test_marks_newlines_and_the_end_of_a_file_stay_as_they_are(workspace, before
 @pytest.mark.parametrize("now", ["a\nother\nc\n", "a\n", "new\na\nb\nc\n", ""])
 def test_lines_that_changed_meanwhile_are_a_conflict_and_stay(workspace, now, seen):
     put(workspace, "a\nb\nc\n")
-    excerpt = workspace.excerpt(NOTE, 2, 1)
+    excerpt = workspace.read_excerpt(NOTE, 2, 1)
     put(workspace, now)
     with pytest.raises(ConflictError, match="not what you saw") as conflict:
-        Notes(workspace).edit(NOTE, 2, 2, "mine", seen=excerpt if seen == "excerpt" else excerpt.hash)
+        Notes(workspace).edit(NOTE, 2, 2, "mine", expected=excerpt if seen == "excerpt" else excerpt.hash)
     assert got(workspace).decode() == now
     error = conflict.value
     assert (error.path, error.start_line, error.proposed) == (NOTE, 2, "mine")
@@ -117,10 +118,10 @@ def test_lines_that_changed_meanwhile_are_a_conflict_and_stay(workspace, now, se
 
 def test_a_conflict_shows_what_became_of_an_excerpt(workspace):
     put(workspace, "a\nb\nc\n")
-    seen = workspace.excerpt(NOTE)
+    seen = workspace.read_excerpt(NOTE)
     put(workspace, "a\nB\nc\n")
     with pytest.raises(ConflictError, match=r"--- seen\n.*\n.*\n a\n-b\n\+B\n c"):
-        Notes(workspace).delete(NOTE, 1, 1, seen=seen)
+        Notes(workspace).delete(NOTE, 1, 1, expected=seen)
 
 
 def test_a_file_that_another_program_changes_at_the_last_moment_is_left_to_it(workspace, monkeypatch):
@@ -133,7 +134,7 @@ def test_a_file_that_another_program_changes_at_the_last_moment_is_left_to_it(wo
 
     monkeypatch.setattr(atomic, "_check_unchanged", late)
     with pytest.raises(WriteError, match="changed by another program"):
-        Notes(workspace).edit(NOTE, 1, 1, "b", seen=digest("a"))
+        Notes(workspace).edit(NOTE, 1, 1, "b", expected=digest("a"))
     assert got(workspace) == b"from an editor\n"
     assert names(workspace) == [".lock", "topic.md"]
 
@@ -142,7 +143,7 @@ def test_a_file_that_another_program_changes_at_the_last_moment_is_left_to_it(wo
 def test_a_range_that_cannot_be_is_an_error(workspace, lines):
     put(workspace, "a\nb\n")
     with pytest.raises(InvalidInputError, match="not a range"):
-        Notes(workspace).edit(NOTE, *lines, "x", seen=digest("a"))
+        Notes(workspace).edit(NOTE, *lines, "x", expected=digest("a"))
     with pytest.raises(InvalidInputError, match="not a range"):
         Notes(workspace).promote(NOTE, *lines)
 
@@ -150,7 +151,7 @@ def test_a_range_that_cannot_be_is_an_error(workspace, lines):
 def test_lines_beyond_the_end_are_an_error(workspace):
     put(workspace, "a\nb\n")
     with pytest.raises(NotFoundError, match="has 2 lines, none numbered 3"):
-        Notes(workspace).edit(NOTE, 2, 3, "x", seen=digest("b"))
+        Notes(workspace).edit(NOTE, 2, 3, "x", expected=digest("b"))
     with pytest.raises(NotFoundError, match="has 2 lines, none numbered 3"):
         Notes(workspace).promote(NOTE, 2, 3)
 
@@ -158,15 +159,15 @@ def test_lines_beyond_the_end_are_an_error(workspace):
 @pytest.mark.parametrize("seen", ["", "abc", "not a hash at all", "0" * 65, Excerpt(NOTE, "a", 1, 1), None, 3])
 def test_what_was_seen_must_be_told(workspace, seen):
     put(workspace, "a\n")
-    with pytest.raises(InvalidInputError, match="seen must be"):
-        Notes(workspace).edit(NOTE, 1, 1, "x", seen=seen)
+    with pytest.raises(InvalidInputError, match="expected must be"):
+        Notes(workspace).edit(NOTE, 1, 1, "x", expected=seen)
 
 
 @pytest.mark.parametrize(("text", "reason"), [("", "empty"), ("\ud800", "surrogate"), (None, "string")])
 def test_text_that_cannot_be_written_is_an_error(workspace, text, reason):
     put(workspace, "a\n")
     with pytest.raises(InvalidInputError, match=reason):
-        Notes(workspace).edit(NOTE, 1, 1, text, seen=digest("a"))
+        Notes(workspace).edit(NOTE, 1, 1, text, expected=digest("a"))
 
 
 @pytest.mark.parametrize(
@@ -192,7 +193,7 @@ def test_what_is_no_note_of_the_workspace_is_not_edited(workspace, path, error, 
     os.link(root / "other.txt", root / "memory/hard.md")
     before = {file: file.read_bytes() for file in root.rglob("*.*") if file.is_file()}
     with pytest.raises(error, match=word):
-        Notes(workspace).edit(path, 1, 1, "x", seen=digest("a"))
+        Notes(workspace).edit(path, 1, 1, "x", expected=digest("a"))
     assert {file: file.read_bytes() for file in before} == before
 
 
@@ -202,14 +203,14 @@ def test_a_file_outside_of_the_workspace_is_only_read(workspace, tmp_path_factor
     wider = Workspace.open(workspace.root, FilesConfig(extra_paths=(str(outside),)))
     path = wider.scan().files[-1].path
     with pytest.raises(PathNotAllowedError, match="outside of the workspace"):
-        Notes(wider).edit(path, 1, 1, "x", seen=wider.excerpt(path))
+        Notes(wider).edit(path, 1, 1, "x", expected=wider.read_excerpt(path))
 
 
 def test_an_extra_path_inside_the_workspace_is_edited(workspace):
     (workspace.root / "docs").mkdir()
     put(workspace, "a\n", "docs/a.md")
     wider = Workspace.open(workspace.root, FilesConfig(extra_paths=("docs",)))
-    Notes(wider).edit("docs/a.md", 1, 1, "b", seen=digest("a"))
+    Notes(wider).edit("docs/a.md", 1, 1, "b", expected=digest("a"))
     assert got(workspace, "docs/a.md") == b"b\n"
 
 
@@ -217,7 +218,7 @@ def test_a_note_never_grows_beyond_what_can_be_read(workspace):
     put(workspace, "a\n")
     small = Workspace.open(workspace.root, FilesConfig(max_bytes=10))
     with pytest.raises(WriteError, match=r"files\.max_bytes"):
-        Notes(small).edit(NOTE, 1, 1, "x" * 10, seen=digest("a"))
+        Notes(small).edit(NOTE, 1, 1, "x" * 10, expected=digest("a"))
     assert got(workspace) == b"a\n"
 
 
@@ -228,7 +229,7 @@ def names(workspace):
 def test_an_edit_keeps_the_mode_and_leaves_nothing_behind(workspace):
     put(workspace, "a\n")
     (workspace.root / NOTE).chmod(0o640)
-    Notes(workspace).edit(NOTE, 1, 1, "b", seen=digest("a"))
+    Notes(workspace).edit(NOTE, 1, 1, "b", expected=digest("a"))
     assert stat.S_IMODE((workspace.root / NOTE).stat().st_mode) == 0o640
     assert names(workspace) == [".lock", "topic.md"]
 
@@ -246,18 +247,18 @@ def test_a_failing_disk_leaves_the_note_as_it_was(workspace, monkeypatch, call):
     with monkeypatch.context() as patch:
         patch.setattr(os, call, failing)
         with pytest.raises(WriteError, match="No space left"):
-            Notes(workspace).edit(NOTE, 1, 1, "b", seen=digest("a"))
+            Notes(workspace).edit(NOTE, 1, 1, "b", expected=digest("a"))
     assert got(workspace) == b"a\n"
     assert names(workspace) == [".lock", "topic.md"]
 
 
 def test_a_mask_is_not_written_in_the_place_of_its_secret(workspace):
     put(workspace, f"token {SECRET}\nrest\n")
-    seen = workspace.excerpt(NOTE)
+    seen = workspace.read_excerpt(NOTE)
     assert SECRET not in seen.text
     with pytest.raises(InvalidInputError, match="masks a secret"):
-        Notes(workspace).edit(NOTE, 1, 2, seen.text, seen=seen)
-    Notes(workspace).edit(NOTE, 2, 2, "changed", seen=seen)
+        Notes(workspace).edit(NOTE, 1, 2, seen.text, expected=seen)
+    Notes(workspace).edit(NOTE, 2, 2, "changed", expected=seen)
     assert got(workspace).decode() == f"token {SECRET}\nchanged\n"
 
 
@@ -273,10 +274,10 @@ def shows_a_key(*texts):
 @pytest.mark.parametrize("seen", ["hash", "excerpt"])
 def test_a_conflict_shows_no_part_of_a_private_key(workspace, lines, seen):
     put(workspace, "\n".join(["# keys", "old", *KEY, "end"]))
-    known = digest("another") if seen == "hash" else workspace.excerpt(NOTE)
+    known = digest("another") if seen == "hash" else workspace.read_excerpt(NOTE)
     put(workspace, "\n".join(["# keys", *KEY, "end", "new"]))
     with pytest.raises(ConflictError) as conflict:
-        Notes(workspace).edit(NOTE, *lines, "x", seen=known)
+        Notes(workspace).edit(NOTE, *lines, "x", expected=known)
     assert not shows_a_key(str(conflict.value), conflict.value.current)
 
 
@@ -290,18 +291,18 @@ def test_a_key_is_changed_as_a_whole_or_not_at_all(workspace, lines, end, newlin
     text = newline.join(["# keys", *KEY[:-1], *end, "the end"])
     put(workspace, text)
     with pytest.raises(InvalidInputError, match="part of a secret"):
-        Notes(workspace).edit(NOTE, *lines, "x", seen=workspace.excerpt(NOTE))
+        Notes(workspace).edit(NOTE, *lines, "x", expected=workspace.read_excerpt(NOTE))
     with pytest.raises(InvalidInputError, match="part of a secret"):
-        Notes(workspace).delete(NOTE, *lines, seen=workspace.excerpt(NOTE))
+        Notes(workspace).delete(NOTE, *lines, expected=workspace.read_excerpt(NOTE))
     assert got(workspace).decode() == text
 
 
 def test_a_whole_key_is_removed_and_the_lines_around_it_are_edited(workspace):
     put(workspace, "\n".join(["# keys", *KEY, "end"]))
     for lines in ((1, 1), (8, 8)):
-        written = Notes(workspace).edit(NOTE, *lines, "changed", seen=workspace.excerpt(NOTE))
+        written = Notes(workspace).edit(NOTE, *lines, "changed", expected=workspace.read_excerpt(NOTE))
         assert written.text == "changed"
-    Notes(workspace).delete(NOTE, 2, 7, seen=workspace.excerpt(NOTE))
+    Notes(workspace).delete(NOTE, 2, 7, expected=workspace.read_excerpt(NOTE))
     assert got(workspace) == b"changed\nchanged"
 
 
@@ -320,7 +321,7 @@ def test_an_edit_changes_its_lines_alone(tmp_path_factory, lines, ends, mark, ne
     first = data.draw(st.integers(1, len(lines)))
     last = data.draw(st.integers(first, len(lines)))
     written = Notes(workspace).edit(
-        NOTE, first, last, "\n".join(new) + "\n", seen=workspace.excerpt(NOTE, first, last - first + 1)
+        NOTE, first, last, "\n".join(new) + "\n", expected=workspace.read_excerpt(NOTE, first, last - first + 1)
     )
     text = got(workspace).decode().removeprefix("\ufeff" * mark)
     result = text.removesuffix("\n").split("\n")
@@ -332,7 +333,7 @@ def test_an_edit_changes_its_lines_alone(tmp_path_factory, lines, ends, mark, ne
     assert result[: first - 1] == lines[: first - 1]
     assert bare(result) == bare([*lines[: first - 1], *wanted, *lines[last:]])
     assert (written.start_line, written.end_line) == (first, first + len(new) - 1)
-    assert written.hash == workspace.excerpt(NOTE, first, len(new)).hash
+    assert written.hash == workspace.read_excerpt(NOTE, first, len(new)).hash
 
 
 MANY_EDITS = """
@@ -343,9 +344,9 @@ from openclaw_memory.workspace.notes import Notes
 
 workspace, done = Workspace.open(sys.argv[1]), 0
 while done < 20:
-    seen = workspace.excerpt("memory/topic.md", 1, 1)
+    seen = workspace.read_excerpt("memory/topic.md", 1, 1)
     try:
-        Notes(workspace).edit("memory/topic.md", 1, 1, str(int(seen.text) + 1), seen=seen)
+        Notes(workspace).edit("memory/topic.md", 1, 1, str(int(seen.text) + 1), expected=seen)
         done += 1
     except ConflictError:
         pass
@@ -366,10 +367,10 @@ DOCUMENT = f'---\nopenclaw_memory: 1\nid: "a"\nembedding: {{"model": "given", "v
 @pytest.mark.parametrize("newline", ["\n", "\r\n"])
 def test_a_vector_that_was_not_shown_stays_when_its_line_is_written_as_it_was_shown(workspace, newline):
     put(workspace, DOCUMENT.replace("\n", newline))
-    seen = workspace.excerpt(NOTE)
+    seen = workspace.read_excerpt(NOTE)
     assert VECTOR not in seen.text
     edited = Notes(workspace).edit(
-        NOTE, 1, 6, seen.text.replace("mill", "barn…").replace("id:", "more: 1\nid:"), seen=seen
+        NOTE, 1, 6, seen.text.replace("mill", "barn…").replace("id:", "more: 1\nid:"), expected=seen
     )
     assert VECTOR not in edited.text
     wanted = DOCUMENT.replace("mill", "barn…").replace("id:", "more: 1\nid:")
@@ -378,17 +379,19 @@ def test_a_vector_that_was_not_shown_stays_when_its_line_is_written_as_it_was_sh
 
 def test_a_line_with_a_vector_may_be_changed_and_removed(workspace):
     put(workspace, DOCUMENT)
-    Notes(workspace).edit(NOTE, 4, 4, 'embedding: {"model": "mine", "vector": "…"}', seen=workspace.excerpt(NOTE))
+    Notes(workspace).edit(
+        NOTE, 4, 4, 'embedding: {"model": "mine", "vector": "…"}', expected=workspace.read_excerpt(NOTE)
+    )
     assert b'"mine", "vector": "\xe2\x80\xa6"' in got(workspace)
-    Notes(workspace).delete(NOTE, 4, 4, seen=workspace.excerpt(NOTE))
+    Notes(workspace).delete(NOTE, 4, 4, expected=workspace.read_excerpt(NOTE))
     assert b"embedding" not in got(workspace)
 
 
 def test_a_conflict_shows_no_vector(workspace):
     put(workspace, DOCUMENT)
-    seen = workspace.excerpt(NOTE)
+    seen = workspace.read_excerpt(NOTE)
     put(workspace, DOCUMENT.replace("mill", "barn"))
     with pytest.raises(ConflictError) as caught:
-        Notes(workspace).edit(NOTE, 1, 6, "x", seen=seen)
+        Notes(workspace).edit(NOTE, 1, 6, "x", expected=seen)
     assert "barn" in caught.value.current
     assert VECTOR not in caught.value.current + str(caught.value)

@@ -10,7 +10,7 @@ from processes import python
 from openclaw_memory import Memory, MemoryConfig, SyncConfig
 from openclaw_memory.errors import UndecodableError, WriteError
 from openclaw_memory.types import Document
-from openclaw_memory.workspace.encodings import decoded
+from openclaw_memory.workspace.encodings import decode_other
 
 QUIET = MemoryConfig(sync=SyncConfig(on_search=False))
 GERMAN = "Herr Müller kommt um zehn Uhr, er hat den Schlüssel für den Keller.\nDas Frühstück gibt es um acht.\n"
@@ -48,7 +48,7 @@ ENCODED = [
 @pytest.mark.parametrize(("text", "encoding"), ENCODED, ids=[f"{text[:8]}-{encoding}" for text, encoding in ENCODED])
 def test_a_text_is_read_right_or_not_at_all(text, encoding):
     for part in (text, *text.splitlines(keepends=True), text * 20):
-        found = decoded(part.encode(encoding))
+        found = decode_other(part.encode(encoding))
         assert found is None or found.text == part
 
 
@@ -63,16 +63,16 @@ def test_a_text_is_read_right_or_not_at_all(text, encoding):
     ],
 )
 def test_what_windows_wrote_is_read(text, encoding):
-    assert decoded(text.encode(encoding)) == (text, encoding)
+    assert decode_other(text.encode(encoding)) == (text, encoding)
 
 
 def test_what_is_no_text_is_not_taken_for_any():
     drawn = random.Random(27)
     for size in (40, 400, 4_000):
-        assert decoded(drawn.randbytes(size)) is None
+        assert decode_other(drawn.randbytes(size)) is None
         damaged = bytearray((TEXTS["ru"] * 40).encode()[:size])
         damaged[size // 2] = 0xFF
-        assert decoded(bytes(damaged)) is None
+        assert decode_other(bytes(damaged)) is None
 
 
 @pytest.fixture
@@ -123,8 +123,8 @@ def test_a_note_that_cannot_be_read_is_named_until_it_is_gone(memory):
 def test_a_note_in_another_encoding_is_only_read(memory):
     seen = memory.get("memory/keller.md", start=1, lines=1)
     for change in (
-        lambda: memory.edit("memory/keller.md", 1, 1, "Frau Müller kommt.", seen=seen),
-        lambda: memory.delete("memory/keller.md", 1, 1, seen=seen),
+        lambda: memory.edit("memory/keller.md", 1, 1, "Frau Müller kommt.", expected=seen),
+        lambda: memory.delete("memory/keller.md", 1, 1, expected=seen),
     ):
         with pytest.raises(WriteError, match=r"is cp1252, which is only read: save it as UTF-8 first"):
             change()

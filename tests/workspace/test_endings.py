@@ -24,7 +24,7 @@ def test_notes_of_each_ending_are_found_and_can_be_read_and_changed(folder):
         found = {result.path for result in memory.search("heavy anchor", max_results=20, min_score=0)}
         assert found == {*NAMES, "vault/e.markdown", "vault/f.txt"}
         seen = memory.get("memory/d.txt")
-        memory.edit("memory/d.txt", 1, 1, "It is light.", seen=seen)
+        memory.edit("memory/d.txt", 1, 1, "It is light.", expected=seen)
         assert memory.get("memory/d.txt#L1").text == "It is light."
 
 

@@ -17,7 +17,7 @@ from openclaw_memory.errors import PathNotAllowedError
 from openclaw_memory.workspace import Workspace
 from openclaw_memory.workspace.files import WorkspaceFiles
 from openclaw_memory.workspace.notes import Notes
-from openclaw_memory.workspace.scan import advice, overlooked
+from openclaw_memory.workspace.scan import count_overlooked, suggest_setup
 
 EVERYTHING = FilesConfig(extra_paths=(".",))
 
@@ -71,7 +71,7 @@ def test_the_agents_own_rules_are_no_memory_where_all_markdown_is(tmp_path, name
     assert sorted(found(tmp_path)) == sorted([f"docs/{name}", "Welcome.md"])
     workspace = Workspace.open(tmp_path, EVERYTHING)
     seen = hashlib.sha256(name.encode()).hexdigest()
-    for use in (workspace.read, lambda path: Notes(workspace).edit(path, 1, 1, "obey", seen=seen)):
+    for use in (workspace.read, lambda path: Notes(workspace).edit(path, 1, 1, "obey", expected=seen)):
         with pytest.raises(PathNotAllowedError, match="the agent's own"):
             use(f"docs/../{name}")
 
@@ -79,10 +79,10 @@ def test_the_agents_own_rules_are_no_memory_where_all_markdown_is(tmp_path, name
 def test_the_agents_own_rules_are_read_where_they_are_named_themselves_and_changed_nowhere(tmp_path):
     workspace = Workspace.open(lay_out(tmp_path, "AGENTS.md"), FilesConfig(extra_paths=(".", "AGENTS.md")))
     assert [file.path for file in workspace.scan().files] == ["AGENTS.md"]
-    seen = workspace.excerpt("AGENTS.md")
+    seen = workspace.read_excerpt("AGENTS.md")
     for change in (partial(Notes(workspace).edit, text="obey"), Notes(workspace).delete):
         with pytest.raises(PathNotAllowedError, match="the agent's own"):
-            change("AGENTS.md", start=1, end=1, seen=seen)
+            change("AGENTS.md", start=1, end=1, expected=seen)
     assert (tmp_path / "AGENTS.md").read_text() == "AGENTS.md\n"
 
 
@@ -97,9 +97,9 @@ def test_another_spelling_of_the_agents_own_rules_is_not_allowed_either(tmp_path
 def test_what_was_said_to_be_overlooked_is_what_is_found_with_all_markdown(tmp_path):
     lay_out(tmp_path, *OF_THE_AGENT, *VAULT, *NOT_NOTES, "MEMORY.md", "memory.md", "docs/memory.md")
     before = found(tmp_path, FilesConfig())
-    count, _, is_all = overlooked(WorkspaceFiles(tmp_path))
+    count, _, is_all = count_overlooked(WorkspaceFiles(tmp_path))
     assert (len(found(tmp_path)), is_all) == (len(before) + count, True)
-    assert overlooked(WorkspaceFiles(tmp_path, EVERYTHING)) == (0, 0, True)
+    assert count_overlooked(WorkspaceFiles(tmp_path, EVERYTHING)) == (0, 0, True)
 
 
 FOLDERS = ("a", "memory", ".git", ".memory", "node_modules", "d")
@@ -138,20 +138,20 @@ def test_what_is_found_is_what_may_be_read(files, extra):
 )
 def test_where_more_lies_outside_of_the_memory_than_in_it_there_is_advice(tmp_path, files, words):
     workspace = Workspace.open(lay_out(tmp_path, *files))
-    advice = workspace.advice(len(workspace.scan().files))
+    advice = workspace.suggest_setup(len(workspace.scan().files))
     assert words.format(root=tmp_path) in advice
     assert bool(advice) is bool(words)
 
 
 def test_nobody_is_advised_to_index_a_whole_home(tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
-    advice = Workspace.open(lay_out(tmp_path, *VAULT[:2])).advice(0)
+    advice = Workspace.open(lay_out(tmp_path, *VAULT[:2])).suggest_setup(0)
     assert "name the folder of your notes" in advice
     assert "--all-markdown" not in advice
 
 
 def test_markdown_by_another_ending_is_told(tmp_path):
     lay_out(tmp_path, "x.mdown", "Y.mdx", "z.txt", "node_modules/a.mdx")
-    assert overlooked(WorkspaceFiles(tmp_path)) == (0, 2, True)
-    assert "2 files end in .mdx, .mdown or the like" in advice(WorkspaceFiles(tmp_path), 0)
-    assert "rename to .md" in advice(WorkspaceFiles(tmp_path), 5)
+    assert count_overlooked(WorkspaceFiles(tmp_path)) == (0, 2, True)
+    assert "2 files end in .mdx, .mdown or the like" in suggest_setup(WorkspaceFiles(tmp_path), 0)
+    assert "rename to .md" in suggest_setup(WorkspaceFiles(tmp_path), 5)

@@ -242,14 +242,14 @@ UTC_LATE = datetime.datetime(2026, 11, 21, 23, 30, tzinfo=datetime.UTC)
     ],
 )
 def test_a_time_is_that_of_the_users_zone(zone, now, local):
-    assert f"{days.local_now(zone, now):%Y-%m-%d %H:%M}" == local
+    assert f"{days.get_local_now(zone, now):%Y-%m-%d %H:%M}" == local
 
 
 def test_without_a_zone_the_machines_clock_counts(monkeypatch):
     monkeypatch.setenv("TZ", "Asia/Kolkata")
     time.tzset()
     try:
-        assert days.local_now(None, UTC_LATE).date() == datetime.date(2026, 11, 22)
+        assert days.get_local_now(None, UTC_LATE).date() == datetime.date(2026, 11, 22)
     finally:
         monkeypatch.undo()
         time.tzset()
@@ -258,7 +258,7 @@ def test_without_a_zone_the_machines_clock_counts(monkeypatch):
 @pytest.mark.parametrize("zone", ["Mars/Olympus", "", "../etc/passwd", "Europe", "/etc/localtime", "a\0b"])
 def test_a_zone_that_nobody_knows_is_named(zone):
     with pytest.raises(ConfigError, match=r"journal\.timezone .* is not a known time zone: name one") as raised:
-        days.local_now(zone)
+        days.get_local_now(zone)
     assert repr(zone) in str(raised.value)
 
 
@@ -267,7 +267,7 @@ def test_a_machine_without_zones_is_told_which_package_has_them(monkeypatch):
 
     monkeypatch.setattr(zoneinfo, "available_timezones", set)
     with pytest.raises(ConfigError, match="pip install tzdata"):
-        days.local_now("Mars/Olympus")
+        days.get_local_now("Mars/Olympus")
 
 
 @pytest.mark.parametrize("again", [False, True])

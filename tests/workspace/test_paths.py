@@ -101,7 +101,7 @@ def test_whatever_is_allowed_lies_in_the_workspace(tmp_path_factory, path):
 def test_globs_choose_as_in_a_gitignore_file(tmp_path, include, exclude, kept):
     files = WorkspaceFiles(tmp_path, FilesConfig(include=include, exclude=exclude))
     every = ["MEMORY.md", "memory/a.md", "memory/old/b.md", "../ext/c.md"]
-    assert {path for path in every if files.counts(path)} == kept
+    assert {path for path in every if files.is_included(path)} == kept
 
 
 def test_what_the_globs_leave_out_is_not_read_either(tmp_path):
@@ -111,4 +111,4 @@ def test_what_the_globs_leave_out_is_not_read_either(tmp_path):
 
 def test_a_glob_that_cannot_be_read_names_its_setting(tmp_path):
     with pytest.raises(ConfigError, match=r"files\.exclude.*'!'"):
-        WorkspaceFiles(tmp_path, FilesConfig(exclude=("!",))).counts("memory/a.md")
+        WorkspaceFiles(tmp_path, FilesConfig(exclude=("!",))).is_included("memory/a.md")

@@ -60,7 +60,7 @@ def test_lines_go_to_the_end_of_their_section(workspace, before, section, after)
     put(workspace, "- new\n")
     kept = Notes(workspace).promote(NOTE, 1, 1, section=section)
     assert got(workspace, "MEMORY.md").decode() == after
-    assert workspace.excerpt("MEMORY.md", kept.start_line, 1).hash == kept.hash
+    assert workspace.read_excerpt("MEMORY.md", kept.start_line, 1).hash == kept.hash
     assert kept.text.rstrip("\r") == "- new"
 
 
@@ -81,10 +81,10 @@ def test_the_lower_case_name_is_kept(workspace):
 
 def test_lines_that_changed_meanwhile_are_not_kept(workspace):
     put(workspace, "a\n")
-    seen = workspace.excerpt(NOTE)
+    seen = workspace.read_excerpt(NOTE)
     put(workspace, "b\n")
     with pytest.raises(ConflictError):
-        Notes(workspace).promote(NOTE, 1, 1, seen=seen)
+        Notes(workspace).promote(NOTE, 1, 1, expected=seen)
     assert not (workspace.root / "MEMORY.md").exists()
 
 

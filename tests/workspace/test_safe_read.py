@@ -16,7 +16,7 @@ from openclaw_memory.errors import (
 )
 from openclaw_memory.workspace import safe_read
 from openclaw_memory.workspace.files import WorkspaceFiles
-from openclaw_memory.workspace.safe_read import decode, excerpt_of
+from openclaw_memory.workspace.safe_read import decode, make_excerpt
 
 
 def read(files, path):
@@ -256,20 +256,20 @@ def test_bytes_that_are_no_text_are_reported_with_their_place(data):
     [("", 0), ("\n", 1), ("a", 1), ("a\n", 1), ("a\n\n", 2), ("a\r\nb\r\n", 2), ("a\rb\u2028c\x0bd\x85e", 1)],
 )
 def test_only_a_newline_ends_a_line(text, lines):
-    assert excerpt_of("x.md", text).end_line == lines
+    assert make_excerpt("x.md", text).end_line == lines
 
 
 @pytest.mark.parametrize(("start", "lines"), [(0, 1), (-3, 1), (1, 0), (1, -1), (2.5, 1), (1, "3")])
 def test_a_line_number_below_one_is_an_error(start, lines):
     with pytest.raises(InvalidInputError, match="at least 1"):
-        excerpt_of("x.md", "a\nb\n", start, lines)
+        make_excerpt("x.md", "a\nb\n", start, lines)
 
 
 @given(st.text(st.sampled_from("ab\n\r\u2028é😀"), max_size=60), st.integers(1, 5), st.integers(61 * 2, 200))
 def test_reading_on_from_next_start_gives_the_whole_text(text, lines, chars):
     shown, start = [], 1
     while start is not None:
-        excerpt = excerpt_of("x.md", text, start, lines, chars)
+        excerpt = make_excerpt("x.md", text, start, lines, chars)
         shown += excerpt.text.split("\n") if excerpt.end_line >= start else []
         start = excerpt.next_start
     assert shown == text.removesuffix("\n").split("\n") or (shown, text) == ([], "")

@@ -223,4 +223,4 @@ def test_what_is_found_can_be_read_under_the_name_it_was_found_by(tmp_path):
     memory = Workspace.open(tmp_path / "ws", FilesConfig(extra_paths=("../ext", "notes.md")))
     found = paths(memory.scan())
     assert len(found) == 5
-    assert [memory.excerpt(path).path for path in found] == found
+    assert [memory.read_excerpt(path).path for path in found] == found

@@ -14,7 +14,7 @@ from openclaw_memory.config import JournalConfig, SessionsConfig
 from openclaw_memory.errors import InvalidInputError, NotFoundError, PathNotAllowedError
 from openclaw_memory.workspace import Workspace
 from openclaw_memory.workspace.files import WorkspaceFiles
-from openclaw_memory.workspace.session_log import log_name
+from openclaw_memory.workspace.session_log import make_log_name
 from openclaw_memory.workspace.transcripts import MAX_LINE_BYTES
 
 
@@ -24,12 +24,12 @@ def workspace(tmp_path):
 
 
 def test_a_log_begins_with_a_header_and_each_entry_names_the_one_before(workspace, tmp_path):
-    log = workspace.session_log("s-1", parent_session="s-0")
+    log = workspace.open_log("s-1", parent_session="s-0")
     first = log.append("user", "Hello", name="Ana")
     second = log.append("assistant", [{"type": "text", "text": "Hi"}])
     third = log.append_entry("compaction", summary="greetings", firstKeptEntryId=second)
 
-    header, *entries = log.entries()
+    header, *entries = log.read_entries()
     assert (header["type"], header["id"], header["cwd"], header["parentSession"]) == (
         "session",
         "s-1",
@@ -43,11 +43,11 @@ def test_a_log_begins_with_a_header_and_each_entry_names_the_one_before(workspac
     ]
     assert entries[0]["message"] == {"role": "user", "content": "Hello", "name": "Ana"}
     assert workspace.read("sessions/s-1.jsonl") == "\nUser: Hello\nAssistant: Hi\n\n"
-    assert workspace.excerpt(log.path, 2, 1).citation == "sessions/s-1.jsonl#L2"
+    assert workspace.read_excerpt(log.path, 2, 1).citation == "sessions/s-1.jsonl#L2"
 
 
 def test_entries_that_come_together_follow_each_other_and_cost_one_write(workspace, monkeypatch):
-    log = workspace.session_log("s")
+    log = workspace.open_log("s")
     first = log.append("user", "one")
     flushed = []
     monkeypatch.setattr(os, "fsync", flushed.append)
@@ -59,7 +59,7 @@ def test_entries_that_come_together_follow_each_other_and_cost_one_write(workspa
         ]
     )
     assert len(flushed) == 1
-    assert [(entry["id"], entry["parentId"]) for entry in list(log.entries())[2:]] == [
+    assert [(entry["id"], entry["parentId"]) for entry in list(log.read_entries())[2:]] == [
         ("mine", first),
         (third, second),
         (fourth, first),
@@ -68,36 +68,36 @@ def test_entries_that_come_together_follow_each_other_and_cost_one_write(workspa
 
 @pytest.mark.parametrize("wrong", [{"type": "message", "message": float("nan")}, {"message": {}}])
 def test_of_entries_that_come_together_all_are_written_or_none(workspace, tmp_path, wrong):
-    log = workspace.session_log("s")
+    log = workspace.open_log("s")
     with pytest.raises(InvalidInputError):
         log.append_entries([{"type": "message", "message": {"role": "user", "content": "two"}}, wrong])
-    assert list(log.entries()) == []
+    assert list(log.read_entries()) == []
     assert log.append_entries([]) == []
     assert not list(tmp_path.rglob("*.jsonl"))
 
 
 def test_another_log_of_the_same_session_goes_on_where_the_first_stopped(workspace):
-    first = workspace.session_log("s").append("user", "one")
-    workspace.session_log("s").append("assistant", "two")
+    first = workspace.open_log("s").append("user", "one")
+    workspace.open_log("s").append("assistant", "two")
 
-    entries = list(workspace.session_log("s").entries())
+    entries = list(workspace.open_log("s").read_entries())
     assert [entry["type"] for entry in entries] == ["session", "message", "message"]
     assert entries[2]["parentId"] == first
 
 
 def test_messages_are_those_of_one_branch(workspace):
-    log = workspace.session_log("s")
+    log = workspace.open_log("s")
     a = log.append("user", "a")
     b = log.append("assistant", "b")
     log.append_entry("compaction", summary="ab")
     c = log.append_entry("message", parentId=a, message={"role": "assistant", "content": "c"})
     log.append("user", "d")
 
-    assert [one["content"] for one in log.messages()] == ["a", "c", "d"]
-    assert [one["content"] for one in log.messages(leaf=b)] == ["a", "b"]
-    assert [one["content"] for one in log.messages(leaf=c)] == ["a", "c"]
+    assert [one["content"] for one in log.read_messages()] == ["a", "c", "d"]
+    assert [one["content"] for one in log.read_messages(leaf=b)] == ["a", "b"]
+    assert [one["content"] for one in log.read_messages(leaf=c)] == ["a", "c"]
     with pytest.raises(NotFoundError, match="no entry 'x'"):
-        log.messages(leaf="x")
+        log.read_messages(leaf="x")
 
 
 def test_messages_of_logs_without_ids_follow_each_other(workspace, tmp_path):
@@ -109,44 +109,44 @@ def test_messages_of_logs_without_ids_follow_each_other(workspace, tmp_path):
     ]
     (tmp_path / "sessions/s.jsonl").write_text("\n".join(map(json.dumps, lines)))
 
-    assert [one["content"] for one in workspace.session_log("s").messages()] == ["b", "c"]
-    assert [one["content"] for one in workspace.session_log("s").messages("2")] == ["b"]
+    assert [one["content"] for one in workspace.open_log("s").read_messages()] == ["b", "c"]
+    assert [one["content"] for one in workspace.open_log("s").read_messages("2")] == ["b"]
 
 
 def test_half_a_line_of_a_killed_writer_stays_apart_from_what_follows(workspace, tmp_path):
-    log = workspace.session_log("s")
+    log = workspace.open_log("s")
     first = log.append("user", "one")
     with (tmp_path / "sessions/s.jsonl").open("ab") as file:
         file.write(b'{"type":"message","id":"half')
 
     log.append("user", "two")
 
-    assert [entry["parentId"] for entry in log.entries() if entry["type"] == "message"] == [None, first]
+    assert [entry["parentId"] for entry in log.read_entries() if entry["type"] == "message"] == [None, first]
     assert workspace.read(log.path) == "\nUser: one\n\nUser: two\n"
 
 
 def test_the_entry_before_is_found_behind_a_long_one(workspace, tmp_path):
-    log = workspace.session_log("s")
+    log = workspace.open_log("s")
     first = log.append("user", "x" * 300_000)
     with (tmp_path / "sessions/s.jsonl").open("ab") as file:
         file.write(b"no json " * 100_000 + b"\n")
 
     log.append("user", "two")
 
-    assert list(log.entries())[-1]["parentId"] == first
+    assert list(log.read_entries())[-1]["parentId"] == first
 
 
 @pytest.mark.parametrize("content", ["a\nb", "\ud800", "\u2028\x85\0", "😀", '"}\n{"type"'])
 def test_what_is_written_is_what_is_read(workspace, content):
-    log = workspace.session_log("s")
+    log = workspace.open_log("s")
     log.append("user", content)
     log.append("user", "next")
 
-    assert [one["content"] for one in log.messages()] == [content, "next"]
+    assert [one["content"] for one in log.read_messages()] == [content, "next"]
 
 
 def test_a_transcript_is_text_that_people_can_read(workspace, tmp_path):
-    workspace.session_log("s").append("user", "Die Straße heißt »Müllerweg« 🎉\u2028")
+    workspace.open_log("s").append("user", "Die Straße heißt »Müllerweg« 🎉\u2028")
 
     written = (tmp_path / "sessions/s.jsonl").read_text(encoding="utf-8")
     assert "Die Straße heißt »Müllerweg« 🎉\\u2028" in written
@@ -154,17 +154,17 @@ def test_a_transcript_is_text_that_people_can_read(workspace, tmp_path):
 
 @pytest.mark.parametrize("content", [float("nan"), {1, 2}, b"bytes", object()])
 def test_what_is_no_json_is_refused_and_nothing_is_written(workspace, content):
-    log = workspace.session_log("s")
+    log = workspace.open_log("s")
     log.append("user", "one")
 
     with pytest.raises(InvalidInputError, match="as JSON"):
         log.append("user", [content])
-    assert len(list(log.entries())) == 2
+    assert len(list(log.read_entries())) == 2
 
 
 def test_an_entry_that_would_never_be_read_is_refused(workspace):
     with pytest.raises(InvalidInputError, match="part it"):
-        workspace.session_log("s").append("user", "x" * MAX_LINE_BYTES)
+        workspace.open_log("s").append("user", "x" * MAX_LINE_BYTES)
 
 
 @pytest.mark.parametrize(
@@ -181,7 +181,7 @@ def test_an_entry_that_would_never_be_read_is_refused(workspace):
     ],
 )
 def test_any_id_makes_a_file_name(session_id, start):
-    name = log_name(session_id)
+    name = make_log_name(session_id)
 
     assert name.startswith(start)
     assert name.endswith(".jsonl")
@@ -193,18 +193,18 @@ def test_any_id_makes_a_file_name(session_id, start):
 def test_two_ids_never_share_a_file():
     ids = ["a/b", "a:b", "a-b", "..", "...", "日", "本"]
 
-    assert len({log_name(one) for one in ids}) == len(ids)
+    assert len({make_log_name(one) for one in ids}) == len(ids)
 
 
 @pytest.mark.parametrize("session_id", ["", "  ", None, 7])
 def test_a_session_needs_an_id(workspace, session_id):
     with pytest.raises(InvalidInputError, match="needs an id"):
-        workspace.session_log(session_id)
+        workspace.open_log(session_id)
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no modes")
 def test_only_their_owner_reads_logs(workspace, tmp_path):
-    log = workspace.session_log("s")
+    log = workspace.open_log("s")
     log.append("user", "one")
 
     assert stat.S_IMODE((tmp_path / "sessions").stat().st_mode) == 0o700
@@ -216,37 +216,37 @@ def test_a_symlink_is_never_written_through(workspace, tmp_path):
     (tmp_path / "sessions").mkdir()
     (tmp_path / "sessions/s.jsonl").symlink_to(tmp_path / "other")
     with pytest.raises(PathNotAllowedError):
-        workspace.session_log("s").append("user", "x")
+        workspace.open_log("s").append("user", "x")
     assert (tmp_path / "other").read_text() == "mine"
 
     (tmp_path / "elsewhere").mkdir()
     linked = Workspace.open(tmp_path, sessions=SessionsConfig(folder="linked"))
     (tmp_path / "linked").symlink_to(tmp_path / "elsewhere")
     with pytest.raises(PathNotAllowedError):
-        linked.session_log("s").append("user", "x")
+        linked.open_log("s").append("user", "x")
     assert list((tmp_path / "elsewhere").iterdir()) == []
 
 
 def test_the_folder_of_the_transcripts_is_made_where_it_is_set(tmp_path):
     (tmp_path / "ws").mkdir()
     workspace = Workspace.open(tmp_path / "ws", sessions=SessionsConfig(folder=str(tmp_path / "outside")))
-    workspace.session_log("s").append("user", "x")
+    workspace.open_log("s").append("user", "x")
 
     assert (tmp_path / "outside/s.jsonl").exists()
     assert workspace.read("sessions/s.jsonl") == "\nUser: x\n"
 
 
 def test_entries_are_of_the_day_of_the_journals_clocks(tmp_path):
-    log = Workspace(WorkspaceFiles(tmp_path), journal=JournalConfig(timezone="Pacific/Kiritimati")).session_log("s")
+    log = Workspace(WorkspaceFiles(tmp_path), journal=JournalConfig(timezone="Pacific/Kiritimati")).open_log("s")
     log.append("user", "x")
 
-    assert [entry["timestamp"][-6:] for entry in log.entries()] == ["+14:00"] * 2
+    assert [entry["timestamp"][-6:] for entry in log.read_entries()] == ["+14:00"] * 2
 
 
 WRITES_MANY = """
 import sys
 from openclaw_memory.workspace import Workspace
-log = Workspace.open(sys.argv[1]).session_log("shared")
+log = Workspace.open(sys.argv[1]).open_log("shared")
 print("ready", flush=True)
 sys.stdin.readline()
 for number in range(20):
@@ -262,10 +262,10 @@ def test_processes_that_write_at_once_lose_no_entry_and_make_one_chain(tmp_path)
     for writer in writers:
         writer.communicate()
     assert [writer.returncode for writer in writers] == [0] * 2
-    log = Workspace.open(tmp_path).session_log("shared")
-    said = [one["content"] for one in log.messages()]
+    log = Workspace.open(tmp_path).open_log("shared")
+    said = [one["content"] for one in log.read_messages()]
     assert sorted(said) == sorted(f"{who}-{number}" for who in range(2) for number in range(20))
-    assert [entry["type"] for entry in log.entries()].count("session") == 1
+    assert [entry["type"] for entry in log.read_entries()].count("session") == 1
 
 
 def test_of_writers_that_add_the_same_entries_at_once_one_adds_each(tmp_path):
@@ -273,12 +273,12 @@ def test_of_writers_that_add_the_same_entries_at_once_one_adds_each(tmp_path):
     begun = threading.Barrier(4)
 
     def write():
-        log = Workspace.open(tmp_path).session_log("shared")
+        log = Workspace.open(tmp_path).open_log("shared")
         begun.wait(30)
         return [log.append_entries(entries[: n + 1], once=True) for n in range(5)]
 
     with ThreadPoolExecutor(4) as pool:
         written = [pool.submit(write) for _ in range(4)]
     assert sorted(one for each in written for ids in each.result() for one in ids) == [f"m{n}" for n in range(5)]
-    log = Workspace.open(tmp_path).session_log("shared")
-    assert [one["content"] for one in log.messages()] == [f"{n}" for n in range(5)]
+    log = Workspace.open(tmp_path).open_log("shared")
+    assert [one["content"] for one in log.read_messages()] == [f"{n}" for n in range(5)]

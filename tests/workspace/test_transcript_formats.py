@@ -57,7 +57,7 @@ def written(root, *records):
 
 @pytest.mark.parametrize("record", [claude("user", "When does the ferry leave?"), OPENCODE, CHATGPT])
 def test_what_was_said_is_read_with_its_day(tmp_path, record):
-    (part,) = written(tmp_path, record).transcript(NAME)
+    (part,) = written(tmp_path, record).read_parts(NAME)
     assert (part.text, part.day) == (f"{ASKED}\n", datetime.date(2026, 11, 23))
 
 

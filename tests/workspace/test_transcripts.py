@@ -93,7 +93,7 @@ def test_a_message_is_one_line(tmp_path, line, text):
     ],
 )
 def test_what_nobody_said_is_an_empty_line(tmp_path, line):
-    found = list(written(tmp_path, line, message("user", "next")).transcript(NAME))
+    found = list(written(tmp_path, line, message("user", "next")).read_parts(NAME))
 
     assert found[0].text == "\nUser: next\n"
     assert found[0].unreadable == 0
@@ -146,12 +146,12 @@ def test_recalled_blocks_and_secrets_are_not_shown(tmp_path):
 def test_half_a_line_is_left_for_later(tmp_path):
     whole = message("user", "the second")
     workspace = written(tmp_path, message("user", "the first"), whole[:-5], end="")
-    (part,) = workspace.transcript(NAME)
+    (part,) = workspace.read_parts(NAME)
     assert (part.text, part.unreadable) == ("User: the first\n", 0)
-    assert list(workspace.transcript(NAME, str(part.mark))) == []
+    assert list(workspace.read_parts(NAME, str(part.mark))) == []
 
     written(tmp_path, message("user", "the first"), whole)
-    (grown,) = workspace.transcript(NAME, str(part.mark))
+    (grown,) = workspace.read_parts(NAME, str(part.mark))
     assert grown.text == "User: the first\nUser: the second\n"
 
 
@@ -174,7 +174,7 @@ def test_a_part_is_of_one_day_as_its_timestamps_are_written(tmp_path):
         message("assistant", "in numbers", timestamp=1793664000000),
         message("assistant", "and before", timestamp="2026-11-02T12:00:00"),
     ]
-    parts = list(written(tmp_path, *lines).transcript(NAME))
+    parts = list(written(tmp_path, *lines).read_parts(NAME))
 
     assert [(part.first_line, part.day) for part in parts] == [
         (1, datetime.date(2026, 11, 1)),
@@ -186,26 +186,26 @@ def test_a_part_is_of_one_day_as_its_timestamps_are_written(tmp_path):
 
 @pytest.mark.parametrize("timestamp", ["bad", "", None, 0, -5, True, 1e300, [], "10000-01-01", 8.6e15])
 def test_a_timestamp_that_is_none_gives_no_day(tmp_path, timestamp):
-    (part,) = written(tmp_path, message("user", "x", timestamp=timestamp)).transcript(NAME)
+    (part,) = written(tmp_path, message("user", "x", timestamp=timestamp)).read_parts(NAME)
 
     assert part.day is None
 
 
 def test_without_a_word_the_header_says_the_day(tmp_path):
     header = json.dumps({"type": "session", "timestamp": "2026-11-01T10:00:00Z"})
-    (part,) = written(tmp_path, header, message("user", "x")).transcript(NAME)
+    (part,) = written(tmp_path, header, message("user", "x")).read_parts(NAME)
 
     assert part.day == datetime.date(2026, 11, 1)
 
 
 def test_a_file_that_was_changed_in_place_and_has_grown_is_read_from_the_beginning(tmp_path):
     lines = [message("user", f"{n:06}") for n in range(3000)]
-    mark = str(list(written(tmp_path, *lines).transcript(NAME))[-1].mark)
+    mark = str(list(written(tmp_path, *lines).read_parts(NAME))[-1].mark)
     assert Mark.parse(mark).offset > PART_BYTES
 
     lines[500] = message("user", "******")
     workspace = written(tmp_path, *lines, message("user", "more"))
-    assert list(workspace.transcript(NAME, mark)) == list(workspace.transcript(NAME))
+    assert list(workspace.read_parts(NAME, mark)) == list(workspace.read_parts(NAME))
 
 
 # --- which files are transcripts
@@ -282,7 +282,7 @@ def test_a_limit_for_notes_is_none_for_transcripts(tmp_path):
     written(tmp_path, message("user", "x" * 200))
     workspace = Workspace.open(tmp_path, FilesConfig(max_bytes=100))
 
-    assert workspace.excerpt(NAME).text == f"User: {'x' * 200}"
+    assert workspace.read_excerpt(NAME).text == f"User: {'x' * 200}"
 
 
 # --- excerpts
@@ -292,11 +292,11 @@ def test_an_excerpt_beyond_the_end_says_how_many_lines_there_are(tmp_path):
     workspace = written(tmp_path, message("user", "x"))
 
     with pytest.raises(NotFoundError, match="has 1 lines, none numbered 9"):
-        workspace.excerpt(NAME, 9)
+        workspace.read_excerpt(NAME, 9)
     with pytest.raises(NotFoundError, match="has 1 lines, none numbered 10000000000000000000"):
-        workspace.excerpt(NAME, 10**19)  # more than the machine can count to
-    assert workspace.excerpt(NAME, 1, 10**19).text == "User: x"
+        workspace.read_excerpt(NAME, 10**19)  # more than the machine can count to
+    assert workspace.read_excerpt(NAME, 1, 10**19).text == "User: x"
     with pytest.raises(InvalidInputError):
-        workspace.excerpt(NAME, 0)
+        workspace.read_excerpt(NAME, 0)
     with pytest.raises(NotFoundError, match="does not exist"):
-        workspace.excerpt("sessions/none.jsonl")
+        workspace.read_excerpt("sessions/none.jsonl")

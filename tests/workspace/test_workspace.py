@@ -49,15 +49,15 @@ def test_an_excerpt_starts_where_it_is_asked_to(tmp_path):
     (tmp_path / "MEMORY.md").write_text("one\ntwo\nthree\n", encoding="utf-8")
     memory = Workspace.open(tmp_path)
     digest = hashlib.sha256(b"two").hexdigest()
-    assert memory.excerpt("./MEMORY.md", start=2, lines=1) == Excerpt("MEMORY.md", "two", 2, 2, 3, hash=digest)
-    assert memory.excerpt("MEMORY.md").text == "one\ntwo\nthree"
+    assert memory.read_excerpt("./MEMORY.md", start=2, lines=1) == Excerpt("MEMORY.md", "two", 2, 2, 3, hash=digest)
+    assert memory.read_excerpt("MEMORY.md").text == "one\ntwo\nthree"
     assert memory.read("MEMORY.md") == "one\ntwo\nthree\n"
 
 
 def test_a_start_beyond_the_end_says_how_long_the_file_is(tmp_path):
     (tmp_path / "MEMORY.md").write_text("one\ntwo\n", encoding="utf-8")
     with pytest.raises(NotFoundError, match=r"MEMORY\.md has 2 lines, none numbered 3"):
-        Workspace.open(tmp_path).excerpt("MEMORY.md", start=3)
+        Workspace.open(tmp_path).read_excerpt("MEMORY.md", start=3)
 
 
 def test_a_note_without_a_date_is_added_to_today(tmp_path):
@@ -72,7 +72,7 @@ def test_an_excerpt_shows_no_secret_and_has_the_hash_of_the_lines_as_they_are(tm
     (tmp_path / "MEMORY.md").write_text(f"one\nuse {token} now\nthree\n")
     memory = Workspace.open(tmp_path)
 
-    excerpt = memory.excerpt("MEMORY.md", start=2, lines=1)
+    excerpt = memory.read_excerpt("MEMORY.md", start=2, lines=1)
 
     assert excerpt.text == "use ghp_a1…a1B2 now"
     assert excerpt.hash == hashlib.sha256(f"use {token} now".encode()).hexdigest()

@@ -26,11 +26,11 @@ def weather(place: str) -> str:
 
 
 def entries(memory, session="tuesday"):
-    return [entry for entry in memory.sessions.log(session).entries() if entry["type"] != "session"]
+    return [entry for entry in memory.sessions.log(session).read_entries() if entry["type"] != "session"]
 
 
 def spoken(memory, session="tuesday"):
-    return [(message["role"], get_text(message)) for message in memory.sessions.log(session).messages()]
+    return [(message["role"], get_text(message)) for message in memory.sessions.log(session).read_messages()]
 
 
 @pytest.mark.parametrize("is_async", [False, True])

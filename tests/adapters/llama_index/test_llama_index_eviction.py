@@ -32,7 +32,7 @@ def put(block, messages, session="s1"):
 @pytest.fixture
 def kept(memory):
     """The texts of a transcript."""
-    return lambda session: [get_text(message) for message in memory.sessions.flush(session).log.messages()]
+    return lambda session: [get_text(message) for message in memory.sessions.flush(session).log.read_messages()]
 
 
 @pytest.fixture
@@ -100,7 +100,7 @@ def test_what_is_ejected_after_the_memory_was_closed_is_written(memory, noted):
     block.settle()
     assert asyncio.run(block.aget([user("What?")])) == ""
     with Memory.open(memory.workspace.root, config=memory.config) as again:
-        assert len(again.sessions.log("s1").messages()) == 1
+        assert len(again.sessions.log("s1").read_messages()) == 1
     assert noted(1) == [1]
 
 
@@ -205,5 +205,5 @@ def test_a_transcript_that_became_another_one_is_the_one_that_is_flushed(memory,
     memory.sessions.flush("agent:main:main", session_id="b7").compacted()
     put(block, facts(2))
     block.flush()
-    assert len(memory.sessions.log("b7").messages()) == 1
+    assert len(memory.sessions.log("b7").read_messages()) == 1
     assert noted(2) == [1]

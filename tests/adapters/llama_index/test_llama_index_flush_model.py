@@ -11,13 +11,13 @@ from llama_index_openclaw_memory.testing import ScriptedLLM, TextOnlyLLM, callin
 from scripted_llm import says_facts, writes_facts
 
 from openclaw_memory.flush import FLUSH_TAG
-from openclaw_memory.text.fence import fenced
+from openclaw_memory.text.fence import fence_text
 
 FACT = "Please remember: the boiler code is 4711."
 CONVERSATION = (ChatMessage("Be kind.", role="system"), ChatMessage(FACT), ChatMessage("Noted.", role="assistant"))
 
 
-RECALLED = f"{fenced('The spare key is with Mrs. Groen.', 'memory')}\nHi."
+RECALLED = f"{fence_text('The spare key is with Mrs. Groen.', 'memory')}\nHi."
 
 
 def count(text):
@@ -95,7 +95,7 @@ class Never(TextOnlyLLM):
 def test_of_a_model_that_fails_the_words_are_kept(held, memory, kind, replies):
     turn = held(kind(script=saying(*replies)))
     assert turn.outcome == "kept"
-    assert [message["content"] for message in memory.sessions.flush("talk").log.messages()] == [FACT]
+    assert [message["content"] for message in memory.sessions.flush("talk").log.read_messages()] == [FACT]
     assert "the messages are in" in memory.status().flush["talk"]
 
 
@@ -120,7 +120,7 @@ def test_of_a_model_whose_reply_was_cut_off_the_words_are_kept(held, memory, not
                 return super()._reply(*given).model_copy(update={"raw": raw} if len(self.seen) == 1 else {})
 
         assert held(Cut(script=saying(reply, "NO_REPLY"))).outcome == "kept"
-        assert [message["content"] for message in memory.sessions.flush("talk").log.messages()] == [FACT]
+        assert [message["content"] for message in memory.sessions.flush("talk").log.read_messages()] == [FACT]
         assert "cut off" in memory.status().flush["talk"]
         assert noted() == ""
 

@@ -83,7 +83,7 @@ def facts(messages):
 @pytest.fixture
 def kept(memory):
     """The texts of a transcript, however often each is there."""
-    return lambda session: Counter(get_text(message) for message in memory.sessions.log(session).messages())
+    return lambda session: Counter(get_text(message) for message in memory.sessions.log(session).read_messages())
 
 
 def texts_of(messages):

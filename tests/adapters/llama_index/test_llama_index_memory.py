@@ -62,7 +62,7 @@ async def ejected(chat):
 @pytest.fixture
 def kept(memory):
     """The messages of a transcript, in their order."""
-    return lambda session="s1": list(memory.sessions.log(session).messages())
+    return lambda session="s1": list(memory.sessions.log(session).read_messages())
 
 
 async def test_a_flush_is_held_for_many_ejections_and_shown_each_message_once(memory, conversation):

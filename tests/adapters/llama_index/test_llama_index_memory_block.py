@@ -47,7 +47,7 @@ def get(block, *messages, session=None):
 @pytest.fixture
 def kept(memory):
     """The texts of a transcript."""
-    return lambda session: [get_text(message) for message in memory.sessions.flush(session).log.messages()]
+    return lambda session: [get_text(message) for message in memory.sessions.flush(session).log.read_messages()]
 
 
 @pytest.fixture
@@ -69,7 +69,7 @@ def full_disk(monkeypatch):
 def test_what_is_ejected_is_in_the_transcript_at_once_with_secrets_masked(memory, kept):
     put(OpenClawMemoryBlock(memory), [user(f"The key is {SECRET}."), reply("Noted.")], "s1")
     assert len(kept("s1")) == 2
-    assert SECRET not in json.dumps(memory.sessions.log("s1").messages())
+    assert SECRET not in json.dumps(memory.sessions.log("s1").read_messages())
     assert kept("s1")[0].startswith("The key is ")
 
 

@@ -22,7 +22,7 @@ from llama_index_openclaw_memory._messages import as_text, calls_of, openclaw_me
 from openclaw_memory.conversation import get_call_ids as ids_of
 from openclaw_memory.conversation import get_text
 from openclaw_memory.conversation.messages import get_answered_call
-from openclaw_memory.text.fence import fenced
+from openclaw_memory.text.fence import fence_text
 
 
 def said(text):
@@ -78,7 +78,7 @@ class Call:
             user(CitableBlock(title="T", source="S", content=[ImageBlock(url="https://a.org/b.png")])),
             {"role": "user", "content": "https://a.org/b.png"},
         ),
-        (user(TextBlock(text=fenced("4711", "memory")), TextBlock(text="Hi.")), {"role": "user", "content": "Hi."}),
+        (user(TextBlock(text=fence_text("4711", "memory")), TextBlock(text="Hi.")), {"role": "user", "content": "Hi."}),
         (user(CitableBlock(title="T", source="S", content="Read.")), {"role": "user", "content": "Read."}),
         (ChatMessage("Yes.", role="assistant"), {"role": "assistant", "content": said("Yes.")}),
         (ChatMessage("Yes.", role="chatbot"), {"role": "assistant", "content": said("Yes.")}),

@@ -13,7 +13,7 @@ from llama_index.core.vector_stores import FilterCondition, FilterOperator, Meta
 from llama_index_openclaw_memory import OpenClawRetriever
 
 from openclaw_memory.errors import ConfigError, QueryError, StoreError
-from openclaw_memory.text.fence import fenced
+from openclaw_memory.text.fence import fence_text
 
 
 @pytest.fixture
@@ -88,7 +88,7 @@ def test_a_node_has_its_file_as_source_and_a_query_with_a_vector_finds_the_same(
 def test_a_model_is_shown_the_text_in_a_fence_with_the_citation_alone(retriever):
     best = retriever.retrieve(QUESTION)[0]
     shown = best.get_content(MetadataMode.LLM)
-    assert shown == fenced(f"[memory/household.md#L1-L3 {shown[21:29]}]\n{best.text}", "memory", shown[21:37])
+    assert shown == fence_text(f"[memory/household.md#L1-L3 {shown[21:29]}]\n{best.text}", "memory", shown[21:37])
     assert best.get_content(MetadataMode.EMBED) == best.text
 
 

@@ -59,9 +59,9 @@ def test_an_encrypted_note_of_a_day_is_of_that_day(memory, folder):
 def test_an_encrypted_note_is_edited_and_lines_are_deleted(memory, folder):
     file = seal(folder / "memory" / "health.md.age")
     seen = memory.get("memory/health.md.age", start=3, lines=1)
-    memory.edit("memory/health.md.age", 3, 3, "The blood group is A.", seen=seen)
+    memory.edit("memory/health.md.age", 3, 3, "The blood group is A.", expected=seen)
     assert unsealed(file) == HEALTH.replace("O negative", "A")
-    memory.delete("memory/health.md.age", 4, 4, seen=memory.get("memory/health.md.age#L4"))
+    memory.delete("memory/health.md.age", 4, 4, expected=memory.get("memory/health.md.age#L4"))
     assert unsealed(file) == "# Health\n\nThe blood group is A.\n"
     assert file.stat().st_mode & 0o777 == file.stat().st_mode & 0o700 | file.stat().st_mode & 0o077  # it kept its mode
 
@@ -71,7 +71,7 @@ def test_an_edit_of_lines_that_changed_is_a_conflict(memory, folder):
     seen = memory.get("memory/health.md.age", start=3, lines=1)
     before = seal(file, HEALTH.replace("O negative", "B")).read_bytes()
     with pytest.raises(ConflictError) as conflict:
-        memory.edit("memory/health.md.age", 3, 3, "The blood group is A.", seen=seen)
+        memory.edit("memory/health.md.age", 3, 3, "The blood group is A.", expected=seen)
     assert conflict.value.current == "The blood group is B."
     assert file.read_bytes() == before
 
@@ -149,7 +149,7 @@ def test_no_text_of_an_encrypted_note_is_in_any_file(memory, folder, tmp_path, m
     seal(folder / "memory" / "2026-11-21.md.age", "# 2026-11-21\n")
     assert memory.search("blood")
     memory.append("marmalade " * 1000, date=TODAY)
-    memory.edit("memory/health.md.age", 4, 4, "quicksilver", seen=memory.get("memory/health.md.age#L4"))
+    memory.edit("memory/health.md.age", 4, 4, "quicksilver", expected=memory.get("memory/health.md.age#L4"))
     memory.sync()
     assert memory.search("quicksilver")
     for words in (b"negative", b"pollen", b"marmalade", b"quicksilver"):
@@ -201,7 +201,7 @@ def test_a_plain_index_refuses_encrypted_notes_and_says_why(folder, store, path)
         assert memory.search("boiler")
         remedy = "openclaw-memory encrypt" if given is None else "the index is not|encrypt the index too"
         assert re.search(remedy, reasons(memory)[path])
-        for ask in (lambda: memory.get(path), lambda: memory.edit(path, 1, 1, "x", seen="0" * 64)):
+        for ask in (lambda: memory.get(path), lambda: memory.edit(path, 1, 1, "x", expected="0" * 64)):
             with pytest.raises(SealedFileError):
                 ask()
     assert holding(folder, b"negative") == []
@@ -235,7 +235,7 @@ def test_what_cannot_be_decrypted_is_reported_and_never_shown(memory, folder, wr
             read("memory/health.md.age")
     before = file.read_bytes()
     with pytest.raises(SealedFileError):
-        memory.edit("memory/health.md.age", 1, 1, "x", seen="0" * 64)
+        memory.edit("memory/health.md.age", 1, 1, "x", expected="0" * 64)
     assert file.read_bytes() == before
 
 
@@ -258,7 +258,7 @@ def test_another_key_of_the_users_reads_and_the_one_of_the_index_writes(memory, 
     monkeypatch.setenv(VARIABLE, f"{KEY.secret.hex()},{OTHER.secret.hex()}")
     file = seal(folder / "memory" / "health.md.age", key=OTHER)
     assert "negative" in memory.get("memory/health.md.age").text
-    memory.edit("memory/health.md.age", 4, 4, "None.", seen=memory.get("memory/health.md.age#L4"))
+    memory.edit("memory/health.md.age", 4, 4, "None.", expected=memory.get("memory/health.md.age#L4"))
     assert unsealed(file, KEY).endswith("None.\n")
 
 
@@ -336,7 +336,7 @@ def test_what_a_killed_process_left_half_renamed_is_read_edited_and_finished(mem
     file = folder / "memory" / "health.md"
     seal(file)  # the content of an encrypted note under the name of a plain one
     assert memory.search("blood")[0].path == "memory/health.md"
-    memory.edit("memory/health.md", 4, 4, "None.", seen=memory.get("memory/health.md#L4"))
+    memory.edit("memory/health.md", 4, 4, "None.", expected=memory.get("memory/health.md#L4"))
     assert unsealed(file).endswith("None.\n")  # and nothing was decrypted on the way
     assert encrypt(memory, "memory/health.md") == "memory/health.md.age"
     seal(file.rename(folder / "memory" / "health.md.age").rename(file) if file.exists() else file)
@@ -376,7 +376,7 @@ def test_the_name_of_before_leads_to_the_one_of_now(memory, folder):
     memory.sync()
     for ask in (
         lambda: memory.get("memory/health.md#L3"),
-        lambda: memory.edit("memory/health.md", 3, 3, "x", seen="0" * 12),
+        lambda: memory.edit("memory/health.md", 3, 3, "x", expected="0" * 12),
     ):
         with pytest.raises(NotFoundError, match=r"memory/health\.md is encrypted: its name is memory/health\.md\.age"):
             ask()

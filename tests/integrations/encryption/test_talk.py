@@ -34,11 +34,11 @@ def talk(memory):
 def test_a_transcript_is_encrypted_where_the_settings_say_so(memory, folder):
     log = talk(memory)
     assert log.path == PATH
-    assert [one["content"] for one in log.messages()] == [one["content"] for one in SAID]
+    assert [one["content"] for one in log.read_messages()] == [one["content"] for one in SAID]
     lines = age.unseal((folder / PATH).read_bytes(), [KEY], PATH).split(b"\n")
     assert [json.loads(line)["type"] for line in lines[:-1]] == ["session", "message", "message"]
     assert log.size == sum(map(len, lines)) + len(lines) - 1
-    assert [entry["type"] for entry in log.entries(log.size)] == []
+    assert [entry["type"] for entry in log.read_entries(log.size)] == []
     assert not (folder / "sessions" / "s1.jsonl").exists()
 
 
@@ -60,7 +60,7 @@ def test_an_entry_is_added_once(memory):
     entry = {"type": "message", "id": "e1", "message": {"role": "user", "content": "once"}}
     assert log.append_entries([entry], once=True) == ["e1"]
     assert log.append_entries([entry], once=True) == []
-    assert [one["content"] for one in log.messages()][-1] == "once"
+    assert [one["content"] for one in log.read_messages()][-1] == "once"
 
 
 def test_a_transcript_that_was_begun_in_the_open_stays_there(folder):
@@ -87,7 +87,7 @@ def test_messages_are_forgotten(memory, folder):
     memory.control.forget(query="marmalade", dry_run=False)
     assert b"marmalade" not in age.unseal((folder / PATH).read_bytes(), [KEY], PATH)
     assert not memory.search("marmalade")
-    assert [one["content"] for one in memory.sessions.log("s1").messages()][-1] == "Noted: the cellar."
+    assert [one["content"] for one in memory.sessions.log("s1").read_messages()][-1] == "Noted: the cellar."
     memory.sessions.snapshot("s1")
     memory.control.forget(session="s1", dry_run=False)
     assert not (folder / PATH).exists()

@@ -10,7 +10,7 @@ from openclaw_memory_lab.evaluation import LAB, QUESTIONS
 
 from openclaw_memory import load_embedder
 from openclaw_memory.text.redaction import redact
-from openclaw_memory.text.terms import content_words, word_stem
+from openclaw_memory.text.terms import select_content_words, stem_word
 
 ROOT = Path(__file__).parents[3]
 NOTES = {path.relative_to(LAB).as_posix(): path.read_text(encoding="utf-8") for path in sorted(LAB.rglob("*.md"))}
@@ -29,7 +29,7 @@ def places(quote: str) -> list[str]:
 
 
 def stems(text: str) -> set[str]:
-    return {word_stem(word) for word in content_words(text)}
+    return {stem_word(word) for word in select_content_words(text)}
 
 
 def test_each_quote_stands_once_and_in_one_note():

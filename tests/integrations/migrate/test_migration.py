@@ -333,7 +333,7 @@ def test_a_document_that_a_person_changed_is_left_and_listed(memory, old):
 def test_a_conversation_of_chatgpt_keeps_its_branches_and_ends_in_the_one_shown(memory, old):
     report = migrate(memory, old("chatgpt-conversations.json"), now=NOW)
     log = memory.sessions.log("chatgpt-6993a1c0-aaaa-8001-9d7e-000000000001")
-    shown = [(message["role"], [block.get("text") for block in message["content"]]) for message in log.messages()]
+    shown = [(message["role"], [block.get("text") for block in message["content"]]) for message in log.read_messages()]
     assert shown == [
         ("user", ["[image: file-service://file-abc]", "Where is this tower?", "[file: tower.jpg]"]),
         ("assistant", ["The belfry of Ghent, from 1380."]),
@@ -343,7 +343,7 @@ def test_a_conversation_of_chatgpt_keeps_its_branches_and_ends_in_the_one_shown(
         ("assistant", [None]),
         ("assistant", ["Van 10 tot 18 uur."]),
     ]
-    other = [message["content"][-1]["text"] for message in log.messages("u2")]
+    other = [message["content"][-1]["text"] for message in log.read_messages("u2")]
     assert other[1:] == ["That is the belfry of Ghent.", "How high is it? (asked on the first branch)"]
     entries = messages(memory, log.path)
     assert entries[1]["name"] == "Trip to Ghent"
@@ -413,11 +413,17 @@ def test_sources_of_chatgpt_are_links_as_they_were_shown(memory, tmp_path):
 def test_a_conversation_of_claude_keeps_tools_and_files(memory, old):
     report = migrate(memory, old("claude-conversations.json"), now=NOW)
     log = memory.sessions.log("claude-5c0ffee0-0000-4000-8000-000000000001")
-    assert [message["role"] for message in log.messages()] == ["user", "assistant", "toolResult", "assistant", "user"]
-    assert log.messages()[0]["content"][0]["text"] == "[file: jardin.txt]\nLe jardin est au sud."
-    assert log.messages()[2]["toolCallId"] == "tu1"
-    assert log.messages()[-1]["content"][0]["text"] == "Et les haricots ?"
-    assert log.messages("h2")[-1]["content"][0]["text"] == "And the beans? (edited away)"
+    assert [message["role"] for message in log.read_messages()] == [
+        "user",
+        "assistant",
+        "toolResult",
+        "assistant",
+        "user",
+    ]
+    assert log.read_messages()[0]["content"][0]["text"] == "[file: jardin.txt]\nLe jardin est au sud."
+    assert log.read_messages()[2]["toolCallId"] == "tu1"
+    assert log.read_messages()[-1]["content"][0]["text"] == "Et les haricots ?"
+    assert log.read_messages("h2")[-1]["content"][0]["text"] == "And the beans? (edited away)"
     assert [one.place for one in report.left_out] == ["[1].chat_messages[1].content[0]", "[2]"]
 
 
@@ -438,7 +444,7 @@ def test_a_tree_with_a_circle_or_of_great_depth_is_read_whole(memory, tmp_path):
     )
     assert migrate(memory, tmp_path, now=NOW).added == 1203
     log = memory.sessions.log("chatgpt-x")
-    assert len(log.messages()) == 1200
+    assert len(log.read_messages()) == 1200
 
 
 # --- policies, command, script ---------------------------------------------------------------------------------
@@ -461,8 +467,8 @@ def test_what_policies_forbid_is_left_out_and_listed_without_its_words(tmp_path,
         assert not any(word in f"{there}{reports}".lower() for word in ("leaflets", "köln", "ghent"))
         assert "anna moved the launch" in there
         log = memory.sessions.log("chatgpt-6993a1c0-aaaa-8001-9d7e-000000000001")
-        assert log.messages()[0]["content"][1]["text"] == "Where is this tower?"
-        assert log.messages()[1]["content"][0]["text"] == "Wanneer is hij open?"
+        assert log.read_messages()[0]["content"][1]["text"] == "Where is this tower?"
+        assert log.read_messages()[1]["content"][0]["text"] == "Wanneer is hij open?"
         assert migrate(memory, old("memory.en.md"), now=NOW).added == 0
 
 
