@@ -30,7 +30,7 @@ from speed_data import write_files
 
 from openclaw_memory import Memory, MemoryConfig
 from openclaw_memory.embeddings import load_embedder
-from openclaw_memory.embeddings.remote.service import RetryPolicy
+from openclaw_memory.embeddings.service import RetryPolicy
 from openclaw_memory.indexing.pipeline import rows as rows_of
 from openclaw_memory.types import Embedder
 

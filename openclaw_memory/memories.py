@@ -20,7 +20,7 @@ from openclaw_memory import _forks
 from openclaw_memory._log import warn
 from openclaw_memory.config import MemoryConfig
 from openclaw_memory.config.config import settings_of
-from openclaw_memory.embeddings.selection import EmbedderChoice, embedders_of
+from openclaw_memory.embeddings.selection import EmbedderChoice, make_selector
 from openclaw_memory.errors import ConfigError, InvalidInputError, StoreError
 
 if TYPE_CHECKING:
@@ -177,7 +177,7 @@ class Memories:
         self.config = settings_of(config)
         url = self.config.store.url
         self._store = _tenants_of(url) if store is None and _is_database(url) else store
-        self._embedders = embedders_of(embedder, self.config.embedding)
+        self._embedders = make_selector(embedder, self.config.embedding)
         self._lock = _forks.lock()  # never held while a memory is opened or closed
         self._places: OrderedDict[_Key, _Place] = OrderedDict()  # the least recently used first
         self._closing = 0  # how many of the places are being emptied
@@ -373,7 +373,7 @@ class Memories:
             SafeFolder(self.root, create=True).make_folder("/".join(key.parts))
         return Memory.open(
             key.workspace or self.root.joinpath(*key.parts),
-            embedder=self._embedders.lent(),
+            embedder=self._embedders.share(),
             config=config,
             store=None if self._store is None else self._store(key.agent),
         )

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from openclaw_memory.backends.builtin import BuiltinBackend
     from openclaw_memory.config import MemoryConfig
     from openclaw_memory.documents import Documents
-    from openclaw_memory.embeddings.selection import EmbedderChoice, EmbedderSelector
+    from openclaw_memory.embeddings.selection import EmbedderChoice
     from openclaw_memory.events import Location, Observer
     from openclaw_memory.indexing.watcher import Watcher
     from openclaw_memory.records import Records
@@ -66,7 +66,7 @@ class Memory:
         self,
         workspace: Workspace,
         store: Store | Callable[[], Store] | None = None,
-        embedder: Embedder | EmbedderSelector | Callable[[], Embedder | None] | None = None,
+        embedder: EmbedderChoice = None,
         config: MemoryConfig | None = None,
         *,
         backend: Backend | None = None,
@@ -76,8 +76,7 @@ class Memory:
         Args:
             workspace: The files.
             store: Keeps the index: a store, or a function without arguments that makes one at the first use.
-            embedder: Makes the vectors: an embedder, or a function that makes one at the first use; None for keyword
-                search.
+            embedder: Makes the vectors: as for `open`; None for keyword search.
             config: The settings; the defaults where None.
             backend: An engine in place of the built-in one, which needs `store` and takes `embedder`.
 
@@ -155,7 +154,7 @@ class Memory:
         """
         from openclaw_memory.backends.guards import load_codec
         from openclaw_memory.config.config import settings_of
-        from openclaw_memory.embeddings.selection import embedders_of
+        from openclaw_memory.embeddings.selection import make_selector
         from openclaw_memory.store.registry import store_of
         from openclaw_memory.workspace import Workspace
         from openclaw_memory.workspace.settings import with_settings_inside
@@ -173,7 +172,7 @@ class Memory:
                 journal=settings.journal,
             ),
             chosen,
-            embedders_of(embedder, settings.embedding),
+            make_selector(embedder, settings.embedding),
             settings,
         )
 

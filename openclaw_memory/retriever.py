@@ -132,7 +132,7 @@ class Retriever:
             return None, NOTHING_YET, True
         stale = behind or not stored.complete
         try:
-            embedder = self._embedders.for_search(stored)
+            embedder = self._embedders.select_for_search(stored)
         except EmbedderError as error:
             self._service.catch_up()
             other = stored.provider != self._embedders.requested

@@ -13,15 +13,14 @@ from openclaw_memory_batch import BatchEmbedder
 
 from openclaw_memory.config import ChunkingConfig, MemoryConfig
 from openclaw_memory.embeddings.hashing import HashingEmbedder
-from openclaw_memory.embeddings.remote.client import RemoteEmbedder
-from openclaw_memory.embeddings.remote.service import BatchApi, JobState, Limits, RetryPolicy, Service
+from openclaw_memory.embeddings.remote import RemoteEmbedder
+from openclaw_memory.embeddings.service import BatchApi, JobState, Limits, Service
 from openclaw_memory.indexing.changes import SyncParts
 from openclaw_memory.indexing.plan import sync
 from openclaw_memory.store import SqliteStore
 from openclaw_memory.types import Embedder, Progress, Store, SyncReport
 from openclaw_memory.workspace import Workspace
 
-PACE = RetryPolicy(first_wait=0.001, longest_wait=0.001, busy_first_wait=0.001, busy_longest_wait=0.001)
 MIN_TEXTS = 5
 HOST = "batch.example"
 NOON = 1_770_000_000.0
@@ -52,28 +51,28 @@ class FakeService:
         jobs = BatchApi(self.submit, self.look, self.results, self.cancel, self.max_items, 10**9)
         limits = Limits(items=100, input_tokens=2000)
         service = Service("fake", self.model, f"https://{HOST}/v1", limits, self.send, batch=jobs)
-        return RemoteEmbedder(service, PACE)
+        return RemoteEmbedder(service)
 
-    def send(self, texts: list[str], as_query: bool) -> Sequence[Any]:
+    async def send(self, _client: Any, texts: list[str], as_query: bool) -> Sequence[Any]:
         self._fail("send")
         self.ordinary += [] if as_query else texts
         return self._vectors(texts)
 
-    def submit(self, items: Sequence[tuple[str, str]]) -> str:
+    async def submit(self, _client: Any, items: Sequence[tuple[str, str]]) -> str:
         self._fail("submit")
         self.on_submit()
         name = f"job-{len(self.jobs) + 1}"
         self.jobs[name] = dict(items)
         return name
 
-    def look(self, name: str) -> JobState:
+    async def look(self, _client: Any, name: str) -> JobState:
         self._fail("state")
         self.polled[name] = self.polled.get(name, 0) + 1
         if self.polls is not None and self.polled[name] > self.polls:
             return JobState.DONE
         return self.state or JobState.RUNNING
 
-    def results(self, name: str) -> Mapping[str, Any]:
+    async def results(self, _client: Any, name: str) -> Mapping[str, Any]:
         self._fail("results")
         texts = self.jobs[name]
         found = dict(zip(texts, self._vectors(list(texts.values())), strict=True))
@@ -81,7 +80,7 @@ class FakeService:
             found[key] = next((lie for words, lie in self.lies.items() if words in text), found[key])
         return {key: vector for key, vector in found.items() if vector is not None}
 
-    def cancel(self, name: str) -> None:
+    async def cancel(self, _client: Any, name: str) -> None:
         self._fail("cancel")
         self.cancelled.append(name)
 

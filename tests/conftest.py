@@ -202,8 +202,12 @@ def embedding_server():
 
 @pytest.fixture
 def tries_again_at_once(monkeypatch):
-    """Have whoever asks a service in this process again do so without a pause."""
-    monkeypatch.setattr("openclaw_memory.embeddings.remote.pipeline.sleep", lambda _: None)
+    """Have those who ask a service in this process again do so without a pause."""
+
+    async def skip(_seconds):
+        """Wait for nothing."""
+
+    monkeypatch.setattr("openclaw_memory.embeddings.remote.wait", skip)
 
 
 @pytest.fixture(scope="module")

@@ -83,7 +83,7 @@ def test_an_index_of_an_earlier_version_is_named_with_its_remedy(notes):
 
 
 def test_that_a_new_data_folder_has_all_texts_sent_again_is_said(home, notes, embedding_server, caplog):
-    pytest.importorskip("openai")
+    pytest.importorskip("httpx")
     os.utime(notes / "kept/MEMORY.md", (0, 0))
 
     def sync():

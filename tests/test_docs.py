@@ -12,15 +12,14 @@ import pytest
 from openclaw_memory_batch import BatchEmbedder
 
 from openclaw_memory import EmbeddingConfig, MemoryConfig, load_embedder
-from openclaw_memory.embeddings import Limits, RetryPolicy, gemini, hashing, local, openai, static, voyage
-from openclaw_memory.embeddings.registry import providers
+from openclaw_memory.embeddings import Limits, RetryPolicy, gemini, hashing, local, openai, remote, static, voyage
+from openclaw_memory.embeddings.registry import list_providers
 from openclaw_memory.embeddings.selection import SILENT_SECONDS
 from openclaw_memory.errors import EmbedderError
 from openclaw_memory.testing import check_embedder
 
 ROOT = Path(__file__).parents[1]
 GUIDE = (ROOT / "docs" / "how-to" / "embedders.md").read_text(encoding="utf-8")
-PACE = RetryPolicy()
 LOCALHOST = re.compile(r"http://localhost:\d+/v1")
 
 
@@ -96,7 +95,7 @@ def test_the_settings_can_be_loaded(tmp_path, settings):
 
 @pytest.mark.usefixtures("acme")
 def test_the_provider_is_found_by_its_name_and_keeps_the_contract(own_server):
-    assert "acme" in providers()
+    assert "acme" in list_providers()
     embedder = load_embedder("acme", base_url=own_server.base_url("openai"))
     assert embedder is not None
     check_embedder(embedder)
@@ -108,7 +107,7 @@ def test_the_provider_is_found_by_its_name_and_keeps_the_contract(own_server):
 
 
 def test_each_provider_is_in_the_table():
-    assert set(rows("| Provider | Needs |")) == {*providers(), "none"}
+    assert set(rows("| Provider | Needs |")) == {*list_providers(), "none"}
 
 
 @pytest.mark.parametrize(
@@ -136,8 +135,8 @@ def test_the_options_of_a_provider_are_listed(module):
 @pytest.mark.parametrize(
     "words",
     [
-        f"{PACE.tries} tries, {PACE.first_wait:g} to {PACE.longest_wait:g} s apart",
-        f"{PACE.busy_tries} tries in a sync, waiting as long as the service says, up to {PACE.busy_longest_wait:g} s",
+        f"{RetryPolicy().tries} tries, {remote.FIRST_WAIT:g} to {remote.LONGEST_WAIT:g} s apart",
+        f"{remote.BUSY_TRIES} tries in a sync, waiting as long as the service says, up to {remote.BUSY_LONGEST_WAIT:g} s",
         f"({EmbeddingConfig().query_seconds:g}; {MemoryConfig.openclaw().embedding.query_seconds:g} in OpenClaw's preset)",
         f"left alone for {SILENT_SECONDS:g} s",
         f"`embedding.max_entries` ({EmbeddingConfig().max_entries:,})",

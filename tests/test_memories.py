@@ -19,7 +19,7 @@ import openclaw_memory.memories
 from openclaw_memory import AsyncMemory, Memories, Memory, MemoryConfig, SyncConfig
 from openclaw_memory.aio import in_thread
 from openclaw_memory.config import PoliciesConfig, PolicyRule
-from openclaw_memory.embeddings import unguarded
+from openclaw_memory.embeddings import get_inner
 from openclaw_memory.errors import ConfigError, InvalidInputError, PathNotAllowedError, StoreError, WorkspaceError
 from openclaw_memory.memories import folder_name
 from openclaw_memory.runs import memory_choice, memory_of, run_values
@@ -148,7 +148,7 @@ def test_all_share_one_embedder_which_is_made_once_and_closed_last(tmp_path):
             with users.use(name) as memory:
                 memory.append("The ferry leaves at seven.")
                 assert memory.search("ferry").mode == "hybrid"
-                found.append(unguarded(memory.embedder))
+                found.append(get_inner(memory.embedder))
     assert len({id(one) for one in found}) == 1
 
 

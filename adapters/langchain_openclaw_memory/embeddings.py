@@ -107,8 +107,7 @@ class LangChainEmbedder(FrameworkEmbedder):
         """
         if not isinstance(embeddings, Embeddings):
             raise ConfigError(f"embeddings must be LangChain's Embeddings, not {embeddings!r}")
-        ask = (embeddings.embed_documents, embeddings.embed_query)
-        super().__init__("langchain", embeddings, *ask, model=model, identity=identity, local=local)
+        super().__init__(embeddings, model=model, identity=identity, local=local)
         if isinstance(embeddings, OpenClawEmbeddings):
             self.leaves_machine = embeddings.embedder.leaves_machine and not local
         self.embeddings = embeddings

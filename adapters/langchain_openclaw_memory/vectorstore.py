@@ -15,7 +15,7 @@ from langchain_core.vectorstores import VectorStore, VectorStoreRetriever
 from langchain_openclaw_memory._session import InSession, in_run, refuse, run_config, session_of
 from langchain_openclaw_memory.embeddings import LangChainEmbedder, OpenClawEmbeddings
 from openclaw_memory import Memory, MemoryConfig
-from openclaw_memory.embeddings import unguarded
+from openclaw_memory.embeddings import get_inner
 from openclaw_memory.errors import ConfigError, EmbedderError, InvalidInputError, QueryError
 from openclaw_memory.runs import MemoryChoice, memory_choice
 from openclaw_memory.tools import is_shown
@@ -136,7 +136,7 @@ class OpenClawVectorStore(VectorStore):
     def embeddings(self) -> Embeddings | None:
         """What makes the vectors; None if the search is by keywords alone."""
         embedder = self.memory.embedder
-        inner = unguarded(embedder)
+        inner = get_inner(embedder)
         if isinstance(inner, LangChainEmbedder):
             return inner.embeddings
         return None if embedder is None else OpenClawEmbeddings(embedder)

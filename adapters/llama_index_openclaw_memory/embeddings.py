@@ -191,8 +191,7 @@ class LlamaIndexEmbedder(FrameworkEmbedder):
             ConfigError: `embed_model` is not an embedding of LlamaIndex, or a name is empty.
         """
         check_embedding(embed_model)
-        ask = (embed_model.get_text_embedding_batch, embed_model.get_query_embedding)
-        super().__init__("llama-index", embed_model, *ask, model=model, identity=identity, local=local)
+        super().__init__(embed_model, model=model, identity=identity, local=local)
         if isinstance(embed_model, OpenClawEmbedding):
             self.identity = embed_model.identity if identity is None else self.identity
             self.leaves_machine = embed_model.embedder.leaves_machine and not local

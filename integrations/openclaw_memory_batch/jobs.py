@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from openclaw_memory.embeddings import JobState, ServiceError, checked_vectors
+from openclaw_memory.embeddings import JobState, ServiceError, check_vectors
 from openclaw_memory.errors import EmbedderError, NotFoundError, OpenClawMemoryError, StoreError
 from openclaw_memory.types import Progress
 from openclaw_memory.workspace import SafeFolder
@@ -203,7 +203,7 @@ class Jobs:
     def _store(self, job: Job, store: Store) -> int:
         import numpy as np
 
-        answers = self.embedder.ask(self.api.results, job.name, seconds=REQUEST_SECONDS, texts=len(job.keys))
+        answers = self.embedder.ask(self.api.fetch_results, job.name, seconds=REQUEST_SECONDS)
         vectors = _check_answers(job, answers, self.embedder.service.settings.get("dimensions"))
         keys = list(vectors)
         for start in range(0, len(keys), VECTORS_PER_WRITE):
@@ -216,7 +216,7 @@ class Jobs:
         if self.patience.clock() - job.submitted > LONGEST_SECONDS:
             return JobState.EXPIRED
         try:
-            return self.embedder.ask(self.api.state, job.name, seconds=self.embedder.policy.request_seconds)
+            return self.embedder.ask(self.api.fetch_state, job.name, seconds=self.embedder.policy.request_seconds)
         except ServiceError as error:
             return JobState.RUNNING if error.is_passing else JobState.FAILED
 
@@ -260,7 +260,7 @@ def _check_answers(job: Job, answers: Mapping[str, Any], dims: int | None) -> di
     for key in job.keys:
         # A text whose vector is left out is asked for again by an ordinary call, whose failure is reported.
         with suppress(Exception):  # an answer may fail in its own way as it is read
-            if (row := checked_vectors([answers[key]], 1, job.name)[0]).any():
+            if (row := check_vectors([answers[key]], 1, job.name)[0]).any():
                 rows[key] = row
     usual = Counter(map(len, rows.values())).most_common(1)
     dims = dims or (usual[0][0] if usual else 0)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from openclaw_memory import _forks
 from openclaw_memory.config import MemoryConfig
-from openclaw_memory.embeddings.selection import EmbedderSelector, handed_in, sent_to
+from openclaw_memory.embeddings.selection import EmbedderSelector, describe_receiver, make_selector
 from openclaw_memory.errors import EmbedderError
 from openclaw_memory.indexing.service import IndexService
 from openclaw_memory.records.files import RecordFiles
@@ -18,6 +18,7 @@ from openclaw_memory.types import Embedder, Excerpt, Progress, Store, SyncReport
 
 if TYPE_CHECKING:
     from openclaw_memory.documents import Documents
+    from openclaw_memory.embeddings.selection import EmbedderChoice
     from openclaw_memory.heartbeat import Heartbeat
     from openclaw_memory.records import Records
     from openclaw_memory.search import SearchResults
@@ -34,7 +35,7 @@ class BuiltinBackend:
         self,
         workspace: Workspace,
         store: Store | Callable[[], Store],
-        embedder: Embedder | EmbedderSelector | Callable[[], Embedder | None] | None,
+        embedder: EmbedderChoice,
         config: MemoryConfig,
         *,
         notices: Sequence[str] = (),
@@ -42,7 +43,7 @@ class BuiltinBackend:
     ) -> None:
         self._workspace, self._config, self._notices = workspace, config, tuple(notices)
         self._flush_failures = flush_failures
-        self._embedders = handed_in(embedder, config.embedding)
+        self._embedders = make_selector(embedder, config.embedding)
         self.service = IndexService(workspace, self._embedders, config, store)
         self._retriever = Retriever(workspace, self.service, self._embedders, config)
         self._record_files = RecordFiles(workspace, config.records)
@@ -113,11 +114,11 @@ class BuiltinBackend:
         embedder = wanted = None
         store = self.service.store()
         try:
-            embedder = self._embedders.for_search(store.meta())
+            embedder = self._embedders.select_for_search(store.meta())
             wanted = describe(embedder, self._config.chunking, policies=self._workspace.policies)
         except EmbedderError as error:
             notices.append(f"no embedder, search is by keywords: {error}")
-        if embedder is not None and (receiver := sent_to(embedder)) is not None:
+        if embedder is not None and (receiver := describe_receiver(embedder)) is not None:
             notices.append(receiver)
         if embedder is not None and embedder.failure and not deep:  # a deep status asks again
             notices.append(f"the latest question was answered by keywords: {embedder.failure}")
@@ -151,7 +152,7 @@ class BuiltinBackend:
 
 def _embedder(service: IndexService, embedders: EmbedderSelector) -> Embedder | None:
     service.check_open()
-    return embedders.for_search(service.store().meta())
+    return embedders.select_for_search(service.store().meta())
 
 
 def _search(

@@ -1,4 +1,4 @@
-"""Embedders: those that ship, those of services and frameworks, and what a provider of your own is made of."""
+"""Embedders: shipped ones, services, frameworks' models, functions, and the parts of a provider of your own."""
 
 import lazy_loader
 

@@ -1,14 +1,13 @@
-from .framework import FrameworkEmbedder as FrameworkEmbedder
-from .registry import from_callable as from_callable, load_embedder as load_embedder
-from .remote.client import RemoteEmbedder as RemoteEmbedder
-from .remote.errors import ServiceError as ServiceError
-from .remote.http import http_client as http_client
-from .remote.service import (
+from .callables import FrameworkEmbedder as FrameworkEmbedder, from_callable as from_callable
+from .failures import ServiceError as ServiceError
+from .registry import load_embedder as load_embedder
+from .remote import RemoteEmbedder as RemoteEmbedder
+from .selection import EmbedderChoice as EmbedderChoice, get_inner as get_inner, make_selector as make_selector
+from .service import (
     BatchApi as BatchApi,
     JobState as JobState,
     Limits as Limits,
     RetryPolicy as RetryPolicy,
     Service as Service,
 )
-from .selection import EmbedderChoice as EmbedderChoice, embedders_of as embedders_of, unguarded as unguarded
-from .vectors import checked_vectors as checked_vectors
+from .vectors import check_vectors as check_vectors

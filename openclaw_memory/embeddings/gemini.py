@@ -1,4 +1,4 @@
-"""Google's Gemini API as a provider of embeddings: one POST a request."""
+"""Embeddings from Google's Gemini API."""
 
 from __future__ import annotations
 
@@ -7,22 +7,25 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
-from openclaw_memory.embeddings.remote.http import MAX_BODY_BYTES, RestApi, as_json_lines, json_lines
-from openclaw_memory.embeddings.remote.service import (
-    FILE_BYTES,
+from openclaw_memory.embeddings.rest import (
+    MAX_FILE_BYTES,
+    MAX_RESULT_BYTES,
+    ask,
+    ask_json,
+    count_job_items,
+    decode_lines,
+    encode_lines,
+)
+from openclaw_memory.embeddings.service import (
     BatchApi,
     JobState,
     Limits,
     Service,
     check_numbers,
-    checked_url,
-    items_within,
-    public,
-    required_key,
-    secrets_of,
-    shared_settings,
+    check_url,
+    list_settings,
+    require_key,
 )
-from openclaw_memory.embeddings.vectors import package
 from openclaw_memory.errors import EmbedderError
 
 DEFAULT_MODEL = "gemini-embedding-001"
@@ -35,7 +38,6 @@ MAX_ITEMS = 100
 TASKS = ("RETRIEVAL_DOCUMENT", "RETRIEVAL_QUERY")
 # The second generation takes no task type; Google's documentation has these words for it instead.
 PREFIXES_2 = ("title: none | text: ", "task: search result | query: ")
-DEFAULT_DIMENSIONS = 3072
 STATES = {
     "SUCCEEDED": JobState.DONE,
     "PARTIALLY_SUCCEEDED": JobState.DONE,
@@ -67,100 +69,106 @@ def create(
         max_items: How many texts a request may hold, by default 100.
 
     Raises:
-        EmbedderError: there is no key, or an option cannot be used.
+        EmbedderError: There is no key, or an option cannot be used.
         MissingExtraError: httpx is not installed.
     """
     check_numbers("gemini", dimensions=dimensions, max_input_tokens=max_input_tokens, max_items=max_items)
+    key = require_key("gemini", api_key, "GEMINI_API_KEY", "GOOGLE_API_KEY")
     name = model or DEFAULT_MODEL
-    endpoint = checked_url(base_url or os.environ.get("GOOGLE_GEMINI_BASE_URL") or ENDPOINT, ENDPOINT)
-    key = required_key("gemini", "httpx", api_key, "GEMINI_API_KEY", "GOOGLE_API_KEY")
-    package("httpx", "gemini")
-    gemini = _Gemini(name, key, endpoint, dict(headers or {}), dimensions)
-    longest = INPUT_TOKENS_2 - max(map(len, PREFIXES_2)) if gemini.second_generation else INPUT_TOKENS
-    items = items_within(MAX_BODY_BYTES, dimensions or DEFAULT_DIMENSIONS)
+    gemini = _Gemini(name, dimensions)
+    longest = INPUT_TOKENS_2 - max(map(len, PREFIXES_2)) if gemini.is_second_generation else INPUT_TOKENS
     return Service(
         provider="gemini",
         model=name,
-        endpoint=endpoint,
+        endpoint=check_url(base_url or os.environ.get("GOOGLE_GEMINI_BASE_URL") or ENDPOINT, ENDPOINT),
         limits=Limits(items=max_items or MAX_ITEMS, input_tokens=max_input_tokens or longest),
-        send=gemini.embed,
-        settings=shared_settings(headers, dimensions, max_input_tokens),
-        close=gemini.close,
-        batch=BatchApi(gemini.submit, gemini.state, gemini.results, gemini.cancel, items, FILE_BYTES),
-        secrets=secrets_of(key, headers),
+        send=gemini.send,
+        headers={**(headers or {}), "x-goog-api-key": key},
+        settings=list_settings(headers, dimensions, max_input_tokens),
+        batch=BatchApi(
+            gemini.submit,
+            gemini.fetch_state,
+            gemini.fetch_results,
+            gemini.cancel,
+            count_job_items(dimensions),
+            MAX_FILE_BYTES,
+        ),
     )
 
 
-class _Gemini(RestApi):
-    """The requests of Gemini's REST interface."""
+class _Gemini:
+    """The requests of Gemini's REST interface for one model."""
 
-    def __init__(self, model: str, key: str, endpoint: str, headers: Mapping[str, str], dimensions: int | None) -> None:
-        super().__init__(endpoint, {**headers, "x-goog-api-key": key})
+    def __init__(self, model: str, dimensions: int | None) -> None:
         self._model = f"models/{model.removeprefix('models/')}"
-        self.second_generation = self._model.startswith("models/gemini-embedding-2")
+        self.is_second_generation = self._model.startswith("models/gemini-embedding-2")
         self._dimensions = dimensions
 
-    def embed(self, texts: list[str], as_query: bool) -> Sequence[Any]:
-        body = {"requests": [self._request(text, as_query) for text in texts]}
-        answer = self.ask("POST", f"{VERSION}/{self._model}:batchEmbedContents", json=body).json()
+    async def send(self, client: Any, texts: list[str], as_query: bool) -> Sequence[Any]:
+        body = {"requests": [self._make_request(text, as_query) for text in texts]}
+        answer = await ask_json(client, "POST", f"{VERSION}/{self._model}:batchEmbedContents", json=body)
         rows = answer.get("embeddings") if isinstance(answer, Mapping) else None
         if not isinstance(rows, list):
-            raise EmbedderError(
-                f"{public(self.endpoint)} sent an answer without a list of embeddings; check base_url and model"
-            )
+            raise EmbedderError(f"an answer came without a list of embeddings; check base_url and model: {answer}")
         return [row.get("values") for row in rows]
 
-    def submit(self, items: Sequence[tuple[str, str]]) -> str:
+    async def submit(self, client: Any, items: Sequence[tuple[str, str]]) -> str:
         # In a file, since only there each request has a key of its own.
-        lines = ({"key": key, "request": self._request(text, as_query=False)} for key, text in items)
-        file = self._uploaded(as_json_lines(lines))
+        lines = ({"key": key, "request": self._make_request(text, as_query=False)} for key, text in items)
+        file = await _send_file(client, encode_lines(lines))
         job = {"batch": {"displayName": "openclaw-memory", "inputConfig": {"fileName": file}}}
-        return str(self.ask("POST", f"{VERSION}/{self._model}:asyncBatchEmbedContent", json=job).json()["name"])
+        return str(
+            (await ask_json(client, "POST", f"{VERSION}/{self._model}:asyncBatchEmbedContent", json=job))["name"]
+        )
 
-    def state(self, job: str) -> JobState:
-        return STATES.get(str(self._about(job).get("state")).partition("_STATE_")[2], JobState.RUNNING)
+    async def fetch_state(self, client: Any, name: str) -> JobState:
+        state = str((await _fetch_metadata(client, name)).get("state")).partition("_STATE_")[2]
+        return STATES.get(state, JobState.RUNNING)
 
-    def cancel(self, job: str) -> None:
-        self.ask("POST", f"{VERSION}/{job}:cancel")
+    async def cancel(self, client: Any, name: str) -> None:
+        await ask(client, "POST", f"{VERSION}/{name}:cancel")
 
-    def results(self, job: str) -> Mapping[str, Any]:
+    async def fetch_results(self, client: Any, name: str) -> Mapping[str, Any]:
         import numpy as np
 
-        file = (self._about(job).get("output") or {}).get("responsesFile")
+        file = ((await _fetch_metadata(client, name)).get("output") or {}).get("responsesFile")
         if not file:
             return {}
-        content = self.ask("GET", f"{VERSION}/{file}:download", params={"alt": "media"}).content
+        url = f"{VERSION}/{file}:download"
+        content = (await ask(client, "GET", url, max_bytes=MAX_RESULT_BYTES, params={"alt": "media"})).content
         return {
-            line["key"]: np.asarray(values, dtype=np.float32)
-            for line in json_lines(content)
+            line["key"]: np.asarray(values, np.float32)
+            for line in decode_lines(content)
             if (values := ((line.get("response") or {}).get("embedding") or {}).get("values"))
         }
 
-    def _request(self, text: str, as_query: bool) -> dict[str, Any]:
-        if self.second_generation:
+    def _make_request(self, text: str, as_query: bool) -> dict[str, Any]:
+        if self.is_second_generation:
             text = PREFIXES_2[as_query] + text
         request: dict[str, Any] = {"model": self._model, "content": {"parts": [{"text": text}]}}
-        if not self.second_generation:
+        if not self.is_second_generation:
             request["taskType"] = TASKS[as_query]
         if self._dimensions is not None:
             request["outputDimensionality"] = self._dimensions
         return request
 
-    def _uploaded(self, content: bytes) -> str:
-        """Return the name of a file that holds `content`; Google's resumable upload in one part."""
-        kind = {"X-Goog-Upload-Protocol": "resumable", "X-Goog-Upload-Command": "start"}
-        about = {
-            "X-Goog-Upload-Header-Content-Length": str(len(content)),
-            "X-Goog-Upload-Header-Content-Type": "application/jsonl",
-        }
-        begun = self.ask("POST", f"/upload{VERSION}/files", headers={**kind, **about}, json={"file": {}})
-        # Of the address that comes back only the path: texts go to no other server than the one that was configured.
-        to = urlsplit(begun.headers["x-goog-upload-url"])
-        path = to.path.removeprefix(urlsplit(self.endpoint).path)
-        last = {"X-Goog-Upload-Command": "upload, finalize", "X-Goog-Upload-Offset": "0"}
-        answer = self.ask("POST", f"{path}?{to.query}", headers=last, content=content)
-        return str(answer.json()["file"]["name"])
 
-    def _about(self, job: str) -> Mapping[str, Any]:
-        found: Mapping[str, Any] = self.ask("GET", f"{VERSION}/{job}").json()
-        return found.get("metadata") or {}
+async def _fetch_metadata(client: Any, name: str) -> Mapping[str, Any]:
+    return (await ask_json(client, "GET", f"{VERSION}/{name}")).get("metadata") or {}
+
+
+async def _send_file(client: Any, content: bytes) -> str:
+    """Return the name of a new file, by Google's resumable upload in one part."""
+    start = {
+        "X-Goog-Upload-Protocol": "resumable",
+        "X-Goog-Upload-Command": "start",
+        "X-Goog-Upload-Header-Content-Length": str(len(content)),
+        "X-Goog-Upload-Header-Content-Type": "application/jsonl",
+    }
+    session = await ask(client, "POST", f"/upload{VERSION}/files", headers=start, json={"file": {}})
+    # Of the returned address only the path counts: texts go to no other server than the configured one.
+    target = urlsplit(session.headers["x-goog-upload-url"])
+    path = target.path.removeprefix(client.base_url.path.rstrip("/"))
+    finish = {"X-Goog-Upload-Command": "upload, finalize", "X-Goog-Upload-Offset": "0"}
+    answer = await ask_json(client, "POST", f"{path}?{target.query}", headers=finish, content=content)
+    return str(answer["file"]["name"])

@@ -6,7 +6,7 @@ import re
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
-from openclaw_memory.embeddings.vectors import named, normalised
+from openclaw_memory.embeddings.vectors import normalize, quote_name
 from openclaw_memory.errors import EmbedderError
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ DIMENSIONS_PER_WORD = 3
 def create(model: str | None = None, *, dims: int = 64) -> HashingEmbedder:
     """Return a `HashingEmbedder`; raise EmbedderError if a model is named, or `dims` is not positive."""
     if model is not None:
-        raise EmbedderError(f"the hashing embedder has no model {named(model)}; leave the model out")
+        raise EmbedderError(f"the hashing embedder has no model {quote_name(model)}; leave the model out")
     return HashingEmbedder(dims)
 
 
@@ -52,7 +52,7 @@ class HashingEmbedder:
                 digest = blake2b(word.encode("utf-8", "surrogatepass"), digest_size=4 * DIMENSIONS_PER_WORD).digest()
                 for number in memoryview(digest).cast("I"):
                     row[(number >> 1) % self.dims] += 1 if number & 1 else -1
-        return normalised(sums)
+        return normalize(sums)
 
     def close(self) -> None:
         """Do nothing: nothing is open."""

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from openclaw_memory._limited import Limited
-from openclaw_memory.embeddings.vectors import checked_vectors, joined, package
+from openclaw_memory.embeddings.vectors import check_vectors, import_package, merge_vectors
 from openclaw_memory.errors import EmbedderError
 
 if TYPE_CHECKING:
@@ -200,7 +200,9 @@ class LocalEmbedder:
         start = 0
         for vector, pieces in zip(vectors, parts, strict=True):
             end = start + len(pieces)
-            vector[:] = rows[start] if len(pieces) == 1 else joined(rows[start:end], [tokens for _, tokens in pieces])
+            vector[:] = (
+                rows[start] if len(pieces) == 1 else merge_vectors(rows[start:end], [tokens for _, tokens in pieces])
+            )
             tokens.append(_joined_tokens([piece for piece, _ in pieces], found[start:end]))
             start = end
         return vectors, tokens
@@ -220,7 +222,7 @@ class LocalEmbedder:
             raw, found = run(partial(self._encoded, encode, [pieces[at] for at in batch], prompt))
             for at, own in zip(batch, found, strict=True):
                 tokens[at] = own
-            rows[batch] = checked_vectors(raw[:, : self.dims], len(batch), f"the model {self.model}")
+            rows[batch] = check_vectors(raw[:, : self.dims], len(batch), f"the model {self.model}")
         return rows, tokens
 
     def _encoded(
@@ -321,7 +323,7 @@ def _gives_tokens(model: Any) -> bool:
 
 
 def pieces_by_tokens(text: str, tokens: int, limit: int, count: Callable[[str], int]) -> list[tuple[str, int]]:
-    """Return the text in pieces of at most `limit` tokens, each with its tokens by `count`; joined they are the text.
+    """Return the text in pieces of at most `limit` tokens, each with its tokens by `count`.
 
     Texts are halved, at a blank where the second quarter has one.
     """
@@ -361,7 +363,7 @@ def _loaded(name: str, options: dict[str, Any]) -> Any:
     """Return the `SentenceTransformer` of a folder, of the cache on this machine, or of the hub, in this order."""
     # A process that forks after tokenizing in threads prints a long warning.
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
-    transformer = package("sentence_transformers", "local").SentenceTransformer
+    transformer = import_package("sentence_transformers", "local").SentenceTransformer
     folder = Path(name).expanduser()
     if not folder.is_dir() and (folder.is_absolute() or name.startswith((".", "~")) or name.count("/") > 1):
         raise EmbedderError(f"there is no folder {folder}; give the folder of a saved model, or a model's name")

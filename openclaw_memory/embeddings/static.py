@@ -19,7 +19,7 @@ from openclaw_memory.embeddings.static_file import (
     unpacked,
 )
 from openclaw_memory.embeddings.static_pieces import MAX_CHARS_TOGETHER, PieceTable, cheapest_pieces, mapped_finder
-from openclaw_memory.embeddings.vectors import named, normalised
+from openclaw_memory.embeddings.vectors import normalize, quote_name
 from openclaw_memory.errors import EmbedderError
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ WORD_START = "\u2581"
 def create(model: str | None = None, *, path: str | Path | None = None) -> StaticEmbedder:
     """Return the model that ships, or the one in the file `path`; raise EmbedderError if there is no such model."""
     if path is None and model not in (None, MODEL):
-        raise EmbedderError(f"unknown static model {named(model)}; use {MODEL!r}, or name a model file with path=")
+        raise EmbedderError(f"unknown static model {quote_name(model)}; use {MODEL!r}, or name a model file with path=")
     return StaticEmbedder(path)
 
 
@@ -107,7 +107,7 @@ class StaticEmbedder:
         sums = np.zeros((len(texts), self.dims), dtype=np.float32)
         for row, pieces in zip(sums, self._pieces_of_each(texts), strict=True):
             row[:] = self._sum(pieces)
-        return normalised(sums)
+        return normalize(sums)
 
     def close(self) -> None:
         """Do nothing: the mapped file is freed with this object."""

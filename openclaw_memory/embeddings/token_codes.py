@@ -31,10 +31,10 @@ SEED = 7
 NOTHING = 1e-6
 
 
-def packed(text: str, tokens: TokenVectors | None) -> bytes:
+def pack_tokens(text: str, tokens: TokenVectors | None) -> bytes:
     """Return the codes of the tokens of a text, line by line, without those of stop words; b"" without tokens.
 
-    First comes the number of codes of each line, then the codes; `unpacked` reads them.
+    First comes the number of codes of each line, then the codes; `unpack_tokens` reads them.
     """
     import numpy as np
 
@@ -47,15 +47,15 @@ def packed(text: str, tokens: TokenVectors | None) -> bytes:
     breaks = np.array([at for at, sign in enumerate(text) if sign == "\n"], np.int64)
     lines = np.searchsorted(breaks, spans[kept, 0])
     counts = np.bincount(lines, minlength=len(breaks) + 1).astype("<u2")
-    signs = projected(vectors[kept]) > 0
+    signs = rotate(vectors[kept]) > 0
     return counts.tobytes() + np.packbits(signs, axis=1).tobytes()
 
 
-def unpacked(codes: bytes, lines: int) -> tuple[NDArray[np.uint8], NDArray[np.intp]]:
+def unpack_tokens(codes: bytes, lines: int) -> tuple[NDArray[np.uint8], NDArray[np.intp]]:
     """Return the codes of a text of so many lines, shape (n, BITS / 8), and how many each line has; none of b"".
 
     Raises:
-        CorruptIndexError: They are not what `packed` returns for such a text.
+        CorruptIndexError: They are not what `pack_tokens` returns for such a text.
     """
     import numpy as np
 
@@ -67,7 +67,7 @@ def unpacked(codes: bytes, lines: int) -> tuple[NDArray[np.uint8], NDArray[np.in
     return np.frombuffer(codes, np.uint8, offset=2 * lines).reshape(-1, BITS // 8), counts
 
 
-def projected(vectors: Matrix) -> Matrix:
+def rotate(vectors: Matrix) -> Matrix:
     """Return vectors of shape (n, dims) in the space of the codes, with length 1; shape (n, BITS)."""
     import numpy as np
 

@@ -1,4 +1,4 @@
-"""What every embedder needs: texts in packs, vectors checked and normalised, errors in the library's own words."""
+"""Tools that all embedders share: checked and normalised vectors, texts in packs, errors of the library."""
 
 from __future__ import annotations
 
@@ -16,23 +16,20 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-# sqlite-vec takes no more; the largest models give 4,096.
-MAX_DIMENSIONS = 8192
-
-# What every embedder has a vector for: the question that asks whether it answers.
-PROBE = "memory"
-# A vector shorter than this has no direction worth trusting and is not scaled up; OpenClaw's number.
+MAX_DIMENSIONS = 8192  # of sqlite-vec; the largest models give 4,096
+PROBE = "memory"  # a query that every embedder has a vector for
+# A shorter vector has no direction worth trusting, and is not scaled up; OpenClaw's number.
 MIN_MAGNITUDE = 1e-10
 # No provider has a longer name; an API key is longer.
-_LONGEST_NAME, _BEGINNING = 24, 6
+_MAX_NAME, _PREFIX = 24, 6
 
 
-def normalised(matrix: ArrayLike) -> Matrix:
-    """Return the rows as float32 of length 1, non-finite numbers set to 0; one below 1e-10 stays as long."""
+def normalize(matrix: ArrayLike) -> Matrix:
+    """Return the rows as float32 of length 1, non-finite numbers set to 0; one below 1e-10 keeps its length."""
     import numpy as np
 
     rows = np.asarray(matrix, dtype=np.float64)
-    if not np.isfinite(rows).all():  # looking costs a tenth of replacing
+    if not np.isfinite(rows).all():  # a tenth of the cost of replacing
         rows = np.nan_to_num(rows, nan=0.0, posinf=0.0, neginf=0.0)
     lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows))
     lengths[lengths < MIN_MAGNITUDE] = 1.0
@@ -40,7 +37,7 @@ def normalised(matrix: ArrayLike) -> Matrix:
     return unit
 
 
-def checked_vectors(raw: ArrayLike, count: int, origin: str) -> Matrix:
+def check_vectors(raw: ArrayLike, count: int, origin: str) -> Matrix:
     """Return vectors normalised, as float32 of the shape (count, dims).
 
     Args:
@@ -69,37 +66,38 @@ def checked_vectors(raw: ArrayLike, count: int, origin: str) -> Matrix:
             f"{origin} returned vectors of {matrix.shape[1]} dimensions; an index takes up to {MAX_DIMENSIONS}: "
             "choose another model"
         )
-    return normalised(matrix)
+    return normalize(matrix)
 
 
-def joined(vectors: Matrix, weights: Sequence[int]) -> Vector:
-    """Return the unit vector, shape (dims,), of a text whose pieces have `vectors`, shape (n, dims)."""
+def merge_vectors(vectors: Sequence[Vector] | Matrix, weights: Sequence[int]) -> Vector:
+    """Return the unit vector of a text from the vectors of its pieces."""
     import numpy as np
 
-    mean = np.average(vectors, axis=0, weights=weights)
-    whole: Vector = normalised(mean[None, :])[0]
+    if len(vectors) == 1:
+        return vectors[0]
+    whole: Vector = normalize(np.average(vectors, axis=0, weights=weights)[None, :])[0]
     return whole
 
 
 @contextmanager
-def own_errors(what: str) -> Iterator[None]:
-    """Turn whatever foreign code raises into an EmbedderError that begins with `what`; our own errors pass."""
+def translate_errors(message: str) -> Iterator[None]:
+    """Raise whatever foreign code raises as an EmbedderError that begins with `message`; our own errors pass."""
     try:
         yield
     except OpenClawMemoryError:
         raise
     except Exception as error:
-        raise EmbedderError(f"{what}: {type(error).__name__}: {error}; fix it, or choose another one") from error
+        raise EmbedderError(f"{message}: {type(error).__name__}: {error}; fix it, or choose another one") from error
 
 
-def vector_key(text: str) -> str:
+def make_vector_key(text: str) -> str:
     """Return the key of the vector of exactly this text: its SHA-256 in hex."""
     from hashlib import sha256
 
     return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def package(name: str, extra: str) -> Any:
+def import_package(name: str, extra: str) -> Any:
     """Return the module `name`, which comes with one of our extras, or raise MissingExtraError."""
     from importlib import import_module
 
@@ -107,50 +105,50 @@ def package(name: str, extra: str) -> Any:
         return import_module(name)
     except ImportError as error:
         raise MissingExtraError(
-            f"embedder {extra!r} needs a package that cannot be imported ({error}): {installing(extra)}"
+            f"embedder {extra!r} needs a package that cannot be imported ({error}): {describe_install(extra)}"
         ) from error
 
 
-def installing(extra: str) -> str:
-    """Return what installs one of our extras, which a registry of packages does not have."""
+def describe_install(extra: str) -> str:
+    """Return the command that installs one of our extras, which no registry of packages has."""
     return f'pip install ".[{extra}]" in a checkout of openclaw_memory'
 
 
-def named(name: object) -> str:
-    """Return an unknown name as a message may show it: it may be a key that was put in its place."""
+def quote_name(name: object) -> str:
+    """Return an unknown name for a message, cut if it may be a key that was put in its place."""
     from openclaw_memory.text.redaction import redact
 
     if not isinstance(name, str):
         return f"a value of type {type(name).__name__}"
-    return repr(redact(name)) if len(name) <= _LONGEST_NAME else f"{name[:_BEGINNING]!r}... ({len(name)} characters)"
+    return repr(redact(name)) if len(name) <= _MAX_NAME else f"{name[:_PREFIX]!r}... ({len(name)} characters)"
 
 
-def weight(text: str) -> int:
-    """Return an upper bound of a text's tokens: its UTF-8 bytes, since no tokenizer makes two tokens of one byte."""
+def count_bytes(text: str) -> int:
+    """Return the UTF-8 bytes of a text: no tokenizer makes more tokens."""
     return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
 
 
-def encodable(text: str) -> str:
+def make_encodable(text: str) -> str:
     """Return the text with lone surrogates, which no request can carry, as question marks."""
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
-def packs(items: Iterable[T], max_items: int, max_weight: int, weigh: Callable[[T], int]) -> Iterator[list[T]]:
-    """Yield the items in their order, in lists of at most `max_items` that weigh at most `max_weight` together.
+def pack(items: Iterable[T], max_items: int, max_weight: int, weigh: Callable[[T], int]) -> Iterator[list[T]]:
+    """Yield the items in order, in lists of at most `max_items` that weigh at most `max_weight` together.
 
-    An item that weighs more by itself is a list of its own. An item is taken from `items` no sooner than needed.
+    An item that weighs more is a list of its own. An item is taken from `items` no sooner than needed.
     """
-    pack: list[T] = []
+    some: list[T] = []
     total = 0
     for item in items:
         size = weigh(item)
-        if pack and total + size > max_weight:
-            yield pack
-            pack, total = [], 0
-        pack.append(item)
+        if some and total + size > max_weight:
+            yield some
+            some, total = [], 0
+        some.append(item)
         total += size
-        if len(pack) >= max_items:
-            yield pack
-            pack, total = [], 0
-    if pack:
-        yield pack
+        if len(some) >= max_items:
+            yield some
+            some, total = [], 0
+    if some:
+        yield some

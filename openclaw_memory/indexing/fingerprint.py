@@ -6,7 +6,7 @@ from dataclasses import asdict
 
 from openclaw_memory.config import ChunkingConfig
 from openclaw_memory.config.config import masks_listed_secrets
-from openclaw_memory.embeddings.selection import unguarded
+from openclaw_memory.embeddings.selection import get_inner
 from openclaw_memory.embeddings.token_codes import CODES_VERSION
 from openclaw_memory.store.schema import SCHEMA_VERSION
 from openclaw_memory.text.policies import NONE, Policies
@@ -23,7 +23,7 @@ def describe(
 ) -> IndexMeta:
     """Return the meta of an index built now with these parts; `dims` only where they are known."""
     rules = {"policies": policies.digest} if policies else {}
-    codes = {"token_codes": CODES_VERSION} if isinstance(unguarded(embedder), TokenEmbedder) else {}
+    codes = {"token_codes": CODES_VERSION} if isinstance(get_inner(embedder), TokenEmbedder) else {}
     return IndexMeta(
         provider=embedder.provider if embedder else "none",
         model=embedder.model if embedder else "",

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from openclaw_memory.embeddings.stream import Embedded, add_vectors, known_vectors, stream
+from openclaw_memory.embeddings.stream import Embedded, add_vectors, find_vectors, stream
 from openclaw_memory.errors import OpenClawMemoryError
 from openclaw_memory.indexing.background import SearchPriority
 from openclaw_memory.indexing.changes import SyncParts
@@ -106,7 +106,7 @@ def missing_texts(
             keyed = ((row.vector_key, row.chunk.embedding_text) for row in some)
             texts = {key: text for key, text in keyed if key is not None and key not in seen}
             seen |= texts.keys()
-            stored = known_vectors(parts.store, texts, identity, parts.embedder, parts.cache)
+            stored = find_vectors(parts.store, texts, identity, parts.embedder, parts.cache)
             yield from ((key, text) for key, text in texts.items() if key not in stored)
 
 

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from openclaw_memory.chunking import MOST_CHUNKS, chunk, moved_down
 from openclaw_memory.config import ChunkingConfig
-from openclaw_memory.embeddings.stream import Embedded, add_vectors, asks_service, known_vectors, stream
-from openclaw_memory.embeddings.vectors import vector_key
+from openclaw_memory.embeddings.stream import Embedded, add_vectors, find_service, find_vectors, stream
+from openclaw_memory.embeddings.vectors import make_vector_key
 from openclaw_memory.errors import EmbedderError, NotFoundError, OpenClawMemoryError, SealedFileError, UndecodableError
 from openclaw_memory.indexing.background import SearchPriority
 from openclaw_memory.indexing.changes import IN_PART, UNREAD_SIZE
@@ -101,7 +101,7 @@ class Run:
     _limits: tuple[int, int] = field(init=False)  # how many files, or chunks, make a group
 
     def __post_init__(self) -> None:
-        remote = asks_service(self.embedder)
+        remote = find_service(self.embedder) is not None
         self._limits = (FILES_WITH_SERVICE, CHUNKS_WITH_SERVICE) if remote else (FILES_PER_WRITE, CHUNKS_PER_WRITE)
 
     def over(self, files: Sequence[MemoryFile], progress: Callable[[Progress], None] | None) -> None:
@@ -231,7 +231,7 @@ class Run:
 
     def _opened(self, batch: list[Piece], done: int) -> Iterator[tuple[str, str]]:
         texts = {key: row.chunk.embedding_text for key, row in _embedded(_all_rows(batch))}
-        known = known_vectors(self.store, texts, self.meta.identity, self.embedder, self.cache)
+        known = find_vectors(self.store, texts, self.meta.identity, self.embedder, self.cache)
         missing = [key for key in texts if key not in known]
         self._groups.append(Group(batch, set(missing), done))
         fresh = [key for key in missing if key not in self._asked and key not in self.lacking]
@@ -490,7 +490,10 @@ def _rows(pieces: Iterable[Chunk], path: str, day: datetime.date | None, *, vect
         if is_date_title(piece.text):  # it would be found by its date, before what was written on that day
             return ChunkRow(piece, "", "", None)
         return ChunkRow(
-            piece, join_terms(piece.text), about(piece.context), vector_key(piece.embedding_text) if vectors else None
+            piece,
+            join_terms(piece.text),
+            about(piece.context),
+            make_vector_key(piece.embedding_text) if vectors else None,
         )
 
     return [row(piece) for piece in pieces]

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from openclaw_memory._log import warn
-from openclaw_memory.embeddings.selection import as_preparing, probed
+from openclaw_memory.embeddings.selection import get_preparing, probe
 from openclaw_memory.errors import EmbedderError
 from openclaw_memory.indexing.changes import Difference, SyncParts, compared, missing_vectors
 from openclaw_memory.indexing.fingerprint import describe, outdated
@@ -63,7 +63,7 @@ def sync(parts: SyncParts, *, force: bool = False, alone: bool = True) -> SyncRe
         StoreError: The index cannot be written.
     """
     started = time.perf_counter()
-    store, embedder = parts.store, as_preparing(parts.embedder)
+    store, embedder = parts.store, get_preparing(parts.embedder)
     report = one_pass(parts, force=force)
     while embedder is not None and embedder.wait(store, parts.progress):
         report = together(report, one_pass(parts, force=False))
@@ -99,11 +99,11 @@ def one_pass(parts: SyncParts, *, force: bool) -> SyncReport:
 
 def _warn_of_new_data_folder(parts: SyncParts, scan: Scan) -> None:
     """Warn that all texts go to a service, for the data folder is new and the workspace is not."""
-    from openclaw_memory.embeddings.stream import asks_service
+    from openclaw_memory.embeddings.stream import find_service
 
     cache, yesterday = parts.cache, time.time_ns() - 86_400_000_000_000
     is_old = any(file.mtime_ns < yesterday for file in scan.files)
-    if cache is not None and is_old and asks_service(parts.embedder) and not cache.path.exists():
+    if cache is not None and is_old and find_service(parts.embedder) is not None and not cache.path.exists():
         warn(
             f"{cache.path.parent} is new and {parts.workspace.root} is not: all texts go to the embedding service. "
             "If the home folder does not last, as in a container, set OPENCLAW_MEMORY_HOME to a folder on a volume"
@@ -117,7 +117,7 @@ def at_paths(parts: SyncParts, paths: Iterable[str]) -> SyncReport | None:
     """
     store, embedder, wanted = parts.store, parts.embedder, list(paths)
     stored = store.meta()
-    is_ready = parts.trouble is None and not _is_unheard(embedder) and as_preparing(embedder) is None
+    is_ready = parts.trouble is None and not _is_unheard(embedder) and get_preparing(embedder) is None
     if stored is None or not stored.complete or not is_ready:
         return None
     plan = Plan(describe(embedder, parts.config.chunking, policies=parts.workspace.policies))
@@ -262,7 +262,7 @@ def _prepare_texts(
     parts: SyncParts, plan: Plan, files: Sequence[MemoryFile], known: Mapping[str, FileRecord] | None = None
 ) -> None:
     """Show an embedder that wants to see them the missing texts first."""
-    if (embedder := as_preparing(parts.embedder)) is None:
+    if (embedder := get_preparing(parts.embedder)) is None:
         return
     from openclaw_memory.indexing.gathering import missing_texts
 
@@ -271,15 +271,16 @@ def _prepare_texts(
 
 
 def _is_unheard(embedder: Embedder | None) -> bool:
-    from openclaw_memory.embeddings.stream import is_unheard
+    from openclaw_memory.embeddings.stream import find_service
 
-    return is_unheard(embedder)
+    service = find_service(embedder)
+    return service is not None and not service.has_answered
 
 
 def _silent(embedder: Embedder) -> EmbedderError | None:
     """Return the error of an embedder that does not answer a question; its deadline is shorter than for documents."""
     try:
-        probed(embedder)
+        probe(embedder)
     except EmbedderError as error:
         return error
     return None

@@ -440,7 +440,7 @@ class IndexService:
 
     def _parts_of_sync(self, *, force: bool = False, progress: Callable[[Progress], None] | None = None) -> SyncParts:
         store = self.store()
-        embedder, trouble = self._embedders.for_sync(store.meta(), force=force)
+        embedder, trouble = self._embedders.select_for_sync(store.meta(), force=force)
         return SyncParts(
             self._workspace,
             store,

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from openclaw_memory.config import MemoryConfig
-from openclaw_memory.embeddings.selection import as_preparing, probed, unavailable_reason, unguarded
+from openclaw_memory.embeddings.selection import explain_unavailable, get_inner, get_preparing, probe
 from openclaw_memory.errors import EmbedderError, OpenClawMemoryError
 from openclaw_memory.indexing.changes import IN_PART, compare, compared, missing_in_words, missing_vectors
 from openclaw_memory.indexing.fingerprint import is_of_rules, outdated
@@ -83,7 +83,7 @@ def status(
     meta = wanted or stored
     matches = embedder is not None and (stored is None or stored.identity == embedder.identity)
     without = stats.without_tokens
-    if without and matches and not lacking and isinstance(unguarded(embedder), TokenEmbedder):
+    if without and matches and not lacking and isinstance(get_inner(embedder), TokenEmbedder):
         words.append(
             f"{without} of {stats.chunks} chunks have no tokens: a search that finds one compares words instead"
         )
@@ -127,7 +127,7 @@ def status(
         waiting=lacks,
         extra_paths=workspace.files.settings.extra_paths,
         fallback=_fallback(embedder, requested_provider, unavailable),
-        batch={} if (batches := as_preparing(embedder)) is None else batches.describe(store),
+        batch={} if (batches := get_preparing(embedder)) is None else batches.describe(store),
         last_sync=last_sync,
         last_error=_last_error(store, last_sync, last_error),
         watcher=watcher,
@@ -181,7 +181,7 @@ def _state_in_words(
 ) -> Iterator[str]:
     if stored is None:
         yield NOTHING_YET
-    elif lost := unavailable_reason(stored, unavailable):
+    elif lost := explain_unavailable(stored, unavailable):
         yield lost
     elif wanted is not None and (reason := outdated(stored, wanted)):
         yield f"the next sync builds the index again: {reason}"
@@ -250,13 +250,13 @@ def _holds_vectors(store: Store | None, stored: IndexMeta | None) -> bool:
 def _tried(vector: VectorStatus, embedder: Embedder, store: Store | None, stats: StoreInfo) -> VectorStatus:
     """Complete `vector` by asking the embedder; without a `store` its answer is compared with nothing."""
     try:
-        probe = probed(embedder)
+        answer = probe(embedder)
     except EmbedderError as error:
         return replace(vector, available=False, error=str(error), answers=False)
     if store is None:
         return replace(vector, answers=True)
     try:
-        hits = store.search_vector(probe, 1)
+        hits = store.search_vector(answer, 1)
     except OpenClawMemoryError as error:
         fits = not isinstance(error, EmbedderError)
         return replace(vector, available=False, error=str(error), answers=True, fits=fits)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from openclaw_memory.embeddings.token_codes import BITS, NOTHING, projected, token_weights, unpacked
+from openclaw_memory.embeddings.token_codes import BITS, NOTHING, rotate, token_weights, unpack_tokens
 from openclaw_memory.search.lines import Line
 from openclaw_memory.search.prepared import REACH_OF_WORDS, Neighbourhood
 from openclaw_memory.search.query import Query
@@ -38,7 +38,7 @@ def query_tokens(query: Query, tokens: TokenVectors) -> QueryTokens | None:
     if not len(kept):
         return None
     shares = (weights[kept] / weights[kept].sum()).astype(np.float32)
-    return QueryTokens(projected(vectors[kept]), shares)
+    return QueryTokens(rotate(vectors[kept]), shares)
 
 
 def token_matches(
@@ -79,7 +79,7 @@ def _best_by_row(
     for number, stored in enumerate(chunks):
         chunk = stored.chunk
         rows = chunk.embedding_text.count("\n") + 1
-        found, each = unpacked(stored.token_codes, rows)
+        found, each = unpack_tokens(stored.token_codes, rows)
         tokens.append(found)
         counts.append(each)
         of_chunk += [number] * rows

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from functools import partial
 
 from openclaw_memory.config import SearchConfig
-from openclaw_memory.embeddings.selection import embedded_query
+from openclaw_memory.embeddings.selection import embed_query
 from openclaw_memory.errors import EmbedderError
 from openclaw_memory.search.candidates import Fusion, days_of, fuse, fusion_of, merged, request_for
 from openclaw_memory.search.late_interaction import query_tokens
@@ -202,7 +202,7 @@ def _candidates(
 
 
 def _embedded(query: Query, embedder: Embedder) -> tuple[Vector, TokenVectors | None]:
-    vector, tokens = embedded_query(embedder, query.text)
+    vector, tokens = embed_query(embedder, query.text)
     if vector is None:
         name = f"{embedder.provider} {embedder.model}"
         raise EmbedderError(f"{name} returned None instead of a vector for the query")

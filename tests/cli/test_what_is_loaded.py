@@ -25,7 +25,7 @@ print(*sys.modules, file=sys.stderr)
 # What no command needs that works offline and on a terminal.
 NEVER = {
     "asyncio", "httpx", "tenacity", "watchdog", "pandas", "matplotlib", "IPython", "sentence_transformers", "torch",
-    "numpy.random", "numpy.ma", "openclaw_memory_batch", "openclaw_memory.embeddings.remote.service",
+    "numpy.random", "numpy.ma", "openclaw_memory_batch", "openclaw_memory.embeddings.service",
 }  # fmt: skip
 # What reads, cuts and embeds files.
 WRITING = {

@@ -9,7 +9,7 @@ import pytest
 
 from openclaw_memory import Memory
 from openclaw_memory.embeddings.local import LocalTokenEmbedder
-from openclaw_memory.embeddings.token_codes import packed
+from openclaw_memory.embeddings.token_codes import pack_tokens
 
 PROMPTS = ("query: ", "passage: ")
 DIMS = 32
@@ -81,7 +81,7 @@ def e5():
 
 
 def codes_of(embedder, text):
-    return packed(text, embedder.embed_document_tokens([text])[1][0])
+    return pack_tokens(text, embedder.embed_document_tokens([text])[1][0])
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import embedding_faults as faults
@@ -10,20 +9,13 @@ import numpy as np
 import pytest
 
 from openclaw_memory import Memory, load_embedder
-from openclaw_memory.embeddings.remote.service import RetryPolicy
+from openclaw_memory.embeddings import RetryPolicy
 from openclaw_memory.store.connection import fetch
 from openclaw_memory.store.vectors import page
 
 # It waits for an answer as long as a busy machine may take, and gives up at once what is wrong.
-PATIENT = RetryPolicy(
-    query_seconds=60,
-    request_seconds=60,
-    first_wait=0.001,
-    longest_wait=0.002,
-    busy_first_wait=0.001,
-    busy_longest_wait=0.002,
-)
-HASTY = replace(PATIENT, query_seconds=0.5, request_seconds=0.5)  # for answers that do not come at all
+PATIENT = RetryPolicy(query_seconds=60, request_seconds=60)
+HASTY = RetryPolicy(query_seconds=0.5, request_seconds=0.5)  # for answers that do not come at all
 # An answer that is wrong, or none: the whole of it is refused.
 LIES = {
     "429": faults.status(429),
@@ -50,7 +42,7 @@ LIES_ABOUT_SEVERAL = {"the same index twice": faults.same_index, "mixed dimensio
 
 
 @pytest.fixture
-def opened(notes, embedding_server):
+def opened(notes, embedding_server, tries_again_at_once):  # noqa: ARG001 - no test waits
     """The notes with the OpenAI provider, whose service is the server of this test."""
     memories = []
 

@@ -13,7 +13,7 @@ import pytest
 from openclaw_memory.embeddings import load_embedder
 from openclaw_memory.embeddings.stream import REQUESTS_AHEAD
 
-pytest.importorskip("openai")
+pytest.importorskip("httpx")
 
 FIRST_INDEX = """
 import sys

@@ -6,7 +6,7 @@ import re
 import numpy as np
 
 from openclaw_memory import Memory
-from openclaw_memory.embeddings.token_codes import packed
+from openclaw_memory.embeddings.token_codes import pack_tokens
 from openclaw_memory.errors import EmbedderError
 from openclaw_memory.testing import RecordingEmbedder, check_embedder
 from openclaw_memory.types.protocols import TokenEmbedder
@@ -45,7 +45,7 @@ class Tokens(RecordingEmbedder):
 def test_the_same_tokens_have_the_same_codes_on_every_machine():
     """An index is read by other machines than the one that made it, whose numpy signs a decomposition as it likes."""
     tokens = np.eye(1, 64, dtype=np.float32), np.array([[0, 6]])
-    assert hashlib.sha256(packed("boiler", tokens)).hexdigest()[:8] == "0a67b71f"
+    assert hashlib.sha256(pack_tokens("boiler", tokens)).hexdigest()[:8] == "0a67b71f"
 
 
 # --- lines

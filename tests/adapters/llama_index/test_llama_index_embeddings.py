@@ -277,6 +277,6 @@ def test_an_identity_is_the_same_in_every_process_and_shows_no_secret():
     )
 
 
-def test_a_memory_that_is_handed_an_embedding_of_theirs_says_what_wraps_it(tmp_path):
-    with pytest.raises(ConfigError, match="LlamaIndexEmbedder"):
-        Memory.open(tmp_path, embedder=MockEmbedding(8))
+def test_a_memory_takes_an_embedding_of_theirs(tmp_path):
+    with Memory.open(tmp_path, embedder=MockEmbedding(8)) as memory:
+        assert memory.embedder.identity == LlamaIndexEmbedder(MockEmbedding(8)).identity

@@ -8,15 +8,15 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from batch_place import HOST, MIN_TEXTS, NOON, PACE, FakeService, Place, reasons
+from batch_place import HOST, MIN_TEXTS, NOON, FakeService, Place, reasons
 from openclaw_memory_batch import BatchEmbedder
 from openclaw_memory_batch.jobs import Job, Known, load, path_of, save
 
 from openclaw_memory import Memory, MemoryConfig, SqliteStore
 from openclaw_memory.config import EmbeddingConfig
 from openclaw_memory.embeddings import load_embedder
+from openclaw_memory.embeddings.failures import FailureKind, ServiceError
 from openclaw_memory.embeddings.hashing import HashingEmbedder
-from openclaw_memory.embeddings.remote.errors import FailureKind, ServiceError
 from openclaw_memory.errors import ConfigError, StoreError
 from openclaw_memory.indexing.changes import SyncParts
 from openclaw_memory.indexing.plan import sync
@@ -161,10 +161,10 @@ def test_a_memory_hands_over_a_large_first_index_and_another_one_collects_it(not
 
 
 def test_the_real_sdk_and_a_server_agree_on_jobs(notes, embedding_server, tmp_path):
-    pytest.importorskip("openai")
+    pytest.importorskip("httpx")
     place = Place(notes, tmp_path / "index.sqlite")
     place.fill(8)
-    embedder = load_embedder("openai", base_url=embedding_server.base_url("openai"), retry=PACE)
+    embedder = load_embedder("openai", base_url=embedding_server.base_url("openai"))
     assert embedder is not None
     embedding_server.batch.polls = 3
     batches = BatchEmbedder(embedder, wait=True, min_texts=MIN_TEXTS, sleep=place.clock.sleep)
@@ -177,7 +177,7 @@ def test_the_real_sdk_and_a_server_agree_on_jobs(notes, embedding_server, tmp_pa
 
 @pytest.mark.usefixtures("tries_again_at_once")
 def test_jobs_under_way_at_a_batch_service_are_counted(notes):
-    pytest.importorskip("openai")
+    pytest.importorskip("httpx")
     options = {"base_url": "http://127.0.0.1:9/v1", "model": "any", "api_key": "sk-any"}
     providers = {"batch": {"provider": "openai", **options}}
     config = MemoryConfig(embedding=EmbeddingConfig(provider="batch", providers=providers))

@@ -1,3 +1,5 @@
+"""Providers by name, by entry point and by function; normalised vectors."""
+
 import sys
 
 import numpy as np
@@ -8,33 +10,27 @@ from hypothesis.extra.numpy import array_shapes, arrays
 
 from openclaw_memory.embeddings import from_callable, load_embedder
 from openclaw_memory.embeddings.hashing import HashingEmbedder
-from openclaw_memory.embeddings.registry import providers
-from openclaw_memory.embeddings.vectors import normalised
+from openclaw_memory.embeddings.registry import list_providers
+from openclaw_memory.embeddings.vectors import normalize
 from openclaw_memory.errors import EmbedderError, MissingExtraError
 
 
 def test_the_default_embedder_ships_and_auto_takes_it():
     assert load_embedder().provider == "static"
     assert load_embedder("auto").identity == load_embedder().identity
+    assert load_embedder(None) is load_embedder("none") is None
 
 
-@pytest.mark.parametrize("provider", [None, "none"])
-def test_no_provider_means_no_embedder(provider):
-    assert load_embedder(provider) is None
-
-
-@pytest.mark.parametrize(
-    "provider", ["", "nonesuch", "../static", "static.py", "os", "static:create", "_private", "Static"]
-)
+@pytest.mark.parametrize("provider", ["", "nonesuch", "../static", "static:create", "Static"])
 def test_an_unknown_provider_is_refused_with_the_known_ones(provider):
     with pytest.raises(EmbedderError, match=r"unknown embedder .*auto, none, .*hashing.*static"):
         load_embedder(provider)
 
 
 def test_an_option_that_the_provider_lacks_is_refused_without_its_value():
-    with pytest.raises(EmbedderError, match=r"'hashing'.*'api_key'.*takes model, dims") as caught:
+    with pytest.raises(EmbedderError, match=r"'hashing'.*'api_key'.*takes model, dims") as raised:
         load_embedder("hashing", api_key="hush-hush")
-    assert "hush-hush" not in str(caught.value)
+    assert "hush-hush" not in str(raised.value)
 
 
 PLUGIN = """
@@ -50,40 +46,34 @@ def needy(model=None):
 
 
 @pytest.fixture
-def installed(tmp_path, monkeypatch):
+def plugin(tmp_path, monkeypatch):
     """A package, installed beside us, that registers embedders."""
     (tmp_path / "acme_vectors.py").write_text(PLUGIN, encoding="utf-8")
-    facts = tmp_path / "acme_vectors-1.0.dist-info"
-    facts.mkdir()
-    (facts / "METADATA").write_text("Metadata-Version: 2.1\nName: acme-vectors\nVersion: 1.0\n", encoding="utf-8")
+    folder = tmp_path / "acme_vectors-1.0.dist-info"
+    folder.mkdir()
+    (folder / "METADATA").write_text("Metadata-Version: 2.1\nName: acme-vectors\nVersion: 1.0\n", encoding="utf-8")
     names = {"acme": "create", "acme-poor": "poor", "acme-needy": "needy", "acme-lost": "lost", "static": "poor"}
     lines = [f"{name} = acme_vectors:{function}" for name, function in names.items()]
-    lines.append("acme-gone = acme_gone:create")
-    (facts / "entry_points.txt").write_text("\n".join(["[openclaw_memory.embedders]", *lines]), encoding="utf-8")
+    (folder / "entry_points.txt").write_text("\n".join(["[openclaw_memory.embedders]", *lines]), encoding="utf-8")
     monkeypatch.syspath_prepend(tmp_path)
     yield
     sys.modules.pop("acme_vectors", None)
 
 
-@pytest.mark.usefixtures("installed")
-def test_another_package_brings_an_embedder_by_entry_point():
+@pytest.mark.usefixtures("plugin")
+def test_another_package_brings_an_embedder_and_takes_no_name_of_ours():
     assert load_embedder("acme", dims=3).embed_query("kettle").shape == (3,)
-    assert {"acme", "static", "hashing"} <= set(providers())
-
-
-@pytest.mark.usefixtures("installed")
-def test_another_package_cannot_take_the_name_of_one_that_ships():
+    assert {"acme", "static", "hashing"} <= set(list_providers())
     assert load_embedder("static").model == "multilingual-static-256"
 
 
-@pytest.mark.usefixtures("installed")
+@pytest.mark.usefixtures("plugin")
 @pytest.mark.parametrize(
     ("provider", "error", "words"),
     [
         ("acme-poor", EmbedderError, "lacks parts of the Embedder protocol"),
         ("acme-needy", MissingExtraError, "pip install vectors"),
         ("acme-lost", EmbedderError, "cannot be loaded.*install it again"),
-        ("acme-gone", EmbedderError, "cannot be loaded.*install it again"),
     ],
 )
 def test_an_embedder_of_another_package_that_fails_says_why(provider, error, words):
@@ -92,28 +82,27 @@ def test_an_embedder_of_another_package_that_fails_says_why(provider, error, wor
 
 
 # --- a function as an embedder
-def lengths(texts: list[str]) -> list[list[float]]:
+def measure(texts: list[str]) -> list[list[float]]:
     return [[len(text), 1.0, float(text.count("a"))] for text in texts]
 
 
-def test_a_plain_function_becomes_an_embedder():
-    embedder = from_callable(lengths, "lengths")
+def test_a_function_becomes_an_embedder():
+    embedder = from_callable(measure, "lengths")
     assert (embedder.provider, embedder.model) == ("callable", "lengths")
     assert np.allclose(embedder.embed_query("aaaa"), np.array([4, 1, 4]) / np.sqrt(33))
     assert embedder.embed_documents(("a", "b")).dtype == np.float32
-    assert embedder.identity != from_callable(lengths, "other").identity
+    assert embedder.identity != from_callable(measure, "other").identity
 
 
 @pytest.mark.parametrize(
     ("answer", "words"),
     [
         ([[1.0, 2.0]], r"shape \(1, 2\) for 2 texts"),
-        ([1.0, 2.0], r"shape \(2,\) for 2 texts"),
         ([[], []], r"shape \(2, 0\) for 2 texts"),
         ([[1.0], [1.0, 2.0]], "no table of numbers"),
         ([["one"], ["two"]], "no table of numbers"),
-        ([[None, {}], [1.0, 2.0]], "no table of numbers"),
         (None, r"shape \(\) for 2 texts"),
+        ([[0.0], [0.0]], "zeros for 2 texts"),
     ],
 )
 def test_a_function_that_returns_no_vectors_is_refused(answer, words):
@@ -122,12 +111,9 @@ def test_a_function_that_returns_no_vectors_is_refused(answer, words):
 
 
 def test_a_function_that_fails_is_an_embedder_error_with_its_cause():
-    def fail(texts):
-        raise KeyError(len(texts))
-
-    with pytest.raises(EmbedderError, match=r"the function 'cold' failed: KeyError: 1; fix it") as told:
-        from_callable(fail, "cold").embed_query("text")
-    assert isinstance(told.value.__cause__, KeyError)
+    with pytest.raises(EmbedderError, match=r"the function 'cold' failed: KeyError: 'text'; fix it") as raised:
+        from_callable(lambda texts: {}[texts[0]], "cold").embed_query("text")
+    assert isinstance(raised.value.__cause__, KeyError)
 
 
 def test_a_function_that_changes_its_dimensions_is_refused():
@@ -137,32 +123,19 @@ def test_a_function_that_changes_its_dimensions_is_refused():
         embedder.embed_query("abcd")
 
 
-def test_non_finite_numbers_of_a_function_become_zero():
-    vector = from_callable(lambda _: [[float("nan"), float("inf"), 3.0, -4.0]], "wild").embed_query("x")
-    assert np.allclose(vector, [0, 0, 0.6, -0.8])
+def test_queries_may_go_through_a_function_of_their_own():
+    inner = HashingEmbedder()
+    embedder = from_callable(inner.embed_documents, "two", embed_query=lambda text: -inner.embed_query(text))
+    np.testing.assert_allclose(embedder.embed_query("boiler"), -embedder.embed_documents(["boiler"])[0], atol=1e-6)
 
 
 # --- vectors
 @given(arrays(np.float64, array_shapes(min_dims=2, max_dims=2, max_side=6), elements=st.floats(width=32)))
 def test_normalised_rows_are_finite_and_of_length_one_or_as_short_as_they_were(matrix):
-    rows = normalised(matrix)
+    rows = normalize(matrix)
     clean = np.where(np.isfinite(matrix), matrix, 0)
     before, after = np.linalg.norm(clean, axis=1), np.linalg.norm(rows.astype(np.float64), axis=1)
     assert rows.dtype == np.float32
     assert np.isfinite(rows).all()
     assert np.allclose(after[before > 1e-9], 1, atol=1e-5)
     assert np.allclose(after[before < 1e-11], before[before < 1e-11], atol=1e-20)
-
-
-def test_questions_may_go_through_a_function_of_their_own():
-    inner = HashingEmbedder()
-    embedder = from_callable(
-        lambda texts: [list(row) for row in inner.embed_documents(texts)],
-        "two",
-        embed_query=lambda text: list(-inner.embed_query(text)),
-    )
-    np.testing.assert_allclose(embedder.embed_query("boiler"), -embedder.embed_documents(["boiler"])[0], atol=1e-6)
-    uneven = from_callable(inner.embed_documents, "uneven", embed_query=lambda _: [1.0])
-    uneven.embed_documents(["a"])
-    with pytest.raises(EmbedderError, match="1 dimensions after 64"):
-        uneven.embed_query("a")
