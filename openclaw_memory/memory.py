@@ -86,7 +86,7 @@ class Memory:
         # Here: a program that opens no memory loads no more than this class.
         from openclaw_memory.backends.guards import guarded_workspace
         from openclaw_memory.config.config import settings_of
-        from openclaw_memory.flush.state import FlushRegistry, failures_in
+        from openclaw_memory.flush.cycle import FlushRegistry
         from openclaw_memory.sessions_and_control import Control, Sessions
         from openclaw_memory.workspace.notes import NoIndex, Notes
 
@@ -108,7 +108,7 @@ class Memory:
                 embedder,
                 self.config,
                 notices=(*self.config.notices, *find_unread_settings(self.config)),
-                flush_failures=partial(failures_in, workspace, flushes),
+                flush_failures=partial(flushes.list_failures, workspace),
             )
             backend = self._builtin
             if self.config.store.backend != "builtin":

@@ -14,8 +14,9 @@ if TYPE_CHECKING:
 
     from openclaw_memory.config import MemoryConfig
     from openclaw_memory.control.inspection import Order
+    from openclaw_memory.flush.cycle import FlushRegistry
     from openclaw_memory.flush.flush import Flush
-    from openclaw_memory.flush.state import ChatType, FlushRegistry
+    from openclaw_memory.flush.session import Session
     from openclaw_memory.indexing.service import IndexService
     from openclaw_memory.types.control import ForgetPlan, ForgetReceipt, Item, Kind
     from openclaw_memory.types.snapshots import Snapshot
@@ -54,22 +55,13 @@ class Sessions(MemoryPart):
         self._index.check_open()
         return self._workspace.open_log(session_id, parent_session=parent_session)
 
-    def flush(
-        self,
-        session_key: str = "main",
-        *,
-        window: int | None = None,
-        session_id: str | None = None,
-        chat_type: ChatType | None = None,
-    ) -> Flush:
-        """Return the flush of a session, which says when to save memories before a compaction.
+    def flush(self, session: Session | str = "main", *, window: int | None = None) -> Flush:
+        """Return the flush of a session, which saves memories before a compaction.
 
         Args:
-            session_key: OpenClaw's key of the session.
+            session: The session, or its key.
             window: The tokens that the conversation has room for: the model's context window, or the limit that a
                 program trims it to; None if unknown.
-            session_id: Names the transcript.
-            chat_type: "direct", "group" or "channel"; read off the key where None.
 
         Raises:
             InvalidInputError: The key is empty.
@@ -80,12 +72,10 @@ class Sessions(MemoryPart):
 
         return Flush(
             self._workspace,
-            session_key,
+            session,
             self.config.compaction,
             window=window,
-            session_id=session_id,
-            chat_type=chat_type,
-            wrote=self._index.sync_soon,
+            on_write=self._index.sync_soon,
             registry=self.flushes,
         )
 

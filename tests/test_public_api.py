@@ -31,7 +31,7 @@ FRONT_DOOR = {
     "notes.promote": ["path", "start", "end", "section", "expected"],
     "notes.bootstrap": ["private", "max_chars", "now"],
     "sessions.log": ["session_id", "parent_session"],
-    "sessions.flush": ["session_key", "window", "session_id", "chat_type"],
+    "sessions.flush": ["session", "window"],
     "sessions.snapshot": ["session_id", "messages", "summary"],
     "sessions.snapshots": ["session_id"],
     "sessions.resume": ["session_id"],

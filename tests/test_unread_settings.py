@@ -47,7 +47,7 @@ def use(folder, config):
         log.append("user", "When does the ferry leave?")
         memory.append("The ferry is late.")
         for number, value in enumerate(["seven", "eight", "nine", "ten"]):
-            source = RecordSource("tool", str(number), memory.sessions.flush().now())
+            source = RecordSource("tool", str(number), memory.sessions.flush().get_time())
             memory.records.remember("fact", "ferry.time", value, source=source)
             if value == "nine":
                 memory.records.confirm("fact", "ferry.time")
@@ -57,7 +57,7 @@ def use(folder, config):
         for tool in memory_tools(memory):
             tool({"query": "ferry", "path": "MEMORY.md", "text": "The ferry is blue."})
         memory.notes.bootstrap()
-        memory.sessions.flush("talk", window=8_000).due(7_000, messages=list)
+        memory.sessions.flush("talk", window=8_000).begin(7_000, messages=list)
         memory.sessions.snapshot("talk")
         memory.status()
 

@@ -16,7 +16,7 @@ from langchain_openclaw_memory._session import kind_of, run_config, thread_of
 from openclaw_memory.aio import in_thread
 from openclaw_memory.conversation import get_compaction_threshold
 from openclaw_memory.errors import InvalidInputError, OpenClawMemoryError
-from openclaw_memory.flush import adrive_flush, arun_flush, drive_flush, run_flush
+from openclaw_memory.flush import Session, arun_flush, run_flush
 from openclaw_memory.runs import MemoryChoice, memory_choice
 
 if TYPE_CHECKING:
@@ -41,13 +41,12 @@ class Wanted:
     """
 
     leased: Leased
-    key: str
+    session: Session
     model: Model
     messages: Sequence[BaseMessage]
     window: int | None
     tokens: int
     count: Counter
-    session_id: str | None = None
     cut: bool = False
     may_wait: bool = False
     held: Callable[[bool], object] = bool
@@ -76,21 +75,21 @@ def wanted_before_cut(
     may_wait: bool = False,
 ) -> Wanted:
     """Return the flush of messages that a summary takes from the conversation of the current run."""
-    key, thread = session_of_run(session_key, messages)
-    return Wanted(leased, key, model, messages, None, 0, count, session_id=thread, cut=True, may_wait=may_wait)
+    session = session_of_run(session_key, messages)
+    return Wanted(leased, session, model, messages, None, 0, count, cut=True, may_wait=may_wait)
 
 
-def session_of_run(session_key: str | None, messages: Sequence[BaseMessage]) -> tuple[str, str | None]:
-    """Return the session whose memories a run saves, and the id of its transcript; None if `sessions.json` has that.
+def session_of_run(session_key: str | None, messages: Sequence[BaseMessage]) -> Session:
+    """Return the session of a run.
 
     It is the one that is given, else the thread, else one by the first message. The `session_key` of a run says who
     reads along, and does not name the run's own conversation.
     """
     thread = None if session_key else thread_of(run_config())
     if session_key or thread or (first := first_of(messages)) is None:
-        return session_key or thread or "main", thread
+        return Session(session_key or thread or "main", thread)
     text = f"{first.type}\n{first.text}".encode("utf-8", "surrogatepass")
-    return f"main:{blake2b(text, digest_size=8).hexdigest()}", None
+    return Session(f"main:{blake2b(text, digest_size=8).hexdigest()}")
 
 
 def save(wanted: Wanted) -> str | None:
@@ -100,14 +99,8 @@ def save(wanted: Wanted) -> str | None:
     """
     outcome: str | None = "lost"
     with _reported(wanted), wanted.leased as memory:
-        turns: list[FlushTurn] = []
-
-        def drive(turn: FlushTurn) -> None:
-            turns.append(turn)
-            drive_flush(turn, *_asking(wanted, memory, turn))
-
-        run_flush(wanted.key, partial(_begun, wanted, memory), drive)
-        outcome = _end(wanted, memory, turns)
+        turn = run_flush(wanted.session.key, partial(_begun, wanted, memory), partial(_asking, wanted, memory))
+        outcome = _end(wanted, memory, turn)
     return outcome  # noqa: RET504 - "lost" if an error was reported
 
 
@@ -116,23 +109,17 @@ async def asave(wanted: Wanted) -> str | None:
     outcome: str | None = "lost"
     with _reported(wanted):
         async with wanted.leased as memory:
-            turns: list[FlushTurn] = []
-
-            async def drive(turn: FlushTurn) -> None:
-                turns.append(turn)
-                await adrive_flush(turn, *_asking(wanted, memory, turn, is_async=True))
-
-            await arun_flush(wanted.key, partial(_begun, wanted, memory), drive)
-            outcome = await in_thread(_end, wanted, memory, turns)
+            prepare = partial(_asking, wanted, memory, is_async=True)
+            turn = await arun_flush(wanted.session.key, partial(_begun, wanted, memory), prepare)
+            outcome = await in_thread(_end, wanted, memory, turn)
     return outcome
 
 
 def can_save(leased: Leased, session_key: str | None, messages: Sequence[BaseMessage]) -> bool:
     """Return whether the memory of the current run can be written now, by trying it."""
-    key, thread = session_of_run(session_key, messages)
     try:
         with leased as memory:
-            return memory.sessions.flush(key, session_id=thread).can_be_written
+            return memory.sessions.flush(session_of_run(session_key, messages)).can_be_written
     except OpenClawMemoryError:
         return False
 
@@ -143,7 +130,7 @@ def _reported(wanted: Wanted) -> Iterator[None]:
     try:
         yield
     except OpenClawMemoryError as error:
-        _log.warning(f"no memories of session {wanted.key!r} can be saved before a compaction: {error}")
+        _log.warning(f"no memories of session {wanted.session.key!r} can be saved before a compaction: {error}")
         wanted.held(False)
     except BaseException:  # a run that is cancelled leaves its flush to the next one
         wanted.held(False)
@@ -166,11 +153,11 @@ def _asking(
 
 
 def _session(wanted: Wanted, memory: Memory) -> Flush:
-    return memory.sessions.flush(wanted.key, window=wanted.window, session_id=wanted.session_id)
+    return memory.sessions.flush(wanted.session, window=wanted.window)
 
 
 def _begun(wanted: Wanted, memory: Memory) -> FlushTurn | None:
-    return _session(wanted, memory).due(
+    return _session(wanted, memory).begin(
         wanted.tokens,
         compacting=True,  # the caller has decided that a flush is due, and knows whether this cycle had one
         flushed=False,
@@ -179,26 +166,27 @@ def _begun(wanted: Wanted, memory: Memory) -> FlushTurn | None:
     )
 
 
-def _end(wanted: Wanted, memory: Memory, turns: Sequence[FlushTurn]) -> str | None:
+def _end(wanted: Wanted, memory: Memory, turn: FlushTurn | None) -> str | None:
     """Record a flush that ended: a new cycle begins, or the cut waits for a memory that can be written."""
-    workspace, outcome = memory.workspace, turns[0].outcome if turns else None
+    workspace, outcome = memory.workspace, turn.outcome if turn else None
     error = ""
-    if not turns and kind_of(run_config()) == "chat" and memory.config.compaction.flushes:
+    if turn is None and kind_of(run_config()) == "chat" and memory.config.compaction.flushes:
         outcome = "lost"
         error = "" if workspace.can_be_written else _name_obstacle(workspace.root)
     if error:
-        _log.warning(f"no memories of session {wanted.key!r} can be saved before a compaction: {error}")
+        _log.warning(f"no memories of session {wanted.session.key!r} can be saved before a compaction: {error}")
         _session(wanted, memory).save(flush_error=error)
     wanted.held(outcome not in {None, "lost"})
     if outcome == "lost" and wanted.may_wait:
         _log.warning(
-            f"the summary of session {wanted.key!r} waits until its messages can be saved, or its window is full"
+            f"the summary of session {wanted.session.key!r} waits "
+            "until its messages can be saved, or its window is full"
         )
     elif wanted.cut and not error:
         try:
-            _session(wanted, memory).compacted()
+            _session(wanted, memory).record_compaction()
         except Exception as failure:  # noqa: BLE001 - what is shown by status alone never breaks the turn of the user
-            _log.warning(f"the compaction of session {wanted.key!r} could not be noted: {failure}")
+            _log.warning(f"the compaction of session {wanted.session.key!r} could not be noted: {failure}")
     return outcome
 
 

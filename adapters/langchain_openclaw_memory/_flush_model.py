@@ -57,7 +57,7 @@ def asking(
         return _read(await bound.ainvoke(shown, config))
 
     return _shown(messages), FlushModel(
-        aask if is_async else ask,
+        ask=aask if is_async else ask,
         system=SystemMessage,
         user=HumanMessage,
         answer=lambda call_id, name, text: ToolMessage(text, tool_call_id=call_id, name=name),

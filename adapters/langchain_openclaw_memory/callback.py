@@ -18,7 +18,7 @@ from langchain_openclaw_memory._flush_model import Model, chat_model
 from langchain_openclaw_memory._messages import READING, SUMMARY_SOURCE, without_system
 from langchain_openclaw_memory._session import memory_of_run, remember, run_config
 from openclaw_memory.errors import ConfigError
-from openclaw_memory.flush import FLUSH_TAG, ConversationDetector
+from openclaw_memory.flush import FLUSH_TAG, ConversationDetector, Session
 from openclaw_memory.runs import Leased, MemoryChoice
 
 _CONVERSATIONS = 1024  # whose memories are known at once; of others, the run of a reply is asked
@@ -77,7 +77,7 @@ class OpenClawFlushCallback(BaseCallbackHandler):
         self._leased: OrderedDict[str, Leased] = OrderedDict()
         self._detector = ConversationDetector(
             READING,
-            self._saving,
+            self._save,
             rules=lambda key: self._memory_of(key).config.compaction,
             window=self.window,
             count=token_counter,
@@ -107,11 +107,11 @@ class OpenClawFlushCallback(BaseCallbackHandler):
 
     def on_llm_end(self, response: LLMResult, *, run_id: UUID, **_: Any) -> None:
         """Flush if the conversation, with this reply, has come near the end of the window."""
-        self._detector.ended(run_id, *_reply(response))
+        self._detector.end_call(run_id, *_reply(response))
 
     def on_llm_error(self, error: BaseException, *, run_id: UUID, **_: Any) -> None:
         """Flush if the provider refused the conversation as too long; forget calls that failed otherwise."""
-        self._detector.failed(run_id, error)
+        self._detector.fail_call(run_id, error)
 
     def _started(self, messages: Sequence[BaseMessage], run_id: UUID, call: dict[str, Any]) -> None:
         conversation = without_system(messages)
@@ -123,17 +123,17 @@ class OpenClawFlushCallback(BaseCallbackHandler):
         key = _key(about, leased.folder)
         remember(self._leased, key, leased, _CONVERSATIONS)
         if about.get("lc_source") == SUMMARY_SOURCE:
-            self._detector.summary_started(key, conversation)
+            self._detector.begin_summary(key, conversation)
         else:
-            self._detector.began(run_id, key, conversation)
+            self._detector.begin_call(run_id, key, conversation)
 
     def _memory_of(self, key: str) -> Leased:
         return self._leased.get(key) or memory_of_run(self.memory, run_config())
 
-    def _saving(self, key: str, messages: Sequence[BaseMessage], tokens: int, compacting: bool) -> Callable[[], bool]:  # noqa: ARG002
-        name = self.session_key or key.partition("\n")[0] or "main"
-        wanted = Wanted(self._memory_of(key), name, self.model, messages, self.window, tokens, self.token_counter)
-        return lambda: save(wanted) not in {None, "lost"}
+    def _save(self, key: str, messages: Sequence[BaseMessage], tokens: int, compacting: bool) -> bool:  # noqa: ARG002
+        session = Session(self.session_key or key.partition("\n")[0] or "main")
+        wanted = Wanted(self._memory_of(key), session, self.model, messages, self.window, tokens, self.token_counter)
+        return save(wanted) not in {None, "lost"}
 
 
 def _key(metadata: dict[str, Any], folder: Path) -> str:

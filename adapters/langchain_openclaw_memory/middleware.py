@@ -156,7 +156,7 @@ class OpenClawSummarizationMiddleware(SummarizationMiddleware[Any, Any]):
 
     def _locate(self, leased: Leased, messages: Sequence[AnyMessage]) -> tuple[tuple[Path, str], bool]:
         """Return folder and session of this run's conversation, and whether there is room for it to wait."""
-        place = leased.folder, session_of_run(self.session_key, messages)[0]
+        place = leased.folder, session_of_run(self.session_key, messages).key
         window, is_refused = window_of(self.model), self._postponed.get(place, False)
         if window is None or is_refused:
             return place, not is_refused
@@ -388,17 +388,17 @@ class MemoryFlushMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         if kind_of(run_config()) != "chat":
             return None
         window = self.window or window_of(model)
-        key, thread = session_of_run(self.session_key, messages)
+        session = session_of_run(self.session_key, messages)
         tokens = max(self.token_counter(messages) if self._clauses else 0, reported_tokens(messages))
         sizes = {"messages": len(messages), "tokens": tokens, "fraction": tokens / window if window else 0.0}
         reached = any(all(sizes[kind] >= limit for kind, limit in clause.items()) for clause in self._clauses)
         rules, count = leased.config.compaction, self.token_counter
-        held = self._get_detector(window, rules).due(
-            f"{leased.folder}\n{key}", messages, tokens=tokens, compacting=overflow or reached
+        held = self._get_detector(window, rules).begin_flush(
+            f"{leased.folder}\n{session.key}", messages, tokens=tokens, compacting=overflow or reached
         )
         if held is None:
             return None
-        return Wanted(leased, key, model, messages, window, tokens, count, thread, held=held)
+        return Wanted(leased, session, model, messages, window, tokens, count, held=held)
 
     def _get_detector(self, window: int | None, rules: CompactionConfig) -> ConversationDetector[BaseMessage]:
         return self._detectors.get((window, rules)) or self._detectors.setdefault(

@@ -112,7 +112,7 @@ class OpenClawTranscriptMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
                     refused = _append(log, [entry for entry, _ in held])
                     written = entries if refused is None else _written(entries, log)
                     if any(usage := _usage(messages, written)):
-                        memory.sessions.flush(session).counted(*usage)
+                        memory.sessions.flush(session).add_tokens(*usage)
                     if refused is not None:
                         words = f"not all messages of session {session!r} are in its transcript: {refused}"
                         self._warn_once("never stored", words)

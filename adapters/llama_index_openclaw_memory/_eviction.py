@@ -17,7 +17,7 @@ from llama_index_openclaw_memory._flush_model import flush_of
 from llama_index_openclaw_memory._messages import as_text, estimated
 from openclaw_memory.conversation import Message, cut, estimate_tokens, get_compaction_threshold
 from openclaw_memory.errors import PolicyError
-from openclaw_memory.flush import Flush, read_messages_since, run_flush, write_messages
+from openclaw_memory.flush import Flush, read_messages_since, write_messages
 
 if TYPE_CHECKING:
     from llama_index.core.llms import LLM
@@ -133,7 +133,7 @@ class Ejected:
             elif self._has_failed:
                 flush.save(flush_error=None)
             self._has_failed, self._is_behind = bool(refused), True
-        flush.wrote()
+        flush.notify()
 
     def _start(self, flush: Flush) -> int:
         """Return where that begins which may have waited: of a transcript without a flush, no more than an end."""
@@ -163,7 +163,7 @@ class Ejected:
         try:
             messages = read_messages_since(flush.log, start)
         except Exception as error:  # noqa: BLE001 - they are in the transcript, whatever is wrong with that
-            self._background.report(f"the transcript of session {flush.key!r} cannot be read for its flush", error)
+            self._background.report(f"the transcript of session {self._key!r} cannot be read for its flush", error)
             return []
         return messages[cut(messages, most) :]
 
@@ -197,16 +197,13 @@ class Ejected:
 
         def begin() -> FlushTurn | None:
             # What is ejected is compacted away, and what of it had its flush is known here.
-            return flush.due(tokens, compacting=True, flushed=False, messages=lambda: messages)
-
-        def drive(turn: FlushTurn) -> None:
-            _flush_model.flush(turn, llm, as_text(messages), room=_room(llm, flush), count=estimated)
-            if turn.outcome in {"saved", "nothing"}:
-                flush.compacted(log_bytes=end)
-                self._retry_at = 0.0
+            return flush.begin(tokens, compacting=True, flushed=False, messages=lambda: messages)
 
         self._retry_at = time.monotonic() + _PAUSE_SECONDS
-        run_flush(flush.key, begin, drive)
+        turn = _flush_model.flush(self._key, begin, llm, as_text(messages), room=_room(llm, flush), count=estimated)
+        if turn and turn.outcome in {"saved", "nothing"}:
+            flush.record_compaction(log_bytes=end)
+            self._retry_at = 0.0
         return not self._retry_at
 
 

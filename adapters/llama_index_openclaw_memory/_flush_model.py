@@ -15,7 +15,7 @@ from llama_index_openclaw_memory._messages import OF_THE_PROGRAM, as_text, is_wh
 from llama_index_openclaw_memory.tools import MemoryTool
 from openclaw_memory.conversation import strip_recalled
 from openclaw_memory.errors import StoreError
-from openclaw_memory.flush import FLUSH_TAG, Flush, FlushModel, ModelReply, drive_flush
+from openclaw_memory.flush import FLUSH_TAG, Flush, FlushModel, ModelReply, run_flush
 
 if TYPE_CHECKING:
     from llama_index.core.llms import LLM
@@ -25,10 +25,13 @@ if TYPE_CHECKING:
 
 Conversation: TypeAlias = Sequence[ChatMessage] | str  # messages, or the text of a conversation or of a part of it
 Counter: TypeAlias = Callable[[str], int]
+Begin: TypeAlias = "Callable[[], FlushTurn | None]"
 
 
-def flush(turn: FlushTurn, llm: LLM, conversation: Conversation, *, room: int | None, count: Counter) -> None:
-    """Have `llm` write down what should last, until `turn` is done; an error of the model ends up in `turn`.
+def flush(
+    key: str, begin: Begin, llm: LLM, conversation: Conversation, *, room: int | None, count: Counter
+) -> FlushTurn | None:
+    """Have `llm` write lasting memories down in the turn that `begin` returns; its errors end up in the turn.
 
     What does not fit into `room` tokens (None: unknown) is shown in parts; `count` counts the tokens of a text. Event
     handlers know the calls by the tag `FLUSH_TAG`. The model is asked without `await` where it can be: many
@@ -43,20 +46,23 @@ def flush(turn: FlushTurn, llm: LLM, conversation: Conversation, *, room: int | 
             strip_recalled(message.content or "") == (message.content or "") for message in said
         )
         shown = said if is_plain else _text(said)
-    can_call = llm.metadata.is_function_calling_model and hasattr(llm, "chat_with_tools")
-    tools = [MemoryTool(lambda _key, _said: turn.tool, "")]
-    model = FlushModel(
-        partial(_with_tools, llm, tools) if can_call else partial(_without_tools, llm),
-        system=lambda text: ChatMessage(text, role=MessageRole.SYSTEM),
-        user=ChatMessage,
-        answer=_answer,
-        size=lambda messages: count(_text(messages)),
-        text=_text,
-        can_call=can_call,
-        room=room,
-    )
+
+    def prepare(turn: FlushTurn) -> tuple[Conversation, FlushModel[ChatMessage]]:
+        can_call = llm.metadata.is_function_calling_model and hasattr(llm, "chat_with_tools")
+        tools = [MemoryTool(lambda _key, _said: turn.tool, "")]
+        return shown, FlushModel(
+            ask=partial(_with_tools, llm, tools) if can_call else partial(_without_tools, llm),
+            system=lambda text: ChatMessage(text, role=MessageRole.SYSTEM),
+            user=ChatMessage,
+            answer=_answer,
+            size=lambda messages: count(_text(messages)),
+            text=_text,
+            can_call=can_call,
+            room=room,
+        )
+
     with instrument_tags({**active_instrument_tags.get(), FLUSH_TAG: True}):
-        drive_flush(turn, shown, model)
+        return run_flush(key, begin, prepare)
 
 
 def reply_to(llm: LLM, prompt: str) -> str:

@@ -6,7 +6,6 @@ import sys
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from llama_index.core.base.llms.types import ChatMessage, MessageRole
@@ -33,7 +32,7 @@ from openclaw_memory import Memory
 from openclaw_memory.aio import in_thread
 from openclaw_memory.conversation import get_compaction_threshold
 from openclaw_memory.errors import ConfigError
-from openclaw_memory.flush import FLUSH_TAG, ConversationDetector, Reading, run_flush
+from openclaw_memory.flush import FLUSH_TAG, ConversationDetector, Reading
 from openclaw_memory.runs import Leased, MemoryChoice, memory_choice
 
 if TYPE_CHECKING:
@@ -126,7 +125,7 @@ class MemoryFlushEventHandler(BaseEventHandler):
         super().__init__(**fields | {"session_key": session_key, "token_counter": token_counter or estimated})
         self._detector = ConversationDetector(
             _READING,
-            self._saving,
+            self._save,
             rules=lambda key: self._memory_of(key).config.compaction,
             window=self.window,
             count=lambda conversation: self.token_counter(as_text(openclaw_messages(conversation))),
@@ -154,7 +153,7 @@ class MemoryFlushEventHandler(BaseEventHandler):
             session_key: The session, of the memory of this run. Default: all of them, of all memories.
         """
         key = None if session_key is None else _key(session_key, memory_of_run(self.memory))
-        self._detector.finished(key)
+        self._detector.finish(key)
         self.settle()
 
     async def aflush(self, session_key: str | None = None) -> None:
@@ -181,20 +180,20 @@ class MemoryFlushEventHandler(BaseEventHandler):
             case LLMCompletionStartEvent():
                 self._began(event, [ChatMessage(event.prompt)])
             case LLMChatInProgressEvent() | LLMCompletionInProgressEvent():
-                detector.counted(call, reported_tokens(event.response))
+                detector.count_tokens(call, reported_tokens(event.response))
             case LLMChatEndEvent():
                 reply = event.response.message if event.response else None
                 self._count(call, event.response)
-                detector.ended(call, reply, reported_tokens(event.response))
+                detector.end_call(call, reply, reported_tokens(event.response))
             case LLMCompletionEndEvent():
                 said = ChatMessage(event.response.text, role=MessageRole.ASSISTANT)
                 self._count(call, event.response)
-                detector.ended(call, said, reported_tokens(event.response))
+                detector.end_call(call, said, reported_tokens(event.response))
             case ExceptionEvent():
-                detector.failed(call, event.exception)
+                detector.fail_call(call, event.exception)
             case SpanDropEvent():
                 # The event comes while the error is being handled, and has only its text.
-                detector.failed(call, sys.exception() or RuntimeError(event.err_str))
+                detector.fail_call(call, sys.exception() or RuntimeError(event.err_str))
 
     def _began(self, event: LLMChatStartEvent | LLMCompletionStartEvent, messages: Sequence[ChatMessage]) -> None:
         tagged = event.tags.get(SESSION_TAG)
@@ -205,14 +204,14 @@ class MemoryFlushEventHandler(BaseEventHandler):
         leased = memory_of_run(self.memory)  # an event is handled where the call is made
         key = _key(self.session_key or str(tagged or "main"), leased)
         # An LLM that takes text is asked for a chat by a completion, which is the same call once more.
-        if isinstance(event, LLMCompletionStartEvent) and self._detector.asks_for(key, event.prompt):
+        if isinstance(event, LLMCompletionStartEvent) and self._detector.is_call_prompt(key, event.prompt):
             return
         if conversation := [message for message in messages if message.role not in OF_THE_PROGRAM]:
             self._leased[key] = leased
             self._leased.move_to_end(key)
             while len(self._leased) > _SESSIONS:
                 self._leased.popitem(last=False)
-            self._detector.began(event.span_id, key, conversation)
+            self._detector.begin_call(event.span_id, key, conversation)
 
     def _count(self, call: Any, response: Any) -> None:
         """Add what a call that is watched has read and said to the counts of its session."""
@@ -224,7 +223,7 @@ class MemoryFlushEventHandler(BaseEventHandler):
         def work() -> None:
             try:
                 with leased as memory:
-                    flush_of(memory, session).counted(*usage)
+                    flush_of(memory, session).add_tokens(*usage)
             except Exception as error:  # noqa: BLE001 - no count ever breaks the turn of the user
                 self._background.report("the tokens of a session could not be counted", error)
 
@@ -243,25 +242,20 @@ class MemoryFlushEventHandler(BaseEventHandler):
     def _memory_of(self, key: str) -> Leased:
         return self._leased.get(key) or memory_of_run(self.memory)
 
-    def _saving(self, key: str, messages: Sequence[ChatMessage], tokens: int, compacting: bool) -> Callable[[], bool]:
+    def _save(self, key: str, messages: Sequence[ChatMessage], tokens: int, compacting: bool) -> bool:
         session, leased = key.partition("\n")[0], self._memory_of(key)
         room = get_compaction_threshold(window_of(self.llm) or self.window, leased.config.compaction)
+        with ExitStack() as opened:
 
-        def save() -> bool:
-            with ExitStack() as opened:
+            def begin() -> FlushTurn | None:
+                return flush_of(opened.enter_context(leased), session, self.window).begin(
+                    tokens,
+                    compacting=compacting,
+                    flushed=False,  # the detector has decided that a flush is due
+                    messages=lambda: openclaw_messages(messages),
+                )
 
-                def begin() -> FlushTurn | None:
-                    return flush_of(opened.enter_context(leased), session, self.window).due(
-                        tokens,
-                        compacting=compacting,
-                        flushed=False,  # whether this cycle had its flush is known from the conversation
-                        messages=lambda: openclaw_messages(messages),
-                    )
-
-                drive = partial(flush, llm=self.llm, conversation=messages, room=room, count=self.token_counter)
-                return run_flush(session, begin, drive)
-
-        return save
+            return flush(session, begin, self.llm, messages, room=room, count=self.token_counter) is not None
 
     def _hold(self, work: Callable[[], None]) -> None:
         """Run a flush: at once, or in a thread where it would block an event loop."""

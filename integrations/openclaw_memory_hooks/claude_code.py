@@ -16,7 +16,7 @@ from openclaw_memory.conversation import Message, get_text
 from openclaw_memory.errors import InvalidInputError, OpenClawMemoryError
 from openclaw_memory.flush import keep_transcript, read_messages_since
 from openclaw_memory.tools import compose_session_start, extract_question, fence_results, recall
-from openclaw_memory.workspace import SafeFolder
+from openclaw_memory.workspace import SafeFolder, get_local_now
 
 Event = Mapping[str, Any]
 
@@ -132,7 +132,7 @@ def _request_notes(event: Event, memory: Memory) -> str:
     lost = read_messages_since(log, _read_number(memory, session, "cut_before"))
     if not lost:
         return ""
-    root, day = memory.workspace.root, memory.sessions.flush().now().date()
+    root, day = memory.workspace.root, get_local_now(memory.config.journal.timezone).date()
     words = _COMPACTED.format(path=log.path, root=root, note=root / "memory" / f"{day}.md")
     return f"{words}\n\n{fence_results([(log.path, _quote_last(lost, memory.workspace.policies.mask))], 'memory')}"
 

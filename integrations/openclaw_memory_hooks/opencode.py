@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import fields
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from openclaw_memory import Memory
 from openclaw_memory.config import PruningConfig, find_unread_settings
 from openclaw_memory.conversation import Message, estimate_tokens, get_text
 from openclaw_memory.errors import ConfigError, InvalidInputError, PolicyError, SyncBusyError
-from openclaw_memory.flush import FlushModel, ModelReply, drive_flush, keep_named, read_messages_since
+from openclaw_memory.flush import FlushModel, ModelReply, keep_named, read_messages_since, run_flush
 from openclaw_memory.tools import compose_session_start, extract_question, memory_tools, recall
 
 Event = Mapping[str, Any]
@@ -142,7 +143,7 @@ def _log_idle(event: Event, memory: Memory, _: Exchange) -> dict[str, Any]:
 
 def _flush_session(event: Event, memory: Memory, exchange: Exchange) -> dict[str, Any]:
     messages = _log_messages(event, memory)
-    session = _require_text(event, "sessionID")
+    flush = memory.sessions.flush(_require_text(event, "sessionID"))
     room = event.get("room")
     model: FlushModel[str] = FlushModel(
         ask=lambda request: _read_reply(exchange({"ask": request[0]})),
@@ -154,16 +155,14 @@ def _flush_session(event: Event, memory: Memory, exchange: Exchange) -> dict[str
         can_call=False,
         room=room if isinstance(room, int) and room > 0 else None,
     )
-    turn = memory.sessions.flush(session).due(None, messages=lambda: messages, compacting=True) if messages else None
-    if turn is None:
-        return {}
     transcript = "\n\n".join(f"{str(item['role']).capitalize()}: {get_text(item)}" for item in messages)
-    drive_flush(turn, transcript, model)
-    return {"flush": turn.outcome}
+    begin = partial(flush.begin, None, messages=lambda: messages, compacting=True)
+    turn = run_flush(flush.session.key, begin, lambda _turn: (transcript, model)) if messages else None
+    return {} if turn is None else {"flush": turn.outcome}
 
 
 def _finish_compaction(event: Event, memory: Memory, _: Exchange) -> dict[str, Any]:
-    memory.sessions.flush(_require_text(event, "sessionID")).compacted()
+    memory.sessions.flush(_require_text(event, "sessionID")).record_compaction()
     _sync(memory)
     return {}
 

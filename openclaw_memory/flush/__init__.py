@@ -1,4 +1,4 @@
-"""The flush: save what a conversation must not lose, just before it is compacted."""
+"""Save memories of a conversation before it is compacted."""
 
 import lazy_loader
 

@@ -1,84 +1,74 @@
-"""Decide when to flush a conversation of which only the model calls can be watched."""
+"""Decide when to flush a conversation, from the calls of its model alone."""
 
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict, deque
-from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, field
-from itertools import takewhile
-from typing import Generic, NamedTuple, TypeAlias, TypeVar
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Container, Hashable, Iterable, Sequence
+from typing import Generic, TypeAlias, TypeVar
 from xml.sax.saxutils import escape
 
-from openclaw_memory import _forks
+from msgspec import Struct, field
+
 from openclaw_memory._log import warn
 from openclaw_memory.config.sections import CompactionConfig
 from openclaw_memory.conversation.window import check_window, find_flush_reason, is_overflow
 
-_CONVERSATIONS = 256  # remembered at once; the one that was silent longest is forgotten first
-_RUNS = 1024  # calls under way at once: frameworks do not report that a call was cancelled
-_RECENT = 4  # of one conversation: a chain may ask a model other things in between
+_MAX_CONVERSATIONS = 256  # the one that was silent longest is dropped first
+_MAX_RUNS = 1024  # frameworks do not report that a call was cancelled
+_MAX_FINGERPRINTS = 20_000  # of flushed messages in a conversation
+_MAX_CALLS = 4  # of one conversation: a chain may ask a model other things in between
 
 K = TypeVar("K")
 V = TypeVar("V")
 M = TypeVar("M")
-# Prepares a flush, given the key of the conversation, its messages, their tokens, and whether a compaction comes next.
-# Calling the result runs the flush; it returns False where no turn could be held.
-Saving: TypeAlias = Callable[[str, Sequence[M], int, bool], Callable[[], bool]]
+# Flushes messages, given the key of the conversation, the messages, their tokens, and whether a compaction comes next.
+# Returns False if no turn could be held.
+Save: TypeAlias = Callable[[str, Sequence[M], int, bool], bool]
 
 
-class Reading(NamedTuple, Generic[M]):
-    """How to read a framework's message: its role and its text."""
+class Reading(Struct, Generic[M], frozen=True):
+    """Functions that read the role and the text of a framework's message."""
 
     role: Callable[[M], Hashable]
     text: Callable[[M], str]
 
-    def fingerprint(self, message: M) -> int:
-        """Identify a message by what it says, since its id may differ from call to call.
 
-        Args:
-            message: A message of the framework.
-        """
-        return hash((self.role(message), self.text(message)))
-
-
-@dataclass(slots=True)
-class Run(Generic[M]):
-    """A call of the model under way in conversation `key`; `tokens` is what the provider reported so far."""
+class Run(Struct, Generic[M]):
+    """A call of the model under way: its conversation, its messages, and the tokens reported so far."""
 
     key: str
     messages: Sequence[M]
     tokens: int = 0
 
 
-@dataclass(slots=True)
-class Conversation(Generic[M]):
-    """The latest calls by the fingerprints of their messages, and the fingerprints of what each flush was shown.
+class _Conversation(Struct, Generic[M]):
+    """The fingerprints of flushed messages, and the latest calls by the fingerprints of their messages.
 
-    A call takes the place of those that it continues: conversations that begin alike are kept apart.
+    A call takes the place of those that it continues.
     """
 
-    flushed: deque[tuple[int, ...]]
-    recent: OrderedDict[tuple[int, ...], Sequence[M]] = field(default_factory=OrderedDict)
-    turn: threading.Lock = field(default_factory=_forks.lock)  # held during a flush
+    flushed: OrderedDict[int, None] = field(default_factory=OrderedDict)
+    calls: OrderedDict[tuple[int, ...], Sequence[M]] = field(default_factory=OrderedDict)
+    turn: threading.Lock = field(default_factory=threading.Lock)  # held during a flush
 
 
 class ConversationDetector(Generic[M]):
-    """Run a flush when watched model calls show that a conversation is about to be compacted.
+    """Flush when watched model calls show that a conversation is about to be compacted.
 
     That is after a reply that brought it to the flush threshold, before a summary of it is made, and after a call that
-    was refused as too long. A flush that is due by the threshold waits until more than half of the conversation is new
-    since the last one. Messages that a program drops below the threshold are not noticed.
+    was refused as too long. By the threshold, a flush waits until more than half of the conversation is new since the
+    last one. Messages that a program drops below the threshold are not noticed.
 
-    All methods may be called from several threads; only `run` waits for a flush.
+    All methods may be called from several threads.
 
     Args:
-        reading: How to read a message.
-        saving: Prepares a flush; not needed for `due`.
+        reading: Reads a message.
+        save: Flushes messages; not needed for `begin_flush`.
         rules: The compaction settings, or a function of the key of a conversation that returns them.
         window: The size in tokens at which the conversation is cut.
         count: Counts the tokens of messages.
-        run: Runs a prepared flush, by default at once.
+        run: Runs the function that flushes, by default at once.
         parallel: How many conversations may be interleaved under one key.
 
     Raises:
@@ -88,57 +78,36 @@ class ConversationDetector(Generic[M]):
     def __init__(
         self,
         reading: Reading[M],
-        saving: Saving[M] = lambda *_: lambda: False,
+        save: Save[M] = lambda *_: False,
         *,
         rules: CompactionConfig | Callable[[str], CompactionConfig],
         window: int | None,
         count: Callable[[Sequence[M]], int],
-        run: Callable[[Callable[[], None]], None] = lambda work: work(),
+        run: Callable[[Callable[[], None]], None] = lambda save: save(),
         parallel: int = 1,
     ) -> None:
         check_window(window)
-        self.reading, self.rules, self.window = reading, rules, window
+        self.rules, self.window = rules, window
         self.runs: OrderedDict[Hashable, Run[M]] = OrderedDict()
-        self.known: OrderedDict[str, Conversation[M]] = OrderedDict()
-        self._saving, self._run, self._count = saving, run, count
-        self._recent = _RECENT * parallel
-        self._lock = _forks.rlock()
-        self._has_warned = self._has_dropped = False
+        self._conversations: OrderedDict[str, _Conversation[M]] = OrderedDict()
+        self._reading, self._save, self._run, self._count = reading, save, run, count
+        self._max_calls = _MAX_CALLS * parallel
+        self._lock = threading.RLock()
+        self._has_warned = False
 
-    def began(self, run_id: Hashable, key: str, messages: Sequence[M]) -> None:
+    def begin_call(self, run_id: Hashable, key: str, messages: Sequence[M]) -> None:
         """Remember the messages of a call that began.
 
         Args:
             run_id: Identifies the call.
             key: The key of the conversation.
-            messages: What the model is asked with; at least one message.
+            messages: The messages that the model is shown; at least one.
         """
         with self._lock:
-            if len(self.runs) >= _RUNS and not self._has_dropped:
-                self._has_dropped = True
-                warn(
-                    f"more than {_RUNS} calls of a model are under way or were cancelled: of those that began first, "
-                    "it is not noticed that a flush is due until the next call of the conversation; use more handlers"
-                )
-            _keep(self.runs, run_id, Run(key, messages), _RUNS)
+            _put(self.runs, run_id, Run(key, messages), _MAX_RUNS)
 
-    def summary_started(self, key: str, request: Sequence[M]) -> None:
-        """Flush the conversation that is about to be summarised, or the request itself if that is unknown.
-
-        Args:
-            key: The key of the conversation.
-            request: The messages that ask for the summary.
-        """
-        prompt = "\n".join(map(self.reading.text, request))
-        with self._lock:
-            conversation = self._conversation(key)
-            messages, lost = self._summarised(conversation, prompt) or (request, request)
-            new = {id(message) for message in self._new(conversation, messages)}
-        if any(id(message) in new for message in lost):
-            self._flush(key, messages, compacting=True)
-
-    def counted(self, run_id: Hashable, tokens: int) -> None:
-        """Note how many tokens the provider has reported for a call so far.
+    def count_tokens(self, run_id: Hashable, tokens: int) -> None:
+        """Note the tokens that the provider has reported for a call so far.
 
         Args:
             run_id: The call.
@@ -148,69 +117,101 @@ class ConversationDetector(Generic[M]):
             if run := self.runs.get(run_id):
                 run.tokens = max(run.tokens, tokens)
 
-    def ended(self, run_id: Hashable, reply: M | None, tokens: int = 0) -> None:
+    def end_call(self, run_id: Hashable, reply: M | None, tokens: int = 0) -> None:
         """Flush if a conversation, with this reply, has reached the threshold.
 
         Args:
             run_id: The call that ended.
-            reply: What the model said, or None.
+            reply: The reply of the model, or None.
             tokens: The size of the whole call as counted by the provider; 0 if not reported.
         """
-        if (run := self._taken(run_id)) is None:
-            return
-        messages = run.messages if reply is None else [*run.messages, reply]
         with self._lock:
-            conversation, prints = self._conversation(run.key), self._prints(messages)
-            for before in [known for known in conversation.recent if prints[: len(known)] == known]:
-                del conversation.recent[before]
-            if len(conversation.recent) >= self._recent:
-                self._forgotten(run.key, conversation, prints)
-            _keep(conversation.recent, prints, messages, self._recent)
+            if (run := self.runs.pop(run_id, None)) is None:
+                return
+            messages = run.messages if reply is None else [*run.messages, reply]
+            conversation, prints = self._get(run.key), self._hash_messages(messages)
+            for call in [call for call in conversation.calls if prints[: len(call)] == call]:
+                del conversation.calls[call]
+            if len(conversation.calls) >= self._max_calls:
+                self._warn_of_loss(run.key, conversation, prints)
+            _put(conversation.calls, prints, messages, self._max_calls)
         self._flush(run.key, messages, tokens=max(tokens, run.tokens))
 
-    def failed(self, run_id: Hashable, error: BaseException) -> None:
+    def fail_call(self, run_id: Hashable, error: BaseException) -> None:
         """Flush if a call was refused as too long; forget calls that failed otherwise.
 
         Args:
             run_id: The call that failed.
-            error: What it raised.
+            error: The error that it raised.
         """
-        run = self._taken(run_id)
+        with self._lock:
+            run = self.runs.pop(run_id, None)
         if run is not None and is_overflow(error):
             self._flush(run.key, run.messages, compacting=True)
 
-    def finished(self, key: str | None = None) -> None:
-        """Flush what no flush was shown of a conversation that is over.
+    def begin_summary(self, key: str, request: Sequence[M]) -> None:
+        """Flush the conversation that is about to be summarised, or the request itself if that is unknown.
 
         Args:
-            key: The key of the conversation; None means all of them.
+            key: The key of the conversation.
+            request: The messages that ask for the summary.
+        """
+        prompt = "\n".join(map(self._reading.text, request))
+
+        def find_quoted(messages: Sequence[M]) -> list[M]:
+            texts = ((message, self._reading.text(message)) for message in messages)
+            return [message for message, text in texts if text and (text in prompt or escape(text) in prompt)]
+
+        with self._lock:
+            conversation = self._get(key)
+            messages, lost, best = request, list(request), 0
+            for call in reversed(conversation.calls):
+                quoted = find_quoted(conversation.calls[call])
+                if (size := sum(len(self._reading.text(message)) for message in quoted)) > best:
+                    messages, lost, best = conversation.calls[call], quoted, size
+            if best:
+                del conversation.calls[self._hash_messages(messages)]
+            new = set(map(id, self._find_new(conversation.flushed, messages)))
+        if any(id(message) in new for message in lost):
+            self._flush(key, messages, compacting=True)
+
+    def finish(self, key: str | None = None) -> None:
+        """Flush, of a conversation that is over, the messages that no flush was shown.
+
+        Args:
+            key: The key of the conversation; None for all of them.
         """
         with self._lock:
-            over = [(name, known) for name, known in self.known.items() if key in {None, name}]
-            calls = [(name, list(known.flushed), list(known.recent.items())) for name, known in over]
-        for name, shown, recent in calls:
+            ended = [
+                (name, set(conversation.flushed), list(conversation.calls.values()))
+                for name, conversation in self._conversations.items()
+                if key in {None, name}
+            ]
+        for name, flushed, calls in ended:
             # In one flush: agents that rewrite their history leave calls that none continues.
-            new: list[M] = []
-            for prints, messages in recent:
-                known = {at for mark in shown for at in _run_in(prints, mark)}
-                new += [message for at, message in enumerate(messages) if at not in known]
-                shown.append(prints)
-            if new:
-                self._flush(name, new, compacting=True, marks=[prints for prints, _ in recent])
+            messages: list[M] = []
+            for call in calls:
+                messages += self._find_new(flushed, call)
+                flushed.update(self._hash_messages(call))
+            if messages:
+                self._flush(name, messages, compacting=True, marks=flushed)
 
-    def asks_for(self, key: str, prompt: str) -> bool:
+    def is_call_prompt(self, key: str, prompt: str) -> bool:
         """Return whether a prompt contains all messages of a call under way, written as text.
 
         Args:
             key: The key of the conversation.
-            prompt: The prompt to look at.
+            prompt: The prompt.
         """
         with self._lock:
             calls = [run.messages for run in self.runs.values() if run.key == key]
-        texts = ([self.reading.text(message).strip() for message in messages] for messages in calls)
-        return any(any(said) and all(text in prompt for text in said) for said in texts)
+        for messages in calls:
+            texts = [self._reading.text(message).strip() for message in messages]
+            if any(texts) and all(text in prompt for text in texts):
+                return True
+        return False
 
-    def due(
+    def begin_flush(
         self,
         key: str,
         messages: Sequence[M],
@@ -218,9 +219,9 @@ class ConversationDetector(Generic[M]):
         tokens: int = 0,
         compacting: bool = False,
         most: bool = True,
-        marks: Sequence[tuple[int, ...]] = (),
+        marks: Iterable[int] | None = None,
     ) -> Callable[[bool], None] | None:
-        """Return None if no flush of a conversation is due; else mark it as flushed.
+        """Mark a conversation as flushed if a flush is due; None if not.
 
         Args:
             key: The key of the conversation.
@@ -228,31 +229,31 @@ class ConversationDetector(Generic[M]):
             tokens: Its size as counted by the provider; 0 if not reported.
             compacting: Whether a compaction comes next.
             most: Whether most of it must be new since the last flush, and not just any message.
-            marks: The fingerprints of what counts as shown from then on, by default those of the messages.
+            marks: The fingerprints of the messages that count as flushed from then on, by default those of `messages`.
 
         Returns:
-            What to call with whether a turn was held: if not, the marks are removed.
+            A function to call with whether a turn was held: if not, the marks are removed.
         """
         counted = self._count(messages)
         rules = self.rules(key) if callable(self.rules) else self.rules
-        if find_flush_reason(rules, window=self.window, tokens=max(tokens, counted), compacting=compacting) is None:
+        if not find_flush_reason(rules, window=self.window, tokens=max(tokens, counted), compacting=compacting):
             return None
         with self._lock:
-            conversation = self._conversation(key)
-            new = self._new(conversation, messages)
+            flushed = self._get(key).flushed
+            new = self._find_new(flushed, messages)
             if not new or (most and 2 * self._count(new) <= counted):
                 return None
             # Marked before it is done: calls that end meanwhile show the same messages once more.
-            added = marks or [self._prints(messages)]
-            conversation.flushed.extend(added)
+            added = [mark for mark in marks or self._hash_messages(messages) if mark not in flushed]
+            for mark in added:
+                _put(flushed, mark, None, _MAX_FINGERPRINTS)
 
-        def ended(held: bool) -> None:
+        def end(is_held: bool) -> None:
             with self._lock:
-                for mark in added if not held else ():
-                    if mark in conversation.flushed:
-                        conversation.flushed.remove(mark)
+                for mark in () if is_held else added:
+                    flushed.pop(mark, None)
 
-        return ended
+        return end
 
     def _flush(
         self,
@@ -261,94 +262,71 @@ class ConversationDetector(Generic[M]):
         *,
         tokens: int = 0,
         compacting: bool = False,
-        marks: Sequence[tuple[int, ...]] = (),
+        marks: Iterable[int] | None = None,
     ) -> None:
-        """Flush messages if that is due and they are new: half of them, or any if a compaction comes next."""
-        most = not compacting
-        ended = self.due(key, messages, tokens=tokens, compacting=compacting, most=most, marks=marks)
-        if ended is None:
+        """Flush messages if a flush is due and most are new, or any is and a compaction comes next."""
+        end = self.begin_flush(key, messages, tokens=tokens, compacting=compacting, most=not compacting, marks=marks)
+        if end is None:
             return
-        save = self._saving(key, messages, max(tokens, self._count(messages)), compacting)
-        conversation = self._conversation(key)
+        turn = self._get(key).turn
 
-        def work() -> None:
-            held = False
+        def save() -> None:
+            is_held = False
             try:
-                with conversation.turn:
-                    held = save()
+                with turn:
+                    is_held = self._save(key, messages, max(tokens, self._count(messages)), compacting)
             finally:
-                ended(held)
+                end(is_held)
 
-        self._run(work)
+        self._run(save)
 
-    def _new(self, conversation: Conversation[M], messages: Sequence[M]) -> list[M]:
-        """Return the messages that no flush was shown at their place.
+    def _find_new(self, flushed: Container[int], messages: Sequence[M]) -> list[M]:
+        """Return the messages that no flush was shown.
 
-        A message counts as shown with those before it: what follows a question is another answer in another
-        conversation. Of a history whose beginning was cut off or summarised, the rest is known by its first message.
+        After a flushed message, all messages from the first new one on are new: the same words after another question
+        are another answer. Before the first flushed message there may be a summary.
         """
-        prints = self._prints(messages)
-        with self._lock:
-            flushed = list(conversation.flushed)
-        known = {at for mark in flushed for at in _run_in(prints, mark)}
-        return [message for at, message in enumerate(messages) if at not in known]
+        is_flushed = [mark in flushed for mark in self._hash_messages(messages)]
+        first = is_flushed.index(True) if True in is_flushed else len(messages)
+        gap = next((at for at in range(first, len(messages)) if not is_flushed[at]), len(messages))
+        return [*messages[:first], *messages[gap:]]
 
-    def _summarised(self, conversation: Conversation[M], prompt: str) -> tuple[Sequence[M], Sequence[M]] | None:
-        """Forget the call that a prompt shows most of; return its messages, and those that are in the prompt."""
-
-        def shown(begin: tuple[int, ...]) -> dict[int, str]:
-            texts = enumerate(map(self.reading.text, conversation.recent[begin]))
-            return {at: text for at, text in texts if text and (text in prompt or escape(text) in prompt)}
-
-        most = max(reversed(conversation.recent), key=lambda begin: sum(map(len, shown(begin).values())), default=None)
-        if most is None or not (places := shown(most)):
-            return None
-        messages = conversation.recent.pop(most)
-        return messages, [messages[at] for at in places]
-
-    def _forgotten(self, key: str, conversation: Conversation[M], latest: tuple[int, ...]) -> None:
-        """Warn once that the conversation which was silent longest is forgotten before all of it was flushed."""
-        oldest, *others = conversation.recent
-        messages = conversation.recent[oldest]
-        # A history whose beginning a program cuts off goes on in the calls after it.
+    def _warn_of_loss(self, key: str, conversation: _Conversation[M], latest: tuple[int, ...]) -> None:
+        """Warn once that a conversation is dropped before it was flushed."""
+        oldest, *later = conversation.calls
+        # A history whose beginning a program cuts off goes on in a later call. One question is not a conversation.
         ends = [oldest[at:] for at in range(1, len(oldest) - 1)]
-        goes_on = any(prints[: len(end)] == end for prints in (*others, latest) for end in ends)
-        # Of a conversation, unlike other questions to a model, there is more than one question.
-        if not self._has_warned and len(oldest) > 2 and not goes_on and self._new(conversation, messages):
+        goes_on = any(call[: len(end)] == end for call in (*later, latest) for end in ends)
+        is_lost = len(oldest) > 2 and not goes_on and self._find_new(conversation.flushed, conversation.calls[oldest])
+        if is_lost and not self._has_warned:
             self._has_warned = True
             session = key.partition("\n")[0] or "main"
             warn(
-                f"more than {self._recent} conversations go on at once in session {session!r}, and the "
-                "one that was silent longest is no longer watched: what it loses before its size makes a flush due is "
-                "not saved; name the thread or session of each call"
+                f"more than {self._max_calls} conversations go on at once in session {session!r}, and the "
+                "one that was silent longest is no longer watched: its messages are not saved before its size makes a "
+                "flush due; name the thread or session of each call"
             )
 
-    def _prints(self, messages: Sequence[M]) -> tuple[int, ...]:
-        return tuple(map(self.reading.fingerprint, messages))
+    def _hash_messages(self, messages: Sequence[M]) -> tuple[int, ...]:
+        """Identify messages by role, text and occurrence: their ids may differ from call to call."""
+        counts: Counter[tuple[Hashable, str]] = Counter()
+        prints: list[int] = []
+        for message in messages:
+            content = self._reading.role(message), self._reading.text(message)
+            counts[content] += 1
+            prints.append(hash((content, counts[content])))
+        return tuple(prints)
 
-    def _taken(self, run_id: Hashable) -> Run[M] | None:
+    def _get(self, key: str) -> _Conversation[M]:
         with self._lock:
-            return self.runs.pop(run_id, None)
-
-    def _conversation(self, key: str) -> Conversation[M]:
-        with self._lock:
-            known = self.known.get(key) or Conversation(deque(maxlen=self._recent))
-            return _keep(self.known, key, known, _CONVERSATIONS)
+            conversation = self._conversations.get(key) or _Conversation()
+            return _put(self._conversations, key, conversation, _MAX_CONVERSATIONS)
 
 
-def _run_in(prints: Sequence[int], mark: Sequence[int]) -> range:
-    """Return where the longest run is that a flush was shown, from the first message on that it was shown at all."""
-    shown = set(mark)
-    start = next((at for at, one in enumerate(prints) if one in shown), len(prints))
-    places = [at for at, one in enumerate(mark) if start < len(prints) and one == prints[start]]
-    alike = (takewhile(lambda pair: pair[0] == pair[1], zip(prints[start:], mark[at:], strict=False)) for at in places)
-    return range(start, start + max((sum(1 for _ in pairs) for pairs in alike), default=0))
-
-
-def _keep(kept: OrderedDict[K, V], key: K, value: V, most: int) -> V:
-    """Keep a value as the latest one; forget the oldest of more than `most`."""
-    kept[key] = value
-    kept.move_to_end(key)
-    while len(kept) > most:
-        kept.popitem(last=False)
+def _put(cache: OrderedDict[K, V], key: K, value: V, most: int) -> V:
+    """Keep a value as the latest one; drop the oldest of more than `most`."""
+    cache[key] = value
+    cache.move_to_end(key)
+    while len(cache) > most:
+        cache.popitem(last=False)
     return value

@@ -1,20 +1,21 @@
-"""Drive the turn of a flush: show a model the conversation, in parts where needed, and run its calls."""
+"""Drive the turn of a flush: show a model the conversation, in parts if needed, and run its calls."""
 
 from __future__ import annotations
 
 import asyncio
+import re
 import time
-from collections.abc import Awaitable, Callable, Generator, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import Future, wait
 from contextvars import copy_context
-from dataclasses import dataclass
 from functools import partial
 from threading import Thread
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
+
+from msgspec import Struct
 
 from openclaw_memory._log import warn
 from openclaw_memory.conversation.window import is_overflow
-from openclaw_memory.flush.finish_reason import is_cut_off, read_finish_reason
 from openclaw_memory.text.silent_reply import SILENT, is_silent
 from openclaw_memory.types import ToolAnswer
 
@@ -23,19 +24,30 @@ if TYPE_CHECKING:
 
 M = TypeVar("M")
 
-# A conversation is not cut into parts of fewer tokens: no model that takes less can save anything.
-SMALLEST_PART = 256
+SMALLEST_PART = 256  # tokens: a model that can take less saves nothing
 _PART = "This is the conversation, or a part of it, as text:"
 _WITHOUT_TOOLS = (
     "You have no tools here. Reply with the notes themselves, as Markdown, and nothing else: they will be saved. "
     f"If there is nothing to store, reply with {SILENT}."
 )
+# The field of the finish reason: OpenAI and most others, Anthropic, Amazon Bedrock, Ollama, Google.
+_REASON_FIELDS = ("finish_reason", "stop_reason", "stopReason", "done_reason", "finishReason")
+_CUT_OFF = re.compile(
+    r"length|max.*token|exceeded|incomplete"  # a limit of tokens, or of the window
+    r"|filter|safety|refusal|guardrail|blocklist|prohibited|recitation|spii|toxic"  # a filter
+    r"|malformed|error",
+    re.IGNORECASE,
+)
 
 
-class ModelReply(NamedTuple):
-    """What a model replied: the framework's message, its text, and its tool calls as ids, names and arguments.
+class ModelReply(Struct, frozen=True):
+    """A reply of a model.
 
-    `about` are the provider's mappings or objects about it, such as `{"finish_reason": "length"}`.
+    Attributes:
+        message: The framework's message.
+        text: Its text.
+        calls: Its tool calls: id, name and arguments.
+        about: The provider's mappings or objects about it, such as `{"finish_reason": "length"}`.
     """
 
     message: Any
@@ -44,18 +56,17 @@ class ModelReply(NamedTuple):
     about: Sequence[object] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class FlushModel(Generic[M]):
-    """A framework's model, with the turn's tool bound to it, and how to make and read the framework's messages.
+class FlushModel(Struct, Generic[M], frozen=True, kw_only=True):
+    """A framework's model with the tool of the turn bound to it, and how the framework's messages are made and read.
 
-    Args:
-        ask: Asks the model with messages; for `adrive_flush`, awaited.
+    Attributes:
+        ask: Asks the model with messages; awaited by `arun_flush`.
         system: Makes a system prompt of a text.
         user: Makes a message of the user of a text.
-        answer: Makes the answer to a tool call from the call's id, its name, and the text.
+        answer: Makes the answer to a tool call of the call's id, its name, and the text.
         size: Counts the tokens of messages.
-        text: Returns messages as text.
-        can_call: Whether the model can call tools; if not, its reply is what it wants to save.
+        text: Writes messages as text.
+        can_call: Whether the model can call tools; if not, its reply is the note.
         room: How many tokens the model can be shown at once; None if unknown.
     """
 
@@ -69,98 +80,109 @@ class FlushModel(Generic[M]):
     room: int | None = None
 
 
-Shown: TypeAlias = Sequence[Any] | str  # messages of a framework, or the text of a conversation or of a part of it
-# Yields the messages to ask with, is sent the replies, and returns what the model said last.
-_ModelTurn: TypeAlias = Generator[list[Any], ModelReply, str]
+Conversation: TypeAlias = Sequence[Any] | str  # messages of a framework without system prompts, or text
+Begin: TypeAlias = "Callable[[], FlushTurn | None]"
+Prepare: TypeAlias = "Callable[[FlushTurn], tuple[Conversation, FlushModel[Any]]]"
+# Yields the messages to ask with, is sent the replies, and returns the last text of the model.
+_Steps: TypeAlias = Generator[list[Any], ModelReply, str]
+_Turn: TypeAlias = Generator[list[Any], ModelReply, None]
 
 
-def drive_flush(turn: FlushTurn, shown: Shown, model: FlushModel[Any]) -> None:
-    """Run a flush to its end. What `ask` raises fails it, unless it ends the program.
+def run_flush(key: str, begin: Begin, prepare: Prepare) -> FlushTurn | None:
+    """Begin a turn and drive it to its end; errors end up in the turn, or in the log.
 
-    A conversation of more than `model.room` tokens is shown in parts, as text. So is one that the model finds too long.
-    One whose messages make the model's provider fail is shown once more, as text.
-
-    The model is asked in a thread of its own, `turn.max_calls` times at most. After `turn.timeout` seconds the turn is
-    given up, and a reply that comes later is dropped.
-
-    Args:
-        turn: The turn to run to its end.
-        shown: The conversation: messages of a framework without system prompts, or its text.
-        model: The model, whose `ask` is not awaited.
-    """
-    until = time.monotonic() + turn.timeout
-    work = _work(turn, shown, model)
-    step: Callable[[], Any] = partial(next, work)
-    while (request := _request(step)) is not None:
-        asked = _asked_in_thread(model.ask, request)
-        if not wait([asked], until - time.monotonic()).done:
-            _give_up(turn)
-            return
-        step = _answered(work, asked)
-
-
-async def adrive_flush(turn: FlushTurn, shown: Shown, model: FlushModel[Any]) -> None:
-    """Run a flush to its end like `drive_flush`, with an awaited model, and files read and written in a thread.
+    A conversation of more than `model.room` tokens is shown in parts, as text; so is one that the model finds too long.
+    One whose messages make the model fail is shown once more, as text. The model is asked in a thread of its own,
+    `turn.max_calls` times at most; after `turn.timeout` seconds the turn fails, and a later reply is dropped. If the
+    turn fails, its messages are kept verbatim.
 
     Args:
-        turn: The turn to run to its end.
-        shown: The conversation: messages of a framework without system prompts, or its text.
-        model: The model, whose `ask` is awaited.
+        key: The key of the session, for the log.
+        begin: Returns the turn, or None if no flush is due.
+        prepare: Returns the conversation and the model of a turn.
+
+    Returns:
+        The turn, with its outcome; None if none began. An error before that is logged.
     """
-    until = time.monotonic() + turn.timeout
-    work = _work(turn, shown, model)
-    step: Callable[[], Any] = partial(next, work)
-    while (request := await asyncio.to_thread(_request, step)) is not None:
-        asked: asyncio.Future[Any] = asyncio.ensure_future(_awaited(model.ask, request))
+    turn: FlushTurn | None = None
+    try:
+        if (turn := begin()) is None:
+            return None
+        conversation, model = prepare(turn)
+        deadline, steps = time.monotonic() + turn.timeout, _drive(turn, conversation, model)
+        step: Callable[[], Any] = partial(next, steps)
+        while (request := _advance(step)) is not None:
+            reply = _ask_in_thread(model.ask, request)
+            if not wait([reply], deadline - time.monotonic()).done:
+                turn.fail(_make_timeout(turn))
+                break
+            step = _follow(steps, reply)
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException as error:  # noqa: BLE001 - a failed flush, or a model that cancels its task, breaks nothing
+        _fail(key, turn, error)
+    return turn
+
+
+async def arun_flush(key: str, begin: Begin, prepare: Prepare) -> FlushTurn | None:
+    """Run a flush like `run_flush`, with an awaited model, and files read and written in a thread.
+
+    Args:
+        key: The key of the session, for the log.
+        begin: Returns the turn, or None if no flush is due; called in a thread.
+        prepare: Returns the conversation and the model of a turn.
+
+    Returns:
+        The turn, with its outcome; None if none began. An error before that is logged.
+
+    Raises:
+        CancelledError: The task was cancelled.
+    """
+    turn: FlushTurn | None = None
+    try:
+        if (turn := await asyncio.to_thread(begin)) is None:
+            return None
+        conversation, model = prepare(turn)
+        deadline, steps = time.monotonic() + turn.timeout, _drive(turn, conversation, model)
+        step: Callable[[], Any] = partial(next, steps)
+        while (request := await asyncio.to_thread(_advance, step)) is not None:
+            reply: asyncio.Future[Any] = asyncio.ensure_future(_await_reply(model.ask, request))
+            try:
+                # Unlike `asyncio.timeout`, this does not wait for a model that does not let itself be cancelled.
+                ended, _ = await asyncio.wait([reply], timeout=max(0.0, deadline - time.monotonic()))
+            finally:
+                reply.cancel()
+            if not ended:
+                await asyncio.to_thread(turn.fail, _make_timeout(turn))
+                break
+            step = _follow(steps, reply)
+    except Exception as error:  # noqa: BLE001 - as in `run_flush`
+        await asyncio.to_thread(_fail, key, turn, error)
+    return turn
+
+
+def _ask_in_thread(ask: Callable[[list[Any]], Any], request: list[Any]) -> Future[Any]:
+    """Ask in a thread, since a model that hangs cannot be stopped."""
+    reply: Future[Any] = Future()
+
+    def run() -> None:
         try:
-            # Unlike `asyncio.timeout`, this does not wait for a model that does not let itself be cancelled.
-            done, _ = await asyncio.wait([asked], timeout=max(0.0, until - time.monotonic()))
-        finally:
-            asked.cancel()
-        if not done:
-            await asyncio.to_thread(_give_up, turn)
-            return
-        step = _answered(work, asked)
-
-
-def _asked_in_thread(ask: Callable[[list[Any]], Any], request: list[Any]) -> Future[Any]:
-    """Ask in a thread, since what hangs cannot be stopped; at a program's end there are no more threads: then here."""
-    asked: Future[Any] = Future()
-
-    def work() -> None:
-        try:
-            asked.set_result(ask(request))
-        except BaseException as error:  # noqa: BLE001 - raised or reported by who waits for it
-            asked.set_exception(error)
+            reply.set_result(ask(request))
+        except BaseException as error:  # noqa: BLE001 - raised or reported where the reply is waited for
+            reply.set_exception(error)
 
     try:
-        Thread(target=copy_context().run, args=(work,), name="openclaw-memory-flush", daemon=True).start()
-    except RuntimeError:
-        work()
-    return asked
+        Thread(target=copy_context().run, args=(run,), name="openclaw-memory-flush", daemon=True).start()
+    except RuntimeError:  # the program ends, and begins no more threads
+        run()
+    return reply
 
 
-async def _awaited(ask: Callable[[list[Any]], Any], request: list[Any]) -> Any:
+async def _await_reply(ask: Callable[[list[Any]], Any], request: list[Any]) -> Any:
     return await ask(request)
 
 
-def _answered(work: _Work, asked: Future[Any] | asyncio.Future[Any]) -> Callable[[], Any]:
-    """Return the next step of a flush whose model replied, raised, or cancelled its task."""
-    error = asyncio.CancelledError() if asked.cancelled() else asked.exception()
-    if error is None:
-        return partial(work.send, asked.result())
-    if isinstance(error, KeyboardInterrupt | SystemExit):
-        raise error
-    return partial(
-        work.throw, error if isinstance(error, Exception) else RuntimeError(f"{type(error).__name__}: {error}")
-    )
-
-
-def _give_up(turn: FlushTurn) -> None:
-    turn.failed(TimeoutError(f"the model took more than the {turn.timeout:g} s of compaction.flush_timeout_seconds"))
-
-
-def _request(step: Callable[[], Any]) -> Any:
+def _advance(step: Callable[[], Any]) -> Any:
     """Return the next request, or None at the end: a StopIteration cannot leave a thread that is awaited."""
     try:
         return step()
@@ -168,173 +190,156 @@ def _request(step: Callable[[], Any]) -> Any:
         return None
 
 
-_Work: TypeAlias = Generator[list[Any], ModelReply, None]
+def _follow(steps: _Turn, reply: Future[Any] | asyncio.Future[Any]) -> Callable[[], Any]:
+    """Return the next step after the model has replied, raised, or cancelled its task."""
+    error = asyncio.CancelledError() if reply.cancelled() else reply.exception()
+    if error is None:
+        return partial(steps.send, reply.result())
+    if isinstance(error, KeyboardInterrupt | SystemExit):
+        raise error
+    if not isinstance(error, Exception):
+        error = RuntimeError(f"{type(error).__name__}: {error}")
+    return partial(steps.throw, error)
 
 
-def _work(turn: FlushTurn, shown: Shown, model: FlushModel[Any]) -> _Work:
-    try:
-        fits = model.room is None or _size(model, shown) <= model.room
-        reply = yield from _parts_in_turn(turn, [shown] if fits else _split(model, shown, model.room or 0), model)
-    except Exception as error:  # noqa: BLE001 - whatever a model, its tool or a counter raises fails the turn
-        turn.failed(error)
+def _make_timeout(turn: FlushTurn) -> TimeoutError:
+    return TimeoutError(f"the model took more than the {turn.timeout:g} s of compaction.flush_timeout_seconds")
+
+
+def _fail(key: str, turn: FlushTurn | None, error: BaseException) -> None:
+    if turn is None:
+        warn(f"the flush of session {key!r} failed: {error}")
     else:
-        turn.replied(reply)
+        turn.fail(error)
 
 
-def _parts_in_turn(turn: FlushTurn, left: list[Shown], model: FlushModel[Any]) -> _ModelTurn:
-    """Hold a turn of the model at each part; return what it said last."""
+def _drive(turn: FlushTurn, conversation: Conversation, model: FlushModel[Any]) -> _Turn:
+    try:
+        fits = model.room is None or _measure(model, conversation) <= model.room
+        parts = [conversation] if fits else _split(model, conversation, model.room or 0)
+        reply = yield from _show_parts(turn, parts, model)
+    except Exception as error:  # noqa: BLE001 - whatever a model, its tool or a counter raises fails the turn
+        turn.fail(error)
+    else:
+        turn.finish(reply)
+
+
+def _show_parts(turn: FlushTurn, parts: list[Conversation], model: FlushModel[Any]) -> _Steps:
+    """Show the model each part, the ones it finds too long in halves; return its last text."""
     calls = iter(range(turn.max_calls))
     while True:
-        part = left[0]
+        part = parts[0]
         try:
-            reply = yield from _model_turn(turn, part, model, calls)
+            reply = yield from _show_part(turn, part, model, calls)
         except Exception as error:
-            if is_overflow(error) and (tokens := _size(model, part)) > SMALLEST_PART:
-                left[:1] = _split(model, part, tokens // 2)
-            elif not isinstance(part, str):  # it may be the roles, their order or a block that is refused
-                left[0] = _text(model, part)
+            if is_overflow(error) and (tokens := _measure(model, part)) > SMALLEST_PART:
+                parts[:1] = _split(model, part, tokens // 2)
+            elif not isinstance(part, str):  # the provider may refuse the roles, their order or a block
+                parts[0] = model.text(part)
             else:
                 raise
             continue
-        if len(left) == 1:
+        if len(parts) == 1:
             return reply
-        if turn.unwritten:  # a text of another part would make it good
-            raise RuntimeError(f"what the model wanted to save was not written: {turn.unwritten}")
+        # A note about the next part would hide that this one was not saved.
+        if turn.unwritten:
+            raise RuntimeError(f"the text that the model wanted to save was not written: {turn.unwritten}")
         if not is_silent(reply):
-            # Notes of another part would make the turn accept this reply.
             raise RuntimeError(f"the model answered a part of the conversation with {reply[:80]!r}, and wrote no note")
-        left.pop(0)
+        parts.pop(0)
 
 
-def _model_turn(turn: FlushTurn, part: Shown, model: FlushModel[Any], calls: Iterator[int]) -> _ModelTurn:
-    """Hold one turn at a conversation; return what the model said last, or `NO_REPLY` once it has written something."""
-    asked = turn.prompt if model.can_call else f"{turn.prompt}\n\n{_WITHOUT_TOOLS}"
-    if isinstance(part, str):
-        # A single message, which every provider accepts: some want roles to alternate, no user after a tool, no system
-        # prompt, or no call of a tool that they do not know.
-        shown = [model.user(f"{turn.system_prompt}\n\n{_PART}\n\n{part}\n\n{asked}")]
+def _show_part(turn: FlushTurn, part: Conversation, model: FlushModel[Any], calls: Iterator[int]) -> _Steps:
+    """Show the model one part and run its calls; return its last text, or `NO_REPLY` once it has written."""
+    prompt = turn.prompt if model.can_call else f"{turn.prompt}\n\n{_WITHOUT_TOOLS}"
+    if isinstance(part, str):  # in one message, which every provider accepts: some refuse roles that do not alternate
+        request = [model.user(f"{turn.system_prompt}\n\n{_PART}\n\n{part}\n\n{prompt}")]
     else:  # unchanged, so that the provider's cache applies
-        shown = [model.system(turn.system_prompt), *part, model.user(asked)]
-    wrote = False
+        request = [model.system(turn.system_prompt), *part, model.user(prompt)]
+    has_written = False
     for _ in calls:
-        reply = yield list(shown)
+        reply = yield list(request)
         reason = read_finish_reason(reply.about)
-        if is_cut_off(reason) and not (model.can_call and reply.calls):
+        is_cut_off = _CUT_OFF.search(reason) is not None
+        if is_cut_off and not (model.can_call and reply.calls):
             turn.refuse(f"the model's reply was cut off ({reason})")
             return SILENT
         if not model.can_call and not is_silent(reply.text):
             return SILENT if turn.tool.run({"text": reply.text}).ok else reply.text
         if not reply.calls:
-            return SILENT if wrote else reply.text
-        shown.append(reply.message)
-        answers = _answer_calls(turn, reply, reason)
-        wrote = wrote or any(answer.ok for answer in answers)
-        called = zip(reply.calls, answers, strict=True)
-        shown.extend(model.answer(call_id, name or "", answer.text) for (call_id, name, _), answer in called)
-    if not wrote:
+            return SILENT if has_written else reply.text
+        request.append(reply.message)
+        answers = _answer_calls(turn, reply, reason if is_cut_off else "")
+        has_written = has_written or any(answer.ok for answer in answers)
+        for (call_id, name, _arguments), answer in zip(reply.calls, answers, strict=True):
+            request.append(model.answer(call_id, name or "", answer.text))
+    if not has_written:
         raise RuntimeError(f"the model was asked {turn.max_calls} times, as compaction.flush_max_calls allows")
     return SILENT
 
 
-def _answer_calls(turn: FlushTurn, reply: ModelReply, reason: str) -> list[ToolAnswer]:
-    """Answer the calls of a reply. Calls with a text run first, so that none makes good a refused one beside it."""
+def _answer_calls(turn: FlushTurn, reply: ModelReply, cut_off: str) -> list[ToolAnswer]:
+    """Answer the calls of a reply; `cut_off` is the reason if it was cut off.
+
+    Calls that write run first, so that none hides that another one beside it was refused.
+    """
     answers: dict[int, ToolAnswer] = {}
-    for at in sorted(range(len(reply.calls)), key=lambda at: not _has_text(turn, reply, at)):
-        _, name, arguments = reply.calls[at]
-        if is_cut_off(reason):  # frameworks mend arguments that end early
-            error = f"the reply was cut off ({reason}), and nothing of it written: send less text at once"
-            answers[at] = turn.refuse(error)
+    refusals: dict[int, str] = {}
+    for at, (_, name, arguments) in enumerate(reply.calls):
+        if cut_off:  # frameworks mend arguments that end early
+            refusals[at] = f"the reply was cut off ({cut_off}), and nothing of it written: send less text at once"
         elif name != turn.tool.name:
-            answers[at] = turn.refuse(f"there is no tool {name!r:.80} here: {turn.tool.name} is the only one")
+            refusals[at] = f"there is no tool {name!r:.80} here: {turn.tool.name} is the only one"
         elif not isinstance(arguments, dict):
-            answers[at] = turn.refuse('the arguments are not a JSON object, or end early: send {"text": ...}')
-        else:
+            refusals[at] = 'the arguments are not a JSON object, or end early: send {"text": ...}'
+        elif isinstance(arguments.get("text"), str):
             answers[at] = turn.tool.run(arguments)
+    for at, (_, _, arguments) in enumerate(reply.calls):
+        if at in refusals:
+            answers[at] = turn.refuse(refusals[at])
+        elif at not in answers and isinstance(arguments, dict):
+            answers[at] = turn.tool.run(arguments)  # without a text: the tool says so
     return [answers[at] for at in range(len(reply.calls))]
 
 
-def _has_text(turn: FlushTurn, reply: ModelReply, at: int) -> bool:
-    _, name, arguments = reply.calls[at]
-    return name == turn.tool.name and isinstance(arguments, dict) and isinstance(arguments.get("text"), str)
+def _measure(model: FlushModel[Any], conversation: Conversation) -> int:
+    return model.size([model.user(conversation)] if isinstance(conversation, str) else conversation)
 
 
-def _text(model: FlushModel[Any], shown: Shown) -> str:
-    return shown if isinstance(shown, str) else model.text(shown)
-
-
-def _size(model: FlushModel[Any], shown: Shown) -> int:
-    return model.size([model.user(shown)] if isinstance(shown, str) else shown)
-
-
-def _split(model: FlushModel[Any], shown: Shown, room: int) -> list[Shown]:
-    return [*parts(_text(model, shown), room, partial(_size, model))]
-
-
-def parts(text: str, room: int, size: Callable[[str], int]) -> list[str]:
-    """Split a text into parts of at most about `room` tokens, at line ends if there are any."""
-    tokens = max(1, size(text))
-    length = max(1, len(text) * max(room, SMALLEST_PART) // tokens)
-    cut: list[str] = []
+def _split(model: FlushModel[Any], conversation: Conversation, room: int) -> list[Conversation]:
+    """Split a conversation into texts of at most about `room` tokens, at line ends if there are any."""
+    text = conversation if isinstance(conversation, str) else model.text(conversation)
+    length = max(1, len(text) * max(room, SMALLEST_PART) // max(1, _measure(model, text)))
+    parts: list[Conversation] = []
     at = 0
     while at < len(text):
         end = min(len(text), at + length)
         if end < len(text) and (line := text.rfind("\n", at + length // 2, end)) >= 0:
             end = line + 1
-        cut.append(text[at:end])
+        parts.append(text[at:end])
         at = end
-    return cut or [text]
+    return parts or [text]
 
 
-def run_flush(key: str, begin: Callable[[], FlushTurn | None], drive: Callable[[FlushTurn], object]) -> bool:
-    """Run one flush of session `key`. Nothing is raised but what ends the program.
-
-    If the turn fails, its messages are kept verbatim.
+def read_finish_reason(about: Sequence[object]) -> str:
+    """Return the finish reason of a reply; "" if there is none.
 
     Args:
-        key: The session.
-        begin: Returns the turn, or None if there is none to hold.
-        drive: Runs the turn to its end.
-
-    Returns:
-        Whether a turn was held, whatever its outcome. An error before that is logged.
+        about: Mappings or objects as providers and frameworks return them. The first reason counts.
     """
-    turn: FlushTurn | None = None
-    try:
-        turn = begin()
-        if turn is not None:
-            drive(turn)
-    except (KeyboardInterrupt, SystemExit):
-        raise
-    except BaseException as error:  # noqa: BLE001 - a failed flush, or a model that cancels its task, breaks nothing
-        _broken_off(key, turn, error)
-    return turn is not None
+    for report in about:
+        values = [_get_field(report, name) for name in _REASON_FIELDS]
+        values.append(_get_field(_get_field(report, "incomplete_details"), "reason"))  # OpenAI's Responses API
+        for value in values:
+            name = value if isinstance(value, str) else getattr(value, "name", "")  # packages have enumerations too
+            if isinstance(name, str) and name:
+                return name
+        for field in ("choices", "candidates"):
+            choices = _get_field(report, field)
+            if isinstance(choices, list | tuple) and (reason := read_finish_reason(choices[:1])):
+                return reason
+    return ""
 
 
-async def arun_flush(
-    key: str, begin: Callable[[], FlushTurn | None], drive: Callable[[FlushTurn], Awaitable[object]]
-) -> bool:
-    """Run one flush like `run_flush`, with files read and written in a thread. A cancelled task is cancelled.
-
-    Args:
-        key: The session.
-        begin: Returns the turn, or None if there is none to hold; called in a thread.
-        drive: Runs the turn to its end, awaited.
-
-    Returns:
-        Whether a turn was held, whatever its outcome. An error before that is logged.
-    """
-    turn: FlushTurn | None = None
-    try:
-        turn = await asyncio.to_thread(begin)
-        if turn is not None:
-            await drive(turn)
-    except Exception as error:  # noqa: BLE001 - as in run_flush
-        await asyncio.to_thread(_broken_off, key, turn, error)
-    return turn is not None
-
-
-def _broken_off(key: str, turn: FlushTurn | None, error: BaseException) -> None:
-    if turn is None:
-        warn(f"the flush of session {key!r} failed: {error}")
-    else:
-        turn.failed(error)
+def _get_field(report: object, name: str) -> object:
+    return report.get(name) if isinstance(report, Mapping) else getattr(report, name, None)

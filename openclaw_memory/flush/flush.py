@@ -1,27 +1,24 @@
-"""The flush: before a conversation is compacted, one silent turn in which a model writes down what should last.
+"""Flush a session: before a compaction, a model saves lasting memories in one silent turn.
 
-No model is asked here. The caller drives the turn, and the conversation goes on whatever the outcome:
+No model is asked here. The caller drives the turn, or has `run_flush` do it; the conversation goes on in any case:
 
-    turn = flush.due(tokens, messages=lambda: about_to_be_lost)  # None: nothing to do
+    turn = flush.begin(tokens, messages=lambda: about_to_be_lost)  # None: no flush is due
     if turn:
         try:
             reply = ask(turn.system_prompt, conversation, turn.prompt, tools=[turn.tool])
         except Exception as error:
-            turn.failed(error)
+            turn.fail(error)
         else:
-            turn.replied(reply)
+            turn.finish(reply)
 
-A turn ends as `saved` (something was written), `nothing` (there was nothing to write), `kept` (it failed, and the
-messages are in the session's log) or `lost` (that failed too). Then the cycle is marked as flushed; `flush.compacted()`
-begins the next one. Notes, marks and logs are written under locks: other threads and processes may do the same. Several
-conversations of one session may be compacted at once, each after a turn of its own.
+The turn marks the cycle as flushed, and `flush.record_compaction()` begins the next one. Notes, marks and logs are
+written under locks: other threads and processes may flush too.
 """
 
 from __future__ import annotations
 
 import datetime
 from collections.abc import Callable, Iterable, Mapping
-from functools import partial
 from typing import Any, Literal, TypeAlias
 
 from openclaw_memory._log import warn
@@ -29,15 +26,16 @@ from openclaw_memory.config.sections import CompactionConfig
 from openclaw_memory.conversation.messages import Message
 from openclaw_memory.conversation.window import Kind, Reason, check_window, find_flush_reason
 from openclaw_memory.errors import OpenClawMemoryError
+from openclaw_memory.flush.cycle import FlushRegistry
 from openclaw_memory.flush.note_writer import DESCRIPTION, NOTHING_TO_SAVE, SCHEMA, TOOL_NAME, append_new
-from openclaw_memory.flush.state import ChatType, FlushRegistry, SessionState, change_state, iso
+from openclaw_memory.flush.session import Session
+from openclaw_memory.flush.state import SessionState, format_time, update_state
 from openclaw_memory.flush.verbatim import keep
 from openclaw_memory.text.silent_reply import SILENT, is_declining
 from openclaw_memory.types import Tool, ToolAnswer
 from openclaw_memory.workspace import Workspace
 from openclaw_memory.workspace.days import get_local_now
 from openclaw_memory.workspace.journal import make_day_path
-from openclaw_memory.workspace.paths import locate_transcripts
 from openclaw_memory.workspace.session_log import make_log_name
 
 Outcome: TypeAlias = Literal["saved", "nothing", "kept", "lost"]
@@ -55,206 +53,203 @@ _LIMITS = (
     "USER.md, SOUL.md, AGENTS.md and DREAMS.md are read-only now, and no files of other names are made. Add what is "
     "new: decisions, facts, preferences, dates, open tasks. Your reply is not read: when all is stored, say NO_REPLY."
 )
-_HINT = f"If nothing to store, reply with {SILENT}."
 
 
 def flush_prompt(rules: CompactionConfig, day: datetime.date) -> str:
-    """Return what a model is asked in a flush, with the date filled in.
+    """Return the prompt of a flush, with the date filled in.
 
     Args:
         rules: The compaction settings, which may hold a prompt of their own.
-        day: Whose note is written to.
+        day: The day of the note.
     """
-    asked = rules.prompt or f"{_PROMPT} {_LIMITS}"
-    hint = "" if SILENT in asked else f" {_HINT}"
-    return asked.replace("YYYY-MM-DD", day.isoformat()) + hint
+    prompt = rules.prompt or f"{_PROMPT} {_LIMITS}"
+    hint = "" if SILENT in prompt else f" If nothing to store, reply with {SILENT}."
+    return prompt.replace("YYYY-MM-DD", day.isoformat()) + hint
 
 
 class Flush:
-    """The flush of one session. Its state is in `sessions.json`, and so outlives the process.
+    """The flush of one session, with its state in `sessions.json`, which outlives the process.
 
-    Only the constructor raises: a state that cannot be read or written later causes one warning and is kept in memory.
+    Only the constructor raises: a state that cannot be read or written later causes one warning, and is kept in memory.
 
-    Args:
-        workspace: Where notes and transcripts are.
-        key: The key of the session.
+    Attributes:
+        session: The session, with its id.
+        log: Its transcript.
         rules: The compaction settings.
         window: The model's context window in tokens; None if unknown.
-        session_id: Names the transcript, by default the one that `sessions.json` has for the key, else the key. A new
-            id begins a new session without flushes and compactions. If another program has begun one under the key,
-            this one goes on in memory alone.
-        chat_type: The kind of chat, by default what `sessions.json` says, else what the key says.
-        wrote: Called after something was written.
-        clock: Returns the current time.
-        registry: Shared by all flushes of a program.
-
-    Raises:
-        InvalidInputError: The key or the id is empty.
-        ConfigError: The window is not a number of tokens, or the time zone of the notes is unknown.
     """
 
     def __init__(
         self,
         workspace: Workspace,
-        key: str,
+        session: Session | str = "main",
         rules: CompactionConfig | None = None,
         *,
         window: int | None = None,
-        session_id: str | None = None,
-        chat_type: ChatType | None = None,
-        wrote: Callable[[], object] = lambda: None,
-        clock: Callable[[], datetime.datetime] | None = None,
+        on_write: Callable[[], object] = lambda: None,
+        clock: Callable[[], datetime.datetime] = lambda: datetime.datetime.now(datetime.UTC),
         registry: FlushRegistry | None = None,
     ) -> None:
-        make_log_name(key)
+        """Open the flush of a session.
+
+        Args:
+            workspace: Where notes and transcripts are.
+            session: The session, or its key. With a new id it begins without flushes and compactions. If another
+                program has begun one under the key, this one goes on in memory.
+            rules: The compaction settings, by default `CompactionConfig()`.
+            window: The model's context window in tokens; None if unknown.
+            on_write: Called after something was written.
+            clock: Returns the current time.
+            registry: Shared by all flushes of a program.
+
+        Raises:
+            InvalidInputError: The key or the id is empty.
+            ConfigError: The window is not a number of tokens, or the time zone of the notes is unknown.
+        """
+        session = session if isinstance(session, Session) else Session(session)
+        make_log_name(session.key)
         check_window(window)
-        get_local_now(workspace.journal.timezone)
-        self.workspace, self.key, self.window = workspace, key, window
+        self.workspace, self.window = workspace, window
         self.rules = rules or CompactionConfig()
-        self._wrote = wrote
-        self._clock = clock or (lambda: datetime.datetime.now(datetime.UTC))
-        folder = locate_transcripts(workspace.root, workspace.sessions)
-        self._cycle = (registry or FlushRegistry()).cycle(folder, key, session_id, chat_type)
-        self.session_id = self._cycle.session_id
-        self.log = workspace.open_log(self.session_id)
+        self._on_write, self._clock = on_write, clock
+        self.get_time()  # an unknown zone is an error now, and not in a turn
+        self.cycle = (registry or FlushRegistry()).open_cycle(workspace, session)
+        self.session = self.cycle.session
+        self.log = workspace.open_log(self.session.id or self.session.key)
 
     @property
     def state(self) -> SessionState:
-        """The state of the session: what is on disk, and what could not be written there."""
-        return self._cycle.state
-
-    def due(
-        self,
-        tokens: int | None,
-        *,
-        messages: Callable[[], Iterable[Message]] | None = None,
-        transcript_bytes: int | None = None,
-        compacting: bool = False,
-        kind: Kind = "chat",
-        flushed: bool | None = None,
-    ) -> FlushTurn | None:
-        """Return the turn to drive now, or None if no flush is due.
-
-        Unless a compaction comes next, no flush is due while another turn of this session is under way; that of another
-        process is given ten minutes. A conversation that is about to be compacted has a turn of its own: saving twice
-        is better than losing something.
-
-        Args:
-            tokens: The size of the conversation; None or 0 if unknown.
-            messages: Returns what is about to be lost; called only if the turn fails.
-            transcript_bytes: How much the transcript has grown since the last compaction, by default that of the
-                session's log.
-            compacting: Whether a compaction comes next, for whatever reason.
-            kind: Turns other than those of a `chat` are not flushed.
-            flushed: Whether this cycle had its flush, by default what `sessions.json` says.
-        """
-        size = self.log.size if transcript_bytes is None else transcript_bytes
-        tokens = _whole(tokens)
-        decide = partial(
-            find_flush_reason, self.rules, window=self.window, tokens=tokens, compacting=compacting, kind=kind
-        )
-        if decide(transcript_bytes=size) is None:
-            return None
-        with self._cycle.lock:
-            if self._cycle.is_held and not compacting:
-                return None
-            state = self.state
-            grown = size - state.compacted_bytes if transcript_bytes is None and size >= state.compacted_bytes else size
-            done = state.flushed if flushed is None else flushed
-            reason = decide(transcript_bytes=grown, flushed=done, writable=self.workspace.can_be_written)
-            if reason is None:
-                return None
-            begun = self._cycle.claim(self.now(), once=flushed is None, force=compacting)
-            if begun is None:
-                return None
-            turn = FlushTurn(self, reason, tokens, state.compaction_count, messages, begun)
-            # A driver that was broken off lets go of its turn, which then holds up no other.
-            self._cycle.turns.add(turn)
-            return turn
+        """The state of the session: on disk, with the changes that could not be written there."""
+        return self.cycle.state
 
     @property
     def can_be_written(self) -> bool:
-        """True if notes and the state of the session can be written now: writes the state to find out."""
+        """True if notes and the state of the session can be written now; the state is written to find out."""
         if not self.workspace.can_be_written:
             return False
         try:
-            change_state(self._cycle.folder, self.key, lambda _: {})
+            update_state(self.cycle.folder, self.session.key, lambda _: {})
         except OpenClawMemoryError:
             return False
         return True
 
-    @property
-    def is_held(self) -> bool:
-        """Whether a turn of this session is under way in this program."""
-        with self._cycle.lock:
-            return self._cycle.is_held
+    def begin(
+        self,
+        tokens: int | None,
+        *,
+        messages: Callable[[], Iterable[Message]] | None = None,
+        compacting: bool = False,
+        kind: Kind = "chat",
+        flushed: bool | None = None,
+    ) -> FlushTurn | None:
+        """Begin a turn if a flush is due; None if not.
 
-    def compacted(self, tokens: int | None = None, *, log_bytes: int | None = None) -> None:
+        While another turn of the session is under way, none is due unless a compaction comes next; a turn of another
+        process has ten minutes. Before a compaction each conversation has a turn of its own: to save something twice
+        is better than to lose it.
+
+        Args:
+            tokens: The size of the conversation; None or 0 if unknown.
+            messages: Returns the messages that are about to be lost; called only if the turn fails.
+            compacting: Whether a compaction comes next.
+            kind: Only turns of a `chat` are flushed.
+            flushed: Whether this cycle was flushed, by default what `sessions.json` says.
+        """
+        tokens = _to_tokens(tokens)
+        with self.cycle.lock:
+            if self.cycle.is_busy and not compacting:
+                return None
+            state, size = self.state, self.log.size
+            reason = find_flush_reason(
+                self.rules,
+                window=self.window,
+                tokens=tokens,
+                transcript_bytes=size - state.compacted_bytes if size >= state.compacted_bytes else size,
+                compacting=compacting,
+                flushed=state.flushed if flushed is None else flushed,
+                kind=kind,
+            )
+            if reason is None or not self.workspace.can_be_written:
+                return None
+            start = self.cycle.reserve(self.get_time(), once=flushed is None, force=compacting)
+            if start is None:
+                return None
+            turn = FlushTurn(self, reason, tokens, state.compaction_count, messages, self.get_time(start).date())
+            self.cycle.turns.add(turn)
+            return turn
+
+    def record_compaction(self, tokens: int | None = None, *, log_bytes: int | None = None) -> None:
         """Record that the conversation was compacted; a new cycle begins, with a flush of its own.
 
         Args:
             tokens: The size of the compacted conversation.
-            log_bytes: The size of the transcript at the cut-off, by default its current size. Later entries belong to
-                the new cycle.
+            log_bytes: The size of the transcript at the cut, by default its current size.
         """
-        with self._cycle.lock:
-            size, before = self.log.size, self.state.compacted_bytes
-            # Another program may have come further meanwhile.
-            at = size if log_bytes is None else max(log_bytes, before if before <= size else 0)
-            done = {"compaction_count": self.state.compaction_count + 1, "compacted_bytes": at}
-            # A flush that began before and never ended is not part of the new cycle.
-            self.save(**done, memory_flush_started_at=None, **_context(_whole(tokens)))
+        with self.cycle.lock:
+            state, size = self.state, self.log.size
+            if log_bytes is not None:  # another program may have come further, unless the transcript was made again
+                size = max(log_bytes, state.compacted_bytes if state.compacted_bytes <= size else 0)
+            self.cycle.save(
+                compaction_count=state.compaction_count + 1,
+                compacted_bytes=size,
+                memory_flush_started_at=None,
+                **({"context_tokens": tokens} if (tokens := _to_tokens(tokens)) else {}),
+            )
 
-    def counted(self, input_tokens: int, output_tokens: int) -> None:
-        """Add what a call of the model has read and said to the counts of the session in `sessions.json`.
+    def add_tokens(self, input_tokens: int, output_tokens: int) -> None:
+        """Add the tokens of a call of the model to the counts of the session in `sessions.json`.
 
-        Threads and programs may count at once. A session that does not have the key any more is not counted.
+        A session that does not have the key any more is not counted.
 
         Args:
-            input_tokens: How many tokens the model has read, at least 0.
-            output_tokens: How many it has said, at least 0.
+            input_tokens: The tokens that the model has read, at least 0.
+            output_tokens: The tokens that it has written, at least 0.
         """
 
         def add(state: SessionState) -> Mapping[str, Any] | None:
-            if state.session_id not in {None, self.session_id}:
+            if state.session_id not in {None, self.session.id}:
                 return None
-            read, said = (state.input_tokens or 0) + input_tokens, (state.output_tokens or 0) + output_tokens
-            return {"input_tokens": read, "output_tokens": said}
+            read, written = state.input_tokens or 0, state.output_tokens or 0
+            return {"input_tokens": read + input_tokens, "output_tokens": written + output_tokens}
 
         try:
-            change_state(self._cycle.folder, self.key, add)
+            update_state(self.cycle.folder, self.session.key, add)
         except OpenClawMemoryError as error:
-            self._cycle.warn_once(error)
+            self.cycle.warn_once(error)
 
     def save(self, **changes: Any) -> None:
-        """Write fields of the state; what cannot be written is kept in memory and tried again with the next.
+        """Write fields of the state; those that cannot be written are kept, and written with the next.
 
         Args:
-            **changes: Fields of `SessionState` with their new values.
+            **changes: Fields of `SessionState`.
         """
-        self._cycle.save(**changes)
+        self.cycle.save(**changes)
 
-    def wrote(self) -> None:
-        """Report to the caller that something was written."""
+    def notify(self) -> None:
+        """Report to the owner of the flush that something was written."""
         try:
-            self._wrote()
-        except Exception as error:  # noqa: BLE001 - whatever it is, it was written
-            warn(f"after the flush of session {self.key!r} had written: {type(error).__name__}: {error}")
+            self._on_write()
+        except Exception as error:  # noqa: BLE001 - the text is written, whatever else fails
+            warn(f"after the flush of session {self.session.key!r} had written: {type(error).__name__}: {error}")
 
-    def now(self, moment: datetime.datetime | None = None) -> datetime.datetime:
+    def get_time(self, moment: datetime.datetime | None = None) -> datetime.datetime:
         """Return a moment in the time zone of the notes.
 
         Args:
-            moment: The moment; None means now.
+            moment: The moment; None for now.
         """
         return get_local_now(self.workspace.journal.timezone, moment or self._clock())
 
 
 class FlushTurn:
-    """One silent turn, in one attempt. Its driver reports the model's last reply, or the error, which ends it.
+    """One silent turn, in one attempt. Its driver ends it with the last reply of the model, or with the error.
 
-    `reason` is why the flush is due, `outcome` how it ended. The driver gives up after `timeout` seconds, and asks the
-    model `max_calls` times at most.
+    Attributes:
+        reason: Why the flush is due.
+        outcome: `saved` (a note was written), `nothing` (there was nothing to write), `kept` (the turn failed, and the
+            messages are in the transcript) or `lost` (that failed too); None until the turn ends.
+        timeout: The seconds after which the driver gives up.
+        max_calls: How often the driver asks the model at most.
     """
 
     def __init__(
@@ -264,31 +259,39 @@ class FlushTurn:
         tokens: int | None,
         compaction_count: int,
         messages: Callable[[], Iterable[Message]] | None,
-        begun: datetime.datetime,
+        first_day: datetime.date,
     ) -> None:
+        """Begin the turn; `first_day` is the day on which it, or one that broke off before it, began."""
         self.reason = reason
         self.outcome: Outcome | None = None
         self.timeout, self.max_calls = flush.rules.flush_timeout_seconds, flush.rules.flush_max_calls
-        self._flush, self._tokens, self._count, self._messages = flush, tokens, compaction_count, messages
-        self._first_day = flush.now(begun).date()
-        self._wrote = False
-        self._owed: set[str] = set()  # the lines of texts that were refused, and not written since
-        self._refused = ""  # why the latest of them was not written
+        self._flush, self._messages, self._first_day = flush, messages, first_day
+        self._marks: dict[str, Any] = {"memory_flush_compaction_count": compaction_count}
+        if tokens:
+            self._marks["context_tokens"] = tokens
+        self._has_written = False
+        self._refused_lines: set[str] = set()  # of texts that were refused, and not written since
+        self._refusal = ""  # why the latest of them was refused
 
     @property
     def open(self) -> bool:
-        """Whether the turn has not ended yet."""
+        """True until the turn ends."""
         return self.outcome is None
+
+    @property
+    def tool(self) -> Tool:
+        """The only tool of the turn: it adds to today's note, see `append_new`."""
+        return Tool(TOOL_NAME, DESCRIPTION, SCHEMA, self._append)  # kept, it would keep a dropped turn alive
 
     @property
     def path(self) -> str:
         """The note that the turn writes to: that of today, also after midnight."""
-        return self._flush.workspace.files.find(make_day_path(self._flush.now().date()))
+        return self._flush.workspace.files.find(make_day_path(self._flush.get_time().date()))
 
     @property
     def prompt(self) -> str:
-        """What to ask the model after the conversation, with the date filled in."""
-        return flush_prompt(self._flush.rules, self._flush.now().date())
+        """The prompt that follows the conversation."""
+        return flush_prompt(self._flush.rules, self._flush.get_time().date())
 
     @property
     def system_prompt(self) -> str:
@@ -296,109 +299,95 @@ class FlushTurn:
         return self._flush.rules.system_prompt or _SYSTEM_PROMPT
 
     @property
-    def tool(self) -> Tool:
-        """The one tool of the turn: it adds to today's note. See `append_new` for its answers."""
-        return Tool(TOOL_NAME, DESCRIPTION, SCHEMA, self._append)
-
-    @property
     def unwritten(self) -> str:
         """The reason why a text of the model is not written; "" if all are."""
-        return self._refused if self._owed else ""
+        return self._refusal if self._refused_lines else ""
 
     def refuse(self, error: str) -> ToolAnswer:
         """Refuse a call of the model, or a reply that was cut off. The turn fails unless a later call writes a text.
 
         Args:
-            error: What is wrong with it, for the model and for the status: without what it says.
+            error: The reason, for the model and for the status: it must not quote the text, which may hold a secret.
 
         Returns:
             The answer to the call.
         """
-        self._owed.add("")
-        self._refused = error
+        self._refused_lines.add("")
+        self._refusal = error
         return ToolAnswer({"status": "invalid", "error": error})
 
-    def replied(self, text: str) -> None:
-        """End the turn with the model's last reply.
+    def finish(self, reply: str) -> None:
+        """End the turn with the last reply of the model.
 
-        It has failed if the model neither wrote a note nor replied `NO_REPLY`, if a text that was refused was not
-        written later, whole or in pieces, and if nothing was written after a call or a reply was refused. The messages
-        are then kept.
+        The turn has failed if the model neither wrote a note nor replied `NO_REPLY`, or if a refused text was not
+        written later, whole or in pieces. The messages are then kept.
 
         Args:
-            text: The text of the reply.
+            reply: The text of the reply.
         """
+        text = reply if isinstance(reply, str) else ""
         if not self.open:
             return
-        said = text if isinstance(text, str) else ""
         if self.unwritten:
-            self._fail(f"what the model wanted to save was not written: {self.unwritten}")
-        elif self._wrote or is_declining(said):
-            self._end("saved" if self._wrote else "nothing")
+            self._keep_messages(f"the text that the model wanted to save was not written: {self.unwritten}")
+        elif self._has_written or is_declining(text):
+            self._end("saved" if self._has_written else "nothing")
         else:
-            self._fail(f"the model wrote nothing, and replied {said[:80]!r} instead of {SILENT}")
+            self._keep_messages(f"the model wrote nothing, and replied {text[:80]!r} instead of {SILENT}")
 
-    def failed(self, error: BaseException) -> None:
-        """End a turn in which the model could not be asked, or broke off: the messages are kept.
+    def fail(self, error: BaseException) -> None:
+        """End a turn that broke off, and keep the messages.
 
         Args:
-            error: What was raised.
+            error: The error.
         """
         if self.open:
-            self._fail(f"{type(error).__name__}: {error}")
+            self._keep_messages(f"{type(error).__name__}: {error}")
 
     def _append(self, arguments: Mapping[str, Any]) -> ToolAnswer:
         if not self.open:
             return ToolAnswer({"status": "not_allowed", "error": "the flush is over: nothing more is written"})
-        today = self._flush.now().date()
-        others = {self._first_day} - {today}  # what was written before midnight is not written again
-        answer = append_new(self._flush.workspace, arguments, day=today, other_days=others)
-        lines = _lines_of(arguments)
+        today = self._flush.get_time().date()
+        # Text that was written before midnight is not written again.
+        answer = append_new(self._flush.workspace, arguments, day=today, other_days={self._first_day} - {today})
         if answer.ok:
-            self._wrote = True
-            self._owed -= lines
+            self._has_written = True
+            self._refused_lines -= _split_lines(arguments)
             if answer.artifact is not None:
-                self._flush.wrote()
+                self._flush.notify()
         elif answer.data["status"] != NOTHING_TO_SAVE:
-            self._owed |= lines
-            self._refused = answer.data["error"]
+            self._refused_lines |= _split_lines(arguments)
+            self._refusal = answer.data["error"]
         return answer
 
-    def _fail(self, why: str) -> None:
-        outcome, fate = self._kept()
-        error = f"{why}; {fate}"
-        warn(f"the flush of session {self._flush.key!r} failed: {error}")
-        self._end(outcome, error)
-
-    def _kept(self) -> tuple[Outcome, str]:
-        """Keep the messages in the log of the session; return the outcome, and a message about it."""
+    def _keep_messages(self, reason: str) -> None:
+        """End a failed turn: add the messages to the transcript of the session."""
+        outcome: Outcome = "lost"
+        log = self._flush.log
         if self._messages is None:
-            return "lost", "the caller passed no messages to keep"
-        try:
-            added, cut = keep(self._messages(), self._flush.log)
-            self._flush.wrote()
-        except Exception as error:  # noqa: BLE001 - whatever it is, the user's turn goes on
-            return "lost", f"not all messages could be kept in {self._flush.log.path}: {error}"
-        when = f"{added} of them since now" if added else "which had them"
-        parted = f"; of {len(cut)} of them not all words ({cut[0]})" if cut else ""
-        return "kept", f"the messages are in {self._flush.log.path}, {when}{parted}"
+            result = "the caller passed no messages to keep"
+        else:
+            try:
+                count, cuts = keep(self._messages(), log)
+                self._flush.notify()
+            except Exception as error:  # noqa: BLE001 - the conversation goes on in any case
+                result = f"not all messages could be kept in {log.path}: {error}"
+            else:
+                outcome = "kept"
+                result = (
+                    f"the messages are in {log.path}, {f'{count} of them since now' if count else 'which had them'}"
+                )
+                result += f"; of {len(cuts)} of them not all words ({cuts[0]})" if cuts else ""
+        warn(f"the flush of session {self._flush.session.key!r} failed: {reason}; {result}")
+        self._end(outcome, f"{reason}; {result}")
 
     def _end(self, outcome: Outcome, error: str | None = None) -> None:
         self.outcome = outcome
-        self._flush.save(
-            memory_flush_started_at=None,
-            memory_flush_at=iso(self._flush.now()),
-            memory_flush_compaction_count=self._count,
-            **_context(self._tokens),
-            flush_error=error,
-        )
+        time = format_time(self._flush.get_time())
+        self._flush.save(memory_flush_started_at=None, memory_flush_at=time, flush_error=error, **self._marks)
 
 
-def _context(tokens: int | None) -> dict[str, int]:
-    return {"context_tokens": tokens} if tokens else {}
-
-
-def _whole(tokens: Any) -> int | None:
+def _to_tokens(tokens: Any) -> int | None:
     """Return a number of tokens as JSON holds it; None for NaN and the like, which some counters return."""
     try:
         return None if tokens is None else int(tokens)
@@ -406,7 +395,7 @@ def _whole(tokens: Any) -> int | None:
         return None
 
 
-def _lines_of(arguments: Any) -> set[str]:
-    """Return the lines of the text in a call; without a text, one line that any later text satisfies."""
+def _split_lines(arguments: Any) -> set[str]:
+    """Return the lines of the text in a call, and "", which stands for a refused call without a text."""
     text = arguments.get("text") if isinstance(arguments, Mapping) else None
     return {"", *(line.strip() for line in text.split("\n"))} if isinstance(text, str) else {""}

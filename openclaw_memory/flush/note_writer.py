@@ -1,4 +1,4 @@
-"""Write what a flush saves: new sections, at the end of one day's note, without secrets."""
+"""Write the text of a flush at the end of a day's note: new sections, without secrets."""
 
 from __future__ import annotations
 
@@ -45,39 +45,54 @@ SCHEMA: Mapping[str, Any] = {
     "required": ["text"],
     "additionalProperties": False,
 }
-# More than a model writes in one answer, and few enough that a note stays one that people read.
-MAX_CHARS = 65_536
+MAX_CHARS = 65_536  # more than a model writes in one answer
+
+_HEADING = re.compile(r" {0,3}#{1,6}(?:\s|$)")
+_FENCE = re.compile(r"\s*(`{3,}(?=[^`]*$)|~{3,})")
+# The headings above some lines, the outermost first: `("## Anna", "### Tea")`.
+Headings: TypeAlias = tuple[str, ...]
 
 
 def append_new(
     workspace: Workspace, arguments: Mapping[str, Any], *, day: datetime.date, other_days: Iterable[datetime.date] = ()
 ) -> ToolAnswer:
-    """Add the new sections of the `text` in a call to the note of a day.
+    """Add the sections of the `text` in a call that the note of a day lacks, and those of `other_days` too.
 
-    New is what neither this note nor those of `other_days` have, see `missing`. The answer's status is `ok` (with
-    `path`, `existed`, and `lines` if any were written), `nothing` (there are no words to save), `invalid`,
-    `not_allowed` or `failed`. Its artifact is the `Excerpt` of what was written.
+    Args:
+        workspace: The files.
+        arguments: The arguments of the call.
+        day: The day of the note.
+        other_days: Days whose notes may have some sections.
+
+    Returns:
+        Its status is `ok` (with `path`, `existed`, and `lines` if any were written), `nothing` (there is no text to
+        save), `invalid`, `not_allowed` or `failed`. Its artifact is the `Excerpt` that was written.
     """
     path = workspace.files.find(make_day_path(day))
     try:
-        text = redact_talk(strip_recalled(_checked(arguments, path)))
+        text = redact_talk(strip_recalled(_read_text(arguments, path)))
         if not text.strip() or is_silent(text):
-            return _refused(NOTHING_TO_SAVE, f"there is no text to save: reply with {SILENT} if there is nothing")
+            error = f"there is no text to save: reply with {SILENT} if there is nothing"
+            return ToolAnswer({"status": NOTHING_TO_SAVE, "error": error})
         with lock_folder(workspace.root, (NOTES_FOLDER,), path, ".flush-lock"):  # against other flushes
-            note, *others = (_note(workspace, each) for each in (day, *other_days))
             source = arguments.get("quotedFrom")
-            new = text if source is not None else missing(text, *note, others)
-            if not new:
-                return ToolAnswer({"status": "ok", "path": path, "existed": True})
-            written = Notes(workspace).append(new, date=day, quoted_from=source, skip_existing=source is not None)
+            if source is None:
+                note, *other_notes = (_read_note(workspace, date) for date in (day, *other_days))
+                text = find_missing(text, *note, other_notes)
+                if not text:
+                    return ToolAnswer({"status": "ok", "path": path, "existed": True})
+            excerpt = Notes(workspace).append(text, date=day, quoted_from=source, skip_existing=source is not None)
+    except InvalidInputError as error:
+        return ToolAnswer({"status": "invalid", "error": str(error)})
+    except (PathNotAllowedError, PolicyError) as error:
+        return ToolAnswer({"status": "not_allowed", "error": str(error)})
     except (OpenClawMemoryError, OSError) as error:
-        is_query, is_path = isinstance(error, InvalidInputError), isinstance(error, PathNotAllowedError | PolicyError)
-        return _refused("invalid" if is_query else "not_allowed" if is_path else "failed", str(error))
-    lines = f"{written.start_line}-{written.end_line}"
-    return ToolAnswer({"status": "ok", "path": path, "lines": lines, "existed": written.existed}, written)
+        return ToolAnswer({"status": "failed", "error": str(error)})
+    lines = f"{excerpt.start_line}-{excerpt.end_line}"
+    return ToolAnswer({"status": "ok", "path": path, "lines": lines, "existed": excerpt.existed}, excerpt)
 
 
-def _checked(arguments: object, path: str) -> str:
+def _read_text(arguments: object, path: str) -> str:
     """Return the text in the arguments of a call.
 
     Raises:
@@ -86,87 +101,83 @@ def _checked(arguments: object, path: str) -> str:
     """
     if not isinstance(arguments, Mapping):
         raise InvalidInputError(f"the arguments must be an object with `text`, not {arguments!r:.80}")
-    others = set(arguments) - {"text", "quotedFrom"}
-    if others and (others != {"path"} or get_plain_name(str(arguments["path"])) != get_plain_name(path)):
+    extra = set(arguments) - {"text", "quotedFrom"}
+    if extra and (extra != {"path"} or get_plain_name(str(arguments["path"])) != get_plain_name(path)):
         raise PathNotAllowedError(f"only `text` and `quotedFrom` count now, and {path} alone grows: send nothing else")
     text = arguments.get("text")
     if not isinstance(text, str):
-        raise InvalidInputError(f"text must be a string, not {text!r:.80}: send what to remember, in Markdown")
+        raise InvalidInputError(f"text must be a string, not {text!r:.80}: send the text to remember, in Markdown")
     if len(text) > MAX_CHARS:
         raise InvalidInputError(
-            f"the text has {len(text):,} characters, of which {MAX_CHARS:,} are taken at once: part it"
+            f"the text has {len(text):,} characters, of which {MAX_CHARS:,} are taken at once: send it in parts"
         )
     return check_text(text, "text")
 
 
-def _note(workspace: Workspace, day: datetime.date) -> tuple[str, str]:
+def _read_note(workspace: Workspace, day: datetime.date) -> tuple[str, str]:
     """Return the note of a day, "" if it cannot be read, and its title."""
+    title = f"# {day.isoformat()}"
     try:
-        text = workspace.read(workspace.files.find(make_day_path(day)))
+        return workspace.read(workspace.files.find(make_day_path(day))), title
     except (NotFoundError, UndecodableError):
-        text = ""
-    return text, f"# {day.isoformat()}"
-
-
-def _refused(status: str, error: str) -> ToolAnswer:
-    return ToolAnswer({"status": status, "error": error})
-
-
-# The headings above some lines, the outermost first, as they are written: `("## Anna", "### Tea")`.
-Headings: TypeAlias = tuple[str, ...]
-
-_HEADING = re.compile(r" {0,3}#{1,6}(?:\s|$)")
-_FENCE = re.compile(r"\s*(`{3,}(?=[^`]*$)|~{3,})")
+        return "", title
 
 
 class _Section(NamedTuple):
-    path: Headings
+    headings: Headings
     lines: list[str]
 
 
-def missing(text: str, note: str, title: str, others: Iterable[tuple[str, str]] = ()) -> str:
+def find_missing(text: str, note: str, title: str, other_notes: Iterable[tuple[str, str]] = ()) -> str:
     """Return the sections of a text that a note lacks, ready to be added at its end; "" if it has them all.
 
-    A section is all text below a heading, or above the first one. Its lines may depend on each other, so the note has
-    it as a whole, line after line below the same headings, or it is added as a whole. `title` is the heading of the
-    note, `# 2026-11-21`, which says nothing about what follows it. Added sections bring their headings along; where
-    these cannot close the headings at the end of the note, the title is repeated. A section that begins with the last
-    lines of the note is added without them. What `others` have, notes with their titles, is not added either.
+    A section is all text below a heading, or above the first one. Its lines may depend on each other: the note has it
+    if they follow each other below the same headings, else all of it is added. Added sections bring their headings
+    along; where these cannot close the headings at the end of the note, the title is repeated. A section that begins
+    with the last lines of the note is added without them.
+
+    Args:
+        text: The text.
+        note: The note.
+        title: The heading of the note, such as `# 2026-11-21`, which stands for no section.
+        other_notes: Notes with their titles: the sections that they have are not added either.
     """
-    there, fence = _sections(note, title)
-    wanted, unclosed = _sections(text, title)
-    wanted[-1].lines.extend(unclosed)
-    added = list(fence)
-    at, end = there[-1].path, [] if fence else there[-1].lines
-    there += [section for other in others for section in _sections(*other)[0]]
-    for section in wanted:
-        if not any(_holds(other, section) for other in there):
-            new = _behind(end, section.lines) if section.path == at and len(added) == len(fence) else section.lines
-            lines = "\n".join(new).strip("\n")
-            added += [*_way(at, section.path, title), *([lines] if lines else [])]
-            at = section.path
-            there.append(section)
-    return "\n\n".join(added) if added != fence else ""
+    sections, open_fence = _split_sections(note, title)
+    new_sections, unclosed = _split_sections(text, title)
+    new_sections[-1].lines.extend(unclosed)
+    end = sections[-1].headings
+    last_lines = [] if open_fence else sections[-1].lines
+    sections += [section for pair in other_notes for section in _split_sections(*pair)[0]]
+    blocks: list[str] = []
+    for section in new_sections:
+        if any(_has_section(candidate, section) for candidate in sections):
+            continue
+        goes_on = section.headings == end and not blocks
+        lines = "\n".join(_drop_overlap(last_lines, section.lines) if goes_on else section.lines).strip("\n")
+        blocks += [*_write_headings(end, section.headings, title), *([lines] if lines else [])]
+        end = section.headings
+        sections.append(section)
+    return "\n\n".join([*open_fence, *blocks]) if blocks else ""
 
 
-def _sections(text: str, title: str) -> tuple[list[_Section], list[str]]:
-    """Return the sections of a text, the one above its first heading first, and what closes code that was left open."""
-    found = [_Section((), [])]
+def _split_sections(text: str, title: str) -> tuple[list[_Section], list[str]]:
+    """Return the sections of a text, first the one above all headings, and the fence that closes an open code block."""
+    sections = [_Section((), [])]
     fence = ""
-    for line, fence in _lines(text):
+    for line, fence in _read_lines(text):
         if fence or not _HEADING.match(line):
-            found[-1].lines.append(line)
+            sections[-1].lines.append(line)
             continue
         heading = " ".join(line.split())
-        above = found[-1].path
-        while above and _level(above[-1]) >= _level(heading):
+        above = sections[-1].headings
+        while above and _get_level(above[-1]) >= _get_level(heading):
             above = above[:-1]
-        found.append(_Section(() if heading == title else (*above, heading), []))
-    return found, [fence] if fence else []
+        sections.append(_Section(() if heading == title else (*above, heading), []))
+    return sections, [fence] if fence else []
 
 
-def _lines(text: str) -> Iterator[tuple[str, str]]:
-    """Yield each line of a text with the fence of the code block that it is in, "" outside of one."""
+def _read_lines(text: str) -> Iterator[tuple[str, str]]:
+    """Yield each line of a text with the fence of its code block, "" outside of one."""
     fence = ""
     for line in map(str.rstrip, text.split("\n")):
         mark = _FENCE.match(line)
@@ -177,32 +188,33 @@ def _lines(text: str) -> Iterator[tuple[str, str]]:
         yield line, fence
 
 
-def _holds(there: _Section, wanted: _Section) -> bool:
-    """Whether another section has all lines of a section in a row; blank ones do not matter."""
-    if there.path != wanted.path:
+def _has_section(section: _Section, part: _Section) -> bool:
+    """Tell whether a section has all lines of another one in a row, apart from blank ones."""
+    if section.headings != part.headings:
         return False
-    lines, sought = list(filter(None, there.lines)), list(filter(None, wanted.lines))
-    return any(lines[at : at + len(sought)] == sought for at in range(len(lines) - len(sought) + 1))
+    lines, block = list(filter(None, section.lines)), list(filter(None, part.lines))
+    return any(lines[at : at + len(block)] == block for at in range(len(lines) - len(block) + 1))
 
 
-def _behind(end: list[str], lines: list[str]) -> list[str]:
-    """Return the lines without the first ones, as far as a section already ends with them."""
+def _drop_overlap(end: list[str], lines: list[str]) -> list[str]:
+    """Drop the first lines, as far as a section already ends with them."""
     last = list(filter(None, end))
-    said = [] if any(map(_FENCE.match, lines)) else [at for at, line in enumerate(lines) if line]
-    for size in range(min(len(last), len(said)), 0, -1):
-        if last[-size:] == [lines[at] for at in said[:size]]:
-            return lines[said[size - 1] + 1 :]
+    places = [] if any(map(_FENCE.match, lines)) else [at for at, line in enumerate(lines) if line]
+    for size in range(min(len(last), len(places)), 0, -1):
+        if last[-size:] == [lines[at] for at in places[:size]]:
+            return lines[places[size - 1] + 1 :]
     return lines
 
 
-def _way(at: Headings, to: Headings, title: str) -> Headings:
-    """Return the headings to write so that the lines that follow are below `to` instead of `at`."""
-    same = next((n for n, (one, other) in enumerate(zip(at, to, strict=False)) if one != other), min(len(at), len(to)))
-    if same == len(at) or (same < len(to) and _level(to[same]) <= _level(at[same])):
-        return to[same:]
-    # A heading ends one of its own level: the last that both have in common is said again.
-    return to[same - 1 :] if same else (title, *to)
+def _write_headings(start: Headings, end: Headings, title: str) -> Headings:
+    """Return the headings that lead from below `start` to below `end`."""
+    pairs = enumerate(zip(start, end, strict=False))
+    same = next((at for at, (before, after) in pairs if before != after), min(len(start), len(end)))
+    if same == len(start) or (same < len(end) and _get_level(end[same]) <= _get_level(start[same])):
+        return end[same:]
+    # A heading ends one of its own level: the last common one is repeated.
+    return end[same - 1 :] if same else (title, *end)
 
 
-def _level(heading: str) -> int:
+def _get_level(heading: str) -> int:
     return len(heading) - len(heading.lstrip("#"))

@@ -1,82 +1,82 @@
-"""Keep what a conversation loses word for word, secrets masked, in the log of its session."""
+"""Keep messages word for word, with secrets masked, in the transcript of their session."""
 
 from __future__ import annotations
 
 import json
+import os
+import stat
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from contextlib import suppress
+from typing import Any, BinaryIO
 
 from openclaw_memory.conversation.messages import Message, cut_middle, get_text
-from openclaw_memory.errors import InvalidInputError, PolicyError
+from openclaw_memory.errors import InvalidInputError, NotFoundError, PolicyError, WorkspaceError
 from openclaw_memory.text.redaction import redact_talk
 from openclaw_memory.workspace.session_log import SessionLog
-from openclaw_memory.workspace.transcript_records import get_message
-from openclaw_memory.workspace.transcripts import MAX_LINE_BYTES
+from openclaw_memory.workspace.transcript_records import get_message, render_record
+from openclaw_memory.workspace.transcripts import MAX_LINE_BYTES, explain_foreign, iterate_records
 
-# Instructions of a program are not lost with a conversation.
-_UNHEARD = frozenset({"system", "developer"})
-# A summary, and what a program put into the conversation, are entries of other types.
-_NO_MESSAGES = frozenset({"compaction", "custom_message"})
-# What a log entry holds apart from the message itself.
-_OF_THE_ENTRY = frozenset({"id", "timestamp"})
+_INSTRUCTIONS = frozenset({"system", "developer"})  # roles of a program, which repeats them
+_OTHER_TYPES = frozenset({"compaction", "custom_message"})  # entries of their own
 _ENTRY_BYTES = 1_024  # more than an entry holds apart from its message
-_CALLS = 1_000
-# What is left of a text that is too long for an entry: it fits also where each character takes twelve bytes, as those
-# that are escaped in pairs do.
+_MAX_CALLS = 1_000
+# Kept of a text that is too long for an entry: it fits even if each character takes twelve bytes.
 _HEAD_CHARS, _TAIL_CHARS = 600_000, 90_000
 _NAME_CHARS = 1_000
+# O_NONBLOCK: opening a FIFO must not wait for a writer.
+_READ = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 
 
 def keep(messages: Iterable[Message], log: SessionLog) -> tuple[int, list[str]]:
-    """Add to the log those messages that it does not have.
+    """Add to a log the messages that it lacks.
 
-    A message with an id is known by the id of its entry, others by their content, as often as they are equal. An entry
-    gets the id of its message. Of a message that no log can hold, the words are kept, as `fit_entry` says.
+    A message with an id is recognised by it, others by their content, as often as they are equal. `fit_entry` shortens
+    a message that no log can hold.
+
+    Args:
+        messages: The messages, oldest first.
+        log: The log of the session.
 
     Returns:
-        How many were added, and for each of those that are not there as a whole, why.
+        How many were added, and for each of those that are not there as a whole, the reason.
 
     Raises:
-        InvalidInputError: Some are not objects. The others were added.
-        PathNotAllowedError, WorkspaceError, WriteError: The log cannot be read or written; what was added before stays.
+        InvalidInputError: Some are not objects, or are never to be stored. The others were added.
+        PathNotAllowedError, WorkspaceError, WriteError: The log cannot be read or written; what was added stays.
     """
     messages = list(messages)
-    named = {found for message in messages if (found := _id(message))}
+    own_ids = {_get_id(message) for message in messages} - {None}
     ids: set[str] = set()
-    there: Counter[str] = Counter()
+    known_texts: Counter[str] = Counter()
     for entry in log.read_entries():
         ids.add(str(entry.get("id")))
-        if entry.get("id") not in named and (message := get_message(entry)):
-            there[_whole(masked(message))] += 1
-    added = 0
-    cut: list[str] = []
-    refusals: list[Exception] = []
+        if entry.get("id") not in own_ids and (message := get_message(entry)):
+            known_texts[_encode(mask(message))] += 1
+    count, cuts, errors = 0, list[str](), list[Exception]()
     for message in messages:
         try:
-            if not _to_be_kept(message) or _id(message) in ids:
+            if not _is_spoken(message) or _get_id(message) in ids:
                 continue
-            own = {"id": found} if (found := _id(message)) else {}
-            entry, why = fit_entry({"type": "message", **own, "message": _spoken(message)})
-            cut += [why] if why else []
-            if there[_whole(entry["message"])] > 0:
-                there[_whole(entry["message"])] -= 1
+            entry, reason = fit_entry(_make_entry(message))
+            cuts += [reason] if reason else []
+            text = _encode(entry["message"])
+            if known_texts[text] > 0:
+                known_texts[text] -= 1
                 continue
             ids.update(log.append_entries([entry]))
+            count += 1
         except (InvalidInputError, PolicyError, TypeError, ValueError, RecursionError) as error:
-            refusals.append(error)
-        else:
-            added += 1
-    if refusals:
-        raise InvalidInputError(f"{len(refusals)} of the messages could not be kept: {refusals[0]}")
-    return added, cut
+            errors.append(error)
+    if errors:
+        raise InvalidInputError(f"{len(errors)} of the messages could not be kept: {errors[0]}")
+    return count, cuts
 
 
 def keep_named(messages: Iterable[Message], log: SessionLog) -> None:
-    """Add to the log, in one write, those messages whose ids it does not have; equal words with another id are others.
+    """Add to a log, in one write, the messages with ids that it lacks.
 
-    It is safe to call at the same time in several processes. Messages without an id are left out, and of one that no
-    log can hold, the words are kept, as `fit_entry` says.
+    Several processes may do so at the same time.
 
     Args:
         messages: Messages with ids, oldest first.
@@ -85,49 +85,50 @@ def keep_named(messages: Iterable[Message], log: SessionLog) -> None:
     Raises:
         PathNotAllowedError, PolicyError, WorkspaceError, WriteError: As `SessionLog.append_entries`. None was written.
     """
-    named = {found: message for message in messages if (found := _id(message))}
-    if not named:
-        return
-    entries = [fit_entry({"type": "message", "id": found, "message": _spoken(one)})[0] for found, one in named.items()]
-    log.append_entries(entries, once=True)
+    by_id = {message_id: message for message in messages if (message_id := _get_id(message))}
+    if by_id:
+        log.append_entries([fit_entry(_make_entry(message))[0] for message in by_id.values()], once=True)
 
 
 def write_messages(log: SessionLog, messages: Sequence[Message]) -> list[Message]:
-    """Add messages to the log in one write, each as often as it is given; of some the words alone, see `fit_entry`.
+    """Add messages to a log in one write, and return them as written, with new ids.
 
     Args:
         log: The log of the session.
         messages: The messages, oldest first.
 
-    Returns:
-        The messages as written, with their ids.
-
     Raises:
         PathNotAllowedError, WriteError: As `SessionLog.append_entry`. None of them was written.
     """
-    entries = [fit_entry({"type": "message", "message": _spoken(message)})[0] for message in messages]
+    entries = [fit_entry({"type": "message", "message": _mask_message(message)})[0] for message in messages]
     ids = log.append_entries(entries)
     return [{**entry["message"], "id": entry_id} for entry, entry_id in zip(entries, ids, strict=True)]
 
 
 def fit_entry(entry: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
-    """Return an entry as a log can hold it, and why it is not there as a whole; "" if it is.
+    """Return an entry as a log can hold it, and the reason why it is not whole; "" if it is.
 
-    Of a message or summary that is not JSON, or too long to be read again, the words are left, the first and the last
-    of very many, with the reason why the rest is missing, and its tool calls without their arguments.
+    Of a message or summary that is not JSON, or too long to be read again, the words stay, of very many the first and
+    the last, and the tool calls without their arguments.
 
     Args:
         entry: The entry.
     """
-    if not (why := _why_not(entry)):
-        return dict(entry), ""
+    try:
+        size = len(json.dumps(entry, allow_nan=False, ensure_ascii=False).encode("utf-8", "surrogatepass"))
+    except (TypeError, ValueError, RecursionError) as error:
+        reason = f"it cannot be written as JSON: {error}"
+    else:
+        if size + _ENTRY_BYTES <= MAX_LINE_BYTES:
+            return dict(entry), ""
+        reason = f"it has {size:,} bytes, of which {MAX_LINE_BYTES:,} are read"
     if isinstance(message := entry.get("message"), Mapping):
-        return {**entry, "message": _words_of(message, why)}, why
-    return {**entry, "summary": _in_short(str(entry.get("summary", "")), why)}, why
+        return {**entry, "message": _reduce_to_words(message, reason)}, reason
+    return {**entry, "summary": _cut_text(str(entry.get("summary", "")), reason)}, reason
 
 
 def read_messages_since(log: SessionLog, start: int) -> list[Message]:
-    """Return the messages in the log from a byte on, with their ids.
+    """Return the messages in a log from a byte on, with their ids.
 
     Args:
         log: The log of the session.
@@ -140,70 +141,127 @@ def read_messages_since(log: SessionLog, start: int) -> list[Message]:
     return [{**message, "id": entry.get("id")} for entry in entries if (message := get_message(entry))]
 
 
-def masked(value: Any) -> Any:
-    """Return a JSON value with the secrets in its texts masked."""
+def keep_transcript(log: SessionLog, file: str | os.PathLike[str], start: int = 0) -> int:
+    """Add to a log the words of the user and the assistant from the transcript of another program.
+
+    They have the ids of their messages: those that the log has are not added again, wherever reading begins. Tool
+    calls, their results, and messages that policies never let be stored are left out.
+
+    Args:
+        log: The log of the session.
+        file: The transcript, such as Claude Code's. It is only read.
+        start: The byte to begin at, as an earlier call returned it; if no line begins there, the beginning.
+
+    Returns:
+        The byte up to which the transcript was read.
+
+    Raises:
+        NotFoundError: There is no such file.
+        InvalidInputError: It is not a file, has no known format, or is in the folder of the log.
+        WorkspaceError, WriteError: As `SessionLog.append_entry`.
+    """
+    path = os.fspath(file)
+    try:
+        descriptor = os.open(file, _READ)
+    except FileNotFoundError as error:
+        raise NotFoundError(f"there is no transcript {path}") from error
+    except OSError as error:
+        raise WorkspaceError(f"{path} cannot be read: {error.strerror}") from error
+    with open(descriptor, "rb") as transcript:
+        info = os.fstat(descriptor)
+        if not stat.S_ISREG(info.st_mode):
+            raise InvalidInputError(f"{path} is not an ordinary file: name a transcript")
+        if os.path.realpath(os.path.dirname(path)) == os.path.realpath(
+            os.path.join(log.folder.base, *log.folder.parts)
+        ):
+            raise InvalidInputError(f"{path} is in the folder of the log, where it is indexed as it is")
+        if reason := explain_foreign(transcript):
+            raise InvalidInputError(f"{path} {reason}")
+        end = start if _is_line_start(transcript, start, info.st_size) else 0
+        messages: list[Message] = []
+        for record, record_end in iterate_records(transcript, end):
+            begin, end = end, record_end
+            if record is None or not render_record(record, muted=False)[0]:
+                continue
+            message = {key: value for key, value in get_message(record).items() if value is not None}
+            text = get_text(message)
+            with suppress(PolicyError):
+                log.files.policies.check(None, text)
+                # Without an id, a message is recognised by its place: transcripts only grow at their end.
+                messages.append({"id": f"byte-{begin}", **message, "content": [{"type": "text", "text": text}]})
+    keep_named(messages, log)
+    return end
+
+
+def mask(value: Any) -> Any:
+    """Return a JSON value with the secrets in its texts masked.
+
+    Args:
+        value: The value.
+    """
     if isinstance(value, str):
         return redact_talk(value)
     if isinstance(value, Mapping):
-        return {key: masked(item) for key, item in value.items()}
+        return {key: mask(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [masked(item) for item in value]
+        return [mask(item) for item in value]
     return value
 
 
-def _spoken(message: Message) -> dict[str, Any]:
-    """Return a message without its id, and with the secrets masked, as far as it can be read."""
+def _is_line_start(file: BinaryIO, start: int, size: int) -> bool:
+    if not 0 < start <= size:
+        return False
+    file.seek(start - 1)
+    return file.read(1) == b"\n"
+
+
+def _make_entry(message: Message) -> dict[str, Any]:
+    message_id = _get_id(message)
+    return {"type": "message", **({"id": message_id} if message_id else {}), "message": _mask_message(message)}
+
+
+def _mask_message(message: Message) -> dict[str, Any]:
+    """Return a message without its id, and with secrets masked."""
     try:
-        return {key: masked(value) for key, value in message.items() if key != "id"}
-    except RecursionError:  # blocks within blocks without an end: what is left of them has its words masked
-        return _words_of({**message, "content": redact_talk(get_text(message))}, "it is nested too deeply")
+        return {key: mask(value) for key, value in message.items() if key != "id"}
+    except RecursionError:
+        return _reduce_to_words({**message, "content": redact_talk(get_text(message))}, "it is nested too deeply")
 
 
-def _why_not(entry: Mapping[str, Any]) -> str:
-    """Return why a log cannot hold an entry; "" if it can."""
-    try:
-        size = len(json.dumps(entry, allow_nan=False, ensure_ascii=False).encode("utf-8", "surrogatepass"))
-    except (TypeError, ValueError, RecursionError) as error:
-        return f"it cannot be written as JSON: {error}"
-    if size + _ENTRY_BYTES <= MAX_LINE_BYTES:
-        return ""
-    return f"it has {size:,} bytes, of which {MAX_LINE_BYTES:,} are read"
-
-
-def _words_of(message: Message, why: str) -> dict[str, Any]:
+def _reduce_to_words(message: Message, reason: str) -> dict[str, Any]:
     names = ("role", "toolCallId", "toolName")
-    known = {name: message[name][:_NAME_CHARS] for name in names if isinstance(message.get(name), str)}
+    fields = {name: message[name][:_NAME_CHARS] for name in names if isinstance(message.get(name), str)}
     blocks = message.get("content")
-    calls = [
-        {"type": block["type"], "id": str(block.get("id"))[:_NAME_CHARS], "name": str(block.get("name"))[:_NAME_CHARS]}
+    calls: list[dict[str, Any]] = [
+        {"type": "toolCall", "id": str(block.get("id"))[:_NAME_CHARS], "name": str(block.get("name"))[:_NAME_CHARS]}
         | {"arguments": {}}
-        for block in (blocks if isinstance(blocks, list) else [])[:_CALLS]
+        for block in (blocks if isinstance(blocks, list) else [])[:_MAX_CALLS]
         if isinstance(block, Mapping) and block.get("type") == "toolCall"
     ]
-    return {**known, "content": [{"type": "text", "text": _in_short(get_text(message), why)}, *calls]}
+    return {**fields, "content": [{"type": "text", "text": _cut_text(get_text(message), reason)}, *calls]}
 
 
-def _in_short(text: str, why: str) -> str:
-    said = cut_middle(text, _HEAD_CHARS, _TAIL_CHARS, "this message")
-    return "\n".join([*([said] if said.strip() else []), f"[not all is kept: {why}]"])
+def _cut_text(text: str, reason: str) -> str:
+    short = cut_middle(text, _HEAD_CHARS, _TAIL_CHARS, "this message")
+    return "\n".join([*([short] if short.strip() else []), f"[not all is kept: {reason}]"])
 
 
-def _to_be_kept(message: Message) -> bool:
+def _is_spoken(message: Message) -> bool:
     if not isinstance(message, Mapping):
         raise InvalidInputError(
             f"a message must be an object such as {{'role': 'user', 'content': …}}, not {message!r:.80}"
         )
-    return message.get("role") not in _UNHEARD and message.get("type") not in _NO_MESSAGES
+    return message.get("role") not in _INSTRUCTIONS and message.get("type") not in _OTHER_TYPES
 
 
-def _id(message: Message) -> str | None:
-    found = message.get("id") if isinstance(message, Mapping) else None
-    return found if isinstance(found, str) and found else None
+def _get_id(message: Message) -> str | None:
+    value = message.get("id") if isinstance(message, Mapping) else None
+    return value if isinstance(value, str) and value else None
 
 
-def _whole(message: Message) -> str:
-    """Return all that a message says, to recognise equal ones; a text says the same as a block of it."""
-    said = {key: value for key, value in message.items() if key not in _OF_THE_ENTRY}
-    if isinstance(said.get("content"), str):
-        said["content"] = [{"type": "text", "text": said["content"]}]
-    return json.dumps(said, sort_keys=True, default=repr)
+def _encode(message: Message) -> str:
+    """Encode a message to recognise an equal one; a text equals a block of the same text."""
+    fields = {key: value for key, value in message.items() if key not in {"id", "timestamp"}}
+    if isinstance(fields.get("content"), str):
+        fields["content"] = [{"type": "text", "text": fields["content"]}]
+    return json.dumps(fields, sort_keys=True, default=repr)

@@ -19,7 +19,7 @@ from openclaw_memory.errors import (
     PathNotAllowedError,
     WorkspaceError,
 )
-from openclaw_memory.flush.state import chat_type, names_one, names_several
+from openclaw_memory.flush.session import get_chat_type, is_direct_key, is_group_key
 from openclaw_memory.text.redaction import redact
 from openclaw_memory.types import SOURCES, SearchResult, Source
 from openclaw_memory.types.codec import get_plain_name
@@ -100,17 +100,17 @@ def find_audience(memory: Memory, session_key: str | None, source: Source | None
     if session_key is not None and not isinstance(session_key, str):
         raise InvalidInputError(f"session_key must be a text such as 'agent:main:main', not {session_key!r}")
     rules = memory.config.recall
-    is_direct_key, reason = names_one(session_key), ""
+    is_direct, reason = is_direct_key(session_key), ""
     try:
         kinds = _read_chat_types(memory, session_key) if session_key else set()
     except OpenClawMemoryError as error:
-        kinds = {"direct" if is_direct_key else "unknown"}
-        reason = "" if is_direct_key else f"it is unknown who reads along: {error}"
+        kinds = {"direct" if is_direct else "unknown"}
+        reason = "" if is_direct else f"it is unknown who reads along: {error}"
     is_several = not kinds <= {"direct"}
-    if not (is_several or rules.assume_direct or kinds or is_direct_key):
+    if not (is_several or rules.assume_direct or kinds or is_direct):
         is_several, reason = True, "the session is not known to be a direct chat (recall.assume_direct is false)"
     citations = has_citations(rules.citations, session_key) and (rules.citations == "on" or not is_several)
-    return Audience(not (is_several or names_several(session_key)), citations, source, reason)
+    return Audience(not (is_several or is_group_key(session_key)), citations, source, reason)
 
 
 def _read_chat_types(memory: Memory, session_key: str) -> set[str]:
@@ -118,7 +118,7 @@ def _read_chat_types(memory: Memory, session_key: str) -> set[str]:
     workspace = memory.workspace
     states = memory.sessions.flushes.read(locate_transcripts(workspace.root, workspace.sessions))
     own = [(key, state.chat_type) for key, state in states.items() if session_key in {key, state.session_id}]
-    by_key = {"group" if names_several(key) else "direct" for key, _ in own if names_several(key) or names_one(key)}
+    by_key = {"group" if is_group_key(key) else "direct" for key, _ in own if is_group_key(key) or is_direct_key(key)}
     return by_key | {kind.strip().lower() for _, kind in own if kind}
 
 
@@ -129,7 +129,7 @@ def has_citations(mode: Citations, session_key: str | None) -> bool:
         mode: Always (`on`), never (`off`), or in direct chats alone (`auto`).
         session_key: The session; without a key it is a direct chat.
     """
-    return mode == "on" or (mode == "auto" and chat_type(session_key) == "direct")
+    return mode == "on" or (mode == "auto" and get_chat_type(session_key) == "direct")
 
 
 def may_cite(memory: Memory, session_key: str | None) -> bool:

@@ -324,9 +324,9 @@ def test_a_flush_that_fails_before_it_puts_nothing_between_the_messages(log, tmp
     flush = Flush(Workspace.open(tmp_path), "s")
 
     def save(lost):
-        turn = flush.due(None, compacting=True, messages=lambda: lost)
+        turn = flush.begin(None, compacting=True, messages=lambda: lost)
         while turn.open:
-            turn.failed(RuntimeError("the model is ill"))
+            turn.fail(RuntimeError("the model is ill"))
         assert turn.outcome == "kept"
 
     messages = [
@@ -334,7 +334,7 @@ def test_a_flush_that_fails_before_it_puts_nothing_between_the_messages(log, tmp
     ]
     for _ in range(3):
         done = compact(messages, summarise, rules=keeping(1), count=one_each, log=log, before=save)
-        flush.compacted(done.tokens_after)
+        flush.record_compaction(done.tokens_after)
         assert load_conversation(log) == done.messages
         messages = [*done.messages, log_message(log, reply("three")), log_message(log, user("four"))]
 

@@ -18,6 +18,7 @@ from click.testing import CliRunner
 from openclaw_memory import Memory
 from openclaw_memory.cli.commands import commands
 from openclaw_memory.errors import OpenClawMemoryError, PolicyError
+from openclaw_memory.flush import Session
 from openclaw_memory.tools import compose_session_start, memory_tools, recall
 from openclaw_memory.types import Document
 
@@ -120,7 +121,7 @@ WRITING: dict[str, Callable[[Place, str], Any]] = {
     "Notes.promote": lambda at, text: at.memory.notes.promote("memory/plain.md", 3, 3, section=text),
     "Sessions.snapshot": lambda at, text: at.memory.sessions.snapshot("s4", [user("tea")], text),
     "Sessions.log": lambda at, text: at.memory.sessions.log("s2").append("user", text),
-    "Sessions.flush": lambda at, text: refusal(at.memory.sessions.flush("agent:main:main", session_id="s3").log.append("user", text)),
+    "Sessions.flush": lambda at, text: refusal(at.memory.sessions.flush(Session("agent:main:main", "s3")).log.append("user", text)),
     "Documents.add": lambda at, text: at.memory.documents.add([Document("new", text, {})]),
     "Documents.add, metadata": lambda at, text: at.memory.documents.add([Document("new", "tea", {"of": [text]})]),
     "DocumentFiles.write": lambda at, text: at.memory.documents.files.write("memory/notes/n.md", {"of": text}, "tea"),

@@ -186,9 +186,9 @@ def talk(memory: Memory) -> Shown:
 
 def flushed(memory: Memory) -> Shown:
     flush = memory.sessions.flush("main", window=200_000)
-    yield "program", str(flush.due(190_000))
+    yield "program", str(flush.begin(190_000))
     yield "terminal", str(flush.state)
-    flush.compacted(1000)
+    flush.record_compaction(1000)
 
 
 def watch(memory: Memory) -> Shown:

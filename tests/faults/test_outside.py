@@ -172,7 +172,7 @@ def test_a_fact_from_a_page_says_so_and_gives_way_to_any_other(memory, tools):
 
 
 def test_a_flush_quotes_what_comes_from_outside(memory):
-    turn = memory.sessions.flush("main", window=200_000).due(190_000)
+    turn = memory.sessions.flush("main", window=200_000).begin(190_000)
     assert turn is not None
     answer = turn.tool.run({"text": PAGE, "quotedFrom": FROM})
     again = turn.tool.run({"text": PAGE, "quotedFrom": FROM})

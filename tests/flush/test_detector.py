@@ -28,12 +28,9 @@ class Saved:
         self.flushes, self.held = [], True
 
     def __call__(self, key, messages, _tokens, _compacting):
-        def save():
-            if self.held:
-                self.flushes.append((key, [text for _, text in messages]))
-            return self.held
-
-        return save
+        if self.held:
+            self.flushes.append((key, [text for _, text in messages]))
+        return self.held
 
     @property
     def texts(self):
@@ -51,8 +48,8 @@ def watch(saved, *, window=200_000, **options):
 
 
 def call(detector, messages, reply="ok", key="main", tokens=0):
-    detector.began(messages[-1], key, messages)
-    detector.ended(messages[-1], assistant(reply), tokens)
+    detector.begin_call(messages[-1], key, messages)
+    detector.end_call(messages[-1], assistant(reply), tokens)
 
 
 @given(st.integers(5, 12), st.lists(st.integers(0, 3), max_size=40), st.sampled_from([1, 16]))
@@ -118,9 +115,9 @@ def test_a_flush_that_was_held_is_remembered_when_a_later_one_could_not_be(saved
 def test_a_call_that_is_refused_as_too_long_is_flushed_once_and_another_failure_is_not(saved):
     detector = watch(saved)
     for run_id, error in enumerate(["down", "prompt is too long", "prompt is too long"]):
-        detector.began(run_id, "main", [user("down" if error == "down" else "long")])
-        detector.failed(run_id, RuntimeError(error))
-        detector.failed(run_id, RuntimeError(error))
+        detector.begin_call(run_id, "main", [user("down" if error == "down" else "long")])
+        detector.fail_call(run_id, RuntimeError(error))
+        detector.fail_call(run_id, RuntimeError(error))
     assert saved.flushes == [("main", ["long"])]
 
 
@@ -128,15 +125,15 @@ def test_before_a_summary_what_it_takes_is_flushed_unless_it_was(saved):
     detector = watch(saved)
     call(detector, [user("a"), assistant("b"), user("c")], "d")
     call(detector, [user("Give this a title.")], "Letters")
-    detector.summary_started("main", [user("Summarise: a, b")])
+    detector.begin_summary("main", [user("Summarise: a, b")])
     assert saved.flushes == [("main", ["a", "b", "c", "d"])]
     call(detector, [user("summary"), user("c"), assistant("d"), user("e")])
-    detector.summary_started("main", [user("Sum up: c, d")])
+    detector.begin_summary("main", [user("Sum up: c, d")])
     assert len(saved.flushes) == 1
     call(detector, [user("summary"), user("e"), assistant("f"), user("g")])
-    detector.summary_started("main", [user("Sum up: e, f")])
+    detector.begin_summary("main", [user("Sum up: e, f")])
     assert len(saved.flushes) == 2
-    detector.summary_started("other", [user("What was before a restart.")])
+    detector.begin_summary("other", [user("What was before a restart.")])
     assert saved.flushes[-1] == ("other", ["What was before a restart."])
 
 
@@ -146,7 +143,7 @@ def test_a_conversation_that_begins_and_ends_like_another_one_is_not_taken_for_i
     for number in range(3):
         talk = [user("Hello."), assistant("Hi."), user(f"Fact {number}."), assistant("Noted."), user(ends)]
         call(detector, talk, tokens=199_000)
-        detector.summary_started("main", [user("Sum up: " + " ".join(text for _, text in talk))])
+        detector.begin_summary("main", [user("Sum up: " + " ".join(text for _, text in talk))])
     assert {"Fact 0.", "Fact 1.", "Fact 2."} <= saved.texts
     assert len(saved.flushes) == 3
 
@@ -155,7 +152,7 @@ def test_a_call_of_a_tool_without_words_does_not_make_the_rest_new(saved):
     detector = watch(saved)
     talk = [user("a"), assistant(""), user("b"), assistant("c")]
     call(detector, talk, "d", tokens=199_000)
-    detector.summary_started("main", [user("Sum up: a, b, c")])
+    detector.begin_summary("main", [user("Sum up: a, b, c")])
     assert len(saved.flushes) == 1
 
 
@@ -175,41 +172,38 @@ def test_a_finished_conversation_is_flushed_of_what_is_new(saved):
     call(detector, [user("a")], key="one", tokens=199_000)
     call(detector, [user("a"), assistant("ok"), user("b")], "c", key="one")
     call(detector, [user("x")], "y", key="two")
-    detector.finished("one")
-    detector.finished("one")
+    detector.finish("one")
+    detector.finish("one")
     assert saved.flushes == [("one", ["a", "ok"]), ("one", ["b", "c"])]
-    detector.finished()
+    detector.finish()
     assert saved.flushes[2:] == [("two", ["x", "y"])]
 
 
 def test_the_largest_count_of_a_call_is_what_it_took(saved):
     detector = watch(saved)
-    detector.began(1, "main", [user("a")])
+    detector.begin_call(1, "main", [user("a")])
     for tokens in (5, 199_000, 7):
-        detector.counted(1, tokens)
-        detector.counted("unknown", tokens)
-    detector.ended(1, None)
+        detector.count_tokens(1, tokens)
+        detector.count_tokens("unknown", tokens)
+    detector.end_call(1, None)
     assert saved.flushes == [("main", ["a"])]
 
 
 def test_calls_go_on_while_a_flush_is_held_and_the_next_one_waits_for_it(saved):
     begun, may_end, order, threads = threading.Event(), threading.Event(), [], []
 
-    def saving(*arguments):
-        def save():
-            order.append("begun")
-            begun.set()
-            assert may_end.wait(60)
-            order.append("ended")
-            return saved(*arguments)()
-
-        return save
+    def save(*arguments):
+        order.append("begun")
+        begun.set()
+        assert may_end.wait(60)
+        order.append("ended")
+        return saved(*arguments)
 
     def run(work):
         threads.append(threading.Thread(target=work))
         threads[-1].start()
 
-    detector = watch(saving, run=run)
+    detector = watch(save, run=run)
     messages = [user("a"), assistant("b"), user("c")]
     for _ in range(2):
         call(detector, messages, tokens=199_000)

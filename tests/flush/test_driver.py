@@ -2,18 +2,26 @@
 
 import asyncio
 import contextlib
-import dataclasses
 import enum
 import threading
 from types import SimpleNamespace
 
+import msgspec
 import pytest
 
 from openclaw_memory import Memory, MemoryConfig
 from openclaw_memory.config import EmbeddingConfig
-from openclaw_memory.flush import FlushModel, ModelReply, adrive_flush, drive_flush, run_flush
-from openclaw_memory.flush.driver import SMALLEST_PART
-from openclaw_memory.flush.finish_reason import read_finish_reason
+from openclaw_memory.flush import FlushModel, ModelReply, arun_flush, run_flush
+from openclaw_memory.flush.driver import SMALLEST_PART, read_finish_reason
+
+
+def drive_flush(turn, conversation, model):
+    run_flush("talk", lambda: turn, lambda _turn: (conversation, model))
+
+
+async def adrive_flush(turn, conversation, model):
+    await arun_flush("talk", lambda: turn, lambda _turn: (conversation, model))
+
 
 TOO_LONG = ValueError("maximum context length exceeded")
 
@@ -26,7 +34,7 @@ def memory(tmp_path):
 
 @pytest.fixture
 def turn(memory):
-    return memory.sessions.flush("talk").due(100, compacting=True, messages=list)
+    return memory.sessions.flush("talk").begin(100, compacting=True, messages=list)
 
 
 def model_of(reply, seen, *, room=None, can_call=True):
@@ -44,7 +52,7 @@ def model_of(reply, seen, *, room=None, can_call=True):
         return said if isinstance(said, ModelReply) else ModelReply(said, said)
 
     return FlushModel(
-        ask,
+        ask=ask,
         system=str,
         user=str,
         answer=lambda call_id, name, text: f"{call_id} {name} {text}",
@@ -57,7 +65,7 @@ def model_of(reply, seen, *, room=None, can_call=True):
 
 def watched(model, asked):
     """The model, which adds what it is asked to `asked`."""
-    return dataclasses.replace(model, ask=lambda messages: asked.append(messages) or model.ask(messages))
+    return msgspec.structs.replace(model, ask=lambda messages: asked.append(messages) or model.ask(messages))
 
 
 def drive(turn, conversation, reply, **options):
@@ -145,7 +153,7 @@ def test_a_stubborn_model_is_asked_no_more_often_than_the_settings_allow(memory,
 
 def test_what_the_calls_do_not_cover_is_kept_and_what_was_covered_is_saved(memory):
     said = [{"role": "user", "content": f"{name * 300}\n"} for name in "abcd"]
-    turn = memory.sessions.flush("talk").due(100, compacting=True, messages=lambda: said)
+    turn = memory.sessions.flush("talk").begin(100, compacting=True, messages=lambda: said)
     note = calling(("1", "memory_append", {"text": "The boiler code is 4711."}))
     seen = drive(
         turn,
@@ -168,7 +176,7 @@ def seen_notes(memory):
 @pytest.mark.parametrize("is_async", [False, True])
 def test_a_model_that_hangs_does_not_hold_up_the_user(memory, is_async):
     said = [{"role": "user", "content": "The boiler code is 4711."}]
-    turn = memory.sessions.flush("talk").due(100, compacting=True, messages=lambda: said)
+    turn = memory.sessions.flush("talk").begin(100, compacting=True, messages=lambda: said)
     turn.timeout, may_end, asked = 0.05, threading.Event(), []
 
     def hangs(*_):
@@ -185,7 +193,7 @@ def test_a_model_that_hangs_does_not_hold_up_the_user(memory, is_async):
                 await asyncio.sleep(0.01)
 
     async def awaited():
-        await adrive_flush(turn, ["one"], dataclasses.replace(model, ask=ask))
+        await adrive_flush(turn, ["one"], msgspec.structs.replace(model, ask=ask))
         may_end.set()
 
     asyncio.run(awaited()) if is_async else drive_flush(turn, ["one"], model)
@@ -203,7 +211,7 @@ async def test_an_awaited_model_that_gives_up_its_task_fails_the_turn(turn, erro
     async def ask(_messages):
         raise error
 
-    await adrive_flush(turn, ["one"], dataclasses.replace(model, ask=ask))
+    await adrive_flush(turn, ["one"], msgspec.structs.replace(model, ask=ask))
     assert turn.outcome == "kept"
     assert type(error).__name__ in turn._flush.state.flush_error
 
@@ -219,7 +227,7 @@ async def test_a_task_that_is_cancelled_stops_asking(turn):
         finally:
             stopped.set()
 
-    task = asyncio.create_task(adrive_flush(turn, ["one"], dataclasses.replace(model, ask=ask)))
+    task = asyncio.create_task(adrive_flush(turn, ["one"], msgspec.structs.replace(model, ask=ask)))
     await began.wait()
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -277,7 +285,7 @@ def held(memory):
     """Holds a turn over two facts; returns how it ended, and what is kept of them word for word."""
 
     def hold(reply, conversation=("one",), **options):
-        turn = memory.sessions.flush("talk").due(100, compacting=True, flushed=False, messages=lambda: TWO_FACTS)
+        turn = memory.sessions.flush("talk").begin(100, compacting=True, flushed=False, messages=lambda: TWO_FACTS)
         drive(turn, list(conversation), reply, **options)
         return turn.outcome, [message["content"] for message in memory.sessions.flush("talk").log.read_messages()]
 
@@ -365,14 +373,9 @@ def broken(*_):
 
 
 def test_a_turn_is_driven_to_its_end(memory, caplog):
-    turns = []
-
-    def drive(turn):
-        turns.append(turn)
-        turn.replied("NO_REPLY")
-
-    assert run_flush("main", lambda: memory.sessions.flush().due(1, compacting=True), drive)
-    assert [turn.outcome for turn in turns] == ["nothing"]
+    model = model_of(lambda *_: "NO_REPLY", [])
+    turn = run_flush("main", lambda: memory.sessions.flush().begin(1, compacting=True), lambda _: (["one"], model))
+    assert turn.outcome == "nothing"
     assert not run_flush("main", lambda: None, broken), "where no turn begins none is driven"
     assert not caplog.records
     assert not run_flush("tuesday", broken, broken)
@@ -381,7 +384,7 @@ def test_a_turn_is_driven_to_its_end(memory, caplog):
 
 def test_of_a_turn_that_breaks_off_the_messages_are_kept(memory, caplog):
     said = [{"role": "user", "content": "The boiler code is 4711."}]
-    assert run_flush("main", lambda: memory.sessions.flush().due(1, compacting=True, messages=lambda: said), broken)
+    assert run_flush("main", lambda: memory.sessions.flush().begin(1, compacting=True, messages=lambda: said), broken)
     assert "4711" in (memory.workspace.root / memory.sessions.flush().log.path).read_text()
     assert "the disk is gone" in caplog.text
 
@@ -390,7 +393,7 @@ def test_a_model_that_gives_up_its_task_breaks_off_no_more_than_the_turn(memory)
     def cancelled(_):
         raise asyncio.CancelledError
 
-    assert run_flush("main", lambda: memory.sessions.flush().due(1, compacting=True, messages=list), cancelled)
+    assert run_flush("main", lambda: memory.sessions.flush().begin(1, compacting=True, messages=list), cancelled)
     assert "CancelledError" in memory.status().flush["main"]
 
 
@@ -400,4 +403,4 @@ def test_what_ends_the_program_is_not_held_up(memory, error):
         raise error
 
     with pytest.raises(error):
-        run_flush("main", lambda: memory.sessions.flush().due(1, compacting=True), ends)
+        run_flush("main", lambda: memory.sessions.flush().begin(1, compacting=True), ends)

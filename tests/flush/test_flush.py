@@ -16,9 +16,10 @@ from openclaw_memory.config import JournalConfig, SessionsConfig
 from openclaw_memory.config.sections import CompactionConfig
 from openclaw_memory.conversation import get_text
 from openclaw_memory.errors import ConfigError, InvalidInputError
-from openclaw_memory.flush import ConversationDetector, Flush, Reading
+from openclaw_memory.flush import ConversationDetector, Flush, Reading, Session
+from openclaw_memory.flush.cycle import FlushRegistry
 from openclaw_memory.flush.note_writer import MAX_CHARS
-from openclaw_memory.flush.state import FlushRegistry, change_state, read_states
+from openclaw_memory.flush.state import read_states, update_state
 from openclaw_memory.text.fence import fence_text
 from openclaw_memory.text.redaction import redact
 from openclaw_memory.workspace import Workspace, atomic
@@ -27,8 +28,8 @@ from openclaw_memory.workspace.notes import Notes
 from openclaw_memory.workspace.paths import locate_transcripts
 
 
-def update_state(folder, key, **changes):
-    return change_state(folder, key, lambda _: changes)
+def change_state(folder, key, **changes):
+    return update_state(folder, key, lambda _: changes)
 
 
 NOON = datetime.datetime(2026, 11, 21, 12, tzinfo=datetime.UTC)
@@ -66,8 +67,9 @@ def workspace(tmp_path):
 
 @pytest.fixture
 def flush_of(workspace, clock):
-    def make(key="main", **given) -> Flush:
-        return Flush(workspace, key, given.pop("rules", None), clock=clock, **{"window": 200_000, **given})
+    def make(key="main", session_id=None, chat_type=None, rules=None, **options) -> Flush:
+        session = Session(key, session_id, chat_type)
+        return Flush(workspace, session, rules, clock=clock, **{"window": 200_000, **options})
 
     return make
 
@@ -84,34 +86,34 @@ def note(workspace) -> str:
 def save(turn, *texts: str):
     for text in texts:
         assert turn.tool.run({"text": text}).ok
-    turn.replied("NO_REPLY")
+    turn.finish("NO_REPLY")
 
 
 def fail(turn) -> None:
-    turn.failed(TimeoutError("the model is away"))
+    turn.fail(TimeoutError("the model is away"))
 
 
 # --- the cycle
 def test_a_flush_is_due_at_176_000_of_200_000_tokens_and_once_a_cycle(flush):
     for tokens in (175_999, float("nan"), float("inf"), "many", object()):
-        assert flush.due(tokens) is None
-    save(flush.due(176_000), "- a fact")
+        assert flush.begin(tokens) is None
+    save(flush.begin(176_000), "- a fact")
 
-    assert flush.due(179_000) is None
-    assert flush.due(190_000, compacting=True) is None
-    flush.compacted(20_000)
-    assert flush.due(30_000) is None
-    assert flush.due(176_000).reason == "threshold"
+    assert flush.begin(179_000) is None
+    assert flush.begin(190_000, compacting=True) is None
+    flush.record_compaction(20_000)
+    assert flush.begin(30_000) is None
+    assert flush.begin(176_000).reason == "threshold"
 
 
 def test_what_is_marked_is_the_count_before_the_compaction(flush):
-    turn = flush.due(176_000)
+    turn = flush.begin(176_000)
     assert flush.state.memory_flush_compaction_count is None
     save(turn, "- a")
     state = flush.state
     assert (state.compaction_count, state.memory_flush_compaction_count) == (0, 0)
     assert (state.memory_flush_at, state.context_tokens) == ("2026-11-21T12:00:00.000Z", 176_000)
-    flush.compacted(9_000)
+    flush.record_compaction(9_000)
     state = flush.state
     assert (state.compaction_count, state.memory_flush_compaction_count, state.context_tokens) == (1, 0, 9_000)
 
@@ -120,43 +122,43 @@ def test_what_is_written_while_a_turn_is_held_belongs_to_the_next_cycle(flush):
     flush.log.append("user", "One.")
     cut = flush.log.size
     flush.log.append("user", "Two.")
-    flush.compacted(log_bytes=cut)
+    flush.record_compaction(log_bytes=cut)
     assert flush.state.compacted_bytes == cut
-    flush.compacted()
-    flush.compacted(log_bytes=cut)  # another program has come further
+    flush.record_compaction()
+    flush.record_compaction(log_bytes=cut)  # another program has come further
     assert flush.state.compacted_bytes == flush.log.size
     flush.save(compacted_bytes=1_000_000)  # the transcript was made again
-    flush.compacted(log_bytes=flush.log.size)
+    flush.record_compaction(log_bytes=flush.log.size)
     assert flush.state.compacted_bytes == flush.log.size
 
 
 def test_while_a_turn_is_held_no_other_is_due_by_the_threshold(flush):
-    assert not flush.is_held
-    turn = flush.due(176_000)
-    assert flush.is_held
-    assert flush.due(180_000) is None
+    assert not flush.cycle.is_busy
+    turn = flush.begin(176_000)
+    assert flush.cycle.is_busy
+    assert flush.begin(180_000) is None
     turn.tool.run({"text": "- a"})
     del turn  # its driver let go of it
     gc.collect()
-    one, two = (flush.due(None, compacting=True, flushed=False) for _ in range(2))
-    one.replied("NO_REPLY")
-    assert (one.outcome, flush.is_held) == ("nothing", True)
-    two.replied("NO_REPLY")
-    assert not flush.is_held
+    one, two = (flush.begin(None, compacting=True, flushed=False) for _ in range(2))
+    one.finish("NO_REPLY")
+    assert (one.outcome, flush.cycle.is_busy) == ("nothing", True)
+    two.finish("NO_REPLY")
+    assert not flush.cycle.is_busy
 
 
 def test_a_program_may_keep_its_own_mark(flush):
-    assert flush.due(176_000, flushed=True) is None
-    save(flush.due(176_000, flushed=False), "- a")
-    assert flush.due(176_000, flushed=False) is not None
+    assert flush.begin(176_000, flushed=True) is None
+    save(flush.begin(176_000, flushed=False), "- a")
+    assert flush.begin(176_000, flushed=False) is not None
 
 
 def test_two_sessions_have_two_cycles(flush_of, workspace):
     one, two = flush_of("agent:main:telegram:group:7", chat_type="group"), flush_of("two")
-    save(one.due(176_000), "- a")
+    save(one.begin(176_000), "- a")
 
-    assert two.due(176_000) is not None
-    assert one.due(176_000) is None
+    assert two.begin(176_000) is not None
+    assert one.begin(176_000) is None
     states = read_states(locate_transcripts(workspace.root, SessionsConfig()))
     assert (states["agent:main:telegram:group:7"].chat_type, states["agent:main:telegram:group:7"].session_id) == (
         "group",
@@ -166,31 +168,31 @@ def test_two_sessions_have_two_cycles(flush_of, workspace):
 
 def test_a_new_transcript_of_a_key_begins_again(flush_of):
     first = flush_of(session_id="one")
-    first.compacted()
-    save(first.due(176_000), "- a")
+    first.record_compaction()
+    save(first.begin(176_000), "- a")
     second = flush_of(session_id="two")
 
     assert (second.state.compaction_count, second.state.memory_flush_compaction_count) == (0, None)
-    save(second.due(176_000), "- b")
+    save(second.begin(176_000), "- b")
     assert (second.state.compaction_count, second.state.memory_flush_compaction_count) == (0, 0)
-    assert flush_of().session_id == "two"
+    assert flush_of().session.id == "two"
 
 
 def test_a_transcript_that_has_grown_is_a_reason(flush_of):
     flush = flush_of(rules=CompactionConfig(force_flush_bytes=2_000))
     flush.log.append("user", "x" * 1_000)
-    assert flush.due(10) is None
+    assert flush.begin(10) is None
     flush.log.append("user", "x" * 1_000)
-    save(flush.due(10), "- a")
-    flush.compacted()
-    assert flush.due(10) is None
+    save(flush.begin(10), "- a")
+    flush.record_compaction()
+    assert flush.begin(10) is None
     flush.log.append("user", "x" * 2_000)
-    assert flush.due(10).reason == "transcript"
+    assert flush.begin(10).reason == "transcript"
 
 
 # --- what the model is told, and may do
 def test_the_prompts_are_openclaws_or_own_ones_with_the_day_and_the_word_for_nothing(flush, flush_of):
-    turn = flush.due(176_000)
+    turn = flush.begin(176_000)
 
     assert turn.prompt.startswith(
         f"Pre-compaction memory flush. Store durable memories now (use {NOTE}; create memory/ if needed). "
@@ -200,25 +202,25 @@ def test_the_prompts_are_openclaws_or_own_ones_with_the_day_and_the_word_for_not
     assert "YYYY" not in turn.prompt
     assert turn.system_prompt == "Session nearing compaction. Store durable memories now."
     flush = flush_of("own", rules=CompactionConfig(prompt="Write to memory/YYYY-MM-DD.md.", system_prompt="Be brief."))
-    turn = flush.due(176_000)
+    turn = flush.begin(176_000)
 
     assert turn.prompt == f"Write to {NOTE}. If nothing to store, reply with NO_REPLY."
     assert turn.system_prompt == "Be brief."
-    assert flush_of("b", rules=CompactionConfig(prompt="Say NO_REPLY.")).due(176_000).prompt == "Say NO_REPLY."
+    assert flush_of("b", rules=CompactionConfig(prompt="Say NO_REPLY.")).begin(176_000).prompt == "Say NO_REPLY."
 
 
 def test_the_tool_adds_to_the_note_of_the_day_and_says_so(flush_of, workspace):
     Notes(workspace).append("My own words", date="2026-11-21")
     written = []
-    turn = flush_of(wrote=lambda: written.append(1)).due(176_000)
+    turn = flush_of(on_write=lambda: written.append(1)).begin(176_000)
     answer = json.loads(turn.tool({"text": "- Anna likes tea", "path": NOTE}))
 
     assert answer == {"status": "ok", "path": NOTE, "lines": "4-4", "existed": False}
     assert note(workspace) == "# 2026-11-21\n\nMy own words\n- Anna likes tea\n"
     assert json.loads(turn.tool({"text": "- Anna likes tea"})) == {"status": "ok", "path": NOTE, "existed": True}
     assert written == [1]
-    turn.replied("All saved!")
-    turn.failed(RuntimeError())  # what is over changes no more
+    turn.finish("All saved!")
+    turn.fail(RuntimeError())  # what is over changes no more
     assert turn.outcome == "saved"
     assert flush_of().state.flush_error is None
     assert turn.tool.run({"text": "- late"}).data["status"] == "not_allowed"
@@ -245,7 +247,7 @@ def test_the_tool_adds_to_the_note_of_the_day_and_says_so(flush_of, workspace):
     ],
 )
 def test_a_call_that_cannot_be_is_answered_in_words_and_writes_nothing(flush, workspace, arguments, status):
-    answer = flush.due(176_000).tool.run(arguments)
+    answer = flush.begin(176_000).tool.run(arguments)
 
     assert answer.data["status"] == status
     assert answer.data["error"]
@@ -255,7 +257,7 @@ def test_a_call_that_cannot_be_is_answered_in_words_and_writes_nothing(flush, wo
 def test_secrets_and_recalled_memory_are_not_written(flush, workspace):
     key = "sk-" + "a1" * 20
     text = f"- key {key}\n- password=hunter2hunter2hunter2\n{fence_text('old words', 'MEMORY.md#L1')}\n- new </recalled-memory>"
-    save(flush.due(176_000), text)
+    save(flush.begin(176_000), text)
 
     assert key not in note(workspace)
     assert redact(key) in note(workspace)
@@ -265,7 +267,7 @@ def test_secrets_and_recalled_memory_are_not_written(flush, workspace):
 
 
 def test_after_midnight_the_new_day_is_written_and_nothing_twice(flush, workspace, clock):
-    turn = flush.due(176_000)
+    turn = flush.begin(176_000)
     turn.tool.run({"text": "- before"})
     clock.now = NOON + datetime.timedelta(hours=12)
 
@@ -279,17 +281,17 @@ def test_after_midnight_the_new_day_is_written_and_nothing_twice(flush, workspac
         workspace.files, journal=JournalConfig(timezone="Asia/Tokyo")
     )  # the day is that of the user's zone
     clock.later(hours=16)
-    assert Flush(tokyo, "tokyo", window=200_000, clock=clock).due(176_000).path == "memory/2026-11-23.md"
+    assert Flush(tokyo, "tokyo", window=200_000, clock=clock).begin(176_000).path == "memory/2026-11-23.md"
 
 
 # --- failures
 def test_after_a_failure_the_messages_are_kept_word_for_word_without_secrets(flush, workspace):
-    turn = flush.due(176_000, messages=lambda: CONVERSATION)
-    turn.failed(TimeoutError("the model is away"))
+    turn = flush.begin(176_000, messages=lambda: CONVERSATION)
+    turn.fail(TimeoutError("the model is away"))
 
     assert turn.outcome == "kept"
     assert "TimeoutError: the model is away" in flush.state.flush_error
-    assert flush.due(180_000) is None
+    assert flush.begin(180_000) is None
     kept = flush.log.read_messages()
     assert kept[0] == {"role": "user", "content": "Anna's birthday is on 3 May."}
     assert kept[2] == {key: CONVERSATION[3][key] for key in kept[2]}
@@ -301,12 +303,12 @@ def test_after_a_failure_the_messages_are_kept_word_for_word_without_secrets(flu
 def test_messages_that_the_log_has_are_not_added_again(flush):
     flush.log.append("user", "Anna's birthday is on 3 May.")
     flush.log.append("assistant", "Noted. password=hunter2hunter2hunter2")
-    fail(flush.due(176_000, messages=lambda: CONVERSATION))
+    fail(flush.begin(176_000, messages=lambda: CONVERSATION))
     once = list(flush.log.read_entries())
     assert [entry["message"]["role"] for entry in once[1:]] == ["user", "assistant", "toolResult"]
 
-    flush.compacted()
-    fail(flush.due(176_000, messages=lambda: CONVERSATION))
+    flush.record_compaction()
+    fail(flush.begin(176_000, messages=lambda: CONVERSATION))
     assert list(flush.log.read_entries()) == once
 
 
@@ -342,11 +344,11 @@ ALIKE = {
 @pytest.mark.parametrize("messages", ALIKE.values(), ids=ALIKE.keys())
 def test_messages_that_are_alike_are_all_kept_and_once(flush, messages):
     for _ in range(2):
-        fail(flush.due(176_000, messages=lambda: messages))
-        flush.compacted()
+        fail(flush.begin(176_000, messages=lambda: messages))
+        flush.record_compaction()
     assert [entry["message"] for entry in flush.log.read_entries() if entry["type"] == "message"] == messages
 
-    fail(flush.due(176_000, messages=lambda: [*messages, messages[-1]]))
+    fail(flush.begin(176_000, messages=lambda: [*messages, messages[-1]]))
     assert len(list(flush.log.read_entries())) == 1 + len(messages) + 1
 
 
@@ -360,39 +362,39 @@ def test_messages_that_are_alike_are_all_kept_and_once(flush, messages):
     ],
 )  # fmt: skip
 def test_a_reply_that_is_neither_a_note_nor_silent_is_a_failure(flush, reply):
-    turn = flush.due(176_000, messages=lambda: CONVERSATION)
-    turn.replied(reply)
+    turn = flush.begin(176_000, messages=lambda: CONVERSATION)
+    turn.finish(reply)
 
     assert turn.outcome == "kept"
     assert "NO_REPLY" in flush.state.flush_error
 
 
 def test_a_failure_is_not_followed_by_another_attempt(flush, workspace):
-    turn = flush.due(176_000, messages=lambda: CONVERSATION)
+    turn = flush.begin(176_000, messages=lambda: CONVERSATION)
     turn.tool.run({"text": "- a"})
-    turn.failed(RuntimeError())
+    turn.fail(RuntimeError())
     assert turn.tool.run({"text": "- b"}).data["status"] == "not_allowed"
-    turn.replied("NO_REPLY")
-    turn.failed(TimeoutError("once more"))
+    turn.finish("NO_REPLY")
+    turn.fail(TimeoutError("once more"))
 
     assert turn.outcome == "kept"
     assert flush.state.flush_error.startswith("RuntimeError")
     assert "- a" in note(workspace)
-    assert flush.due(180_000) is None
-    flush.compacted()
+    assert flush.begin(180_000) is None
+    flush.record_compaction()
     assert flush.state.flush_error
-    save(flush.due(176_000), "- c")
+    save(flush.begin(176_000), "- c")
     assert flush.state.flush_error is None, "the next one went well"
 
 
 def test_a_text_that_could_not_be_written_is_no_success_until_it_is_in_whatever_pieces(flush):
-    turn = flush.due(176_000, messages=lambda: CONVERSATION)
+    turn = flush.begin(176_000, messages=lambda: CONVERSATION)
     long = [f"- fact {number} " + "x" * (MAX_CHARS // 2) for number in range(2)]
     turn.tool.run({"text": "- a"})
     assert turn.tool.run({"text": "\n".join(long)}).data["status"] == "invalid"
     turn.tool.run({"text": long[0]})
     turn.tool.run({"text": long[1]})
-    turn.replied("NO_REPLY")
+    turn.finish("NO_REPLY")
     assert turn.outcome == "saved"
 
 
@@ -402,7 +404,7 @@ def broken():
 
 @pytest.mark.parametrize("messages", [None, broken, lambda: ["no object"]], ids=["none", "raise", "odd"])
 def test_messages_that_cannot_be_kept_are_reported_and_never_raised(flush, messages):
-    turn = flush.due(176_000, messages=messages)
+    turn = flush.begin(176_000, messages=messages)
     fail(turn)
 
     assert turn.outcome == "lost"
@@ -413,15 +415,15 @@ def test_one_message_that_cannot_be_written_costs_no_other(flush):
     parts = [{"type": "text", "text": "The code is 4711."}, {"value": object()}]
     made = {"role": "user", "content": "a summary", "type": "compaction"}  # by a program: it is not kept
     odd = ["no object", made, {"role": "user", "content": "and this"}, {"role": "user", "content": parts}]
-    fail(flush.due(176_000, messages=lambda: odd))
+    fail(flush.begin(176_000, messages=lambda: odd))
 
     whole, in_part = flush.log.read_messages()
     assert whole["content"] == "and this"
     assert get_text(in_part).startswith("The code is 4711.")
     assert "not all is kept" in get_text(in_part)
     assert "1 of the messages could not be kept" in flush.state.flush_error
-    flush.compacted()
-    fail(flush.due(176_000, messages=lambda: odd[3:]))
+    flush.record_compaction()
+    fail(flush.begin(176_000, messages=lambda: odd[3:]))
     assert "of 1 of them not all words" in flush.state.flush_error
 
 
@@ -429,12 +431,12 @@ def test_one_message_that_cannot_be_written_costs_no_other(flush):
 def test_a_workspace_that_cannot_be_written_is_not_flushed(flush, workspace, monkeypatch):
     monkeypatch.setattr(os, "access", lambda _, mode: not mode & os.W_OK)
 
-    assert flush.due(199_000, compacting=True) is None
+    assert flush.begin(199_000, compacting=True) is None
     assert list(workspace.root.iterdir()) == []
 
 
 def test_a_full_disk_costs_the_user_nothing_and_is_reported(flush, workspace, monkeypatch, caplog):
-    turn = flush.due(176_000, messages=lambda: CONVERSATION)
+    turn = flush.begin(176_000, messages=lambda: CONVERSATION)
 
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
@@ -443,12 +445,12 @@ def test_a_full_disk_costs_the_user_nothing_and_is_reported(flush, workspace, mo
         patch.setattr(atomic.os, "write", full)
         while turn.open:
             assert turn.tool.run({"text": "- a"}).data["status"] == "failed"
-            turn.replied("NO_REPLY")
+            turn.finish("NO_REPLY")
     assert turn.outcome == "lost"
     assert "No space left" in flush.state.flush_error
     assert "No space left" in caplog.text
-    assert flush.due(180_000) is None, "the mark that the disk did not take is kept in memory"
-    flush.compacted()
+    assert flush.begin(180_000) is None, "the mark that the disk did not take is kept in memory"
+    flush.record_compaction()
     states = read_states(locate_transcripts(workspace.root, SessionsConfig()))
     assert (states["main"].compaction_count, states["main"].memory_flush_compaction_count) == (1, 0)
 
@@ -464,7 +466,7 @@ def in_threads(works) -> None:
 
 def test_flushes_at_the_same_time_lose_nothing_and_write_nothing_twice(flush_of, workspace):
     # Before a compaction nobody waits for the turn of another process.
-    turns = [flush_of().due(176_000, compacting=True) for _ in range(4)]
+    turns = [flush_of().begin(176_000, compacting=True) for _ in range(4)]
     ready = threading.Barrier(4)
 
     def work(number: int) -> None:
@@ -484,7 +486,7 @@ def test_flushes_of_a_program_hold_one_turn_at_a_time_and_of_several_too(flush_o
 
         def work(flush: Flush, ready=ready, held=held) -> None:
             ready.wait()
-            held.append(flush.due(176_000))
+            held.append(flush.begin(176_000))
 
         in_threads([partial(work, flush_of(key, registry=registry)) for _ in range(6)])
         assert len([turn for turn in held if turn is not None]) == 1
@@ -497,7 +499,7 @@ def test_conversations_of_one_session_that_are_compacted_at_once_have_a_turn_eac
 
     def work(number: int) -> None:
         ready.wait()
-        turn = flush_of("team", registry=registry).due(None, compacting=True, flushed=False, messages=lambda: lost)
+        turn = flush_of("team", registry=registry).begin(None, compacting=True, flushed=False, messages=lambda: lost)
         lost = [{"role": "user", "content": f"Fact {number}."}]
         barrier.wait()  # all are held at once
         if number % 2:
@@ -510,19 +512,19 @@ def test_conversations_of_one_session_that_are_compacted_at_once_have_a_turn_eac
     assert sorted(outcomes) == ["kept", "kept", "saved", "saved"]
     assert all(f"Fact {number}." in note(workspace) for number in (0, 2))
     assert sorted(message["content"] for message in flush_of("team").log.read_messages()) == ["Fact 1.", "Fact 3."]
-    assert not flush_of("team", registry=registry).is_held
+    assert not flush_of("team", registry=registry).cycle.is_busy
 
 
 def test_a_cycle_that_another_process_flushes_is_taken_over_once_that_must_be_dead(flush_of, clock):
-    turn = flush_of().due(176_000)
+    turn = flush_of().begin(176_000)
     clock.later(minutes=9)
-    assert flush_of().due(180_000) is None
+    assert flush_of().begin(180_000) is None
     clock.later(minutes=1)
-    assert flush_of().due(180_000) is not None
+    assert flush_of().begin(180_000) is not None
     clock.later(minutes=-30)
-    assert flush_of().due(180_000) is not None, "a clock that was put back"
-    turn.replied("NO_REPLY")
-    assert flush_of().due(180_000) is None
+    assert flush_of().begin(180_000) is not None, "a clock that was put back"
+    turn.finish("NO_REPLY")
+    assert flush_of().begin(180_000) is None
     assert flush_of().state.memory_flush_started_at is None
 
 
@@ -533,36 +535,36 @@ def test_a_state_that_cannot_be_read_is_known_to_all_flushes_of_a_program_and_re
     file.parent.mkdir()
     file.write_text('{"main": {"sessionId": "ma')
     registry = FlushRegistry()
-    turns = [flush_of(registry=registry).due(176_000) for _ in range(3)]
+    turns = [flush_of(registry=registry).begin(176_000) for _ in range(3)]
     assert [turn is not None for turn in turns] == [True, False, False]
-    turns[0].replied("NO_REPLY")
+    turns[0].finish("NO_REPLY")
 
-    assert flush_of(registry=registry).due(176_000) is None
-    flush_of(registry=registry).compacted()
-    assert flush_of(registry=registry).due(176_000) is not None
+    assert flush_of(registry=registry).begin(176_000) is None
+    flush_of(registry=registry).record_compaction()
+    assert flush_of(registry=registry).begin(176_000) is not None
     assert file.read_text() == '{"main": {"sessionId": "ma'
     assert caplog.text.count("is damaged") == 1
     file.unlink()
-    flush_of(registry=registry).compacted()
+    flush_of(registry=registry).record_compaction()
     assert read_states(locate_transcripts(workspace.root, SessionsConfig()))["main"].compaction_count == 2
 
 
 def test_a_crash_before_midnight_writes_no_line_twice_after_it(flush_of, workspace, clock):
     clock.later(hours=11.9)
-    flush_of().due(176_000).tool.run({"text": "- a\n- b"})
+    flush_of().begin(176_000).tool.run({"text": "- a\n- b"})
     clock.later(minutes=12)
-    save(flush_of().due(176_000), "- a\n- b", "- c")
+    save(flush_of().begin(176_000), "- a\n- b", "- c")
 
     assert note(workspace) == "# 2026-11-21\n\n- a\n- b\n"
     assert (workspace.root / "memory/2026-11-22.md").read_text() == "# 2026-11-22\n\n- c\n"
 
 
 def test_a_flush_that_died_in_an_earlier_cycle_is_none_of_this_one(flush_of, workspace, clock):
-    flush_of().due(176_000).tool.run({"text": "- Anna was ill"})
-    flush_of().compacted()
+    flush_of().begin(176_000).tool.run({"text": "- Anna was ill"})
+    flush_of().record_compaction()
     assert flush_of().state.memory_flush_started_at is None
     clock.later(days=1)
-    save(flush_of().due(176_000), "- Anna was ill")
+    save(flush_of().begin(176_000), "- Anna was ill")
 
     assert (workspace.root / "memory/2026-11-22.md").read_text() == "# 2026-11-22\n\n- Anna was ill\n"
 
@@ -571,7 +573,7 @@ CRASH = """
 import os, signal, sys
 from openclaw_memory.flush import Flush
 from openclaw_memory.workspace import Workspace
-turn = Flush(Workspace.open(sys.argv[1]), "main", window=200_000).due(176_000, compacting=True)
+turn = Flush(Workspace.open(sys.argv[1]), "main", window=200_000).begin(176_000, compacting=True)
 assert turn.tool.run({"text": "- The launch is on Friday\\n- Anna brings tea"}).ok
 os.kill(os.getpid(), signal.SIGKILL)
 """
@@ -581,38 +583,38 @@ def test_a_process_killed_after_the_note_was_written_leaves_it_and_no_mark(works
     done = subprocess.run([sys.executable, "-c", CRASH, str(workspace.root)], check=False)
     assert done.returncode == -signal.SIGKILL
     flush = Flush(Workspace.open(workspace.root), "main", window=200_000)
-    assert flush.due(176_000) is None, "the other process may be alive"
-    turn = flush.due(176_000, compacting=True)
+    assert flush.begin(176_000) is None, "the other process may be alive"
+    turn = flush.begin(176_000, compacting=True)
     save(turn, "- The launch is on Friday\n- Anna brings tea")
 
     lines = (workspace.root / turn.path).read_text().splitlines()[2:]
     assert lines == ["- The launch is on Friday", "- Anna brings tea"]
-    assert flush.due(176_000, compacting=True) is None
+    assert flush.begin(176_000, compacting=True) is None
 
 
 def test_a_session_that_another_program_replaced_leaves_the_key_to_the_new_one(flush_of, workspace):
     folder = locate_transcripts(workspace.root, SessionsConfig())
-    update_state(folder, "main", session_id="old", compaction_count=3, memory_flush_compaction_count=2)
+    change_state(folder, "main", session_id="old", compaction_count=3, memory_flush_compaction_count=2)
     flush = flush_of()
-    turn = flush.due(176_000)
-    update_state(folder, "main", session_id="new", compaction_count=7, memory_flush_compaction_count=7, input_tokens=5)
+    turn = flush.begin(176_000)
+    change_state(folder, "main", session_id="new", compaction_count=7, memory_flush_compaction_count=7, input_tokens=5)
     there = read_states(folder)
     save(turn, "- a")
-    flush.compacted()
+    flush.record_compaction()
 
     assert read_states(folder) == there
     assert (flush.state.compaction_count, flush.state.memory_flush_compaction_count) == (4, 3)
-    assert flush_of().session_id == "new"
+    assert flush_of().session.id == "new"
 
 
 def test_a_session_that_is_named_takes_the_key_once(flush_of, workspace):
     folder = locate_transcripts(workspace.root, SessionsConfig())
     registry = FlushRegistry()
-    flush_of(session_id="old").compacted()
-    flush_of(session_id="mine", registry=registry).compacted()
+    flush_of(session_id="old").record_compaction()
+    flush_of(session_id="mine", registry=registry).record_compaction()
     assert read_states(folder)["main"].session_id == "mine"
-    update_state(folder, "main", session_id="theirs", compaction_count=9)
-    flush_of(session_id="mine", registry=registry).compacted()
+    change_state(folder, "main", session_id="theirs", compaction_count=9)
+    flush_of(session_id="mine", registry=registry).record_compaction()
 
     assert (read_states(folder)["main"].session_id, read_states(folder)["main"].compaction_count) == ("theirs", 9)
     assert flush_of(session_id="mine", registry=registry).state.compaction_count == 2
@@ -623,24 +625,24 @@ def broken_callback():
 
 
 def test_a_program_that_fails_when_it_is_reported_a_note_costs_nothing(flush_of, workspace, caplog):
-    flush = flush_of(wrote=broken_callback)
-    save(flush.due(176_000), "- a")
+    flush = flush_of(on_write=broken_callback)
+    save(flush.begin(176_000), "- a")
     assert note(workspace).endswith("- a\n")
     assert "the index is closed" in caplog.text
 
-    flush.compacted()
-    turn = flush.due(176_000, messages=lambda: CONVERSATION)
+    flush.record_compaction()
+    turn = flush.begin(176_000, messages=lambda: CONVERSATION)
     fail(turn)
     assert turn.outcome == "kept"
 
 
 def test_what_kind_of_chat_a_session_is_stays_or_is_said_by_its_key(flush_of, workspace):
     folder = locate_transcripts(workspace.root, SessionsConfig())
-    update_state(folder, "given", chat_type="room", session_id="given", context_tokens=200_000, input_tokens=5)
-    update_state(folder, "blank", session_id=" ")
-    assert flush_of("blank").session_id == "blank"
+    change_state(folder, "given", chat_type="room", session_id="given", context_tokens=200_000, input_tokens=5)
+    change_state(folder, "blank", session_id=" ")
+    assert flush_of("blank").session.id == "blank"
     for key in ("given", "agent:main:telegram:group:7", "agent:main:main", "blank"):
-        flush_of(key).compacted()
+        flush_of(key).record_compaction()
 
     states = read_states(folder)
     assert [state.chat_type for state in states.values()] == ["room", "direct", "group", "direct"]

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from openclaw_memory.config.sections import CompactionConfig
 from openclaw_memory.conversation.window import get_compaction_threshold
 from openclaw_memory.flush import Flush
-from openclaw_memory.flush.state import FlushRegistry
+from openclaw_memory.flush.cycle import FlushRegistry
 from openclaw_memory.workspace import Workspace
 
 RULES = CompactionConfig(force_flush_bytes=3_000)
@@ -53,7 +53,7 @@ class Driving:
         elif event == "another":
             self.flush, self.other = self.other, self.made()
         elif event == "crash" and self.state_is_sound():
-            self.flush.due(10**9)
+            self.flush.begin(10**9)
             self.restart()
             self.now += datetime.timedelta(minutes=11)
         elif event == "damaged":
@@ -66,19 +66,19 @@ class Driving:
 
     def flush_if_due(self, tokens: int, kind: str, compacting: bool) -> bool:
         lost = [{"role": "user", "content": "a turn"}]
-        turn = self.flush.due(tokens, messages=lambda: lost, compacting=compacting, kind=kind)
+        turn = self.flush.begin(tokens, messages=lambda: lost, compacting=compacting, kind=kind)
         if turn is None:
             return False
-        assert self.other.due(tokens) is None, "a turn within a turn"
+        assert self.other.begin(tokens) is None, "a turn within a turn"
         if self.fails:
-            turn.failed(RuntimeError("away"))
+            turn.fail(RuntimeError("away"))
         else:
-            turn.replied("NO_REPLY")
+            turn.finish("NO_REPLY")
         assert turn.outcome == ("kept" if self.fails else "nothing")
         return True
 
-    def compacted(self) -> None:
-        self.flush.compacted()
+    def record_compaction(self) -> None:
+        self.flush.record_compaction()
 
 
 def another(workspace: Workspace) -> Workspace:
@@ -106,7 +106,7 @@ def lived(session: Driving, history: bytes) -> list[str]:
         if event in {"overflow", "by hand"} or (limit is not None and tokens > limit):
             flush(compacting=True)
             tokens //= 10
-            session.compacted()
+            session.record_compaction()
             done.append("compaction")
     return done
 
@@ -143,7 +143,7 @@ def test_wherever_a_flush_dies_the_next_one_writes_no_line_twice(workspace, text
         place = another(workspace)
         for number, calls in enumerate(lives):
             now = NOON + number * datetime.timedelta(minutes=11)
-            turn = Flush(place, "main", RULES, window=200_000, clock=lambda now=now: now).due(176_000)
+            turn = Flush(place, "main", RULES, window=200_000, clock=lambda now=now: now).begin(176_000)
             for text in calls:
                 turn.tool.run({"text": text})
         return (place.root / turn.path).read_text() if (place.root / turn.path).exists() else ""

@@ -78,7 +78,7 @@ def test_what_is_no_transcript_is_refused(tmp_path, log):
     with pytest.raises(InvalidInputError, match="not a transcript in a format of"):
         keep_transcript(log, tmp_path / "other.jsonl")
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(InvalidInputError, match="no ordinary file"):
+    with pytest.raises(InvalidInputError, match="not an ordinary file"):
         keep_transcript(log, tmp_path / "pipe")
     log.append("user", "Hello")
     with pytest.raises(InvalidInputError, match="in the folder of the log"):

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from openclaw_memory.flush.note_writer import missing
+from openclaw_memory.flush.note_writer import find_missing
 
 TITLE = "# 2026-11-21"
 NOTE = """# 2026-11-21
@@ -59,17 +59,17 @@ CASES = {
 
 @pytest.mark.parametrize(("text", "expected"), CASES.values(), ids=CASES.keys())
 def test_what_is_missing_is_what_the_note_does_not_say(text, expected):
-    assert missing(text, NOTE, TITLE) == expected
+    assert find_missing(text, NOTE, TITLE) == expected
 
 
 def test_code_that_a_note_left_open_is_closed_before_something_is_added():
-    assert missing("- b", "# 2026-11-21\n\n```\n- a\n## Anna", TITLE) == "```\n\n- b"
+    assert find_missing("- b", "# 2026-11-21\n\n```\n- a\n## Anna", TITLE) == "```\n\n- b"
 
 
 def test_what_another_note_says_in_its_place_is_not_missing():
     other = ("# 2026-11-20\n\n- a\n\n## Anna\n\n- b", "# 2026-11-20")
 
-    assert missing("- a\n\n## Anna\n- b\n\n## Bob\n- b", "", TITLE, [other]) == "## Bob\n\n- b"
+    assert find_missing("- a\n\n## Anna\n- b\n\n## Bob\n- b", "", TITLE, [other]) == "## Bob\n\n- b"
 
 
 LINES = st.sampled_from(
@@ -80,7 +80,7 @@ TEXTS = st.lists(LINES, max_size=10).map("\n".join)
 
 def after(text: str, note: str) -> str:
     """The note to which what is missing was added, as `Workspace.append` adds it."""
-    added = missing(text, note, TITLE)
+    added = find_missing(text, note, TITLE)
     return f"{note}\n{added}\n" if added else note
 
 
@@ -114,8 +114,8 @@ def test_afterwards_each_line_is_in_its_place(text, note):
 def test_once_added_nothing_is_missing_whatever_was_added_since(text, other, note):
     once = after(text, note)
 
-    assert missing(text, once, TITLE) == ""
-    assert missing(text, after(other, once), TITLE) == ""
+    assert find_missing(text, once, TITLE) == ""
+    assert find_missing(text, after(other, once), TITLE) == ""
 
 
 @pytest.mark.parametrize(
@@ -129,4 +129,4 @@ def test_once_added_nothing_is_missing_whatever_was_added_since(text, other, not
     ],
 )
 def test_what_the_note_ends_with_is_not_said_again_by_what_goes_on_with_it(text, added):
-    assert missing(text, f"{TITLE}\n\n- a\n- b\n", TITLE) == added
+    assert find_missing(text, f"{TITLE}\n\n- a\n- b\n", TITLE) == added

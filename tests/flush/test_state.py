@@ -7,14 +7,15 @@ import pytest
 
 from openclaw_memory.config import SessionsConfig
 from openclaw_memory.errors import PathNotAllowedError, WorkspaceError, WriteError
-from openclaw_memory.flush import state
-from openclaw_memory.flush.state import FlushRegistry, SessionState, change_state, read_states
-from openclaw_memory.workspace import atomic
+from openclaw_memory.flush import Flush, state
+from openclaw_memory.flush.cycle import FlushRegistry
+from openclaw_memory.flush.state import SessionState, read_states, update_state
+from openclaw_memory.workspace import Workspace, atomic
 from openclaw_memory.workspace.paths import locate_transcripts
 
 
-def update_state(folder, key, **changes):
-    return change_state(folder, key, lambda _: changes)
+def change_state(folder, key, **changes):
+    return update_state(folder, key, lambda _: changes)
 
 
 @pytest.fixture
@@ -31,7 +32,7 @@ def file(tmp_path):
 def test_the_fields_are_those_of_openclaw(folder, file):
     values = {"session_id": "uuid", "chat_type": "group", "compaction_count": 5, "memory_flush_compaction_count": 5}
     tokens = {"input_tokens": 45_000, "output_tokens": 12_000, "context_tokens": 176_000}
-    update_state(folder, "agent:main", memory_flush_at="2026-02-18T11:58:00Z", **values, **tokens)
+    change_state(folder, "agent:main", memory_flush_at="2026-02-18T11:58:00Z", **values, **tokens)
 
     entry = json.loads(file.read_text())["agent:main"]
     assert entry.pop("updatedAt").endswith("Z")
@@ -55,7 +56,7 @@ def test_where_there_is_no_file_there_is_no_state_and_reading_makes_none(folder,
     (tmp_path / "sessions").mkdir()
     (tmp_path / "sessions" / "sessions.json").touch()
     assert read_states(folder) == {}, "a file that holds nothing yet is no damage"
-    assert update_state(folder, "a", compaction_count=1).compaction_count == 1
+    assert change_state(folder, "a", compaction_count=1).compaction_count == 1
 
 
 def test_what_is_not_ours_stays_as_it_is(folder, file):
@@ -65,7 +66,7 @@ def test_what_is_not_ours_stays_as_it_is(folder, file):
         "list": [1, 2],
     }
     file.write_text(json.dumps(before))
-    update_state(folder, "a", compaction_count=3, flush_error=None)
+    change_state(folder, "a", compaction_count=3, flush_error=None)
 
     after = json.loads(file.read_text())
     assert list(after) == list(before)
@@ -85,8 +86,8 @@ def test_times_in_milliseconds_are_read_and_written_as_the_others_are(folder, fi
     assert states["a"].updated_at == "2026-02-18T12:00:00.500Z"
     assert states["a"].memory_flush_at == "2026-02-18T12:00:00.000Z"
     assert states["b"] == SessionState()
-    update_state(folder, "a", memory_flush_at="2026-02-18T12:00:00.500Z")
-    assert update_state(folder, "mine", compaction_count=0).memory_flush_compaction_count is None
+    change_state(folder, "a", memory_flush_at="2026-02-18T12:00:00.500Z")
+    assert change_state(folder, "mine", compaction_count=0).memory_flush_compaction_count is None
     entries = json.loads(file.read_text())
     assert entries["a"]["memoryFlushAt"] == 1771416000500
     assert isinstance(entries["mine"]["updatedAt"], int)
@@ -106,7 +107,7 @@ def test_a_count_that_is_none_counts_as_absent(folder, file, value):
 @pytest.mark.parametrize("content", [b"{", b"[]", b"\xff\xfe\x00", b'{"a": {}} trailing', b"[" * 100_000, b"9" * 5_000])
 def test_a_damaged_file_is_named_and_left_as_it_is(folder, file, content):
     file.write_bytes(content)
-    for work in (lambda: read_states(folder), lambda: update_state(folder, "a", compaction_count=1)):
+    for work in (lambda: read_states(folder), lambda: change_state(folder, "a", compaction_count=1)):
         with pytest.raises(WorkspaceError, match=r"sessions/sessions\.json is damaged"):
             work()
     assert file.read_bytes() == content
@@ -115,14 +116,14 @@ def test_a_damaged_file_is_named_and_left_as_it_is(folder, file, content):
 def test_a_symlink_is_not_followed(folder, file, tmp_path):
     (tmp_path / "elsewhere.json").write_text("{}")
     file.symlink_to(tmp_path / "elsewhere.json")
-    for work in (lambda: read_states(folder), lambda: update_state(folder, "a", compaction_count=1)):
+    for work in (lambda: read_states(folder), lambda: change_state(folder, "a", compaction_count=1)):
         with pytest.raises(PathNotAllowedError):
             work()
     assert (tmp_path / "elsewhere.json").read_text() == "{}"
 
 
 def test_a_disk_that_refuses_leaves_the_file_as_it_was(folder, file, monkeypatch):
-    update_state(folder, "a", compaction_count=1)
+    change_state(folder, "a", compaction_count=1)
     before = file.read_bytes()
 
     def full(*_: object) -> None:
@@ -130,12 +131,12 @@ def test_a_disk_that_refuses_leaves_the_file_as_it_was(folder, file, monkeypatch
 
     monkeypatch.setattr(atomic.os, "fsync", full)
     with pytest.raises(WriteError, match="No space left"):
-        update_state(folder, "a", compaction_count=2)
+        change_state(folder, "a", compaction_count=2)
     assert file.read_bytes() == before
 
 
 def test_what_another_program_writes_in_between_is_not_overwritten(folder, file, monkeypatch):
-    update_state(folder, "a", compaction_count=1)
+    change_state(folder, "a", compaction_count=1)
     replace = state.replace_file
     calls = []
 
@@ -147,7 +148,7 @@ def test_what_another_program_writes_in_between_is_not_overwritten(folder, file,
         replace(*given)
 
     monkeypatch.setattr(state, "replace_file", late)
-    update_state(folder, "a", compaction_count=2)
+    change_state(folder, "a", compaction_count=2)
 
     assert {key: found.compaction_count for key, found in read_states(folder).items()} == {"a": 2, "theirs": 9}
 
@@ -155,7 +156,7 @@ def test_what_another_program_writes_in_between_is_not_overwritten(folder, file,
 def test_threads_lose_none_of_each_others_sessions(folder):
     def work(name: str) -> None:
         for count in range(1, 6):
-            update_state(folder, name, compaction_count=count)
+            change_state(folder, name, compaction_count=count)
 
     threads = [threading.Thread(target=work, args=(f"s{number}",)) for number in range(6)]
     for thread in threads:
@@ -166,26 +167,27 @@ def test_threads_lose_none_of_each_others_sessions(folder):
     assert {key: found.compaction_count for key, found in read_states(folder).items()} == {f"s{n}": 5 for n in range(6)}
 
 
-def test_failed_flushes_are_listed_and_a_damaged_file_is_one_of_them(folder, file):
-    update_state(folder, "a", flush_error="the model is away")
-    update_state(folder, "b", flush_error=None)
-    assert FlushRegistry().failures(folder) == {"a": "the model is away"}
+def test_failed_flushes_are_listed_and_a_damaged_file_is_one_of_them(folder, file, tmp_path):
+    workspace = Workspace.open(tmp_path)
+    change_state(folder, "a", flush_error="the model is away")
+    change_state(folder, "b", flush_error=None)
+    assert FlushRegistry().list_failures(workspace) == {"a": "the model is away"}
 
     file.write_text("{")
-    [(name, message)] = FlushRegistry().failures(folder).items()
+    [(name, message)] = FlushRegistry().list_failures(workspace).items()
     assert name == "sessions.json"
     assert "damaged" in message
 
 
-def test_a_failure_is_listed_also_where_it_could_not_be_written(folder, monkeypatch):
-    registry = FlushRegistry()
+def test_a_failure_is_listed_also_where_it_could_not_be_written(tmp_path, monkeypatch):
+    registry, workspace = FlushRegistry(), Workspace.open(tmp_path)
 
     def refuse(*_):
         raise WriteError("full")
 
     with monkeypatch.context() as full:
         full.setattr(state, "replace_file", refuse)
-        registry.cycle(folder, "b", None, None).save(flush_error="the disk is full")
-    assert registry.failures(folder) == {"b": "the disk is full"}
-    registry.cycle(folder, "b", None, None).save(flush_error=None)
-    assert registry.failures(folder) == {}
+        Flush(workspace, "b", registry=registry).save(flush_error="the disk is full")
+    assert registry.list_failures(workspace) == {"b": "the disk is full"}
+    Flush(workspace, "b", registry=registry).save(flush_error=None)
+    assert registry.list_failures(workspace) == {}

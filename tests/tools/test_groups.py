@@ -3,6 +3,7 @@
 import pytest
 
 from openclaw_memory.errors import InvalidInputError
+from openclaw_memory.flush import Session
 from openclaw_memory.tools import memory_tools, recall
 
 GROUP = "agent:main:telegram:group:1"
@@ -105,7 +106,7 @@ def test_a_session_that_becomes_a_groups_sees_nothing_private_from_then_on(memor
     tools = {tool.name: tool for tool in memory_tools(memory, session_key="s7")}
     assert tools["memory_get"].run({"path": "MEMORY.md"}).ok
     assert "Ines" in recall(memory, "trains", session_key="s7", min_score=0)
-    memory.sessions.flush("s7", chat_type="group").compacted()
+    memory.sessions.flush(Session("s7", chat_type="group")).record_compaction()
     assert tools["memory_get"].run({"path": "MEMORY.md"}).data["status"] == "not_allowed"
     assert "Ines" not in tools["memory_search"].run({"query": "trains", "minScore": 0}).text
     assert "Ines" not in recall(memory, "trains", session_key="s7", min_score=0)

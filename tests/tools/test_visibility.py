@@ -5,7 +5,7 @@ import json
 import pytest
 
 from openclaw_memory.errors import QueryError
-from openclaw_memory.flush.state import chat_type
+from openclaw_memory.flush.session import get_chat_type
 from openclaw_memory.tools import search_for
 from openclaw_memory.tools.visibility import Audience, find_audience
 
@@ -25,7 +25,7 @@ from openclaw_memory.tools.visibility import Audience, find_audience
     ],
 )
 def test_the_key_of_a_session_says_its_chat(key, kind):
-    assert chat_type(key) == kind
+    assert get_chat_type(key) == kind
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from pydantic import Field
 from scripted_chat import FACT, Listening, notes, says_facts, writes_facts
 
 from openclaw_memory.errors import ConfigError
-from openclaw_memory.flush import FLUSH_TAG, adrive_flush, arun_flush, drive_flush, run_flush
+from openclaw_memory.flush import FLUSH_TAG, arun_flush, run_flush
 
 CONVERSATION = (HumanMessage(FACT),)
 
@@ -53,18 +53,11 @@ def kept(memory):
 
 
 def flush_at_once(turn, model, conversation, **options):
-    run_flush("main", lambda: turn, lambda turn: flush(turn, model, conversation, **options))
-
-
-def flush(turn, *given, **options):
-    drive_flush(turn, *asking(turn, *given, **options))
+    run_flush("main", lambda: turn, lambda turn: asking(turn, model, conversation, **options))
 
 
 async def flush_waiting(turn, model, conversation, **options):
-    async def drive(turn):
-        await adrive_flush(turn, *asking(turn, model, conversation, is_async=True, **options))
-
-    await arun_flush("main", lambda: turn, drive)
+    await arun_flush("main", lambda: turn, lambda turn: asking(turn, model, conversation, is_async=True, **options))
 
 
 @pytest.fixture(params=[flush_at_once, flush_waiting])
@@ -72,7 +65,7 @@ def hold(request, memory):
     """Holds a turn about `talk`, and says how it ended."""
 
     async def held(model, conversation=CONVERSATION, *, room=None, count=count_tokens_approximately):
-        turn = memory.sessions.flush().due(
+        turn = memory.sessions.flush().begin(
             10, compacting=True, flushed=False, messages=lambda: [openclaw_message(message) for message in conversation]
         )
         waited = request.param(turn, model, list(conversation), room=room, count=count)
@@ -130,8 +123,8 @@ async def test_a_chain_says_its_notes_and_its_callbacks_hear_nothing(memory, scr
 async def test_a_run_that_chose_another_model_is_flushed_by_that_one(memory, scripted):
     other = scripted(writes_facts)
     model = failing(Listening()).configurable_alternatives(LLM, other=other)
-    turn = memory.sessions.flush().due(10, compacting=True)
-    run = RunnableLambda(lambda _: flush(turn, model, [HumanMessage(FACT)], room=None, count=len))
+    turn = memory.sessions.flush().begin(10, compacting=True)
+    run = RunnableLambda(lambda _: flush_at_once(turn, model, [HumanMessage(FACT)], room=None, count=len))
     run.invoke(None, {"configurable": {"llm": "other"}})
     assert turn.outcome == "saved"
     assert len(other.requests) == 2
@@ -161,8 +154,10 @@ class Watched(ScriptedChatModel):
 
 async def test_the_calls_of_a_flush_name_their_thread_and_are_kept_out_of_streams(memory, scripted):
     model = scripted(writes_facts, kind=Watched)
-    turn = memory.sessions.flush().due(10, compacting=True)
-    run = RunnableLambda(lambda _: flush(turn, model.bind(temperature=0), [HumanMessage(FACT)], room=None, count=len))
+    turn = memory.sessions.flush().begin(10, compacting=True)
+    run = RunnableLambda(
+        lambda _: flush_at_once(turn, model.bind(temperature=0), [HumanMessage(FACT)], room=None, count=len)
+    )
     run.invoke(None, {"configurable": {"thread_id": "tuesday"}, "tags": ["of the run"]})
     assert len(model.made) == 2
     for tags, metadata, kwargs in model.made:

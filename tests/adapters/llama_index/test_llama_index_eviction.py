@@ -14,6 +14,7 @@ from scripted_llm import writes_facts
 from openclaw_memory import Memory
 from openclaw_memory.config import CompactionConfig
 from openclaw_memory.conversation import get_text
+from openclaw_memory.flush import Session
 
 
 def user(text):
@@ -138,10 +139,10 @@ def test_the_end_of_a_session_waits_for_the_flush_that_is_under_way(memory, held
 def test_the_end_of_a_session_waits_for_a_turn_that_another_process_holds(memory, noted):
     block = OpenClawMemoryBlock(memory, llm=ScriptedLLM(script=writes_facts))
     put(block, facts(1))
-    others = memory.sessions.flush("s1").due(1, compacting=True, messages=list)
+    others = memory.sessions.flush("s1").begin(1, compacting=True, messages=list)
     with ThreadPoolExecutor(1) as pool:
         ends = pool.submit(block.flush, "s1")
-        others.replied("NO_REPLY")
+        others.finish("NO_REPLY")
         ends.result(10)
     assert noted(1) == [1]
 
@@ -202,7 +203,7 @@ def test_what_another_program_that_was_killed_left_is_flushed_by_one_that_lives_
 def test_a_transcript_that_became_another_one_is_the_one_that_is_flushed(memory, noted):
     block = OpenClawMemoryBlock(memory, llm=ScriptedLLM(script=writes_facts), session_key="agent:main:main")
     put(block, facts(1))
-    memory.sessions.flush("agent:main:main", session_id="b7").compacted()
+    memory.sessions.flush(Session("agent:main:main", "b7")).record_compaction()
     put(block, facts(2))
     block.flush()
     assert len(memory.sessions.log("b7").read_messages()) == 1

@@ -30,9 +30,9 @@ def held(memory):
 
     def hold(llm, conversation=CONVERSATION, room=None):
         said = [{"role": "user", "content": FACT}]
-        turn = memory.sessions.flush("talk").due(100, compacting=True, flushed=False, messages=lambda: said)
+        turn = memory.sessions.flush("talk").begin(100, compacting=True, flushed=False, messages=lambda: said)
         turn.max_calls = turn.max_calls if room is None else 100
-        _flush_model.flush(turn, llm, conversation, room=room, count=count)
+        _flush_model.flush("talk", lambda: turn, llm, conversation, room=room, count=count)
         return turn
 
     return hold

@@ -16,7 +16,7 @@ from scripted_llm import says_facts, writes_facts
 from unwritable import UNWRITABLE, full
 
 from openclaw_memory.conversation import get_text
-from openclaw_memory.flush.verbatim import masked
+from openclaw_memory.flush.verbatim import mask
 
 TURNS = 80
 SECRET = "sk-proj-" + "a1B2c3D4" * 5
@@ -56,7 +56,7 @@ def turns(count, name="s1"):
 
 async def ejected(chat):
     """The messages that `Memory` has archived, as OpenClaw writes them, with secrets masked."""
-    return masked(openclaw_messages(await chat.aget_all(status=MessageStatus.ARCHIVED)))
+    return mask(openclaw_messages(await chat.aget_all(status=MessageStatus.ARCHIVED)))
 
 
 @pytest.fixture
@@ -90,7 +90,7 @@ def test_without_a_loop_the_conversation_goes_on_in_a_new_one_for_each_call(
     chat.put_messages(list(turns(20, "other")))
     memory.sync()
     assert "item3." in chat.get(input="What holds item3?")[0].content
-    assert kept() == masked(openclaw_messages(chat.get_all(status=MessageStatus.ARCHIVED)))
+    assert kept() == mask(openclaw_messages(chat.get_all(status=MessageStatus.ARCHIVED)))
     assert "item1." in noted()
     asyncio.run(chat.sql_store._async_engine.dispose())
 
@@ -100,7 +100,7 @@ async def test_the_calls_without_await_work_in_a_running_loop_too(memory, conver
     block = OpenClawMemoryBlock(memory, llm=ScriptedLLM(script=writes_facts), flush_tokens=200)
     chat = conversation(block, async_database_uri=database)
     chat.put_messages(list(turns(30)))
-    assert kept() == masked(openclaw_messages(chat.get_all(status=MessageStatus.ARCHIVED)))
+    assert kept() == mask(openclaw_messages(chat.get_all(status=MessageStatus.ARCHIVED)))
     await chat.sql_store._async_engine.dispose()
 
 

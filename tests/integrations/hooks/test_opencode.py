@@ -45,7 +45,7 @@ def kept(memory):
 
 
 def note_of_today(memory):
-    return (memory.workspace.root / "memory" / f"{memory.sessions.flush().now().date()}.md").read_text()
+    return (memory.workspace.root / "memory" / f"{memory.sessions.flush().get_time().date()}.md").read_text()
 
 
 def test_a_session_starts_with_how_to_use_the_tools_and_the_long_term_memory(memory):

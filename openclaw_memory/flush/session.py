@@ -1,0 +1,66 @@
+"""Describe a session, and read off its key who takes part."""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+from msgspec import Struct
+
+ChatType: TypeAlias = Literal["direct", "group", "room", "channel"]
+# Parts of a key that mean several readers. A thread may be one of a direct chat; that of a group names the group first.
+_GROUP_PARTS: dict[str, ChatType] = {
+    "channel": "channel",
+    "guild": "channel",
+    "group": "group",
+    "supergroup": "group",
+    "room": "room",
+}
+
+
+class Session(Struct, frozen=True):
+    """A conversation.
+
+    Attributes:
+        key: OpenClaw's key, such as `main` or `agent:main:telegram:group:7`.
+        id: Names the transcript; None for the id that `sessions.json` has for the key, else the key itself.
+        chat_type: Who takes part; None to read it from `sessions.json`, else from the key.
+    """
+
+    key: str = "main"
+    id: str | None = None
+    chat_type: ChatType | None = None
+
+
+def get_chat_type(key: str | None) -> ChatType:
+    """Return the chat type that a key of the form `agent:<id>:...` names; "direct" for any other key.
+
+    Args:
+        key: The key of a session.
+    """
+    parts = _split_key(key)
+    if len(parts) < 3 or parts[0] != "agent":
+        return "direct"
+    return next((kind for name, kind in _GROUP_PARTS.items() if name in parts[2:]), "direct")
+
+
+def is_group_key(key: str | None) -> bool:
+    """Return whether any part of a key, whatever its form, means several readers.
+
+    Args:
+        key: The key of a session.
+    """
+    return any(name in _split_key(key) for name in _GROUP_PARTS)
+
+
+def is_direct_key(key: str | None) -> bool:
+    """Return whether a key names an agent's main session or a direct message, which the user alone reads.
+
+    Args:
+        key: The key of a session.
+    """
+    parts = _split_key(key)
+    return not is_group_key(key) and (parts[-1:] == ["main"] or bool({"dm", "direct"} & {*parts}))
+
+
+def _split_key(key: str | None) -> list[str]:
+    return [part for part in (key or "").strip().lower().split(":") if part]
