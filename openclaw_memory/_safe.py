@@ -32,7 +32,7 @@ def clean_line(text: str) -> str:
     return _UNSAFE_IN_A_LINE.sub("\ufffd", text)
 
 
-def in_one_line(text: str) -> str:
+def mask_controls(text: str) -> str:
     """Return `text` with a U+FFFD for each control character and each end of a line; marks of direction stay."""
     return _ENDS.sub("\ufffd", text)
 
@@ -42,6 +42,6 @@ def has_controls(name: str) -> bool:
     return _ENDS.search(name) is not None
 
 
-def escaped(json_text: str) -> str:
+def escape_json(json_text: str) -> str:
     """Return JSON with what is not safe to show escaped: to a reader of JSON it is the same."""
     return _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", json_text)

@@ -20,13 +20,13 @@ from openclaw_memory.workspace.notes import Notes
 if TYPE_CHECKING:
     from openclaw_memory.types import Progress, SyncReport
 
-__all__ = ["in_thread"]
+__all__ = ["run_in_thread"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 
-async def in_thread(call: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+async def run_in_thread(call: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
     """Run a blocking call in a thread of the event loop's own pool, and return what it returns.
 
     The call sees the context variables of the task. When the task is cancelled, a call that has begun runs to its end
@@ -76,7 +76,7 @@ class AsyncNotes(_AsyncPart):
 
 
 class AsyncSessions(_AsyncPart):
-    """The calls of `Memory.sessions`, awaited; a log and a flush belong to a thread: see `in_thread`."""
+    """The calls of `Memory.sessions`, awaited; a log and a flush belong to a thread: see `run_in_thread`."""
 
     snapshot = _awaiting(Sessions.snapshot)
     snapshots = _awaiting(Sessions.snapshots)
@@ -95,7 +95,7 @@ class AsyncMemory:
 
     Arguments, results and errors are those of `Memory`, also in its parts `notes`, `sessions` and `control`. All else
     (a log, a flush, `documents`, `records`, `watch`) is reached through `memory`, in a thread:
-    `await in_thread(memory.memory.records.get, "fact", "office")`.
+    `await run_in_thread(memory.memory.records.get, "fact", "office")`.
 
     A call whose task is cancelled while it runs is finished in its thread: a note that was being appended is appended,
     what was being forgotten is forgotten, and its receipt is dropped. A `sync` ends at its next step, and the index
@@ -187,8 +187,8 @@ class AsyncMemory:
         """Close the memory, and wait for the calls that are running. Calling it twice is allowed."""
         self._closed = True
         # Not in the pool: its threads may all be taken by calls that only end because the memory is closed.
-        await in_thread(self.memory.close)
-        await in_thread(self._pool.shutdown)
+        await run_in_thread(self.memory.close)
+        await run_in_thread(self._pool.shutdown)
 
     async def __aenter__(self) -> Self:
         return self

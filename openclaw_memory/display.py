@@ -13,7 +13,7 @@ from openclaw_memory.errors import MissingExtraError
 if TYPE_CHECKING:
     import pandas
 
-__all__ = ["bars", "clean_line", "frame", "table"]
+__all__ = ["build_frame", "clean_line", "draw_bars", "render_table"]
 
 # Okabe and Ito chose them so that everybody can distinguish them; the plots have the same two.
 KEYWORD_COLOUR, VECTOR_COLOUR, TASK_COLOUR = "#0072b2", "#e69f00", "#009e73"
@@ -28,7 +28,7 @@ class Markup(str):
     __slots__ = ()
 
 
-def table(caption: str | Markup, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+def render_table(caption: str | Markup, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     """Return an HTML table below its caption, or the caption alone without rows; what is not `Markup` is escaped.
 
     Args:
@@ -43,27 +43,27 @@ def table(caption: str | Markup, columns: Sequence[str], rows: Iterable[Sequence
     return f'<div class="openclaw-memory">{above}{below}</div>'
 
 
-def code(text: str) -> Markup:
+def render_code(text: str) -> Markup:
     """Return a place or a name, in one piece."""
     return Markup(f'<code style="white-space:nowrap">{escape(clean_line(text))}</code>')
 
 
-def lines(text: str) -> Markup:
+def render_lines(text: str) -> Markup:
     """Return text with its line breaks and spaces."""
     return Markup(f'<div style="white-space:pre-wrap;unicode-bidi:isolate;max-width:46em">{_text(text)}</div>')
 
 
-def bold(text: str) -> Markup:
+def render_bold(text: str) -> Markup:
     """Return what the table is about, in bold."""
     return Markup(f"<b>{_text(text)}</b>")
 
 
-def faint(cell: str | Markup) -> Markup:
+def render_faint(cell: str | Markup) -> Markup:
     """Return what is shown, but does not count."""
     return Markup(f'<span style="opacity:.55">{_cell(cell)}</span>')
 
 
-def bars(value: float, *parts: tuple[float, str]) -> Markup:
+def draw_bars(value: float, *parts: tuple[float, str]) -> Markup:
     """Return a number, and below it a bar of coloured parts; a part of 1 is as wide as bars become. NaN has no bar.
 
     Args:
@@ -71,7 +71,7 @@ def bars(value: float, *parts: tuple[float, str]) -> Markup:
         parts: The share of each part, 0..1, and its colour.
     """
     if math.isnan(value):
-        return faint("–")
+        return render_faint("–")
     drawn = "".join(
         f'<div style="{_BAR};width:{round(min(max(share, 0.0), 1.0) * _BAR_WIDTH)}px;background:{colour}"></div>'
         for share, colour in parts
@@ -80,7 +80,7 @@ def bars(value: float, *parts: tuple[float, str]) -> Markup:
     return Markup(f'<div style="min-width:{_BAR_WIDTH}px">{value:.2f}<div style="{track}">{drawn}</div></div>')
 
 
-def frame(of: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> pandas.DataFrame:
+def build_frame(of: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> pandas.DataFrame:
     """Return rows as a data frame.
 
     Args:

@@ -216,7 +216,7 @@ def get_actor() -> tuple[str, str | None]:
 class acting_as:  # noqa: N801 - used as a `with` block
     """Name the actor of a `with` block in its events: `with acting_as("my-bot", session="anna"):`.
 
-    Blocks inside each other add up. They reach the tasks and the calls of `in_thread` that begin in the block. One
+    Blocks inside each other add up. They reach the tasks and the calls of `run_in_thread` that begin in the block. One
     object may be used for several blocks, also at once in several threads and tasks.
     """
 

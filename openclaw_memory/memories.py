@@ -431,9 +431,9 @@ class Lease:
     async def __aenter__(self) -> Memory:
         import asyncio
 
-        from openclaw_memory.aio import in_thread
+        from openclaw_memory.aio import run_in_thread
 
-        taking = asyncio.ensure_future(in_thread(self.__enter__))
+        taking = asyncio.ensure_future(run_in_thread(self.__enter__))
         try:
             return await asyncio.shield(taking)
         except asyncio.CancelledError:
@@ -445,11 +445,11 @@ class Lease:
             self.__exit__()
 
     async def __aexit__(self, *_: object) -> None:
-        from openclaw_memory.aio import in_thread
+        from openclaw_memory.aio import run_in_thread
 
         # At once: a task that is cancelled waits for nothing.
         self._memories._give_back(self._key, self._threads.pop())
-        await in_thread(self._memories._close_unused)
+        await run_in_thread(self._memories._close_unused)
 
     def __repr__(self) -> str:
         return f"Lease({str(self.folder)!r})"

@@ -15,7 +15,7 @@ from openclaw_memory.events import acting_as
 from openclaw_memory.memories import Lease, MemoryTemplate, template_of
 from openclaw_memory.memory import Memory
 
-__all__ = ["memory_choice", "memory_of", "run_values"]
+__all__ = ["lease_memory", "read_memory_choice", "run_values"]
 
 # What `memory=` of an adapter takes: a memory, a template such as "users/{user_id}" or `Memories.template`, or a
 # function of the run that returns a memory, or the lease of one: `lambda run: users.use(...)`.
@@ -85,7 +85,7 @@ _values: ContextVar[Mapping[str, Any]] = ContextVar("openclaw_memory.run_values"
 def run_values(**values: Any) -> Iterator[None]:
     """Give the runs of a `with` block the values that templates choose a memory by, such as `user_id="anna"`.
 
-    They reach the tasks, and the calls of `in_thread`, that begin in the block. Blocks add to the values around them.
+    They reach the tasks and the calls of `run_in_thread` that begin in the block. Blocks add to the values around.
 
     Args:
         **values: By their names.
@@ -97,7 +97,7 @@ def run_values(**values: Any) -> Iterator[None]:
         _values.reset(token)
 
 
-def memory_choice(memory: MemoryChoice) -> Memory | MemoryTemplate | Callable[..., Memory | Lease]:
+def read_memory_choice(memory: MemoryChoice) -> Memory | MemoryTemplate | Callable[..., Memory | Lease]:
     """Return what chooses the memory of a run, with a template read.
 
     Args:
@@ -117,7 +117,7 @@ def memory_choice(memory: MemoryChoice) -> Memory | MemoryTemplate | Callable[..
     )
 
 
-def memory_of(
+def lease_memory(
     choice: MemoryChoice,
     *run: object,
     values: Mapping[str, Any] | None = None,
@@ -126,15 +126,15 @@ def memory_of(
     """Return the memory of a run, for a `with` or `async with` block.
 
     Args:
-        choice: What chooses the memory; see `memory_choice`.
+        choice: What chooses the memory; see `read_memory_choice`.
         *run: What a function is called with.
         values: The values of the run, for a template, before those of `run_values`.
         how: How to give a value that is missing, in words that end an error.
 
     Raises:
-        TypeError, ConfigError: As `memory_choice`; or a value is missing, or the function returned something else.
+        TypeError, ConfigError: As `read_memory_choice`; or a value is missing, or the function returned something else.
     """
-    choice = memory_choice(choice)
+    choice = read_memory_choice(choice)
     if isinstance(choice, Memory):
         return Held(choice)
     if isinstance(choice, MemoryTemplate):

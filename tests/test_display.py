@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from openclaw_memory import MemoryConfig
+from openclaw_memory import MemoryConfig, display
 from openclaw_memory.config import EmbeddingConfig, PoliciesConfig, PolicyRule, StoreConfig
-from openclaw_memory.display import bars, bold, clean, code, faint, frame, lines, table
 from openclaw_memory.errors import MissingExtraError
 
 
@@ -39,29 +38,43 @@ def seen(html: str) -> Seen:
 
 @given(st.text())
 def test_whatever_is_in_a_cell_is_shown_as_text(text):
-    shown = seen(table(text, (text,), [(text, code(text), lines(text), bold(text), faint(text))]))
+    shown = seen(
+        display.render_table(
+            text,
+            (text,),
+            [
+                (
+                    text,
+                    display.render_code(text),
+                    display.render_lines(text),
+                    display.render_bold(text),
+                    display.render_faint(text),
+                )
+            ],
+        )
+    )
     assert set(shown.tags) == {"table", "thead", "tbody", "tr", "th", "td", "code", "div", "b", "span"}
-    assert shown.text.count(clean(text)) >= 6 or not text
+    assert shown.text.count(display.clean(text)) >= 6 or not text
 
 
 def test_what_would_turn_a_line_around_is_shown_as_a_mark():
-    assert "memory/\ufffddm.a#L1" in code("memory/\u202edm.a#L1")
+    assert "memory/\ufffddm.a#L1" in display.render_code("memory/\u202edm.a#L1")
 
 
 def test_half_of_a_surrogate_pair_can_be_written_to_a_page():
-    assert "a�b" in table("", (), [("a\ud800b",)]).encode("utf-8").decode("utf-8")
+    assert "a�b" in display.render_table("", (), [("a\ud800b",)]).encode("utf-8").decode("utf-8")
 
 
 @pytest.mark.parametrize(("share", "pixels"), [(0.0, 0), (0.5, 36), (1.0, 72), (7.0, 72), (-1.0, 0)])
 def test_a_bar_is_as_long_as_its_share_and_never_longer_than_its_track(share, pixels):
-    widths = re.findall(r"width:(\d+)px;background:#0072b2", bars(share, (share, "#0072b2")))
+    widths = re.findall(r"width:(\d+)px;background:#0072b2", display.draw_bars(share, (share, "#0072b2")))
     assert widths == [str(pixels)]
 
 
 def test_without_pandas_the_remedy_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(MissingExtraError, match=r"x\(\) needs pandas: pip install pandas"):
-        frame("x()", (), [])
+        display.build_frame("x()", (), [])
 
 
 def rows_of(html: str) -> list[list[str]]:

@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from openclaw_memory import Memory, MemoryConfig, Workspace
-from openclaw_memory.aio import in_thread
+from openclaw_memory.aio import run_in_thread
 from openclaw_memory.documents.collection import DocumentFiles, Documents
 from openclaw_memory.errors import ConfigError, NotFoundError
 from openclaw_memory.events import Event, acting_as, get_actor
@@ -195,8 +195,8 @@ def test_a_name_can_be_taken_for_no_other_door_and_is_cut():
 def test_a_task_and_a_thread_are_in_the_block_that_began_them():
     async def both() -> list[str]:
         with acting_as("web"):
-            task = asyncio.create_task(in_thread(actor))
-        return [await task, await in_thread(actor)]
+            task = asyncio.create_task(run_in_thread(actor))
+        return [await task, await run_in_thread(actor)]
 
     assert asyncio.run(both()) == ["web", "library"]
     with acting_as("web"), ThreadPoolExecutor(1) as pool:

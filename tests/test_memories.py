@@ -17,12 +17,12 @@ from processes import python
 
 import openclaw_memory.memories
 from openclaw_memory import AsyncMemory, Memories, Memory, MemoryConfig, SyncConfig
-from openclaw_memory.aio import in_thread
+from openclaw_memory.aio import run_in_thread
 from openclaw_memory.config import PoliciesConfig, PolicyRule
 from openclaw_memory.embeddings import get_inner
 from openclaw_memory.errors import ConfigError, InvalidInputError, PathNotAllowedError, StoreError, WorkspaceError
 from openclaw_memory.memories import folder_name
-from openclaw_memory.runs import memory_choice, memory_of, run_values
+from openclaw_memory.runs import lease_memory, read_memory_choice, run_values
 from openclaw_memory.store import SqliteStore
 from openclaw_memory.testing import RecordingEmbedder
 
@@ -263,7 +263,7 @@ def test_an_address_has_a_folder_and_no_tenant(root, folder, words):
 async def test_leases_are_awaited(users):
     async def ask(name):
         async with users.use(name) as memory:
-            await in_thread(memory.append, f"{name} takes the ferry.")
+            await run_in_thread(memory.append, f"{name} takes the ferry.")
             return (await AsyncMemory(memory).search("ferry"))[0].snippet
 
     names = [f"user-{number}" for number in range(10)]
@@ -438,24 +438,24 @@ def test_a_template_that_could_mix_people_up_is_refused(users, template):
 def test_a_text_alone_is_a_template_below_its_fixed_folders(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for text, root in (("a/users/{user_id}", tmp_path / "a/users"), (f"{tmp_path}/{{user_id}}", tmp_path)):
-        choice = memory_choice(text)
-        assert memory_choice(text).memories is choice.memories  # the parts of an agent share the open memories
-        with memory_of(choice, values={"user_id": "anna"}) as memory:
+        choice = read_memory_choice(text)
+        assert read_memory_choice(text).memories is choice.memories  # the parts of an agent share the open memories
+        with lease_memory(choice, values={"user_id": "anna"}) as memory:
             assert memory.workspace.root == root / "anna"
-    assert memory_choice("{user_id}").memories.root == tmp_path
+    assert read_memory_choice("{user_id}").memories.root == tmp_path
 
 
 def test_values_of_a_block_reach_its_threads_and_tasks_alone(users):
-    choice = memory_choice(users.template("{tenant}/{user_id}"))
+    choice = read_memory_choice(users.template("{tenant}/{user_id}"))
 
     def root():
-        with memory_of(choice) as memory:
+        with lease_memory(choice) as memory:
             return str(memory.workspace.root.relative_to(users.root))
 
     async def ask(name):
         with run_values(user_id=name):
             await asyncio.sleep(0)
-            return await in_thread(root)
+            return await run_in_thread(root)
 
     async def main():
         with run_values(tenant="acme"):
@@ -468,21 +468,21 @@ def test_values_of_a_block_reach_its_threads_and_tasks_alone(users):
 
 def test_a_function_returns_a_memory_or_a_lease(users, tmp_path):
     with Memory.open(tmp_path, embedder=None) as own:
-        with memory_of(memory_choice(lambda _: own), "run") as memory:
+        with lease_memory(read_memory_choice(lambda _: own), "run") as memory:
             assert memory is own
         assert own.append("It is open.")  # the block has not closed what it did not open
-        with memory_of(memory_choice(own)) as memory:
+        with lease_memory(read_memory_choice(own)) as memory:
             assert memory is own
-    with memory_of(memory_choice(users.use), "anna") as memory:
+    with lease_memory(read_memory_choice(users.use), "anna") as memory:
         assert memory.workspace.root.name == "anna"
     with pytest.raises(ConfigError, match=r"returned 'anna': return a Memory, or the lease of one"):
-        memory_of(lambda: "anna")
+        lease_memory(lambda: "anna")
 
 
 @pytest.mark.parametrize("memory", ["users", 7, None, Memory], ids=repr)
 def test_what_chooses_no_memory_is_refused(memory):
     with pytest.raises(TypeError, match="memory must be a Memory"):
-        memory_choice(memory)
+        read_memory_choice(memory)
 
 
 # --- nobody sees the notes of another

@@ -30,7 +30,7 @@ VERBS = set(
     drop dump edit embed emit enable encode encrypt end enforce ensure enter erase escape estimate evaluate evict exclude execute exit expand expire
     explain export extend extract fail feed fence fetch fill filter find finish fit fix flush flatten fold follow forget fork format freeze fuse gather generate
     get grade grow guard handle hash hide highlight ignore import include index infer init inject insert inspect install intersect invalidate invoke
-    iterate join judge keep launch leave limit link list listen load locate lock log look lower main make map mark mask match measure merge migrate
+    iterate join judge keep launch lease leave limit link list listen load locate lock log look lower main make map mark mask match measure merge migrate
     mix move name narrow normalise normalize notify number observe obtain offer open order pack pad parse partition pass pick plan plot poll pop
     postpone prepare prepend print probe process promote propose protect prune publish put quantise quantize query quote raise rank rate read rebuild
     receive recall recompute record recover redact redirect reduce refresh refuse register reject release reload remember remove rename render renew

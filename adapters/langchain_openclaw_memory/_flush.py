@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 from langchain_openclaw_memory._flush_model import Counter, Model, asking
 from langchain_openclaw_memory._messages import first_of, openclaw_messages
 from langchain_openclaw_memory._session import kind_of, run_config, thread_of
-from openclaw_memory.aio import in_thread
+from openclaw_memory.aio import run_in_thread
 from openclaw_memory.conversation import get_compaction_threshold
 from openclaw_memory.errors import InvalidInputError, OpenClawMemoryError
 from openclaw_memory.flush import Session, arun_flush, run_flush
-from openclaw_memory.runs import MemoryChoice, memory_choice
+from openclaw_memory.runs import MemoryChoice, read_memory_choice
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -56,10 +56,10 @@ def checked(memory: MemoryChoice, session_key: str | None) -> MemoryChoice:
     """Return what chooses the memory of a run.
 
     Raises:
-        TypeError, ConfigError: As `memory_choice`.
+        TypeError, ConfigError: As `read_memory_choice`.
         InvalidInputError: The session key is empty.
     """
-    choice = memory_choice(memory)
+    choice = read_memory_choice(memory)
     if session_key is not None and not (isinstance(session_key, str) and session_key.strip()):
         raise InvalidInputError(f"session_key must name a session, such as 'main', not {session_key!r}")
     return choice
@@ -111,7 +111,7 @@ async def asave(wanted: Wanted) -> str | None:
         async with wanted.leased as memory:
             prepare = partial(_asking, wanted, memory, is_async=True)
             turn = await arun_flush(wanted.session.key, partial(_begun, wanted, memory), prepare)
-            outcome = await in_thread(_end, wanted, memory, turn)
+            outcome = await run_in_thread(_end, wanted, memory, turn)
     return outcome
 
 

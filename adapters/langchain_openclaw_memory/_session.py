@@ -19,7 +19,7 @@ from pydantic.json_schema import SkipJsonSchema
 from openclaw_memory import Memory
 from openclaw_memory.errors import QueryError, nearest
 from openclaw_memory.events import acting_as
-from openclaw_memory.runs import Held, Leased, MemoryChoice, Through, memory_choice, memory_of
+from openclaw_memory.runs import Held, Leased, MemoryChoice, Through, lease_memory, read_memory_choice
 
 if TYPE_CHECKING:
     from langchain_core.documents import Document
@@ -55,7 +55,7 @@ class MemoryRun(NamedTuple):
 
 def _chosen(memory: Any) -> Any:
     try:
-        return memory_choice(memory)
+        return read_memory_choice(memory)
     except TypeError as error:  # pydantic reports a ValueError along with what is wrong with other fields
         raise ValueError(str(error)) from error
 
@@ -82,7 +82,7 @@ def memory_of_run(choice: MemoryChoice, config: RunnableConfig | None) -> Leased
     values = {**(config.get("metadata") or {}), **_configurable(config)}
     context = _context()
     run = MemoryRun(values if context is None else context, config)
-    leased = memory_of(choice, run, values={**values, **_as_dict(context)}, how=_HOW)
+    leased = lease_memory(choice, run, values={**values, **_as_dict(context)}, how=_HOW)
     return Through(leased, DOOR, session=session)
 
 

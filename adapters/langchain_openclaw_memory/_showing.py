@@ -10,10 +10,10 @@ from langchain.agents.middleware import AgentMiddleware, AgentState
 from langchain_core.messages import SystemMessage
 
 from langchain_openclaw_memory._session import WarnOnce, memory_of_run, run_config, session_of
-from openclaw_memory.aio import in_thread
+from openclaw_memory.aio import run_in_thread
 from openclaw_memory.errors import ConfigError, InvalidInputError
 from openclaw_memory.flush import FLUSH_TAG
-from openclaw_memory.runs import MemoryChoice, memory_choice
+from openclaw_memory.runs import MemoryChoice, read_memory_choice
 
 if TYPE_CHECKING:
     from langchain.agents.middleware import ModelRequest, ModelResponse
@@ -39,7 +39,7 @@ class ShowingMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
 
     def __init__(self, memory: MemoryChoice, session_key: str | None, memory_name: str | None) -> None:
         super().__init__()
-        self.memory, self.session_key, self.memory_name = memory_choice(memory), session_key, memory_name
+        self.memory, self.session_key, self.memory_name = read_memory_choice(memory), session_key, memory_name
         self._log = logging.getLogger(type(self).__module__)
         self._warn_once = WarnOnce(self._log)
 
@@ -67,7 +67,7 @@ class ShowingMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
     ) -> ModelResponse[Any]:
         if _is_flush():
             return await handler(request)
-        shown, turn = await in_thread(self._shown, request)
+        shown, turn = await run_in_thread(self._shown, request)
         response = await handler(shown)
         self._answered(turn, response)
         return response

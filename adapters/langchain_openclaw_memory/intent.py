@@ -16,7 +16,7 @@ from langchain_openclaw_memory._messages import is_from_user
 from langchain_openclaw_memory._session import kind_of, run_config
 from langchain_openclaw_memory._showing import ShowingMiddleware, ended
 from openclaw_memory import Memory
-from openclaw_memory.aio import in_thread
+from openclaw_memory.aio import run_in_thread
 from openclaw_memory.conversation import strip_recalled
 from openclaw_memory.errors import ConfigError
 from openclaw_memory.plugins import load_plugin
@@ -102,10 +102,10 @@ class OpenClawIntentMiddleware(ShowingMiddleware):
     async def abefore_agent(self, state: AgentState[Any], runtime: Runtime[Any]) -> dict[str, Any] | None:  # noqa: ARG002
         """Find out what the message wants, from an awaited model."""
         suggestion = None
-        if task := await in_thread(self._find_task, state):
+        if task := await run_in_thread(self._find_task, state):
             message, detector = task
             suggestion = self._suggest(await detector.detect_async(message, intent_model(self.model)[1]), detector)
-        return await in_thread(self._keep, state, suggestion)
+        return await run_in_thread(self._keep, state, suggestion)
 
     def before_model(self, state: AgentState[Any], runtime: Runtime[Any]) -> dict[str, Any] | None:  # noqa: ARG002
         """Ask the user, if that is due."""

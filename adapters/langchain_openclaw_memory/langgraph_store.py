@@ -32,7 +32,7 @@ from langchain_openclaw_memory._session import in_run, run_config, session_of, u
 from langchain_openclaw_memory._store_items import file_of, item_in
 from langchain_openclaw_memory._store_records import RECORDS, check_put, item_of, name_of, namespace_of, observed
 from openclaw_memory import Memory, SearchFilter
-from openclaw_memory.aio import in_thread
+from openclaw_memory.aio import run_in_thread
 from openclaw_memory.documents import item_files, matching
 from openclaw_memory.errors import (
     ConfigError,
@@ -43,7 +43,7 @@ from openclaw_memory.errors import (
     SyncBusyError,
 )
 from openclaw_memory.records import Record
-from openclaw_memory.runs import MemoryChoice, memory_choice
+from openclaw_memory.runs import MemoryChoice, read_memory_choice
 from openclaw_memory.tools import is_shown
 
 _PASSAGES = 4  # of an item at most, on average, that a search returns
@@ -90,7 +90,7 @@ class OpenClawStore(BaseStore):
             TypeError: `memory` is not a `Memory`.
             ConfigError: `fields` is a single text, or `ttl` has an unknown setting.
         """
-        self._choice = memory_choice(memory)
+        self._choice = read_memory_choice(memory)
         if isinstance(self._choice, Memory):
             self._memory = self._choice
         if isinstance(fields, str):
@@ -156,7 +156,7 @@ class OpenClawStore(BaseStore):
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
         """Do what `batch` does in a thread, without blocking the event loop."""
-        return await in_thread(self.batch, list(ops))
+        return await run_in_thread(self.batch, list(ops))
 
     def _read(self, op: Op) -> Result:
         if isinstance(op, GetOp):

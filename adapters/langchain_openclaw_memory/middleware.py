@@ -32,7 +32,7 @@ from langchain_openclaw_memory._flush import (
 from langchain_openclaw_memory._flush_model import Model, chat_model
 from langchain_openclaw_memory._messages import READING, first_of, is_summary, reported_tokens
 from langchain_openclaw_memory._session import WarnOnce, kind_of, memory_of_run, refuse, remember, run_config, thread_of
-from openclaw_memory.aio import in_thread
+from openclaw_memory.aio import run_in_thread
 from openclaw_memory.config import CompactionConfig
 from openclaw_memory.conversation import is_overflow
 from openclaw_memory.errors import ConfigError
@@ -120,7 +120,7 @@ class OpenClawSummarizationMiddleware(SummarizationMiddleware[Any, Any]):
         messages = state["messages"]
         place, may_wait = self._locate(leased, messages)
         waits = may_wait and place in self._postponed
-        if waits and not await in_thread(can_save, leased, self.session_key, messages):
+        if waits and not await run_in_thread(can_save, leased, self.session_key, messages):
             return None
         update = await super().abefore_model(state, runtime)
         lost = _lost(messages, update)
@@ -280,7 +280,7 @@ class MemoryFlushMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
 
     async def abefore_model(self, state: AgentState[Any], runtime: Runtime[Any]) -> None:
         """Flush if it is due. Files are read in a thread."""
-        if wanted := await in_thread(self._look, state, runtime):
+        if wanted := await run_in_thread(self._look, state, runtime):
             await asave(wanted)
 
     def wrap_model_call(

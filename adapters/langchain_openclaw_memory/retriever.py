@@ -16,7 +16,7 @@ from langchain_openclaw_memory._session import (
     unknown_argument,
 )
 from openclaw_memory import SearchFilter, SearchOptions
-from openclaw_memory.aio import in_thread
+from openclaw_memory.aio import run_in_thread
 from openclaw_memory.errors import QueryError
 from openclaw_memory.tools import record_fields, search_for
 
@@ -91,7 +91,7 @@ class OpenClawRetriever(InSession):
     async def _aget_relevant_documents(
         self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun, **wishes: Any
     ) -> list[Document]:
-        return await in_thread(self._get_relevant_documents, query, run_manager=run_manager.get_sync(), **wishes)
+        return await run_in_thread(self._get_relevant_documents, query, run_manager=run_manager.get_sync(), **wishes)
 
 
 def documents_of(found: SearchResults, memory: Memory | None = None) -> list[Document]:

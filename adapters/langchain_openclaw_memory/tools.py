@@ -13,8 +13,8 @@ from pydantic import ConfigDict, Field
 from langchain_openclaw_memory._session import MemoryField, memory_of_run, session_of
 from langchain_openclaw_memory.retriever import documents_of
 from openclaw_memory import tools as core
-from openclaw_memory.aio import in_thread
-from openclaw_memory.runs import MemoryChoice, memory_choice
+from openclaw_memory.aio import run_in_thread
+from openclaw_memory.runs import MemoryChoice, read_memory_choice
 from openclaw_memory.types import Source, Tool, ToolAnswer
 
 
@@ -46,7 +46,7 @@ class MemoryTool(BaseTool):
         return _wants_runtime if self.name.endswith("memory_erase") else None
 
     async def _arun(self, /, *, config: RunnableConfig, **arguments: Any) -> tuple[str, Any]:
-        return await in_thread(partial(self._run, config=config, **arguments))
+        return await run_in_thread(partial(self._run, config=config, **arguments))
 
 
 class OpenClawToolkit(BaseToolkit):
@@ -102,7 +102,7 @@ def memory_tools(
         ConfigError: `source` is unknown, or given with `erase`; or `name` cannot be part of a tool's name; or a run has
             no value for the template.
     """
-    choice = memory_choice(memory)
+    choice = read_memory_choice(memory)
 
     def tools(
         config: RunnableConfig | None = None, user_said: Callable[[], str | None] = lambda: None

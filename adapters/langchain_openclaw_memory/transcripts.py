@@ -18,11 +18,11 @@ from langgraph.runtime import Runtime
 
 from langchain_openclaw_memory._messages import RESUMED, is_summary, openclaw_message
 from langchain_openclaw_memory._session import WarnOnce, memory_of_run, remember, run_config, thread_of
-from openclaw_memory.aio import in_thread
+from openclaw_memory.aio import run_in_thread
 from openclaw_memory.conversation import estimate_tokens, load_conversation
 from openclaw_memory.errors import OpenClawMemoryError, PolicyError
 from openclaw_memory.flush import fit_entry
-from openclaw_memory.runs import MemoryChoice, memory_choice
+from openclaw_memory.runs import MemoryChoice, read_memory_choice
 
 _log = logging.getLogger(__name__)
 
@@ -71,7 +71,7 @@ class OpenClawTranscriptMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
 
     def __init__(self, memory: MemoryChoice, *, session_id: str | None = None) -> None:
         super().__init__()
-        self.memory, self.session_id = memory_choice(memory), session_id
+        self.memory, self.session_id = read_memory_choice(memory), session_id
         self._known: OrderedDict[tuple[str, str], _Known] = OrderedDict()
         self._lock = threading.Lock()
         self._warn_once = WarnOnce(_log)
@@ -85,7 +85,7 @@ class OpenClawTranscriptMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
 
     async def abefore_model(self, state: AgentState[Any], runtime: Runtime[Any]) -> None:  # noqa: ARG002
         """Write what came since the latest call of the model, in a thread."""
-        await in_thread(self._write, state["messages"])
+        await run_in_thread(self._write, state["messages"])
 
     after_agent, aafter_agent = before_model, abefore_model  # then the reply
 

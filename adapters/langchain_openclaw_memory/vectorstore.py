@@ -17,7 +17,7 @@ from langchain_openclaw_memory.embeddings import LangChainEmbedder, OpenClawEmbe
 from openclaw_memory import Memory, MemoryConfig
 from openclaw_memory.embeddings import get_inner
 from openclaw_memory.errors import ConfigError, EmbedderError, InvalidInputError, QueryError
-from openclaw_memory.runs import MemoryChoice, memory_choice
+from openclaw_memory.runs import MemoryChoice, read_memory_choice
 from openclaw_memory.tools import is_shown
 from openclaw_memory.types import Document as Written
 from openclaw_memory.workspace import SafeFolder
@@ -64,7 +64,7 @@ class OpenClawVectorStore(VectorStore):
             InvalidInputError: The name of the collection is blank.
         """
         try:
-            self._choice = memory_choice(memory)
+            self._choice = read_memory_choice(memory)
         except TypeError as error:
             raise TypeError(f"{error}; from_texts(texts, embedding, workspace=PATH) opens one by itself") from None
         self.session_key, self.collection = session_key, collection

@@ -10,7 +10,7 @@ from llama_index.core.instrumentation import dispatcher
 
 from openclaw_memory import Memory
 from openclaw_memory.events import acting_as
-from openclaw_memory.runs import Through, memory_of
+from openclaw_memory.runs import Through, lease_memory
 
 if TYPE_CHECKING:
     from openclaw_memory.runs import Leased, MemoryChoice
@@ -40,7 +40,7 @@ def memory_of_run(choice: MemoryChoice) -> Leased:
     Raises:
         ConfigError: A value is missing, or the function returned no memory.
     """
-    return Through(memory_of(choice, values=_tags()), DOOR, session=session_of(None))
+    return Through(lease_memory(choice, values=_tags()), DOOR, session=session_of(None))
 
 
 def in_run(method: Method) -> Method:

@@ -11,7 +11,7 @@ from llama_index.core.memory.memory import BaseMemoryBlock
 from pydantic import Field, PrivateAttr
 
 from llama_index_openclaw_memory._session import memory_of_run, session_of
-from openclaw_memory.aio import in_thread
+from openclaw_memory.aio import run_in_thread
 from openclaw_memory.errors import ConfigError, InvalidInputError
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class ShownBlock(BaseMemoryBlock[str]):
         """Keep nothing: that is for `OpenClawMemoryBlock`."""
 
     async def _aget(self, messages: list[ChatMessage] | None = None, **block_kwargs: Any) -> str:
-        return await in_thread(self._text, messages or [], block_kwargs.get("session_id"))
+        return await run_in_thread(self._text, messages or [], block_kwargs.get("session_id"))
 
     @abstractmethod
     def _text(self, messages: Sequence[ChatMessage], session_id: str | None) -> str:

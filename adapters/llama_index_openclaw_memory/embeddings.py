@@ -11,7 +11,7 @@ from llama_index.core.base.embeddings.base import BaseEmbedding
 from pydantic import PrivateAttr, model_serializer
 
 from llama_index_openclaw_memory._background import Background, in_event_loop
-from openclaw_memory.aio import in_thread
+from openclaw_memory.aio import run_in_thread
 from openclaw_memory.embeddings import FrameworkEmbedder, load_embedder
 from openclaw_memory.errors import ConfigError, EmbedderError
 
@@ -153,13 +153,13 @@ class OpenClawEmbedding(BaseEmbedding):
         return await super().aget_text_embedding_batch(texts, *args, **kwargs)
 
     async def _aget_query_embedding(self, query: str) -> list[float]:
-        return await in_thread(self._get_query_embedding, query)
+        return await run_in_thread(self._get_query_embedding, query)
 
     async def _aget_text_embedding(self, text: str) -> list[float]:
-        return await in_thread(self._get_text_embedding, text)
+        return await run_in_thread(self._get_text_embedding, text)
 
     async def _aget_text_embeddings(self, texts: list[str]) -> list[list[float]]:
-        return await in_thread(self._get_text_embeddings, texts)
+        return await run_in_thread(self._get_text_embeddings, texts)
 
 
 class LlamaIndexEmbedder(FrameworkEmbedder):

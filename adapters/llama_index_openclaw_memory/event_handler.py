@@ -29,11 +29,11 @@ from llama_index_openclaw_memory._flush_model import flush, flush_of, window_of
 from llama_index_openclaw_memory._messages import OF_THE_PROGRAM, as_text, calls_of, estimated, openclaw_messages
 from llama_index_openclaw_memory._session import SESSION_TAG, memory_of_run
 from openclaw_memory import Memory
-from openclaw_memory.aio import in_thread
+from openclaw_memory.aio import run_in_thread
 from openclaw_memory.conversation import get_compaction_threshold
 from openclaw_memory.errors import ConfigError
 from openclaw_memory.flush import FLUSH_TAG, ConversationDetector, Reading
-from openclaw_memory.runs import Leased, MemoryChoice, memory_choice
+from openclaw_memory.runs import Leased, MemoryChoice, read_memory_choice
 
 if TYPE_CHECKING:
     from llama_index.core.instrumentation.events import BaseEvent
@@ -121,7 +121,7 @@ class MemoryFlushEventHandler(BaseEventHandler):
             raise ConfigError(
                 f"unknown context window of {type(llm).__name__}, so no flush would be due: pass window=200_000"
             )
-        fields: dict[str, Any] = {"memory": memory_choice(memory), "llm": llm, "window": size}
+        fields: dict[str, Any] = {"memory": read_memory_choice(memory), "llm": llm, "window": size}
         super().__init__(**fields | {"session_key": session_key, "token_counter": token_counter or estimated})
         self._detector = ConversationDetector(
             _READING,
@@ -162,7 +162,7 @@ class MemoryFlushEventHandler(BaseEventHandler):
         Args:
             session_key: The session. Default: all of them.
         """
-        await in_thread(self.flush, session_key)
+        await run_in_thread(self.flush, session_key)
 
     def settle(self) -> None:
         """Wait until every flush that is under way is over."""
@@ -170,7 +170,7 @@ class MemoryFlushEventHandler(BaseEventHandler):
 
     async def asettle(self) -> None:
         """`settle` that lets the loop go on."""
-        await in_thread(self.settle)
+        await run_in_thread(self.settle)
 
     def _hear(self, event: BaseEvent) -> None:
         detector, call = self._detector, event.span_id

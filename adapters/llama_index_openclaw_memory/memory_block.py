@@ -24,10 +24,10 @@ from llama_index_openclaw_memory._flush_model import window_of
 from llama_index_openclaw_memory._messages import as_text, openclaw_messages, words_of
 from llama_index_openclaw_memory._session import memory_of_run
 from openclaw_memory import Memory
-from openclaw_memory.aio import in_thread
+from openclaw_memory.aio import run_in_thread
 from openclaw_memory.conversation import cut, estimate_tokens, strip_recalled
 from openclaw_memory.errors import ConfigError, InvalidInputError
-from openclaw_memory.runs import MemoryChoice, memory_choice
+from openclaw_memory.runs import MemoryChoice, read_memory_choice
 from openclaw_memory.tools import extract_question, fence_results, recall, with_fewer_results
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ class OpenClawMemoryBlock(BaseMemoryBlock[str]):
             ConfigError, InvalidInputError: at the first recall, where an argument of the search has a wrong type or
                 value; and in a run that has no value for the template of its memory.
         """
-        choice = memory_choice(memory)
+        choice = read_memory_choice(memory)
         if llm is not None and not isinstance(llm, LLM):
             raise ConfigError(f"llm must be an LLM of LlamaIndex, not {llm!r:.80}: give the model itself, or None")
         is_whole = isinstance(flush_tokens, int) and not isinstance(flush_tokens, bool)
@@ -184,7 +184,7 @@ class OpenClawMemoryBlock(BaseMemoryBlock[str]):
         Args:
             session_id: The session. Default: all of them.
         """
-        await in_thread(self.flush, session_id)
+        await run_in_thread(self.flush, session_id)
 
     def settle(self) -> None:
         """Wait until every flush that is under way is over. What waits for the next one goes on waiting."""
@@ -192,13 +192,13 @@ class OpenClawMemoryBlock(BaseMemoryBlock[str]):
 
     async def asettle(self) -> None:
         """`settle` that lets the loop go on."""
-        await in_thread(self.settle)
+        await run_in_thread(self.settle)
 
     # --- what is recalled ---
 
     async def _aget(self, messages: list[ChatMessage] | None = None, **block_kwargs: Any) -> str:
         session_id = block_kwargs.get("session_id")
-        recalled = await in_thread(self._recalled, messages or [], session_id)
+        recalled = await run_in_thread(self._recalled, messages or [], session_id)
         return "\n\n".join(filter(None, (self._show_unwritten(session_id), recalled)))
 
     def _show_unwritten(self, session_id: str | None) -> str:

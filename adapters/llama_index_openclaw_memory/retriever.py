@@ -13,9 +13,9 @@ from llama_index_openclaw_memory._filters import search_filter
 from llama_index_openclaw_memory._nodes import cited_node
 from llama_index_openclaw_memory._session import memory_of_run, session_of
 from openclaw_memory import SearchFilter, SearchOptions
-from openclaw_memory.aio import in_thread
+from openclaw_memory.aio import run_in_thread
 from openclaw_memory.errors import ConfigError
-from openclaw_memory.runs import memory_choice
+from openclaw_memory.runs import read_memory_choice
 from openclaw_memory.tools import record_fields, search_for
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ class OpenClawRetriever(BaseRetriever):
         """
         if unknown := kwargs.keys() - _OPTIONS:
             raise ConfigError(f"OpenClawRetriever takes no {', '.join(sorted(unknown))}: leave it out")
-        self.memory = memory_choice(memory)
+        self.memory = read_memory_choice(memory)
         if similarity_top_k is not None and not (_is_number(similarity_top_k, int) and 1 <= similarity_top_k <= _MOST):
             raise ConfigError(f"similarity_top_k must be a whole number from 1 to {_MOST}, not {similarity_top_k!r}")
         if max_chars is not None and not (_is_number(max_chars, int) and max_chars >= 1):
@@ -108,7 +108,7 @@ class OpenClawRetriever(BaseRetriever):
             return _nodes_of(found, memory)
 
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        return await in_thread(self._retrieve, query_bundle)
+        return await run_in_thread(self._retrieve, query_bundle)
 
 
 def _is_number(value: object, kind: Any) -> bool:

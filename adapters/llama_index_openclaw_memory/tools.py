@@ -16,9 +16,9 @@ from pydantic import BaseModel, ConfigDict, create_model
 
 from llama_index_openclaw_memory._session import memory_of_run, session_of
 from openclaw_memory import tools as core
-from openclaw_memory.aio import in_thread
+from openclaw_memory.aio import run_in_thread
 from openclaw_memory.errors import ConfigError
-from openclaw_memory.runs import memory_choice
+from openclaw_memory.runs import read_memory_choice
 
 if TYPE_CHECKING:
     from llama_index.core.tools.tool_spec.base import SPEC_FUNCTION_TYPE
@@ -61,7 +61,7 @@ class MemoryTool(FunctionTool):
     async def acall(self, /, *args: Any, **kwargs: Any) -> ToolOutput:
         context = self._taken_context(kwargs)
         key, said = (self.session_key, None) if context is None else await self._run_of(context)
-        return await in_thread(self._output, key, said, args, kwargs)
+        return await run_in_thread(self._output, key, said, args, kwargs)
 
     def _taken_context(self, kwargs: dict[str, Any]) -> Context[Any] | None:
         """Take the context of the run out of what a tool is called with; None where it is not needed."""
@@ -172,7 +172,7 @@ def memory_tools(
         ConfigError: `source` is unknown, or given with `erase`; or `name` cannot be part of a tool's name; or a run has
             no value for the template.
     """
-    leased = partial(memory_of_run, memory_choice(memory))
+    leased = partial(memory_of_run, read_memory_choice(memory))
 
     def tools(key: str | None, said: str | None = None) -> dict[str, Tool]:
         wanted = {"edit": edit, "append": append, "records": records}

@@ -25,9 +25,9 @@ from llama_index_openclaw_memory._session import in_run, session_of
 from llama_index_openclaw_memory._vector_origin import VectorOrigins, source_by
 from llama_index_openclaw_memory.embeddings import LlamaIndexEmbedder, check_embedding
 from openclaw_memory import Memory
-from openclaw_memory.aio import in_thread
+from openclaw_memory.aio import run_in_thread
 from openclaw_memory.errors import ConfigError, EmbedderError, InvalidInputError, WorkspaceError, WriteError
-from openclaw_memory.runs import MemoryChoice, memory_choice
+from openclaw_memory.runs import MemoryChoice, read_memory_choice
 from openclaw_memory.tools import is_shown
 from openclaw_memory.workspace import SafeFolder
 
@@ -84,7 +84,7 @@ class OpenClawVectorStore(BasePydanticVectorStore):
             raise ConfigError(f"OpenClawVectorStore takes no {', '.join(sorted(unknown))}: leave it out")
         if embed_model is not None:
             check_embedding(embed_model)
-        super().__init__(**{**fields, "memory": memory_choice(memory), "embed_model": embed_model})
+        super().__init__(**{**fields, "memory": read_memory_choice(memory), "embed_model": embed_model})
 
     @classmethod
     def from_params(
@@ -358,7 +358,7 @@ class OpenClawVectorStore(BasePydanticVectorStore):
     # --- async ---------------------------------------------------------------------------------------------------
 
     async def async_add(self, nodes: Iterable[BaseNode], **kwargs: Any) -> list[str]:
-        return await in_thread(self.add, nodes, **kwargs)
+        return await run_in_thread(self.add, nodes, **kwargs)
 
     async def aget_nodes(
         self,
@@ -367,21 +367,21 @@ class OpenClawVectorStore(BasePydanticVectorStore):
         *,
         with_embeddings: bool = False,
     ) -> list[BaseNode]:
-        return await in_thread(self.get_nodes, node_ids, filters, with_embeddings=with_embeddings)
+        return await run_in_thread(self.get_nodes, node_ids, filters, with_embeddings=with_embeddings)
 
     async def adelete(self, ref_doc_id: str, **delete_kwargs: Any) -> None:
-        await in_thread(self.delete, ref_doc_id, **delete_kwargs)
+        await run_in_thread(self.delete, ref_doc_id, **delete_kwargs)
 
     async def adelete_nodes(
         self, node_ids: list[str] | None = None, filters: MetadataFilters | None = None, **delete_kwargs: Any
     ) -> None:
-        await in_thread(self.delete_nodes, node_ids, filters, **delete_kwargs)
+        await run_in_thread(self.delete_nodes, node_ids, filters, **delete_kwargs)
 
     async def aclear(self, **kwargs: Any) -> None:
-        await in_thread(self.clear, **kwargs)
+        await run_in_thread(self.clear, **kwargs)
 
     async def aquery(self, query: VectorStoreQuery, **kwargs: Any) -> VectorStoreQueryResult:
-        return await in_thread(self.query, query, **kwargs)
+        return await run_in_thread(self.query, query, **kwargs)
 
 
 def _completed(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from openclaw_memory.cli import Place, clean, clean_line, note, paint, placed, say, say_json
+from openclaw_memory.cli import Place, clean, clean_line, render, show, show_json, show_note, with_place
 from openclaw_memory.config import read_plugin_settings
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ _PLACES = 3  # of an entry, on its line
 @click.option("--session", metavar="NAME", help="Only this session.")
 @click.option("--since", metavar="YYYY-MM-DD", help="Only what is of this day (UTC) or later.")
 @click.option("-n", "limit", type=click.IntRange(1), default=50, show_default=True, help="At most so many, the newest.")
-@placed
+@with_place
 def audit(place: Place, check: bool, limit: int, **filters: str | None) -> int:
     """Show the access log: the reads and writes of each actor.
 
@@ -45,39 +45,39 @@ def audit(place: Place, check: bool, limit: int, **filters: str | None) -> int:
         log = AccessLog(memory.workspace)
         if check:
             if not is_on:
-                note("the settings do not turn the log on")
+                show_note("the settings do not turn the log on")
             return _print_verdict(place, log.verify())
         entries = list(islice(log.read_entries(**filters), limit))
     if place.as_json:
-        say_json({"entries": entries})
+        show_json({"entries": entries})
         return 0
     for entry in entries:
-        say(_format_entry(entry))
+        show(_format_entry(entry))
     if not entries:
         how = "" if is_on else ": settings turn the log on, with [defaults.plugins.audit] enabled = true"
-        say(f"no entries{how}")
+        show(f"no entries{how}")
     return 0
 
 
 def _format_entry(entry: Entry) -> str:
     more = len(entry.places) - _PLACES
     places = ", ".join(entry.places[:_PLACES]) + (f", and {more} more" if more > 0 else "")
-    op = paint(clean_line(entry.op).ljust(16), fg="cyan")
-    result = "" if entry.result == "ok" else f"  {paint(clean_line(entry.result), fg='yellow')}"
+    op = render(clean_line(entry.op).ljust(16), fg="cyan")
+    result = "" if entry.result == "ok" else f"  {render(clean_line(entry.result), fg='yellow')}"
     who = clean_line(f"{entry.actor}@{entry.session}" if entry.session else entry.actor).ljust(28)
     return f"{entry.seq:>6}  {clean_line(entry.ts)}  {who}  {op}  {clean_line(places)}{result}".rstrip()
 
 
 def _print_verdict(place: Place, verdict: Verdict) -> int:
     if place.as_json:
-        say_json({"ok": verdict.ok, **{name: getattr(verdict, name) for name in verdict.__slots__}})
+        show_json({"ok": verdict.ok, **{name: getattr(verdict, name) for name in verdict.__slots__}})
         return 0 if verdict.ok else NOT_WHOLE
     if (wrong := verdict.wrong) is not None:
         where = f"{wrong.file}, line {wrong.line}" if wrong.line else wrong.file
-        say(f"{paint('wrong', fg='red')}  entry {wrong.seq} ({where}): {clean(wrong.reason)}")
-        say(f"{verdict.entries:,} entries before it are as they were written")
+        show(f"{render('wrong', fg='red')}  entry {wrong.seq} ({where}): {clean(wrong.reason)}")
+        show(f"{verdict.entries:,} entries before it are as they were written")
     else:
-        say(f"entries {verdict.first} to {verdict.last} are as they were written; note the last number elsewhere")
+        show(f"entries {verdict.first} to {verdict.last} are as they were written; note the last number elsewhere")
     for gap in verdict.gaps:
-        note(f"entry {gap.seq} ({gap.ts}) replaces others: {gap.result}")
+        show_note(f"entry {gap.seq} ({gap.ts}) replaces others: {gap.result}")
     return 0 if verdict.ok else NOT_WHOLE

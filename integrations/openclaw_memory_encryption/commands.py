@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from openclaw_memory.cli import Place, clean, clean_line, note, placed, say, say_json, sync_index
+from openclaw_memory.cli import Place, clean, clean_line, show, show_json, show_note, sync_index, with_place
 from openclaw_memory.errors import OpenClawMemoryError, SealedFileError, StoreError
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ NOT_ALL = 1  # the exit code where a file was left as it is
 
 @click.command()
 @click.argument("paths", nargs=-1, metavar="[PATH]...")
-@placed
+@with_place
 def encrypt(place: Place, paths: tuple[str, ...]) -> int:
     """Encrypt the index, or files: nothing is embedded again.
 
@@ -48,7 +48,7 @@ def encrypt(place: Place, paths: tuple[str, ...]) -> int:
 @click.argument("paths", nargs=-1, metavar="[PATH]...")
 @click.option("--all", "is_all", is_flag=True, help="Decrypt the index, and before it every encrypted file.")
 @click.option("--identity", is_flag=True, help="Only print what the program age reads the files with, `age -d -i`.")
-@placed
+@with_place
 def decrypt(place: Place, paths: tuple[str, ...], *, is_all: bool, identity: bool) -> int:
     """Decrypt the index, or files.
 
@@ -82,7 +82,7 @@ def decrypt(place: Place, paths: tuple[str, ...], *, is_all: bool, identity: boo
 
 
 @click.command("rotate-key")
-@placed
+@with_place
 def rotate_key(place: Place) -> int:
     """Encrypt the index, and every encrypted file, with another key.
 
@@ -142,7 +142,7 @@ def _reseal(memory: Memory, paths: Sequence[str], *, sealed: bool) -> tuple[list
         except OpenClawMemoryError as error:
             left.append({"path": path, "reason": str(error)})
     if files and (trouble := sync_index(memory, hidden=True).trouble):
-        note(trouble)
+        show_note(trouble)
     return files, left
 
 
@@ -162,9 +162,9 @@ def _print_identity(place: Place) -> int:
         raise SealedFileError("the index is plain, and no file is encrypted with its key: there is no identity")
     identity = derive_identity(find_key(key_ids[-1], "the index"))
     if place.as_json:
-        say_json({"key": key_ids[-1], "identity": identity})
+        show_json({"key": key_ids[-1], "identity": identity})
     else:
-        say(identity)
+        show(identity)
     return 0
 
 
@@ -177,9 +177,9 @@ def _report(
 ) -> int:
     code = _report_files(place, files, left, **change._asdict())
     if not place.as_json:
-        say(words)
+        show(words)
         if change.after is not None:
-            note("notes that are not encrypted lie beside it as they are: encrypt them, or their disk")
+            show_note("notes that are not encrypted lie beside it as they are: encrypt them, or their disk")
     return code
 
 
@@ -188,12 +188,12 @@ def _report_files(
 ) -> int:
     """Print the files that were changed, and those left with the reason."""
     if place.as_json:
-        say_json({**change, "files": files, "left": left})
+        show_json({**change, "files": files, "left": left})
         return NOT_ALL if left else 0
     for file in files:
-        say(clean_line(" -> ".join(dict.fromkeys(file.values()))))
+        show(clean_line(" -> ".join(dict.fromkeys(file.values()))))
     for file in left:
-        note(f"{clean_line(file['path'])} was left as it is: {clean(file['reason'])}")
+        show_note(f"{clean_line(file['path'])} was left as it is: {clean(file['reason'])}")
     if files and not change:
-        note("versions of before may be left in a repository, in copies, and in free space on the disk")
+        show_note("versions of before may be left in a repository, in copies, and in free space on the disk")
     return NOT_ALL if left else 0

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from openclaw_memory.cli import Place, clean_line, placed, say_json
+from openclaw_memory.cli import Place, clean_line, show_json, with_place
 from openclaw_memory.errors import InvalidInputError, NotFoundError, OpenClawMemoryError
 from openclaw_memory.events import acting_as
 
@@ -30,7 +30,7 @@ _LOG_BYTES = 256 * 1024  # of a longer log, half of that stays
 @click.command(context_settings={"ignore_unknown_options": True, "allow_extra_args": True})
 @click.argument("host", type=click.Choice(HOSTS))
 @click.argument("event", default="")
-@placed
+@with_place
 def hook(place: Place, host: str, event: str) -> int:
     """Answer an event of a coding agent, given as JSON on stdin.
 
@@ -79,7 +79,7 @@ def _print_places(place: Place, host: str) -> None:
         from openclaw_memory_hooks.opencode import PLUGIN
 
         reply["plugin"] = str(PLUGIN)
-    say_json(reply)
+    show_json(reply)
 
 
 def _answer_claude_code(place: Place, _name: str, event: Mapping[str, Any]) -> str:

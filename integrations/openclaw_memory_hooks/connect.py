@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import click
 
-from openclaw_memory.cli import Place, note, placed, say, say_json
+from openclaw_memory.cli import Place, show, show_json, show_note, with_place
 from openclaw_memory.plugins import load_plugin
 
 NAME = "openclaw-memory"
@@ -40,7 +40,7 @@ HOSTS = {
 @click.command()
 @click.argument("host", metavar="HOST", type=click.Choice([*HOSTS]))
 @click.option("--plugin", is_flag=True, help="opencode, claude-code: the plugin, not the server.")
-@placed
+@with_place
 def connect(place: Place, host: str, plugin: bool) -> int:
     """Print the settings for a program to start the memory.
 
@@ -62,10 +62,10 @@ def connect(place: Place, host: str, plugin: bool) -> int:
     else:
         raise click.UsageError(f"{host} has no plugin: leave --plugin out")
     if place.as_json:
-        say_json({"host": host, "where": HOSTS[host].settings, "settings": settings})
+        show_json({"host": host, "where": HOSTS[host].settings, "settings": settings})
     else:
-        note(f"paste this into the settings ({HOSTS[host].settings})")
-        say(json.dumps(settings, indent=2))
+        show_note(f"paste this into the settings ({HOSTS[host].settings})")
+        show(json.dumps(settings, indent=2))
     return 0
 
 
@@ -111,7 +111,7 @@ def _print_claude_commands(place: Place) -> int:
     if place.workspace is not None:
         commands[1] += f" --config workspace={shlex.quote(str(place.folder.resolve()))}"
     if place.as_json:
-        say_json({"host": "claude-code", "commands": commands})
+        show_json({"host": "claude-code", "commands": commands})
     else:
-        say("\n".join(commands))
+        show("\n".join(commands))
     return 0

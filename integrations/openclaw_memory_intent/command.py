@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import click
 
-from openclaw_memory.cli import Place, clean_line, note, paint, placed, read_text, say, say_json
+from openclaw_memory.cli import Place, clean_line, read_text, render, show, show_json, show_note, with_place
 
 _BY_PHRASES = "no model was asked: phrases decide, and on these alone nothing is suggested"
 
 
 @click.command()
 @click.argument("message", nargs=-1, required=True)
-@placed
+@with_place
 def intent(place: Place, message: tuple[str, ...]) -> int:
     """Show the intent of a message, by phrases.
 
@@ -32,13 +32,13 @@ def intent(place: Place, message: tuple[str, ...]) -> int:
     is_worth_it = rules.enabled and is_worth_asking(text)
     if place.as_json:
         payload = None if suggested is None else suggested.to_dict()
-        say_json({"worth_asking": is_worth_it, **wish.to_dict(), "by_rules": wish.by_rules, "suggestion": payload})
+        show_json({"worth_asking": is_worth_it, **wish.to_dict(), "by_rules": wish.by_rules, "suggestion": payload})
         return 0
-    say(f"intent        {paint(wish.intent or 'none', fg='cyan', bold=True)}")
-    say(f"confidence    {wish.confidence:.2f}")
-    say(f"language      {clean_line(wish.language)}")
-    say(f"entities      {clean_line(', '.join(wish.entities)) or 'none'}")
-    say(f"worth asking  {'yes' if is_worth_it else 'no'}")
-    say(f"suggestion    {'none' if suggested is None else suggested.kind}")
-    note(_BY_PHRASES if rules.enabled else "plugins.intent.enabled is false: no message is looked at")
+    show(f"intent        {render(wish.intent or 'none', fg='cyan', bold=True)}")
+    show(f"confidence    {wish.confidence:.2f}")
+    show(f"language      {clean_line(wish.language)}")
+    show(f"entities      {clean_line(', '.join(wish.entities)) or 'none'}")
+    show(f"worth asking  {'yes' if is_worth_it else 'no'}")
+    show(f"suggestion    {'none' if suggested is None else suggested.kind}")
+    show_note(_BY_PHRASES if rules.enabled else "plugins.intent.enabled is false: no message is looked at")
     return 0

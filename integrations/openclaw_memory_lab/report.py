@@ -135,13 +135,13 @@ class Evaluation:
         Raises:
             MissingExtraError: pandas is not installed.
         """
-        from openclaw_memory.display import frame
+        from openclaw_memory.display import build_frame
 
         columns = ("question", "language", "kind", "shown", "rank", "results", "chars")
         labels = operator.attrgetter(
             "question.text", "question.language", "question.kind", "coverage", "rank", "results", "chars"
         )
-        return frame("to_pandas()", columns, map(labels, self.rows))
+        return build_frame("to_pandas()", columns, map(labels, self.rows))
 
     def __repr__(self) -> str:
         return f"Evaluation({_format_line(self)})"
@@ -200,17 +200,17 @@ class Comparison(Sequence[Evaluation]):
         Raises:
             MissingExtraError: pandas is not installed.
         """
-        from openclaw_memory.display import frame
+        from openclaw_memory.display import build_frame
 
         columns = ("name", *_SHARES, "chars")
         rows = ([*(getattr(item, name) for name in columns), *item.compare_with(self[0])] for item in self)
-        return frame("to_pandas()", (*columns, "better", "worse"), rows)
+        return build_frame("to_pandas()", (*columns, "better", "worse"), rows)
 
     def __repr__(self) -> str:
         return "\n".join(["Comparison(", *(f"  {_format_line(item)}" for item in self), ")"])
 
     def _repr_html_(self) -> str:
-        from openclaw_memory.display import bars, table
+        from openclaw_memory.display import draw_bars, render_table
 
         answerable = sum(row.coverage is not None for row in self[0].rows) if self else 0
         unanswerable = len(self[0].rows) - answerable if self else 0
@@ -222,14 +222,14 @@ class Comparison(Sequence[Evaluation]):
         rows = (
             (
                 "; ".join([item.name or "memory", *item.reasons]),
-                *(bars(value, (value, _COLOUR)) for value in (getattr(item, name) for name in _SHARES)),
+                *(draw_bars(value, (value, _COLOUR)) for value in (getattr(item, name) for name in _SHARES)),
                 f"{item.chars:,.0f}",
                 *([f"+{better} −{worse}"] if len(self) > 1 else []),
             )
             for item in self
             for better, worse in [item.compare_with(self[0])]
         )
-        return table(caption, ("settings", *_SHARES, "characters shown", *compared), rows)
+        return render_table(caption, ("settings", *_SHARES, "characters shown", *compared), rows)
 
 
 def calculate_mean(values: Iterable[float]) -> float:

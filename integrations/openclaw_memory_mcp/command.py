@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from openclaw_memory.cli import Place, note, placed
+from openclaw_memory.cli import Place, show_note, with_place
 
 PORT = 8765
 
@@ -26,7 +26,7 @@ PORT = 8765
     "processes.",
 )
 @click.option("--allow-host", "hosts", metavar="NAME", multiple=True, help="With --http: a further name of it.")
-@placed
+@with_place
 def mcp(
     place: Place,
     session_key: str | None,
@@ -57,7 +57,7 @@ def mcp(
         server = MemoryServer(memory, session_key=session_key, offer=offer)
         if http:
             serve_http(
-                server, host=host, port=port, token=token, hosts=hosts, started=lambda url: note(f"serving {url}")
+                server, host=host, port=port, token=token, hosts=hosts, started=lambda url: show_note(f"serving {url}")
             )
         else:
             serve_stdio(server)

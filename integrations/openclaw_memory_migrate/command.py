@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, get_args
 
 import click
 
-from openclaw_memory.cli import Place, clean_line, note, paint, placed, say, say_json, sync_index
+from openclaw_memory.cli import Place, clean_line, render, show, show_json, show_note, sync_index, with_place
 from openclaw_memory_migrate.types import Format
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ _SHOWN = 20  # files, and lines of what was left out; --json has all
 )
 @click.option("--format", "file_format", type=click.Choice(get_args(Format)), help="Default: what the file says.")
 @click.option("--dry-run", is_flag=True, help="Write nothing; show what would be written.")
-@placed
+@with_place
 def migrate(place: Place, source: str | None, file_format: str | None, dry_run: bool) -> int:
     """Bring in .memory.md, mem0, chats of ChatGPT and Claude.
 
@@ -42,30 +42,30 @@ def migrate(place: Place, source: str | None, file_format: str | None, dry_run: 
         report = migrate_memory(memory, source, file_format=file_format, dry_run=dry_run)
         trouble = None if dry_run else sync_index(memory, hidden=place.as_json).trouble
     if place.as_json:
-        say_json({"added": report.added, "existed": report.existed, "report": report, "sync_error": trouble})
+        show_json({"added": report.added, "existed": report.existed, "report": report, "sync_error": trouble})
     else:
         _print_report(report)
         if trouble:
-            note(trouble)
+            show_note(trouble)
     return NOT_ALL if report.left_out and not dry_run else 0
 
 
 def _print_report(report: MigrationReport) -> None:
     will = "would be added" if report.is_dry_run else "added"
     for copy in report.backups:
-        say(f"backup  {paint(clean_line(copy), fg='cyan')}")
+        show(f"backup  {render(clean_line(copy), fg='cyan')}")
     for file in report.files[:_SHOWN]:
-        path = paint(clean_line(file.path), fg="cyan", bold=True)
-        say(f"{path}  {file.added:,} {will}, {file.existed:,} there already")
+        path = render(clean_line(file.path), fg="cyan", bold=True)
+        show(f"{path}  {file.added:,} {will}, {file.existed:,} there already")
     if len(report.files) > _SHOWN:
-        note(f"{len(report.files) - _SHOWN:,} more files: --json lists them")
+        show_note(f"{len(report.files) - _SHOWN:,} more files: --json lists them")
     for item in report.left_out[:_SHOWN]:
-        say(f"{click.style('left out', fg='yellow')}  {clean_line(item.place)}: {clean_line(item.reason)}")
+        show(f"{click.style('left out', fg='yellow')}  {clean_line(item.place)}: {clean_line(item.reason)}")
     if len(report.left_out) > _SHOWN:
-        note(f"{len(report.left_out) - _SHOWN:,} more were left out: --json lists them")
+        show_note(f"{len(report.left_out) - _SHOWN:,} more were left out: --json lists them")
     for notice in report.notices:
-        note(notice)
-    say(
+        show_note(notice)
+    show(
         f"{report.format}: {report.added:,} {will}, {report.existed:,} there already, "
         f"{len(report.left_out):,} left out{'; nothing was written' if report.is_dry_run else ''}"
     )

@@ -6,7 +6,7 @@ import sys
 
 import click
 
-from openclaw_memory.cli import Place, placed, say, say_json
+from openclaw_memory.cli import Place, show, show_json, with_place
 
 
 @click.command()
@@ -14,7 +14,7 @@ from openclaw_memory.cli import Place, placed, say, say_json
     "--port", metavar="N", type=click.IntRange(0, 65535), default=0, help="Where to listen; 0 takes a free one."
 )
 @click.option("--no-browser", is_flag=True, help="Only print the address; do not open it.")
-@placed
+@with_place
 def web(place: Place, port: int, no_browser: bool) -> int:
     """Look at the memory in a browser, until Ctrl-C.
 
@@ -29,9 +29,9 @@ def web(place: Place, port: int, no_browser: bool) -> int:
 
     def announce(url: str) -> None:
         if place.as_json:
-            say_json({"url": url})
+            show_json({"url": url})
         else:
-            say(f"{url}\nThe address works once. Ctrl-C ends it.")
+            show(f"{url}\nThe address works once. Ctrl-C ends it.")
         sys.stdout.flush()
         if not no_browser:
             webbrowser.open(url)

@@ -1,7 +1,7 @@
 """Run the command `openclaw-memory`: its arguments, its exit codes, and how errors end it.
 
-A plug-in's command is a click command with `@placed`, which hands it a `Place` that opens the memory. It prints with
-the other names here.
+A plug-in's command is a click command with `@with_place`, which hands it a `Place` that opens the memory. It prints
+with the other names here.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ import click
 
 from openclaw_memory._safe import clean, clean_line
 from openclaw_memory.cli.commands import commands
-from openclaw_memory.cli.options import INTERRUPTED, Place, placed, read_text, sync_index
-from openclaw_memory.cli.output import complain, note, paint, say, say_json
+from openclaw_memory.cli.options import INTERRUPTED, Place, read_text, sync_index, with_place
+from openclaw_memory.cli.output import render, show, show_error, show_json, show_note
 from openclaw_memory.config.config import colours, use_one_thread
 from openclaw_memory.errors import CorruptIndexError, OpenClawMemoryError
 
 __all__ = [
-    "Place", "clean", "clean_line", "main", "note", "paint", "placed", "read_text", "say", "say_json",
-    "sync_index",
+    "Place", "clean", "clean_line", "main", "read_text", "render", "show", "show_json", "show_note", "sync_index",
+    "with_place",
 ]  # fmt: skip
 
 NO_ROOM = {errno.ENOSPC, errno.EDQUOT} if os.name == "posix" else {errno.ENOSPC}
@@ -55,7 +55,7 @@ def _run(arguments: Sequence[str] | None) -> int:
             raise
         _drop_output()  # Python would complain once more when it flushes stdout at exit
         with suppress(OSError):  # stderr may be full too
-            complain(f"the output could not be written: {os.strerror(error.errno)}")
+            show_error(f"the output could not be written: {os.strerror(error.errno)}")
         return FAILED
 
 
@@ -76,7 +76,7 @@ def _ran(arguments: Sequence[str] | None) -> int:
         _drop_output()  # the reader (`| head`) has seen enough
         return OK
     except (click.Abort, KeyboardInterrupt):
-        complain("interrupted")
+        show_error("interrupted")
         return INTERRUPTED
     return FAILED
 
@@ -91,8 +91,8 @@ def _fail(error: click.ClickException | OpenClawMemoryError, *, as_json: bool) -
     message = _message_of(error)
     kind = "UsageError" if isinstance(error, click.ClickException) else type(error).__name__
     if as_json:
-        say_json({"error": message, "kind": kind}, indent=None)
-    complain(message)
+        show_json({"error": message, "kind": kind}, indent=None)
+    show_error(message)
 
 
 def _message_of(error: Exception) -> str:

@@ -10,8 +10,8 @@ import click
 
 from openclaw_memory import __version__
 from openclaw_memory._safe import clean, clean_line
-from openclaw_memory.cli.options import Place, placed, progress_bar, waiting
-from openclaw_memory.cli.output import note, paint, say, say_findings, say_json, say_status
+from openclaw_memory.cli.options import Place, list_waiting, show_progress, with_place
+from openclaw_memory.cli.output import render, show, show_findings, show_json, show_note, show_status
 from openclaw_memory.errors import ConfigError
 from openclaw_memory.plugins import has_plugin, list_plugins, load_plugin
 from openclaw_memory.types.codec import get_plain_name
@@ -122,7 +122,7 @@ def demo(as_json: bool) -> int:
             answers = [(why, question, memory.search(question, max_results=SHOWN)) for why, question in QUESTIONS]
     if as_json:
         shown = [{"query": question, "shows": why, "results": list(results)} for why, question, results in answers]
-        say_json({"sync": report, "questions": shown})
+        show_json({"sync": report, "questions": shown})
     else:
         _say_demo(report, answers)
     return 0
@@ -130,20 +130,20 @@ def demo(as_json: bool) -> int:
 
 @commands.command()
 @click.option("--force", is_flag=True, help="Build the index again from the files.")
-@placed
+@with_place
 def index(place: Place, force: bool) -> int:
     """Bring the index up to date with the files.
 
     Example: openclaw-memory index --workspace notes
     """
     with place.open() as memory:
-        with progress_bar(hidden=place.as_json, say_waiting=True) as progress:
+        with show_progress(hidden=place.as_json, say_waiting=True) as progress:
             report = memory.sync(force=force, progress=progress)
         files = len(report.added) + len(report.changed) + report.unchanged
         if not place.as_json and (advice := memory.workspace.suggest_setup(files)):
-            note(advice)
+            show_note(advice)
     if place.as_json:
-        say_json(report)
+        show_json(report)
     else:
         _say_report(report)
     return 0 if report.ok else 1
@@ -151,7 +151,7 @@ def index(place: Place, force: bool) -> int:
 
 @commands.command()
 @click.argument("path")
-@placed
+@with_place
 def get(place: Place, path: str) -> int:
     """Read a memory file, or lines of it.
 
@@ -162,20 +162,20 @@ def get(place: Place, path: str) -> int:
     with place.open() as memory:
         excerpt = memory.get(path)
     if place.as_json:
-        say_json(excerpt)
+        show_json(excerpt)
     else:
-        say(clean(excerpt.text).removesuffix("\n"))
+        show(clean(excerpt.text).removesuffix("\n"))
         if get_plain_name(excerpt.path).endswith(".jsonl") and not excerpt.text.strip():
-            note(f"{excerpt.citation} holds nothing that is shown: a tool, a silent reply, or no JSON")
+            show_note(f"{excerpt.citation} holds nothing that is shown: a tool, a silent reply, or no JSON")
         if excerpt.next_start is not None and cited(path) is None:
             following = (excerpt.next_start, excerpt.next_start + excerpt.end_line - excerpt.start_line)
-            note(f"it goes on: {citation(excerpt.path, following)}")
+            show_note(f"it goes on: {citation(excerpt.path, following)}")
     return 0
 
 
 @commands.command()
 @click.option("--deep", is_flag=True, help="Also prove the index, by a real query on each path.")
-@placed
+@with_place
 def status(place: Place, deep: bool) -> int:
     """Say what is indexed, with what, and what could work better.
 
@@ -184,15 +184,15 @@ def status(place: Place, deep: bool) -> int:
     with place.open() as memory:
         state = memory.status(deep=deep)
     if place.as_json:
-        say_json(state)
+        show_json(state)
     else:
-        say_status(state, place.options)
+        show_status(state, place.options)
     return 0
 
 
 @commands.command()
 @click.option("--prune", is_flag=True, help="Remove the data folders of workspaces that are gone.")
-@placed
+@with_place
 def doctor(place: Place, prune: bool) -> int:
     """Check what search needs; say what to do about findings.
 
@@ -205,45 +205,45 @@ def doctor(place: Place, prune: bool) -> int:
 
     for folder, workspace in list_orphans() if prune else ():
         shutil.rmtree(folder)
-        note(f"removed {folder}, of {clean_line(workspace)}")
+        show_note(f"removed {folder}, of {clean_line(workspace)}")
 
     findings = examine(place.open, place.options)
     problems = sum(finding.level == "problem" for finding in findings)
     if place.as_json:
-        say_json({"ok": problems == 0, "findings": findings})
+        show_json({"ok": problems == 0, "findings": findings})
     else:
-        say_findings(findings)
+        show_findings(findings)
     return 1 if problems else 0
 
 
 def _say_report(report: SyncReport) -> None:
     done = f"{len(report.added)} added, {len(report.changed)} changed, {len(report.removed)} removed"
-    say(f"{done}, {report.unchanged} unchanged in {report.seconds:.2f} s; {report.embedded} chunks embedded")
+    show(f"{done}, {report.unchanged} unchanged in {report.seconds:.2f} s; {report.embedded} chunks embedded")
     if report.rebuilt:
-        say(f"built again: {clean(report.rebuilt)}")
+        show(f"built again: {clean(report.rebuilt)}")
     for file in report.skipped:
-        say(f"{click.style('skipped', fg='yellow')}  {clean_line(file.path)}: {clean(file.reason)}")
+        show(f"{click.style('skipped', fg='yellow')}  {clean_line(file.path)}: {clean(file.reason)}")
     for file in report.failed:
-        say(f"{click.style('failed', fg='red')}  {clean_line(file.path)}: {clean(file.reason)}")
-    for line in waiting(report):
-        say(f"{click.style('waiting', fg='yellow')}  {clean(line)}")
+        show(f"{click.style('failed', fg='red')}  {clean_line(file.path)}: {clean(file.reason)}")
+    for line in list_waiting(report):
+        show(f"{click.style('waiting', fg='yellow')}  {clean(line)}")
 
 
 def _say_demo(report: SyncReport, answers: list[tuple[str, str, SearchResults]]) -> None:
-    from openclaw_memory.cli.results import say_results
+    from openclaw_memory.cli.results import show_results
 
     results = answers[0][2]
-    say(paint("openclaw-memory", bold=True) + "  Markdown in, cited lines out; nothing leaves this machine")
-    say(
+    show(render("openclaw-memory", bold=True) + "  Markdown in, cited lines out; nothing leaves this machine")
+    show(
         f"{len(report.added)} files of notes indexed in {report.seconds:.2f} s; "
         f"{results.mode} search, {results.provider} {results.model}"
     )
     for why, question, found in answers:
-        say()
-        say(f"{click.style('?', fg='green', bold=True)} {paint(question, bold=True)}  {paint(why, dim=True)}")
+        show()
+        show(f"{click.style('?', fg='green', bold=True)} {render(question, bold=True)}  {render(why, dim=True)}")
         if found:
-            say_results(found, query=question)
+            show_results(found, query=question)
         else:
-            say("    Nothing found: the notes do not say.")
-    say()
-    say('Your own notes:  openclaw-memory search --workspace PATH "a question"')
+            show("    Nothing found: the notes do not say.")
+    show()
+    show('Your own notes:  openclaw-memory search --workspace PATH "a question"')

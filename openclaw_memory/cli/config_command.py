@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from openclaw_memory._safe import clean
-from openclaw_memory.cli.options import Place, placed
-from openclaw_memory.cli.output import note, paint, plain, say, say_json
+from openclaw_memory.cli.options import Place, with_place
+from openclaw_memory.cli.output import render, show, show_json, show_note, to_plain
 
 if TYPE_CHECKING:
     from openclaw_memory.config import MemoryConfig
@@ -20,7 +20,7 @@ _HIDDEN = "***"
 
 
 @click.command()
-@placed
+@with_place
 def config(place: Place) -> int:
     """Show which settings hold.
 
@@ -39,7 +39,7 @@ def config(place: Place) -> int:
     file, notices = place.settings_file, [*used.notices, *find_unread_settings(used)]
     tables = _tables(used)
     if place.as_json:
-        say_json(
+        show_json(
             {
                 "workspace": str(root),
                 "chosen": by,
@@ -50,16 +50,16 @@ def config(place: Place) -> int:
             }
         )
         return 0
-    say(f"{paint('workspace', dim=True)}  {clean(str(root))} ({clean(by)})")
-    say(f"{paint('settings', dim=True)}   {clean(str(file)) if file else f'{settings.file} (not there)'}")
+    show(f"{render('workspace', dim=True)}  {clean(str(root))} ({clean(by)})")
+    show(f"{render('settings', dim=True)}   {clean(str(file)) if file else f'{settings.file} (not there)'}")
     for name, folder in settings.workspaces.items():
-        say(f"{paint('named', dim=True)}      {clean(name)} = {clean(folder)}")
+        show(f"{render('named', dim=True)}      {clean(name)} = {clean(folder)}")
     for part, table in tables.items():
-        say(f"\n[{part}]")
+        show(f"\n[{part}]")
         for key, value in table.items():
-            say(f"{key} = {clean(_toml(value))}")
+            show(f"{key} = {clean(_toml(value))}")
     for notice in notices:
-        note(notice)
+        show_note(notice)
     return 0
 
 
@@ -85,7 +85,7 @@ def _tables(config: MemoryConfig) -> dict[str, dict[str, Any]]:
 def _shown(part: str, name: str, value: Any) -> Any:
     if part == "embedding" and name == "providers":
         return {provider: dict.fromkeys(options, _HIDDEN) for provider, options in value.items()}
-    return plain(value)
+    return to_plain(value)
 
 
 def _toml(value: Any) -> str:

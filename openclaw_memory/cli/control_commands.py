@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, get_args
 import click
 
 from openclaw_memory._safe import clean_line
-from openclaw_memory.cli.options import Place, placed
-from openclaw_memory.cli.output import note, paint, say, say_json
+from openclaw_memory.cli.options import Place, with_place
+from openclaw_memory.cli.output import render, show, show_json, show_note
 from openclaw_memory.errors import NotFoundError
 from openclaw_memory.types.control import Kind
 from openclaw_memory.types.records import sentence
@@ -24,7 +24,7 @@ _VERBS = {"remove": "the file goes", "lines": "these lines go", "messages": "the
 @click.option("--kind", type=click.Choice(get_args(Kind)), help="Only these.")
 @click.option("--since", metavar="YYYY-MM-DD", help="Only what is of this day or later.")
 @click.option("--until", metavar="YYYY-MM-DD", help="Only what is of this day or earlier.")
-@placed
+@with_place
 def inspect(place: Place, **wanted: Any) -> int:
     """List everything that is remembered.
 
@@ -36,16 +36,16 @@ def inspect(place: Place, **wanted: Any) -> int:
     with place.open() as memory:
         items = memory.control.inspect(**wanted)
     if place.as_json:
-        say_json({"items": items})
+        show_json({"items": items})
         return 0 if items else NOT_ALL
     for item in items:
         day = "no day    " if item.last_date is None else str(item.last_date)
         about = ", ".join(filter(None, (item.type, item.source, item.sensitivity)))
         numbers = f"{item.lines:,} lines, {item.size:,} bytes"
-        say(f"{day}  {item.kind:<10}  {paint(clean_line(item.path), fg='cyan')}  {numbers}  {clean_line(about)}")
+        show(f"{day}  {item.kind:<10}  {render(clean_line(item.path), fg='cyan')}  {numbers}  {clean_line(about)}")
         if item.problem is not None:
-            note(clean_line(item.problem))
-    say(f"{len(items):,} files, {sum(item.size for item in items):,} bytes")
+            show_note(clean_line(item.problem))
+    show(f"{len(items):,} files, {sum(item.size for item in items):,} bytes")
     return 0 if items else NOT_ALL
 
 
@@ -58,7 +58,7 @@ def inspect(place: Place, **wanted: Any) -> int:
 @click.option("--session", metavar="ID", help="A session: its transcript, and its entry in sessions.json.")
 @click.option("--yes", is_flag=True, help="Do it. Without this, only the plan is shown.")
 @click.option("--seen", metavar="HASH", help="Do it only if it is the plan of this hash; 12 digits do.")
-@placed
+@with_place
 def forget(place: Place, paths: tuple[str, ...], yes: bool, seen: str | None, **wanted: Any) -> int:
     """Forget days, words or files, in every byte of the index.
 
@@ -72,7 +72,7 @@ def forget(place: Place, paths: tuple[str, ...], yes: bool, seen: str | None, **
     with place.open() as memory:
         receipt = memory.control.forget(**wanted, paths=list(paths) or None, dry_run=not yes, seen=seen)
     if place.as_json:
-        say_json(receipt)
+        show_json(receipt)
     elif receipt.is_dry_run:
         _say_plan(receipt)
     else:
@@ -84,7 +84,7 @@ def forget(place: Place, paths: tuple[str, ...], yes: bool, seen: str | None, **
 @click.argument("paths", nargs=-1, metavar="PATH")
 @click.option("--yes", is_flag=True, help="Sign them. Without this, they are only shown.")
 @click.option("--seen", metavar="DIGEST", help="Sign the one PATH only if it is still what was shown with this digest.")
-@placed
+@with_place
 def sign(place: Place, paths: tuple[str, ...], yes: bool, seen: str | None) -> int:
     """Vouch for records that have changed by hand.
 
@@ -104,37 +104,37 @@ def sign(place: Place, paths: tuple[str, ...], yes: bool, seen: str | None) -> i
             raise NotFoundError(f"{missing[0]} waits for no signature: `openclaw-memory sign` lists what does")
         signed = [memory.records.sign(one.path, seen=seen or one) for one in chosen] if yes else []
     if place.as_json:
-        say_json({"unsigned": [] if yes else chosen, "signed": [one.path for one in signed]})
+        show_json({"unsigned": [] if yes else chosen, "signed": [one.path for one in signed]})
     for one in () if place.as_json else chosen:
-        say(paint(clean_line(one.path), fg="cyan"))
-        say(clean_line(f"  {sentence(one.key, one.value)}  ({one.sensitivity}, version {one.version}, {one.digest})"))
-        say("  signed" if yes else f"  {clean_line(str(one.problem))}")
+        show(render(clean_line(one.path), fg="cyan"))
+        show(clean_line(f"  {sentence(one.key, one.value)}  ({one.sensitivity}, version {one.version}, {one.digest})"))
+        show("  signed" if yes else f"  {clean_line(str(one.problem))}")
     if not chosen and not place.as_json:
-        say("no record waits for a signature")
+        show("no record waits for a signature")
     return NOT_ALL if chosen and not yes else 0
 
 
 def _say_plan(receipt: ForgetReceipt) -> None:
     plan = receipt.plan
     for step in plan.steps:
-        where = paint(clean_line(step.citation), fg="cyan", bold=True)
-        say(f"{where}  {_VERBS[step.action]}: {clean_line(step.reason)}")
+        where = render(clean_line(step.citation), fg="cyan", bold=True)
+        show(f"{where}  {_VERBS[step.action]}: {clean_line(step.reason)}")
     for key in plan.sessions:
-        say(f"{paint('sessions/sessions.json', fg='cyan', bold=True)}  the entry {clean_line(repr(key))} goes")
+        show(f"{render('sessions/sessions.json', fg='cyan', bold=True)}  the entry {clean_line(repr(key))} goes")
     for one in plan.review:
-        say(f"{click.style('look at', fg='yellow')}  {clean_line(one.where)}: {clean_line(one.reason)}")
+        show(f"{click.style('look at', fg='yellow')}  {clean_line(one.where)}: {clean_line(one.reason)}")
     if plan:
-        say(f"nothing was changed; to do it, add: --yes --seen {plan.hash[:12]}")
+        show(f"nothing was changed; to do it, add: --yes --seen {plan.hash[:12]}")
     else:
-        say("there is nothing to forget")
+        show("there is nothing to forget")
 
 
 def _say_receipt(receipt: ForgetReceipt) -> None:
     for where in receipt.forgotten:
-        say(f"forgotten {paint(clean_line(where), fg='cyan', bold=True)}")
+        show(f"forgotten {render(clean_line(where), fg='cyan', bold=True)}")
     if not receipt.forgotten:
-        say("there was nothing to forget")
+        show("there was nothing to forget")
     for one in receipt.remaining:
-        note(f"{one.path}: {one.reason}")
+        show_note(f"{one.path}: {one.reason}")
     for review in receipt.plan.review:
-        note(f"look at {review.where}: {review.reason}")
+        show_note(f"look at {review.where}: {review.reason}")

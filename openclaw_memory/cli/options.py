@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from openclaw_memory.cli.output import note
+from openclaw_memory.cli.output import show_note
 from openclaw_memory.errors import OpenClawMemoryError, SyncBusyError
 from openclaw_memory.events import acting_as
 
@@ -94,7 +94,7 @@ class Place:
         return Memory.open(self.folder, config=config)
 
 
-def placed(command: Callable[..., Any]) -> Callable[..., Any]:
+def with_place(command: Callable[..., Any]) -> Callable[..., Any]:
     """Give a command the options that all share, passed to it as one `Place`.
 
     Args:
@@ -170,10 +170,10 @@ def read_text(text: tuple[str, ...]) -> str:
     Raises:
         click.UsageError: It is not UTF-8.
     """
-    return _from_stdin() if text == ("-",) else unicode_words(text, "TEXT")
+    return _from_stdin() if text == ("-",) else join_words(text, "TEXT")
 
 
-def unicode_words(words: Sequence[str], name: str) -> str:
+def join_words(words: Sequence[str], name: str) -> str:
     """Return the words of an argument as one text.
 
     Raises:
@@ -221,22 +221,22 @@ def sync_index(memory: Memory, *, hidden: bool) -> Followed:
         hidden: Show no progress.
     """
     try:
-        with progress_bar(hidden=hidden) as progress:
+        with show_progress(hidden=hidden) as progress:
             report = memory.sync(progress=progress, wait=WAIT_SECONDS)
     except SyncBusyError:
         return Followed(None, "another process syncs this index, which may be behind the files until the next sync")
     except OpenClawMemoryError as error:
         return Followed(None, f"the index could not follow the files: {error}", error)
     if report.rebuilt and not hidden:
-        note(f"built again: {report.rebuilt}")
-    troubles = waiting(report)
+        show_note(f"built again: {report.rebuilt}")
+    troubles = list_waiting(report)
     if report.failed:
         failed = ", ".join(f"{file.path} ({file.reason})" for file in report.failed)
         troubles.append(f"these files could not be indexed as they are now: {failed}")
     return Followed(report, "; ".join(troubles) or None)
 
 
-def waiting(report: SyncReport) -> list[str]:
+def list_waiting(report: SyncReport) -> list[str]:
     """Return why files lack vectors, each reason on a line."""
     from openclaw_memory.indexing.changes import missing_in_words
 
@@ -244,7 +244,7 @@ def waiting(report: SyncReport) -> list[str]:
 
 
 @contextmanager
-def progress_bar(*, hidden: bool, say_waiting: bool = False) -> Iterator[Callable[[Progress], None] | None]:
+def show_progress(*, hidden: bool, say_waiting: bool = False) -> Iterator[Callable[[Progress], None] | None]:
     """Show a bar on stderr from the first step on, only on a terminal; None if there is nothing to show.
 
     With `say_waiting`, a note says once that another sync is waited for, also if stderr is not a terminal.
@@ -261,7 +261,7 @@ def progress_bar(*, hidden: bool, say_waiting: bool = False) -> Iterator[Callabl
             nonlocal bar, is_said
             if not step.total:  # nothing is done yet: another sync is waited for
                 if not is_said:
-                    note(step.label)
+                    show_note(step.label)
                 is_said = True
             elif with_bar:
                 bar = bar or shown.enter_context(click.progressbar(length=1, label="indexing", file=sys.stderr))

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from openclaw_memory.types import Status
 
 
-def say(text: str = "") -> None:
-    """Print text that may hold parts of notes; styles are added by `paint`, after cleaning.
+def show(text: str = "") -> None:
+    """Print text that may hold parts of notes; styles are added by `render`, after cleaning.
 
     Args:
         text: Clean text.
@@ -26,7 +26,7 @@ def say(text: str = "") -> None:
     click.echo(text)
 
 
-def paint(text: str, **style: Any) -> str:
+def render(text: str, **style: Any) -> str:
     """Return clean text in a style; bare text for a pipe or a terminal without colours.
 
     Args:
@@ -36,12 +36,12 @@ def paint(text: str, **style: Any) -> str:
     return click.style(clean(text), **style)
 
 
-def complain(message: str) -> None:
+def show_error(message: str) -> None:
     """Print one line on stderr that begins with `error:`."""
     click.echo(f"{click.style('error:', fg='red')} {clean(' '.join(message.split()))}", err=True, color=colours())
 
 
-def note(message: str) -> None:
+def show_note(message: str) -> None:
     """Print one line on stderr that begins with `note:`.
 
     Args:
@@ -50,7 +50,7 @@ def note(message: str) -> None:
     click.echo(f"{click.style('note:', fg='yellow')} {clean(' '.join(message.split()))}", err=True)
 
 
-def say_json(value: Any, indent: int | None = 2) -> None:
+def show_json(value: Any, indent: int | None = 2) -> None:
     """Print any of the library's values as JSON; everything beyond ASCII is escaped, so that it is safe to show.
 
     Args:
@@ -59,35 +59,35 @@ def say_json(value: Any, indent: int | None = 2) -> None:
     """
     import json
 
-    click.echo(json.dumps(plain(value), indent=indent, default=str))
+    click.echo(json.dumps(to_plain(value), indent=indent, default=str))
 
 
-def plain(value: Any) -> Any:
+def to_plain(value: Any) -> Any:
     """Return dataclasses and mappings as dicts, tuples as lists; a dataclass with a `citation` shows it."""
     if is_dataclass(value) and not isinstance(value, type):
-        shown = {field.name: plain(getattr(value, field.name)) for field in fields(value)}
+        shown = {field.name: to_plain(getattr(value, field.name)) for field in fields(value)}
         citation = getattr(value, "citation", None)
         if citation is not None:
             shown.setdefault("citation", citation)
         return shown
     if isinstance(value, Mapping):
-        return {str(key): plain(item) for key, item in value.items()}
+        return {str(key): to_plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
-        return [plain(item) for item in value]
+        return [to_plain(item) for item in value]
     return value
 
 
-def say_findings(findings: Iterable[Finding]) -> None:
+def show_findings(findings: Iterable[Finding]) -> None:
     """Print each finding on a line, and below it what to do."""
     colours = {"ok": "green", "note": "yellow", "problem": "red"}
     for finding in findings:
         level = click.style(finding.level.ljust(7), fg=colours[finding.level])
-        say(f"{level}  {clean(finding.check)}: {clean(finding.detail)}")
+        show(f"{level}  {clean(finding.check)}: {clean(finding.detail)}")
         if finding.remedy:
-            say(f"         {clean(finding.remedy)}")
+            show(f"         {clean(finding.remedy)}")
 
 
-def say_status(state: Status, options: str) -> None:
+def show_status(state: Status, options: str) -> None:
     """Print the state of a memory as a table, and below it whatever works less well than it could."""
     from openclaw_memory.types.results import first_of
     from openclaw_memory.types.status import behind, details, failure, overview
@@ -95,20 +95,20 @@ def say_status(state: Status, options: str) -> None:
     rows = [(name, str(value)) for name, value in (*overview(state), *details(state))]
     longest = max(len(name) for name, _ in rows)
     for name, value in rows:
-        say(f"{click.style(name.ljust(longest), dim=True)}  {clean(value)}")
+        show(f"{click.style(name.ljust(longest), dim=True)}  {clean(value)}")
     if (error := state.last_error) is not None:
-        say(f"{click.style('error', fg='red')}    {clean(failure(error))}")
+        show(f"{click.style('error', fg='red')}    {clean(failure(error))}")
     for path in first_of(behind(state)):
         why = f"{state.dirty[path]}; " if path in state.dirty else ""  # the last one may say how many more there are
         do = f"run `openclaw-memory index{options}`"
-        say(f"{click.style('dirty', fg='yellow')}    {clean(f'{path}: {why}{do}')}")
+        show(f"{click.style('dirty', fg='yellow')}    {clean(f'{path}: {why}{do}')}")
     for file in state.skipped:
-        say(f"{click.style('skipped', fg='yellow')}  {clean_line(file.path)}: {clean(file.reason)}")
+        show(f"{click.style('skipped', fg='yellow')}  {clean_line(file.path)}: {clean(file.reason)}")
     for notice in state.notices:
-        say(f"{click.style('note', fg='yellow')}     {clean(notice)}")
+        show(f"{click.style('note', fg='yellow')}     {clean(notice)}")
 
 
-def folded(line: str, columns: int) -> Iterator[str]:
+def fold_line(line: str, columns: int) -> Iterator[str]:
     """Yield `line` in rows of at most `columns` columns, cut at spaces where possible; wide characters take two."""
     row, used, space = "", 0, 0
     for character in line.expandtabs(4).rstrip():

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from openclaw_memory._safe import clean, clean_line
-from openclaw_memory.cli.output import folded, paint
+from openclaw_memory.cli.output import fold_line, render
 
 if TYPE_CHECKING:
     from openclaw_memory.types import SearchResult
@@ -19,7 +19,7 @@ _MAX_WIDTH = 100  # columns; longer lines are hard to read
 _MARK = {"fg": "red", "bold": True}  # as grep marks, readable on light and dark
 
 
-def say_results(results: Iterable[SearchResult], *, query: str = "", explain: bool = False) -> None:
+def show_results(results: Iterable[SearchResult], *, query: str = "", explain: bool = False) -> None:
     """Print each result as its citation and score, and the lines below it, folded to the width of the terminal."""
     click.echo("\n".join(_format_rows(results, query=query, explain=explain)))
 
@@ -34,16 +34,16 @@ def _format_rows(results: Iterable[SearchResult], *, query: str, explain: bool) 
             yield ""
         is_weak = result.confidence == "weak"
         score = click.style(f"{result.score:.2f}{' weak' if is_weak else ''}", dim=True)
-        place = paint(clean_line(result.citation), fg="cyan", bold=not is_weak)
+        place = render(clean_line(result.citation), fg="cyan", bold=not is_weak)
         yield f"{click.style(f'{number:>2}', dim=True)}  {place}  {score}"
         for line in clean(result.snippet).split("\n"):
-            yield from (f"    {marked(row, stems, dim=is_weak)}" for row in folded(line, columns))
+            yield from (f"    {mark_words(row, stems, dim=is_weak)}" for row in fold_line(line, columns))
         if explain:
             parts = "  ".join(f"{name} {value:.3g}" for name, value in result.parts.items())
-            yield f"    {paint(parts, dim=True)}"
+            yield f"    {render(parts, dim=True)}"
 
 
-def marked(row: str, stems: frozenset[str], *, dim: bool = False) -> str:
+def mark_words(row: str, stems: frozenset[str], *, dim: bool = False) -> str:
     """Return a row with the words marked whose stems are asked for; their other forms too (boat, boats)."""
     if not stems:
         return click.style(row, dim=True) if dim else row

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from openclaw_memory._safe import clean_line
-from openclaw_memory.cli.options import Followed, Place, TakesText, placed, sync_index, unicode_words
-from openclaw_memory.cli.output import note, say, say_json
-from openclaw_memory.cli.results import list_files, say_results
+from openclaw_memory.cli.options import Followed, Place, TakesText, join_words, sync_index, with_place
+from openclaw_memory.cli.output import show, show_json, show_note
+from openclaw_memory.cli.results import list_files, show_results
 from openclaw_memory.config.sections import RANGES
 from openclaw_memory.errors import nearest
 from openclaw_memory.types.files import SOURCES, Source
@@ -71,7 +71,7 @@ class _Query(TakesText):
 @click.option("-l", "--files-only", is_flag=True, help="Print the files of the results alone, each once.")
 @click.option("--explain", is_flag=True, help="Show how each score came about.")
 @click.option("--no-sync", is_flag=True, help="Answer from the index as it is, though files may have changed.")
-@placed
+@with_place
 def search(
     place: Place,
     query: tuple[str, ...],
@@ -125,24 +125,24 @@ def search(
         stale = results.stale or trouble is not None or (no_sync and bool(memory.status().dirty))
         advice = "" if results or results.reason else memory.workspace.suggest_setup(len(memory.workspace.scan().files))
         if results and not place.as_json and files_only:
-            say("\n".join(map(clean_line, list_files(results, memory.workspace))))
+            show("\n".join(map(clean_line, list_files(results, memory.workspace))))
         elif results and not place.as_json:
-            say_results(results, query=asked.text, explain=explain)
+            show_results(results, query=asked.text, explain=explain)
     if place.as_json:
         known = {name: getattr(results, name) for name in ("mode", "reason", "provider", "model", "filtered")}
         known["reason"] = results.reason or advice or None
-        say_json({"query": question, **known, "stale": stale, "sync_error": trouble, "results": list(results)})
+        show_json({"query": question, **known, "stale": stale, "sync_error": trouble, "results": list(results)})
         return 0 if results else 1
     _say_limits(results, advice)
     if stale and not _explains(results.reason or advice, trouble, report):
-        note(trouble or f"the index is behind the files: run `openclaw-memory index{place.options}`")
+        show_note(trouble or f"the index is behind the files: run `openclaw-memory index{place.options}`")
     return 0 if results else 1
 
 
 def _asked(query: tuple[str, ...]) -> tuple[str, Asked]:
     from openclaw_memory.search.syntax import read_query
 
-    question = unicode_words(query, "QUERY")
+    question = join_words(query, "QUERY")
     if not question.strip():
         raise click.UsageError("QUERY is empty: ask a question, or name words to look for")
     asked = read_query(question)
@@ -153,12 +153,12 @@ def _asked(query: tuple[str, ...]) -> tuple[str, Asked]:
 
 def _say_limits(results: SearchResults, advice: str) -> None:
     if results.all_weak:
-        note("all results are weak: the notes may not answer this")
+        show_note("all results are weak: the notes may not answer this")
     if not results:
         hint = f"; {results.filtered} below the minimum score: --min-score 0 shows them" if results.filtered else ""
         click.echo(f"nothing found{hint}", err=True)
     if reason := results.reason or advice:
-        note(reason)
+        show_note(reason)
 
 
 def _read_filters(pairs: tuple[str, ...]) -> dict[str, Any]:

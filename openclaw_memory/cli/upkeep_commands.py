@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 import click
 
 from openclaw_memory._safe import clean_line
-from openclaw_memory.cli.options import Place, placed
-from openclaw_memory.cli.output import note, paint, say, say_json
+from openclaw_memory.cli.options import Place, with_place
+from openclaw_memory.cli.output import render, show, show_json, show_note
 
 if TYPE_CHECKING:
     from openclaw_memory.types.heartbeat import HeartbeatReport
 
 
 @click.command()
-@placed
+@with_place
 def heartbeat(place: Place) -> int:
     """Look for what has expired, is overdue, double or stale.
 
@@ -27,7 +27,7 @@ def heartbeat(place: Place) -> int:
     with place.open() as memory:
         report = memory.heartbeat()
     if place.as_json:
-        say_json(report)
+        show_json(report)
     else:
         _say_heartbeat(report)
     return 0
@@ -35,15 +35,15 @@ def heartbeat(place: Place) -> int:
 
 def _say_heartbeat(report: HeartbeatReport) -> None:
     if report.is_busy:
-        note("another heartbeat is under way, and nothing was done: it does the work")
+        show_note("another heartbeat is under way, and nothing was done: it does the work")
         return
     if report.is_quiet:
-        say("quiet: nothing has changed, and nothing is due")
+        show("quiet: nothing has changed, and nothing is due")
         return
     for task in report.tasks:
         counts = f"{len(task.findings)} found, {len(task.changed)} changed, {task.seconds:.2f} s"
-        say(f"{paint(task.name, bold=True)}  {counts}")
+        show(f"{render(task.name, bold=True)}  {counts}")
         for finding in task.findings:
-            say(f"    {clean_line(finding.where)}: {clean_line(finding.words)}")
+            show(f"    {clean_line(finding.where)}: {clean_line(finding.words)}")
     if report.left:
-        note(f"no time was left for {', '.join(report.left)}: the next heartbeat begins with these")
+        show_note(f"no time was left for {', '.join(report.left)}: the next heartbeat begins with these")

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import click
 
 from openclaw_memory._safe import clean
-from openclaw_memory.cli.options import Place, placed, progress_bar, waiting
-from openclaw_memory.cli.output import note, paint, say, say_json
+from openclaw_memory.cli.options import Place, list_waiting, show_progress, with_place
+from openclaw_memory.cli.output import render, show, show_json, show_note
 from openclaw_memory.errors import OpenClawMemoryError
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ _LOOK_SECONDS = 0.2
 
 @click.command()
 @click.option("--for", "seconds", type=float, metavar="SECONDS", help="End after so long, once all is indexed.")
-@placed
+@with_place
 def watch(place: Place, seconds: float | None) -> int:
     """Index whatever changes, as it changes, until Ctrl-C.
 
@@ -34,7 +34,7 @@ def watch(place: Place, seconds: float | None) -> int:
     """
     if seconds is not None and not seconds > 0:
         raise click.BadParameter(f"{seconds:g} is no time to watch: give seconds above 0", param_hint="--for")
-    show = partial(say_json, indent=None) if place.as_json else _say_in_a_line
+    show = partial(show_json, indent=None) if place.as_json else _say_in_a_line
     with place.open() as memory:
         try:
             is_shown = _catch_up(memory, show, hidden=place.as_json)
@@ -43,16 +43,16 @@ def watch(place: Place, seconds: float | None) -> int:
                     _follow(watcher, seconds, show, is_shown=is_shown)
                 except KeyboardInterrupt:
                     if watcher.is_behind and watcher.last_error is None:
-                        note("ending after the step under way; what is not indexed yet is left to the next sync")
+                        show_note("ending after the step under way; what is not indexed yet is left to the next sync")
         except KeyboardInterrupt:
-            note("ended at once: the next sync goes on from there")
+            show_note("ended at once: the next sync goes on from there")
     return 0
 
 
 def _catch_up(memory: Memory, show: Callable[[SyncReport], None], *, hidden: bool) -> bool:
     """Sync with a bar, as the first index may take long; return whether its report was shown."""
     try:
-        with progress_bar(hidden=hidden, say_waiting=True) as progress:
+        with show_progress(hidden=hidden, say_waiting=True) as progress:
             show(memory.sync(progress=progress))
     except OpenClawMemoryError:  # the watcher meets it too, reports it, and tries again
         return False
@@ -69,7 +69,7 @@ def _follow(watcher: Watcher, seconds: float | None, show: Callable[[SyncReport]
         is_over = watcher.state == "stopped" or (time.monotonic() >= until and not is_waiting)
         if watcher.state != state and not is_over:
             state = watcher.state
-            note(state)
+            show_note(state)
         if watcher.syncs != syncs and watcher.last is not None:
             syncs = watcher.syncs
             last = watcher.last
@@ -80,7 +80,7 @@ def _follow(watcher: Watcher, seconds: float | None, show: Callable[[SyncReport]
             skipped = watcher.last.skipped
         if watcher.last_error != error:
             error = watcher.last_error
-            note(error or "all is well again")
+            show_note(error or "all is well again")
         if is_over:
             return
         time.sleep(_LOOK_SECONDS)
@@ -95,7 +95,7 @@ def _say_in_a_line(report: SyncReport) -> None:
         f"{done} in {report.seconds:.2f} s" + (f": {', '.join(first_of(paths))}" if paths else ""),
         *([f"built again: {report.rebuilt}"] if report.rebuilt else []),
         *(f"failed: {file.path}: {file.reason}" for file in report.failed),
-        *waiting(report),
+        *list_waiting(report),
         *(f"skipped: {line}" for line in first_of([f"{file.path}: {file.reason}" for file in report.skipped])),
     ]
-    say(f"{paint(time.strftime('%H:%M:%S'), dim=True)}  {clean('; '.join(words))}")
+    show(f"{render(time.strftime('%H:%M:%S'), dim=True)}  {clean('; '.join(words))}")

@@ -12,8 +12,8 @@ import click
 
 from openclaw_memory._links import find_link
 from openclaw_memory._safe import clean
-from openclaw_memory.cli.options import INTERRUPTED, Followed, Place, TakesText, placed, read_text, sync_index
-from openclaw_memory.cli.output import note, paint, plain, say, say_json
+from openclaw_memory.cli.options import INTERRUPTED, Followed, Place, TakesText, read_text, sync_index, with_place
+from openclaw_memory.cli.output import render, show, show_json, show_note, to_plain
 from openclaw_memory.errors import WorkspaceError, WriteError
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class _TakesDashes(TakesText):
 
 @click.command()
 @click.option("--all-markdown", is_flag=True, help="Have all Markdown in the folder searched; make no notes.")
-@placed
+@with_place
 def init(place: Place, all_markdown: bool) -> int:
     """Make a workspace: MEMORY.md and memory/; keep what is there.
 
@@ -58,17 +58,17 @@ def init(place: Place, all_markdown: bool) -> int:
         files = len(memory.workspace.scan().files)
         advice = memory.workspace.suggest_setup(files)
     if place.as_json:
-        say_json({"workspace": str(folder.absolute()), "created": made, "files": files})
+        show_json({"workspace": str(folder.absolute()), "created": made, "files": files})
         return 0
     for name in made:
-        say(f"created {clean(str(folder / name))}")
+        show(f"created {clean(str(folder / name))}")
     if not made:
-        say(f"{clean(str(folder))} is a workspace already; nothing was changed")
+        show(f"{clean(str(folder))} is a workspace already; nothing was changed")
     count = "1 file" if files == 1 else f"{files:,} files" if files else "no file yet"
     following = 'search{} "a question"' if files else 'append{} "a note"'
-    say(f"{count} to search: openclaw-memory {following.format(place.options)}")
+    show(f"{count} to search: openclaw-memory {following.format(place.options)}")
     if advice:
-        note(advice)
+        show_note(advice)
     return 0
 
 
@@ -77,7 +77,7 @@ def init(place: Place, all_markdown: bool) -> int:
 @click.option("--date", metavar="YYYY-MM-DD", help="The day of the note. Default: today.")
 @click.option("--title", metavar="TEXT", help="A heading for the note.")
 @click.option("--quoted-from", metavar="SOURCE", help="Keep it as a quotation: a page or mail says it, not you.")
-@placed
+@with_place
 def append(place: Place, text: tuple[str, ...], **how: Any) -> int:
     """Add a note to the day's file, and index it.
 
@@ -95,9 +95,9 @@ def append(place: Place, text: tuple[str, ...], **how: Any) -> int:
 
 def _show_and_index(place: Place, memory: Memory, written: Excerpt) -> int:
     """Print where a note was written, whatever happens next, and index it."""
-    shown = plain(written)
+    shown = to_plain(written)
     if not place.as_json:
-        say(f"added {paint(shown['citation'], fg='cyan', bold=True)}")
+        show(f"added {render(shown['citation'], fg='cyan', bold=True)}")
     code = 0
     try:
         followed = sync_index(memory, hidden=place.as_json)
@@ -106,9 +106,9 @@ def _show_and_index(place: Place, memory: Memory, written: Excerpt) -> int:
     if place.as_json:
         report = followed.report
         unread = {file.path for file in (*report.failed, *report.skipped)} if report else {written.path}
-        say_json({**shown, "indexed": written.path not in unread, "sync_error": followed.trouble})
+        show_json({**shown, "indexed": written.path not in unread, "sync_error": followed.trouble})
     elif followed.trouble:
-        note(followed.trouble)
+        show_note(followed.trouble)
     return code
 
 

@@ -11,7 +11,7 @@ from heapq import merge
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypeVar
 
-from openclaw_memory._weak import weakly
+from openclaw_memory._weakref import bind_weakly
 from openclaw_memory.documents.filters import ChunkScope, DocumentFilter
 from openclaw_memory.documents.places import DocumentPlaces
 from openclaw_memory.documents.validation import (
@@ -48,16 +48,7 @@ from openclaw_memory.indexing.service import IndexService
 from openclaw_memory.search.request import MAX_RESULTS, SearchFilter, SearchRequest
 from openclaw_memory.text.front_matter import PART_OF
 from openclaw_memory.text.terms import split_query
-from openclaw_memory.types import (
-    Document,
-    Embedder,
-    Hit,
-    IndexMeta,
-    Source,
-    Store,
-    StoredChunk,
-    VectorSource,
-)
+from openclaw_memory.types import Document, Embedder, Hit, IndexMeta, Source, Store, StoredChunk, VectorSource
 from openclaw_memory.types.files import Span
 from openclaw_memory.workspace import Workspace, documents
 from openclaw_memory.workspace.document_cache import (
@@ -248,7 +239,7 @@ class Documents:
         self._workspace, self._service, self._search, self._embedder = workspace, service, search, embedder
         self._cache = DocumentCache(workspace.files)
         self._places = DocumentPlaces(self._cache, service)
-        self._vectors = DocumentVectors(self._cache, service, weakly(self._reading))
+        self._vectors = DocumentVectors(self._cache, service, bind_weakly(self._reading))
         self._hidden, self.events = hidden, workspace.events
         self.files = DocumentFiles(workspace, self._cache, service, hidden)
         self._collection = ""

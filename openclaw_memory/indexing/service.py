@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from openclaw_memory import _forks
-from openclaw_memory._weak import weakly
+from openclaw_memory._weakref import bind_weakly
 from openclaw_memory.config import MemoryConfig
 from openclaw_memory.embeddings.selection import CircuitBreakerEmbedder, EmbedderSelector
 from openclaw_memory.errors import (
@@ -99,7 +99,7 @@ class IndexService:
         self._doubted: set[str] = set()
         self._unread: str | None = None  # which files could not be unsealed; "" for none, None until the store is asked
         self._missing: Mapping[str, int] | None = None  # as the store says; None after a sync, until it is asked again
-        self._staleness = Staleness(workspace, config, weakly(self.store))
+        self._staleness = Staleness(workspace, config, bind_weakly(self.store))
         self._has_unerased = False  # whether texts were removed that are not erased
         self._background = Background(self._sync_quietly, config.sync.interval_seconds)
         _forks.in_child(self)

@@ -84,9 +84,9 @@ class SearchResults(Sequence[SearchResult]):
         Raises:
             MissingExtraError: pandas is not installed.
         """
-        from openclaw_memory.display import frame
+        from openclaw_memory.display import build_frame
 
-        return frame("to_pandas()", _COLUMNS, ([getattr(result, name) for name in _COLUMNS] for result in self))
+        return build_frame("to_pandas()", _COLUMNS, ([getattr(result, name) for name in _COLUMNS] for result in self))
 
     def __repr__(self) -> str:
         """Return the query and what was found, with a line for each result."""
@@ -94,11 +94,11 @@ class SearchResults(Sequence[SearchResult]):
         return "\n".join([f"SearchResults({self.query!r}: {self._found()})", *found])
 
     def _repr_html_(self) -> str:
-        from openclaw_memory.display import Markup, bold, lines, table
+        from openclaw_memory.display import Markup, render_bold, render_lines, render_table
 
-        caption = Markup(f"{bold(self.query)}<br>{lines(self._found())}")
+        caption = Markup(f"{render_bold(self.query)}<br>{render_lines(self._found())}")
         rows = ((number, *result_row(result)) for number, result in enumerate(self, 1))
-        return table(caption, ("", *RESULT_COLUMNS), rows)
+        return render_table(caption, ("", *RESULT_COLUMNS), rows)
 
     def _found(self) -> str:
         """Return in one line how much was found, how, and what is less than it could be."""
@@ -159,14 +159,14 @@ class Explanation:
         Raises:
             MissingExtraError: pandas is not installed.
         """
-        from openclaw_memory.display import frame
+        from openclaw_memory.display import build_frame
 
         names, columns = self._features(), (*_EXPLAINED_COLUMNS, *(["task"] if self._has_task else []))
         rows = (
             [*(getattr(row, name) for name in columns), *(row.features.get(name) for name in names)]
             for row in self.rows
         )
-        return frame("explain().to_pandas()", (*columns, *(f"feature_{name}" for name in names)), rows)
+        return build_frame("explain().to_pandas()", (*columns, *(f"feature_{name}" for name in names)), rows)
 
     def __repr__(self) -> str:
         """Return the query, and a line for each result."""
@@ -184,11 +184,11 @@ class Explanation:
             TASK_COLOUR,
             VECTOR_COLOUR,
             Markup,
-            bars,
-            bold,
-            code,
-            faint,
-            table,
+            draw_bars,
+            render_bold,
+            render_code,
+            render_faint,
+            render_table,
         )
 
         what = f"score = (keyword + vector{' + task' if self._has_task else ''}) × decay; threshold {self.min_score:g}"
@@ -196,14 +196,14 @@ class Explanation:
             what += ", below which some are shown for the words of the question that they hold"
         rows = (
             (
-                row.rank if row.kept else faint("below"),
-                bars(
+                row.rank if row.kept else render_faint("below"),
+                draw_bars(
                     row.score,
                     (row.keyword * row.decay, KEYWORD_COLOUR),
                     (row.vector * row.decay, VECTOR_COLOUR),
                     *([(row.task * row.decay, TASK_COLOUR)] if self._has_task else []),
                 ),
-                code(row.citation),
+                render_code(row.citation),
                 f"{row.keyword:.2f}",
                 f"{row.vector:.2f}",
                 *([f"{row.task:.2f}"] if self._has_task else []),
@@ -211,9 +211,9 @@ class Explanation:
             )
             for row in self.rows
         )
-        caption = Markup(f"{bold(self.query)}<br>{what}")
+        caption = Markup(f"{render_bold(self.query)}<br>{what}")
         task = ["task"] if self._has_task else []
-        return table(caption, ("", "score", "place", "keyword", "vector", *task, "decay"), rows)
+        return render_table(caption, ("", "score", "place", "keyword", "vector", *task, "decay"), rows)
 
     @property
     def _has_task(self) -> bool:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Literal, Self
 import apsw
 
 from openclaw_memory import _forks
-from openclaw_memory._weak import weakly
+from openclaw_memory._weakref import bind_weakly as weakly
 from openclaw_memory.errors import CorruptIndexError, IndexReplacedError, NewerIndexError, StoreError
 from openclaw_memory.store import (
     changes,

@@ -8,7 +8,7 @@ import unicodedata
 from collections.abc import Iterable
 from hashlib import blake2b
 
-from openclaw_memory._safe import in_one_line
+from openclaw_memory._safe import mask_controls
 from openclaw_memory.errors import InvalidInputError
 
 NAME = "recalled-memory"
@@ -51,7 +51,7 @@ def fence_text(text: str, label: str, mark: str | None = None) -> str:
         raise InvalidInputError(
             f"the mark of a fence must be 16 digits of 0-9a-f, not {mark!r}: leave it out for one that no text can hold"
         )
-    origin = _NO_LABEL.sub(" ", in_one_line(escape_fences(label))).strip()
+    origin = _NO_LABEL.sub(" ", mask_controls(escape_fences(label))).strip()
     return f'<{NAME} id="{mark}" from="{origin}">\n{escape_fences(text)}\n</{NAME} id="{mark}">'
 
 
@@ -71,7 +71,7 @@ def fence_results(results: Iterable[tuple[str, str]], label: str = "memory", mar
     """
     results = list(results)
     mark = _mark_of(label, *(part for result in results for part in result)) if mark is None else mark
-    shown = (f"[{in_one_line(place)} {mark[:_SHORT]}]\n{text}" for place, text in results)
+    shown = (f"[{mask_controls(place)} {mark[:_SHORT]}]\n{text}" for place, text in results)
     return fence_text("\n\n".join(shown), label, mark)
 
 

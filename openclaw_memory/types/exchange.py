@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from openclaw_memory._safe import escaped
+from openclaw_memory._safe import escape_json
 from openclaw_memory.types.files import citation
 from openclaw_memory.types.index import Matrix
 
@@ -89,7 +89,7 @@ class ToolAnswer:
         """`data` as compact JSON, in which controls and direction marks are escaped."""
         import json
 
-        return escaped(json.dumps(self.data, ensure_ascii=False, separators=(",", ":")))
+        return escape_json(json.dumps(self.data, ensure_ascii=False, separators=(",", ":")))
 
 
 @dataclass(frozen=True, slots=True)

@@ -114,10 +114,12 @@ class Excerpt:
         return citation(self.path, (self.start_line, self.end_line))
 
     def _repr_html_(self) -> str:
-        from openclaw_memory.display import code, lines, table
+        from openclaw_memory.display import render_code, render_lines, render_table
 
         notes = [("", "(the file already had it)")] if self.existed else []
-        return table(code(self.citation), ("line", "text"), [(self.start_line, lines(self.text)), *notes])
+        return render_table(
+            render_code(self.citation), ("line", "text"), [(self.start_line, render_lines(self.text)), *notes]
+        )
 
 
 class SharedFiles(Protocol):

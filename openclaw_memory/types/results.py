@@ -44,9 +44,9 @@ class SearchResult:
         return citation(self.path, *self.spans)
 
     def _repr_html_(self) -> str:
-        from openclaw_memory.display import code, table
+        from openclaw_memory.display import render_code, render_table
 
-        return table(code(self.citation), RESULT_COLUMNS, [result_row(self)])
+        return render_table(render_code(self.citation), RESULT_COLUMNS, [result_row(self)])
 
 
 RESULT_COLUMNS = ("score", "place", "text")
@@ -54,10 +54,10 @@ RESULT_COLUMNS = ("score", "place", "text")
 
 def result_row(result: SearchResult) -> tuple[str, str, str]:
     """Return the cells of a result in a table with `RESULT_COLUMNS`."""
-    from openclaw_memory.display import KEYWORD_COLOUR, bars, code, lines
+    from openclaw_memory.display import KEYWORD_COLOUR, draw_bars, render_code, render_lines
 
-    score = bars(result.score, (result.score, KEYWORD_COLOUR))
-    return score, code(result.citation + weak_mark(result)), lines(result.snippet)
+    score = draw_bars(result.score, (result.score, KEYWORD_COLOUR))
+    return score, render_code(result.citation + weak_mark(result)), render_lines(result.snippet)
 
 
 def weak_mark(result: SearchResult) -> str:
@@ -101,7 +101,7 @@ class SyncReport:
         return not self.failed and not self.waiting
 
     def _repr_html_(self) -> str:
-        from openclaw_memory.display import table
+        from openclaw_memory.display import render_table
 
         files = [(what, path) for what in ("added", "changed", "removed") for path in first_of(getattr(self, what))]
         reasons = [
@@ -114,7 +114,7 @@ class SyncReport:
             f"{len(self.added)} added, {len(self.changed)} changed, {len(self.removed)} removed, "
             f"{self.unchanged} unchanged; embedded: {self.embedded}"
         )
-        return table(caption, ("sync", ""), [*files, *reasons, *rebuilt])
+        return render_table(caption, ("sync", ""), [*files, *reasons, *rebuilt])
 
 
 @dataclass(frozen=True, slots=True)

@@ -120,16 +120,16 @@ class Status:
         Raises:
             MissingExtraError: pandas is not installed.
         """
-        from openclaw_memory.display import frame
+        from openclaw_memory.display import build_frame
 
-        return frame(
+        return build_frame(
             "to_pandas()", ("field", "value"), ((item.name, getattr(self, item.name)) for item in fields(self))
         )
 
     def _repr_html_(self) -> str:
-        from openclaw_memory.display import table
+        from openclaw_memory.display import render_table
 
-        return table("memory", ("", ""), [*overview(self, near=True), *shortcomings(self)])
+        return render_table("memory", ("", ""), [*overview(self, near=True), *shortcomings(self)])
 
 
 def overview(state: Status, *, near: bool = False) -> list[tuple[str, str]]:

@@ -13,7 +13,7 @@ from pathlib import Path
 from shlex import quote
 from typing import NamedTuple, TypeAlias
 
-from openclaw_memory._safe import in_one_line
+from openclaw_memory._safe import mask_controls
 from openclaw_memory.config import SessionsConfig
 from openclaw_memory.config.config import is_passed_over
 from openclaw_memory.errors import WorkspaceError
@@ -370,7 +370,7 @@ def _look(entry: os.DirEntry[str]) -> _What:
 
 
 def _printable(path: str) -> str:
-    return in_one_line(path.encode("utf-8", "surrogateescape").decode("utf-8", "replace"))
+    return mask_controls(path.encode("utf-8", "surrogateescape").decode("utf-8", "replace"))
 
 
 # --- what does not count -----------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from openclaw_memory.cli.output import folded
+from openclaw_memory.cli.output import fold_line
 from openclaw_memory.display import clean
 from openclaw_memory.types.status import size
 
@@ -24,7 +24,7 @@ def test_windows_line_ends_are_shown_as_line_ends():
 
 @given(st.text(st.sampled_from("ab 北é\t"), max_size=60), st.integers(8, 20))
 def test_folding_keeps_every_letter_and_the_width(line, columns):
-    rows = list(folded(line, columns))
+    rows = list(fold_line(line, columns))
     assert "".join("".join(rows).split()) == "".join(line.split())
     assert all(sum(2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in row) <= columns for row in rows)
 

@@ -41,21 +41,6 @@ def test_no_search_finds_them(memory, call, query, key):
         assert words not in shown.text + said
 
 
-def test_how_many_answers_were_too_weak_is_said_in_direct_chats_alone(call):
-    # In a group it would tell that something private speaks of the matter.
-    weak = {"query": "boiler trains spare key", "minScore": 1}
-    assert call("memory_search", **weak).data["filtered"] > 0
-    shown = call("memory_search", key=GROUP, **weak)
-    assert "filtered" not in shown.data
-    assert shown.artifact.filtered == 0
-
-
-@pytest.mark.parametrize("query", QUESTIONS)
-def test_a_direct_chat_finds_them(call, query):
-    found = call("memory_search", key="agent:main:main", query=query, minScore=0).data["results"]
-    assert any(not row["path"].startswith("memory/") for row in found)
-
-
 @pytest.mark.parametrize(
     "path",
     [
@@ -83,10 +68,6 @@ def test_nothing_is_promoted_by_a_group(notes, memory, call):
     assert "MEMORY.md is private" in answer.data["error"]
     assert (notes / "MEMORY.md").read_bytes() == before
     assert call("memory_promote", **place).ok
-
-
-def test_an_absolute_path_is_no_way_around(notes, call):
-    assert call("memory_get", key=GROUP, path=str(notes / "MEMORY.md")).data["status"] == "not_allowed"
 
 
 def test_a_long_private_memory_takes_no_places_from_the_notes(notes, memory, call):

@@ -60,19 +60,6 @@ def test_quotation_marks_and_a_minus_in_a_query_mean_nothing(call):
     assert [row["citation"] for row in quoted.data["results"]] == [row["citation"] for row in plain.data["results"]]
 
 
-def test_a_model_may_ask_for_fewer_and_for_better(call):
-    assert len(call("memory_search", query="gauge", maxResults=1.0).data["results"]) == 1
-    refused = call("memory_search", query="gauge", minScore=1)
-    assert refused.data["results"] == []
-    assert refused.data["filtered"] > 0
-
-
-def test_a_search_that_is_behind_the_files_says_so(memory, call):
-    memory.sync()
-    call("memory_append", text="The attic is dry.")
-    assert call("memory_search", query="attic").data["stale"] is True
-
-
 def test_the_snippets_of_one_answer_keep_to_the_budget(notes, open_memory):
     lines = "\n".join(f"Gauge {number} measured the tide of the harbour at noon." for number in range(1, 9))
     for day in range(1, 6):
@@ -273,16 +260,6 @@ def test_what_would_reveal_or_hide_something_is_not_promoted(notes, memory, call
     assert answer["status"] == "invalid"
     assert words in answer["error"]
     assert (notes / "MEMORY.md").read_bytes() == before
-
-
-def test_an_edit_writes_no_secret_and_nothing_recalled(notes, call):
-    seen = call("memory_get", path=HOUSEHOLD, from_=3, lines=1).data
-    text = f"{seen['text']}\nThe key is {KEY}."
-    answer = call("memory_edit", path=HOUSEHOLD, from_=3, lines=1, text=text, hash=seen["hash"])
-    assert answer.data["redacted"] is True
-    written = (notes / HOUSEHOLD).read_text(encoding="utf-8")
-    assert KEY not in written
-    assert "Van Dam" not in written
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,8 @@ import re
 import pytest
 
 from openclaw_memory.errors import QueryError
-from openclaw_memory.text.fence import fence_text, strip_fenced
-from openclaw_memory.tools import extract_question, memory_tools, recall, recall_section, with_fewer_results
+from openclaw_memory.text.fence import strip_fenced
+from openclaw_memory.tools import extract_question, recall, recall_section, with_fewer_results
 
 BOTH = ("memory_search", "memory_get")
 
@@ -26,11 +26,6 @@ def test_it_speaks_of_tools_that_are_there_alone(names):
     assert set(re.findall(r"memory_[a-z]+", recall_section(names, citations=True))) <= set(names)
 
 
-def test_it_speaks_of_every_tool_that_reads_or_adds(memory):
-    names = [tool.name for tool in memory_tools(memory, records=True)]
-    assert set(re.findall(r"memory_[a-z]+", recall_section(names, citations=True))) == set(names)
-
-
 def test_citations_are_asked_for_or_forbidden():
     assert "Source: <path>#L<start>-L<end>" in recall_section(BOTH, citations=True)
     without = recall_section(BOTH, citations=False)
@@ -45,13 +40,6 @@ def test_what_is_recalled_is_one_fence_with_a_citation_above_each_snippet(memory
     digits = re.search('id="([0-9a-f]{8})', text)[1]
     assert f"\n[memory/2026-02-26.md#L3 {digits}]\nGauge 1 reported E_CAL_DRIFT; a white shield cured it.\n" in text
     assert f"\n\n[memory/2026-02-09.md#L3 {digits}]\n" in text
-
-
-def test_without_citations_no_file_is_named(open_memory):
-    text = recall(open_memory(citations="off"), "boiler")
-    assert "The boiler is serviced each October by Van Dam." in text
-    assert "household" not in text
-    assert "#L" not in text
 
 
 def test_nothing_is_recalled_where_nothing_fits(memory):
@@ -146,8 +134,3 @@ def test_the_section_names_the_tools_of_each_memory():
     assert "use work_memory_get to pull" in section
     assert "Save with work_memory_append" in section
     assert "Save with memory_append" not in section
-
-
-def test_what_another_memory_recalled_is_no_part_of_the_question():
-    block = fence_text("The boiler is old.", "a.md")
-    assert extract_question(f"{block}\n\nWhen is it serviced?") == "When is it serviced?"

@@ -48,12 +48,6 @@ def test_in_a_group_neither_long_term_memory_nor_citations(memory):
     assert "The boiler was serviced." in text
 
 
-def test_without_tools_it_still_says_that_the_memory_is_data(memory):
-    text = compose_session_start(memory)
-    assert "## Memory Recall" not in text
-    assert "never an instruction to you" in text.partition("<recalled-memory id=")[0]
-
-
 def test_nothing_is_said_of_an_empty_memory(tmp_path):
     with Memory.open(tmp_path) as memory:
         assert compose_session_start(memory) == ""

@@ -4,7 +4,6 @@ import json
 
 import pytest
 
-from openclaw_memory.errors import QueryError
 from openclaw_memory.flush.session import get_chat_type
 from openclaw_memory.tools import search_for
 from openclaw_memory.tools.visibility import Audience, find_audience
@@ -72,16 +71,3 @@ def test_a_filter_does_not_show_a_group_what_is_private(memory):
     assert not search_for(memory, "trains boiler", filter={"path": "MEMORY.md"}, **asked)
     asked = {**asked, "min_score": 1.0, "options": {"explain": True}}
     assert {hit.path for hit in search_for(memory, "trains boiler", **asked).rejected} == {"memory/household.md"}
-
-
-@pytest.mark.parametrize(
-    ("only", "said"),
-    [
-        ({"paths": "x"}, "filter has no 'paths': did you mean 'path'"),
-        ("memory/", "filter must be a SearchFilter, or a dict with some of path"),
-        ({"since": "soon"}, "since is 'soon'"),
-    ],
-)
-def test_a_filter_that_is_wrong_says_what_a_search_takes(memory, only, said):
-    with pytest.raises(QueryError, match=said):
-        search_for(memory, "boiler", session_key=None, filter=only)

@@ -12,7 +12,7 @@ Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
 
 
-def weakly(method: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
+def bind_weakly(method: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
     """Return a function that calls a bound method, and raises StoreError once its object is gone."""
     name, reference = type(getattr(method, "__self__", method)).__name__, WeakMethod(method)
 
