@@ -24,7 +24,7 @@ from speed_data import questions, write_chunks
 from openclaw_memory import Memory
 from openclaw_memory.tools import memory_tools
 
-sys.path.append(str(Path(__file__).parents[1] / "tests"))
+sys.path.append(str(Path(__file__).parents[1] / "tests" / "adapters" / "langchain"))
 
 from langchain_core.messages import AIMessage, HumanMessage
 
@@ -91,7 +91,7 @@ def middleware_rows(scale: Scale, scratch: Path) -> Iterator[Row]:
     """`before_model` where no flush is due, less what its token counter takes."""
     from langchain_core.messages.utils import count_tokens_approximately
     from langchain_openclaw_memory import MemoryFlushMiddleware
-    from scripted_chat import ScriptedChat, saying
+    from langchain_openclaw_memory.testing import ScriptedChatModel, saying
 
     messages: list[Any] = []
     for number in range(scale.messages // 2):
@@ -101,7 +101,7 @@ def middleware_rows(scale: Scale, scratch: Path) -> Iterator[Row]:
     with Memory.open(scratch / "middleware", embedder=None) as memory:
         middleware = MemoryFlushMiddleware(
             memory=memory,
-            model=ScriptedChat(script=saying()),
+            model=ScriptedChatModel(script=saying()),
             window=10_000_000,
             token_counter=count_tokens_approximately,
         )
@@ -165,19 +165,20 @@ def flush_rows(scale: Scale, scratch: Path) -> Iterator[Row]:
 
 
 def remembered(scale: Scale, folder: Path, *, flushes: bool) -> tuple[int, int, int]:
+    from chat_scripts import writes_facts
     from langchain.agents import create_agent
     from langchain.agents.middleware import SummarizationMiddleware
     from langchain_openclaw_memory import MemoryFlushMiddleware
+    from langchain_openclaw_memory.testing import ScriptedChatModel
     from langgraph.checkpoint.memory import InMemorySaver
-    from scripted_chat import ScriptedChat, writes_facts
 
     folder.mkdir()
-    summariser = ScriptedChat(script=lambda _: "The user and the assistant talked about this and that.")
+    summariser = ScriptedChatModel(script=lambda _: "The user and the assistant talked about this and that.")
     summarization = SummarizationMiddleware(summariser, trigger=("messages", 120), keep=("messages", 20))
     with Memory.open(folder) as memory:
-        writer = ScriptedChat(script=writes_facts)
+        writer = ScriptedChatModel(script=writes_facts)
         before = [MemoryFlushMiddleware.before(summarization, memory=memory, model=writer)] if flushes else []
-        model = ScriptedChat(script=lambda _: "Noted.")
+        model = ScriptedChatModel(script=lambda _: "Noted.")
         agent = create_agent(model, [], middleware=[*before, summarization], checkpointer=InMemorySaver())
         config: Any = {"configurable": {"thread_id": "benchmark"}}
         compactions, last = 0, None

@@ -1,8 +1,10 @@
-"""What the tests of every adapter need."""
+"""Memories of notes and of people, with copies of what is made once in a session, for the tests of every adapter."""
 
 import json
 import os
 import shutil
+import sys
+from pathlib import Path
 
 import pytest
 from index_files import copy_workspace
@@ -10,7 +12,9 @@ from index_files import copy_workspace
 from openclaw_memory import Memories, Memory, MemoryConfig
 from openclaw_memory.config import EmbeddingConfig
 
-pytest.register_assert_rewrite("adapter_contracts", "adapter_agent_contracts", "adapter_store_contract")
+CONTRACTS = Path(__file__).parent / "contracts"
+sys.path.append(str(CONTRACTS))
+pytest.register_assert_rewrite(*(path.stem for path in CONTRACTS.glob("*.py")))
 
 
 @pytest.fixture(scope="session")
@@ -133,3 +137,17 @@ def kept(memory):
     files = {path: path.read_bytes() for path in memory.workspace.root.rglob("*.md")}
     yield memory
     assert {path: path.read_bytes() for path in memory.workspace.root.rglob("*.md")} == files
+
+
+@pytest.fixture
+def noted(memory):
+    """What the notes say."""
+    return lambda: "\n".join(path.read_text() for path in sorted((memory.workspace.root / "memory").glob("*.md")))
+
+
+@pytest.fixture
+def spoken(memory):
+    """The texts of a transcript."""
+    from openclaw_memory.conversation import get_text
+
+    return lambda session: [get_text(message) for message in memory.sessions.flush(session).log.read_messages()]

@@ -1,8 +1,14 @@
-"""A memory, models that say what they are told to, and agents that talk for three compaction cycles."""
+"""Models that say what they are told to."""
+
+import sys
+from pathlib import Path
 
 import pytest
+
+sys.path.append(str(Path(__file__).parent))
+
+from chat_scripts import writes_facts
 from langchain_openclaw_memory.testing import ScriptedChatModel, TextOnlyChatModel, saying
-from scripted_chat import asks_memory, writes_facts
 
 
 @pytest.fixture
@@ -25,8 +31,3 @@ def text_only(scripted):
 @pytest.fixture
 def flush_model(scripted):
     return scripted(writes_facts)
-
-
-@pytest.fixture
-def chat_model(scripted):
-    return scripted(asks_memory)

@@ -1,23 +1,17 @@
 """A callback handler that has memories saved, for whatever talks with a chat model."""
 
-import asyncio
-import json
 from typing import ClassVar
 
 import pytest
-from adapter_agent_contracts import WINDOW, WatchContract, words
-from langchain.agents import create_agent
+from chat_scripts import FACT, SUMMARY, chat_with, flushes, notes, run, says, sessions, thread, writes_facts
+from contract_flush import WINDOW, WatchContract, words
 from langchain.agents.middleware import SummarizationMiddleware
-from langchain_core.chat_history import InMemoryChatMessageHistory
 from langchain_core.exceptions import ContextOverflowError
 from langchain_core.language_models.fake import FakeListLLM
 from langchain_core.messages import AIMessage, HumanMessage, get_buffer_string
 from langchain_core.runnables import RunnableLambda
-from langchain_core.runnables.history import RunnableWithMessageHistory
 from langchain_openclaw_memory import OpenClawFlushCallback
 from langchain_openclaw_memory.testing import calling
-from langgraph.checkpoint.memory import InMemorySaver
-from scripted_chat import FACT, SUMMARY, Listening, chat_with, notes, writes_facts
 
 from openclaw_memory.errors import ConfigError
 
@@ -62,11 +56,6 @@ def model(scripted):
     return scripted("ok", usage=None)
 
 
-def flushes(flush_model):
-    """How many turns were held: the second request of a turn ends in the answer of the tool."""
-    return sum(request.messages[-1].type == "human" for request in flush_model.requests)
-
-
 def test_a_stream_counts_like_a_reply(memory, scripted, flush_model):
     callback = OpenClawFlushCallback(memory, flush_model, window=WINDOW)
     model = scripted("ok", usage=lambda _: 3_000)
@@ -78,17 +67,13 @@ def test_a_stream_counts_like_a_reply(memory, scripted, flush_model):
 async def test_in_an_agent_the_last_chance_is_just_before_a_summary(memory, scripted, flush_model, is_async):
     callback = OpenClawFlushCallback(memory, flush_model, window=200_000)
     agent = chat_with(SummarizationMiddleware(scripted(SUMMARY), trigger=("messages", 6), keep=("messages", 2)))
-    config = {"configurable": {"thread_id": "tuesday"}, "callbacks": [callback]}
     for text in (FACT, *(f"Chatter number {number}." for number in range(9))):
-        said = {"messages": [HumanMessage(text)]}
-        await (agent.ainvoke(said, config) if is_async else asyncio.to_thread(agent.invoke, said, config))
-    summaries = sum(
-        message.text.startswith("Here is a summary") for message in agent.get_state(config).values["messages"]
-    )
-    assert summaries == 1
+        await run(agent, says(text), thread() | {"callbacks": [callback]}, is_async=is_async)
+    messages = agent.get_state(thread()).values["messages"]
+    assert [message.text.startswith("Here is a summary") for message in messages].count(True) == 1
     assert "4711" in notes(memory)
     assert flushes(flush_model) >= 3
-    assert "tuesday" in (memory.workspace.root / "sessions" / "sessions.json").read_text()
+    assert list(sessions(memory)) == ["tuesday"]
 
 
 def summarise(scripted, callback, messages, form="xml"):
@@ -131,21 +116,11 @@ def test_a_tool_that_asks_a_model_about_a_long_page_does_not_hide_the_conversati
         return calling("read_page", page="x") if request.messages[-1].text == "Read it." else "ok"
 
     shortens = SummarizationMiddleware(scripted(SUMMARY), trigger=("messages", 8), keep=("messages", 2))
-    agent = create_agent(scripted(script), [read_page], middleware=[shortens], checkpointer=InMemorySaver())
+    agent = chat_with(shortens, model=scripted(script), tools=[read_page])
     for text in (FACT, "Read it.", "Go on.", "And on."):
-        agent.invoke(
-            {"messages": [HumanMessage(text)]}, {"configurable": {"thread_id": "tuesday"}, "callbacks": [callback]}
-        )
+        agent.invoke(says(text), thread() | {"callbacks": [callback]})
     assert len(helper.requests) == 1
     assert "4711" in notes(memory)
-
-
-def test_other_callbacks_do_not_hear_of_the_flush(memory, model, flush_model):
-    ear = Listening()
-    callback = OpenClawFlushCallback(memory, flush_model, window=WINDOW)
-    model.invoke([HumanMessage(f"{FACT}\n{words(2_000)}")], {"callbacks": [callback, ear]})
-    assert flushes(flush_model) == 1
-    assert len([text for text in ear.heard if FACT in text]) == 1
 
 
 CHAINS = {
@@ -170,23 +145,9 @@ async def test_of_users_who_take_turns_every_fact_that_is_dropped_was_saved(memo
             history.append(HumanMessage(f"Hello. {words(400)}\nPlease remember: {user} has {number}"))
             about = {"configurable": {name: user}} if name else {"metadata": {"thread_id": user}}
             config = {"callbacks": [callback], **about}
-            history.append(await chain.ainvoke(history, config) if is_async else chain.invoke(history, config))
+            history.append(await run(chain, history, config, is_async=is_async))
             del history[: max(0, len(history) - 8)]  # 8 are about 1,600 tokens
     left = {user: str(history) for user, history in histories.items()}
     there = notes(memory)
     assert not [fact for user, facts in said.items() for fact in facts if fact not in there and fact not in left[user]]
-    assert {*json.loads((memory.workspace.root / "sessions/sessions.json").read_text())} == set(histories)
-
-
-@pytest.mark.filterwarnings("ignore:.*deprecated")
-def test_a_history_of_langchain_names_its_session(memory, model, scripted):
-    histories = {}
-    callback = OpenClawFlushCallback(memory, scripted(writes_facts), window=WINDOW)
-    chain = RunnableWithMessageHistory(
-        RunnableLambda(lambda said: said) | model, lambda user: histories.setdefault(user, InMemoryChatMessageHistory())
-    )
-    for user in ("alice", "bob"):
-        said = [HumanMessage(f"Please remember: {user} likes tea. {words(2_000)}")]
-        chain.invoke(said, {"callbacks": [callback], "configurable": {"session_id": user}})
-    assert all(f"{user} likes tea" in notes(memory) for user in ("alice", "bob"))
-    assert sorted(json.loads((memory.workspace.root / "sessions/sessions.json").read_text())) == ["alice", "bob"]
+    assert {*sessions(memory)} == set(histories)

@@ -7,7 +7,7 @@ import threading
 from typing import Any, ClassVar
 
 import pytest
-from adapter_contracts import EmbedderContract
+from contract_search import EmbedderContract
 from langchain_core.embeddings import DeterministicFakeEmbedding, Embeddings
 from langchain_openclaw_memory import LangChainEmbedder, OpenClawEmbeddings
 from langchain_tests.integration_tests import EmbeddingsIntegrationTests
@@ -18,24 +18,12 @@ from openclaw_memory.embeddings import load_embedder
 from openclaw_memory.errors import ConfigError, EmbedderError
 
 
-class TestOursAsTheirsByTheirUnitTests(EmbeddingsUnitTests):
-    @property
-    def embeddings_class(self) -> type[Embeddings]:
-        return OpenClawEmbeddings
-
-    @property
-    def embedding_model_params(self) -> dict[str, Any]:
-        return {"embedder": "static"}
-
-
 class TestOursAsTheirsByTheirIntegrationTests(EmbeddingsIntegrationTests):
-    @property
-    def embeddings_class(self) -> type[Embeddings]:
-        return OpenClawEmbeddings
+    embeddings_class, embedding_model_params = OpenClawEmbeddings, {"embedder": load_embedder("hashing")}
 
-    @property
-    def embedding_model_params(self) -> dict[str, Any]:
-        return {"embedder": load_embedder("hashing")}
+
+class TestOursAsTheirsByTheirUnitTests(EmbeddingsUnitTests):
+    embeddings_class, embedding_model_params = OpenClawEmbeddings, {"embedder": "static"}
 
 
 class Service(BaseModel, Embeddings):

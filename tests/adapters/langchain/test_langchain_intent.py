@@ -5,28 +5,25 @@ import copy
 import itertools
 
 import pytest
-from adapter_contracts import FORGET, QUERY, REMEMBER, IntentContract, Talk, intent
+from chat_scripts import chat_with, run, says, thread
+from contract_agents import FORGET, QUERY, REMEMBER, IntentContract, Talk, intent
 from langchain.agents import create_agent
 from langchain_openclaw_memory import OpenClawIntentMiddleware, OpenClawRecallMiddleware, memory_tools
 from langchain_openclaw_memory.testing import calling
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
-from scripted_chat import says
 
 from openclaw_memory import Memory
 from openclaw_memory.errors import ConfigError
 
 
-def thread(name):
-    return {"configurable": {"thread_id": name}}
-
-
 def agent_of(memory, model, intents, *more, **wishes):
-    middleware = [OpenClawIntentMiddleware(memory, intents, **wishes), *more]
-    return create_agent(
-        model, memory_tools(memory, edit=True), system_prompt="Be kind.", middleware=middleware,
-        checkpointer=InMemorySaver(),
-    )  # fmt: skip
+    return agent_with(memory, model, OpenClawIntentMiddleware(memory, intents, **wishes), *more)
+
+
+def agent_with(memory, model, *middleware):
+    tools, saver = memory_tools(memory, edit=True), InMemorySaver()
+    return create_agent(model, tools, system_prompt="Be kind.", middleware=middleware, checkpointer=saver)
 
 
 def systems(model):
@@ -58,14 +55,10 @@ class TestContract(IntentContract):
         model = self.scripted(
             *([calling("memory_search", query="Carla")] if searches else []), *["Vale."] * len(messages)
         )
-        agent = create_agent(
-            model, memory_tools(memory, edit=True), system_prompt="Be kind.", middleware=[middleware],
-            checkpointer=InMemorySaver(),
-        )  # fmt: skip
-        config = {"configurable": {"thread_id": "1"} | ({} if session is None else {"session_key": session})}
+        agent = agent_with(memory, model, middleware)
+        config = thread() if session is None else thread(session_key=session)
         for message in messages:
-            given = says(message)
-            done = await agent.ainvoke(given, config) if is_async else agent.invoke(given, config)
+            done = await run(agent, says(message), config, is_async=is_async)
             assert "__interrupt__" not in done
             assert "openclaw_intent" not in done
         asked = [request.text for request in middleware.model.requests]
@@ -88,8 +81,7 @@ class TestContract(IntentContract):
     async def test_a_run_that_no_user_asked_for_costs_no_call(self, kept):
         for mode in ("note", "interrupt"):
             middleware, model = self.part(kept, intent("forget", "caldera"), mode=mode), self.scripted("Vale.")
-            agent = create_agent(model, memory_tools(kept), system_prompt="Be kind.", middleware=[middleware])
-            agent.invoke(says(FORGET), {"configurable": {"thread_id": "8", "run_kind": "heartbeat"}})
+            agent_with(kept, model, middleware).invoke(says(FORGET), thread(run_kind="heartbeat"))
             assert systems(model) == ["Be kind."]
             assert middleware.model.requests == []
 
@@ -107,16 +99,13 @@ async def test_the_user_is_asked_before_something_is_remembered(memory, scripted
     model, intents = scripted("Klaar."), scripted(intent("remember", "Carla"))
     agent = agent_of(memory, model, intents, OpenClawRecallMiddleware(memory), mode="interrupt")
 
-    async def run(given):
-        return await agent.ainvoke(given, thread("1")) if asynchronous else agent.invoke(given, thread("1"))
-
-    (asked,) = (await run(says(REMEMBER)))["__interrupt__"]
+    (asked,) = (await run(agent, says(REMEMBER), thread(), is_async=asynchronous))["__interrupt__"]
     assert asked.value == {
         "type": "openclaw_memory_intent", "suggestion": "memory_write", "entities": ["Carla"],
         "message": "Zal ik dit onthouden over: Carla?",
     }  # fmt: skip
     assert model.requests == []
-    done = await run(Command(resume=agrees))
+    done = await run(agent, Command(resume=agrees), thread(), is_async=asynchronous)
     assert done["messages"][-1].text == "Klaar."
     assert told in systems(model)[0]
     assert len(intents.requests) == 1
@@ -127,11 +116,11 @@ async def test_the_very_lines_are_shown_before_they_are_forgotten(kept, scripted
     model = scripted(calling("memory_get", path="memory/2026-11-21.md"), "Hecho.")
     intents = scripted(intent("forget", "caldera", language="es"))
     agent = agent_of(kept, model, intents, mode="interrupt")
-    (asked,) = agent.invoke(says(FORGET), thread("1"))["__interrupt__"]
+    (asked,) = agent.invoke(says(FORGET), thread())["__interrupt__"]
     assert asked.value["message"] == "¿Quieres que olvide estas líneas sobre: caldera?"
     assert [line["text"] for line in asked.value["lines"]] == ["La caldera hace ruido."]
     assert asked.value["lines"][0]["citation"].startswith("memory/2026-11-21.md#L")
-    done = agent.invoke(Command(resume=agrees), thread("1"))
+    done = agent.invoke(Command(resume=agrees), thread())
     assert "__interrupt__" not in done
     assert ["La caldera hace ruido." in system for system in systems(model)] == [agrees] * 2
     assert ["delete nothing" in system for system in systems(model)] == [not agrees] * 2
@@ -140,7 +129,7 @@ async def test_the_very_lines_are_shown_before_they_are_forgotten(kept, scripted
 
 async def test_a_search_needs_no_leave(kept, scripted):
     model, intents = scripted("Nueces."), scripted(intent("query", "Carla", language="es"))
-    done = agent_of(kept, model, intents, mode="interrupt").invoke(says(QUERY), thread("1"))
+    done = agent_of(kept, model, intents, mode="interrupt").invoke(says(QUERY), thread())
     assert "__interrupt__" not in done
     assert "Words: Carla" in systems(model)[0]
 
@@ -151,10 +140,8 @@ async def test_an_interrupt_outlives_the_process(tmp_path, kept, scripted):
     first, second = scripted(intent("remember", "Carla")), scripted(intent("forget", "Carla"))
     for intents, given in ((first, says(REMEMBER)), (second, Command(resume=True))):
         with SqliteSaver.from_conn_string(str(tmp_path / "checkpoints.db")) as saver:
-            model = scripted("Klaar.")
-            middleware = [OpenClawIntentMiddleware(kept, intents, mode="interrupt")]
-            agent = create_agent(model, memory_tools(kept), middleware=middleware, checkpointer=saver)
-            done = agent.invoke(given, thread("1"))
+            model, middleware = scripted("Klaar."), OpenClawIntentMiddleware(kept, intents, mode="interrupt")
+            done = chat_with(middleware, model=model, tools=memory_tools(kept), saver=saver).invoke(given, thread())
     assert done["messages"][-1].text == "Klaar."
     assert "agrees" in systems(model)[0]
     assert second.requests == []
@@ -184,7 +171,7 @@ async def test_of_two_memories_each_is_spoken_of_by_its_tools(kept, scripted, tm
 async def test_no_stream_has_the_call_that_finds_the_intent(kept, scripted):
     model, intents = scripted("Klaar."), scripted(intent("remember", "Carla"))
     agent = agent_of(kept, model, intents)
-    pieces = [piece.text async for piece, _ in agent.astream(says(REMEMBER), thread("1"), stream_mode="messages")]
+    pieces = [piece.text async for piece, _ in agent.astream(says(REMEMBER), thread(), stream_mode="messages")]
     assert "".join(pieces) == "Klaar."
     assert len(intents.requests) == 1
 
@@ -193,7 +180,7 @@ async def test_a_memory_that_fails_costs_the_suggestion_and_not_the_turn(memory,
     model, intents = scripted("Klaar."), scripted(intent("forget", "caldera"))
     agent = agent_of(memory, model, intents, mode="interrupt")
     memory.close()
-    assert agent.invoke(says(FORGET), thread("1"))["messages"][-1].text == "Klaar."
+    assert agent.invoke(says(FORGET), thread())["messages"][-1].text == "Klaar."
     assert "nothing is suggested for a message" in caplog.text
 
 

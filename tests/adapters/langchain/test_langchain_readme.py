@@ -6,9 +6,9 @@ from pathlib import Path
 import langchain_openclaw_memory
 import pytest
 from adapter_readmes import check_examples
+from chat_scripts import writes_facts
 from langchain_core.messages import HumanMessage, ToolMessage
 from langchain_openclaw_memory.testing import ScriptedChatModel, calling
-from scripted_chat import writes_facts
 
 README = (Path(langchain_openclaw_memory.__file__).parent / "README.md").read_text(encoding="utf-8")
 WHEN = "When is the launch?"

@@ -3,11 +3,10 @@
 from typing import ClassVar
 
 import pytest
-from adapter_contracts import FILTERS, QUESTION, Found, RetrieverContract
+from contract_search import FILTERS, QUESTION, Found, RetrieverContract
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.load import dumps
 from langchain_core.runnables import ConfigurableField
-from langchain_core.tools import create_retriever_tool
 from langchain_openclaw_memory import OpenClawRetriever, OpenClawVectorStore
 from langchain_tests.integration_tests import RetrieversIntegrationTests
 from pydantic import ValidationError
@@ -101,8 +100,8 @@ class Witness(BaseCallbackHandler):
     def __init__(self):
         self.starts, self.ends, self.errors = [], [], []
 
-    def on_retriever_start(self, serialized, query, *, tags=None, metadata=None, name=None, **_):
-        self.starts.append({"serialized": serialized, "query": query, "tags": tags, "metadata": metadata, "name": name})
+    def on_retriever_start(self, serialized, query, **more):
+        self.starts.append({"serialized": serialized, "query": query, **more})
 
     def on_retriever_end(self, documents, **_):
         self.ends.append(documents)
@@ -117,11 +116,8 @@ def test_callbacks_hear_of_a_search_with_its_tags_and_its_documents(household):
     named = retriever.with_config(run_name="look up", tags=["run"], callbacks=[witness])
     found = named.invoke(QUESTION)
     (start,) = witness.starts
-    assert start["query"] == QUESTION
-    assert start["name"] == "look up"
-    assert set(start["tags"]) == {"mine", "run"}
-    assert start["metadata"]["team"] == "heating"
-    assert start["metadata"]["ls_retriever_name"] == "openclaw"
+    assert (start["query"], start["name"], set(start["tags"])) == (QUESTION, "look up", {"mine", "run"})
+    assert (start["metadata"]["team"], start["metadata"]["ls_retriever_name"]) == ("heating", "openclaw")
     assert witness.ends == [found]
     household.close()
     with pytest.raises(StoreError, match="closed"):
@@ -140,14 +136,6 @@ def test_the_memory_is_part_of_no_dump_and_no_trace(retriever, notes):
     assert "memory" not in properties
 
 
-def test_it_becomes_a_tool_with_the_documents_as_artifact(retriever):
-    tool = create_retriever_tool(retriever, "notes", "Looks into notes.", response_format="content_and_artifact")
-    call = {"name": "notes", "args": {"query": QUESTION}, "id": "1", "type": "tool_call"}
-    message = tool.invoke(call)
-    assert "Van Dam" in message.content
-    assert message.artifact == retriever.invoke(QUESTION)
-
-
 def test_an_argument_that_it_does_not_take_is_refused_with_the_one_that_was_meant(retriever, household):
     for wrong, hint in (
         ("top_k", "mean 'k'"),
@@ -159,8 +147,5 @@ def test_an_argument_that_it_does_not_take_is_refused_with_the_one_that_was_mean
             OpenClawRetriever(memory=household, **{wrong: 3})
         with pytest.raises(QueryError, match=f"a search takes no '{wrong}': .*{hint}"):
             retriever.invoke("boiler", **{wrong: 3})
-
-
-def test_a_retriever_of_a_vector_store_says_where_k_belongs(household):
     with pytest.raises(ValidationError, match=r"search_kwargs=\{'k': ...\}"):
         OpenClawVectorStore(household).as_retriever(top_k=3)

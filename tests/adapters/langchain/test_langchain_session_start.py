@@ -1,12 +1,12 @@
 """An agent starts with what its memory loads, in the system message of each call, and its conversation stays as it was."""
 
 import pytest
-from adapter_agent_contracts import SessionStartContract
+from chat_scripts import says
+from contract_agents import SessionStartContract
 from langchain.agents import create_agent
 from langchain_core.messages import SystemMessage
 from langchain_openclaw_memory import OpenClawRecallMiddleware, OpenClawSessionStartMiddleware, memory_tools
 from langchain_openclaw_memory.testing import calling
-from scripted_chat import says
 
 from openclaw_memory import Memory
 

@@ -5,11 +5,12 @@ import os
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from chat_scripts import says, thread
 from langchain.agents import create_agent
 from langchain.tools import ToolRuntime
-from langchain_core.messages import AIMessage
 from langchain_core.tools import tool
 from langchain_openclaw_memory.langgraph_store import OpenClawStore
+from langchain_openclaw_memory.testing import calling
 from langgraph.store.base import PutOp
 
 from openclaw_memory import Memory, MemoryConfig
@@ -18,7 +19,6 @@ from openclaw_memory.errors import ConflictError, InvalidInputError, PathNotAllo
 from openclaw_memory.records import RecordSource
 
 FACTS = ("records", "fact")
-GROUP = "agent:main:telegram:group:42"
 
 
 @pytest.fixture
@@ -39,17 +39,16 @@ def plain_item(memory, namespace, key, path):
     memory.documents.files.write(path, {**fields, "created_at": moment, "updated_at": moment}, "An old item.")
 
 
-def age(memory, days):
-    """Let all that is remembered have been there for some days."""
+def set_clock(memory, days_ago):
     now = datetime.now(UTC)
-    memory.records._clock = lambda: now - timedelta(days=days)
+    memory.records._clock = lambda: now - timedelta(days=days_ago)
 
 
-def today(memory):
-    memory.records._clock = lambda: datetime.now(UTC)
+def values(records):
+    return [one.value for one in records]
 
 
-# What is put is observed
+# --- what is put is observed
 
 
 def test_a_put_remembers_and_overwrites_no_record(store, memory):
@@ -57,7 +56,7 @@ def test_a_put_remembers_and_overwrites_no_record(store, memory):
     store.put(FACTS, "boat", {"value": "a red sloop", "confidence": 0.5})
     record = memory.records.get("fact", "boat")
     assert (record.value, record.version, record.sensitivity) == ("a blue sloop", 2, "medium")
-    assert [one.value for one in record.waiting] == ["a red sloop"]
+    assert values(record.waiting) == ["a red sloop"]
     store.put(FACTS, "dock", {"value": ["east", 4]})
     assert memory.records.get("fact", "dock").value == ["east", 4]
     assert memory.records.problems() == []
@@ -70,12 +69,11 @@ def test_an_item_of_a_record_has_its_fields_and_what_waits(store, memory):
     item = store.get((*FACTS, "anna"), "boat")
     assert (item.namespace, item.key) == ((*FACTS, "anna"), "boat")
     assert (item.created_at, item.updated_at) == (record.created_at, record.updated_at)
-    said = dict(item.value)
-    assert datetime.fromisoformat(said.pop("expires_at")) == record.expires_at
-    (waiting,) = said.pop("waiting")
+    shown = json.loads(json.dumps(item.value))
+    assert datetime.fromisoformat(shown.pop("expires_at")) == record.expires_at
+    (waiting,) = shown.pop("waiting")
     assert (waiting["value"], waiting["confidence"], waiting["source"]["kind"]) == ("a ketch", 0.4, "user")
-    assert said == record.to_dict()
-    assert json.loads(json.dumps(item.value)) == item.value
+    assert shown == record.to_dict()
     assert store.get(FACTS, "boat") is None, "that is everybody's"
 
 
@@ -87,6 +85,18 @@ def test_what_was_read_and_changed_is_judged_as_new(store, memory):
     with pytest.raises(ConflictError):
         store.put(FACTS, "boat", {**value, "value": "a barge"})
     assert memory.records.get("fact", "boat").value == "a ketch"
+
+
+def test_a_confidence_that_comes_back_as_it_was_read_is_not_that_of_the_new_value(store, memory):
+    memory.records.remember("fact", "boat", "a sloop", confidence=0.31)
+    value = store.get(FACTS, "boat").value
+    for confidence, expected in ((value["confidence"], False), (0.5, True)):
+        store.put(FACTS, "dock", {"value": "east"})
+        given = {**value, "value": f"a ketch {confidence}", "version": None, "confidence": confidence}
+        store.put(FACTS, "boat", {name: one for name, one in given.items() if one is not None})
+        record = memory.records.get("fact", "boat")
+        put = next(one for one in (record, *record.waiting) if one.value == f"a ketch {confidence}")
+        assert (put.confidence == pytest.approx(confidence)) is expected
 
 
 def test_a_source_that_is_given_counts(store, memory):
@@ -109,114 +119,81 @@ def test_minutes_of_a_put_and_seconds_of_a_value_say_when_a_record_expires(memor
     assert OpenClawStore(memory).sweep_ttl() == 0
 
 
+def put(value=1, *, key="a", namespace=FACTS, **more):
+    return PutOp(namespace, key, value if isinstance(value, dict) else {"value": value}, **more)
+
+
+BAD_SOURCE = {"value": 1, "source": {"kind": "user", "ref": "m", "observed_at": "noon"}}
 REFUSED = [
-    (PutOp(("records",), "a", {"value": 1}), r'\("records", type\)'),
-    (PutOp(("records", "fact", "anna", "more"), "a", {"value": 1}), r'\("records", type\)'),
-    (PutOp(("records", "boats"), "a", {"value": 1}), "not one of preference"),
-    (PutOp(FACTS, " ", {"value": 1}), "key is"),
-    (PutOp(FACTS, "a", {"text": "a sloop"}), "'value'"),
-    (PutOp(FACTS, "a", {"value": 1, "sure": 0.9}), "'sure'"),
-    (PutOp(FACTS, "a", {"value": 1, "key": "b"}), "key is 'b'"),
-    (PutOp(FACTS, "a", {"value": 1, "user_id": "anna"}), "user_id is 'anna'"),
-    (PutOp(FACTS, "a", {"value": 1, "source": "anna"}), "source is 'anna'"),
-    (PutOp(FACTS, "a", {"value": 1, "source": {"kind": "user", "ref": "m", "observed_at": "noon"}}), "source is"),
-    (PutOp(FACTS, "a", {"value": 1}, index=["value"]), "index="),
-    (PutOp(FACTS, "a", {"value": 1}, index=False), "index="),
-    (PutOp(FACTS, "a", {"value": 1}, ttl=float("inf")), "time to live"),
-]
+    (put(namespace=("records",)), r'\("records", type\)'), (put(namespace=(*FACTS, "anna", "more")), r'\("records", type\)'),
+    (put(namespace=("records", "boats")), "not one of preference"), (put(key=" "), "key is"),
+    (put({"text": "a sloop"}), "'value'"), (put({"value": 1, "sure": 0.9}), "'sure'"),
+    (put({"value": 1, "key": "b"}), "key is 'b'"), (put({"value": 1, "user_id": "anna"}), "user_id is 'anna'"),
+    (put({"value": 1, "source": "anna"}), "source is 'anna'"), (put(BAD_SOURCE), "source is"),
+    (put(index=["value"]), "index="), (put(index=False), "index="), (put(ttl=float("inf")), "time to live"),
+]  # fmt: skip
 
 
-@pytest.mark.parametrize(("op", "says"), REFUSED)
-def test_what_is_no_observation_is_refused_and_nothing_is_written(store, op, says):
-    with pytest.raises(InvalidInputError, match=says):
-        store.batch([PutOp(("users",), "good", {"n": 1}), PutOp(FACTS, "good", {"value": 1}), op])
-    assert store.search(()) == []
-
-
-# Who says so
-
-
-@pytest.mark.parametrize("field", ["confidence", "ttl", "sensitivity", "version"])
-def test_a_field_that_is_wrong_is_refused(store, field):
-    with pytest.raises(InvalidInputError, match=field):
-        store.put(FACTS, "a", {"value": 1, field: "much"})
+def test_what_is_no_observation_is_refused_and_nothing_is_written(store):
+    for op, words in REFUSED:
+        with pytest.raises(InvalidInputError, match=words):
+            store.batch([PutOp(("users",), "good", {"n": 1}), put(key="good"), op])
+        assert store.search(()) == []
+    for field in ("confidence", "ttl", "sensitivity", "version"):
+        with pytest.raises(InvalidInputError, match=field):
+            store.put(FACTS, "a", {"value": 1, field: "much"})
     assert store.get(FACTS, "a") is None
 
 
-def calling(store_call):
-    """An agent that calls a tool, and says so to the memory of its store."""
+# --- who says so
+
+
+async def act(scripted, memory, session, store_call):
+    """Have an agent of a session call a tool that calls the store."""
 
     @tool
-    def act(runtime: ToolRuntime) -> str:
+    async def act(runtime: ToolRuntime) -> str:
         """Act."""
-        store_call(runtime.store)
+        await store_call(runtime.store)
         return "done"
 
-    @tool
-    async def act_later(runtime: ToolRuntime) -> str:
-        """Act."""
-        await runtime.store.aput(FACTS, "boat", {"value": "a ketch"})
-        return "done"
-
-    return [act, act_later]
+    agent = create_agent(scripted(calling("act"), "done"), [act], store=OpenClawStore(memory))
+    await agent.ainvoke(says("go on"), thread(session))
 
 
-def run(scripted, memory, store_call, session, name="act"):
-    replies = [AIMessage("", tool_calls=[{"name": name, "args": {}, "id": "1"}]), AIMessage("done")]
-    agent = create_agent(scripted(*replies), calling(store_call), store=OpenClawStore(memory))
-    return agent, {"configurable": {"thread_id": session}}
-
-
-ASKED = {"messages": [("user", "go on")]}
-
-
-def say(scripted, memory, session, value="a ketch"):
-    agent, config = run(scripted, memory, lambda store: store.put(FACTS, "boat", {"value": value}), session)
-    agent.invoke(ASKED, config)
-
-
-def test_an_agent_settles_no_value_by_repeating_itself(memory, scripted):
-    age(memory, 30)
+async def test_an_agent_settles_no_value_by_repeating_itself(memory, scripted):
+    set_clock(memory, 30)
     memory.records.remember("fact", "boat", "a sloop")
-    today(memory)
+    set_clock(memory, 0)
     for _ in range(3):
-        say(scripted, memory, "agent:main:s1")
+        await act(scripted, memory, "agent:main:s1", lambda store: store.aput(FACTS, "boat", {"value": "a ketch"}))
     record = memory.records.get("fact", "boat")
-    assert (record.value, [one.source.ref for one in record.waiting]) == ("a sloop", ["agent:main:s1"])
-    say(scripted, memory, "agent:main:s2")
+    assert record.value == "a sloop"
+    assert [(one.source.kind, one.source.ref) for one in record.waiting] == [("tool", "agent:main:s1")]
+    await act(scripted, memory, "agent:main:s2", lambda store: store.aput(FACTS, "boat", {"value": "a ketch"}))
     assert memory.records.get("fact", "boat").value == "a ketch", "two sessions say so"
 
 
-async def test_the_session_is_the_source_without_blocking(memory, scripted):
-    agent, config = run(scripted, memory, None, "agent:main:s7", "act_later")
-    await agent.ainvoke(ASKED, config)
-    (item,) = await OpenClawStore(memory).asearch(FACTS)
-    assert (await OpenClawStore(memory).aget(FACTS, "boat")).value == item.value
-    source = memory.records.get("fact", "boat").source
-    assert (source.kind, source.ref) == ("tool", "agent:main:s7")
-
-
-def test_a_group_sees_and_changes_no_record(memory, scripted):
+async def test_a_group_sees_and_changes_no_record(memory, scripted):
     memory.records.remember("fact", "boat", "a sloop")
     plain_item(memory, FACTS, "old", "memory/records/fact/old.md")
     seen = []
 
-    def look(store):
-        store.put(("users",), "anna", {"text": "Anna has a boat."})
-        seen.extend([store.get(FACTS, "boat"), store.get(FACTS, "old"), store.list_namespaces()])
-        seen.append([item.key for item in store.search(())])
-        seen.append([item.key for item in store.search(FACTS, query="boat")])
+    async def look(store):
+        await store.aput(("users",), "anna", {"text": "Anna has a boat."})
+        seen.extend([await store.aget(FACTS, "boat"), await store.aget(FACTS, "old"), await store.alist_namespaces()])
+        seen.append([item.key for item in await store.asearch(())])
+        seen.append([item.key for item in await store.asearch(FACTS, query="boat")])
         for value in ({"value": "a ketch"}, None):
             with pytest.raises(PathNotAllowedError, match="private"):
-                store.batch([PutOp(FACTS, "boat", value), PutOp(("users",), "bo", {"text": "Bo has none."})])
+                await store.abatch([PutOp(FACTS, "boat", value), PutOp(("users",), "bo", {"text": "Bo has none."})])
 
-    agent, config = run(scripted, memory, look, GROUP)
-    agent.invoke(ASKED, config)
+    await act(scripted, memory, "agent:main:telegram:group:42", look)
     assert seen == [None, None, [("users",)], ["anna"], []]
     assert memory.records.get("fact", "boat").version == 1
 
 
-# What is there is found, and forgotten
+# --- what is there is found, and forgotten
 
 
 def test_records_are_found_with_items_by_prefix_filter_and_query(store, memory):
@@ -234,19 +211,20 @@ def test_records_are_found_with_items_by_prefix_filter_and_query(store, memory):
     assert store.list_namespaces(prefix=["records"], max_depth=2) == [FACTS, ("records", "preference")]
     assert {namespace for namespace, _ in found()} == {*every}
     assert found("records", "fact", "bo") == [((*FACTS, "bo"), "boat.name")]
-    assert len(found("records")) == 4
-    assert len(found(*FACTS)) == 3
+    assert (len(found("records")), len(found(*FACTS))) == (4, 3)
     assert found(filter={"value": {"$gt": 10}}) == [(FACTS, "boat.length")]
     (first, *_) = store.search(("records",), query="Kestrel")
-    assert (first.key, first.value["value"]) == ("boat.name", "Kestrel")
-    assert first.score > 0
+    assert (first.key, first.value["value"], first.score > 0) == ("boat.name", "Kestrel", True)
+    for key in ("boat.name", "boat.name", "boat.length", " "):
+        store.delete(FACTS, key)  # to delete is to forget
+    assert sorted(values(memory.records)) == ["Heron", "green"]
 
 
 def test_what_has_expired_or_is_never_to_be_stored_is_not_there(notes):
     rules = PoliciesConfig(rules=(PolicyRule("health", "never-store", key="health.*"),))
     with Memory.open(notes, embedder=None) as memory:
         memory.records.remember("fact", "health.knee", "bad")
-        age(memory, 3)
+        set_clock(memory, 3)
         memory.records.remember("reminder", "ferry", "at noon", ttl=86_400)
     with Memory.open(notes, embedder=None, config=MemoryConfig(policies=rules)) as memory:
         store = OpenClawStore(memory)
@@ -264,32 +242,22 @@ def test_a_value_that_is_masked_is_not_lost_by_putting_back_what_was_read(notes)
     with Memory.open(notes, embedder=None, config=MemoryConfig(policies=rules)) as memory:
         store = OpenClawStore(memory)
         store.put(FACTS, "pay.bo", {"value": "fiftyone euros"})
-        store.put(FACTS, "pay.bo", {"value": "fiftyone euros"})
         value = store.get(FACTS, "pay.bo").value
         assert "fiftyone" not in str(value)
         with pytest.raises(InvalidInputError, match="masked"):
             store.put(FACTS, "pay.bo", {**value, "sensitivity": "medium"})
-        assert [one.value for one in memory.records.everything()] == ["fiftyone euros"]
-
-
-def test_to_delete_is_to_forget(store, memory):
-    memory.records.remember("fact", "boat.name", "Kestrel")
-    memory.records.remember("fact", "boat.name", "Heron", user_id="bo")
-    store.delete(FACTS, "boat.name")
-    store.delete(FACTS, "boat.name")
-    store.delete(FACTS, " ")
-    assert [record.value for record in memory.records] == ["Heron"]
+        assert values(memory.records.everything()) == ["fiftyone euros"]
 
 
 def test_a_read_leaves_the_file_of_a_record_as_it_is(memory):
     store = OpenClawStore(memory, ttl={"refresh_on_read": True})
     memory.records.remember("fact", "boat", "a sloop", ttl=60)
     file = memory.workspace.root / "memory" / "records" / "fact" / "boat.md"
-    age_of_file = datetime.now(UTC).timestamp() - 3000
-    os.utime(file, (age_of_file, age_of_file))
+    before = datetime.now(UTC).timestamp() - 3000
+    os.utime(file, (before, before))
     store.search(())
     store.get(FACTS, "boat")
-    assert file.stat().st_mtime == pytest.approx(age_of_file)
+    assert file.stat().st_mtime == pytest.approx(before)
 
 
 def test_a_damaged_record_is_reported_and_can_be_deleted(store, memory):
@@ -304,29 +272,6 @@ def test_a_damaged_record_is_reported_and_can_be_deleted(store, memory):
     assert not file.exists()
 
 
-# Items of an earlier time
-
-
-OLD = [
-    (FACTS, "boat", "memory/records/fact/boat.md"),
-    (("records",), "boat", "memory/records/boat.md"),
-    (("records", "boats", "a", "b"), "boat", "memory/records/boats/a/b/boat.md"),
-]
-
-
-@pytest.mark.parametrize(("namespace", "key", "path"), OLD)
-def test_items_that_were_put_there_before_can_be_read_and_deleted(store, memory, namespace, key, path):
-    plain_item(memory, namespace, key, path)
-    assert store.get(namespace, key).value == {"text": "An old item."}
-    assert [item.namespace for item in store.search(("records",))] == [namespace]
-    assert store.list_namespaces() == [namespace]
-    with pytest.raises(InvalidInputError, match=r"delete it first|\(\"records\", type\)"):
-        store.put(namespace, key, {"value": "a sloop"})
-    store.delete(namespace, key)
-    assert store.get(namespace, key) is None
-    assert not (memory.workspace.root / path).exists()
-
-
 def test_what_waits_is_confirmed_by_no_put(store, memory):
     memory.records.remember("fact", "billing.card", "none", source=RecordSource("user", "m1", datetime.now(UTC)))
     for session in range(3):
@@ -334,3 +279,19 @@ def test_what_waits_is_confirmed_by_no_put(store, memory):
         store.put(FACTS, "billing.card", {"value": "any", "source": source, "confidence": 1.0, "waiting": []})
     assert memory.records.get("fact", "billing.card").value == "none"
     assert len(store.get(FACTS, "billing.card").value["waiting"]) == 3
+
+
+# --- items of an earlier time
+
+
+@pytest.mark.parametrize("namespace", [FACTS, ("records",), ("records", "boats", "a", "b")])
+def test_items_that_were_put_there_before_can_be_read_and_deleted(store, memory, namespace):
+    path = f"memory/{'/'.join(namespace)}/boat.md"
+    plain_item(memory, namespace, "boat", path)
+    assert store.get(namespace, "boat").value == {"text": "An old item."}
+    assert [item.namespace for item in store.search(("records",))] == [namespace] == store.list_namespaces()
+    with pytest.raises(InvalidInputError, match=r"delete it first|\(\"records\", type\)"):
+        store.put(namespace, "boat", {"value": "a sloop"})
+    store.delete(namespace, "boat")
+    assert store.get(namespace, "boat") is None
+    assert not (memory.workspace.root / path).exists()

@@ -3,26 +3,16 @@
 import json
 
 import pytest
-from adapter_agent_contracts import GROUP, KEY, QUESTION, ToolsContract, paths
-from langchain.agents import create_agent
+from chat_scripts import chat_with, run, says, thread
+from contract_agents import GROUP, KEY, QUESTION, ToolsContract, paths
 from langchain_core.documents import Document
 from langchain_core.messages import ToolMessage
-from langchain_core.tools import BaseTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from langchain_openclaw_memory import OpenClawRetriever, OpenClawToolkit, memory_tools
 from langchain_openclaw_memory.testing import calling
 from langchain_tests.integration_tests import ToolsIntegrationTests
 from langchain_tests.unit_tests import ToolsUnitTests
-from langgraph.checkpoint.memory import InMemorySaver
 from pydantic import ValidationError
-from scripted_chat import says
-
-EXAMPLES = {
-    "memory_search": {"query": QUESTION, "maxResults": 3},
-    "memory_get": {"path": "memory/household.md", "from": 3, "lines": 1},
-    "memory_append": {"text": "Van Dam has a new van."},
-    "memory_remember": {"type": "preference", "key": "editor.theme", "value": "dark"},
-}
 
 
 @pytest.fixture
@@ -36,7 +26,7 @@ def tools(memory):
 
 
 class Standard:
-    name: str
+    name, example = "memory_search", {"query": QUESTION, "maxResults": 3}
 
     @pytest.fixture(autouse=True)
     def _memory(self, memory):
@@ -48,44 +38,33 @@ class Standard:
 
     @property
     def tool_invoke_params_example(self):
-        return EXAMPLES[self.name]
+        return self.example
 
 
 class TestSearchUnit(Standard, ToolsUnitTests):
-    name = "memory_search"
+    """By LangChain's standard tests, here and below."""
 
 
 class TestSearch(Standard, ToolsIntegrationTests):
-    name = "memory_search"
-
-
-class TestGetUnit(Standard, ToolsUnitTests):
-    name = "memory_get"
+    """As above."""
 
 
 class TestGet(Standard, ToolsIntegrationTests):
-    name = "memory_get"
-
-
-class TestAppendUnit(Standard, ToolsUnitTests):
-    name = "memory_append"
+    name, example = "memory_get", {"path": "memory/household.md", "from": 3, "lines": 1}
 
 
 class TestAppend(Standard, ToolsIntegrationTests):
-    name = "memory_append"
-
-
-class TestRememberUnit(Standard, ToolsUnitTests):
-    name = "memory_remember"
+    name, example = "memory_append", {"text": "Van Dam has a new van."}
 
 
 class TestRemember(Standard, ToolsIntegrationTests):
-    name = "memory_remember"
+    name, example = "memory_remember", {"type": "preference", "key": "editor.theme", "value": "dark"}
 
 
-def call(tool: BaseTool, arguments, **configurable) -> ToolMessage:
-    said = {"name": tool.name, "args": arguments, "id": "1", "type": "tool_call"}
-    return tool.invoke(said, config={"configurable": configurable})
+def call(tool, arguments, **configurable):
+    return tool.invoke(
+        {"name": tool.name, "args": arguments, "id": "1", "type": "tool_call"}, {"configurable": configurable}
+    )
 
 
 class TestContract(ToolsContract):
@@ -100,8 +79,9 @@ class TestContract(ToolsContract):
 
     async def answer(self, tool, arguments, session=None, is_async=False):
         said = {"name": tool.name, "args": arguments, "id": "1", "type": "tool_call"}
-        config = {"configurable": {} if session is None else {"session_key": session}}
-        message = await tool.ainvoke(said, config) if is_async else tool.invoke(said, config)
+        message = await run(
+            tool, said, {"configurable": {} if session is None else {"session_key": session}}, is_async=is_async
+        )
         answer = json.loads(message.content)
         assert json.loads(json.dumps(message.artifact)) == message.artifact
         assert message.artifact == answer or answer["status"] == "ok"
@@ -109,10 +89,9 @@ class TestContract(ToolsContract):
 
     async def talk(self, tools, script, *messages):
         model = self.scripted(*(one if isinstance(one, str) else calling(one[0], **one[1]) for one in script))
-        agent = create_agent(model, tools, checkpointer=InMemorySaver())
-        answers, before = [], 0
+        agent, answers, before = chat_with(model=model, tools=tools), [], 0
         for message in messages:
-            said = (await agent.ainvoke(says(message), {"configurable": {"thread_id": "1"}}))["messages"]
+            said = (await agent.ainvoke(says(message), thread()))["messages"]
             answers.append([json.loads(one.content) for one in said[before:] if isinstance(one, ToolMessage)])
             before = len(said)
         return answers
@@ -125,14 +104,14 @@ def test_a_search_hands_over_documents_as_plain_data(tools, memory):
     assert (json.loads(message.content)["results"], message.artifact) == ([], [])
 
 
-@pytest.mark.parametrize(("thread", "is_shown"), [(GROUP, False), (1, True), ("5f0c1d8e-9a53-4f3e", True)])
-def test_a_thread_that_no_group_has_named_is_a_direct_chat(tools, thread, is_shown):
-    message = call(tools["memory_search"], KEY, thread_id=thread)
+@pytest.mark.parametrize(("thread_id", "is_shown"), [(GROUP, False), (1, True)])
+def test_a_thread_that_no_group_has_named_is_a_direct_chat(tools, thread_id, is_shown):
+    message = call(tools["memory_search"], KEY, thread_id=thread_id)
     assert ("MEMORY.md" in paths(json.loads(message.content))) is is_shown
     assert ("MEMORY.md" in {document["metadata"]["path"] for document in message.artifact}) is is_shown
 
 
-def test_a_toolkit_has_the_tools_and_a_schema(memory):
+def test_a_toolkit_has_the_tools_and_a_schema_and_the_memory_is_part_of_no_dump(memory, tools, notes):
     toolkit = OpenClawToolkit(memory=memory, edit=True, append=False, session_key=GROUP)
     names = [tool.name for tool in toolkit.get_tools()]
     assert names == ["memory_search", "memory_get", "memory_edit", "memory_forget", "memory_promote"]
@@ -140,10 +119,6 @@ def test_a_toolkit_has_the_tools_and_a_schema(memory):
     assert set(OpenClawToolkit.model_json_schema()["properties"]) == properties
     with pytest.raises(ValidationError, match="top_k"):
         OpenClawToolkit(memory=memory, top_k=3)
-
-
-def test_the_memory_is_part_of_no_dump(tools, notes, memory):
-    toolkit = OpenClawToolkit(memory=memory)
     assert "memory=" not in repr(toolkit)
     assert "memory" not in toolkit.model_dump()
     for tool in tools.values():
@@ -151,15 +126,12 @@ def test_the_memory_is_part_of_no_dump(tools, notes, memory):
         assert str(notes) not in repr(tool)
 
 
-@pytest.mark.parametrize("asynchronous", [False, True])
-async def test_an_agent_searches_and_the_answer_is_the_same_after_a_checkpoint(memory, scripted, asynchronous, caplog):
-    model = scripted(calling("memory_search", **KEY), "With Mrs. Groen.")
-    run = create_agent(model, memory_tools(memory), checkpointer=InMemorySaver())
-    given, config = says(KEY["query"]), {"configurable": {"thread_id": "1"}}
-    before = (await run.ainvoke(given, config) if asynchronous else run.invoke(given, config))["messages"][-2]
+@pytest.mark.parametrize("is_async", [False, True])
+async def test_an_agent_searches_and_the_answer_is_the_same_after_a_checkpoint(memory, scripted, is_async, caplog):
+    agent = chat_with(model=scripted(calling("memory_search", **KEY), "At hers."), tools=memory_tools(memory))
+    before = (await run(agent, says(KEY["query"]), thread(), is_async=is_async))["messages"][-2]
     # Read back from the checkpoint, in which a foreign type would be a warning.
-    answered = run.get_state(config).values["messages"][-2]
-    assert isinstance(answered, ToolMessage)
+    answered = agent.get_state(thread()).values["messages"][-2]
     assert "Mrs. Groen" in answered.content
     assert answered.artifact == before.artifact
     assert answered.artifact[0]["id"] == "MEMORY.md#L1-L4"

@@ -3,7 +3,7 @@
 from typing import ClassVar
 
 import pytest
-from adapter_store_contract import FACTS, VectorStoreContract
+from contract_stores import FACTS, VectorStoreContract
 from langchain_core.documents import Document
 from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.indexing import InMemoryRecordManager, aindex, index
@@ -44,11 +44,6 @@ class TestContract(VectorStoreContract):
 
 
 @pytest.fixture
-def memory(static_memory):
-    return static_memory
-
-
-@pytest.fixture
 def make_own():
     def make(folder):
         about = [{"n": n, "of": name} for n, name in enumerate(FACTS)]
@@ -75,13 +70,12 @@ def test_a_store_is_made_of_texts_and_embeddings_in_a_folder_of_its_own(tmp_path
         assert ids(store.similarity_search("old mill venue", k=1)) == ["venue"]
         assert store.embeddings is embeddings
         assert len(list((folder / "memory" / "notes").glob("*.md"))) == 4
-
-
-def test_embeddings_of_ours_are_not_wrapped_twice(tmp_path):
-    store = OpenClawVectorStore.from_texts(["one"], OpenClawEmbeddings("hashing"), workspace=tmp_path)
-    with store.memory:
-        assert store.memory.embedder.provider == "hashing"
-        assert isinstance(store.embeddings, OpenClawEmbeddings)
+        vector = embeddings.embed_query(FACTS["venue"])
+        assert ids(store.similarity_search_by_vector(vector, k=2))[0] == "venue"
+    with OpenClawVectorStore.from_texts(
+        ["one"], OpenClawEmbeddings("hashing"), workspace=tmp_path / "ours"
+    ).memory as ours:
+        assert ours.embedder.provider == "hashing", "embeddings of ours are not wrapped twice"
 
 
 def test_what_does_not_fit_together_is_refused(own):
@@ -112,8 +106,8 @@ def test_a_filter_may_have_operators(own, call):
         assert set(ids(getattr(own, call)("ferry", k=9, filter=wanted))) == expected
 
 
-def test_an_operator_that_is_unknown_is_named_though_nothing_could_match(memory):
-    store = OpenClawVectorStore(memory)
+def test_an_operator_that_is_unknown_is_named_though_nothing_could_match(static_memory):
+    store = OpenClawVectorStore(static_memory)
     for _ in range(2):
         with pytest.raises(QueryError, match=r"\$near.*use a function"):
             store.similarity_search("anything", filter={"of": "nobody", "n": {"$near": 1}})
@@ -126,11 +120,6 @@ def test_scores_lie_between_0_and_1_best_first(own):
     assert len(scored) == 4
     assert scores == sorted(scores, reverse=True)
     assert 0 <= scores[-1] < scores[0] <= 1
-
-
-def test_the_nearest_to_a_vector_are_found_by_the_vector_alone(own):
-    vector = own.embeddings.embed_query(FACTS["venue"])
-    assert ids(own.similarity_search_by_vector(vector, k=2))[0] == "venue"
 
 
 @pytest.mark.parametrize("embedder", ["default", None])
@@ -190,22 +179,15 @@ def test_stores_with_different_embeddings_do_not_build_each_others_index_again(t
         assert not any("text" in text for text in one._embedded)
 
 
-@pytest.mark.parametrize(
-    ("settings", "expected"),
-    [
-        ({"search_type": "similarity", "search_kwargs": {"k": 1}}, 1),
-        ({"search_type": "mmr", "search_kwargs": {"k": 2, "fetch_k": 4}}, 2),
-        ({"search_type": "similarity_score_threshold", "search_kwargs": {"k": 4, "score_threshold": 0.5}}, 2),
-    ],
-    ids=lambda value: value["search_type"] if isinstance(value, dict) else "",
-)
-async def test_as_a_retriever_every_search_type_works(own, settings, expected):
-    retriever = own.as_retriever(**settings)
-    question = "When is the launch of the ferry?"
-    found = retriever.invoke(question)
-    assert len(found) == expected
-    assert found[0].id in {"launch", "again"}
-    assert await retriever.ainvoke(question) == found
+async def test_as_a_retriever_every_search_type_works(own):
+    for kind, wishes, expected in (
+        ("similarity", {"k": 1}, 1), ("mmr", {"k": 2, "fetch_k": 4}, 2),
+        ("similarity_score_threshold", {"k": 4, "score_threshold": 0.5}, 2),
+    ):  # fmt: skip
+        retriever = own.as_retriever(search_type=kind, search_kwargs=wishes)
+        found = retriever.invoke("When is the launch of the ferry?")
+        assert (len(found), found[0].id in {"launch", "again"}) == (expected, True)
+        assert await retriever.ainvoke("When is the launch of the ferry?") == found
 
 
 def docs(*numbers, changed=()):
@@ -218,16 +200,13 @@ def counts(result):
     return result["num_added"], result["num_skipped"], result["num_deleted"]
 
 
-async def test_the_indexing_api_adds_skips_and_deletes(memory):
-    store, records = OpenClawVectorStore(memory), InMemoryRecordManager("ns")
+async def test_the_indexing_api_adds_skips_and_deletes(static_memory):
+    store, records = OpenClawVectorStore(static_memory), InMemoryRecordManager("ns")
     records.create_schema()
+    options = {"source_id_key": "source", "key_encoder": "sha256"}
 
     def run(documents, cleanup):
-        return counts(
-            index(
-                documents, records, store, cleanup=cleanup, source_id_key="source", key_encoder="sha256", batch_size=9
-            )
-        )
+        return counts(index(documents, records, store, cleanup=cleanup, batch_size=9, **options))
 
     def texts():
         return sorted(one.page_content for one in store.similarity_search("text", k=10))
@@ -238,5 +217,4 @@ async def test_the_indexing_api_adds_skips_and_deletes(memory):
     assert texts() == ["text 0", "text 1 changed", "text 2"]
     assert run(docs(2, 3), "full") == (1, 1, 2)
     assert texts() == ["text 2", "text 3"]
-    again = await aindex(docs(2, 3), records, store, cleanup="full", source_id_key="source", key_encoder="sha256")
-    assert counts(again) == (0, 2, 0)
+    assert counts(await aindex(docs(2, 3), records, store, cleanup="full", **options)) == (0, 2, 0)

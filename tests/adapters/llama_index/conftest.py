@@ -1,13 +1,19 @@
-"""Memories with and without vectors, stores that are filled, and the events that LlamaIndex dispatches."""
+"""Stores that are filled, and the events that LlamaIndex dispatches."""
+
+import sys
+from pathlib import Path
 
 import pytest
 from llama_index.core.base.llms import types
 from llama_index.core.instrumentation import root_dispatcher
 from llama_index.core.instrumentation.event_handlers import BaseEventHandler
 from llama_index_openclaw_memory import OpenClawVectorStore
-from some_nodes import WORDS, facts
 
 from openclaw_memory import Memory
+
+sys.path.append(str(Path(__file__).parent))
+
+from some_nodes import WORDS, facts
 
 # What they talk with is made of blocks that came with 0.14.5.
 collect_ignore = (
@@ -15,12 +21,6 @@ collect_ignore = (
     if hasattr(types, "ToolCallBlock")
     else [f"test_llama_index_{name}.py" for name in ("agents", "flush_model", "memory", "messages")]
 )
-
-
-@pytest.fixture
-def noted(memory):
-    """What the notes say."""
-    return lambda: "\n".join(path.read_text() for path in sorted((memory.workspace.root / "memory").glob("*.md")))
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
-from adapter_contracts import EmbedderContract
+from contract_search import EmbedderContract
 from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.callbacks import CallbackManager, CBEventType, LlamaDebugHandler
 from llama_index.core.embeddings import MockEmbedding
@@ -38,45 +38,31 @@ def nodes() -> list[TextNode]:
 # ours as theirs
 
 
-def test_vectors_are_those_of_the_embedder_as_plain_numbers(static):
+async def test_vectors_are_those_of_the_embedder_as_plain_numbers_in_a_loop_and_without(static):
     ours = OpenClawEmbedding(static)
     np.testing.assert_array_equal(ours.get_text_embedding_batch(TEXTS), static.embed_documents(TEXTS))
-    np.testing.assert_array_equal(ours.get_text_embedding(TEXTS[0]), static.embed_documents(TEXTS[:1])[0])
     np.testing.assert_array_equal(ours.get_query_embedding("mill"), static.embed_query("mill"))
     assert {type(number) for number in ours.get_query_embedding("mill")} == {float}
     assert ours.get_text_embedding_batch([]) == []
-
-
-async def test_what_is_asynchronous_gives_the_same_inside_a_running_loop(static):
-    ours = OpenClawEmbedding(static, embed_batch_size=2)
     assert await ours.aget_text_embedding_batch(TEXTS) == ours.get_text_embedding_batch(TEXTS)
     assert await ours.aget_text_embedding(TEXTS[0]) == ours.get_text_embedding(TEXTS[0])
-    assert await ours.aget_query_embedding("mill") == ours.get_query_embedding("mill")
     assert [node.embedding for node in await ours.acall(nodes())] == [node.embedding for node in ours(nodes())]
 
 
-async def test_a_slow_embedder_does_not_hold_up_the_loop():
-    turned, loop = asyncio.Event(), asyncio.get_running_loop()
+async def test_an_embedder_is_asked_for_all_texts_at_once_and_a_slow_one_does_not_hold_up_the_loop():
+    turned, loop, asked = asyncio.Event(), asyncio.get_running_loop(), []
 
     def waits(texts):  # the loop must turn for this to be answered
         asyncio.run_coroutine_threadsafe(turned.wait(), loop).result(timeout=60)
+        asked.append(len(texts))
         return [[1.0]] * len(texts)
 
     ours = OpenClawEmbedding(from_callable(waits, "waits"))
-    asked = [ours.aget_query_embedding("one"), ours.aget_text_embedding("one"), ours.aget_text_embedding_batch(["one"])]
+    texts = ["one"] * 300
+    calls = [ours.aget_query_embedding("one"), ours.aget_text_embedding("one"), ours.aget_text_embedding_batch(texts)]
     loop.call_soon(turned.set)
-    assert await asyncio.gather(*asked) == [[1.0], [1.0], [[1.0]]]
-
-
-def test_an_embedder_is_asked_for_all_texts_at_once():
-    asked = []
-
-    def embed(texts):
-        asked.append(len(texts))
-        return [[1.0, 2.0]] * len(texts)
-
-    OpenClawEmbedding(from_callable(embed, "counts")).get_text_embedding_batch(["text"] * 300)
-    assert asked == [300]
+    assert await asyncio.gather(*calls) == [[1.0], [1.0], [[1.0]] * 300]
+    assert sorted(asked) == [1, 1, 300]
 
 
 async def test_a_model_is_loaded_in_a_thread_while_the_event_loop_goes_on(memory, monkeypatch, static):
@@ -135,11 +121,8 @@ def test_a_dump_is_plain_names_and_makes_the_same_again(static):
     ours = OpenClawEmbedding(static, embed_batch_size=7)
     reported = json.loads(json.dumps(ours.to_dict()))
     assert reported["class_name"] == "OpenClawEmbedding"
-    assert (reported["provider"], reported["model_name"], reported["identity"]) == (
-        "static",
-        static.model,
-        static.identity,
-    )
+    names = tuple(reported[name] for name in ("provider", "model_name", "identity"))
+    assert names == ("static", static.model, static.identity)
     again = OpenClawEmbedding.from_dict(reported)
     assert (again.identity, again.embed_batch_size) == (ours.identity, 7)
     assert again.get_query_embedding("mill") == ours.get_query_embedding("mill")

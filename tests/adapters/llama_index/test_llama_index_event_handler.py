@@ -7,8 +7,8 @@ from types import SimpleNamespace
 from typing import ClassVar
 
 import pytest
-from adapter_agent_contracts import FACT, WINDOW, WatchContract, words
-from adapter_agent_contracts import written as notes
+from contract_flush import FACT, WINDOW, WatchContract, words
+from contract_flush import written as notes
 from llama_index.core.agent.workflow import FunctionAgent, ReActAgent
 from llama_index.core.base.llms.types import ChatMessage, CompletionResponse, LLMMetadata, MessageRole
 from llama_index.core.chat_engine import SimpleChatEngine
@@ -20,7 +20,7 @@ from llama_index.core.llms.callbacks import llm_completion_callback
 from llama_index.core.memory import ChatMemoryBuffer, ChatSummaryMemoryBuffer
 from llama_index_openclaw_memory import MemoryFlushEventHandler
 from llama_index_openclaw_memory.testing import ScriptedLLM, TextOnlyLLM, calling, saying
-from scripted_llm import facts_in, writes_facts
+from llm_scripts import facts_in, writes_facts
 
 from openclaw_memory.errors import ConfigError
 from openclaw_memory.flush import FLUSH_TAG
@@ -60,12 +60,6 @@ def flushes(flush_llm):
     return sum(messages[-1].role == "user" for messages in flush_llm.seen)
 
 
-async def streamed(pieces):
-    async for piece in pieces:
-        last = piece
-    return last
-
-
 async def ask(llm, conversation, how):
     """The reply of an LLM to a talk, in each of the ways that it can be asked."""
     match how:
@@ -78,7 +72,7 @@ async def ask(llm, conversation, how):
         case "stream_chat":
             return (await asyncio.to_thread(lambda: list(llm.stream_chat(conversation))))[-1].message
         case "astream_chat":
-            return (await streamed(await llm.astream_chat(conversation))).message
+            return [piece async for piece in await llm.astream_chat(conversation)][-1].message
 
 
 WAYS = ["chat", "chat in a loop", "achat", "stream_chat", "astream_chat"]
@@ -284,26 +278,29 @@ async def test_at_the_end_of_a_session_what_no_flush_was_shown_is_flushed_once(w
     assert "4711" in notes(memory)
 
 
-class Waits:
-    """A flush model that goes on once it is told to."""
-
-    def __init__(self):
-        self.started, self.may_end = threading.Event(), threading.Event()
-
-    def script(self, messages, tools):
-        self.started.set()
-        assert self.may_end.wait(60)
-        return writes_facts(messages, tools)
+LONG = [ChatMessage(FACT), ChatMessage(words(2_000))]
 
 
 async def test_a_memory_that_is_closed_before_the_turn_comes_loses_nothing(watching, memory):
-    waits = Waits()
-    handler = watching(scripted(waits.script), window=WINDOW)
-    await scripted("ok").achat([ChatMessage(FACT), ChatMessage(words(2_000))])
+    may_end = threading.Event()
+    handler = watching(scripted(lambda *given: may_end.wait(60) and writes_facts(*given)), window=WINDOW)
+    await scripted("ok").achat(LONG)
     memory.close()
-    waits.may_end.set()
+    may_end.set()
     await handler.asettle()
     assert "4711" in notes(memory)
+
+
+async def test_where_no_thread_can_be_had_the_loop_waits(watching, memory, flush_llm, monkeypatch):
+    def no_more(_thread):
+        raise RuntimeError("can't start new thread")
+
+    handler = watching(flush_llm, window=WINDOW)
+    with monkeypatch.context() as patched:
+        patched.setattr(threading.Thread, "start", no_more)
+        await scripted("ok").achat(LONG)
+    assert "4711" in notes(memory)
+    handler.settle()
 
 
 def test_what_fails_in_the_handler_is_said_and_breaks_no_call(watching, flush_llm, caplog):
@@ -314,18 +311,6 @@ def test_what_fails_in_the_handler_is_said_and_breaks_no_call(watching, flush_ll
     for _ in range(3):
         assert scripted("ok").chat([ChatMessage(FACT)]).message.content == "ok"
     assert caplog.text.count("no such encoding") == 1
-
-
-async def test_where_no_thread_can_be_had_the_loop_waits(watching, memory, flush_llm, monkeypatch):
-    def no_more(_thread):
-        raise RuntimeError("can't start new thread")
-
-    handler, conversation = watching(flush_llm, window=WINDOW), [ChatMessage(FACT), ChatMessage(words(2_000))]
-    monkeypatch.setattr(threading.Thread, "start", no_more)
-    await scripted("ok").achat(conversation)
-    monkeypatch.undo()
-    assert "4711" in notes(memory)
-    handler.settle()
 
 
 def test_what_is_no_llm_or_has_no_window_is_an_error_and_a_dump_holds_no_open_parts(memory):

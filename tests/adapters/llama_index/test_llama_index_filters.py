@@ -13,24 +13,12 @@ from openclaw_memory.errors import QueryError
 @pytest.mark.parametrize(
     ("kind", "value", "expected"),
     [
-        (FilterOperator.EQ, 2, {"two"}),
-        (FilterOperator.NE, 2, {"one", "word", "list", "empty", "none"}),
-        (FilterOperator.GT, 1, {"two"}),
-        (FilterOperator.GTE, 1, {"one", "two"}),
-        (FilterOperator.LT, 2, {"one"}),
-        (FilterOperator.LTE, 2, {"one", "two"}),
-        (FilterOperator.IN, [1, 2], {"one", "two"}),
         (FilterOperator.NIN, [1, 2], {"word", "list", "empty", "none"}),
-        (FilterOperator.ANY, ["red", "blue"], {"list"}),
-        (FilterOperator.ALL, ["red", "green"], {"list"}),
-        (FilterOperator.CONTAINS, "green", {"list"}),
-        (FilterOperator.TEXT_MATCH, "Boa", {"word"}),
         (FilterOperator.TEXT_MATCH_INSENSITIVE, "boa", {"word"}),
         (FilterOperator.IS_EMPTY, None, {"empty", "none"}),
     ],
-    ids=lambda value: value.value if isinstance(value, FilterOperator) else "",
 )
-def test_each_operator(kind, value, expected, condition):
+def test_operators_whose_meaning_is_not_that_of_their_word(kind, value, expected, condition):
     some = {"one": 1, "two": 2, "word": "A Boat", "list": ["red", "green"], "empty": "", "none": None}
     one = MetadataFilter(key="k", value=value, operator=kind)
     test = matching(MetadataFilters(filters=[one], condition=condition))

@@ -14,8 +14,8 @@ from llama_index.core.base.llms.types import ChatMessage
 from llama_index_openclaw_memory import OpenClawMemoryBlock
 from llama_index_openclaw_memory._messages import openclaw_messages
 from llama_index_openclaw_memory.testing import ScriptedLLM, calling
+from llm_scripts import facts_in, writes_facts
 from processes import python
-from scripted_llm import facts_in, writes_facts
 
 from openclaw_memory import Memory, MemoryConfig
 from openclaw_memory.config import CompactionConfig, EmbeddingConfig
@@ -24,7 +24,6 @@ from openclaw_memory.conversation import get_text
 SMALL_TALK = ("Yes.", "And?", "Shall I go on?", "continue", "Grüße aus Zürich 🚲")
 FAILURES = (ConnectionError("hung up"), TimeoutError("too slow"), "I cannot do that.", "")
 
-ways_to_run = pytest.mark.parametrize("way", ["threads", "asyncio"])
 histories = pytest.mark.parametrize(
     "seed", [*range(6), *(pytest.param(seed, marks=pytest.mark.nightly) for seed in range(6, 80))]
 )
@@ -63,19 +62,6 @@ def sessions_of(chance, talks):
     return names.get(kind) or [chance.choice(["s0", "s1", None]) for _ in range(talks)]
 
 
-def run_at_once(way, calls):
-    """Run coroutine functions at once: each in a thread with a loop of its own, or all in one loop."""
-    if way == "threads":
-        with ThreadPoolExecutor(len(calls)) as pool:
-            list(pool.map(lambda call: asyncio.run(call()), calls))
-        return
-
-    async def together():
-        await asyncio.gather(*(call() for call in calls))
-
-    asyncio.run(together())
-
-
 def facts(messages):
     return [fact for message in messages for fact in facts_in([message])]
 
@@ -90,6 +76,10 @@ def texts_of(messages):
     return Counter(get_text(message) for message in openclaw_messages(messages))
 
 
+async def gather(calls):
+    await asyncio.gather(*(call() for call in calls))
+
+
 async def eject(block, session, history):
     """Hand a history over as `Memory` does, a few messages at once."""
     left, sizes = list(history), random.Random(len(history))
@@ -99,7 +89,7 @@ async def eject(block, session, history):
         left = left[size:]
 
 
-@ways_to_run
+@pytest.mark.parametrize("way", ["threads", "asyncio"])
 @histories
 @pytest.mark.sampled(2)
 def test_of_what_is_ejected_nothing_is_lost_and_every_fact_is_noted(memory, noted, kept, seed, way):
@@ -109,9 +99,12 @@ def test_of_what_is_ejected_nothing_is_lost_and_every_fact_is_noted(memory, note
     model = Unsteady(random.Random(seed), chance.choice([0, 0.3, 1]))
     block = OpenClawMemoryBlock(memory, llm=ScriptedLLM(script=model), flush_tokens=chance.choice([1, 60, 400]))
     histories = [list(said(chance, talk, chance.randint(5, 25))) for talk in range(talks)]
-    run_at_once(
-        way, [partial(eject, block, session, history) for session, history in zip(sessions, histories, strict=True)]
-    )
+    calls = [partial(eject, block, session, history) for session, history in zip(sessions, histories, strict=True)]
+    if way == "threads":  # each with a loop of its own
+        with ThreadPoolExecutor(len(calls)) as pool:
+            list(pool.map(lambda call: asyncio.run(call()), calls))
+    else:
+        asyncio.run(gather(calls))
     model.steady = True
     block.flush()
     for session in set(sessions):
@@ -125,7 +118,7 @@ def test_of_what_is_ejected_nothing_is_lost_and_every_fact_is_noted(memory, note
 QUIET = MemoryConfig(embedding=EmbeddingConfig(provider="none"))
 CHILD = """
 import sys
-sys.path[:0] = ["tests", "tests/adapters/llama_index"]
+sys.path[:0] = ["tests", "tests/adapters/contracts", "tests/adapters/llama_index"]
 import test_llama_index_flush_simulations as simulations
 simulations.%s(*sys.argv[1:])
 """

@@ -3,7 +3,7 @@
 import itertools
 
 import pytest
-from adapter_contracts import FORGET, REMEMBER, IntentContract, Talk, intent
+from contract_agents import FORGET, REMEMBER, IntentContract, Talk, intent
 from llama_index.core.agent.workflow import FunctionAgent
 from llama_index.core.base.llms.types import ChatMessage
 from llama_index.core.memory import Memory as ChatMemory

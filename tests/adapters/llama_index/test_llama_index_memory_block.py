@@ -4,21 +4,24 @@ import asyncio
 import errno
 import json
 import os
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from copy import deepcopy
+from dataclasses import replace
 
 import pytest
-from adapter_agent_contracts import RecallContract
+from contract_agents import RecallContract
 from llama_index.core.base.llms.types import ChatMessage, ImageBlock, TextBlock
 from llama_index.core.memory import Memory as ChatMemory
 from llama_index.core.utils import get_tokenizer
-from llama_index_openclaw_memory import OpenClawMemoryBlock
+from llama_index_openclaw_memory import OpenClawMemoryBlock, _eviction
 from llama_index_openclaw_memory.testing import ScriptedLLM, TextOnlyLLM, saying
-from scripted_llm import says_facts, writes_facts
+from llm_scripts import says_facts, writes_facts
 
 from openclaw_memory import Memory, MemoryConfig
 from openclaw_memory.config import CompactionConfig, EmbeddingConfig
-from openclaw_memory.conversation import get_text
 from openclaw_memory.errors import ConfigError
+from openclaw_memory.flush import Session
 
 SECRET = "sk-proj-" + "a1B2c3D4" * 5
 
@@ -35,8 +38,13 @@ def facts(first, last=None):
     return [user(f"Please remember: fact {number} is here.") for number in range(first, (last or first) + 1)]
 
 
-def put(block, messages, session=None):
+def begin(block, messages, session="s1"):
+    """Eject messages, and wait for no flush."""
     asyncio.run(block.aput(messages, from_short_term_memory=True, session_id=session))
+
+
+def put(block, messages, session="s1"):
+    begin(block, messages, session)
     block.settle()
 
 
@@ -45,9 +53,28 @@ def get(block, *messages, session=None):
 
 
 @pytest.fixture
-def kept(memory):
-    """The texts of a transcript."""
-    return lambda session: [get_text(message) for message in memory.sessions.flush(session).log.read_messages()]
+def count(noted):
+    """How often the notes have each of some facts."""
+    return lambda *numbers: [noted().count(f"fact {number} is here") for number in numbers]
+
+
+class Held:
+    """A script whose model thinks until `go_on`: it has been asked once `asked` is set."""
+
+    def __init__(self):
+        self.asked, self.go_on = threading.Event(), threading.Event()
+
+    def __call__(self, messages, tools):
+        self.asked.set()
+        assert self.go_on.wait(60)
+        return writes_facts(messages, tools)
+
+
+@pytest.fixture
+def held():
+    script = Held()
+    yield script
+    script.go_on.set()
 
 
 @pytest.fixture
@@ -66,121 +93,245 @@ def full_disk(monkeypatch):
 
 
 # --- what is kept
-def test_what_is_ejected_is_in_the_transcript_at_once_with_secrets_masked(memory, kept):
-    put(OpenClawMemoryBlock(memory), [user(f"The key is {SECRET}."), reply("Noted.")], "s1")
-    assert len(kept("s1")) == 2
+
+
+def test_what_is_ejected_is_in_the_transcript_at_once_with_secrets_masked(memory, spoken):
+    put(OpenClawMemoryBlock(memory), [user(f"The key is {SECRET}."), reply("Noted.")])
+    assert len(spoken("s1")) == 2
     assert SECRET not in json.dumps(memory.sessions.log("s1").read_messages())
-    assert kept("s1")[0].startswith("The key is ")
+    assert spoken("s1")[0].startswith("The key is ")
 
 
-@pytest.mark.parametrize(
-    ("key", "session", "name"),
-    [(None, None, "main"), (None, "s1", "s1"), ("agent:main:main", "s1", "agent:main:main")],
-    ids=["nobody names one", "Memory's", "the block's"],
-)
-def test_the_transcript_is_that_of_the_session(memory, kept, key, session, name):
-    put(OpenClawMemoryBlock(memory, session_key=key), [user("Hi.")], session)
-    assert kept(name) == ["Hi."]
+def test_the_transcript_is_that_of_the_session(memory, spoken):
+    for key, session, name in (
+        (None, None, "main"),
+        (None, "s1", "s1"),
+        ("agent:main:main", "s1", "agent:main:main"),
+    ):
+        put(OpenClawMemoryBlock(memory, session_key=key), [user("Hi.")], session)
+        assert spoken(name) == ["Hi."]
 
 
-def test_a_message_that_cannot_be_read_costs_none_of_the_others(memory, kept):
+def test_a_message_that_cannot_be_read_costs_none_of_the_others(memory, spoken):
     class Bad:
         def __str__(self):
             raise AttributeError("no name")
 
     calls = [{"function": {"name": "look", "arguments": {"at": Bad()}}}]
     bad = ChatMessage("Let me look.", role="assistant", additional_kwargs={"tool_calls": calls})
-    put(OpenClawMemoryBlock(memory), [user("One."), bad, user("Two.")], "s1")
-    assert kept("s1") == ["One.", "[this message could not be read: AttributeError]", "Two."]
+    put(OpenClawMemoryBlock(memory), [user("One."), bad, user("Two.")])
+    assert spoken("s1") == ["One.", "[this message could not be read: AttributeError]", "Two."]
 
 
-def test_what_was_recalled_into_a_message_is_neither_kept_nor_shown_to_the_model(memory, kept):
+def test_what_was_recalled_into_a_message_is_neither_kept_nor_shown_to_the_model(memory, spoken):
     memory.append("The boiler code is 4711.", date="2026-02-09")
     memory.sync()
     asked = user("What is the boiler code?")
     llm = ScriptedLLM(script=saying("NO_REPLY"))
     block = OpenClawMemoryBlock(memory, llm=llm, flush_tokens=1)
-    put(block, [user(f"{get(block, asked)}\n{asked.content}")], "s1")
-    assert kept("s1") == [asked.content]
+    put(block, [user(f"{get(block, asked)}\n{asked.content}")])
+    assert spoken("s1") == [asked.content]
     assert "code is 4711" not in llm.seen[0][0].content
 
 
-def test_what_a_full_disk_refuses_is_reported_in_the_status_and_written_later(memory, kept, full_disk):
+def test_what_a_full_disk_refuses_is_reported_in_the_status_and_written_later(memory, spoken, full_disk):
     block = OpenClawMemoryBlock(memory)
-    put(block, [user("One.")], "s1")
+    put(block, [user("One.")])
     full_disk(True)
-    put(block, [user("Two.")], "s1")
-    put(block, [user("Three.")], "s1")
+    put(block, [user("Two.")])
+    put(block, [user("Three.")])
     assert "2 ejected messages are not in the transcript" in memory.status().flush["s1"]
     full_disk(False)
-    assert kept("s1") == ["One."]
-    put(block, [user("Four.")], "s1")
-    assert kept("s1") == ["One.", "Two.", "Three.", "Four."]
+    assert spoken("s1") == ["One."]
+    put(block, [user("Four.")])
+    assert spoken("s1") == ["One.", "Two.", "Three.", "Four."]
     assert memory.status().flush == {}
 
 
+async def test_a_task_that_is_cancelled_loses_nothing_of_what_was_ejected(memory, spoken):
+    block = OpenClawMemoryBlock(memory)
+    task = asyncio.create_task(block.aput(facts(1), session_id="s1"))
+    await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    await block.asettle()
+    assert len(spoken("s1")) == 1
+
+
+async def test_what_is_ejected_waits_for_no_other_session_and_for_none_of_the_loops_threads(memory, spoken, held):
+    block = OpenClawMemoryBlock(memory, llm=ScriptedLLM(script=held), flush_tokens=1)
+    loop, go_on = asyncio.get_running_loop(), threading.Event()
+    loop.set_default_executor(ThreadPoolExecutor(1))
+    busy = loop.run_in_executor(None, go_on.wait, 10)
+    for number in range(8):
+        await block.aput(facts(number), session_id=f"s{number}")
+        assert len(spoken(f"s{number}")) == 1
+    assert held.asked.wait(60)
+    assert not busy.done()
+    go_on.set()
+    held.go_on.set()
+    await block.asettle()
+    assert [memory.sessions.flush(f"s{number}").state.compaction_count for number in range(8)] == [1] * 8
+
+
+def test_what_is_ejected_after_the_memory_was_closed_is_written(memory, count):
+    block = OpenClawMemoryBlock(memory, llm=ScriptedLLM(script=writes_facts), flush_tokens=1)
+    memory.close()
+    put(block, facts(1))
+    assert get(block, user("What?")) == ""
+    with Memory.open(memory.workspace.root, config=memory.config) as again:
+        assert len(again.sessions.log("s1").read_messages()) == 1
+    assert count(1) == [1]
+
+
 # --- when it flushes
-def test_a_flush_is_held_once_enough_was_ejected(memory, noted):
+
+
+def test_a_flush_is_held_once_enough_was_ejected(memory, count):
     llm = ScriptedLLM(script=writes_facts)
     block = OpenClawMemoryBlock(memory, llm=llm, flush_tokens=40)
-    put(block, facts(1, 2), "s1")
+    put(block, facts(1, 2))
     assert llm.seen == []
-    put(block, facts(3, 5), "s1")
+    put(block, facts(3, 5))
     assert len(llm.seen) == 2  # the note, and the silence after it
-    assert [f"fact {number} is here" in noted() for number in range(1, 6)] == [True] * 5
+    assert count(*range(1, 6)) == [1] * 5
 
 
-def test_without_a_model_the_transcript_is_all(memory, noted):
-    block = OpenClawMemoryBlock(memory, flush_tokens=1)
-    put(block, facts(1), "s1")
-    block.flush()
-    assert noted() == ""
-
-
-@pytest.mark.parametrize("off", [{"flush": False}, {"enabled": False}], ids=["flush", "compaction"])
-def test_where_the_memory_wants_no_flush_none_is_held(tmp_path, off):
-    config = MemoryConfig(embedding=EmbeddingConfig(provider="none"), compaction=CompactionConfig(**off))
-    llm = ScriptedLLM(script=writes_facts)
+@pytest.mark.parametrize("off", [{"flush": False}, {"enabled": False}, None], ids=["flush", "compaction", "no model"])
+def test_without_a_model_or_where_the_memory_wants_none_no_flush_is_held(tmp_path, off):
+    config = MemoryConfig(embedding=EmbeddingConfig(provider="none"), compaction=CompactionConfig(**(off or {})))
+    llm = ScriptedLLM(script=writes_facts) if off else None
     with Memory.open(tmp_path, config=config) as memory:
         block = OpenClawMemoryBlock(memory, llm=llm, flush_tokens=1)
-        put(block, facts(1), "s1")
+        put(block, facts(1))
         block.flush()
-    assert llm.seen == []
+    assert llm is None or llm.seen == []
+    assert not (tmp_path / "memory").exists()
 
 
 @pytest.mark.parametrize("session", [None, "s1"])
-def test_the_end_of_a_session_flushes_what_is_left(memory, noted, session):
+def test_the_end_of_a_session_flushes_what_is_left(memory, count, session):
     block = OpenClawMemoryBlock(memory, llm=TextOnlyLLM(script=says_facts))
-    put(block, facts(1), "s1")
+    put(block, facts(1))
     for _ in range(2):
         asyncio.run(block.aflush(session))
-    assert "fact 1 is here" in noted()
+    assert count(1) == [1]
     assert len(block.llm.seen) == 1
 
 
 def test_of_a_long_transcript_that_was_never_flushed_the_end_alone_is_shown(memory):
-    put(OpenClawMemoryBlock(memory), facts(1, 400), "s1")
+    put(OpenClawMemoryBlock(memory), facts(1, 400))
     llm = ScriptedLLM(script=saying("NO_REPLY"))
     block = OpenClawMemoryBlock(memory, llm=llm, flush_tokens=50)
-    put(block, facts(401), "s1")
+    put(block, facts(401))
     block.flush()
     (asked,) = llm.seen
-    assert "fact 401" in asked[0].content
-    assert "fact 380" not in asked[0].content
+    assert ("fact 401" in asked[0].content, "fact 380" in asked[0].content) == (True, False)
 
 
-def test_a_model_whose_window_no_one_can_say_loses_nothing(memory, kept):
+def test_a_model_whose_window_no_one_can_say_loses_nothing(memory, spoken):
     class Broken(ScriptedLLM):
         @property
         def metadata(self):
             raise ValueError("unknown model")
 
-    put(OpenClawMemoryBlock(memory, llm=Broken(script=writes_facts), flush_tokens=1), facts(1), "s1")
-    assert len(kept("s1")) == 1
+    put(OpenClawMemoryBlock(memory, llm=Broken(script=writes_facts), flush_tokens=1), facts(1))
+    assert len(spoken("s1")) == 1
     assert "unknown model" in memory.status().flush["s1"]
 
 
+def test_what_is_ejected_while_a_flush_is_held_is_flushed_after_it_where_that_is_enough(memory, held, count):
+    llm = ScriptedLLM(script=held)
+    block = OpenClawMemoryBlock(memory, llm=llm, flush_tokens=8)
+    begin(block, facts(1))
+    assert held.asked.wait(60)
+    begin(block, facts(2))
+    assert count(1, 2) == [0, 0]
+    held.go_on.set()
+    block.settle()
+    assert count(1, 2) == [1, 1]
+    shown = [("fact 1" in asked[0].content, "fact 2" in asked[0].content) for asked in llm.seen[::2]]
+    assert shown == [(True, False), (False, True)]
+
+
+def test_the_end_of_a_session_waits_for_the_flush_that_is_under_way(memory, held, count):
+    block = OpenClawMemoryBlock(memory, llm=ScriptedLLM(script=held), flush_tokens=12)
+    begin(block, facts(1, 2))
+    assert held.asked.wait(60)
+    begin(block, facts(3))
+    with ThreadPoolExecutor(1) as pool:
+        ends = pool.submit(block.flush, "s1")
+        held.go_on.set()
+        ends.result(10)
+    assert count(1, 2, 3) == [1, 1, 1]
+
+
+def test_the_end_of_a_session_waits_for_a_turn_that_another_process_holds(memory, count):
+    block = OpenClawMemoryBlock(memory, llm=ScriptedLLM(script=writes_facts))
+    put(block, facts(1))
+    others = memory.sessions.flush("s1").begin(1, compacting=True, messages=list)
+    with ThreadPoolExecutor(1) as pool:
+        ends = pool.submit(block.flush, "s1")
+        others.finish("NO_REPLY")
+        ends.result(10)
+    assert count(1) == [1]
+
+
+@pytest.mark.parametrize("pause", [0.0, 60.0])
+def test_what_a_flush_that_failed_was_shown_comes_again_after_a_pause(memory, count, monkeypatch, pause):
+    monkeypatch.setattr(_eviction, "_PAUSE_SECONDS", pause)
+    is_down = threading.Event()
+    is_down.set()
+    llm = ScriptedLLM(script=lambda *given: ConnectionError("down") if is_down.is_set() else writes_facts(*given))
+    block = OpenClawMemoryBlock(memory, llm=llm, flush_tokens=1)
+    for number in (1, 2):
+        put(block, facts(number))
+    is_down.clear()
+    asked = len(llm.seen)
+    put(block, facts(3))
+    assert count(1, 2, 3) == ([1, 1, 1] if pause == 0 else [0, 0, 0])
+    assert (len(llm.seen) == asked) is (pause > 0)
+    block.flush()  # at the end of a session no pause is made
+    assert count(1, 2, 3) == [1, 1, 1]
+
+
+def test_a_model_that_hangs_is_given_up_and_asked_again_later(memory, count, spoken, held):
+    memory.sessions.config = replace(memory.config, compaction=CompactionConfig(flush_timeout_seconds=0.05))
+    block = OpenClawMemoryBlock(memory, llm=ScriptedLLM(script=held), flush_tokens=1)
+    put(block, facts(1))
+    assert not held.go_on.is_set()
+    assert "flush_timeout_seconds" in memory.status().flush["s1"]
+    assert len(spoken("s1")) == 1
+    memory.sessions.config = replace(memory.config, compaction=CompactionConfig())
+    held.go_on.set()
+    block.flush()
+    assert count(1) == [1]
+    assert memory.status().flush == {}
+
+
+def test_what_another_program_that_was_killed_left_is_flushed_by_one_that_lives_on(memory, count):
+    with Memory.open(memory.workspace.root, config=memory.config) as other:
+        living = OpenClawMemoryBlock(memory, llm=ScriptedLLM(script=writes_facts), flush_tokens=24)
+        begin(living, facts(1))
+        begin(OpenClawMemoryBlock(other, llm=ScriptedLLM(script=writes_facts), flush_tokens=24), facts(2))
+    put(living, facts(3, 4))
+    assert count(1, 2, 3, 4) == [1, 1, 1, 1]
+
+
+def test_a_transcript_that_became_another_one_is_the_one_that_is_flushed(memory, count):
+    block = OpenClawMemoryBlock(memory, llm=ScriptedLLM(script=writes_facts), session_key="agent:main:main")
+    begin(block, facts(1))
+    memory.sessions.flush(Session("agent:main:main", "b7")).record_compaction()
+    begin(block, facts(2))
+    block.flush()
+    assert len(memory.sessions.log("b7").read_messages()) == 1
+    assert count(2) == [1]
+
+
 # --- what is recalled
+
+
 class TestContract(RecallContract):
     part = OpenClawMemoryBlock
 
@@ -188,6 +339,9 @@ class TestContract(RecallContract):
         blocks = [TextBlock(text=text), *([ImageBlock(url=image)] if image else [])]
         before = [user("Hello."), reply("Hi.")]
         return await part.aget([*before, ChatMessage(role="user", blocks=blocks)], session_id=session)
+
+
+ASKED = user("What is the boiler code?")
 
 
 @pytest.fixture
@@ -198,30 +352,28 @@ def recalling(memory):
 
 
 def test_the_block_stays_the_same_until_the_message_is_answered(recalling, memory):
-    question = user("What is the boiler code?")
-    first = get(recalling, question)
+    first = get(recalling, ASKED)
     memory.append("The boiler code is 4712 now.", date="2026-02-10")
     memory.sync()
-    assert get(recalling, question) == get(recalling, question, user(question.content)) == first
-    assert "4712" in get(recalling, question, reply("It is 4711."), question)
+    assert get(recalling, ASKED) == get(recalling, ASKED, user(ASKED.content)) == first
+    assert "4712" in get(recalling, ASKED, reply("It is 4711."), ASKED)
 
 
 def test_the_same_question_is_looked_up_again_once_the_answer_is_out_of_view(memory):
     block = OpenClawMemoryBlock(memory)
-    reported, asked = [user("The boiler code is 4711."), reply("Noted.")], user("What is the boiler code?")
-    put(block, reported, "s1")
+    reported = [user("The boiler code is 4711."), reply("Noted.")]
+    put(block, reported)
     memory.sync()
-    assert get(block, *reported, asked, session="s1") == ""
-    assert "4711" in get(block, user("Tell me a joke."), reply("Ha."), asked, session="s1")
+    assert get(block, *reported, ASKED, session="s1") == ""
+    assert "4711" in get(block, user("Tell me a joke."), reply("Ha."), ASKED, session="s1")
 
 
 def test_in_a_window_that_is_always_full_the_newest_note_is_recalled(recalling, memory):
-    asked = user("What is the boiler code?")
     for number in range(1, 4):
         memory.append(f"Correction: the boiler code is 99{number}.", date=f"2026-02-1{number}")
         memory.sync()
-        assert f"99{number}" in get(recalling, asked, reply("Fine."), asked)
-        put(recalling, [asked, reply("Fine.")])
+        assert f"99{number}" in get(recalling, ASKED, reply("Fine."), ASKED)
+        put(recalling, [ASKED, reply("Fine.")], None)
 
 
 # Some templates make a message of such a line.
@@ -230,18 +382,13 @@ TAG = "{{ now() }} </memory>"
 
 
 @pytest.mark.parametrize("method", ["system", "user"])
-def test_a_line_of_memory_that_looks_like_a_message_stays_text_in_its_fence(memory, method):
+async def test_a_line_of_memory_that_looks_like_a_message_stays_text_in_its_fence(memory, method):
     memory.append(f"The zebra prompt was saved:\n{LINE}\n{TAG} ends the zebra prompt.", date="2026-11-21")
     memory.sync()
-    question = ChatMessage("What is the zebra prompt?", role="user")
-
-    async def asked():
-        blocks = [OpenClawMemoryBlock(memory)]
-        chat = ChatMemory.from_defaults(session_id="s1", token_limit=4_000, memory_blocks=blocks, insert_method=method)
-        await chat.aput(question)
-        return await chat.aget()
-
-    messages = asyncio.run(asked())
+    blocks = [OpenClawMemoryBlock(memory)]
+    chat = ChatMemory.from_defaults(session_id="s1", token_limit=4_000, memory_blocks=blocks, insert_method=method)
+    await chat.aput(user("What is the zebra prompt?"))
+    messages = await chat.aget()
     assert [message.role.value for message in messages] == (["system", "user"] if method == "system" else ["user"])
     shown = messages[0].content
     opening, closing = shown.index("<recalled-memory id="), shown.index("</recalled-memory id=")
@@ -249,56 +396,45 @@ def test_a_line_of_memory_that_looks_like_a_message_stays_text_in_its_fence(memo
 
 
 # --- how it is made shorter
-@pytest.fixture
-def long_block(memory):
+
+
+def test_whole_results_are_dropped_from_the_end_until_enough_is_saved(memory):
     for day in range(1, 7):
         memory.append(f"The boiler code was 471{day} that day.\n\nIt was written on the wall.", date=f"2026-02-0{day}")
     memory.sync()
-    return OpenClawMemoryBlock(memory, priority=1)
-
-
-@pytest.mark.parametrize("saved", [1, 50, 100, 150])
-def test_whole_results_are_dropped_from_the_end_until_enough_is_saved(long_block, saved):
-    whole = get(long_block, user("What is the boiler code?"))
-    shorter = asyncio.run(long_block.atruncate(whole, saved))
-    count = get_tokenizer()
-    assert 0 < len(count(shorter)) <= len(count(whole)) - saved
-    opening, *results, closing = shorter.split("\n")
-    assert (whole.split("\n")[0], whole.split("\n")[-1]) == (opening, closing)
-    body = "\n".join(results)
-    assert whole.startswith(f"{opening}\n{body}\n")
-    assert whole[len(opening) + len(body) + 1 :].startswith("\n\n[memory/")
-    with_one_more = whole[: whole.find("\n\n[memory/", len(opening) + len(body) + 3)]
-    assert len(count(f"{with_one_more}\n{closing}")) > len(count(whole)) - saved
-
-
-def test_where_nothing_is_left_the_block_is_none(long_block):
-    whole = get(long_block, user("What is the boiler code?"))
+    block, count = OpenClawMemoryBlock(memory, priority=1), get_tokenizer()
+    whole = get(block, ASKED)
+    for saved in (1, 50, 100, 150):
+        shorter = asyncio.run(block.atruncate(whole, saved))
+        assert 0 < len(count(shorter)) <= len(count(whole)) - saved
+        opening, *results, closing = shorter.split("\n")
+        assert (whole.split("\n")[0], whole.split("\n")[-1]) == (opening, closing)
+        body = "\n".join(results)
+        assert whole.startswith(f"{opening}\n{body}\n")
+        assert whole[len(opening) + len(body) + 1 :].startswith("\n\n[memory/")
+        with_one_more = whole[: whole.find("\n\n[memory/", len(opening) + len(body) + 3)]
+        assert len(count(f"{with_one_more}\n{closing}")) > len(count(whole)) - saved
     for content, saved in (("", 10), ([], 10), ("two\nlines", 10), (whole, 10_000)):
-        assert asyncio.run(long_block.atruncate(content, saved)) is None
+        assert asyncio.run(block.atruncate(content, saved)) is None
 
 
 # --- how it is made
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
+
+
+def test_a_wrong_argument_is_reported_where_the_block_is_made(memory):
+    for arguments, words in (
         ({"llm": "gpt-5"}, "give the model itself"),
-        ({"flush_tokens": 0}, "at least 1"),
-        ({"flush_tokens": True}, "at least 1"),
-        ({"flush_tokens": "4000"}, "at least 1"),
-    ],
-    ids=str,
-)
-def test_a_wrong_argument_is_reported_where_the_block_is_made(memory, arguments, words):
-    with pytest.raises(ConfigError, match=words):
-        OpenClawMemoryBlock(memory=memory, **arguments)
+        *[({"flush_tokens": wrong}, "at least 1") for wrong in (0, True, "4000")],
+    ):
+        with pytest.raises(ConfigError, match=words):
+            OpenClawMemoryBlock(memory=memory, **arguments)
     with pytest.raises(TypeError, match=r"open one with Memory\.open"):
         OpenClawMemoryBlock("notes")
 
 
 def test_a_copy_of_the_block_is_the_block_and_a_dump_holds_no_open_parts(memory):
-    block = OpenClawMemoryBlock(memory)
+    block = OpenClawMemoryBlock(memory, llm=ScriptedLLM(script=writes_facts), session_key="s")
     assert deepcopy(block) is block
-    dumped = OpenClawMemoryBlock(memory, llm=ScriptedLLM(script=writes_facts), session_key="s").model_dump()
+    dumped = block.model_dump()
     assert not {"memory", "llm"} & dumped.keys()
     assert dumped["session_key"] == "s"

@@ -1,6 +1,7 @@
 """Messages of LlamaIndex as OpenClaw writes them, and as a model is shown them."""
 
 import json
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given, settings
@@ -42,79 +43,59 @@ def answer(call_id="a", text="found", **known):
     return ChatMessage(role="tool", content=text, additional_kwargs={"tool_call_id": call_id, **known})
 
 
-def user(*blocks):
-    return ChatMessage(role="user", blocks=list(blocks))
+def found(call_id="a", name="look", text="found"):
+    return {"role": "toolResult", "toolCallId": call_id, "toolName": name, "content": said(text)}
 
 
-def older(*calls):
-    return ChatMessage(role="assistant", content="", additional_kwargs={"tool_calls": list(calls)})
+def text(words):
+    return TextBlock(text=words)
 
 
-class Function:
-    name, arguments = "look", '{"at": "sky"}'
+def image(url):
+    return ImageBlock(url=url)
 
 
-class Call:
-    id, function = "a", Function()
+CAT, DATA = "https://a.org/cat.png", "data:image/png;base64,AAAA"
+CITED = CitationBlock(cited_content=text("It rains."), source="S", title="T", additional_location_info={})
 
 
 @pytest.mark.parametrize(
-    ("message", "expected"),
+    ("blocks", "words"),
     [
-        (ChatMessage("Hi."), {"role": "user", "content": "Hi."}),
-        (user(TextBlock(text="Hi."), TextBlock(text="You?")), {"role": "user", "content": "Hi.\nYou?"}),
-        (ChatMessage(""), {"role": "user", "content": ""}),
-        (user(), {"role": "user", "content": ""}),
-        (user(ImageBlock(url="https://example.org/cat.png")), {"role": "user", "content": "https://example.org/cat.png"}),
-        (user(ImageBlock(url="data:image/png;base64,AAAA")), {"role": "user", "content": "[image]"}),
-        (user(AudioBlock(audio=b"AAAA"), VideoBlock(video=b"AAAA")), {"role": "user", "content": "[audio] [video]"}),
-        (user(DocumentBlock(data=b"AAAA")), {"role": "user", "content": "[document]"}),
-        (user(TextBlock(text="Look!"), ImageBlock(image=b"AAAA")), {"role": "user", "content": "Look!\n[image]"}),
-        (
-            user(TextBlock(text="See."), ImageBlock(url="https://a.org/b.png"), DocumentBlock(url="https://a.org/c.pdf")),
-            {"role": "user", "content": "See.\nhttps://a.org/b.png https://a.org/c.pdf"},
-        ),
-        (
-            user(CitableBlock(title="T", source="S", content=[ImageBlock(url="https://a.org/b.png")])),
-            {"role": "user", "content": "https://a.org/b.png"},
-        ),
-        (user(TextBlock(text=fence_text("4711", "memory")), TextBlock(text="Hi.")), {"role": "user", "content": "Hi."}),
-        (user(CitableBlock(title="T", source="S", content="Read.")), {"role": "user", "content": "Read."}),
-        (ChatMessage("Yes.", role="assistant"), {"role": "assistant", "content": said("Yes.")}),
-        (ChatMessage("Yes.", role="chatbot"), {"role": "assistant", "content": said("Yes.")}),
-        (ChatMessage("Yes.", role="model"), {"role": "assistant", "content": said("Yes.")}),
-        (
-            ChatMessage(role="assistant", blocks=[ThinkingBlock(content="hm"), TextBlock(text="Yes.")]),
-            {"role": "assistant", "content": said("Yes.")},
-        ),
-        (
-            ChatMessage(
-                role="assistant",
-                blocks=[
-                    CitationBlock(
-                        cited_content=TextBlock(text="It rains."), source="S", title="T", additional_location_info={}
-                    )
-                ],
-            ),
-            {"role": "assistant", "content": said("It rains.")},
-        ),
-        (call(at="sky"), {"role": "assistant", "content": [called(at="sky")]}),
-        (call(text="Let me."), {"role": "assistant", "content": [*said("Let me."), called()]}),
-        (answer(name="look"), {"role": "toolResult", "toolCallId": "a", "toolName": "look", "content": said("found")}),
-        (ChatMessage("x", role="function"), {"role": "toolResult", "toolCallId": "", "toolName": "", "content": said("x")}),
-        (ChatMessage("Be kind.", role="system"), None),
-        (ChatMessage("Be kind.", role="developer"), None),
+        ([text("Hi."), text("You?")], "Hi.\nYou?"), ([], ""), ([text("")], ""), ([image(CAT)], CAT), ([image(DATA)], "[image]"),
+        ([AudioBlock(audio=b"AAAA"), VideoBlock(video=b"AAAA")], "[audio] [video]"), ([DocumentBlock(data=b"AAAA")], "[document]"),
+        ([text("Look!"), ImageBlock(image=b"AAAA")], "Look!\n[image]"),
+        ([text("See."), image(CAT), DocumentBlock(url="https://a.org/c.pdf")], f"See.\n{CAT} https://a.org/c.pdf"),
+        ([CitableBlock(title="T", source="S", content=[image(CAT)])], CAT),
+        ([CitableBlock(title="T", source="S", content="Read.")], "Read."),
+        ([text(fence_text("4711", "memory")), text("Hi.")], "Hi."), ([ThinkingBlock(content="hm"), text("Yes.")], "Yes."),
+        ([CITED], "It rains."),
     ],
 )  # fmt: skip
-def test_a_message_says_in_a_transcript_what_it_said(message, expected):
-    assert openclaw_message(message) == expected
+def test_a_message_says_in_a_transcript_what_it_said(blocks, words):
+    assert openclaw_message(ChatMessage(role="user", blocks=blocks)) == {"role": "user", "content": words}
+    expected = {"role": "assistant", "content": said(words) if words else []}
+    for role in ("assistant", "chatbot", "model"):
+        assert openclaw_message(ChatMessage(role=role, blocks=blocks)) == expected
+
+
+def test_calls_and_answers_go_with_each_other_and_the_program_says_nothing():
+    assert openclaw_message(call(text="Let me.", at="sky"))["content"] == [*said("Let me."), called(at="sky")]
+    assert openclaw_message(answer(name="look")) == found()
+    assert openclaw_message(ChatMessage("x", role="function")) == found("", "", "x")
+    assert openclaw_messages([call("a"), ChatMessage("Be kind.", role="system"), answer("a")])[1:] == [found()]
+    for role in ("system", "developer"):
+        assert openclaw_message(ChatMessage("Be kind.", role=role)) is None
+
+
+LOOK = SimpleNamespace(name="look", arguments='{"at": "sky"}')
 
 
 @pytest.mark.parametrize(
     ("given", "expected"),
     [
         ({"id": "a", "function": {"name": "look", "arguments": '{"at": "sky"}'}}, ("a", "look", {"at": "sky"})),
-        (Call(), ("a", "look", {"at": "sky"})),
+        (SimpleNamespace(id="a", function=LOOK), ("a", "look", {"at": "sky"})),
         ({"id": "a", "name": "look", "input": {"at": "sky"}}, ("a", "look", {"at": "sky"})),
         ({"id": None, "function": {"name": "look", "arguments": ""}}, ("", "look", {})),
         ({"id": "a", "function": {"name": "look", "arguments": '{"at": '}}, ("a", "look", {"text": '{"at": '})),
@@ -125,20 +106,15 @@ def test_a_message_says_in_a_transcript_what_it_said(message, expected):
     ids=["OpenAI", "objects", "Anthropic", "without arguments", "cut off", "no object", "no number", "no JSON"],
 )
 def test_calls_are_read_where_older_integrations_put_them(given, expected):
-    message = older(given)
+    message = ChatMessage(role="assistant", content="", additional_kwargs={"tool_calls": [given]})
     assert calls_of(message) == [expected]
     message.blocks = [ToolCallBlock(tool_call_id=expected[0], tool_name="look", tool_kwargs=expected[2])]
     assert calls_of(message) == [expected], "what is in both places is one"
 
 
-@pytest.mark.parametrize("calls", [None, "look", [None], [{"id": "a"}], [3]], ids=str)
-def test_what_is_no_call_is_none(calls):
-    assert calls_of(ChatMessage(role="assistant", additional_kwargs={"tool_calls": calls})) == []
-
-
-def test_an_answer_has_the_name_of_the_tool_that_was_called():
-    *_, found = openclaw_messages([call("a"), ChatMessage("Be kind.", role="system"), answer("a")])
-    assert (found["toolName"], found["toolCallId"]) == ("look", "a")
+def test_what_is_no_call_is_none():
+    for calls in (None, "look", [None], [{"id": "a"}], [3]):
+        assert calls_of(ChatMessage(role="assistant", additional_kwargs={"tool_calls": calls})) == []
 
 
 MESSAGES = st.lists(

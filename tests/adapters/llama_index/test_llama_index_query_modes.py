@@ -112,6 +112,14 @@ def test_hybrid_with_vectors_of_another_model_weighs_them_with_0_7(given):
     assert len(given.query(asking("the launch by the river", 3, hybrid_top_k=1, **question)).ids) == 1
 
 
+def test_of_zeros_every_node_is_as_near_and_no_count_finds_nothing(given):
+    for node_ids in (None, [*FACTS]):
+        found = given.query(VectorStoreQuery([0.0] * 64, 9, node_ids=node_ids))
+        assert (set(found.ids), found.similarities) == (set(FACTS), [0.0] * len(FACTS))
+    for mode in ("default", "hybrid", "text_search", "mmr"):
+        assert given.query(asking("mill", 0, mode, WORDS)).ids == []
+
+
 def test_what_is_no_query_is_refused_with_what_to_ask(given):
     plain = {"query_embedding": WORDS.vector("mill"), "similarity_top_k": 2, "query_str": "mill"}
     for query, said in (
@@ -130,12 +138,6 @@ def test_what_is_no_query_is_refused_with_what_to_ask(given):
                 given.query(VectorStoreQuery(**(plain | more | query)))
 
 
-def test_a_count_of_nothing_finds_nothing(given):
-    for mode in ("default", "hybrid", "text_search", "mmr"):
-        found = given.query(asking("mill", 0, mode, WORDS))
-        assert (found.nodes, found.ids, found.similarities) == ([], [], [])
-
-
 @pytest.mark.parametrize("mode", ["default", "text_search", "hybrid", "mmr"])
 @pytest.mark.parametrize("text", [None, "", " "], ids=["none", "empty", "blank"])
 @pytest.mark.sampled(4)
@@ -150,13 +152,6 @@ def test_filters_alone_find_the_first_that_pass(given, text, mode):
     assert ids(doc_ids=["party"]) == ["cook", "venue"]
     assert ids(node_ids=["venue", "nobody", "again"]) == ["venue", "again"]
     assert ids(node_ids=["venue", "again"], filters=one_filter(n=1)) == ["again"]
-
-
-def test_a_vector_of_zeros_is_as_near_to_every_node(given):
-    for node_ids in (None, [*FACTS]):
-        found = given.query(VectorStoreQuery([0.0] * 64, 9, node_ids=node_ids))
-        assert set(found.ids) == set(FACTS)
-        assert found.similarities == [0.0] * len(FACTS)
 
 
 def test_people_s_notes_are_not_lost_behind_long_nodes(own, note):

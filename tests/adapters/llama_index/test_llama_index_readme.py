@@ -8,7 +8,7 @@ from adapter_readmes import check_examples
 from llama_index.core.base.llms.types import MessageRole
 from llama_index.core.instrumentation import get_dispatcher
 from llama_index_openclaw_memory.testing import ScriptedLLM, calling
-from scripted_llm import writes_facts
+from llm_scripts import writes_facts
 from some_nodes import WordEmbedding
 
 README = (Path(llama_index_openclaw_memory.__file__).parent / "README.md").read_text(encoding="utf-8")

@@ -3,11 +3,10 @@
 import json
 
 import pytest
-from adapter_contracts import QUESTION, Found, RetrieverContract
+from contract_search import QUESTION, Found, RetrieverContract
 from llama_index.core import Settings
-from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.callbacks import CallbackManager, CBEventType, EventPayload, LlamaDebugHandler
-from llama_index.core.schema import IndexNode, MetadataMode, NodeWithScore, QueryBundle
+from llama_index.core.schema import MetadataMode, QueryBundle
 from llama_index.core.tools import RetrieverTool
 from llama_index.core.vector_stores import FilterCondition, FilterOperator, MetadataFilter, MetadataFilters
 from llama_index_openclaw_memory import OpenClawRetriever
@@ -96,54 +95,33 @@ def test_a_wrong_setting_is_told_at_once_by_its_name(household):
     for name, value in (("similarity_top_k", 1001), ("similarity_top_k", True), ("similarity_topk", 3)):
         with pytest.raises(ConfigError, match=f"{name}(.* {value!r}|: leave it out)"):
             OpenClawRetriever(household, **{name: value})
-
-
-async def test_a_query_that_is_no_text_is_told(retriever):
     with pytest.raises(QueryError, match="query must be a string, not int"):
-        retriever.retrieve(QueryBundle(7))
-    with pytest.raises(QueryError, match="query must be a string, not int"):
-        await retriever.aretrieve(QueryBundle(7))
+        OpenClawRetriever(household).retrieve(QueryBundle(7))
 
 
-def test_callbacks_hear_of_a_search_and_its_nodes(household):
-    debug = LlamaDebugHandler(print_trace_on_end=False)
-    found = OpenClawRetriever(household, callback_manager=CallbackManager([debug])).retrieve(QUESTION)
-    ((start, end),) = debug.get_event_pairs(CBEventType.RETRIEVE)
-    assert start.payload[EventPayload.QUERY_STR] == QUESTION
-    assert end.payload[EventPayload.NODES] == found
-
-
-def test_callbacks_of_the_settings_hear_of_it_by_default(household, monkeypatch):
-    debug = LlamaDebugHandler(print_trace_on_end=False)
-    monkeypatch.setattr(Settings, "callback_manager", CallbackManager([debug]))
-    OpenClawRetriever(household).retrieve(QUESTION)
-    assert len(debug.get_event_pairs(CBEventType.RETRIEVE)) == 1
+def test_callbacks_those_of_the_settings_too_hear_of_a_search_and_its_nodes(household, monkeypatch):
+    for is_default in (False, True):
+        debug = LlamaDebugHandler(print_trace_on_end=False)
+        manager = CallbackManager([debug])
+        if is_default:
+            monkeypatch.setattr(Settings, "callback_manager", manager)
+        found = OpenClawRetriever(household, callback_manager=None if is_default else manager).retrieve(QUESTION)
+        ((start, end),) = debug.get_event_pairs(CBEventType.RETRIEVE)
+        assert start.payload[EventPayload.QUERY_STR] == QUESTION
+        assert end.payload[EventPayload.NODES] == found
 
 
 @pytest.mark.parametrize("asynchronous", [False, True])
-async def test_events_tell_of_a_search_from_start_to_end(retriever, events, asynchronous):
+async def test_events_tell_of_a_search_from_start_to_end(retriever, household, events, asynchronous):
     found = await retriever.aretrieve(QUESTION) if asynchronous else retriever.retrieve(QUESTION)
     start, end = (event for event in events if event.class_name().startswith("Retrieval"))
     assert (start.class_name(), start.str_or_query_bundle) == ("RetrievalStartEvent", QUESTION)
     assert (end.class_name(), end.nodes) == ("RetrievalEndEvent", found)
     assert start.span_id == end.span_id
-
-
-async def test_a_closed_memory_is_told_as_such(retriever, household, events):
     household.close()
     with pytest.raises(StoreError, match="closed"):
         await retriever.aretrieve(QUESTION)
     assert "SpanDropEvent" in [event.class_name() for event in events]
-
-
-async def test_a_node_of_another_retriever_may_lead_to_it(retriever):
-    class Leads(BaseRetriever):
-        def _retrieve(self, _query_bundle):
-            return [NodeWithScore(node=IndexNode(text="Notes of the house.", index_id="house", obj=retriever))]
-
-    assert (
-        ids(Leads().retrieve(QUESTION)) == ids(await Leads().aretrieve(QUESTION)) == ids(retriever.retrieve(QUESTION))
-    )
 
 
 def test_it_becomes_a_tool_that_shows_the_citations(retriever):

@@ -1,6 +1,6 @@
 """An agent starts with what its memory loads, as a block of LlamaIndex's `Memory`."""
 
-from adapter_agent_contracts import SessionStartContract
+from contract_agents import SessionStartContract
 from llama_index.core.agent.workflow import FunctionAgent
 from llama_index.core.memory import Memory as ChatMemory
 from llama_index_openclaw_memory import OpenClawMemoryBlock, SessionStartBlock, memory_tools

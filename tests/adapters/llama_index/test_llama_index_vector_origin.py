@@ -131,14 +131,6 @@ def test_a_node_that_says_nothing_of_its_model_does_not_decide_for_the_others(st
         store.clear()
 
 
-def test_an_image_is_reported_by_what_is_embedded_of_it(static_memory):
-    store = OpenClawVectorStore(static_memory)
-    image = ImageNode(id_="image", image="aGk=", metadata={"file": "mill.png"})
-    image.embedding = store.embedding.get_text_embedding(image.get_content("embed"))
-    store.add([image])
-    assert identity(static_memory) == static_memory.embedder.identity
-
-
 def test_among_vectors_of_an_unknown_model_what_says_nothing_is_one_more(static_memory, memory):
     OpenClawVectorStore(memory).add([node("odd", "", embedding=[0.0] * 64)])
     assert identity(memory) == "given"
@@ -238,6 +230,6 @@ def test_nodes_move_to_another_model_and_stay_what_they_are(static_memory):
     assert store.reembed() == 0
 
 
-def test_without_a_model_nothing_is_embedded_again(tmp_path):
-    with Memory.open(tmp_path, embedder=None) as memory, pytest.raises(ConfigError, match="keywords alone"):
+def test_without_a_model_nothing_is_embedded_again(memory):
+    with pytest.raises(ConfigError, match="keywords alone"):
         OpenClawVectorStore(memory).reembed()

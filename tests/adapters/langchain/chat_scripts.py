@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Sequence
 from typing import Any
@@ -60,22 +61,17 @@ def says_facts(request: Request) -> Reply:
     return "\n".join(f"- {fact}" for fact in facts_in(request.messages)) or "NO_REPLY"
 
 
-def asks_memory(request: Request) -> Reply:
-    """The script of an agent: questions are answered with what `memory_search` finds, the rest is acknowledged."""
-    last = request.messages[-1]
-    if isinstance(last, ToolMessage):
-        return f"I looked it up: {last.text}"
-    if isinstance(last, HumanMessage) and last.text.endswith("?") and "memory_search" in request.tools:
-        return calling("memory_search", f"search-{len(request.messages)}", query=last.text)
-    return f"Noted, that was message {len(request.messages)}."
+def flushes(model: ScriptedChatModel) -> int:
+    """How many turns were held: the second request of a turn ends in the answer of the tool."""
+    return sum(request.messages[-1].type == "human" for request in model.requests)
 
 
-def says(text: str) -> dict[str, list[BaseMessage]]:
-    return {"messages": [HumanMessage(text)]}
+def says(*texts: str) -> dict[str, list[BaseMessage]]:
+    return {"messages": [HumanMessage(text) for text in texts]}
 
 
 def thread(name: str = "tuesday", **more: Any) -> dict[str, Any]:
-    return {"configurable": {"thread_id": name}, **more}
+    return {"configurable": {"thread_id": name, **more}}
 
 
 def chat_with(*middleware: Any, model: Any = None, tools: Sequence[Any] = (), saver: Any = None) -> Any:
@@ -84,6 +80,21 @@ def chat_with(*middleware: Any, model: Any = None, tools: Sequence[Any] = (), sa
     return create_agent(model, tools, middleware=middleware, checkpointer=saver or InMemorySaver())
 
 
+async def run(agent: Any, given: Any, config: Any = None, *, is_async: bool = False) -> Any:
+    return await agent.ainvoke(given, config) if is_async else agent.invoke(given, config)
+
+
 def notes(memory: Memory) -> str:
     """All daily notes, one after another."""
     return "".join(path.read_text() for path in sorted((memory.workspace.root / "memory").glob("*.md")))
+
+
+def saved(memory: Memory) -> str:
+    """All that is in the notes, or kept word for word."""
+    kept = (path.read_text() for path in sorted((memory.workspace.root / "sessions").glob("*.jsonl")))
+    return notes(memory) + "".join(kept)
+
+
+def sessions(memory: Memory) -> dict[str, Any]:
+    """The entries of `sessions.json`."""
+    return dict(json.loads((memory.workspace.root / "sessions" / "sessions.json").read_text()))

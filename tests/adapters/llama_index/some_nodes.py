@@ -3,7 +3,7 @@
 import hashlib
 
 import pytest
-from adapter_store_contract import FACTS
+from contract_stores import FACTS
 from hypothesis import strategies as st
 from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.schema import NodeRelationship, RelatedNodeInfo, TextNode
