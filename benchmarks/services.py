@@ -31,7 +31,7 @@ from speed_data import write_files
 from openclaw_memory import Memory, MemoryConfig
 from openclaw_memory.embeddings import load_embedder
 from openclaw_memory.embeddings.service import RetryPolicy
-from openclaw_memory.indexing.pipeline import rows as rows_of
+from openclaw_memory.indexing.file_rows import make_note_rows
 from openclaw_memory.types import Embedder
 
 LATENCY = 0.02  # seconds from a request to its answer
@@ -92,7 +92,9 @@ def texts_of(folder: Path) -> list[str]:
     return [
         row.chunk.embedding_text
         for note in sorted((folder / "memory").iterdir())
-        for row in rows_of(note.read_text(encoding="utf-8"), f"memory/{note.name}", chunking, vectors=True)
+        for row in make_note_rows(
+            note.read_text(encoding="utf-8"), f"memory/{note.name}", chunking, None, with_vectors=True
+        )
         if row.vector_key is not None
     ]
 

@@ -51,7 +51,7 @@ class Retriever:
 
         if not (self._config.sync.before_search or self._service.has_index()):
             return SearchResults((), request.query, "keyword", "none", "", stale=True, reason=NOTHING_YET)
-        results, done = self._service.reading(partial(self._results, request, rules, passes, where))
+        results, done = self._service.read(partial(self._results, request, rules, passes, where))
         return self._checked(replace(results, reason=_joined(done, results.reason)))
 
     def _checked(self, results: SearchResults) -> SearchResults:
@@ -61,7 +61,7 @@ class Retriever:
         kept, lost = checked(results.results, self._workspace, lambda: self._service.store().files())
         if tuple(kept) == results.results:
             return results
-        self._service.doubt({result.path for result in results if result not in kept})
+        self._service.read_again({result.path for result in results if result not in kept})
         reason = results.reason
         if lost:
             count = f"{len(lost)} result{'s were' if len(lost) > 1 else ' was'} left out"
@@ -102,7 +102,7 @@ class Retriever:
         if not (results or results.filtered or store.files()):
             reason = _joined(reason, self._workspace.suggest_setup(len(self._workspace.scan().files)))
         building = BUILDING if stored is not None and not stored.complete else None
-        reason = _joined(results.reason or reason, self._service.unread(store, again=behind))
+        reason = _joined(results.reason or reason, self._service.explain_unread(store, refresh=behind))
         return replace(results, stale=stale, reason=_joined(building, getattr(store, "shortage", None), reason))
 
     def _lexicon_for(self, embedder: CircuitBreakerEmbedder | None) -> Lexicon:
@@ -125,8 +125,8 @@ class Retriever:
         self, store: Store, stored: IndexMeta | None, behind: bool
     ) -> tuple[CircuitBreakerEmbedder | None, str | None, bool]:
         """Return the embedder that fits this index, why a wanted one is missing, and whether answers are stale."""
-        from openclaw_memory.indexing import describe, outdated
-        from openclaw_memory.indexing.changes import missing_in_words
+        from openclaw_memory.indexing.changes import explain_missing_vectors
+        from openclaw_memory.indexing.sync import describe_index, explain_outdated
 
         if stored is None:
             return None, NOTHING_YET, True
@@ -134,16 +134,16 @@ class Retriever:
         try:
             embedder = self._embedders.select_for_search(stored)
         except EmbedderError as error:
-            self._service.catch_up()
+            self._service.sync_if_behind()
             other = stored.provider != self._embedders.requested
             return None, f"keywords alone were searched: {error}", stale or other
-        wanted = describe(embedder, self._config.chunking, policies=self._workspace.policies)
-        difference = outdated(stored, wanted)
+        wanted = describe_index(embedder, self._config.chunking, policies=self._workspace.policies)
+        difference = explain_outdated(stored, wanted)
         # Building the whole index again is begun by a call of `sync` alone: it may cost time, or money.
         if difference is None:
-            self._service.catch_up()
+            self._service.sync_if_behind()
         if embedder is None or stored.identity == embedder.identity:
-            reasons = missing_in_words(self._service.missing_vectors(store))
+            reasons = explain_missing_vectors(self._service.count_missing_vectors(store))
             return embedder, "; ".join(reasons) or None, stale or bool(reasons) or difference is not None
         if (lost := self._embedders.unavailable.get(stored.provider)) is not None:
             return None, f"keywords alone were searched: {lost}", True

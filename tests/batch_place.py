@@ -16,7 +16,7 @@ from openclaw_memory.embeddings.hashing import HashingEmbedder
 from openclaw_memory.embeddings.remote import RemoteEmbedder
 from openclaw_memory.embeddings.service import BatchApi, JobState, Limits, Service
 from openclaw_memory.indexing.changes import SyncParts
-from openclaw_memory.indexing.plan import sync
+from openclaw_memory.indexing.sync import sync
 from openclaw_memory.store import SqliteStore
 from openclaw_memory.types import Embedder, Progress, Store, SyncReport
 from openclaw_memory.workspace import Workspace

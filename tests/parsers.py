@@ -13,7 +13,7 @@ import apsw
 from openclaw_memory.config import MemoryConfig, PolicyRule
 from openclaw_memory.config.config import parse_toml
 from openclaw_memory.conversation.snapshots import parsed
-from openclaw_memory.indexing.metadata import metadata_of
+from openclaw_memory.indexing.metadata import make_metadata
 from openclaw_memory.records.file_format import record_in
 from openclaw_memory.search.query_dates import mentioned_dates, text_of_dates
 from openclaw_memory.security import signatures
@@ -54,8 +54,8 @@ def _front_matter(text: str) -> None:
     front_matter.hide_vector(file)
     if read is not None:
         front_matter.get_embedding(file, read.fields)
-        metadata_of("memory/notes/a.md", file, read, 0)
-        metadata_of("memory/records/fact/a.md", file, None, 0)
+        make_metadata("memory/notes/a.md", file, read, 0)
+        make_metadata("memory/records/fact/a.md", file, None, 0)
 
 
 _FIELDS = (

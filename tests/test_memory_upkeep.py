@@ -75,7 +75,7 @@ def test_a_background_sync_that_fails_is_told_and_harms_nothing(memory, notes, m
     def fail(*_: Any, **__: Any) -> Any:
         raise ZeroDivisionError("the disk is on fire")
 
-    monkeypatch.setattr("openclaw_memory.indexing.plan.one_pass", fail)
+    monkeypatch.setattr("openclaw_memory.indexing.sync.sync_once", fail)
     (notes / "memory/new.md").write_text("A zeppelin was seen.\n")
     eventually(lambda: memory.search("boiler") and memory._engine.service.last_error)
     assert "on fire" in str(memory.status().last_error)

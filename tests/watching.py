@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 from openclaw_memory.config import MemoryConfig, SessionsConfig, SyncConfig
-from openclaw_memory.indexing import compare
+from openclaw_memory.indexing.changes import compare
+from openclaw_memory.store.lock import file_lock
 from openclaw_memory.types import FileRecord, MemoryFile, Skipped, SyncReport
 from openclaw_memory.workspace import Workspace
 
@@ -29,15 +31,15 @@ def eventually(condition: Callable[[], object]) -> None:
 class FakeIndex:
     """Remembers the stamps of files as an index would, and each sync that was asked for."""
 
-    def __init__(self, workspace: Workspace) -> None:
-        self.workspace = workspace
+    def __init__(self, workspace: Workspace, lock: Path | None = None) -> None:
+        self.workspace, self.lock = workspace, lock
         self.records: dict[str, FileRecord] = {}
         self.reports: list[SyncReport] = []
         self.looks = 0
         self.before: Callable[[], object] = lambda: None  # what happens at the beginning of a sync
         self.failed: tuple[Skipped, ...] = ()
 
-    def sync(self) -> SyncReport:
+    def sync_watched(self) -> SyncReport:
         self.before()
         found = self.workspace.scan().files
         difference = compare(found, self.records)
@@ -51,9 +53,12 @@ class FakeIndex:
         self.reports.append(report)
         return report
 
-    def known(self) -> dict[str, FileRecord]:
+    def list_files(self) -> dict[str, FileRecord]:
         self.looks += 1
         return self.records
+
+    def lock_watching(self) -> AbstractContextManager[bool]:
+        return nullcontext(True) if self.lock is None else file_lock(self.lock, 0)
 
     def follows_the_disk(self) -> bool:
         return not compare(self.workspace.scan().files, self.records).dirty

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 
 from openclaw_memory import _forks
 from openclaw_memory.config import MemoryConfig
-from openclaw_memory.embeddings.selection import EmbedderSelector, describe_receiver, make_selector
-from openclaw_memory.errors import EmbedderError
+from openclaw_memory.embeddings.selection import EmbedderSelector, make_selector
 from openclaw_memory.indexing.service import IndexService
 from openclaw_memory.records.files import RecordFiles
 from openclaw_memory.retriever import Retriever
@@ -107,40 +106,14 @@ class BuiltinBackend:
     def status(self, *, deep: bool = False) -> Status:
         """See `Memory.status`."""
         self.service.check_open()
-        from openclaw_memory.indexing import describe
-        from openclaw_memory.indexing.status import status
+        from openclaw_memory.indexing.status import read_status
 
-        notices = [*self._notices, *self.documents.damaged(look=deep), *self.records.problems(look=deep)]
-        embedder = wanted = None
-        store = self.service.store()
-        try:
-            embedder = self._embedders.select_for_search(store.meta())
-            wanted = describe(embedder, self._config.chunking, policies=self._workspace.policies)
-        except EmbedderError as error:
-            notices.append(f"no embedder, search is by keywords: {error}")
-        if embedder is not None and (receiver := describe_receiver(embedder)) is not None:
-            notices.append(receiver)
-        if embedder is not None and embedder.failure and not deep:  # a deep status asks again
-            notices.append(f"the latest question was answered by keywords: {embedder.failure}")
-        if self.service.is_locked():
-            notices.append("a sync is under way")
-        cache = self.service.locate_cache()
-        return status(
-            self._workspace,
-            store,
-            embedder,
-            wanted,
-            requested_provider=self._embedders.requested,
-            unavailable=self._embedders.unavailable,
-            last=self.service.last,
-            notices=notices,
-            deep=deep,
-            config=self._config,
-            last_error=self.service.last_error,
-            watcher=self.service.watcher_state(),
+        return read_status(
+            self.service,
+            notices=[*self._notices, *self.documents.damaged(look=deep), *self.records.problems(look=deep)],
             flush=self._flush_failures(),
             heartbeat=self.heartbeat.recorded(),
-            cached=cache.count() if cache else 0,
+            deep=deep,
         )
 
     def close(self) -> None:

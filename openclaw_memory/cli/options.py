@@ -238,9 +238,9 @@ def sync_index(memory: Memory, *, hidden: bool) -> Followed:
 
 def list_waiting(report: SyncReport) -> list[str]:
     """Return why files lack vectors, each reason on a line."""
-    from openclaw_memory.indexing.changes import missing_in_words
+    from openclaw_memory.indexing.changes import explain_missing_vectors
 
-    return missing_in_words(Counter(file.reason for file in report.waiting))
+    return explain_missing_vectors(Counter(file.reason for file in report.waiting))
 
 
 @contextmanager

@@ -707,10 +707,10 @@ class Documents:
         """Return what `work` returns for the index as it is now, built first if missing and rebuilt if damaged."""
 
         def read(store: Store, _meta: IndexMeta | None, _behind: bool) -> _Result:
-            self._service.catch_up()
+            self._service.sync_if_behind()
             return work(store)
 
-        return self._service.reading(read)[0]
+        return self._service.read(read)[0]
 
     def _near(self, query: str, k: int, where: Where | None) -> list[tuple[Document, float]]:
         """Return what is near to a question by its vector alone; nothing if the index has no such vectors."""

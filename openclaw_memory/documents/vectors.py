@@ -248,7 +248,7 @@ class DocumentVectors:
         return found
 
     def _add(self, keys: Sequence[str], rows: Matrix, identity: str) -> None:
-        self._service.recovering(lambda: self._service.store().add_vectors(keys, rows, identity))
+        self._service.run_recovering(lambda: self._service.store().add_vectors(keys, rows, identity))
 
 
 def row_identity(there: Mapping[str, tuple[int, int]], model: str | None) -> str | None:

@@ -4,8 +4,3 @@ Everything slow (reading, chunking, embedding) happens before a transaction open
 and whole parts of transcripts: a run that is cut short at any point leaves an index that answers, and the next run goes
 on from there.
 """
-
-from openclaw_memory.indexing.changes import Difference, compare
-from openclaw_memory.indexing.fingerprint import describe, outdated
-
-__all__ = ["Difference", "compare", "describe", "outdated"]

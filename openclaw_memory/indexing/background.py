@@ -1,8 +1,7 @@
-"""Runs work in a thread of its own: on request, and at an interval."""
+"""Run work in a thread of its own, on request and at an interval, and let searches go before it."""
 
 from __future__ import annotations
 
-import math
 import threading
 import time
 import weakref
@@ -15,6 +14,8 @@ from openclaw_memory import _forks
 IDLE_SECONDS = 2.0
 # Closing waits so long for the work under way, which ends at its next transaction.
 STOP_SECONDS = 10.0
+# A sync waits for searches no longer than this at a time, so that it makes progress under constant searches.
+LONGEST_WAIT_SECONDS = 0.1
 
 
 class Background:
@@ -28,23 +29,23 @@ class Background:
         self._every = every_seconds
         self._changed = _forks.condition()
         self._thread: threading.Thread | None = None
-        self._wanted = self._stopped = False
-        self._later: float | None = None  # when work that was put off is due, by the monotonic clock
+        self._due: float | None = None  # by the monotonic clock
+        self._stopped = False
 
     def start(self) -> None:
         """Begin to work at the interval, if one is set."""
-        with self._changed:
-            if self._every:
-                self._run()
+        if self._every:
+            self.request(self._every)
 
     def request(self, after: float = 0.0) -> None:
         """Have the work done soon, or `after` some seconds, unless it is done before."""
         with self._changed:
-            if after:
-                self._later = self._later or time.monotonic() + after
-            else:
-                self._wanted = True
-            self._run()
+            at = time.monotonic() + after
+            self._due = at if self._due is None else min(at, self._due)
+            # A thread that is not alive was left behind by a fork, or ended by an unforeseen error.
+            if not self._stopped and (self._thread is None or not self._thread.is_alive()):
+                self._thread = threading.Thread(target=self._run, name="openclaw-memory sync", daemon=True)
+                self._thread.start()
             self._changed.notify_all()
 
     def stop(self) -> None:
@@ -57,39 +58,27 @@ class Background:
             thread.join(STOP_SECONDS)
 
     def _run(self) -> None:
-        # A thread that is not alive was left behind by a fork, or ended by an unforeseen error.
-        if (self._thread is None or not self._thread.is_alive()) and not self._stopped:
-            self._thread = threading.Thread(target=self._loop, name="openclaw-memory sync", daemon=True)
-            self._thread.start()
-
-    def _loop(self) -> None:
-        while self._is_due():
+        while self._wait():
             work = self._work()
             if work is None:
                 return
             work()
             del work  # nothing here may keep its object alive
 
-    def _is_due(self) -> bool:
-        """Wait for a request, or for the interval to pass; return False when the thread should end."""
+    def _wait(self) -> bool:
+        """Wait until work is due; return False when the thread should end."""
         with self._changed:
-            while True:
-                left = self._every or IDLE_SECONDS
-                if self._later is not None:
-                    left = min(max(0.0, self._later - time.monotonic()), self._every or math.inf)
-                self._changed.wait_for(lambda: self._wanted or self._stopped, left)
-                is_later = self._later is not None and time.monotonic() >= self._later
-                due = not self._stopped and (self._wanted or is_later or self._every > 0)
-                if due or self._stopped or self._later is None:
+            if self._every and self._due is None:
+                self._due = time.monotonic() + self._every
+            while not self._stopped:
+                seconds = IDLE_SECONDS if self._due is None else self._due - time.monotonic()
+                if seconds <= 0:
+                    self._due = None
+                    return True
+                if not self._changed.wait(seconds) and self._due is None:
                     break
-            self._wanted, self._later = False, None
-            if not due:
-                self._thread = None
-            return due
-
-
-# A sync waits no longer than this at a time, so that it makes progress under constant searches.
-LONGEST_WAIT_SECONDS = 0.1
+            self._thread = None
+            return False
 
 
 class SearchPriority:
@@ -105,7 +94,7 @@ class SearchPriority:
         self._searches = 0
 
     @contextmanager
-    def searching(self) -> Iterator[None]:
+    def search(self) -> Iterator[None]:
         """Count as a search that runs, for as long as the block lasts."""
         with self._changed:
             self._searches += 1

@@ -1,4 +1,4 @@
-"""What searches can filter the chunks of a file by: what a document says of itself, the day, tags, facts of records."""
+"""Make the metadata that searches filter the chunks of a file by: fields of a document, the day, tags, facts."""
 
 from __future__ import annotations
 
@@ -33,100 +33,99 @@ MAX_METADATA_CHARS = 256  # a longer text is not filtered by
 _NANOSECONDS = 10**9
 
 
-def metadata_of(path: str, text: str, document: FrontMatter | None, mtime_ns: int) -> dict[str, Scalar | None]:
-    """Return what the chunks of a note can be filtered by. It follows from these arguments alone.
+def make_metadata(path: str, text: str, document: FrontMatter | None, mtime_ns: int) -> dict[str, Scalar | None]:
+    """Return the metadata of the chunks of a note. It follows from these arguments alone.
 
-    Its day, in the time zone of this machine, is left out where its name says it; else it is the one of the field
+    Its day, in the time zone of this machine, is left out if its name has it; else it is the one of the field
     `date` above its text, when a record was last updated, or that of its last change on disk.
 
     Args:
         path: The note.
-        text: What it says.
+        text: Its text.
         document: The document in it, if it is one.
         mtime_ns: When it was last changed on disk.
     """
     changed = datetime.fromtimestamp(mtime_ns / _NANOSECONDS, UTC)
     record = parse(text) if path.startswith(f"{RECORDS_FOLDER}/") else None
     if record is not None and "memory_id" in record.fields:
-        return _of_record(record, changed)
-    said: Any = parse_own_fields(text) if document is None else document.fields.get("metadata")
-    said = said if isinstance(said, dict) else {}
-    found = {} if document is None else _of_document(said) | _name_document(path, document)
+        return _describe_record(record, changed)
+    raw: Any = parse_own_fields(text) if document is None else document.fields.get("metadata")
+    fields = raw if isinstance(raw, dict) else {}
+    metadata = {} if document is None else _select_scalars(fields) | _name_document(path, document)
     if parse_note_date(path) is None:
-        found[DAY] = str(parse_day_in_name(path) or _day(said.get("date")) or day_of_change(mtime_ns))
-    if tags := _tags(said.get("tags")):
-        found[TAGS] = tags
-    return found
+        metadata[DAY] = str(parse_day_in_name(path) or _parse_day(fields.get("date")) or find_change_day(mtime_ns))
+    if tags := _join_tags(fields.get("tags")):
+        metadata[TAGS] = tags
+    return metadata
 
 
-def day_of_change(mtime_ns: int) -> date:
+def find_change_day(mtime_ns: int) -> date:
     """Return the day of a stamp, in the time zone of this machine."""
     return datetime.fromtimestamp(mtime_ns / _NANOSECONDS, UTC).astimezone().date()
 
 
-def _of_document(said: Mapping[str, Any]) -> dict[str, Scalar | None]:
+def _select_scalars(fields: Mapping[str, Any]) -> dict[str, Scalar | None]:
     """Return the metadata of a document, as far as searches can filter by it.
 
     Nested values, long texts and secrets are None: each chunk of the file keeps a copy.
     """
-    return {
-        name: value if kind_of(value) and _is_short(value) else None
-        for name, value in said.items()
-        if kind_of(name) and not name.startswith(OWN)
-    }
+    return {name: _check_scalar(value) for name, value in fields.items() if kind_of(name) and not name.startswith(OWN)}
 
 
 def _name_document(path: str, document: FrontMatter) -> dict[str, Scalar | None]:
     """Return the key of a document and the id of its whole, or None for one that is too long or a secret."""
     names: dict[str, Any] = {DOCUMENT: get_key(document) or derive_key(path)}
-    if isinstance(whole := document.fields.get(front_matter.PART_OF), str) and whole:
-        names[PART_OF] = whole
-    return {field: value if kind_of(value) and _is_short(value) else None for field, value in names.items()}
+    if isinstance(part_of := document.fields.get(front_matter.PART_OF), str) and part_of:
+        names[PART_OF] = part_of
+    return {field: _check_scalar(value) for field, value in names.items()}
 
 
-def _of_record(record: FrontMatter, changed: datetime) -> dict[str, Scalar | None]:
-    """Return what names a record, how sure it was and when, and the day of its value, which an edit by hand renews."""
-    said = record.fields
-    key, value, history = str(said.get("key")), said.get("value"), said.get("history")
+def _describe_record(record: FrontMatter, changed: datetime) -> dict[str, Scalar | None]:
+    """Return the names of a record, its confidence and since when, and the day of its value; an edit renews them."""
+    fields = record.fields
+    key, value, history = str(fields.get("key")), fields.get("value"), fields.get("history")
     last = history[-1].get("value") if isinstance(history, list) and history and isinstance(history[-1], dict) else None
     is_edited = sentence(key, value) != record.text.strip() or sentence(key, value) != sentence(key, last)
-    updated = changed if is_edited else _moment(said.get("updated_at")) or changed
-    written = (_moment(said.get("decayed_at") or said.get("created_at")), _moment(said.get("last_confirmed_at")))
-    found: dict[str, Scalar | None] = {DAY: str(updated.astimezone().date())}
-    names = {TYPE: said.get("type"), KEY: said.get("key"), USER: said.get("user_id")}
-    found |= {name: value for name, value in names.items() if isinstance(value, str) and redact(value) == value}
-    confidence = said.get("confidence")
+    updated = changed if is_edited else _parse_moment(fields.get("updated_at")) or changed
+    metadata: dict[str, Scalar | None] = {DAY: str(updated.astimezone().date())}
+    names = {TYPE: fields.get("type"), KEY: fields.get("key"), USER: fields.get("user_id")}
+    metadata |= {name: text for name, text in names.items() if isinstance(text, str) and redact(text) == text}
+    confidence = fields.get("confidence")
     if kind_of(confidence) == "number":
-        found[CONFIDENCE] = confidence
-        found[SURE_AT] = int(max([changed] if is_edited else [*filter(None, written)] or [changed]).timestamp())
-    return found
+        moments = [fields.get("decayed_at") or fields.get("created_at"), fields.get("last_confirmed_at")]
+        sure_at = [changed] if is_edited else [*filter(None, map(_parse_moment, moments))] or [changed]
+        metadata[CONFIDENCE] = confidence
+        metadata[SURE_AT] = int(max(sure_at).timestamp())
+    return metadata
 
 
-def _tags(said: Any) -> str:
+def _join_tags(raw: Any) -> str:
     """Return tags as lines, in lower case; long ones and secrets are left out."""
-    several: Iterable[Any] = re.split(r"[,\s]+", said) if isinstance(said, str) else said
-    if not isinstance(several, list):
+    values: Iterable[Any] = re.split(r"[,\s]+", raw) if isinstance(raw, str) else raw
+    if not isinstance(values, list):
         return ""
-    # As `search.filters.tag` spells what is asked for.
-    tags = (" ".join(str(one).split()).removeprefix("#").strip().lower() for one in several if kind_of(one))
-    return "\n".join(dict.fromkeys(one for one in tags if one and _is_short(one)))
+    # As `search.filters.tag` spells the tags of a query.
+    tags = (" ".join(str(value).split()).removeprefix("#").strip().lower() for value in values if kind_of(value))
+    return "\n".join(dict.fromkeys(tag for tag in tags if tag and _check_scalar(tag)))
 
 
-def _is_short(value: Scalar) -> bool:
-    return not isinstance(value, str) or (len(value) <= MAX_METADATA_CHARS and redact(value) == value)
+def _check_scalar(value: Any) -> Scalar | None:
+    """Return a value that can be filtered by; None for a nested one, a long text or a secret."""
+    is_long = isinstance(value, str) and (len(value) > MAX_METADATA_CHARS or redact(value) != value)
+    return None if is_long or not kind_of(value) else value
 
 
-def _day(said: Any) -> date | None:
+def _parse_day(text: Any) -> date | None:
     """Return the day that a text in ISO 8601 begins with."""
     try:
-        return datetime.fromisoformat(said.strip()).date()
+        return datetime.fromisoformat(text.strip()).date()
     except (AttributeError, ValueError):
         return None
 
 
-def _moment(said: Any) -> datetime | None:
+def _parse_moment(text: Any) -> datetime | None:
     try:
-        moment = datetime.fromisoformat(said)
+        moment = datetime.fromisoformat(text)
     except (TypeError, ValueError):
         return None
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)

@@ -1,4 +1,4 @@
-"""Keeps the index of one memory up to date, one sync at a time, and recovers it where it is damaged."""
+"""Keep the index of one memory up to date, one sync at a time, and build it again if it is damaged."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from itertools import chain
@@ -28,33 +28,35 @@ from openclaw_memory.errors import (
     WorkspaceError,
 )
 from openclaw_memory.indexing.background import Background, SearchPriority
-from openclaw_memory.indexing.changes import UNREAD_SIZE, SyncParts, missing_vectors
+from openclaw_memory.indexing.changes import UNREAD_SIZE, SyncParts, count_missing_vectors
+from openclaw_memory.indexing.file_issues import explain_unreadable, load_issues
 from openclaw_memory.indexing.history import (
     LAST_ERROR,
     LAST_SYNC,
-    record_of,
-    record_of_error,
-    sync_record,
-    unread_in_words,
+    decode_failure,
+    decode_sync,
+    encode_failure,
+    encode_sync,
+    explain_sealed,
 )
-from openclaw_memory.indexing.odd_files import odd_files, unreadable_in_words
 from openclaw_memory.indexing.staleness import Staleness
-from openclaw_memory.types import Embedder, IndexMeta, Progress, Store, StoreInfo, SyncReport
+from openclaw_memory.types import Embedder, FileRecord, IndexMeta, Progress, Store, StoreInfo, SyncReport
 
 if TYPE_CHECKING:
     from openclaw_memory.indexing.watcher import Watcher
     from openclaw_memory.store.embedding_cache import EmbeddingCache
+    from openclaw_memory.types.results import SyncFailure
     from openclaw_memory.workspace import Workspace
 
-# A search that met a damaged index waits so long for a sync that is at work on it, and would recover it.
+# A search that meets a damaged index waits so long for a sync that is at work on it, and would build it again.
 RECOVERY_SECONDS = 10.0
-# An index that is deleted again and again while it is read is read again so often.
-RETRIES = 20
+# A search whose index is damaged or replaced is tried again so often.
+MAX_TRIES = 5
 
 QUICK = {"static", "hashing"}  # providers that embed a text again sooner than its vector is read
 ERASE_SECONDS = 30.0  # so long after a removal a sync erases it, which writes the whole index again
 
-WATCHING = "watching"  # the name under which a store keeps the state of the watcher at work
+WATCHING = "watching"  # the name of the note about the watcher at work
 DELETED = "the index was deleted, and was built again"
 
 _Result = TypeVar("_Result")
@@ -67,9 +69,16 @@ class Ended(Exception):  # noqa: N818 - nothing went wrong
 class IndexService:
     """Keeps the index of one memory up to date. Safe to use from several threads.
 
-    `last` is the report of the latest sync here, `last_error` why the latest one failed, which a successful sync
-    clears. `watcher` follows the files, once it was started. `priority` lets searches go before syncs. `store` is
-    ready, or a function that makes it.
+    Locks are taken in this order: the lock `sync` of the store, `_opening`, those of the parts.
+
+    Attributes:
+        workspace: The files.
+        embedders: The embedders that the index may be built with.
+        config: The settings.
+        last_report: The report of the latest sync here.
+        last_error: Why the latest sync here failed; a successful one clears it.
+        watcher: Follows the files, once it was started.
+        priority: Lets searches go before syncs.
     """
 
     def __init__(
@@ -79,26 +88,24 @@ class IndexService:
         config: MemoryConfig,
         store: Store | Callable[[], Store],
     ) -> None:
-        self.last: SyncReport | None = None
-        self.last_error: str | None = None
+        """Take the parts; `store` is ready, or a function that makes it at the first use."""
+        self.workspace, self.embedders, self.config = workspace, embedders, config
+        self.last_report: SyncReport | None = None
+        self.last_error: SyncFailure | None = None
         self.watcher: Watcher | None = None
         self.priority = SearchPriority()
-        self._workspace, self._embedders, self._config, self._made = workspace, embedders, config, store
+        self._make_store = store
         self._store: Store | None = None if callable(store) else store
-        # Locks are taken in this order: the lock of the store, `_syncing` where it has none, `_making`.
-        self._making = _forks.rlock()
-        self._syncing = _forks.lock()
+        self._opening = _forks.rlock()
         self._sync_thread: int | None = None  # the thread in which a sync is at work here
         self._closed = False
-        self._had_index = False
+        self._had_index = self._is_complete = False  # as the index was when it was last read
         self._may_have_failed = True  # whether the index may hold the note of an error
-        self._complete = False  # whether the index was complete when it was last read
-        self._recovered: str | None = None  # what was done to a damaged index, until a sync has reported it
-        self._watcher_state = ""
-        self._doubts: set[str] = set()  # files to be read again, and all that ever were
-        self._doubted: set[str] = set()
-        self._unread: str | None = None  # which files could not be unsealed; "" for none, None until the store is asked
-        self._missing: Mapping[str, int] | None = None  # as the store says; None after a sync, until it is asked again
+        self._recovered: str | None = None  # why the index was built again, until a sync has reported it
+        self._suspects: set[str] = set()  # files to be read again, and all that ever were
+        self._suspected: set[str] = set()
+        self._unread: str | None = None  # which files could not be read; "" for none, None until the store is asked
+        self._missing: Mapping[str, int] | None = None  # files without vectors; None after a sync
         self._staleness = Staleness(workspace, config, bind_weakly(self.store))
         self._has_unerased = False  # whether texts were removed that are not erased
         self._background = Background(self._sync_quietly, config.sync.interval_seconds)
@@ -115,10 +122,10 @@ class IndexService:
     # --- the store -----------------------------------------------------------------------------------------------
 
     def check_open(self) -> None:
-        """Raise StoreError where the memory is closed; the folder is then brought up to date, if it is a copy."""
+        """Raise StoreError if the memory is closed; the folder is then brought up to date, if it is a copy."""
         if self._closed:
-            raise StoreError(f"the memory of {self._workspace.root} is closed; open it again")
-        self._workspace.refresh()
+            raise StoreError(f"the memory of {self.workspace.root} is closed; open it again")
+        self.workspace.refresh()
 
     def store(self) -> Store:
         """Return the store, made at the first use.
@@ -127,10 +134,10 @@ class IndexService:
             StoreError: The memory is closed.
             ConfigError: The function that makes the store returns something else.
         """
-        with self._making:
+        with self._opening:
             self.check_open()
             if self._store is None:
-                store = self._made() if callable(self._made) else self._made
+                store = self._make_store() if callable(self._make_store) else self._make_store
                 if not isinstance(store, Store):
                     raise ConfigError(f"the function that makes the store returned {store!r}, which is not a Store")
                 self._store = store
@@ -138,11 +145,11 @@ class IndexService:
 
     @property
     def location(self) -> str | None:
-        """Where the index is; known after closing too."""
+        """The place of the index; known after closing too."""
         return (self._store or self.store()).describe(counts=False).location
 
     def describe(self) -> StoreInfo:
-        """Return what the index is, without counts."""
+        """Return the state of the index, without counts."""
         return self.store().describe(counts=False)
 
     def has_index(self) -> bool:
@@ -153,36 +160,18 @@ class IndexService:
         """Return whether a sync of this index is at work, in any thread or process."""
         return "sync" in self.describe().locked
 
-    def make_place(self) -> None:
-        """Make the place of the index, where its locks are kept too.
-
-        Raises:
-            WorkspaceError: The workspace has gone.
-        """
-        self._check_workspace()
-        if not self.has_index():
-            self.store().set_meta(WATCHING, "")
-            self._name_workspace()
-
-    def _name_workspace(self) -> None:
-        """Write the path of the workspace next to its index, for `doctor --prune`."""
-        from openclaw_memory.config.data_folder import WORKSPACE_PATH
-        from openclaw_memory.workspace.safe_folder import SafeFolder
-
-        root = os.path.realpath(self._workspace.root)
-        with suppress(OpenClawMemoryError):  # there may be no home folder, or no room
-            folder = SafeFolder.locate_data(Path(root))
-            if self.location and Path(self.location).parent == folder.base:
-                folder.replace(WORKSPACE_PATH, os.fsencode(root))
-
-    def _check_workspace(self) -> None:
-        if not (root := self._workspace.root).is_dir():
-            raise WorkspaceError(f"workspace {root} has gone; bring it back, or open the memory elsewhere")
+    def list_files(self) -> Mapping[str, FileRecord]:
+        """Return the file records of the index."""
+        return self.store().files()
 
     def close(self) -> None:
-        """Close the store, and end what runs in the background. Calling it twice is allowed."""
-        self._erase()
-        with self._making:
+        """Close the store, and end the background work. Calling it twice is allowed."""
+        if self._has_unerased:  # removed texts are erased, as a sync does at its end
+            with suppress(OpenClawMemoryError, OSError), self.store().lock("sync", 0) as is_alone:
+                if is_alone:
+                    self.store().prune()
+            self._has_unerased = False
+        with self._opening:
             self._closed = True
             watcher, self.watcher = self.watcher, None
             if self._store is not None:
@@ -191,93 +180,126 @@ class IndexService:
             watcher.stop()
         self._background.stop()
 
-    def reading(self, work: Callable[[Store, IndexMeta | None, bool], _Result]) -> tuple[_Result, str | None]:
-        """Return the result of `work` for a snapshot of the index, and what was done to the index first.
+    def _make_place(self) -> None:
+        """Make the place of the index, where its locks are kept too, and name the workspace for `doctor --prune`."""
+        self._check_workspace()
+        if self.has_index():
+            return
+        self.store().set_meta(WATCHING, "")
+        from openclaw_memory.config.data_folder import WORKSPACE_PATH
+        from openclaw_memory.workspace.safe_folder import SafeFolder
 
-        `work` is given the snapshot, its meta, and whether the index was known to be behind before it was taken: by
-        the time that it is read, a sync may have ended, which the snapshot knows nothing of.
+        root = os.path.realpath(self.workspace.root)
+        with suppress(OpenClawMemoryError):  # there may be no home folder, or no room
+            folder = SafeFolder.locate_data(Path(root))
+            if self.location and Path(self.location).parent == folder.base:
+                folder.replace(WORKSPACE_PATH, os.fsencode(root))
 
-        A missing index is built first, unless searches build none, and a damaged one is recovered. An index that is
+    def _check_workspace(self) -> None:
+        if not (root := self.workspace.root).is_dir():
+            raise WorkspaceError(f"workspace {root} has gone; bring it back, or open the memory elsewhere")
+
+    # --- reading -------------------------------------------------------------------------------------------------
+
+    def read(self, work: Callable[[Store, IndexMeta | None, bool], _Result]) -> tuple[_Result, str | None]:
+        """Return the result of `work` for a snapshot of the index, and why the index was built first, if it was.
+
+        `work` is given the snapshot, its meta, and whether the index was behind before the snapshot was taken. A
+        missing index is built first, unless searches build none, and a damaged one is built again. An index that is
         deleted meanwhile, or is built again by a thread here, is read again.
 
         Raises:
-            CorruptIndexError, IndexReplacedError: As `recovering`.
+            CorruptIndexError, IndexReplacedError: As `run_recovering`.
         """
 
-        def read() -> tuple[_Result, str | None]:
+        def read_once() -> tuple[_Result, str | None]:
             self._check_workspace()
-            known = self._complete
-            rebuilt = None if known else self.make_searchable()
+            was_complete = self._is_complete
+            rebuilt = None if was_complete else self.make_searchable()
             behind = self.is_behind()
-            with self.priority.searching(), self.store().snapshot() as frozen:
-                stored = frozen.meta()
-                self._complete = stored is not None and stored.complete
-                is_partial = stored is None or (not stored.complete and self.is_syncing)
-                if not self._complete and (known or (is_partial and self.builds_before_search)):
+            with self.priority.search(), self.store().snapshot() as snapshot:
+                stored = snapshot.meta()
+                self._is_complete = stored is not None and stored.complete
+                is_partial = stored is None or (not stored.complete and self._sync_thread is not None)
+                if not self._is_complete and (was_complete or (is_partial and self._builds_before_search)):
                     raise IndexReplacedError("the index was deleted when it had just been built; search again")
-                return work(frozen, stored, behind), rebuilt
+                return work(snapshot, stored, behind), rebuilt
 
-        (result, rebuilt), recovered = self.recovering(read)
+        (result, rebuilt), recovered = self.run_recovering(read_once)
         return result, "; ".join(filter(None, dict.fromkeys((recovered, rebuilt)))) or None
 
-    def recovering(self, work: Callable[[], _Result], *, alone: bool = False) -> tuple[_Result, str | None]:
-        """Return the result of `work`, which reads the index, and what was done if a damaged index was recovered first.
+    def run_recovering(self, work: Callable[[], _Result], *, is_locked: bool = False) -> tuple[_Result, str | None]:
+        """Return the result of `work`, which reads the index, and why the index was deleted first, if it was damaged.
 
-        The lock of syncs is taken for a recovery, unless the caller is `alone` already.
+        Args:
+            work: It is called again if the index is damaged or replaced meanwhile.
+            is_locked: Whether the caller has the lock `sync`, which is taken to delete an index.
 
         Raises:
-            CorruptIndexError: The index is damaged and cannot be recovered now, as a sync that will do so is at work.
+            CorruptIndexError: The index is damaged, and a sync that will build it again is at work.
             IndexReplacedError: The index was deleted or replaced again and again.
         """
-        words, damages = None, 0
-        for _ in range(RETRIES):
+        reason, damages = None, 0
+        for _ in range(MAX_TRIES):
             try:
-                return work(), words
+                return work(), reason
             except IndexReplacedError:
                 continue
             except CorruptIndexError as damage:
                 if (damages := damages + 1) > 2:
                     raise
-                words = (self._recover if alone else self._recover_alone)(damage, damages == 2)
-        return work(), words
+                reason = self._recover(damage, is_certain=damages == 2, is_locked=is_locked)
+        return work(), reason
 
-    def _recover_alone(self, damage: CorruptIndexError, sure: bool) -> str:
-        if self.is_syncing_here:  # a progress callback reads what its sync will recover
+    def _recover(self, damage: CorruptIndexError, *, is_certain: bool, is_locked: bool) -> str:
+        """Delete the index if a deep check finds damage, or has missed it before; another process may have done so."""
+        store, fault = self.store(), damage.found or str(damage)
+        if is_locked:
+            problems = "; ".join(store.verify()) or (fault if is_certain else "")
+            if not problems:
+                return f"the index was read wrongly and is read again: {fault}"
+            # A search that meets the damage says so, and so does the sync that follows it.
+            self._recovered = store.recover(problems)
+            return self._recovered
+        if self.is_syncing_here:  # a progress callback reads an index that its sync will build again
             raise damage
         try:
-            with self.store().lock("sync", RECOVERY_SECONDS, self._notify(None)) as alone:
-                if not alone:
+            with store.lock("sync", RECOVERY_SECONDS, self._make_notify(None)) as is_alone:
+                if not is_alone:
                     raise damage
-                return self._recover(damage, sure)
+                return self._recover(damage, is_certain=is_certain, is_locked=True)
         except SyncBusyError as busy:
             raise damage from busy
 
-    def _recover(self, damage: CorruptIndexError, sure: bool) -> str:
-        """Recover the index if a deep check finds damage, or if such a check has missed it before (`sure`)."""
-        store, words = self.store(), damage.found or str(damage)
-        found = "; ".join(store.verify()) or (words if sure else "")
-        if not found:
-            return f"the index was read wrongly and is read again: {words}"
-        # A search that finds the damage says so, and so does the sync that follows it.
-        self._recovered = store.recover(found)
-        return self._recovered
+    def make_searchable(self) -> str | None:
+        """Sync if the index is missing, or its first build was cut short; return the reason if there was one before."""
+        stored = self.store().meta()
+        if stored is not None and stored.complete:
+            self._had_index = True
+            return None
+        if not self._builds_before_search:
+            return None
+        if stored is not None and self._sync_thread is None and self.is_locked():
+            return None  # another memory, or process, builds it: the part that exists answers
+        reason = DELETED if self._had_index else None
+        try:
+            return self.sync().rebuilt or reason
+        except WorkspaceError:
+            if self.store().meta() is None:
+                raise  # a partial index is better than no answer: `stale` says how much that is worth
+        return reason
 
     @property
-    def is_syncing(self) -> bool:
-        """Whether a sync runs in any thread of this memory."""
-        return self._sync_thread is not None
+    def _builds_before_search(self) -> bool:
+        """True if `make_searchable` builds a missing index when it is called in this thread."""
+        return self.config.sync.before_search and not self.is_syncing_here
+
+    # --- syncing -------------------------------------------------------------------------------------------------
 
     @property
     def is_syncing_here(self) -> bool:
-        """Whether a sync runs in this very thread, as seen from a progress callback."""
+        """True in the progress callback of a sync."""
         return self._sync_thread == threading.get_ident()
-
-    @property
-    def builds_before_search(self) -> bool:
-        """Whether `make_searchable` builds a missing index when it is called in this thread."""
-        return self._config.sync.before_search and not self.is_syncing_here
-
-    # --- syncing -------------------------------------------------------------------------------------------------
 
     def sync(
         self,
@@ -288,69 +310,152 @@ class IndexService:
         prepare: Callable[[Store], None] | None = None,
         only_written: bool = False,
     ) -> SyncReport:
-        """Sync, recovering a damaged index; see `Memory.sync`. `reason` says what asked for it, in the status.
+        """Sync, building a damaged index again; see `Memory.sync`. `reason` is its cause, for the status.
 
         `prepare` is called with the store first, while no other process can change it. With `only_written` it is enough
-        to index the files that were written here, where all of them are known; what was removed from the index is
-        erased from its bytes a little later then.
+        to index the files that were written here, if all of them are known; text that leaves the index is erased from
+        its bytes a little later then.
         """
         if self.is_syncing_here:
             raise SyncBusyError("a sync is under way in this very thread: a progress callback may search, not sync")
         self.check_open()
-        self.make_place()
-        end = None if wait is None else time.monotonic() + wait
-        with self.store().lock("sync", wait, self._notify(progress)) as alone, self._alone_here(end):
-            seen, started = self._staleness.seen, time.time()
+        self._make_place()
+        with self.store().lock("sync", wait, self._make_notify(progress)) as is_alone, self._mark_thread():
+            begin, started = self._staleness.mark, time.time()
             if force:
-                self._staleness.invalidate()
+                self._staleness.record_failure()
             try:
-                if only_written and (indexed := self._index_written(prepare)) is not None:
-                    return indexed
-                work = partial(self._one_sync, force, progress, alone, prepare)
-                report, recovered = self.recovering(work, alone=True)
-            except (Ended, KeyboardInterrupt, SystemExit):
-                self._staleness.invalidate()
-                raise
+                if only_written and (written := self._sync_written(prepare)) is not None:
+                    return written
+                work = partial(self._sync_once, force, progress, is_alone, prepare)
+                report, recovered = self.run_recovering(work, is_locked=True)
             except BaseException as error:
-                self._staleness.invalidate()
-                self._may_have_failed = True
-                self.last_error = record_of_error(error, time.time())
-                if not isinstance(error, IndexLockedError):  # it would be waited for once more
-                    self._note(LAST_ERROR, self.last_error)
+                self._staleness.record_failure()
+                if not isinstance(error, Ended | KeyboardInterrupt | SystemExit):
+                    self._record_error(error)
                 raise
-            if (words := recovered or self._recovered) is not None:
-                report, self._recovered = replace(report, rebuilt=words), None
-            self.last, self.last_error, self._had_index = report, None, True
-            self._missing = {} if report.ok and not report.skipped else None  # what was skipped may lack vectors
-            self._unread = None
-            self._note(LAST_SYNC, record_of(report, reason, started), exists=True)
-            self._forget_error()
-            self._staleness.record_sync(report, seen)
+            if (rebuilt := recovered or self._recovered) is not None:
+                report, self._recovered = replace(report, rebuilt=rebuilt), None
+            self._record_report(report, reason, started)
+            self._staleness.record_sync(report, begin)
             return report
 
-    def make_searchable(self) -> str | None:
-        """Sync where the index is missing, or its first build was cut short; wait for a sync under way here.
-
-        Returns why that was necessary, if there was an index before.
-        """
-        stored = self.store().meta()
-        if stored is not None and stored.complete:
-            self._had_index = True
-            return None
-        if not self.builds_before_search:
-            return None
-        if stored is not None and self.is_locked():
-            if self._sync_thread is None:
-                return None  # another memory, or process, builds it: what there is answers
-            with self._syncing:
-                pass
-        words = DELETED if self._had_index else None
+    @contextmanager
+    def _mark_thread(self) -> Iterator[None]:
+        self._sync_thread = threading.get_ident()
         try:
-            words = self.sync().rebuilt or words
-        except WorkspaceError:
-            if self.store().meta() is None:
-                raise  # what a cut index holds is better than no answer: `stale` says how much that is worth
-        return words
+            yield
+        finally:
+            self._sync_thread = None
+
+    def _sync_once(
+        self,
+        force: bool,
+        progress: Callable[[Progress], None] | None,
+        is_alone: bool,
+        prepare: Callable[[Store], None] | None,
+    ) -> SyncReport:
+        from openclaw_memory.indexing.sync import sync
+
+        if prepare is not None:
+            prepare(self.store())
+        if self._suspects:
+            self._forget_suspects(self.store())
+        parts = self._gather_parts(force=force, progress=progress)
+        report = sync(parts, force=force, is_alone=is_alone)
+        if isinstance(parts.embedder, CircuitBreakerEmbedder) and report.embedded and report.ok:
+            parts.embedder.record_success()
+        self._has_unerased = False
+        return report
+
+    def _gather_parts(self, *, force: bool = False, progress: Callable[[Progress], None] | None = None) -> SyncParts:
+        store = self.store()
+        embedder, trouble = self.embedders.select_for_sync(store.meta(), force=force)
+        return SyncParts(
+            self.workspace,
+            store,
+            embedder,
+            self.config,
+            trouble=trouble,
+            requested=self.embedders.requested,
+            progress=progress,
+            priority=self.priority,
+            cache=self.locate_cache() if self._should_cache(embedder) else None,
+        )
+
+    def _should_cache(self, embedder: Embedder | None) -> bool:
+        """Return whether vectors are cached: not those that are made sooner than read, nor those of sealed notes."""
+        is_slow = embedder is not None and embedder.provider not in QUICK
+        return is_slow and self.workspace.files.codec.key_id is None
+
+    def locate_cache(self) -> EmbeddingCache | None:
+        """Return the user's cache of embeddings; None without a home folder, or if it may hold nothing."""
+        from openclaw_memory.config.data_folder import locate_workspace_data
+        from openclaw_memory.store.embedding_cache import EmbeddingCache, locate_cache
+
+        max_entries = self.config.embedding.max_entries
+        with suppress(ConfigError):
+            name = locate_workspace_data(self.workspace.root).name
+            return EmbeddingCache(locate_cache(), name, max_entries) if max_entries else None
+        return None
+
+    def _sync_written(self, prepare: Callable[[Store], None] | None) -> SyncReport | None:
+        """Index the files that were written here; None if that takes a whole sync, or has not ended well."""
+        from openclaw_memory.indexing.sync import sync_paths
+
+        pending = self._staleness.list_pending()
+        paths = [some for some in pending.values() if some is not None]
+        if self._suspects or self._staleness.has_failed or len(paths) < len(pending):
+            return None
+        with suppress(CorruptIndexError, IndexReplacedError):  # a whole sync builds the index again
+            parts = self._gather_parts()
+            if prepare is not None:
+                prepare(parts.store)
+            report = sync_paths(parts, chain.from_iterable(paths))
+            if report is None or not report.ok or report.skipped:
+                return None
+            self._staleness.forget(pending)
+            if report.changed or report.removed:
+                self._has_unerased = True
+                self._background.request(ERASE_SECONDS)
+            return report
+        return None
+
+    def _record_report(self, report: SyncReport, reason: str, started: float) -> None:
+        self.last_report, self.last_error, self._had_index = report, None, True
+        self._missing = {} if report.ok and not report.skipped else None  # skipped files may lack vectors
+        self._unread = None
+        with suppress(OpenClawMemoryError, OSError):  # the index may have become read-only
+            self.store().set_meta(LAST_SYNC, encode_sync(report, reason, started))
+            if self._may_have_failed and self.store().get_meta(LAST_ERROR):
+                self.store().set_meta(LAST_ERROR, "")  # it may name a file that is gone
+            self._may_have_failed = False
+
+    def _record_error(self, error: BaseException) -> None:
+        record = encode_failure(error, time.time())
+        self.last_error, self._may_have_failed = decode_failure(record), True
+        with suppress(OpenClawMemoryError, OSError):
+            if not isinstance(error, IndexLockedError) and self.has_index():  # a lock would be waited for once more
+                self.store().set_meta(LAST_ERROR, record)
+
+    def _make_notify(self, progress: Callable[[Progress], None] | None) -> Callable[[str], None]:
+        def notify(message: str) -> None:
+            self.check_open()
+            if progress is not None:
+                progress(Progress(0, 0, message))
+
+        return notify
+
+    def _sync_quietly(self) -> None:
+        """Sync in the background; a failure is kept for the status and the next search."""
+        try:
+            self.sync(progress=lambda _: self.check_open(), wait=0, reason="background")
+        except SyncBusyError:
+            self._staleness.ask_again()
+        except Exception:  # noqa: BLE001 - whatever it is, it is kept in last_error
+            return
+
+    # --- writing and forgetting ----------------------------------------------------------------------------------
 
     def record_write(self, paths: Iterable[str] | None = None) -> None:
         """Note that files were changed here, which the index does not know yet: those at `paths`, if that is known."""
@@ -359,131 +464,42 @@ class IndexService:
     def sync_soon(self) -> None:
         """Note that a file was changed here, and begin a sync in the background, as a search does."""
         self.record_write()
-        if self._config.sync.on_search and self.has_index():
+        if self.config.sync.on_search and self.has_index():
             self._background.request()
 
-    def doubt(self, paths: Iterable[str]) -> None:
-        """Have files read again, whatever their stamps say, that do not hold what the index says; once for each."""
-        fresh = set(paths) - self._doubted
-        self._doubted |= fresh
-        self._doubts |= fresh
+    def read_again(self, paths: Iterable[str]) -> None:
+        """Read files again that differ from the index in spite of their stamps; once for each."""
+        fresh = set(paths) - self._suspected
+        self._suspected |= fresh
+        self._suspects |= fresh
         if fresh:
             self.sync_soon()
 
-    def _forget_doubted(self, store: Store) -> None:
-        """Forget the stamps of doubted files, so that this sync reads them and writes their rows again."""
+    def _forget_suspects(self, store: Store) -> None:
+        """Forget the stamps of suspects, so that this sync reads them and writes their rows again."""
         from openclaw_memory.store.schema import SCHEMA_VERSION
 
-        known, doubts, meta = store.files(), self._doubts, store.meta()
-        self._doubts = set()
-        if meta is None or meta.schema_version != SCHEMA_VERSION:
-            return  # every file is read again for the new tables
-        store.replace_files(
-            [(replace(known[path], hash="", size=UNREAD_SIZE), None) for path in sorted(doubts) if path in known]
-        )
-
-    def watch(self) -> Watcher:
-        """Return the watcher of these files, which is started unless it runs."""
-        from openclaw_memory.indexing.watcher import Watcher
-
-        with self._making:
-            self.check_open()
-            if self.watcher is None or not self.watcher.is_running:
-                self.watcher = Watcher(
-                    self._workspace,
-                    self._watched_sync,
-                    self._config,
-                    lock=partial(self.store().lock, "watch", 0),
-                    known=self.store().files,
-                ).start()
-            return self.watcher
-
-    def watcher_state(self) -> str | None:
-        """Return what the watcher of these files does, here or in another process; None without a watcher."""
-        if self.watcher is not None and self.watcher.is_running:
-            return self.watcher.state
-        if "watch" not in self.describe().locked:
-            return None
-        return f"in another process: {self.store().get_meta(WATCHING) or 'at work'}"
-
-    @contextmanager
-    def _alone_here(self, end: float | None) -> Iterator[None]:
-        """Keep other threads out where the lock of the store cannot."""
-        if not self._syncing.acquire(timeout=-1 if end is None else max(0.0, end - time.monotonic())):
-            raise SyncBusyError(f"a sync of {self._workspace.root} is under way in another thread; try again")
-        self._sync_thread = threading.get_ident()
-        try:
-            yield
-        finally:
-            self._sync_thread = None
-            self._syncing.release()
-
-    def _one_sync(
-        self,
-        force: bool,
-        progress: Callable[[Progress], None] | None,
-        alone: bool,
-        prepare: Callable[[Store], None] | None,
-    ) -> SyncReport:
-        from openclaw_memory.indexing.plan import sync
-
-        if prepare is not None:
-            prepare(self.store())
-        if self._doubts:
-            self._forget_doubted(self.store())
-        parts = self._parts_of_sync(force=force, progress=progress)
-        report = sync(parts, force=force, alone=alone)
-        if isinstance(parts.embedder, CircuitBreakerEmbedder) and report.embedded and report.ok:
-            parts.embedder.record_success()
-        self._has_unerased = False
-        return report
-
-    def _parts_of_sync(self, *, force: bool = False, progress: Callable[[Progress], None] | None = None) -> SyncParts:
-        store = self.store()
-        embedder, trouble = self._embedders.select_for_sync(store.meta(), force=force)
-        return SyncParts(
-            self._workspace,
-            store,
-            embedder,
-            self._config,
-            trouble=trouble,
-            requested=self._embedders.requested,
-            progress=progress,
-            priority=self.priority,
-            cache=self.locate_cache() if self._is_cached(embedder) else None,
-        )
-
-    def _is_cached(self, embedder: Embedder | None) -> bool:
-        """Return whether vectors are cached: not those that are made sooner than read, nor those of sealed notes."""
-        is_slow = embedder is not None and embedder.provider not in QUICK
-        return is_slow and self._workspace.files.codec.key_id is None
-
-    def locate_cache(self) -> EmbeddingCache | None:
-        """Return the user's cache of embeddings; None without a home folder, or if it may hold nothing."""
-        from openclaw_memory.config.data_folder import locate_workspace_data
-        from openclaw_memory.store.embedding_cache import EmbeddingCache, locate_cache
-
-        max_entries = self._config.embedding.max_entries
-        with suppress(ConfigError):
-            name = locate_workspace_data(self._workspace.root).name
-            return EmbeddingCache(locate_cache(), name, max_entries) if max_entries else None
-        return None
+        records, suspects, meta = store.files(), sorted(self._suspects), store.meta()
+        self._suspects = set()
+        if meta is not None and meta.schema_version == SCHEMA_VERSION:  # else every file is read again
+            stale = [replace(records[path], hash="", size=UNREAD_SIZE) for path in suspects if path in records]
+            store.replace_files([(record, None) for record in stale])
 
     def forget(self, paths: Iterable[str], wait: float) -> str | None:
-        """Erase from the bytes of the index what files at these paths no longer say, and all vectors out of use.
+        """Erase text from the bytes of the index that files at these paths no longer hold, and all unused vectors.
 
-        Returns why that could not be done, wholly or at all; None where nothing of it is left.
+        Returns why that could not be done, wholly or at all; None if nothing of it is left.
         """
         try:
             if not self.has_index():
                 return None
-            self._doubts |= {*paths}
-            if self._doubts or self.is_behind():
+            self._suspects |= {*paths}
+            if self._suspects or self.is_behind():
                 report = self.sync(wait=wait)
                 if behind := [file.path for file in (*report.failed, *report.skipped) if file.path in {*paths}]:
                     return f"these could not be read, and are in the index as they were: {', '.join(behind)}"
-            with self.store().lock("sync", wait) as alone:
-                if not alone:
+            with self.store().lock("sync", wait) as is_alone:
+                if not is_alone:
                     return "its folder knows no locks, so that nothing is erased there: delete the index"
                 self.store().prune()
             if (cache := self.locate_cache()) is not None:
@@ -494,118 +510,77 @@ class IndexService:
             return f"{error}; sync again"
         return None
 
-    def _index_written(self, prepare: Callable[[Store], None] | None) -> SyncReport | None:
-        """Index what was written here; None where that takes a whole sync, or has not ended well."""
-        from openclaw_memory.indexing.plan import at_paths
+    # --- watching ------------------------------------------------------------------------------------------------
 
-        pending = self._staleness.pending()
-        known = [paths for paths in pending.values() if paths is not None]
-        if self._doubts or self._staleness.is_mistrusted or len(known) < len(pending):
-            return None
-        with suppress(CorruptIndexError, IndexReplacedError):  # which a whole sync mends
-            parts = self._parts_of_sync()
-            if prepare is not None:
-                prepare(parts.store)
-            report = at_paths(parts, chain.from_iterable(known))
-            if report is None or not report.ok or report.skipped:
-                return None
-            self._staleness.forget(pending)
-            if report.changed or report.removed:
-                self._has_unerased = True
-                self._background.request(ERASE_SECONDS)
-            return report
-        return None
+    def watch(self) -> Watcher:
+        """Return the watcher of these files, which is started unless it runs."""
+        from openclaw_memory.indexing.watcher import Watcher
 
-    def _erase(self) -> None:
-        """Erase what is left of removed texts in the bytes of the index, as a sync does at its end."""
-        if self._has_unerased:
-            with suppress(OpenClawMemoryError, OSError), self.store().lock("sync", 0) as alone:
-                if alone:
-                    self.store().prune()
-        self._has_unerased = False
-
-    def _note(self, name: str, record: str, *, exists: bool = False) -> None:
-        """Store a note for other processes, if the index exists (a sync has just seen it) and can be written."""
-        with suppress(OpenClawMemoryError, OSError):
-            if exists or self.has_index():
-                self.store().set_meta(name, record)
-
-    def _forget_error(self) -> None:
-        """Empty the note of an earlier error: no status shows it any more, and it may name a file that is gone."""
-        with suppress(OpenClawMemoryError, OSError):
-            if self._may_have_failed and self.store().get_meta(LAST_ERROR):
-                self.store().set_meta(LAST_ERROR, "")
-            self._may_have_failed = False
-
-    def _notify(self, progress: Callable[[Progress], None] | None) -> Callable[[str], None]:
-        def notify(words: str) -> None:
+        with self._opening:
             self.check_open()
-            if progress is not None:
-                progress(Progress(0, 0, words))
+            if self.watcher is None or not self.watcher.is_running:
+                self.watcher = Watcher(self.workspace, self, self.config).start()
+            return self.watcher
 
-        return notify
+    def lock_watching(self) -> AbstractContextManager[bool]:
+        """Keep other watchers of the index out, or raise SyncBusyError."""
+        return self.store().lock("watch", 0)
 
-    def _watched_sync(self) -> SyncReport:
+    def sync_watched(self) -> SyncReport:
+        """Sync for the watcher, and note its state for other processes."""
         report = self.sync(progress=self._end_when_unwatched, reason="watcher")
-        watcher = self.watcher
-        if watcher is not None and watcher.state != self._watcher_state:
-            self._watcher_state = watcher.state
-            self._note(WATCHING, watcher.state, exists=True)
+        with suppress(OpenClawMemoryError, OSError):
+            if self.watcher is not None and self.store().get_meta(WATCHING) != self.watcher.state:
+                self.store().set_meta(WATCHING, self.watcher.state)
         return report
-
-    # --- being behind --------------------------------------------------------------------------------------------
-
-    def is_behind(self) -> bool:
-        """Return whether the index is known to be behind, after a look at the files unless there was one just now."""
-        if not self._config.sync.on_search:
-            return self._staleness.is_behind()
-        if (watcher := self._watcher_at_work) is not None:
-            is_behind = watcher.is_behind  # before the other: what it syncs is no news afterwards
-            return is_behind or self._staleness.is_behind()
-        if self._staleness.look():
-            self._background.request()
-        return self._staleness.is_behind()
-
-    def catch_up(self) -> None:
-        """Begin a sync in the background where the index is behind, and a search may do that."""
-        if self._config.sync.on_search and self._watcher_at_work is None and self._staleness.should_sync():
-            self._background.request()
-
-    @property
-    def _watcher_at_work(self) -> Watcher | None:
-        return self.watcher if self.watcher is not None and self.watcher.is_at_work else None
-
-    def unread(self, store: Store, *, again: bool = False) -> str | None:
-        """Return a sentence about the files that the latest sync could not read: sealed ones, and those without text.
-
-        It is asked `again`, and after a sync here.
-        """
-        if self._unread is None or again:
-            last = sync_record(store.get_meta(LAST_SYNC))
-            sealed = unread_in_words({} if last is None else last.skipped)
-            self._unread = "; ".join(filter(None, (sealed, unreadable_in_words(odd_files(store)))))
-        return self._unread or None
-
-    def missing_vectors(self, store: Store) -> Mapping[str, int]:
-        """Return how many files lack vectors, by the reason; asked again while some do."""
-        known = self._missing
-        if known is None or known:
-            self._missing = known = missing_vectors(store.files())
-        return known
-
-    def _sync_quietly(self) -> None:
-        """Sync in the background; a failure is kept for the status and the next search."""
-        try:
-            self.sync(progress=self._end_when_closed, wait=0, reason="background")
-        except SyncBusyError:
-            self._staleness.ask_again()
-        except Exception:  # noqa: BLE001 - whatever it is, it is kept in last_error
-            return
-
-    def _end_when_closed(self, _: Progress) -> None:
-        self.check_open()
 
     def _end_when_unwatched(self, _: Progress) -> None:
         self.check_open()
         if self.watcher is not None and self.watcher.is_stopping:
             raise Ended
+
+    def describe_watcher(self) -> str | None:
+        """Return the state of the watcher of these files, here or in another process; None without a watcher."""
+        if self.watcher is not None and self.watcher.is_running:
+            return self.watcher.state
+        if "watch" not in self.describe().locked:
+            return None
+        return f"in another process: {self.store().get_meta(WATCHING) or 'at work'}"
+
+    # --- being behind --------------------------------------------------------------------------------------------
+
+    def is_behind(self) -> bool:
+        """Return whether the index is known to be behind, after a look at the files unless there was one just now."""
+        if not self.config.sync.on_search:
+            return self._staleness.is_behind()
+        if self.watcher is not None and self.watcher.is_at_work:
+            is_behind = self.watcher.is_behind  # before the other: a sync of the watcher is no news afterwards
+            return is_behind or self._staleness.is_behind()
+        if self._staleness.look():
+            self._background.request()
+        return self._staleness.is_behind()
+
+    def sync_if_behind(self) -> None:
+        """Begin a sync in the background if the index is behind, and a search may do that."""
+        is_watched = self.watcher is not None and self.watcher.is_at_work
+        if self.config.sync.on_search and not is_watched and self._staleness.should_sync():
+            self._background.request()
+
+    def explain_unread(self, store: Store, *, refresh: bool = False) -> str | None:
+        """Return a sentence about the files that the latest sync could not read: sealed ones, and those without text.
+
+        Args:
+            store: The store, or a snapshot.
+            refresh: Whether to read the notes of the store again, as is done after a sync here.
+        """
+        if self._unread is None or refresh:
+            last = decode_sync(store.get_meta(LAST_SYNC))
+            sealed = explain_sealed({} if last is None else last.skipped)
+            self._unread = "; ".join(filter(None, (sealed, explain_unreadable(load_issues(store)))))
+        return self._unread or None
+
+    def count_missing_vectors(self, store: Store) -> Mapping[str, int]:
+        """Return how many files lack vectors, by the reason; counted again as long as some do."""
+        if self._missing is None or self._missing:
+            self._missing = count_missing_vectors(store.files())
+        return self._missing

@@ -1,4 +1,4 @@
-"""Whether an index is behind its files, as far as one process knows, and whether a sync should run for that."""
+"""Decide whether an index is behind its files, as far as one process knows, and whether to sync for that."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import NamedTuple
 from openclaw_memory import _forks
 from openclaw_memory.config import MemoryConfig
 from openclaw_memory.errors import OpenClawMemoryError
-from openclaw_memory.indexing.changes import compared, worth_a_sync
-from openclaw_memory.indexing.history import LAST_SYNC, moment, sync_record
+from openclaw_memory.indexing.changes import compare_scan, select_urgent
+from openclaw_memory.indexing.history import LAST_SYNC, decode_sync, format_moment
 from openclaw_memory.types import Store, SyncReport
 from openclaw_memory.workspace import Workspace
 
@@ -19,49 +19,49 @@ from openclaw_memory.workspace import Workspace
 # left to the sync in the background, which looks anyway.
 LOOK_SHARE = 0.05
 LONG_LOOK_SECONDS = 0.05
-# What a sync left as it was (a service is down, a file is unreadable) is not asked for again before.
+# A sync is not asked for again sooner for files that it left as they were (a service is down, a file is unreadable).
 PATIENCE_SECONDS = 60.0
-MOST_PENDING = 1000  # changes whose paths are kept: of more, a sync looks at all files
+MAX_PENDING = 1000  # changes whose paths are kept: of more, a sync looks at all files
 NOTHING_YET = "nothing is indexed yet: sync the memory"
 BUILDING = "the index is being built: files that it does not hold yet are not found"
 
+_NEVER = float("-inf")
 
-class Seen(NamedTuple):
-    """How many changes were made by this process, and how many looks at the files it has taken, up to a moment."""
 
-    written: int
+class Mark(NamedTuple):
+    """A moment, by the number of changes that this process has made, and of looks that it has taken, until then."""
+
+    writes: int
     looks: int
 
 
 class Staleness:
-    """Knows what has changed since the index followed the files. Safe to use from several threads."""
+    """Knows the changes since the index followed the files. Safe to use from several threads."""
 
     def __init__(self, workspace: Workspace, config: MemoryConfig, store: Callable[[], Store]) -> None:
         self._workspace, self._config, self._store = workspace, config, store
         self._lock = _forks.lock()
-        self._mistrusted = False  # whatever the stamps say, since that time
-        self._mistrusted_at = 0.0
-        self._written, self._written_at = 0, 0.0  # how many changes were made here, and when
-        self._pending: dict[int, tuple[str, ...] | None] = {}  # those that no sync has seen, and the paths if known
-        self._looked, self._look_seconds = float("-inf"), 0.0
-        self._looks = 0  # how often the stamps were compared
+        self._failed_at: float | None = None  # when a sync failed: the index is behind until one succeeds
+        self._writes, self._written_at = 0, 0.0  # changes made here, and the time of the latest
+        self._pending: dict[int, tuple[str, ...] | None] = {}  # those that no sync covers, with their paths if known
+        self._looks, self._looked, self._look_seconds = 0, _NEVER, 0.0
         self._changed: Mapping[str, object] = {}  # files that differ, with their stamps
-        # When the look began that found them: for the looks here, and for syncs elsewhere in seconds since 1970.
-        self._changed_look, self._changed_at = float("-inf"), 0.0
-        self._left: Mapping[str, object] = {}  # those that the last sync could not index, and will not as they are
-        self._asked: tuple[object, float] = (None, float("-inf"))  # what a sync was asked to catch up with, and when
+        # When the look began that saw them: for the looks here, and for syncs elsewhere in seconds since 1970.
+        self._changed_look, self._changed_at = _NEVER, 0.0
+        self._hopeless: Mapping[str, object] = {}  # those that the last sync could not index, and will not as they are
+        self._request: tuple[object, float] = (None, _NEVER)  # the changes for which a sync was asked for, and when
 
     def record_write(self, paths: Iterable[str] | None = None) -> None:
         """Note that files were changed here, which the index does not know yet: those at `paths`, if that is known."""
         with self._lock:
-            self._written += 1
+            self._writes += 1
             self._written_at = time.time()
-            self._pending[self._written] = None if paths is None else tuple(paths)
-            if len(self._pending) > MOST_PENDING:
-                self._pending = {self._written: None}
+            self._pending[self._writes] = None if paths is None else tuple(paths)
+            if len(self._pending) > MAX_PENDING:
+                self._pending = {self._writes: None}
 
-    def pending(self) -> Mapping[int, tuple[str, ...] | None]:
-        """Return the changes made here that no sync has seen, by number, each with its paths; None: some file's."""
+    def list_pending(self) -> Mapping[int, tuple[str, ...] | None]:
+        """Return the changes made here that no sync covers, by number, each with its paths; None: some file's."""
         with self._lock:
             return dict(self._pending)
 
@@ -72,54 +72,54 @@ class Staleness:
                 self._pending.pop(number, None)
 
     @property
-    def seen(self) -> Seen:
-        """How many changes were made here, and looks taken; a sync covers those from before it began."""
+    def mark(self) -> Mark:
+        """The present moment; a sync that begins now covers all changes before."""
         with self._lock:
-            return Seen(self._written, self._looks)
+            return Mark(self._writes, self._looks)
 
-    def record_sync(self, report: SyncReport, before: Seen) -> None:
-        """Note that a sync has ended, which saw what was `seen` before it began."""
-        self._mistrusted, self._mistrusted_at = not report.ok, time.time()
-        self.forget([number for number in self.pending() if number <= before.written])
+    def record_sync(self, report: SyncReport, begin: Mark) -> None:
+        """Note that a sync which began at a mark has ended."""
+        self._failed_at = None if report.ok else time.time()
+        self.forget([number for number in self.list_pending() if number <= begin.writes])
         with self._lock:
-            has_looked = self._looks > before.looks  # at changes that the sync may have come too early for
+            has_looked = self._looks > begin.looks  # at changes that the sync may have come too early for
             if not has_looked:
                 self._changed = {}
-            self._left = {}
+            self._hopeless = {}
         if report.ok and not report.skipped and not has_looked:
             return
-        with suppress(OpenClawMemoryError, OSError):  # what cannot be looked at now is looked at by the next search
+        with suppress(OpenClawMemoryError, OSError):  # the next search looks again
             self._compare()
             if not report.ok or report.skipped:
-                self._left = self._changed if report.ok else {}
-                self._asked = (self._wish(), time.monotonic())
+                self._hopeless = self._changed if report.ok else {}
+                self._request = (self._list_wishes(), time.monotonic())
 
     @property
-    def is_mistrusted(self) -> bool:
-        """Whether the latest sync here has not ended well."""
-        return self._mistrusted
+    def has_failed(self) -> bool:
+        """True if the latest sync here has not ended well."""
+        return self._failed_at is not None
 
-    def invalidate(self) -> None:
+    def record_failure(self) -> None:
         """Count the index as behind until a sync ends well."""
-        self._mistrusted, self._mistrusted_at = True, time.time()
+        self._failed_at = time.time()
 
     def ask_again(self) -> None:
-        """Forget what was asked for: the sync at work may have looked before the files changed."""
-        self._asked = (None, float("-inf"))
+        """Forget the latest request: the sync at work may have looked before the files changed."""
+        self._request = (None, _NEVER)
 
     def is_behind(self) -> bool:
-        """Return whether anything is known to be missing in the index; another process may have added it since."""
+        """Return whether any change is known that the index lacks; another process may have added it since."""
         with self._lock:
             pending, written_at = tuple(self._pending), self._written_at
             changed, changed_at = self._changed, self._changed_at
-        if self._mistrusted and self._done_elsewhere_since(self._mistrusted_at):
-            self._mistrusted = False
-        if pending and self._done_elsewhere_since(written_at):
+        if self._failed_at is not None and self._is_synced_since(self._failed_at):
+            self._failed_at = None
+        if pending and self._is_synced_since(written_at):
             self.forget(pending)
-        if self._news() and self._done_elsewhere_since(changed_at):
+        if self._list_news() and self._is_synced_since(changed_at):
             with self._lock:
                 self._changed = {} if self._changed is changed else self._changed
-        return self._mistrusted or bool(self._pending) or bool(self._news())
+        return self.has_failed or bool(self._pending) or bool(self._list_news())
 
     def look(self) -> bool:
         """Compare the stamps of the files again, as often as that costs a twentieth of the time.
@@ -136,18 +136,18 @@ class Staleness:
         return False
 
     def should_sync(self) -> bool:
-        """Return whether to sync now, and note that it was asked for: once for the same changes, at intervals."""
-        wish, (asked, at) = self._wish(), self._asked
-        if not self.is_behind() or (wish == asked and time.monotonic() - at < PATIENCE_SECONDS):
+        """Return whether to sync now, and note the request: one for the same changes, at intervals."""
+        wishes, (latest, at) = self._list_wishes(), self._request
+        if not self.is_behind() or (wishes == latest and time.monotonic() - at < PATIENCE_SECONDS):
             return False
-        self._asked = (wish, time.monotonic())
+        self._request = (wishes, time.monotonic())
         return True
 
     def _compare(self) -> None:
         started, at = time.monotonic(), time.time()
-        known = self._store().files()
-        difference = compared(self._workspace.scan(), known)
-        changed = worth_a_sync(difference, known, self._config.sessions, self._workspace)
+        records = self._store().files()
+        difference = compare_scan(self._workspace.scan(), records)
+        changed = select_urgent(difference, records, self._config.sessions, self._workspace)
         with self._lock:
             self._looks += 1
             if started >= self._changed_look:  # of two looks at once, the later one knows more
@@ -155,14 +155,14 @@ class Staleness:
             self._looked = time.monotonic()
             self._look_seconds = self._looked - started
 
-    def _news(self) -> dict[str, object]:
-        """Return what has changed, without files that the last sync could not index and that are still the same."""
-        return {path: stamp for path, stamp in self._changed.items() if self._left.get(path, self) != stamp}
+    def _list_news(self) -> dict[str, object]:
+        """Return the changes, without files that the last sync could not index and that are still the same."""
+        return {path: stamp for path, stamp in self._changed.items() if self._hopeless.get(path, self) != stamp}
 
-    def _wish(self) -> object:
-        return self._written, dict(self._changed)
+    def _list_wishes(self) -> object:
+        return self._writes, dict(self._changed)
 
-    def _done_elsewhere_since(self, at: float) -> bool:
+    def _is_synced_since(self, at: float) -> bool:
         """Return whether a sync that left nothing out has begun after `at`, in seconds since 1970, in any process."""
-        last = sync_record(self._store().get_meta(LAST_SYNC))
-        return last is not None and last.at > moment(at) and not last.failed and not last.waiting
+        last = decode_sync(self._store().get_meta(LAST_SYNC))
+        return last is not None and last.at > format_moment(at) and not last.failed and not last.waiting

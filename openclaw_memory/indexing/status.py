@@ -1,4 +1,4 @@
-"""The state of an index, read without changing it: what it holds, what it lacks, and which paths work."""
+"""Read the state of an index without changing it: its contents, its gaps, and the paths of the engine that work."""
 
 from __future__ import annotations
 
@@ -7,248 +7,296 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from openclaw_memory.config import MemoryConfig
-from openclaw_memory.embeddings.selection import explain_unavailable, get_inner, get_preparing, probe
+from openclaw_memory.embeddings.selection import describe_receiver, explain_unavailable, get_inner, get_preparing, probe
 from openclaw_memory.errors import EmbedderError, OpenClawMemoryError
-from openclaw_memory.indexing.changes import IN_PART, compare, compared, missing_in_words, missing_vectors
-from openclaw_memory.indexing.fingerprint import is_of_rules, outdated
-from openclaw_memory.indexing.history import LAST_ERROR, LAST_SYNC, MOST_FILES, sync_failure, sync_record
-from openclaw_memory.indexing.odd_files import odd_files
+from openclaw_memory.indexing.changes import IN_PART, compare, compare_scan, count_missing_vectors
+from openclaw_memory.indexing.changes import explain_missing_vectors as explain_missing
+from openclaw_memory.indexing.file_issues import load_issues
+from openclaw_memory.indexing.history import LAST_ERROR, LAST_SYNC, decode_failure, decode_sync
 from openclaw_memory.indexing.staleness import NOTHING_YET
-from openclaw_memory.types import (
-    Embedder,
-    FileRecord,
-    IndexMeta,
-    MemoryFile,
-    Skipped,
-    Status,
-    Store,
-    StoreInfo,
-    SyncReport,
-)
+from openclaw_memory.indexing.sync import describe_index, explain_outdated, has_current_rules
+from openclaw_memory.types import Embedder, FileRecord, IndexMeta, MemoryFile, Skipped, Status, Store, StoreInfo
 from openclaw_memory.types.heartbeat import HeartbeatRecord
 from openclaw_memory.types.protocols import TokenEmbedder
 from openclaw_memory.types.results import SyncFailure, SyncRecord
 from openclaw_memory.types.status import CacheStatus, DiskUsage, KeywordStatus, VectorStatus
 
 if TYPE_CHECKING:
+    from openclaw_memory.embeddings.selection import EmbedderSelector
+    from openclaw_memory.indexing.service import IndexService
     from openclaw_memory.workspace import Scan, Workspace
 
+NEW, CHANGED, GONE = "new", "changed since it was indexed", "gone from disk"
+IN_DOUBT = "written so soon before it was read that it may have changed"
 
-def status(
-    workspace: Workspace,
-    store: Store,
-    embedder: Embedder | None,
-    wanted: IndexMeta | None,
+
+def read_status(
+    service: IndexService,
     *,
-    requested_provider: str,
-    unavailable: Mapping[str, str],
-    last: SyncReport | None,
     notices: Sequence[str],
+    flush: Mapping[str, str],
+    heartbeat: HeartbeatRecord | None,
     deep: bool = False,
-    config: MemoryConfig | None = None,
-    last_error: str | None = None,
-    watcher: str | None = None,
-    flush: Mapping[str, str] | None = None,
-    heartbeat: HeartbeatRecord | None = None,
-    cached: int = 0,
 ) -> Status:
-    """Compare the workspace with its index by stamps, and ask the store what works.
-
-    `wanted` is None where the embedder is unavailable (`notices` then say why). `last` is the report of this process's
-    latest sync; those of other processes are noted in the store. `last_error` is the record of its failure
-    (`history.record_of_error`), or just the words; None where it succeeded. `config` says how many vectors are cached;
-    `watcher`, `flush`, `heartbeat` and how many vectors are `cached` are repeated.
+    """Compare the workspace with its index by stamps, and ask the store which of its paths work.
 
     With `deep`, the embedder is asked, both legs of the search are tried with a real query, failures are reported in
     `fts` and `vector`, and the whole index is checked. `vector.answers` concerns the embedder alone, `vector.verified`
-    is only set where the index has vectors of its model, and `vector.fits` is False where the embedder's vectors cannot
+    is only set if the index has vectors of its model, and `vector.fits` is False if the embedder's vectors cannot
     be compared with those, for instance because of other dimensions.
+
+    Args:
+        service: The index, its files and its settings.
+        notices: Sentences of other parts.
+        flush: Why the flushes of sessions failed, by session.
+        heartbeat: The latest heartbeat.
+        deep: Whether to try everything.
 
     Raises:
         WorkspaceError: The folder has gone.
         StoreError: The index cannot be read.
     """
-    rules = config or MemoryConfig()
-    scan = workspace.scan()
-    stats, stored, known = store.describe(), store.meta(), store.files()
-    lacking = missing_vectors(known)
-    last_sync = sync_record(store.get_meta(LAST_SYNC))
-    failed, skipped = _named("failed", last, last_sync), _named("skipped", last, last_sync)
-    words = [*notices, *stats.notices, *_state_in_words(stored, wanted, unavailable), *missing_in_words(lacking)]
-    words += [f"{path} {one.reason}" for path, one in odd_files(store).items() if one.is_read and path in known]
-    words += [f"{path} could not be indexed: {reason}" for path, reason in failed.items()]
-    words += [f"the flush of session {key!r} failed: {reason}" for key, reason in (flush or {}).items()]
-    words += filter(None, [workspace.suggest_setup(len(scan.files)), _too_large(stats, rules.search.memory_mb)])
-    meta = wanted or stored
+    workspace, embedders, config, store = service.workspace, service.embedders, service.config, service.store()
+    scan, info, stored, records = workspace.scan(), store.describe(), store.meta(), store.files()
+    lines, embedder, current = list(notices), None, None
+    try:
+        embedder = embedders.select_for_search(stored)
+        current = describe_index(embedder, config.chunking, policies=workspace.policies)
+    except EmbedderError as error:
+        lines.append(f"no embedder, search is by keywords: {error}")
+    if embedder is not None and (receiver := describe_receiver(embedder)) is not None:
+        lines.append(receiver)
+    if embedder is not None and embedder.failure and not deep:  # a deep status asks again
+        lines.append(f"the latest question was answered by keywords: {embedder.failure}")
+    if service.is_locked():
+        lines.append("a sync is under way")
+
+    lacking = count_missing_vectors(records)
+    last_sync = decode_sync(store.get_meta(LAST_SYNC))
+    failed, skipped = _list_left_out(service, last_sync)
+    dirty = explain_dirty(workspace, scan, records, {**failed, **skipped})
+    waiting = list_waiting(scan.files, records)
     matches = embedder is not None and (stored is None or stored.identity == embedder.identity)
-    without = stats.without_tokens
-    if without and matches and not lacking and isinstance(get_inner(embedder), TokenEmbedder):
-        words.append(
-            f"{without} of {stats.chunks} chunks have no tokens: a search that finds one compares words instead"
-        )
-    speaks = matches and (not lacking or _holds_vectors(store, stored))
-    vector = _vector(embedder, stats, stored)
+    has_vectors = matches and (not lacking or has_any_vector(store, stored))
+    vector = _describe_vectors(embedder, info, stored)
     if deep and embedder is not None:
-        vector = _tried(vector, embedder, store if speaks else None, stats)
-    fails = vector.answers is False or vector.fits is not None
-    dirty = why_behind(workspace, scan, known, {**failed, **skipped})
-    seen = {file.path for file in scan.skipped}
-    lacks = waiting(scan.files, known)
+        vector = _try_vectors(vector, embedder, store if has_vectors else None, info)
+    is_hybrid = has_vectors and vector.answers is not False and vector.fits is None
+
+    lines += [*info.notices, *_explain_state(stored, current, embedders.unavailable), *explain_missing(lacking)]
+    issues = load_issues(store)
+    lines += [f"{path} {issue.reason}" for path, issue in issues.items() if issue.is_read and path in records]
+    lines += [f"{path} could not be indexed: {reason}" for path, reason in failed.items()]
+    lines += [f"the flush of session {key!r} failed: {reason}" for key, reason in flush.items()]
+    lines += filter(None, [workspace.suggest_setup(len(scan.files)), _explain_size(info, config.search.memory_mb)])
+    if info.without_tokens and matches and not lacking and isinstance(get_inner(embedder), TokenEmbedder):
+        without = f"{info.without_tokens} of {info.chunks} chunks have no tokens"
+        lines.append(f"{without}: a search that finds one compares words instead")
+
+    cache, meta, batches = service.locate_cache(), current or stored, get_preparing(embedder)
+    policy_records = _select_current(workspace, stored, records, dirty.keys() - {file.path for file in waiting})
     return Status(
         workspace=str(workspace.root),
-        store=stats.backend,
-        index_path=stats.location,
+        store=info.backend,
+        index_path=info.location,
         provider=meta.provider if meta else "",
         model=meta.model if meta else "",
-        requested_provider=requested_provider,
-        unavailable=dict(unavailable),
-        mode="hybrid" if speaks and not fails else "keyword",
-        files=stats.files,
-        chunks=stats.chunks,
-        sources=stats.sources,
-        dirty={workspace.files.mask_path(path): why for path, why in dirty.items()},
+        requested_provider=embedders.requested,
+        unavailable=dict(embedders.unavailable),
+        mode="hybrid" if is_hybrid else "keyword",
+        files=info.files,
+        chunks=info.chunks,
+        sources=info.sources,
+        dirty={workspace.files.mask_path(path): reason for path, reason in dirty.items()},
         skipped=(
             *scan.skipped,
-            *(
-                Skipped(path, why)
-                for path, why in skipped.items()
-                if (path in dirty or why.startswith(IN_PART)) and path not in seen
-            ),
-            *_left_out_of(workspace, scan.files, _as_they_are(workspace, stored, known, dirty, lacks)),
+            *_list_skipped(scan, skipped, dirty),
+            *_list_hidden(workspace, scan.files, policy_records),
         ),
         vector=vector,
-        fts=_fts(store if stats.exists else None, try_it=deep),
-        cache=CacheStatus(embedder is not None, cached, rules.embedding.max_entries),
-        index_bytes=stats.size_bytes,
-        notices=tuple(dict.fromkeys(words)),
-        engine=stats.engine,
+        fts=_describe_keywords(store if info.exists else None, try_it=deep),
+        cache=CacheStatus(embedder is not None, cache.count() if cache else 0, config.embedding.max_entries),
+        index_bytes=info.size_bytes,
+        notices=tuple(dict.fromkeys(lines)),
+        engine=info.engine,
         problems=store.verify() if deep else (),
-        waiting=lacks,
+        waiting=waiting,
         extra_paths=workspace.files.settings.extra_paths,
-        fallback=_fallback(embedder, requested_provider, unavailable),
-        batch={} if (batches := get_preparing(embedder)) is None else batches.describe(store),
+        fallback=_describe_fallback(embedder, embedders),
+        batch={} if batches is None else batches.describe(store),
         last_sync=last_sync,
-        last_error=_last_error(store, last_sync, last_error),
-        watcher=watcher,
-        bytes=_bytes(scan.files, stats),
-        flush=dict(flush or {}),
+        last_error=_find_last_error(service, store, last_sync),
+        watcher=service.describe_watcher(),
+        bytes=DiskUsage(
+            index=info.size_bytes - info.log_bytes,
+            log=info.log_bytes,
+            notes=sum(file.size for file in scan.files if file.source == "memory"),
+            sessions=sum(file.size for file in scan.files if file.source == "sessions"),
+        ),
+        flush=dict(flush),
         heartbeat=heartbeat,
     )
 
 
-def _left_out_of(
-    workspace: Workspace, files: Sequence[MemoryFile], known: Mapping[str, FileRecord]
+# --- files -----------------------------------------------------------------------------------------------------------
+
+
+def explain_dirty(
+    workspace: Workspace, scan: Scan, records: Mapping[str, FileRecord], failed: Mapping[str, str]
+) -> dict[str, str]:
+    """Return why the next sync would write or forget files, by path, in order.
+
+    Files are compared by stamps. If a stamp leaves doubt, the note is read: it then matches the index, or has changed.
+
+    Args:
+        workspace: The files.
+        scan: Their stamps.
+        records: Their records in the index.
+        failed: Why the last sync could not index a file; it counts as long as the file is behind.
+    """
+    difference = compare_scan(scan, records)
+    reasons = {path: "cannot be looked at" if scan.is_unknown(path) else GONE for path in difference.vanished}
+    reasons |= {file.path: NEW for file in difference.fresh}
+    reasons |= {file.path: CHANGED for file in difference.touched}
+    reasons |= {file.path: f"has no vectors yet: {file.reason}" for file in list_waiting(difference.touched, records)}
+    for file in difference.doubtful:
+        if (reason := _read_doubtful(workspace, file, records[file.path])) is not None:
+            reasons[file.path] = reason
+    for path, reason in reasons.items():
+        if path in failed and reason in {NEW, CHANGED, IN_DOUBT}:
+            reasons[path] = f"failed: {failed[path]}"
+    return dict(sorted(reasons.items()))
+
+
+def list_waiting(files: Sequence[MemoryFile], records: Mapping[str, FileRecord]) -> tuple[Skipped, ...]:
+    """Return the files that are up to date except for their vectors, and why they lack those."""
+    reasons = {path: record.vectors_missing for path, record in records.items() if record.vectors_missing is not None}
+    lacking = [file for file in files if file.path in reasons]
+    changed = {*compare(lacking, {path: replace(records[path], vectors_missing=None) for path in reasons}).dirty}
+    return tuple(Skipped(file.path, reasons[file.path]) for file in lacking if file.path not in changed)
+
+
+def _read_doubtful(workspace: Workspace, file: MemoryFile, record: FileRecord) -> str | None:
+    """Return why a file with the same stamp is behind; None if its text matches the index.
+
+    A transcript only grows: one of the same size is the same.
+    """
+    if file.source == "sessions":
+        return None
+    from openclaw_memory.indexing.file_rows import read_note
+
+    try:
+        current, _ = read_note(workspace, file)
+    except (OpenClawMemoryError, OSError):
+        return IN_DOUBT
+    return None if current.hash == record.hash else CHANGED
+
+
+def _list_left_out(service: IndexService, last_sync: SyncRecord | None) -> tuple[Mapping[str, str], Mapping[str, str]]:
+    """Return the files that the latest sync of any process left out as failed, and as skipped, with the reasons."""
+    if last_sync is not None:
+        return last_sync.failed, last_sync.skipped
+    failed, skipped = ((), ()) if (last := service.last_report) is None else (last.failed, last.skipped)
+    return {file.path: file.reason for file in failed}, {file.path: file.reason for file in skipped}
+
+
+def _list_skipped(scan: Scan, skipped: Mapping[str, str], dirty: Mapping[str, str]) -> Iterator[Skipped]:
+    """Yield the files that the latest sync skipped, and that are not skipped by the scan already."""
+    scanned = {file.path for file in scan.skipped}
+    for path, reason in skipped.items():
+        if (path in dirty or reason.startswith(IN_PART)) and path not in scanned:
+            yield Skipped(path, reason)
+
+
+def _list_hidden(
+    workspace: Workspace, files: Sequence[MemoryFile], records: Mapping[str, FileRecord]
 ) -> Iterator[Skipped]:
-    """Yield the notes of which policies leave lines out: as their records in `known` say, without one they are read."""
+    """Yield the notes with lines that policies leave out, by their records, or without one by their text."""
     policies = workspace.policies
     for file in files if policies else ():
         if file.source != "memory":
             continue
-        with suppress(OpenClawMemoryError, OSError):  # what cannot be read is named elsewhere
-            record = known.get(file.path)
+        with suppress(OpenClawMemoryError, OSError):  # unreadable files are named elsewhere
+            record = records.get(file.path)
             if names := record.left_out if record else policies.name_matches(workspace.read(file.path)):
                 yield Skipped(file.path, f"is shown and indexed without what policies say never to store: {names}")
 
 
-def _as_they_are(
-    workspace: Workspace,
-    stored: IndexMeta | None,
-    known: Mapping[str, FileRecord],
-    dirty: Mapping[str, str],
-    lacking: Sequence[Skipped],
+def _select_current(
+    workspace: Workspace, stored: IndexMeta | None, records: Mapping[str, FileRecord], changed: set[str]
 ) -> Mapping[str, FileRecord]:
-    """Return what the index knows of the files whose text is the one that was indexed, by the rules of today."""
-    if stored is None or not is_of_rules(stored, workspace.policies):
+    """Return the records of files that still have the text that was indexed, by the present rules."""
+    if stored is None or not has_current_rules(stored, workspace.policies):
         return {}
-    changed = dirty.keys() - {file.path for file in lacking}
-    return {path: record for path, record in known.items() if path not in changed} if changed else known
+    return {path: record for path, record in records.items() if path not in changed} if changed else records
 
 
-def _too_large(stats: StoreInfo, memory_mb: int) -> str | None:
-    """Return why searches read the index from its file, where that is for want of memory."""
-    if not memory_mb or stats.memory_bytes <= memory_mb << 20:
+# --- parts of the state ----------------------------------------------------------------------------------------------
+
+
+def _explain_state(
+    stored: IndexMeta | None, current: IndexMeta | None, unavailable: Mapping[str, str]
+) -> Iterator[str]:
+    if stored is None:
+        yield NOTHING_YET
+    elif missing := explain_unavailable(stored, unavailable):
+        yield missing
+    elif current is not None and (reason := explain_outdated(stored, current)):
+        yield f"the next sync builds the index again: {reason}"
+    elif not stored.complete:
+        yield "the index is not complete: its building goes on elsewhere or was cut short; sync the memory"
+
+
+def _explain_size(info: StoreInfo, memory_mb: int) -> str | None:
+    """Return why searches read the index from its file, if that is for want of memory."""
+    if not memory_mb or info.memory_bytes <= memory_mb << 20:
         return None
-    needed = -(-stats.memory_bytes >> 20)
+    needed = -(-info.memory_bytes >> 20)
     return (
         f"searches read the index from its file, which is slower: it would take up to {needed} MB of memory, and "
         f"search.memory_mb is {memory_mb}"
     )
 
 
-def _state_in_words(
-    stored: IndexMeta | None, wanted: IndexMeta | None, unavailable: Mapping[str, str]
-) -> Iterator[str]:
-    if stored is None:
-        yield NOTHING_YET
-    elif lost := explain_unavailable(stored, unavailable):
-        yield lost
-    elif wanted is not None and (reason := outdated(stored, wanted)):
-        yield f"the next sync builds the index again: {reason}"
-    elif not stored.complete:
-        yield "the index is not complete: its building goes on elsewhere or was cut short; sync the memory"
-
-
-def _named(what: str, last: SyncReport | None, last_sync: SyncRecord | None) -> dict[str, str]:
-    """Return the files that the latest sync left out as `failed` or `skipped`, with their reasons.
-
-    A sync ends with its record: where that is not the report's own, the report is older.
-    """
-    here = {file.path: file.reason for file in getattr(last, what)} if last else {}
-    if last_sync is None:
-        return here
-    noted: Mapping[str, str] = getattr(last_sync, what)
-    is_of_the_report = len(noted) == MOST_FILES and noted.items() <= here.items()  # it names no more than these
-    return here if is_of_the_report else dict(noted)
-
-
-def _last_error(store: Store, last_sync: SyncRecord | None, last_error: str | None) -> SyncFailure | None:
-    """Return what ended the latest sync, here or in another process; None where a later one succeeded."""
-    error = sync_failure(last_error) or sync_failure(store.get_meta(LAST_ERROR))
+def _find_last_error(service: IndexService, store: Store, last_sync: SyncRecord | None) -> SyncFailure | None:
+    """Return the error that ended the latest sync, here or in another process; None if a later one succeeded."""
+    error = service.last_error or decode_failure(store.get_meta(LAST_ERROR))
     if error is None or (last_sync is not None and error.at is not None and last_sync.at >= error.at):
         return None
     return error
 
 
-def _fallback(embedder: Embedder | None, requested: str, unavailable: Mapping[str, str]) -> Mapping[str, str] | None:
-    """Return which provider another one replaces, and why; what `auto` chose replaces none."""
+def _describe_fallback(embedder: Embedder | None, embedders: EmbedderSelector) -> Mapping[str, str] | None:
+    """Return which provider another one replaces, and why; the choice of `auto` replaces none."""
+    requested = embedders.requested
     if embedder is None or requested in {"auto", embedder.provider}:
         return None
     built = f"the index was built by {embedder.provider} when {requested} was unavailable; the next sync asks again"
-    return {"from": requested, "reason": unavailable.get(requested, built)}
+    return {"from": requested, "reason": embedders.unavailable.get(requested, built)}
 
 
-def _bytes(files: Sequence[MemoryFile], stats: StoreInfo) -> DiskUsage:
-    return DiskUsage(
-        index=stats.size_bytes - stats.log_bytes,
-        log=stats.log_bytes,
-        notes=sum(file.size for file in files if file.source == "memory"),
-        sessions=sum(file.size for file in files if file.source == "sessions"),
-    )
-
-
-def _vector(embedder: Embedder | None, stats: StoreInfo, stored: IndexMeta | None) -> VectorStatus:
+def _describe_vectors(embedder: Embedder | None, info: StoreInfo, stored: IndexMeta | None) -> VectorStatus:
     return VectorStatus(
         enabled=embedder is not None,
-        available=embedder is not None and stats.vector_path != "none",
-        path=stats.vector_path,
-        error=stats.vector_error,
-        extension_path=stats.extension_path,
+        available=embedder is not None and info.vector_path != "none",
+        path=info.vector_path,
+        error=info.vector_error,
+        extension_path=info.extension_path,
         dims=stored.dims if stored else None,
     )
 
 
-def _holds_vectors(store: Store | None, stored: IndexMeta | None) -> bool:
+def has_any_vector(store: Store, stored: IndexMeta | None) -> bool:
     """Return whether any chunk has a vector, by searching the nearest to an arbitrary one."""
-    if store is None or stored is None or stored.dims is None:
+    if stored is None or stored.dims is None:
         return False
     import numpy as np
 
     return bool(store.search_vector(np.eye(1, stored.dims, dtype=np.float32)[0], 1))
 
 
-def _tried(vector: VectorStatus, embedder: Embedder, store: Store | None, stats: StoreInfo) -> VectorStatus:
-    """Complete `vector` by asking the embedder; without a `store` its answer is compared with nothing."""
+def _try_vectors(vector: VectorStatus, embedder: Embedder, store: Store | None, info: StoreInfo) -> VectorStatus:
+    """Complete the state by asking the embedder; without a `store` its answer is compared with nothing."""
     try:
         answer = probe(embedder)
     except EmbedderError as error:
@@ -260,10 +308,10 @@ def _tried(vector: VectorStatus, embedder: Embedder, store: Store | None, stats:
     except OpenClawMemoryError as error:
         fits = not isinstance(error, EmbedderError)
         return replace(vector, available=False, error=str(error), answers=True, fits=fits)
-    return replace(vector, answers=True, verified=bool(hits) or stats.chunks == 0)
+    return replace(vector, answers=True, verified=bool(hits) or info.chunks == 0)
 
 
-def _fts(store: Store | None, *, try_it: bool) -> KeywordStatus:
+def _describe_keywords(store: Store | None, *, try_it: bool) -> KeywordStatus:
     if not try_it or store is None:
         return KeywordStatus(available=store is not None)
     try:
@@ -271,52 +319,3 @@ def _fts(store: Store | None, *, try_it: bool) -> KeywordStatus:
     except OpenClawMemoryError as error:
         return KeywordStatus(available=False, error=str(error))
     return KeywordStatus(available=True, verified=True)
-
-
-NEW, CHANGED, GONE = "new", "changed since it was indexed", "gone from disk"
-IN_DOUBT = "written so soon before it was read that it may have changed"
-
-
-def why_behind(
-    workspace: Workspace, scan: Scan, known: Mapping[str, FileRecord], failed: Mapping[str, str]
-) -> dict[str, str]:
-    """Return why the next sync would write or forget files, by path, in order.
-
-    Files are compared by stamps. Where a stamp leaves doubt, the note is read: it then matches the index, or has
-    changed. `failed` says what kept the last sync from indexing a file; it counts as long as the file is behind.
-    """
-    difference = compared(scan, known)
-    why = {path: "cannot be looked at" if scan.is_unknown(path) else GONE for path in difference.vanished}
-    why |= {file.path: NEW for file in difference.fresh}
-    lacking = {file.path: file.reason for file in waiting(difference.touched, known)}
-    why |= {file.path: CHANGED for file in difference.touched}
-    why |= {path: f"has no vectors yet: {reason}" for path, reason in lacking.items()}
-    for file in difference.doubtful:
-        if (reason := _of_doubtful(workspace, file, known[file.path])) is not None:
-            why[file.path] = reason
-    why |= {path: f"failed: {failed[path]}" for path in why if path in failed and why[path] in {NEW, CHANGED, IN_DOUBT}}
-    return dict(sorted(why.items()))
-
-
-def waiting(files: tuple[MemoryFile, ...], known: Mapping[str, FileRecord]) -> tuple[Skipped, ...]:
-    """Return the files that are up to date except for their vectors, and why they lack those."""
-    lacks = {path: record.vectors_missing for path, record in known.items() if record.vectors_missing is not None}
-    lacking = [file for file in files if file.path in lacks]
-    changed = set(compare(lacking, {path: replace(known[path], vectors_missing=None) for path in lacks}).dirty)
-    return tuple(Skipped(file.path, lacks[file.path]) for file in lacking if file.path not in changed)
-
-
-def _of_doubtful(workspace: Workspace, file: MemoryFile, record: FileRecord) -> str | None:
-    """Return why a file with the same stamp is behind; None where its text matches the index.
-
-    A transcript only grows: one of the same size is the same.
-    """
-    if file.source == "sessions":
-        return None
-    from openclaw_memory.indexing.pipeline import read
-
-    try:
-        found, _ = read(workspace, file)
-    except (OpenClawMemoryError, OSError):
-        return IN_DOUBT
-    return None if found.hash == record.hash else CHANGED

@@ -17,7 +17,7 @@ from openclaw_memory import Memory, MemoryConfig
 from openclaw_memory.cli import main
 from openclaw_memory.cli.doctor import check_file_system, check_room, check_workspace, examine
 from openclaw_memory.config import EmbeddingConfig, JournalConfig
-from openclaw_memory.indexing.history import LAST_ERROR, LAST_SYNC, record_of, record_of_error
+from openclaw_memory.indexing.history import LAST_ERROR, LAST_SYNC, encode_failure, encode_sync
 from openclaw_memory.store import SqliteStore
 from openclaw_memory.store.embedding_cache import locate_cache
 from openclaw_memory.types import SyncReport
@@ -157,10 +157,10 @@ def test_what_ended_the_last_sync_is_a_problem_until_a_sync_has_come_to_its_end(
         store.set_meta(name, record)
         store.close()
 
-    write(LAST_ERROR, record_of_error("no space is left on the disk", time.time() + 1))
+    write(LAST_ERROR, encode_failure(OSError("no space is left on the disk"), time.time() + 1))
     found = of(examined(notes), "last sync")
     assert (found.level, "no space is left" in found.detail) == ("problem", True)
-    write(LAST_SYNC, record_of(SyncReport(), "manual", time.time() + 2))
+    write(LAST_SYNC, encode_sync(SyncReport(), "manual", time.time() + 2))
     assert of(examined(notes), "last sync").level == "ok"
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from openclaw_memory import Memory
-from openclaw_memory.indexing.changes import compared
+from openclaw_memory.indexing.changes import compare_scan
 from openclaw_memory.testing import sample_workspace
 
 ROOT = Path(__file__).parents[2]
@@ -42,7 +42,7 @@ def notes(tmp_path_factory):
     with Memory.open(folder) as memory:
         memory.sync()
         # A file that was changed within a tick of the clock is read once more, which loads what reads.
-        while compared(memory.workspace.scan(), memory._engine.service.store().files()).doubtful:
+        while compare_scan(memory.workspace.scan(), memory._engine.service.store().files()).doubtful:
             memory.sync()
     return folder
 

@@ -244,7 +244,7 @@ def test_an_error_that_named_a_file_is_forgotten_with_the_next_sync(notes, monke
         def fail(*_: object, **__: object) -> None:
             raise OSError(5, "Input/output error", "quillfeather.md")
 
-        monkeypatch.setattr("openclaw_memory.indexing.plan.one_pass", fail)
+        monkeypatch.setattr("openclaw_memory.indexing.sync.sync_once", fail)
         with pytest.raises(OSError, match="quillfeather"):
             memory.sync()
         assert left(index_folder(notes))

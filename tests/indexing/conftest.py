@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import threading
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +14,8 @@ from watching import CONFIG, FakeIndex, eventually
 from openclaw_memory.config import MemoryConfig
 from openclaw_memory.errors import EmbedderError
 from openclaw_memory.indexing.changes import SyncParts
-from openclaw_memory.indexing.plan import sync
+from openclaw_memory.indexing.sync import sync
 from openclaw_memory.indexing.watcher import Watcher
-from openclaw_memory.store.lock import file_lock
 from openclaw_memory.testing import RecordingEmbedder
 from openclaw_memory.types import Embedder, Store, SyncReport
 from openclaw_memory.workspace import Workspace
@@ -62,7 +60,7 @@ class Place:
         force, wait = options.pop("force", False), options.pop("wait", None)
         with self.store.lock("sync", wait) as alone:
             parts = SyncParts(self.workspace, self.store, self.embedder, self.config, **options)
-            return sync(parts, force=force, alone=alone)
+            return sync(parts, force=force, is_alone=alone)
 
     def rows(self) -> list[tuple[object, ...]]:
         """Everything the index holds of each chunk that has the mark, likeness to a question included."""
@@ -126,11 +124,10 @@ def watched(tmp_path, monkeypatch):
     started: list[tuple[Watcher, FakeIndex]] = []
 
     def start(root: Path, config: MemoryConfig = CONFIG, *, ready: bool = True) -> tuple[Watcher, FakeIndex]:
-        index = FakeIndex(Workspace.open(root, config.files, config.sessions))
         place = tmp_path / "index" / "index.sqlite"
         place.parent.mkdir(exist_ok=True)
-        lock = partial(file_lock, place, 0)
-        one = Watcher(index.workspace, index.sync, config, lock=lock, known=index.known)
+        index = FakeIndex(Workspace.open(root, config.files, config.sessions), place)
+        one = Watcher(index.workspace, index, config)
         started.append((one.start(), index))
         if ready:
             eventually(lambda: index.reports and not one.is_behind)

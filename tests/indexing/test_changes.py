@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from openclaw_memory.config import SessionsConfig
-from openclaw_memory.indexing import compare
-from openclaw_memory.indexing.changes import worth_a_sync
+from openclaw_memory.indexing.changes import compare, select_urgent
 from openclaw_memory.types import FileRecord, MemoryFile
 
 from .conftest import DOWN
@@ -53,7 +52,7 @@ RULES = SessionsConfig(delta_bytes=1000, delta_messages=3)
 
 def worth(place: Any) -> set[str]:
     known = place.store.files()
-    return set(worth_a_sync(compare(place.workspace.scan().files, known), known, RULES, place.workspace))
+    return set(select_urgent(compare(place.workspace.scan().files, known), known, RULES, place.workspace))
 
 
 def rewritten(file: Path) -> None:

@@ -15,8 +15,8 @@ from openclaw_memory.config import EmbeddingConfig, FilesConfig, SearchConfig
 from openclaw_memory.embeddings import openai
 from openclaw_memory.embeddings.hashing import HashingEmbedder
 from openclaw_memory.errors import EmbedderError
-from openclaw_memory.indexing.history import LAST_ERROR, LAST_SYNC, record_of_error
-from openclaw_memory.indexing.status import CHANGED, why_behind
+from openclaw_memory.indexing.history import LAST_ERROR, LAST_SYNC, encode_failure
+from openclaw_memory.indexing.status import CHANGED, explain_dirty
 from openclaw_memory.store import SqliteStore
 from openclaw_memory.testing import RecordingEmbedder
 from openclaw_memory.types import Matrix, Status
@@ -155,11 +155,11 @@ def test_a_file_in_doubt_is_behind_only_if_its_text_is_another_one(place):
     place.sync()
     # As if it had been read right after it was written.
     known = {path: replace(record, checked_ns=record.mtime_ns) for path, record in place.store.files().items()}
-    assert why_behind(place.workspace, place.workspace.scan(), known, {}) == {}
+    assert explain_dirty(place.workspace, place.workspace.scan(), known, {}) == {}
     file.write_text("mime\n")
     os.utime(file, (1_790_000_000, 1_790_000_000))
     known = {path: replace(record, ctime_ns=file.stat().st_ctime_ns) for path, record in known.items()}
-    assert why_behind(place.workspace, place.workspace.scan(), known, {}) == {"memory/a.md": CHANGED}
+    assert explain_dirty(place.workspace, place.workspace.scan(), known, {}) == {"memory/a.md": CHANGED}
 
 
 def test_an_index_whose_provider_auto_cannot_have_is_not_said_to_be_built_again(notes, embedder, monkeypatch):
@@ -202,7 +202,7 @@ def test_a_failure_is_told_until_a_later_sync_comes_to_its_end(indexed, embedder
         last = memory.status().last_sync
         assert last is not None
         for at, told in ((4e9, True), (1e9, False)):
-            note(memory, LAST_ERROR, record_of_error("the disk is full", at))
+            note(memory, LAST_ERROR, encode_failure(OSError("the disk is full"), at))
             error = memory.status().last_error
             assert (error is not None and error.error == "the disk is full") is told
 

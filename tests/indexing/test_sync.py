@@ -14,9 +14,8 @@ from watching import eventually
 
 from openclaw_memory.config import ChunkingConfig, MemoryConfig
 from openclaw_memory.errors import WorkspaceError
-from openclaw_memory.indexing import describe
 from openclaw_memory.indexing.changes import TICK_NS, SyncParts
-from openclaw_memory.indexing.plan import sync
+from openclaw_memory.indexing.sync import describe_index, sync
 from openclaw_memory.testing import RecordingEmbedder
 from openclaw_memory.types import Progress
 from openclaw_memory.workspace import Workspace
@@ -321,7 +320,7 @@ def test_progress_counts_files_up_to_the_total(place):
 
 def test_a_sync_that_goes_on_with_a_build_does_not_call_the_next_one_complete(place):
     place.write("MEMORY.md", "memo one")
-    place.store.begin_build(describe(place.embedder, place.config.chunking))
+    place.store.begin_build(describe_index(place.embedder, place.config.chunking))
 
     begun: list[str] = []
 

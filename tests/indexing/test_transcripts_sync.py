@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from openclaw_memory.errors import NotFoundError
-from openclaw_memory.indexing import compare, pipeline
+from openclaw_memory.indexing import pipeline
+from openclaw_memory.indexing.changes import compare
 from openclaw_memory.testing import RecordingEmbedder
 from openclaw_memory.text.fence import fence_text
 from openclaw_memory.types import Progress

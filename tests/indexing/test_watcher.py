@@ -7,21 +7,17 @@ import random
 import shutil
 import time
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from index_files import index_file
-from watching import CONFIG, MESSAGE, append, eventually, replace_all_notes, replace_atomically
+from watching import CONFIG, MESSAGE, FakeIndex, append, eventually, replace_all_notes, replace_atomically
 
 from openclaw_memory.config import FilesConfig, SyncConfig
-from openclaw_memory.indexing import watcher
 from openclaw_memory.indexing.changes import SyncParts
-from openclaw_memory.indexing.plan import sync
-from openclaw_memory.indexing.watcher import PATIENCE, Debounce, Watcher
-from openclaw_memory.types import SyncReport
+from openclaw_memory.indexing.sync import sync
+from openclaw_memory.indexing.watcher import PATIENCE, Watcher
+from openclaw_memory.types import FileRecord, SyncReport
 from openclaw_memory.workspace import Workspace
 
 
@@ -47,7 +43,7 @@ def test_a_change_is_found_by_one_sync_and_the_file_is_never_dropped(watched, ro
     change(root)
     eventually(lambda: one.is_behind)
     assert len(index.reports) == 1
-    one._pauses["memory"]._seconds = 0.0  # the pause is over, however long the change took
+    one._pauses["memory"] = 0.0  # the pause is over, however long the change took
     eventually(lambda: index.records["memory/a.md"] != before and not one.is_behind)
     # The last event may arrive after the pause was ended: what follows it finds nothing new.
     findings = [(report.changed, report.removed) for report in index.reports[1:] if report.changed or report.removed]
@@ -168,17 +164,12 @@ def test_a_burst_of_thousands_of_events_is_followed_and_so_is_what_comes_after_i
     eventually(lambda: index.follows_the_disk() and not one.is_behind)
 
 
-@given(seconds=st.floats(0, 10), gaps=st.lists(st.floats(0, 10), min_size=1))
-def test_hints_are_acted_on_after_a_pause_and_never_much_later_than_the_first(seconds, gaps):
-    pause, now = Debounce(seconds), 100.0
-    assert pause.due == float("inf")
-    for number, gap in enumerate(gaps):
-        now += gap
-        assert pause.hint(now) is (number == 0)
-        first = 100.0 + gaps[0]
-        assert pause.due == min(now + seconds, first + PATIENCE * seconds)
-    pause.clear()
-    assert pause.due == float("inf")
+def test_a_sync_comes_a_pause_after_the_last_event_and_soon_after_the_first_in_any_case(root):
+    index = FakeIndex(Workspace.open(root))
+    one = Watcher(index.workspace, index, replace(CONFIG, sync=SyncConfig(debounce_seconds=10.0)))
+    for first, last, due in ((100.0, 100.0, 110.0), (100.0, 125.0, 135.0), (100.0, 139.0, 100.0 + PATIENCE * 10.0)):
+        one._hints["memory"] = first, last
+        assert one._list_due() == {"memory": due}
 
 
 # --- transcripts
@@ -209,10 +200,15 @@ def test_a_transcript_that_grew_a_little_can_wait(watched, root, talk):
 def test_what_is_written_is_found_in_the_index_a_moment_later(root, open_store):
     workspace, store = Workspace.open(root), open_store(index_file(root))
 
-    def bring_up_to_date() -> SyncReport:
-        return sync(SyncParts(workspace, store, None, CONFIG))
+    class Index(FakeIndex):
+        def sync_watched(self) -> SyncReport:
+            return sync(SyncParts(workspace, store, None, CONFIG))
 
-    with Watcher(workspace, bring_up_to_date, CONFIG, lock=partial(store.lock, "watch", 0), known=store.files) as one:
+        def list_files(self) -> dict[str, FileRecord]:
+            return dict(store.files())
+
+    index = Index(workspace)
+    with Watcher(workspace, index, CONFIG) as one:
         eventually(lambda: not one.is_behind)
         with (root / "memory" / "a.md").open("a") as note:
             note.write("the zeppelin lands at noon\n")
@@ -224,15 +220,6 @@ def test_what_is_written_is_found_in_the_index_a_moment_later(root, open_store):
         assert one.syncs == 3
     store.close()
     assert os.listdir(root / "memory") == []
-
-
-def test_where_nothing_reads_the_events_any_more_files_are_looked_at_and_the_state_says_why(watched, root, monkeypatch):
-    monkeypatch.setattr(watcher, "POLL_SECONDS", 0.05)
-    one, index = watched(root)
-    monkeypatch.setattr("openclaw_memory.indexing.watcher._reader_has_ended", lambda: True)
-    eventually(lambda: "polling" in one.state and "has ended" in one.state)
-    (root / "memory" / "new.md").write_text("new\n")
-    eventually(lambda: "memory/new.md" in index.records)
 
 
 # --- what is listened to

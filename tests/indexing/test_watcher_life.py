@@ -11,7 +11,6 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from contextlib import nullcontext
 from dataclasses import replace
 
 import pytest
@@ -41,14 +40,17 @@ def test_a_second_watcher_stands_by_and_takes_over_when_the_first_ends(watched, 
 
 OTHER_PROCESS = """
 import sys, time
-from functools import partial
 from pathlib import Path
 from openclaw_memory.config import MemoryConfig
 from openclaw_memory.indexing.watcher import Watcher
 from openclaw_memory.store.lock import file_lock
 from openclaw_memory.types import SyncReport
 from openclaw_memory.workspace import Workspace
-watcher = Watcher(Workspace.open(sys.argv[1]), SyncReport, MemoryConfig(), lock=partial(file_lock, Path(sys.argv[2]), 0), known=dict)
+class Index:
+    sync_watched, list_files = (lambda _: SyncReport()), (lambda _: {})
+    lock_watching = lambda _: file_lock(Path(sys.argv[2]), 0)
+index = Index()
+watcher = Watcher(Workspace.open(sys.argv[1]), index, MemoryConfig())
 with watcher:
     while watcher.syncs == 0:
         time.sleep(0.01)
@@ -120,7 +122,7 @@ def test_when_watches_run_out_amid_a_tree_it_looks_instead(watched, root, monkey
 
 
 def test_everything_is_looked_at_now_and_then_whatever_was_told(watched, root, monkeypatch):
-    monkeypatch.setattr(Watcher, "_hint", lambda *_: None)  # as on a network drive, or when the queue overflows
+    monkeypatch.setattr(Watcher, "_take_hint", lambda *_: None)  # as on a network drive, or when the queue overflows
     config = replace(CONFIG, sync=SyncConfig(debounce_seconds=0.1, rescan_seconds=1.0))
     _, index = watched(root, config)
     append(root)
@@ -157,7 +159,7 @@ def test_it_rests_while_it_can_do_nothing(watched, root, monkeypatch, kind):
         monkeypatch.setattr(watcher, name, 1000.0)
     monkeypatch.setattr(Watcher, "_step", lambda self: (steps.append(self), step(self))[1])
     if kind == "failing":
-        monkeypatch.setattr(FakeIndex, "sync", lambda _: 1 // 0)
+        monkeypatch.setattr(FakeIndex, "sync_watched", lambda _: 1 // 0)
     if kind == "without a workspace":
         monkeypatch.setattr(Workspace, "scan", lambda _: 1 // 0)
     one, _ = watched(root, ready=False)
@@ -218,7 +220,7 @@ def test_it_can_be_stopped_by_the_sync_that_it_runs(watched, root):
 
 def test_it_ends_when_the_owner_of_its_index_is_gone(root):
     index = FakeIndex(Workspace.open(root))
-    one = Watcher(index.workspace, index.sync, CONFIG, lock=lambda: nullcontext(True), known=index.known).start()
+    one = Watcher(index.workspace, index, CONFIG).start()
     eventually(lambda: one.syncs)
     del index
     gc.collect()

@@ -19,7 +19,7 @@ from openclaw_memory.embeddings.failures import FailureKind, ServiceError
 from openclaw_memory.embeddings.hashing import HashingEmbedder
 from openclaw_memory.errors import ConfigError, StoreError
 from openclaw_memory.indexing.changes import SyncParts
-from openclaw_memory.indexing.plan import sync
+from openclaw_memory.indexing.sync import sync
 from openclaw_memory.types import Progress
 from openclaw_memory.workspace import Workspace
 

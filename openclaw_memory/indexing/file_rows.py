@@ -1,0 +1,273 @@
+"""Read a file and make the rows of its chunks, with their terms and the keys of their vectors."""
+
+from __future__ import annotations
+
+import time
+from base64 import b64decode
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from functools import cache
+from hashlib import sha256
+from typing import TYPE_CHECKING, NamedTuple
+
+from openclaw_memory.chunking import MOST_CHUNKS, chunk, moved_down
+from openclaw_memory.config import ChunkingConfig
+from openclaw_memory.embeddings.vectors import make_vector_key
+from openclaw_memory.errors import OpenClawMemoryError
+from openclaw_memory.indexing.changes import IN_PART, UNREAD_SIZE
+from openclaw_memory.indexing.metadata import find_change_day, make_metadata
+from openclaw_memory.text.front_matter import PART_OF, Embedding, FrontMatter, get_embedding, parse
+from openclaw_memory.text.policies import NONE, Policies, mask_note
+from openclaw_memory.text.terms import join_terms
+from openclaw_memory.types import Chunk, ChunkRow, FileRecord, MemoryFile
+from openclaw_memory.types.codec import get_plain_name
+from openclaw_memory.types.where import DAY
+from openclaw_memory.workspace import Workspace
+from openclaw_memory.workspace.document_cache import get_key
+from openclaw_memory.workspace.documents import derive_key
+from openclaw_memory.workspace.paths import (
+    DOCUMENTS_FOLDER,
+    is_date_title,
+    list_date_terms,
+    parse_day_in_name,
+    parse_note_date,
+)
+from openclaw_memory.workspace.transcripts import MAX_LINE_BYTES, Part
+
+if TYPE_CHECKING:
+    import datetime
+
+    from openclaw_memory.types import Vector
+
+
+class Piece(NamedTuple):
+    """Rows of a file that are written at once: those from line `from_line` on, and its record afterwards.
+
+    A note is one piece, a long transcript several. Until the last one is written, the record has no size, which marks
+    the file as unfinished. `left_out` describes lines of the file that are not indexed, `embedding` the vector that
+    came with a document.
+    """
+
+    record: FileRecord
+    rows: list[ChunkRow]
+    from_line: int = 1
+    is_last: bool = True
+    left_out: str = ""
+    embedding: Embedding | None = None
+
+
+def list_rows(
+    workspace: Workspace, chunking: ChunkingConfig, file: MemoryFile, record: FileRecord | None
+) -> Iterator[list[ChunkRow]]:
+    """Yield the rows of a file, those of a transcript part by part; nothing of one that cannot be read.
+
+    A transcript is read from the end of `record`, its record in the index, unless that lacks vectors.
+    """
+    try:
+        if file.source == "sessions":
+            mark = record.hash if record is not None and record.vectors_missing is None else None
+            for part in workspace.read_parts(file.path, mark):
+                yield make_transcript_rows(part, file.path, chunking, with_vectors=True)
+        else:
+            text = read_note(workspace, file)[1]
+            document = parse_document(file.path, text)
+            yield make_note_rows(text, file.path, chunking, document, with_vectors=True, policies=workspace.policies)
+    except (OpenClawMemoryError, OSError):  # the run that follows reports it
+        return
+
+
+# --- notes -----------------------------------------------------------------------------------------------------------
+
+
+def read_note(workspace: Workspace, file: MemoryFile) -> tuple[FileRecord, str]:
+    """Return the record and the text of a note.
+
+    The time is taken before the content is read: a later write changes the stamp, or leaves it in doubt.
+
+    Raises:
+        OpenClawMemoryError: The file is no longer allowed, or cannot be read as text.
+        OSError: The file has vanished or cannot be read.
+    """
+    record = make_record(file)
+    text = workspace.read(file.path)
+    return replace(record, hash=sha256(text.encode("utf-8", "surrogatepass")).hexdigest()), text
+
+
+def make_record(file: MemoryFile, last: FileRecord | None = None) -> FileRecord:
+    """Return the record of a file before it is read: its stamp now, with the content and gaps of its last record."""
+    digest, reason = (last.hash, last.vectors_missing) if last else ("", None)
+    return FileRecord(
+        file.path, file.source, digest, file.size, file.mtime_ns, file.inode, time.time_ns(), reason, file.ctime_ns
+    )
+
+
+def is_unchanged(record: FileRecord, last: FileRecord | None) -> bool:
+    """Return whether the rows of a note are those of its last record: it has the same text, vectors and day."""
+    if last is None or (last.hash, last.source, last.vectors_missing) != (record.hash, record.source, None):
+        return False
+    if last.mtime_ns == record.mtime_ns or parse_note_date(record.path) is not None:
+        return True
+    return find_change_day(last.mtime_ns) == find_change_day(record.mtime_ns)
+
+
+def make_note_piece(
+    record: FileRecord, text: str, chunking: ChunkingConfig, policies: Policies, *, with_vectors: bool
+) -> Piece:
+    """Return the piece of a whole note; its `left_out` tells how far a note with too many chunks is indexed."""
+    path, document = record.path, parse_document(record.path, text)
+    rows = make_note_rows(text, path, chunking, document, record.mtime_ns, with_vectors=with_vectors, policies=policies)
+    cut, embedding = _explain_cut(rows, text), None
+    if document is not None:
+        doc_id, part_of = get_key(document) or derive_key(path), document.fields.get(PART_OF)
+        is_kept = isinstance(part_of, str) and policies.mask(part_of) == part_of
+        record = replace(
+            record,
+            doc_id=doc_id if policies.mask(doc_id) == doc_id else derive_key(path),
+            part_of=part_of if is_kept else None,
+        )
+        if (embedding := get_embedding(text, document.fields)) is not None:
+            rows.append(ChunkRow(Chunk(1, 1, 0, ""), "", "", embedding.key, embedding.identity))
+    if policies:
+        record = replace(record, left_out=policies.name_matches(text))
+    return Piece(record, rows, left_out=cut, embedding=embedding)
+
+
+def parse_document(path: str, text: str) -> FrontMatter | None:
+    """Return the document in a file; None for any other file."""
+    return parse(text) if path.startswith(f"{DOCUMENTS_FOLDER}/") else None
+
+
+def make_note_rows(
+    text: str,
+    path: str,
+    rules: ChunkingConfig,
+    document: FrontMatter | None,
+    mtime_ns: int | None = None,
+    *,
+    with_vectors: bool,
+    policies: Policies = NONE,
+) -> list[ChunkRow]:
+    """Return the chunks of a note, each with its terms and, if wanted, the key of its vector.
+
+    With `mtime_ns`, when the file was last changed, they have the metadata that searches can filter by.
+
+    The words of the path count as context for the keyword index, so that a file is found by its name. They are not
+    embedded: every rename would embed the file again. Text recalled from the memory, and lines that policies leave out,
+    are left out, and secrets are masked; lines keep their numbers, and offsets are those of the remaining text.
+    """
+    day = parse_day_in_name(path)
+    chunks = chunk(mask_note(text, policies), path, rules, note_date=day)
+    if policies:
+        text = policies.mask(text)
+        document = document and document._replace(fields=policies.mask_value(document.fields))
+    if metadata := {} if mtime_ns is None else make_metadata(path, text, document, mtime_ns):
+        chunks = [replace(piece, metadata=metadata) for piece in chunks]
+    return _make_rows(chunks, path, day, with_vectors=with_vectors)
+
+
+def decode_vector(embedding: Embedding) -> Vector | None:
+    """Return the unit vector, shape (dims,), in a file; None if it is missing or damaged."""
+    import numpy as np
+
+    try:
+        numbers = np.frombuffer(b64decode(embedding.vector or "", validate=True), dtype="<f4").astype(np.float64)
+    except ValueError:
+        return None
+    if not numbers.size or numbers.size != embedding.dims or not np.isfinite(numbers).all():
+        return None
+    unit: Vector = (numbers / (np.linalg.norm(numbers) or 1.0)).astype(np.float32)
+    return unit
+
+
+def _explain_cut(rows: Sequence[ChunkRow], text: str) -> str:
+    """Return how far a note is indexed that has too many chunks; "" for a whole one."""
+    if len(rows) < MOST_CHUNKS:
+        return ""
+    last = rows[-1].chunk
+    end = last.start_char + len(last.text)
+    if not text[end:].strip():
+        return ""
+    return (
+        f"{IN_PART} {last.end_line:,} of {text.count(chr(10)) + 1:,}, character {end:,} of {len(text):,}: "
+        f"of one file {MOST_CHUNKS:,} chunks are made; split it into several"
+    )
+
+
+# --- transcripts -----------------------------------------------------------------------------------------------------
+
+
+def make_transcript_rows(part: Part, path: str, rules: ChunkingConfig, *, with_vectors: bool) -> list[ChunkRow]:
+    """Return the chunks of a part of a transcript, cut as a note of its day is, with lines and offsets in the whole."""
+    day = {DAY: str(part.day)} if part.day else {}
+    chunks = (
+        replace(moved_down(piece, part.first_line - 1, part.start_char), metadata=day)
+        for piece in chunk(part.text, path, rules, note_date=part.day)
+    )
+    return _make_rows(chunks, path, part.day, with_vectors=with_vectors)
+
+
+def split_transcript(
+    workspace: Workspace,
+    file: MemoryFile,
+    last: FileRecord | None,
+    rules: ChunkingConfig,
+    *,
+    with_vectors: bool,
+    size: int,
+) -> Iterator[Piece | FileRecord]:
+    """Yield the pieces of a transcript after the end of `last`, its record in the index; None: all pieces.
+
+    A piece has at least `size` chunks, except the last one, and at most one part more. If nothing was added, only
+    the record with its new stamp is yielded.
+
+    Raises:
+        OpenClawMemoryError: As `read_note`, before any piece or between two of them.
+        OSError: As `read_note`.
+    """
+    record = make_record(file, last)
+    rows: list[ChunkRow] = []
+    first_unreadable = unreadable = from_line = 0
+    mark, reason = record.hash, record.vectors_missing
+    for part in workspace.read_parts(file.path, record.hash):
+        if len(rows) >= size:
+            unfinished = replace(record, hash=mark, vectors_missing=reason, size=UNREAD_SIZE)
+            yield Piece(unfinished, rows, from_line, is_last=False)
+            rows, from_line = [], 0
+        rows += make_transcript_rows(part, file.path, rules, with_vectors=with_vectors)
+        from_line = from_line or part.first_line
+        mark = str(part.mark)
+        reason = None if part.first_line == 1 else reason  # a file that was rewritten lacks nothing yet
+        if part.unreadable:
+            first_unreadable = first_unreadable or part.first_unreadable
+            unreadable += part.unreadable
+    record = replace(record, hash=mark, vectors_missing=reason)
+    yield (
+        Piece(record, rows, from_line, left_out=_explain_left_out(first_unreadable, unreadable))
+        if from_line
+        else record
+    )
+
+
+def _explain_left_out(first: int, count: int) -> str:
+    """Return a sentence about the lines of a transcript that could not be read; "" without any."""
+    kind = f"JSON object of at most {MAX_LINE_BYTES >> 20} MiB"
+    if count <= 1:
+        return f"line {first} is no {kind} and was left out" if count else ""
+    return f"{count} lines are no {kind} and were left out, the first is line {first}"
+
+
+def _make_rows(chunks: Iterable[Chunk], path: str, day: datetime.date | None, *, with_vectors: bool) -> list[ChunkRow]:
+    name = get_plain_name(path).removesuffix(".md").removesuffix(".jsonl")
+    dates = list_date_terms(day) if day else ()
+
+    @cache  # most chunks have the context of the one before
+    def make_context(context: str) -> str:
+        return " ".join([join_terms(f"{context} {name}"), *dates])
+
+    def make_row(piece: Chunk) -> ChunkRow:
+        if is_date_title(piece.text):  # it would be found by its date, before the text of that day
+            return ChunkRow(piece, "", "", None)
+        key = make_vector_key(piece.embedding_text) if with_vectors else None
+        return ChunkRow(piece, join_terms(piece.text), make_context(piece.context), key)
+
+    return [make_row(piece) for piece in chunks]
