@@ -1,82 +1,68 @@
-"""Which memory a run uses: one for all, or one that a template or a function chooses for each run."""
+"""Choose the memory that a run uses: one for all, or one by a template or a function for each run."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from contextvars import ContextVar
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
-from openclaw_memory.config import MemoryConfig
 from openclaw_memory.errors import ConfigError
 from openclaw_memory.events import acting_as
-from openclaw_memory.memories import Lease, MemoryTemplate, template_of
+from openclaw_memory.memories import Lease, MemoryTemplate, read_template
 from openclaw_memory.memory import Memory
 
 __all__ = ["lease_memory", "read_memory_choice", "run_values"]
 
-# What `memory=` of an adapter takes: a memory, a template such as "users/{user_id}" or `Memories.template`, or a
-# function of the run that returns a memory, or the lease of one: `lambda run: users.use(...)`.
+# `memory=` of an adapter: a memory, a template such as "users/{user_id}" or `Memories.use_template`, or a function of
+# the run that returns a memory, or the lease of one: `lambda run: users.use(...)`.
 MemoryChoice: TypeAlias = Memory | str | MemoryTemplate | Callable[..., Memory | Lease]
 
 
-class Held(nullcontext[Memory]):
-    """A memory that stays open anyway, in place of a lease."""
+class RunMemory:
+    """Use the memory of a run for a `with` or `async with` block; several blocks may run at once.
 
-    @property
-    def folder(self) -> Path:
-        """The folder of the memory."""
-        return self.enter_result.workspace.root
+    Attributes:
+        folder: The folder of the memory.
+        config: Its settings.
+    """
 
-    @property
-    def config(self) -> MemoryConfig:
-        """The settings of the memory."""
-        return self.enter_result.config
-
-
-class Through:
-    """Use a memory for the time of a block, and name the door in its events."""
-
-    def __init__(self, leased: Lease | Held, door: str, *, session: str | None = None) -> None:
-        """`leased` is the memory; the door and its session are as for `openclaw_memory.events.acting_as`."""
-        self._leased, self._acting = leased, acting_as(door, session=session)
-
-    @property
-    def folder(self) -> Path:
-        """The folder of the memory."""
-        return self._leased.folder
-
-    @property
-    def config(self) -> MemoryConfig:
-        """The settings of the memory."""
-        return self._leased.config
+    def __init__(self, memory: Memory | Lease, door: str | None = None, session: str | None = None) -> None:
+        """Take an open memory, or a lease; `door` and `session` are as for `openclaw_memory.events.acting_as`."""
+        self._memory = memory
+        self._acting = None if door is None else acting_as(door, session=session)
+        self.folder = memory.workspace.root if isinstance(memory, Memory) else memory.folder
+        self.config = memory.config
 
     def __enter__(self) -> Memory:
-        memory = self._leased.__enter__()
-        self._acting.__enter__()
-        return memory
+        return self._begin(self._memory if isinstance(self._memory, Memory) else self._memory.__enter__())
 
     def __exit__(self, *error: object) -> None:
-        self._acting.__exit__()
-        self._leased.__exit__(*error)
+        self._end()
+        if isinstance(self._memory, Lease):
+            self._memory.__exit__(*error)
 
     async def __aenter__(self) -> Memory:
-        memory = await self._leased.__aenter__()
-        self._acting.__enter__()
-        return memory
+        return self._begin(self._memory if isinstance(self._memory, Memory) else await self._memory.__aenter__())
 
     async def __aexit__(self, *error: object) -> None:
-        self._acting.__exit__()
-        await self._leased.__aexit__(*error)
+        self._end()
+        if isinstance(self._memory, Lease):
+            await self._memory.__aexit__(*error)
+
+    def _begin(self, memory: Memory) -> Memory:
+        if self._acting is not None:
+            self._acting.__enter__()
+        return memory
+
+    def _end(self) -> None:
+        if self._acting is not None:
+            self._acting.__exit__()
 
     def __repr__(self) -> str:
-        return repr(self._leased)
+        return f"RunMemory({self._memory!r})"
 
-
-# A memory for the time of a `with` or `async with` block, of which there may be several, also at once.
-Leased: TypeAlias = Lease | Held | Through
 
 _values: ContextVar[Mapping[str, Any]] = ContextVar("openclaw_memory.run_values", default=MappingProxyType({}))
 
@@ -98,17 +84,17 @@ def run_values(**values: Any) -> Iterator[None]:
 
 
 def read_memory_choice(memory: MemoryChoice) -> Memory | MemoryTemplate | Callable[..., Memory | Lease]:
-    """Return what chooses the memory of a run, with a template read.
+    """Check the argument `memory=` of an adapter, and read a template.
 
     Args:
-        memory: What was passed as `memory=`.
+        memory: The argument.
 
     Raises:
         TypeError: It is something else, such as the path of a folder.
         ConfigError: The template is wrong.
     """
     if isinstance(memory, str) and "{" in memory:
-        return template_of(memory)
+        return read_template(memory)
     if isinstance(memory, Memory | MemoryTemplate) or (callable(memory) and not isinstance(memory, type)):
         return memory
     raise TypeError(
@@ -122,29 +108,30 @@ def lease_memory(
     *run: object,
     values: Mapping[str, Any] | None = None,
     how: str = "with run_values(user_id=...) around the run",
-) -> Lease | Held:
-    """Return the memory of a run, for a `with` or `async with` block.
+    door: str | None = None,
+    session: str | None = None,
+) -> RunMemory:
+    """Lease the memory of a run, for a `with` or `async with` block.
 
     Args:
-        choice: What chooses the memory; see `read_memory_choice`.
-        *run: What a function is called with.
+        choice: The choice of a memory; see `read_memory_choice`.
+        *run: The arguments of a function.
         values: The values of the run, for a template, before those of `run_values`.
-        how: How to give a value that is missing, in words that end an error.
+        how: How to give a missing value, as the end of an error.
+        door: Names the caller in the events of the memory; see `openclaw_memory.events.acting_as`.
+        session: Names the session in the events.
 
     Raises:
         TypeError, ConfigError: As `read_memory_choice`; or a value is missing, or the function returned something else.
     """
-    choice = read_memory_choice(choice)
-    if isinstance(choice, Memory):
-        return Held(choice)
-    if isinstance(choice, MemoryTemplate):
-        return choice.use({**_values.get(), **(values or {})}, how)
-    chosen = choice(*run)
-    if isinstance(chosen, Lease):
-        return chosen
-    if isinstance(chosen, Memory):
-        return Held(chosen)
+    memory: object = read_memory_choice(choice)
+    if isinstance(memory, MemoryTemplate):
+        memory = memory.use({**_values.get(), **(values or {})}, how)
+    elif not isinstance(memory, Memory) and callable(memory):
+        memory = memory(*run)
+    if isinstance(memory, Memory | Lease):
+        return RunMemory(memory, door, session)
     raise ConfigError(
-        f"the function that chooses a memory returned {chosen!r:.80}: return a Memory, or the lease of one, as in "
+        f"the function that chooses a memory returned {memory!r:.80}: return a Memory, or the lease of one, as in "
         'users = Memories("users"); lambda run: users.use(...)'
     )

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from openclaw_memory import Memory
     from openclaw_memory.flush import Flush, FlushModel, FlushTurn
-    from openclaw_memory.runs import Leased
+    from openclaw_memory.runs import RunMemory
 
 _log = logging.getLogger(__name__)
 
@@ -40,7 +40,7 @@ class Wanted:
     if not, they are flushed again.
     """
 
-    leased: Leased
+    leased: RunMemory
     session: Session
     model: Model
     messages: Sequence[BaseMessage]
@@ -66,7 +66,7 @@ def checked(memory: MemoryChoice, session_key: str | None) -> MemoryChoice:
 
 
 def wanted_before_cut(
-    leased: Leased,
+    leased: RunMemory,
     session_key: str | None,
     model: Model,
     messages: Sequence[BaseMessage],
@@ -115,7 +115,7 @@ async def asave(wanted: Wanted) -> str | None:
     return outcome
 
 
-def can_save(leased: Leased, session_key: str | None, messages: Sequence[BaseMessage]) -> bool:
+def can_save(leased: RunMemory, session_key: str | None, messages: Sequence[BaseMessage]) -> bool:
     """Return whether the memory of the current run can be written now, by trying it."""
     try:
         with leased as memory:

@@ -19,7 +19,7 @@ from pydantic.json_schema import SkipJsonSchema
 from openclaw_memory import Memory
 from openclaw_memory.errors import QueryError, nearest
 from openclaw_memory.events import acting_as
-from openclaw_memory.runs import Held, Leased, MemoryChoice, Through, lease_memory, read_memory_choice
+from openclaw_memory.runs import MemoryChoice, RunMemory, lease_memory, read_memory_choice
 
 if TYPE_CHECKING:
     from langchain_core.documents import Document
@@ -66,7 +66,7 @@ MemoryField: TypeAlias = Annotated[
 ]
 
 
-def memory_of_run(choice: MemoryChoice, config: RunnableConfig | None) -> Leased:
+def memory_of_run(choice: MemoryChoice, config: RunnableConfig | None) -> RunMemory:
     """Return the memory that a run uses, for the time of a `with` block.
 
     A template takes its values from the run's `context` (a dictionary, dataclass or pydantic model), its
@@ -78,12 +78,12 @@ def memory_of_run(choice: MemoryChoice, config: RunnableConfig | None) -> Leased
     config = config or {}
     session = session_of(None, config)
     if isinstance(choice, Memory):
-        return Through(Held(choice), DOOR, session=session)
+        return RunMemory(choice, DOOR, session)
     values = {**(config.get("metadata") or {}), **_configurable(config)}
     context = _context()
     run = MemoryRun(values if context is None else context, config)
-    leased = lease_memory(choice, run, values={**values, **_as_dict(context)}, how=_HOW)
-    return Through(leased, DOOR, session=session)
+    values |= _as_dict(context)
+    return lease_memory(choice, run, values=values, how=_HOW, door=DOOR, session=session)
 
 
 def in_run(method: Method) -> Method:

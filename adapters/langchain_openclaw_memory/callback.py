@@ -19,7 +19,7 @@ from langchain_openclaw_memory._messages import READING, SUMMARY_SOURCE, without
 from langchain_openclaw_memory._session import memory_of_run, remember, run_config
 from openclaw_memory.errors import ConfigError
 from openclaw_memory.flush import FLUSH_TAG, ConversationDetector, Session
-from openclaw_memory.runs import Leased, MemoryChoice
+from openclaw_memory.runs import MemoryChoice, RunMemory
 
 _CONVERSATIONS = 1024  # whose memories are known at once; of others, the run of a reply is asked
 
@@ -74,7 +74,7 @@ class OpenClawFlushCallback(BaseCallbackHandler):
                 f"unknown context window of {type(self.model).__name__}, so no flush would be due: pass "
                 'window=200_000, or a model with profile={"max_input_tokens": 200_000}'
             )
-        self._leased: OrderedDict[str, Leased] = OrderedDict()
+        self._leased: OrderedDict[str, RunMemory] = OrderedDict()
         self._detector = ConversationDetector(
             READING,
             self._save,
@@ -127,7 +127,7 @@ class OpenClawFlushCallback(BaseCallbackHandler):
         else:
             self._detector.begin_call(run_id, key, conversation)
 
-    def _memory_of(self, key: str) -> Leased:
+    def _memory_of(self, key: str) -> RunMemory:
         return self._leased.get(key) or memory_of_run(self.memory, run_config())
 
     def _save(self, key: str, messages: Sequence[BaseMessage], tokens: int, compacting: bool) -> bool:  # noqa: ARG002

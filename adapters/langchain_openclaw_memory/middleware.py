@@ -37,7 +37,7 @@ from openclaw_memory.config import CompactionConfig
 from openclaw_memory.conversation import is_overflow
 from openclaw_memory.errors import ConfigError
 from openclaw_memory.flush import ConversationDetector
-from openclaw_memory.runs import Leased, MemoryChoice
+from openclaw_memory.runs import MemoryChoice, RunMemory
 
 _log = logging.getLogger(__name__)
 
@@ -149,12 +149,12 @@ class OpenClawSummarizationMiddleware(SummarizationMiddleware[Any, Any]):
                 raise
             return await handler(_with_update(request, await super().abefore_model(request.state, request.runtime)))
 
-    def _wanted(self, leased: Leased, lost: list[AnyMessage], *, may_wait: bool) -> Wanted:
+    def _wanted(self, leased: RunMemory, lost: list[AnyMessage], *, may_wait: bool) -> Wanted:
         return wanted_before_cut(
             leased, self.session_key, self.flush_model, lost, self.token_counter, may_wait=may_wait
         )
 
-    def _locate(self, leased: Leased, messages: Sequence[AnyMessage]) -> tuple[tuple[Path, str], bool]:
+    def _locate(self, leased: RunMemory, messages: Sequence[AnyMessage]) -> tuple[tuple[Path, str], bool]:
         """Return folder and session of this run's conversation, and whether there is room for it to wait."""
         place = leased.folder, session_of_run(self.session_key, messages).key
         window, is_refused = window_of(self.model), self._postponed.get(place, False)
@@ -333,7 +333,7 @@ class MemoryFlushMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
 
     def _before_cut(
         self,
-        leased: Leased,
+        leased: RunMemory,
         messages: Sequence[AnyMessage],
         summarization: SummarizationMiddleware[Any, Any],
         state: AgentState[Any],
@@ -347,7 +347,7 @@ class MemoryFlushMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         model = self.model or summarization.model
         return wanted_before_cut(leased, self.session_key, model, lost, self.token_counter) if lost else None
 
-    def _warn_of_the_order(self, leased: Leased, messages: Sequence[AnyMessage], lost: Sequence[AnyMessage]) -> None:
+    def _warn_of_the_order(self, leased: RunMemory, messages: Sequence[AnyMessage], lost: Sequence[AnyMessage]) -> None:
         """Warn once if a summary came that was not seen to come: it took messages that no flush was shown."""
         thread, first = thread_of(run_config()), first_of(messages)
         if thread is None or first is None:
@@ -383,7 +383,7 @@ class MemoryFlushMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         return self._tried(lambda: self._due(leased, messages, model, overflow=True))
 
     def _due(
-        self, leased: Leased, messages: Sequence[AnyMessage], model: Model, *, overflow: bool = False
+        self, leased: RunMemory, messages: Sequence[AnyMessage], model: Model, *, overflow: bool = False
     ) -> Wanted | None:
         if kind_of(run_config()) != "chat":
             return None

@@ -84,7 +84,7 @@ def memory_tools(
     What a model can correct is an answer with a `status`, not an exception.
 
     Args:
-        memory: The memory. Or a template, such as `"users/{user_id}"` or that of `Memories.template`, or a function of
+        memory: The memory. Or a template, such as `"users/{user_id}"` or `Memories.use_template`, or a function of
             a `MemoryRun`: each run then has its own.
         session_key: Where the agent speaks: in groups and channels less is shown. By default each call takes that of
             its run: `configurable["session_key"]`, else the `thread_id`.

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from llama_index.core.llms import LLM
 
     from openclaw_memory.flush import FlushTurn
-    from openclaw_memory.runs import Leased
+    from openclaw_memory.runs import RunMemory
 
 _log = logging.getLogger(__name__)
 
@@ -44,7 +44,7 @@ class Ejected:
     """
 
     def __init__(
-        self, leased: Leased, key: str, llm: LLM | None, flush_tokens: int | None, background: Background
+        self, leased: RunMemory, key: str, llm: LLM | None, flush_tokens: int | None, background: Background
     ) -> None:
         """Without `flush_tokens`, as many are taken as the memory's configuration says."""
         self._leased, self._key, self._background = leased, key, background

@@ -10,10 +10,10 @@ from llama_index.core.instrumentation import dispatcher
 
 from openclaw_memory import Memory
 from openclaw_memory.events import acting_as
-from openclaw_memory.runs import Through, lease_memory
+from openclaw_memory.runs import lease_memory
 
 if TYPE_CHECKING:
-    from openclaw_memory.runs import Leased, MemoryChoice
+    from openclaw_memory.runs import MemoryChoice, RunMemory
 
 DOOR = "llama-index"  # as the access log calls what comes through these parts
 SESSION_TAG = "session_key"  # by this tag of the instrumentation a call says which session it belongs to
@@ -32,7 +32,7 @@ def session_of(given: str | None) -> str | None:
     return str(key) if key else None
 
 
-def memory_of_run(choice: MemoryChoice) -> Leased:
+def memory_of_run(choice: MemoryChoice) -> RunMemory:
     """Return the memory that a run uses, for the time of a `with` block.
 
     A template takes its values from LlamaIndex's `instrument_tags` around the run, and from `run_values`.
@@ -40,7 +40,7 @@ def memory_of_run(choice: MemoryChoice) -> Leased:
     Raises:
         ConfigError: A value is missing, or the function returned no memory.
     """
-    return Through(lease_memory(choice, values=_tags()), DOOR, session=session_of(None))
+    return lease_memory(choice, values=_tags(), door=DOOR, session=session_of(None))
 
 
 def in_run(method: Method) -> Method:

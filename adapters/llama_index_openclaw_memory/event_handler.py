@@ -33,7 +33,7 @@ from openclaw_memory.aio import run_in_thread
 from openclaw_memory.conversation import get_compaction_threshold
 from openclaw_memory.errors import ConfigError
 from openclaw_memory.flush import FLUSH_TAG, ConversationDetector, Reading
-from openclaw_memory.runs import Leased, MemoryChoice, read_memory_choice
+from openclaw_memory.runs import MemoryChoice, RunMemory, read_memory_choice
 
 if TYPE_CHECKING:
     from llama_index.core.instrumentation.events import BaseEvent
@@ -102,7 +102,7 @@ class MemoryFlushEventHandler(BaseEventHandler):
     session_key: str | None = None
     token_counter: Callable[[str], int] = Field(exclude=True)
     _detector: ConversationDetector[ChatMessage] = PrivateAttr()
-    _leased: OrderedDict[str, Leased] = PrivateAttr(default_factory=OrderedDict)
+    _leased: OrderedDict[str, RunMemory] = PrivateAttr(default_factory=OrderedDict)
     _background: Background = PrivateAttr(default_factory=Background)
 
     def __init__(
@@ -239,7 +239,7 @@ class MemoryFlushEventHandler(BaseEventHandler):
         ]
         return any(other is self for other in alike) and alike[-1] is not self
 
-    def _memory_of(self, key: str) -> Leased:
+    def _memory_of(self, key: str) -> RunMemory:
         return self._leased.get(key) or memory_of_run(self.memory)
 
     def _save(self, key: str, messages: Sequence[ChatMessage], tokens: int, compacting: bool) -> bool:
@@ -265,7 +265,7 @@ class MemoryFlushEventHandler(BaseEventHandler):
             work()
 
 
-def _key(session: str, leased: Leased) -> str:
+def _key(session: str, leased: RunMemory) -> str:
     return f"{session}\n{leased.folder}"
 
 

@@ -33,7 +33,7 @@ from openclaw_memory.tools import extract_question, fence_results, recall, with_
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from openclaw_memory.runs import Leased
+    from openclaw_memory.runs import RunMemory
     from openclaw_memory.types import Source
 
 MAIN = "main"  # OpenClaw's name for the session where none is named
@@ -150,7 +150,7 @@ class OpenClawMemoryBlock(BaseMemoryBlock[str]):
         if ejected := openclaw_messages(messages):
             await asyncio.wrap_future(self._ejected_of(leased, key).take(ejected))
 
-    def _ejected_of(self, leased: Leased, key: str) -> Ejected:
+    def _ejected_of(self, leased: RunMemory, key: str) -> Ejected:
         """Return what was ejected of a session; of those of which nothing waits here alone, the latest are known."""
         place = leased.folder, key
         with self._lock:
@@ -235,7 +235,7 @@ class OpenClawMemoryBlock(BaseMemoryBlock[str]):
                 self._shown.popitem(last=False)
         return block
 
-    def _found(self, leased: Leased, key: str, question: str, messages: Sequence[ChatMessage]) -> str:
+    def _found(self, leased: RunMemory, key: str, question: str, messages: Sequence[ChatMessage]) -> str:
         try:
             with leased as memory:
                 return recall(

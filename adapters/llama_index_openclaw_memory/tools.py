@@ -153,7 +153,7 @@ def memory_tools(
     run: name a `session_key` for it.
 
     Args:
-        memory: The memory. Or a template, such as `"users/{user_id}"` or that of `Memories.template`, whose values come
+        memory: The memory. Or a template, such as `"users/{user_id}"` or `Memories.use_template`, whose values come
             from `openclaw_memory.runs.run_values` around each run; or a function that returns the memory of a run.
         session_key: Where the agent speaks: less is shown in groups and channels. Default: that of each run,
             `session_key` in the store of its `Context` or in its state (`initial_state`), else the `session_id` of its

@@ -240,7 +240,7 @@ class SessionStartContract:
         for name in ("anna", "bob"):
             with users.use(name) as memory:
                 memory.append(f"{name} has a goat.")
-        part = self.part(users.template("{user_id}"))
+        part = self.part(users.use_template("{user_id}"))
         for name, other in (("anna", "bob"), ("bob", "anna")):
             (text,) = await self.systems(part, "Hello.", tools=False, values={"user_id": name})
             assert (f"{name} has a goat." in text, other in text) == (True, False)

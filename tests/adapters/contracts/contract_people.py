@@ -41,7 +41,7 @@ class PeopleContract:
         raise NotImplementedError
 
     async def test_one_agent_at_once_shows_each_their_own_notes(self, users):
-        agent = self.agent(users.template("{user_id}"))
+        agent = self.agent(users.use_template("{user_id}"))
 
         async def talk(name: str) -> str:
             with run_values(user_id=name):
@@ -51,7 +51,7 @@ class PeopleContract:
         assert [seen(answer) for answer in answers] == [{"anna"}, {"bob"}] * 3
 
     async def test_the_runs_own_values_come_before_those_around_it(self, users):
-        retriever = self.retriever(users.template("{user_id}"))
+        retriever = self.retriever(users.use_template("{user_id}"))
         with run_values(user_id="bob"):
             assert seen(str(await self.retrieve(retriever))) == {"bob"}
             assert seen(str(await self.retrieve(retriever, "anna"))) == {"anna"}
@@ -61,7 +61,7 @@ class PeopleContract:
         assert seen(str(await self.retrieve(self.retriever(lambda *_: users.use("bob"))))) == {"bob"}
 
     async def test_a_run_that_lacks_a_value_says_how_to_give_it(self, users):
-        template = users.template("{user_id}")
+        template = users.use_template("{user_id}")
         for ask in (self.retrieve(self.retriever(template)), self.search_with_tool(template)):
             with pytest.raises(ConfigError, match=r"user_id is missing from this run.*user_id"):
                 await ask

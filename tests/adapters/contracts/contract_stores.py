@@ -156,7 +156,7 @@ class VectorStoreContract:
         assert [len(self.get(store, ["walrus"])) for store in stores] == [0, 0, 1]
 
     def test_over_a_template_documents_of_each_run_are_kept_apart(self, users):
-        store = self.of(users.template("{user_id}"))
+        store = self.of(users.use_template("{user_id}"))
         for name in ("anna", "bob"):
             with run_values(user_id=name):
                 self.add(store, {"1": f"{name} rides the tram."}, {"1": {}})

@@ -72,7 +72,7 @@ class Model(BaseModel):
 
 @pytest.mark.parametrize("context", [lambda name: {"user_id": name}, Given, lambda name: Model(user_id=name)])
 def test_tools_and_recall_take_the_memory_of_the_context(users, context):
-    template, model = users.template("{user_id}"), ScriptedChatModel(script=search_then_answer)
+    template, model = users.use_template("{user_id}"), ScriptedChatModel(script=search_then_answer)
     agent = create_agent(model, memory_tools(template), middleware=[OpenClawRecallMiddleware(template)])
 
     def ask(name):  # the same question in the same message
@@ -85,7 +85,7 @@ def test_tools_and_recall_take_the_memory_of_the_context(users, context):
 
 
 def test_outside_a_graph_metadata_and_the_steps_before_say_whose_it_is(users):
-    retriever = OpenClawRetriever(memory=users.template("{user_id}"))
+    retriever = OpenClawRetriever(memory=users.use_template("{user_id}"))
     assert seen(str(retriever.invoke(QUERY, {"metadata": {"user_id": "anna"}}))) == {"anna"}
     chain = RunnableLambda(lambda question: question) | retriever
     assert seen(str(chain.invoke(QUERY, {"configurable": {"user_id": "bob"}}))) == {"bob"}
@@ -106,7 +106,7 @@ def test_a_function_is_called_with_the_context_and_the_config_of_the_run(users):
 
 def test_a_memory_that_cannot_be_opened_breaks_no_turn_and_is_reported(users, caplog):
     (users.root / "carol").write_text("in the way")
-    template, model = users.template("{user_id}"), ScriptedChatModel(script=search_then_answer)
+    template, model = users.use_template("{user_id}"), ScriptedChatModel(script=search_then_answer)
     saving = OpenClawSummarizationMiddleware(model, template, trigger=("messages", 4), keep=("messages", 1))
     transcript = OpenClawTranscriptMiddleware(template, session_id="s")
     middleware = [transcript, OpenClawRecallMiddleware(template), saving]
@@ -121,7 +121,7 @@ def test_a_memory_that_cannot_be_opened_breaks_no_turn_and_is_reported(users, ca
 
 
 def test_a_store_of_langgraph_over_a_template_keeps_items_of_each_run_apart(users):
-    store = OpenClawStore(users.template("{user_id}"))
+    store = OpenClawStore(users.use_template("{user_id}"))
     for name in ("anna", "bob"):
         with run_values(user_id=name):
             store.put(("likes",), "1", {"text": f"{name} rides the tram"})
@@ -145,7 +145,7 @@ def noting(request):
 def test_a_whole_agent_serves_many_people_at_once(tmp_path, people, parted):
     names = [f"user{number:02}" for number in range(people)]
     users = Memories(tmp_path, embedder="hashing", max_open=max(1, people // 4))
-    template, model = users.template("{user_id}"), ScriptedChatModel(script=noting, usage=None)
+    template, model = users.use_template("{user_id}"), ScriptedChatModel(script=noting, usage=None)
     limits = {"trigger": ("messages", 6), "keep": ("messages", 2)}
     saving = [OpenClawSummarizationMiddleware(model, template, **limits)]
     if parted:
@@ -213,7 +213,7 @@ PARTS = {
 @pytest.mark.parametrize("part", PARTS)
 def test_parts_say_at_the_first_call_that_a_run_chooses_no_memory(users, part):
     model = ScriptedChatModel(script=saying("Fine."))
-    agent = create_agent(model, middleware=[PARTS[part](users.template("{user_id}"), model)])
+    agent = create_agent(model, middleware=[PARTS[part](users.use_template("{user_id}"), model)])
     with pytest.raises(ConfigError, match=r"user_id is missing from this run.*context={\"user_id\": ...}"):
         agent.invoke(says(QUESTION), context={"tenant": "acme"})
     assert model.requests == []

@@ -54,7 +54,7 @@ class TestContract(PeopleContract):
 
     async def test_a_run_keeps_the_values_that_it_began_with(self, users):
         with run_values(user_id="anna"):
-            run = self.agent(users.template("{user_id}")).run(QUESTION)
+            run = self.agent(users.use_template("{user_id}")).run(QUESTION)
         with run_values(user_id="bob"):
             assert seen(str(await run)) == {"anna"}
 
@@ -75,7 +75,7 @@ def zebras(folder, files):
 async def test_one_block_keeps_flushes_and_recalls_for_each_their_own(tmp_path, around):
     names = [f"user{number:02}" for number in range(4)]
     users = Memories(tmp_path, embedder="hashing", max_open=2)
-    block = OpenClawMemoryBlock(users.template("{user_id}"), llm=ScriptedLLM(script=saving_notes), flush_tokens=1)
+    block = OpenClawMemoryBlock(users.use_template("{user_id}"), llm=ScriptedLLM(script=saving_notes), flush_tokens=1)
 
     async def talk(name):
         with around(user_id=name):
@@ -99,7 +99,9 @@ def watch():
     added = []
 
     def watch(users):
-        handler = MemoryFlushEventHandler(users.template("{user_id}"), ScriptedLLM(script=saving_notes), window=4_000)
+        handler = MemoryFlushEventHandler(
+            users.use_template("{user_id}"), ScriptedLLM(script=saving_notes), window=4_000
+        )
         get_dispatcher().add_event_handler(handler)
         added.append(handler)
         return handler
@@ -138,7 +140,7 @@ def test_a_call_of_a_run_that_lacks_a_value_is_not_watched_and_that_is_logged(us
 
 
 async def test_a_block_in_a_run_without_its_value_says_so(users):
-    block = OpenClawMemoryBlock(users.template("{user_id}"))
+    block = OpenClawMemoryBlock(users.use_template("{user_id}"))
     asked = [ChatMessage(QUESTION, role="user")]
     for call in (block.aput(asked), block.aget(asked)):
         with pytest.raises(ConfigError, match="user_id is missing"):
@@ -146,7 +148,7 @@ async def test_a_block_in_a_run_without_its_value_says_so(users):
 
 
 async def test_what_cannot_be_written_waits_until_the_memory_can_be_opened(users, caplog):
-    block = OpenClawMemoryBlock(users.template("{user_id}"))
+    block = OpenClawMemoryBlock(users.use_template("{user_id}"))
     (users.root / "carol").write_text("in the way")
     with run_values(user_id="carol"):
         await block.aput([ChatMessage("The ferry zebra-carol leaves.", role="user")], session_id="chat")

@@ -19,9 +19,13 @@ def connections(database):
     return count
 
 
+def in_database(url):
+    return MemoryConfig(store=StoreConfig(url=url))
+
+
 def test_agents_share_the_connections_and_find_nothing_of_each_other(database, tmp_path):
     embedder = RecordingEmbedder()
-    with Memories.open(database, folder=tmp_path, embedder=embedder, max_open=4) as agents:
+    with Memories(tmp_path, config=in_database(database), embedder=embedder, max_open=4) as agents:
         for number in range(20):
             with agents.use(f"agent-{number}") as memory:
                 memory.append(f"Only agent {number} knows word{number}.")
@@ -36,10 +40,10 @@ def test_agents_share_the_connections_and_find_nothing_of_each_other(database, t
 
 
 def test_another_worker_finds_the_index_by_the_name_of_the_agent(database, tmp_path):
-    with Memories.open(database, folder=tmp_path, embedder=None) as agents, agents.use("Anna") as memory:
+    with Memories(tmp_path, config=in_database(database), embedder=None) as agents, agents.use("Anna") as memory:
         memory.append("Anna takes the ferry.")
         memory.sync()
-    with Memories.open(database, folder=tmp_path, embedder=None) as others, others.use("Anna") as memory:
+    with Memories(tmp_path, config=in_database(database), embedder=None) as others, others.use("Anna") as memory:
         assert memory.sync().unchanged == 1
         folder = memory.workspace.root
     joint = "&" if "?" in database else "?"
@@ -49,7 +53,7 @@ def test_another_worker_finds_the_index_by_the_name_of_the_agent(database, tmp_p
 
 def test_a_database_that_is_not_there_is_said_by_each_memory(tmp_path):
     address = f"postgresql://nobody@/nothing?host={tmp_path}&connect_timeout=1"
-    with Memories.open(address, folder=tmp_path, embedder=None) as agents, agents.use("anna") as memory:
+    with Memories(tmp_path, config=in_database(address), embedder=None) as agents, agents.use("anna") as memory:
         assert memory.append("Anna takes the ferry.").path
         with pytest.raises(StoreError):
             memory.sync()
