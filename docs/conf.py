@@ -83,7 +83,7 @@ nitpick_ignore = [
     ("py:class", "openclaw_memory.workspace.paths.Place"),
     ("py:class", "openclaw_memory.records.files.RecordFiles"),
     ("py:class", "openclaw_memory.events.Events"),
-    ("py:class", "openclaw_memory.search.request.SearchFilter.read"),
+    ("py:class", "openclaw_memory.search.filters.SearchFilter.read"),
     ("py:class", "openclaw_memory.search.request.SearchOptions.read"),
     ("py:class", "openclaw_memory.embeddings.remote.Embeddings"),
     ("py:class", "openclaw_memory.embeddings.remote.T"),

@@ -14,7 +14,8 @@ from .errors import OpenClawMemoryError as OpenClawMemoryError
 from .memories import Memories as Memories
 from .memory import Memory as Memory
 from .search import SearchResults as SearchResults
-from .search.request import SearchFilter as SearchFilter, SearchOptions as SearchOptions
+from .search.filters import SearchFilter as SearchFilter
+from .search.request import SearchOptions as SearchOptions
 from .store import SqliteStore as SqliteStore
 from .types import (
     Embedder as Embedder,

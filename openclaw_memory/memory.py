@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from openclaw_memory.indexing.watcher import Watcher
     from openclaw_memory.records import Records
     from openclaw_memory.search import SearchResults
-    from openclaw_memory.search.request import SearchFilter, SearchOptions
+    from openclaw_memory.search.filters import SearchFilter
+    from openclaw_memory.search.request import SearchOptions
     from openclaw_memory.store.registry import StoreChoice
     from openclaw_memory.types import Embedder, Excerpt, Progress, Status, Store, SyncReport
     from openclaw_memory.types.heartbeat import HeartbeatReport
@@ -281,7 +282,8 @@ class Memory:
         Raises:
             QueryError: An argument has a wrong type or value.
         """
-        from openclaw_memory.search.request import SearchFilter, SearchOptions, SearchRequest
+        from openclaw_memory.search.filters import SearchFilter
+        from openclaw_memory.search.request import SearchOptions, SearchRequest
 
         only = SearchFilter.read(filter).resolve_days(self.workspace.journal.timezone)
         request = SearchRequest(query, max_results, max_chars, min_score, only, SearchOptions.read(options), now)

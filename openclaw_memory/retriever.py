@@ -1,154 +1,170 @@
-"""Answers questions from the index of one memory, and says what limits the answers."""
+"""Search the index of one memory: choose the embedder that fits it, repair it, and check citations."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
+from itertools import count
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 from openclaw_memory import _forks
-from openclaw_memory.config import MemoryConfig, SearchConfig
 from openclaw_memory.embeddings.selection import CircuitBreakerEmbedder, EmbedderSelector
-from openclaw_memory.errors import EmbedderError
-from openclaw_memory.indexing.service import IndexService
+from openclaw_memory.errors import CorruptIndexError, EmbedderError, IndexReplacedError
 from openclaw_memory.indexing.staleness import BUILDING, NOTHING_YET
-from openclaw_memory.types import IndexMeta, Store, WordVectorEmbedder
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from openclaw_memory.search import SearchResults
-    from openclaw_memory.search.prepared import Lexicon
-    from openclaw_memory.search.request import SearchRequest
-    from openclaw_memory.types.where import Where
+    from openclaw_memory.config import MemoryConfig
+    from openclaw_memory.indexing.service import IndexService, IndexState
+    from openclaw_memory.records.files import RecordFiles
+    from openclaw_memory.search import SearchRequest, SearchResults
+    from openclaw_memory.search.citations import CitationChecker
+    from openclaw_memory.search.line_index import LineIndex
+    from openclaw_memory.types import IndexMeta
     from openclaw_memory.workspace import Workspace
 
 # By embedder: the memories of many users share one.
-_LEXICONS: WeakKeyDictionary[CircuitBreakerEmbedder, Lexicon] = WeakKeyDictionary()
+_LINE_INDEXES: WeakKeyDictionary[CircuitBreakerEmbedder, LineIndex] = WeakKeyDictionary()
 
 
 class Retriever:
-    """Searches the index that `service` keeps, with the embedder that fits it. Safe to use from several threads."""
+    """Searches the index that a service keeps. Safe to use from several threads."""
 
     def __init__(
-        self, workspace: Workspace, service: IndexService, embedders: EmbedderSelector, config: MemoryConfig
+        self,
+        workspace: Workspace,
+        service: IndexService,
+        embedders: EmbedderSelector,
+        config: MemoryConfig,
+        records: RecordFiles,
     ) -> None:
         self._workspace, self._service, self._embedders, self._config = workspace, service, embedders, config
-        self._lexicon: Lexicon | None = None  # without an embedder
-        self._making = _forks.lock()
+        self._records = records
+        self._lines: LineIndex | None = None  # without an embedder
+        self._compared: tuple[object, str | None] = (None, None)
+        self._lock = _forks.lock()
 
-    def answer(
-        self,
-        request: SearchRequest,
-        rules: SearchConfig,
-        *,
-        passes: Callable[[str], bool] | None = None,
-        where: Where | None = None,
-    ) -> SearchResults:
-        """Return the results of a search; a damaged index is built again first."""
-        from openclaw_memory.search import SearchResults
+    @_forks.cached_property
+    def _citations(self) -> CitationChecker:
+        from openclaw_memory.search.citations import CitationChecker
 
+        return CitationChecker(self._workspace, self._service.store)
+
+    def search(self, request: SearchRequest) -> SearchResults:
+        """Return the results of a request, best first. Expired records are left out, however old the index is."""
+        from openclaw_memory.search.budget import fit_results
+        from openclaw_memory.search.request import resolve_request
+        from openclaw_memory.search.results import SearchResults
+
+        request = resolve_request(request, self._config)
         if not (self._config.sync.before_search or self._service.has_index()):
             return SearchResults((), request.query, "keyword", "none", "", stale=True, reason=NOTHING_YET)
-        results, done = self._service.read(partial(self._results, request, rules, passes, where))
-        return self._checked(replace(results, reason=_joined(done, results.reason)))
-
-    def _checked(self, results: SearchResults) -> SearchResults:
-        """Return the results whose text is in the files; files with another text are indexed again soon."""
-        from openclaw_memory.search.citations import checked
-
-        kept, lost = checked(results.results, self._workspace, lambda: self._service.store().files())
-        if tuple(kept) == results.results:
+        results = self._search_index(request)
+        if self._records.hidden((result.path for result in results), request.now):  # seldom: they are deleted soon
+            passes, hidden = request.passes or bool, self._records.hidden
+            passing = replace(request, passes=lambda path: passes(path) and not hidden((path,), request.now))
+            results = self._search_index(passing)
+        if request.max_chars is None:
             return results
-        self._service.read_again({result.path for result in results if result not in kept})
-        reason = results.reason
-        if lost:
-            count = f"{len(lost)} result{'s were' if len(lost) > 1 else ' was'} left out"
-            files = ", ".join(sorted({result.path for result in lost}))
-            reason = _joined(reason, f"{count}: {files} no longer holds the text, and is indexed again")
-        return replace(results, results=tuple(kept), stale=True, reason=reason)
+        fitting, omitted = fit_results(results.results, request.max_chars)
+        return replace(results, results=fitting, omitted=omitted)
 
     def close(self) -> None:
-        """Let go of the model."""
-        with self._making:
-            self._lexicon = None
+        """Release the model."""
+        with self._lock:
+            self._lines = None
 
-    def _results(
-        self,
-        request: SearchRequest,
-        rules: SearchConfig,
-        passes: Callable[[str], bool] | None,
-        where: Where | None,
-        store: Store,
-        stored: IndexMeta | None,
-        behind: bool,
-    ) -> SearchResults:
-        """Return the results from one state of the index, built with `stored`, and `behind` the files or not."""
-        from openclaw_memory.search.search import search
+    def _search_index(self, request: SearchRequest) -> SearchResults:
+        """Return the results that the files still hold; a damaged index is built again first."""
+        repair = None
+        for attempt in count():
+            try:
+                with self._service.snapshot() as state:
+                    results = self._search_state(state, request)
+                break
+            except (CorruptIndexError, IndexReplacedError) as error:
+                repair = self._service.repair(error, attempt) or repair
+        notice = None if state.notice == repair else state.notice
+        verified, doubtful, reason = self._citations.verify(results.results)
+        if doubtful:
+            self._service.read_again(doubtful)
+            results = replace(results, results=verified, stale=True)
+        return replace(results, reason=_join(repair, notice, results.reason, reason))
 
-        embedder, reason, stale = self._for_search(store, stored, behind)
-        results = search(
-            request,
-            store=store,
+    def _search_state(self, state: IndexState, request: SearchRequest) -> SearchResults:
+        """Return the results from one state of the index, with the reasons that limit them."""
+        from openclaw_memory.search.search import Snapshot, search
+
+        embedder, reason, stale = self._choose_embedder(state)
+        snapshot = Snapshot(
+            store=state.store,
             embedder=embedder,
-            rules=rules,
-            lexicon=self._lexicon_for(embedder),
-            use_chunk_scores=embedder is not None and not isinstance(embedder.inner, WordVectorEmbedder),
+            lines=self._get_lines(embedder),
+            has_chunk_vectors=embedder is not None and not hasattr(embedder.inner, "word_vectors"),
             max_share=self._config.sessions.max_share,
-            passes=passes,
-            where=where,
         )
-        if not (results or results.filtered or store.files()):
-            reason = _joined(reason, self._workspace.suggest_setup(len(self._workspace.scan().files)))
-        building = BUILDING if stored is not None and not stored.complete else None
-        reason = _joined(results.reason or reason, self._service.explain_unread(store, refresh=behind))
-        return replace(results, stale=stale, reason=_joined(building, getattr(store, "shortage", None), reason))
+        results = search(snapshot, request)
+        if not (results or results.filtered or state.store.files()):
+            reason = _join(reason, self._workspace.suggest_setup(len(self._workspace.scan().files)))
+        building = BUILDING if state.meta is not None and not state.meta.complete else None
+        shortage = getattr(state.store, "shortage", None)
+        unread = self._service.explain_unread(state.store, refresh=state.is_behind)
+        return replace(results, stale=stale, reason=_join(building, shortage, results.reason or reason, unread))
 
-    def _lexicon_for(self, embedder: CircuitBreakerEmbedder | None) -> Lexicon:
-        """Return the lexicon of all searches with this embedder: with its vectors of words, or the bundled model's."""
-        from openclaw_memory.search.prepared import Lexicon
+    def _get_lines(self, embedder: CircuitBreakerEmbedder | None) -> LineIndex:
+        """Return the lines of all searches with an embedder: with its vectors of words, or the bundled model's."""
+        from openclaw_memory.search.line_index import LineIndex
 
-        with self._making:
+        with self._lock:
             if embedder is None:
-                self._lexicon = (self._lexicon or Lexicon()).fresh()
-                return self._lexicon
-            if (known := _LEXICONS.get(embedder)) is None:
-                from openclaw_memory.embeddings.static import StaticEmbedder
+                self._lines = (self._lines or LineIndex()).renew()
+                return self._lines
+            if (lines := _LINE_INDEXES.get(embedder)) is None:
+                word_vectors = getattr(embedder.inner, "word_vectors", None)
+                if word_vectors is None:
+                    from openclaw_memory.embeddings.static import StaticEmbedder
 
-                inner = embedder.inner if isinstance(embedder.inner, WordVectorEmbedder) else StaticEmbedder()
-                known = Lexicon(inner.word_vectors)
-            _LEXICONS[embedder] = known.fresh()
-            return _LEXICONS[embedder]
+                    word_vectors = StaticEmbedder().word_vectors
+                lines = LineIndex(word_vectors)
+            _LINE_INDEXES[embedder] = lines = lines.renew()
+            return lines
 
-    def _for_search(
-        self, store: Store, stored: IndexMeta | None, behind: bool
-    ) -> tuple[CircuitBreakerEmbedder | None, str | None, bool]:
-        """Return the embedder that fits this index, why a wanted one is missing, and whether answers are stale."""
-        from openclaw_memory.indexing.changes import explain_missing_vectors
-        from openclaw_memory.indexing.sync import describe_index, explain_outdated
-
-        if stored is None:
+    def _choose_embedder(self, state: IndexState) -> tuple[CircuitBreakerEmbedder | None, str | None, bool]:
+        """Return the embedder that fits an index, why a requested one is missing, and whether answers are stale."""
+        meta = state.meta
+        if meta is None:
             return None, NOTHING_YET, True
-        stale = behind or not stored.complete
+        stale = state.is_behind or not meta.complete
         try:
-            embedder = self._embedders.select_for_search(stored)
+            embedder = self._embedders.select_for_search(meta)
         except EmbedderError as error:
             self._service.sync_if_behind()
-            other = stored.provider != self._embedders.requested
-            return None, f"keywords alone were searched: {error}", stale or other
-        wanted = describe_index(embedder, self._config.chunking, policies=self._workspace.policies)
-        difference = explain_outdated(stored, wanted)
+            is_other = meta.provider != self._embedders.requested
+            return None, f"keywords alone were searched: {error}", stale or is_other
+        difference = self._compare(meta, embedder)
         # Building the whole index again is begun by a call of `sync` alone: it may cost time, or money.
         if difference is None:
             self._service.sync_if_behind()
-        if embedder is None or stored.identity == embedder.identity:
-            reasons = explain_missing_vectors(self._service.count_missing_vectors(store))
+        if embedder is None or meta.identity == embedder.identity:
+            from openclaw_memory.indexing.changes import explain_missing_vectors
+
+            reasons = explain_missing_vectors(self._service.count_missing_vectors(state.store))
             return embedder, "; ".join(reasons) or None, stale or bool(reasons) or difference is not None
-        if (lost := self._embedders.unavailable.get(stored.provider)) is not None:
-            return None, f"keywords alone were searched: {lost}", True
+        if (reason := self._embedders.unavailable.get(meta.provider)) is not None:
+            return None, f"keywords alone were searched: {reason}", True
         return None, f"keywords alone were searched, until the next sync builds the index again: {difference}", True
 
+    def _compare(self, meta: IndexMeta, embedder: CircuitBreakerEmbedder | None) -> str | None:
+        """Return why an index must be built again; the same for equal ones."""
+        key, reason = self._compared
+        if key is None or key != (meta, embedder):
+            from openclaw_memory.indexing.sync import describe_index, explain_outdated
 
-def _joined(*reasons: str | None) -> str | None:
+            reason = explain_outdated(
+                meta, describe_index(embedder, self._config.chunking, policies=self._workspace.policies)
+            )
+            self._compared = (meta, embedder), reason
+        return reason
+
+
+def _join(*reasons: str | None) -> str | None:
     return "; ".join(filter(None, reasons)) or None

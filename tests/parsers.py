@@ -15,7 +15,7 @@ from openclaw_memory.config.config import parse_toml
 from openclaw_memory.conversation.snapshots import parsed
 from openclaw_memory.indexing.metadata import make_metadata
 from openclaw_memory.records.file_format import record_in
-from openclaw_memory.search.query_dates import mentioned_dates, text_of_dates
+from openclaw_memory.search.query_dates import find_dates
 from openclaw_memory.security import signatures
 from openclaw_memory.store.fts import quoted, usable_terms
 from openclaw_memory.text import front_matter
@@ -123,9 +123,8 @@ def _query(text: str) -> None:
 
 
 def _dates(text: str) -> None:
-    for one in mentioned_dates(text):
+    for one in find_dates(text):
         one.agreement(date(2026, 11, 23))
-    text_of_dates(text)
     parse_note_date(f"memory/{text}.md")
     parse_note_date(text)
     parse_day(text, "since", None)

@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from openclaw_memory.types import SOURCES, Chunk, Hit, StoredChunk, gather_candidates
+from openclaw_memory.store import gather_hits
+from openclaw_memory.types import SOURCES, Chunk, Hit, StoredChunk
 
 VECTOR = np.array([1.0], np.float32)  # of every query: a vector of one number is then its own cosine
 
@@ -48,13 +49,11 @@ class Shelf:
     def file_chunks(self, path):
         return [chunk for chunk in self.there.values() if chunk.path == path]
 
-    def candidates(self, request):
+    def files(self):
+        return dict.fromkeys(chunk.path for chunk in self.there.values())
+
+    def find_hits(self, request):
         held = {chunk.source for chunk in self.there.values()}
-        return gather_candidates(
-            self,
-            request,
-            frequencies=dict.fromkeys(request.counted, 1),
-            chunk_count=len(self.there),
-            sources=[source for source in SOURCES if source in held],
-            paths=lambda: dict.fromkeys(chunk.path for chunk in self.there.values()),
-        )
+        frequencies = dict.fromkeys(request.counted, 1)
+        sources = [source for source in SOURCES if source in held]
+        return gather_hits(self, request, frequencies=frequencies, chunk_count=len(self.there), sources=sources)

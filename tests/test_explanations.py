@@ -1,17 +1,17 @@
 """What the explanations say of the ranking and of records is what the code does."""
 
 import re
-from dataclasses import fields
 from pathlib import Path
 from typing import get_args
 
 import pytest
+from msgspec.structs import fields
 
 from openclaw_memory import Memory
 from openclaw_memory.config import RecordsConfig, SearchConfig, SessionsConfig
 from openclaw_memory.heartbeat import heartbeat
 from openclaw_memory.records import settling
-from openclaw_memory.search import candidates, passages, prepared, query_dates
+from openclaw_memory.search import candidates, features, line_index, passages, query_dates
 from openclaw_memory.search.passages import HYBRID, KEYWORD, LATE, Weights
 from openclaw_memory.search.query import MAX_QUESTION_CHARS
 from openclaw_memory.types.records import Outcome
@@ -65,11 +65,11 @@ def test_the_tasks_of_a_heartbeat_are_those_of_the_code_in_their_order(tmp_path)
         (RANKING, f"both weights {SearchConfig().text_weight}"),
         (RANKING, f"`search.candidates` ({SearchConfig().candidates})"),
         (RANKING, "twice as many without vectors" if candidates.KEYWORD_FACTOR == 2 else "another factor"),
-        (RANKING, f"and {passages.NEIGHBOUR_SHARE} of that of the chunks before and after"),
-        (RANKING, f"for up to {prepared.NEIGHBOURS} lines to each side"),
-        (RANKING, "is {:g} and {:g} for `overlap`".format(*prepared.REACH_OF_TERMS)),
-        (RANKING, "{:g} and {:g} for `words` and `tokens`".format(*prepared.REACH_OF_WORDS)),
-        (RANKING, "{:g} and {:g} for `meaning`".format(*prepared.REACH_OF_MEANING)),
+        (RANKING, f"and {features.NEIGHBOUR_SHARE} of that of the chunks before and after"),
+        (RANKING, f"for up to {line_index.NEIGHBOURS} lines to each side"),
+        (RANKING, "is {:g} and {:g} for `overlap`".format(*line_index.TERM_REACH)),
+        (RANKING, "{:g} and {:g} for `words` and `tokens`".format(*line_index.WORD_REACH)),
+        (RANKING, "{:g} and {:g} for `meaning`".format(*line_index.MEANING_REACH)),
         (RANKING, f"`search.snippet_chars` ({SearchConfig().snippet_chars})"),
         (RANKING, f"`search.max_results` ({SearchConfig().max_results})"),
         (RANKING, f"within {passages.REACH} lines, worth at most {passages.DROP:g} less"),

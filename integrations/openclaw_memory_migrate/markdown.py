@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from types import MappingProxyType
 
-from openclaw_memory.search import mentioned_dates
+from openclaw_memory.search import find_dates
 from openclaw_memory.text import get_title, split_blocks
 from openclaw_memory_migrate.links import Link, find_new_place, is_outside, rewrite_links
 from openclaw_memory_migrate.types import LeftOut, MigrationPlan, Section
@@ -92,7 +92,7 @@ def _find_day(text: str) -> datetime.date | None:
     for match in _ISO.finditer(text):
         if (day := _make_date(*map(int, match.groups()))) is not None:
             return day
-    for mention in mentioned_dates(text):
+    for mention in find_dates(text):
         parts = mention.year, mention.month, mention.day
         if all(parts) and (day := _make_date(*map(int, filter(None, parts)))) is not None:
             return day

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from openclaw_memory.store import usable_terms
-from openclaw_memory.types import SOURCES, CandidateRequest, Candidates, Hit, SourceHits, StoredChunk
+from openclaw_memory.types import SOURCES, Hit, HitRequest, Hits, SourceHits, StoredChunk
 from openclaw_memory_postgres import rows as rows_of
-from openclaw_memory_postgres.rows import read, stored, term_id
+from openclaw_memory_postgres.rows import term_id
 
 if TYPE_CHECKING:
     import psycopg
@@ -133,77 +133,58 @@ def near_hits(rows: Iterable[tuple[Any, ...]]) -> list[Hit]:
     return [Hit(chunk_id, min(1.0, max(-1.0, float(score)))) for chunk_id, score in rows]
 
 
-def is_usual(request: CandidateRequest, dims: int | None) -> bool:
-    """Whether a request is answered in two round trips: nothing is filtered, and any of its terms will do.
+def is_usual(request: HitRequest, dims: int | None) -> bool:
+    """Return whether one round trip answers a request: nothing is filtered, and any of its terms will do.
 
     Args:
-        request: What is wanted.
+        request: The terms, the vector and the limits.
         dims: How long the vectors of the index are; a vector that does not fit is left to those who say so.
     """
     import numpy as np
 
-    if not request.terms or request.match != "any" or request.where or request.passes is not None:
+    if not request.terms or request.match != "any" or request.where:
         return False
     vector = request.vector
     return vector is None or (vector.shape == (dims,) and bool(np.isfinite(vector).all()) and bool(vector.any()))
 
 
-def gathered(connection: psycopg.Connection[Any], run: Run, request: CandidateRequest) -> Candidates | None:
-    """Answer a usual request in two round trips: one for what is found, one for the texts of what is chosen of it.
+def find_usual(run: Run, request: HitRequest) -> Hits | None:
+    """Answer a usual request in one round trip.
 
     Args:
-        connection: In a transaction that sees one state, which ends when all is found.
-        run: Runs a statement of this module on it.
-        request: What is wanted; see `is_usual`.
+        run: Runs a statement of this module on a connection.
+        request: The terms, the vector and the limits; see `is_usual`.
 
     Returns:
-        What was found; None where terms were left out as common, and without them there are too few chunks.
+        The hits; None where terms were left out as common, and without them there are too few chunks.
     """
-    import numpy as np
-
     asked = [term_id(term) for term in usable_terms(request.terms)]
     keys = {term: term_id(next(iter(usable_terms([term])), "")) for term in request.counted}
     statement = _BY_TERMS + ("" if request.vector is None else _BY_COSINES) + _FOUND
     if request.vector is not None:
         statement += _FOUND_NEAR + (_COSINES if request.all_cosines else "")
-    with connection.pipeline():
-        first = run(
-            statement,
-            terms=asked,
-            counted=list(keys.values()),
-            sources=list(SOURCES) if request.source is None else [request.source],
-            text_hits=request.text_hits,
-            vector_hits=request.vector_hits,
-            vector=_as_vector(request),
-            **rules(telling=True),
-        )
-        paths = run("SELECT path FROM {s}.files WHERE {here}") if request.named else None
-        found = _by_kind(first.fetchall())
-        names = [path for (path,) in paths.fetchall()] if paths and request.named else []
-    held = [source for source in SOURCES if ("source", source) in found]
-    wanted = [request.source] if request.source else held or [SOURCES[0]]
-    hits = [_hits_of(found, source, request) for source in wanted]
-    if ("common", "") in found and any(len(one.text) < request.text_hits for one in hits):
-        return None
-    named = [path for path in names if request.named and request.named(read(path))]
-    with connection.pipeline():
-        ids = rows_of.Packed(np.array(sorted(set(request.choose(hits))), np.int64))
-        chunks = run(STORED_WITH_CODES if request.token_codes else STORED, ids=ids)
-        files = run(OF_FILES, paths=named, identity=stored("")) if named else None
-        connection.execute("COMMIT")  # here, where it is no round trip of its own
-        chosen = chunks_of(chunks.fetchall(), token_codes=request.token_codes)
-        of_files = chunks_of(files.fetchall()) if files else []
-    counts = found.get(("counted", ""), {})
-    return Candidates(
-        hits,
-        chosen,
-        {term: int(counts.get(key, 0)) for term, key in keys.items()},
-        next(iter(found.get(("chunks", ""), {0: 0.0}))),
-        [[chunk for chunk in of_files if chunk.path == read(path)] for path in named],
+    cursor = run(
+        statement,
+        terms=asked,
+        counted=list(keys.values()),
+        sources=list(SOURCES) if request.source is None else [request.source],
+        text_hits=request.text_hits,
+        vector_hits=request.vector_hits,
+        vector=_as_vector(request),
+        **rules(telling=True),
     )
+    scores = _by_kind(cursor.fetchall())
+    held = [source for source in SOURCES if ("source", source) in scores]
+    searched = [request.source] if request.source else held or [SOURCES[0]]
+    hits = [_hits_of(scores, source, request) for source in searched]
+    if ("common", "") in scores and any(len(by_source.text) < request.text_hits for by_source in hits):
+        return None
+    counts = scores.get(("counted", ""), {})
+    frequencies = {term: int(counts.get(key, 0)) for term, key in keys.items()}
+    return Hits(hits, frequencies, next(iter(scores.get(("chunks", ""), {0: 0.0}))))
 
 
-def _as_vector(request: CandidateRequest) -> Any:
+def _as_vector(request: HitRequest) -> Any:
     import numpy as np
 
     return None if request.vector is None else np.asarray(request.vector, np.float32)
@@ -216,9 +197,7 @@ def _by_kind(rows: list[tuple[Any, ...]]) -> dict[tuple[str, str], dict[int, flo
     return found
 
 
-def _hits_of(
-    found: Mapping[tuple[str, str], Mapping[int, float]], source: str, request: CandidateRequest
-) -> SourceHits:
+def _hits_of(found: Mapping[tuple[str, str], Mapping[int, float]], source: str, request: HitRequest) -> SourceHits:
     text = dict(found.get(("text", source), {}))
     near, others = (
         {chunk_id: min(1.0, max(-1.0, score)) for chunk_id, score in found.get((kind, source), {}).items()}

@@ -14,15 +14,15 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from openclaw_memory.errors import ConfigError, EmbedderError, StoreError
-from openclaw_memory.store import usable_terms
+from openclaw_memory.store import gather_hits, usable_terms
 from openclaw_memory.types import (
     SOURCES,
     Build,
-    CandidateRequest,
-    Candidates,
     ChunkRow,
     FileRecord,
     Hit,
+    HitRequest,
+    Hits,
     IndexMeta,
     Matrix,
     Source,
@@ -31,7 +31,6 @@ from openclaw_memory.types import (
     Vector,
     Where,
     chunk_test,
-    gather_candidates,
 )
 from openclaw_memory_postgres import rows as rows_of
 from openclaw_memory_postgres import search as searching
@@ -405,24 +404,20 @@ class PostgresStore:
 
     # --- searching -----------------------------------------------------------------------------------------------
 
-    def candidates(self, request: CandidateRequest) -> Candidates:
-        """Return all that a search needs, read in one transaction; usually in two round trips."""
+    def find_hits(self, request: HitRequest) -> Hits:
+        """Find chunks by keywords and vector, in one transaction; usually in one round trip."""
         with self.snapshot() as frozen:
             meta = frozen.meta()
             if searching.is_usual(request, meta.dims if meta else None):
-                found = frozen._try(
-                    lambda connection: searching.gathered(connection, partial(frozen._run, connection), request)
-                )
+                found = frozen._try(lambda connection: searching.find_usual(partial(frozen._run, connection), request))
                 if found is not None:
                     return found
-            return gather_candidates(
+            return gather_hits(
                 frozen,
                 request,
                 frequencies=frozen._frequencies(request.counted),
                 chunk_count=next(iter(frozen._ask("SELECT chunks FROM {s}.generations WHERE {here}")), (0,))[0],
                 sources=frozen._sources(),
-                paths=lambda: [read(path) for (path,) in frozen._ask("SELECT path FROM {s}.files WHERE {here}")],
-                paths_of=frozen._paths_of,
             )
 
     def _sources(self) -> list[Source]:
@@ -432,10 +427,6 @@ class PostgresStore:
             known=list(SOURCES),
         )
         return [source for (source,) in rows]
-
-    def _paths_of(self, ids: Sequence[int]) -> Mapping[int, str]:
-        rows = self._ask("SELECT id, path FROM {s}.chunks WHERE {here} AND id = ANY(%(ids)s)", ids=list(ids))
-        return {chunk_id: read(path) for chunk_id, path in rows}
 
     def _frequencies(self, terms: Sequence[str]) -> dict[str, int]:
         keys = {term: term_id(next(iter(usable_terms([term])), "")) for term in terms}

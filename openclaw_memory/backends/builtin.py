@@ -1,9 +1,8 @@
-"""The built-in engine: the index of a workspace, and what searches it."""
+"""The built-in engine: the index of a workspace, and its search."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
     from openclaw_memory.search import SearchResults
     from openclaw_memory.search.request import SearchRequest
     from openclaw_memory.types import Status
-    from openclaw_memory.types.where import Where
     from openclaw_memory.workspace import Workspace
 
 
@@ -44,8 +42,8 @@ class BuiltinBackend:
         self._flush_failures = flush_failures
         self._embedders = make_selector(embedder, config.embedding)
         self.service = IndexService(workspace, self._embedders, config, store)
-        self._retriever = Retriever(workspace, self.service, self._embedders, config)
         self._record_files = RecordFiles(workspace, config.records)
+        self._retriever = Retriever(workspace, self.service, self._embedders, config, self._record_files)
 
     @property
     def embedder(self) -> Embedder | None:
@@ -54,37 +52,35 @@ class BuiltinBackend:
         Raises:
             EmbedderError: It is unavailable.
         """
-        return _embedder(self.service, self._embedders)
+        return _select_embedder(self.service, self._embedders)
 
     @_forks.cached_property
     def documents(self) -> Documents:
-        """What frameworks add to this memory."""
+        """The documents that frameworks add to this memory."""
         from openclaw_memory.documents import Documents
 
         # Not with methods of this object: it would only be freed, with what it keeps open, by a garbage collection.
-        search = partial(_search, self._retriever, self._record_files, self._config)
-        embedder, hidden = partial(_embedder, self.service, self._embedders), self._record_files.hidden
-        return Documents(self._workspace, self.service, search, embedder, hidden)
+        embedder, hidden = partial(_select_embedder, self.service, self._embedders), self._record_files.hidden
+        return Documents(self._workspace, self.service, self._retriever.search, embedder, hidden)
 
     @_forks.cached_property
     def records(self) -> Records:
         """The facts of this memory."""
         from openclaw_memory.records import Records
 
-        search = partial(_search, self._retriever, self._record_files, self._config)
-        files, wrote = self._record_files, self.service.record_write
+        search, files, wrote = self._retriever.search, self._record_files, self.service.record_write
         return Records(self._workspace, self._config.records, search=search, files=files, wrote=wrote)
 
     @_forks.cached_property
     def heartbeat(self) -> Heartbeat:
-        """What looks after this memory."""
+        """The upkeep of this memory."""
         from openclaw_memory.heartbeat import Heartbeat
 
         return Heartbeat(self._workspace, self.records, self.service, self._config)
 
     def search(self, request: SearchRequest) -> SearchResults:
         """See `Memory.search`."""
-        return _search(self._retriever, self._record_files, self._config, request)
+        return self._retriever.search(request)
 
     def get(self, path: str, *, start: int | None = None, lines: int | None = None) -> Excerpt:
         """See `Memory.get`."""
@@ -123,38 +119,6 @@ class BuiltinBackend:
         self._embedders.close()
 
 
-def _embedder(service: IndexService, embedders: EmbedderSelector) -> Embedder | None:
+def _select_embedder(service: IndexService, embedders: EmbedderSelector) -> Embedder | None:
     service.check_open()
     return embedders.select_for_search(service.store().meta())
-
-
-def _search(
-    retriever: Retriever,
-    records: RecordFiles,
-    config: MemoryConfig,
-    request: SearchRequest,
-    *,
-    passes: Callable[[str], bool] | None = None,
-    where: Where | None = None,
-) -> SearchResults:
-    """Answer a request from files that pass `passes`, and chunks that pass `where`; all do where None."""
-    from openclaw_memory.search.budget import within
-    from openclaw_memory.search.request import apply_request, with_time_zone
-
-    rules = apply_request(request, config.search)
-    request = replace(request, now=with_time_zone(request.now))
-    if request.filter.asks_metadata:
-        from openclaw_memory.search.filters import chunk_filter
-
-        where = chunk_filter(request.filter, config.records.decaying, config.records.half_life_days, request.now)
-    if request.filter.phrases and request.min_score is None:
-        rules = replace(rules, min_score=0.0)  # what holds the phrase is what was asked for
-    answer = partial(retriever.answer, request, rules, where=where)
-    found = answer(passes=passes)
-    hidden = partial(records.hidden, now=request.now)
-    if hidden(result.path for result in found.results):  # seldom: a heartbeat deletes what has expired
-        found = answer(passes=lambda path: (passes is None or passes(path)) and not hidden((path,)))
-    if request.max_chars is None:
-        return found
-    shown, omitted = within(found.results, request.max_chars)
-    return replace(found, results=shown, omitted=omitted)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from openclaw_memory.errors import OpenClawMemoryError
 from openclaw_memory.records.files import RecordFiles
-from openclaw_memory.search.budget import within
-from openclaw_memory.search.request import apply_request, with_time_zone
+from openclaw_memory.search.budget import fit_results
+from openclaw_memory.search.request import resolve_request
 from openclaw_memory.text.policies import parse_about
 from openclaw_memory.types import Excerpt, SearchResult
 from openclaw_memory.workspace.paths import is_record
@@ -39,8 +39,7 @@ def search_backend(
     Raises:
         QueryError: An argument of the search has a wrong type or value.
     """
-    apply_request(request, config.search)
-    now = with_time_zone(request.now)
+    now = resolve_request(request, config).now
     answer = backend.search(request)
     records = RecordFiles(workspace, config.records)
     hidden = records.hidden((result.path for result in (*answer.results, *answer.rejected)), now)
@@ -53,7 +52,7 @@ def search_backend(
     answer = replace(answer, results=show(answer.results), rejected=show(answer.rejected))
     if request.max_chars is None:
         return answer
-    results, omitted = within(answer.results, request.max_chars)
+    results, omitted = fit_results(answer.results, request.max_chars)
     return replace(answer, results=results, omitted=answer.omitted + omitted)
 
 

@@ -14,8 +14,8 @@ from openclaw_memory.types.records import RecordType, Sensitivity
 
 # The one place that names the choices; each is the key of a function in the table behind the arrow.
 Style: TypeAlias = Literal["headings", "tokens", "lines"]  # -> chunking.chunking.STYLES
-Fusion: TypeAlias = Literal["standardised", "weighted"]  # -> search.candidates.FUSIONS
-Answer: TypeAlias = Literal["lines", "chunks"]  # -> search.passages.ANSWERS
+Fusion: TypeAlias = Literal["standardised", "weighted"]  # -> search.candidates
+Answer: TypeAlias = Literal["lines", "chunks"]  # -> search.passages
 Match: TypeAlias = Literal["any", "all"]
 Citations: TypeAlias = Literal["on", "off", "auto"]
 PolicyAction: TypeAlias = Literal["never-store", "masked", "allowed"]  # -> text.policies.ACTIONS

@@ -45,10 +45,11 @@ from openclaw_memory.errors import (
 from openclaw_memory.events import Location, locate_citation, locate_files, locate_paths, observed
 from openclaw_memory.indexing.changes import compare
 from openclaw_memory.indexing.service import IndexService
-from openclaw_memory.search.request import MAX_RESULTS, SearchFilter, SearchRequest
+from openclaw_memory.search.filters import SearchFilter
+from openclaw_memory.search.request import MAX_RESULTS, SearchRequest
 from openclaw_memory.text.front_matter import PART_OF
 from openclaw_memory.text.terms import split_query
-from openclaw_memory.types import Document, Embedder, Hit, IndexMeta, Source, Store, StoredChunk, VectorSource
+from openclaw_memory.types import Document, Embedder, Hit, Source, Store, StoredChunk, VectorSource
 from openclaw_memory.types.files import Span
 from openclaw_memory.workspace import Workspace, documents
 from openclaw_memory.workspace.document_cache import (
@@ -498,8 +499,10 @@ class Documents:
         wanted, counts, passes = min(MAX_RESULTS, k), self._counts(where), self._passing(where)
         scope, only = self._narrow(where), SearchFilter(source=source)
         while True:
-            asked = SearchRequest(query, max_results=wanted, min_score=min_score, filter=only)
-            results = self._search(asked, passes=passes, where=scope)
+            request = SearchRequest(
+                query, max_results=wanted, min_score=min_score, filter=only, where=scope, passes=passes
+            )
+            results = self._search(request)
             hits = ((self._found(one.path, one.spans, one.snippet, one.source), one.score) for one in results)
             found = distinct(hits, k, counts)
             if len(found) >= k or len(results) < wanted or wanted == MAX_RESULTS:
@@ -706,11 +709,12 @@ class Documents:
     def _reading(self, work: Callable[[Store], _Result]) -> _Result:
         """Return what `work` returns for the index as it is now, built first if missing and rebuilt if damaged."""
 
-        def read(store: Store, _meta: IndexMeta | None, _behind: bool) -> _Result:
-            self._service.sync_if_behind()
-            return work(store)
+        def read() -> _Result:
+            with self._service.snapshot() as state:
+                self._service.sync_if_behind()
+                return work(state.store)
 
-        return self._service.read(read)[0]
+        return self._service.run_recovering(read)[0]
 
     def _near(self, query: str, k: int, where: Where | None) -> list[tuple[Document, float]]:
         """Return what is near to a question by its vector alone; nothing if the index has no such vectors."""

@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import replace
 from functools import partial
-from itertools import chain
+from itertools import chain, count
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from openclaw_memory import _forks
 from openclaw_memory._weakref import bind_weakly
@@ -52,6 +52,7 @@ if TYPE_CHECKING:
 RECOVERY_SECONDS = 10.0
 # A search whose index is damaged or replaced is tried again so often.
 MAX_TRIES = 5
+MAX_REPAIRS = 2  # of a damaged index, for one reader
 
 QUICK = {"static", "hashing"}  # providers that embed a text again sooner than its vector is read
 ERASE_SECONDS = 30.0  # so long after a removal a sync erases it, which writes the whole index again
@@ -60,6 +61,15 @@ WATCHING = "watching"  # the name of the note about the watcher at work
 DELETED = "the index was deleted, and was built again"
 
 _Result = TypeVar("_Result")
+
+
+class IndexState(NamedTuple):
+    """The index in the state of one reader; `notice` tells of a build or a repair just before."""
+
+    store: Store
+    meta: IndexMeta | None
+    is_behind: bool
+    notice: str | None
 
 
 class Ended(Exception):  # noqa: N818 - nothing went wrong
@@ -201,32 +211,25 @@ class IndexService:
 
     # --- reading -------------------------------------------------------------------------------------------------
 
-    def read(self, work: Callable[[Store, IndexMeta | None, bool], _Result]) -> tuple[_Result, str | None]:
-        """Return the result of `work` for a snapshot of the index, and why the index was built first, if it was.
-
-        `work` is given the snapshot, its meta, and whether the index was behind before the snapshot was taken. A
-        missing index is built first, unless searches build none, and a damaged one is built again. An index that is
-        deleted meanwhile, or is built again by a thread here, is read again.
+    @contextmanager
+    def snapshot(self) -> Iterator[IndexState]:
+        """Yield the index as it is now; a missing one is built first, unless searches build none.
 
         Raises:
-            CorruptIndexError, IndexReplacedError: As `run_recovering`.
+            CorruptIndexError: The index is damaged; see `repair`.
+            IndexReplacedError: It was deleted or replaced meanwhile; try again.
         """
-
-        def read_once() -> tuple[_Result, str | None]:
-            self._check_workspace()
-            was_complete = self._is_complete
-            rebuilt = None if was_complete else self.make_searchable()
-            behind = self.is_behind()
-            with self.priority.search(), self.store().snapshot() as snapshot:
-                stored = snapshot.meta()
-                self._is_complete = stored is not None and stored.complete
-                is_partial = stored is None or (not stored.complete and self._sync_thread is not None)
-                if not self._is_complete and (was_complete or (is_partial and self._builds_before_search)):
-                    raise IndexReplacedError("the index was deleted when it had just been built; search again")
-                return work(snapshot, stored, behind), rebuilt
-
-        (result, rebuilt), recovered = self.run_recovering(read_once)
-        return result, "; ".join(filter(None, dict.fromkeys((recovered, rebuilt)))) or None
+        self._check_workspace()
+        was_complete = self._is_complete
+        notice = None if was_complete else self.make_searchable()
+        is_behind = self.is_behind()  # before: by the time it is read, a sync may have ended that the snapshot lacks
+        with self.priority.search(), self.store().snapshot() as store:
+            meta = store.meta()
+            self._is_complete = meta is not None and meta.complete
+            is_partial = meta is None or (not meta.complete and self._sync_thread is not None)
+            if not self._is_complete and (was_complete or (is_partial and self._builds_before_search)):
+                raise IndexReplacedError("the index was deleted when it had just been built; search again")
+            yield IndexState(store, meta, is_behind, notice)
 
     def run_recovering(self, work: Callable[[], _Result], *, is_locked: bool = False) -> tuple[_Result, str | None]:
         """Return the result of `work`, which reads the index, and why the index was deleted first, if it was damaged.
@@ -236,20 +239,37 @@ class IndexService:
             is_locked: Whether the caller has the lock `sync`, which is taken to delete an index.
 
         Raises:
-            CorruptIndexError: The index is damaged, and a sync that will build it again is at work.
-            IndexReplacedError: The index was deleted or replaced again and again.
+            CorruptIndexError, IndexReplacedError: As `repair`.
         """
-        reason, damages = None, 0
-        for _ in range(MAX_TRIES):
+        notice = None
+        for attempt in count():
             try:
-                return work(), reason
-            except IndexReplacedError:
-                continue
-            except CorruptIndexError as damage:
-                if (damages := damages + 1) > 2:
-                    raise
-                reason = self._recover(damage, is_certain=damages == 2, is_locked=is_locked)
-        return work(), reason
+                return work(), notice
+            except (CorruptIndexError, IndexReplacedError) as error:
+                notice = self.repair(error, attempt, is_locked=is_locked) or notice
+        raise AssertionError
+
+    def repair(
+        self, error: CorruptIndexError | IndexReplacedError, attempt: int, *, is_locked: bool = False
+    ) -> str | None:
+        """Make the index readable after an error, and return a notice about it.
+
+        Args:
+            error: What a reader met.
+            attempt: How many readings have failed before, from 0.
+            is_locked: Whether the caller holds the lock of syncs.
+
+        Raises:
+            CorruptIndexError, IndexReplacedError: The error itself, if another attempt would not help: the index is
+                damaged and a sync that will recover it is at work, or it was replaced again and again.
+        """
+        if isinstance(error, IndexReplacedError):
+            if attempt >= MAX_TRIES:
+                raise error
+            return None
+        if attempt >= MAX_REPAIRS:
+            raise error
+        return self._recover(error, is_certain=attempt == MAX_REPAIRS - 1, is_locked=is_locked)
 
     def _recover(self, damage: CorruptIndexError, *, is_certain: bool, is_locked: bool) -> str:
         """Delete the index if a deep check finds damage, or has missed it before; another process may have done so."""

@@ -108,7 +108,7 @@ class Records:
         Args:
             workspace: The files.
             rules: How values are settled, and for how long they hold.
-            search: Answers a `SearchRequest` from the files that pass `passes`.
+            search: Answers a `SearchRequest`.
             files: Reads their files; a reader of its own where None.
             wrote: Called after each change of a file.
             clock: Returns the moment, with a time zone.
@@ -273,7 +273,8 @@ class Records:
         if text is None:
             return list(islice(filter(passes, self.holding(self.everything(key))), limit))
         there = {record.path: record for record in self.holding(self.everything(key)) if passes(record)}
-        found = self._search(SearchRequest(text, max_results=limit or 20, min_score=0.0), passes=there.__contains__)
+        request = SearchRequest(text, max_results=limit or 20, min_score=0.0, passes=there.__contains__)
+        found = self._search(request)
         return [there[path] for path in dict.fromkeys(result.path for result in found)]
 
     @observed("confirm", locate_file, writes=True)

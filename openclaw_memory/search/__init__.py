@@ -1,4 +1,4 @@
-"""From a query to cited results: candidates, fusion, passages, ranking."""
+"""Answer a query with cited results: candidates, fusion, passages, ranking."""
 
 import lazy_loader
 

@@ -26,33 +26,33 @@ def limit_weak(results: SearchResults, max_results: int | None) -> SearchResults
     return replace(results, results=results.results[:MOST_WEAK], omitted=results.omitted + more)
 
 
-def within(results: Sequence[SearchResult], max_chars: int) -> tuple[tuple[SearchResult, ...], int]:
-    """Return the first results whose snippets hold at most `max_chars` characters together, and how many were left out.
+def fit_results(results: Sequence[SearchResult], max_chars: int) -> tuple[tuple[SearchResult, ...], int]:
+    """Return the first results that fit into `max_chars` characters of snippets, and the number of results left out.
 
     The last snippet that fits in part is cut at the end of a line, and its `spans` with it. The first one is cut
     anywhere if nothing could be shown otherwise.
     """
-    shown: list[SearchResult] = []
+    fitting: list[SearchResult] = []
     room = max_chars
     for result in results:
         if len(result.snippet) <= room:
-            shown.append(result)
+            fitting.append(result)
             room -= len(result.snippet)
             continue
         # The newline that ends the last line may be the first character over the budget.
         stop = result.snippet.rfind("\n", 0, room + 1)
-        if stop > 0 or not shown:
-            shown.append(_cut(result, stop if stop > 0 else room))
+        if stop > 0 or not fitting:
+            fitting.append(_cut(result, stop if stop > 0 else room))
         break
-    return tuple(shown), len(results) - len(shown)
+    return tuple(fitting), len(results) - len(fitting)
 
 
 def _cut(result: SearchResult, stop: int) -> SearchResult:
-    runs, shown = result.snippet.split(LEFT_OUT), result.snippet[:stop].removesuffix(LEFT_OUT.rstrip()).split(LEFT_OUT)
+    runs, parts = result.snippet.split(LEFT_OUT), result.snippet[:stop].removesuffix(LEFT_OUT.rstrip()).split(LEFT_OUT)
     if len(runs) != len(result.spans):  # pieces of a long line, or lines that read as what is left out
-        return replace(result, snippet=LEFT_OUT.join(shown))
-    *spans, (first, last) = result.spans[: len(shown)]
+        return replace(result, snippet=LEFT_OUT.join(parts))
+    *spans, (first, last) = result.spans[: len(parts)]
     # Of a transcript the snippet has not every line: its end stays where it was.
-    if last - first == runs[len(shown) - 1].count("\n"):
-        last = first + shown[-1].count("\n")
-    return replace(result, snippet=LEFT_OUT.join(shown), end_line=last, spans=(*spans, (first, last)))
+    if last - first == runs[len(parts) - 1].count("\n"):
+        last = first + parts[-1].count("\n")
+    return replace(result, snippet=LEFT_OUT.join(parts), end_line=last, spans=(*spans, (first, last)))

@@ -1,37 +1,43 @@
-"""What a search asks of the store, and the fusion of what keyword and vector search found."""
+"""Find the chunks that may answer a query: keywords and vectors, fused, within the filter of the search."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING
 
-from openclaw_memory.config import SearchConfig
-from openclaw_memory.search.query import Query
-from openclaw_memory.search.query_dates import day_of
-from openclaw_memory.search.ranking import bm25_to_score, boosted_keyword_score, standardised, weighted_sum
-from openclaw_memory.types import CandidateRequest, SearchResult, Source, SourceHits, StoredChunk
-from openclaw_memory.workspace.paths import parse_note_date
+from msgspec import Struct
+
+from openclaw_memory.search.phrases import compile_phrases, has_phrases
+from openclaw_memory.search.ranking import boost_keyword_score, combine_scores, scale_bm25, to_z_scores
+from openclaw_memory.text.terms import split_terms
+from openclaw_memory.types import SOURCES, HitRequest, Hits, SourceHits, StoredChunk
+from openclaw_memory.types.where import chunk_test
 
 if TYPE_CHECKING:
-    from datetime import date
-
-    from openclaw_memory.types import Vector
-    from openclaw_memory.types.where import Where
+    from openclaw_memory.config import SearchConfig
+    from openclaw_memory.search.query import Query
+    from openclaw_memory.search.request import SearchRequest
+    from openclaw_memory.types import Store, Vector
 
 # How many chunks keyword and vector search bring at least: more did not improve results, and each costs time.
-TEXT_HITS = 60
-VECTOR_HITS = 50
+TEXT_HITS, VECTOR_HITS = 60, 50
 # Without vectors the order of the chunks is less sure, and their lines cost less to score: so many times as many count.
 KEYWORD_FACTOR = 2
 # The chunks before and after so many of the best are candidates too: the answer is often next to the words of the
 # question, and in a large memory not among the best itself.
 WITH_NEIGHBOURS = 25
+# Where not all files pass, so many times as many chunks are looked at. Of each further chunk keyword search needs to
+# read little, vector search several kB.
+WIDER_TEXT, WIDER_VECTOR = 6, 3
+# Chunks with a phrase that are looked at, those with most of its words first. A phrase is asked for because it is rare.
+MAX_PHRASE_CHUNKS = 2000
+BATCH = 200  # chunks that are read at once
+EVERY = 2**31 - 1  # hits: as many as there are
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
+class Candidate(Struct, frozen=True):
     """A chunk that may hold the answer, with its fused score and those of keyword search and vector search."""
 
     stored: StoredChunk
@@ -40,181 +46,251 @@ class Candidate:
     vector: float
 
 
-# Returns the scores of the best chunks of one source, best first.
-Fusion: TypeAlias = Callable[[SourceHits, Mapping[int, StoredChunk]], Mapping[int, float]]
+class Candidates(Struct, frozen=True, dict=True):
+    """The chunks that may hold the answer, best first in each source, and the scores of all that were found."""
+
+    items: Sequence[Candidate]
+    text_scores: Mapping[int, float]
+    cosines: Mapping[int, float]
+    has_vectors: bool
+    frequencies: Mapping[str, int]
+    chunk_count: int
+
+    @cached_property
+    def chunks(self) -> list[StoredChunk]:
+        """The chunks of the candidates."""
+        return [candidate.stored for candidate in self.items]
 
 
-def request_for(
+def find_candidates(
+    store: Store,
     query: Query,
     vector: Vector | None,
-    rules: SearchConfig,
-    source: Source | None,
-    fusion: Fusion,
-    named: Callable[[str], bool] | None = None,
-    passes: Callable[[str], bool] | None = None,
-    where: Where | None = None,
+    request: SearchRequest,
     *,
-    token_codes: bool = False,
     counted: Sequence[str] = (),
-) -> CandidateRequest:
-    """Return what to ask of the store for a query; without its `vector`, keywords alone.
+    token_codes: bool = False,
+) -> Candidates:
+    """Return the chunks that may answer a query.
 
     Args:
+        store: The index, in one state.
         query: The parsed query.
-        vector: Its unit vector, or None.
-        rules: Limits and the kind of fusion.
-        source: The one source to search, or None for all.
-        fusion: Picks the best chunks; see `fusion_of`.
-        named: Returns whether the query names the file of a path.
-        passes: Returns whether the file of a path counts; None if all do.
-        where: A filter on the metadata of chunks.
-        token_codes: Whether the codes of the tokens of the chunks are wanted.
-        counted: Stems besides those of the query of which the document frequencies are wanted.
+        vector: Its unit vector, or None to search by keywords alone.
+        request: The search, with its settings and filters.
+        counted: Stems besides those of the query of which the document frequencies are returned.
+        token_codes: Whether chunks bring the codes of their tokens.
+
+    Raises:
+        EmbedderError: The vector does not fit the index.
     """
-    if rules.candidate_multiplier is None:
-        wanted = max(rules.candidates, 4 * rules.max_results)
-        text_hits, vector_hits = max(TEXT_HITS, wanted), max(VECTOR_HITS, wanted)
+    settings = request.settings
+    hit_request = _make_hit_request(query, vector, request, counted)
+    if request.filter.phrases:
+        hits, chunks = _find_phrases(store, hit_request, request, token_codes=token_codes)
+    elif request.filter.without or request.passes is not None:
+        hits, chunks = _find_allowed(store, hit_request, request), None
     else:
-        text_hits = vector_hits = min(rules.candidates, rules.candidate_multiplier * rules.max_results)
-    return CandidateRequest(
+        hits, chunks = store.find_hits(hit_request), None
+    if settings.fusion == "weighted":  # scores depend on the texts of all
+        ids = {at for own in hits.by_source for at in (*own.text, *(own.vector or {}))}
+        chunks = _read(store, ids, request, token_codes=token_codes) if chunks is None else chunks
+        scores = [_score_weighted(query, own, chunks, settings) for own in hits.by_source]
+    else:
+        scores = [_score_standardised(own, settings) for own in hits.by_source]
+    best = [_choose_best(own, by_source, settings) for own, by_source in zip(scores, hits.by_source, strict=True)]
+    if chunks is None:
+        chunks = _read(store, [at for own in best for at in own], request, token_codes=token_codes)
+    items: list[Candidate] = []
+    text: dict[int, float] = {}
+    cosines: dict[int, float] = {}
+    for own, chosen_scores in zip(hits.by_source, best, strict=True):
+        items += _as_candidates(chosen_scores, own, chunks)
+        text |= own.text
+        cosines |= own.cosines
+    has_vectors = any(own.vector is not None for own in hits.by_source)
+    return Candidates(items, text, cosines, has_vectors, hits.frequencies, hits.chunk_count)
+
+
+def _make_hit_request(
+    query: Query, vector: Vector | None, request: SearchRequest, counted: Sequence[str]
+) -> HitRequest:
+    settings = request.settings
+    if settings.candidate_multiplier is None:
+        limit = max(settings.candidates, 4 * settings.max_results)
+        text_hits, vector_hits = max(TEXT_HITS, limit), max(VECTOR_HITS, limit)
+    else:
+        text_hits = vector_hits = min(settings.candidates, settings.candidate_multiplier * settings.max_results)
+    return HitRequest(
         terms=query.terms,
         vector=vector,
         text_hits=text_hits,
         vector_hits=vector_hits,
-        match=rules.match,
-        enough=rules.max_results,
-        source=source,
-        all_cosines=rules.fusion != "weighted",
+        match=settings.match,
+        enough=settings.max_results,
+        source=request.filter.source,
+        all_cosines=settings.fusion != "weighted",
         counted=(*query.stems, *counted),
-        choose=lambda hits: [chunk_id for one in hits for chunk_id in _wanted(one, rules, fusion)],
-        named=named,
-        passes=passes,
-        memory_bytes=rules.memory_mb << 20,
-        where=where,
-        token_codes=token_codes,
+        where=request.where,
+        memory_bytes=settings.memory_mb << 20,
     )
 
 
-def merged(hits: Iterable[SourceHits]) -> SourceHits:
-    """Return the hits of several sources as one, without vector hits if no source was searched by vector."""
+def _read(store: Store, ids: Iterable[int], request: SearchRequest, *, token_codes: bool) -> dict[int, StoredChunk]:
+    """Return those of these chunks that pass the filter of the search: one may be asked for as a neighbour."""
+    chunks = store.chunks(ids, token_codes=True) if token_codes else store.chunks(ids)
+    if request.where:
+        test = chunk_test(request.where)
+        chunks = [stored for stored in chunks if test(stored.path, stored.chunk.metadata)]
+    if request.filter.without:
+        excluded = find_excluded(store, request)
+        chunks = [stored for stored in chunks if stored.id not in excluded]
+    return {stored.id: stored for stored in chunks}
+
+
+# --- filters that the store does not know ------------------------------------------------------------------------
+
+
+def find_excluded(store: Store, request: SearchRequest) -> frozenset[int]:
+    """Return the ids of the chunks that hold one of the words that a search leaves out.
+
+    Args:
+        store: The index.
+        request: The search.
+    """
+    only = request.filter
+    return frozenset(
+        hit.chunk_id
+        for word in only.without
+        for hit in store.search_text(split_terms(word), EVERY, match="all", source=only.source, where=request.where)
+    )
+
+
+def _find_allowed(store: Store, hit_request: HitRequest, request: SearchRequest) -> Hits:
+    """Find as many hits as are asked for without the chunks of words left out, and of files that do not pass."""
+    from dataclasses import replace
+
+    excluded = find_excluded(store, request)
+    text_factor, vector_factor = (1, 1) if request.passes is None else (WIDER_TEXT, WIDER_VECTOR)
+    wider = replace(
+        hit_request,
+        text_hits=text_factor * hit_request.text_hits + len(excluded),
+        vector_hits=vector_factor * hit_request.vector_hits + len(excluded),
+    )
+    hits = store.find_hits(wider)
+    if request.passes is not None:
+        ids = {at for own in hits.by_source for at in own.cosines.keys() | own.text.keys()}
+        excluded |= {stored.id for stored in store.chunks(ids - excluded) if not request.passes(stored.path)}
+    by_source = []
+    for own in hits.by_source:
+        text = _keep_best(own.text, excluded, hit_request.text_hits)
+        vector = None if own.vector is None else _keep_best(own.vector, excluded, hit_request.vector_hits)
+        if text and not vector and request.passes is not None:  # no file that passes has a vector
+            vector = None
+        near = {at: own.cosines[at] for at in {**text, **(vector or {})} if at in own.cosines}
+        by_source.append(SourceHits(text, vector, near))
+    return replace(hits, by_source=by_source)
+
+
+def _keep_best(scores: Mapping[int, float], excluded: Collection[int], count: int) -> dict[int, float]:
+    allowed = [at for at in scores if at not in excluded]
+    return {at: scores[at] for at in sorted(allowed, key=lambda at: (-scores[at], at))[:count]}
+
+
+def _find_phrases(
+    store: Store, hit_request: HitRequest, request: SearchRequest, *, token_codes: bool
+) -> tuple[Hits, dict[int, StoredChunk]]:
+    """Return every chunk that holds the phrases, and how well it matches the query."""
+    from dataclasses import replace
+
+    only, where, vector = request.filter, request.where, hit_request.vector
+    statistics = store.find_hits(replace(hit_request, vector=None, text_hits=1))
+    phrase_terms = dict.fromkeys(term for phrase in only.phrases for term in split_terms(phrase))
+    likely = store.search_text(list(phrase_terms), EVERY, match="all", source=only.source, where=where)
+    excluded, patterns = find_excluded(store, request), compile_phrases(only.phrases)
+    ids = [hit.chunk_id for hit in likely if hit.chunk_id not in excluded]
+    chunks: dict[int, StoredChunk] = {}
+    for first in range(0, len(ids), BATCH):
+        for stored in store.chunks(ids[first : first + BATCH], token_codes=token_codes):
+            passes = request.passes is None or request.passes(stored.path)
+            if passes and has_phrases(stored.chunk.text, patterns):
+                chunks[stored.id] = stored
+        if len(chunks) >= MAX_PHRASE_CHUNKS:
+            break
     text: dict[int, float] = {}
     cosines: dict[int, float] = {}
-    vector: dict[int, float] | None = None
-    for one in hits:
-        text |= one.text
-        cosines |= one.cosines
-        if one.vector is not None:
-            vector = (vector or {}) | dict(one.vector)
-    return SourceHits(text, vector, cosines)
+    if chunks:
+        hits = store.search_text(hit_request.terms, EVERY, source=only.source, where=where)
+        text = {hit.chunk_id: hit.score for hit in hits if hit.chunk_id in chunks}
+    if vector is not None and chunks:
+        cosines = {at: float(own @ vector) for at, own in store.vectors(sorted(chunks)).items()}
+    by_source = []
+    for source in SOURCES:
+        if own := sorted(at for at, stored in chunks.items() if stored.source == source):
+            near = {at: cosines[at] for at in own if at in cosines}
+            # A phrase of words that no query looks up, such as stop words, is a match all the same.
+            scores = {at: text.get(at, 0.0) for at in own}
+            by_source.append(SourceHits(scores, None if vector is None else near, near))
+    return replace(statistics, by_source=by_source), chunks
 
 
-def days_of(candidates: Sequence[Candidate]) -> Callable[[SearchResult], date | None]:
-    """Return a function that gives the day a result is from, or None where the day is unknown."""
-
-    def day(result: SearchResult) -> date | None:
-        if result.source == "memory":
-            return parse_note_date(result.path)
-        for stored in (candidate.stored for candidate in candidates):
-            if stored.path == result.path and stored.chunk.start_line <= result.start_line <= stored.chunk.end_line:
-                return day_of(stored.source, stored.path, stored.chunk.context)
-        return None
-
-    return day
+# --- fusion ------------------------------------------------------------------------------------------------------
 
 
-def fusion_of(query: Query, rules: SearchConfig) -> Fusion:
-    """Return the fusion that `rules` names, for one search. Scores that need no text are computed once for given hits.
-
-    Args:
-        query: The parsed query.
-        rules: The kind of fusion, its weights, and how many chunks are kept.
-    """
-    known: list[tuple[SourceHits, dict[int, float]]] = []
-
-    def fusion(hits: SourceHits, chunks: Mapping[int, StoredChunk]) -> dict[int, float]:
-        for scored, scores in known:
-            if scored is hits:
-                return scores
-        scores = _best(FUSIONS[rules.fusion](query, hits, chunks, rules), hits, rules)
-        if rules.fusion != "weighted":
-            known.append((hits, scores))
-        return scores
-
-    return fusion
+def _score_standardised(hits: SourceHits, settings: SearchConfig) -> dict[int, float]:
+    """Return the weighted sums of z-scores, which need no common scale; an outlier of one search hides no other."""
+    ids = sorted({*hits.text, *hits.cosines})
+    by_text, by_vector = to_z_scores(hits.text, ids), to_z_scores(hits.cosines, ids)
+    weights = settings.text_weight, settings.vector_weight
+    pairs = zip(ids, by_text, by_vector, strict=True)
+    return {at: weights[0] * text + weights[1] * vector for at, text, vector in pairs}
 
 
-def fuse(hits: SourceHits, chunks: Mapping[int, StoredChunk], fusion: Fusion) -> list[Candidate]:
-    """Return the best chunks of one source, best first.
-
-    Args:
-        hits: What was found in the source.
-        chunks: The stored chunks by id.
-        fusion: The same as in `request_for`.
-    """
-    vector, scores = hits.vector or {}, fusion(hits, chunks)
-    found = [
-        Candidate(chunks[chunk_id], score, hits.text.get(chunk_id, 0.0), vector.get(chunk_id, 0.0))
-        for chunk_id, score in scores.items()
-        if chunk_id in chunks and (score > -math.inf or _is_next_to(chunk_id, scores, chunks))
-    ]
-    return sorted(found, key=lambda one: (-one.score, -one.text, one.stored.path, one.stored.id))
-
-
-def _wanted(hits: SourceHits, rules: SearchConfig, fusion: Fusion) -> Iterable[int]:
-    """Return the ids of the chunks that `fuse` needs: all hits where their text counts, else the best alone."""
-    return {*hits.text, *(hits.vector or {})} if rules.fusion == "weighted" else fusion(hits, {})
+def _score_weighted(
+    query: Query, hits: SourceHits, chunks: Mapping[int, StoredChunk], settings: SearchConfig
+) -> dict[int, float]:
+    """Return OpenClaw's sum of the cosine and the keyword score, boosted or not; a missing score counts 0."""
+    vector = hits.vector or {}
+    # Without a vector search the keyword score is the whole score.
+    text_weight = settings.text_weight if hits.vector is not None else 1.0
+    scores = {}
+    for at in sorted({*hits.text, *vector} & chunks.keys()):
+        keyword, stored = 0.0, chunks[at]
+        if at in hits.text:
+            keyword = scale_bm25(-hits.text[at])  # OpenClaw's formula takes ranks below zero
+            if settings.boosts:
+                keyword = boost_keyword_score(query.text, stored.path, stored.chunk.text, keyword)
+        scores[at] = combine_scores(vector.get(at, 0.0), keyword, settings.vector_weight, text_weight)
+    return scores
 
 
-def _best(scores: Mapping[int, float], hits: SourceHits, rules: SearchConfig) -> dict[int, float]:
+def _choose_best(scores: Mapping[int, float], hits: SourceHits, settings: SearchConfig) -> dict[int, float]:
+    """Return the best chunks with their scores, and -inf for those that may be next to them in a file."""
     factor = KEYWORD_FACTOR if hits.vector is None else 1
-    count = max(factor * rules.candidates, 2 * rules.max_results)
-    order = sorted(scores, key=lambda at: (-scores[at], -hits.text.get(at, 0.0), at))
-    best = {at: scores[at] for at in order[:count]}
-    if rules.answer == "lines" and best:
-        # The chunks of a file mostly have successive ids; `fuse` leaves out those that turn out to be of another one.
-        near = (at + step for at in list(best)[:WITH_NEIGHBOURS] for step in (-1, 1))
+    count = max(factor * settings.candidates, 2 * settings.max_results)
+    text = hits.text
+    order = sorted(scores, key=lambda at: (-scores[at], -text.get(at, 0.0), at))[:count]
+    best = {at: scores[at] for at in order}
+    if settings.answer == "lines":
+        near = (at + step for at in order[:WITH_NEIGHBOURS] for step in (-1, 1))
         best |= dict.fromkeys((at for at in near if at not in best), -math.inf)
     return best
 
 
-def _is_next_to(chunk_id: int, scores: Mapping[int, float], chunks: Mapping[int, StoredChunk]) -> bool:
-    """Return whether a chunk is directly before or after a candidate in its file."""
-    stored = chunks[chunk_id]
-    return any(
-        other.path == stored.path and abs(other.ordinal - stored.ordinal) == 1
-        for at in (chunk_id - 1, chunk_id + 1)
-        if scores.get(at, -math.inf) > -math.inf and (other := chunks.get(at)) is not None
-    )
-
-
-def _standardised(
-    _query: Query, hits: SourceHits, _chunks: Mapping[int, StoredChunk], rules: SearchConfig
-) -> dict[int, float]:
-    """Return the weighted sums of z-scores, which need no common scale; an outlier of one search hides no other."""
-    ids = sorted({*hits.text, *hits.cosines})
-    by_text, by_vector = standardised(hits.text, ids), standardised(hits.cosines, ids)
-    return {at: rules.text_weight * by_text[at] + rules.vector_weight * by_vector[at] for at in ids}
-
-
-def _weighted(
-    query: Query, hits: SourceHits, chunks: Mapping[int, StoredChunk], rules: SearchConfig
-) -> dict[int, float]:
-    """Return OpenClaw's sum of the cosine and the keyword score, boosted or not; what one search lacks counts 0."""
+def _as_candidates(best: Mapping[int, float], hits: SourceHits, chunks: Mapping[int, StoredChunk]) -> list[Candidate]:
     vector = hits.vector or {}
-    # Without a vector search the keyword score is the whole score.
-    text_weight = rules.text_weight if hits.vector is not None else 1.0
-    scores = {}
-    for chunk_id in sorted({*hits.text, *vector} & chunks.keys()):
-        keyword, stored = 0.0, chunks[chunk_id]
-        if chunk_id in hits.text:
-            keyword = bm25_to_score(-hits.text[chunk_id])  # OpenClaw's formula takes ranks below zero
-            if rules.boosts:
-                keyword = boosted_keyword_score(query.text, stored.path, stored.chunk.text, keyword)
-        scores[chunk_id] = weighted_sum(vector.get(chunk_id, 0.0), keyword, rules.vector_weight, text_weight)
-    return scores
+    items = [
+        Candidate(chunks[at], score, hits.text.get(at, 0.0), vector.get(at, 0.0))
+        for at, score in best.items()
+        if at in chunks and (score > -math.inf or _is_adjacent(chunks[at], best, chunks))
+    ]
+    return sorted(items, key=lambda item: (-item.score, -item.text, item.stored.path, item.stored.id))
 
 
-FUSIONS: Mapping[str, Callable[[Query, SourceHits, Mapping[int, StoredChunk], SearchConfig], dict[int, float]]] = {
-    "standardised": _standardised,
-    "weighted": _weighted,
-}
+def _is_adjacent(stored: StoredChunk, best: Mapping[int, float], chunks: Mapping[int, StoredChunk]) -> bool:
+    """Return whether a chunk is directly before or after one of the best in its file."""
+    return any(
+        near.path == stored.path and abs(near.ordinal - stored.ordinal) == 1
+        for at in (stored.id - 1, stored.id + 1)
+        if best.get(at, -math.inf) > -math.inf and (near := chunks.get(at)) is not None
+    )

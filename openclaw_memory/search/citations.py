@@ -1,8 +1,10 @@
-"""Check that a file says what is cited from it, so that a false or outdated text is never shown as its words."""
+"""Check that files hold the text that is cited from them, so that no false or outdated text is shown."""
 
 from __future__ import annotations
 
+import os
 import re
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
@@ -16,53 +18,98 @@ from openclaw_memory.types import FileRecord, SearchResult
 from openclaw_memory.types.files import LEFT_OUT, Span
 
 if TYPE_CHECKING:
+    from pathlib import Path
+    from typing import TypeAlias
+
+    from openclaw_memory.types import Store
     from openclaw_memory.workspace import Workspace
 
+    Stamp: TypeAlias = tuple[int, int, int, int, int]
+
+# Notes that are kept: most are a few kB. A file that was written so long ago does not change without another stamp.
+MAX_NOTES, MAX_NOTE_CHARS, SETTLED_SECONDS = 256, 32_768, 3.0
 MASK = re.compile(r"\*\*\*|…")  # what `redact` leaves of a secret
 
 
-def checked(
-    results: Sequence[SearchResult], workspace: Workspace, known: Callable[[], Mapping[str, FileRecord]]
-) -> tuple[list[SearchResult], list[SearchResult]]:
-    """Return the results whose text is in their files, and the others.
+class CitationChecker:
+    """Checks results against the files of a workspace, and keeps the notes that it read last. Thread-safe."""
 
-    A text that has moved within its note since it was indexed is cited by its present lines.
+    def __init__(self, workspace: Workspace, store: Callable[[], Store]) -> None:
+        """Check nothing yet.
 
-    Args:
-        results: The results of a search.
-        workspace: The files.
-        known: Returns what the index knows of the files; asked only where a text is not simply there.
-    """
-    # A large note, and a long line, bring several results.
-    records = cache(known)
-    notes = cache(lambda path: _Note(workspace.read(path), workspace.policies))
-    talk = cache(lambda *place: _in_one_line(workspace.render_lines(*place)))
+        Args:
+            workspace: The files.
+            store: Returns the index; called only where a text is not simply there.
+        """
+        self._workspace, self._store = workspace, store
+        self._notes: dict[str, tuple[Stamp, _Note]] = {}
 
-    kept: list[SearchResult] = []
-    lost: list[SearchResult] = []
-    for result in results:
-        try:
-            if result.source == "sessions":
-                said = talk(result.path, result.start_line, result.end_line)
-                found = result if _says(said, result.snippet) else None
+    def verify(self, results: Sequence[SearchResult]) -> tuple[tuple[SearchResult, ...], set[str], str | None]:
+        """Return the results that their files still hold, the files of the others, and why some are left out.
+
+        A text that has moved within its note since it was indexed is cited by its present lines; its file is among the
+        others too.
+
+        Args:
+            results: The results of a search.
+        """
+        # A large note, and a long line, bring several results.
+        records = cache(lambda: self._store().files())
+        notes, talk = cache(self._read_note), cache(lambda *place: _join_words(self._workspace.render_lines(*place)))
+        verified: list[SearchResult] = []
+        lost: list[str] = []
+        for result in results:
+            try:
+                if result.source == "sessions":
+                    text = talk(result.path, result.start_line, result.end_line)
+                    present = result if _has_text(text, result.snippet) else None
+                else:
+                    present = _find_in_note(result, notes(result.path), records)
+            except (OpenClawMemoryError, OSError):  # what cannot be read cannot be cited
+                present = None
+            if present is None:
+                lost.append(result.path)
             else:
-                found = _in_note(result, notes(result.path), records)
-        except (OpenClawMemoryError, OSError):  # what cannot be read cannot be cited
-            found = None
-        if found is None:
-            lost.append(result)
-        else:
-            kept.append(found)
-    return kept, lost
+                verified.append(present)
+        doubtful = {result.path for result in results if result not in verified}
+        if not lost:
+            return tuple(verified), doubtful, None
+        count = f"{len(lost)} result{'s were' if len(lost) > 1 else ' was'} left out"
+        files = ", ".join(sorted(set(lost)))
+        return tuple(verified), doubtful, f"{count}: {files} no longer holds the text, and is indexed again"
+
+    def _read_note(self, path: str) -> _Note:
+        """Return a note, read again only if its stamp has changed or is too new to tell."""
+        stamp = _read_stamp(self._workspace.root / path)
+        known_stamp, note = self._notes.get(path, (None, None))
+        if note is not None and known_stamp == stamp:
+            return note
+        note = _Note(self._workspace.read(path), self._workspace.policies)
+        self._notes.pop(path, None)
+        if stamp is not None and len(note.text) <= MAX_NOTE_CHARS:
+            self._notes[path] = stamp, note
+            while len(self._notes) > MAX_NOTES:
+                self._notes.pop(next(iter(self._notes)), None)
+        return note
+
+
+def _read_stamp(path: Path) -> Stamp | None:
+    """Return the values that tell two states of a file apart; None if a later write could leave the same."""
+    try:
+        info = os.lstat(path)
+    except OSError:
+        return None
+    is_settled = time.time() - max(info.st_mtime, info.st_ctime) > SETTLED_SECONDS
+    return (info.st_dev, info.st_ino, info.st_size, info.st_mtime_ns, info.st_ctime_ns) if is_settled else None
 
 
 class _Note:
-    """What a note says, read once for all results from it."""
+    """The text of a note, read once for all results from it."""
 
     def __init__(self, text: str, policies: Policies) -> None:
         self._file, self._policies = text, policies
         self.text = policies.mask(text)  # an index of other rules may say more
-        self._said: dict[tuple[int, int, bool], str] = {}
+        self._joined: dict[tuple[int, int, bool], str] = {}
 
     @_forks.cached_property
     def plain(self) -> str:
@@ -75,77 +122,82 @@ class _Note:
 
     @_forks.cached_property
     def indexed(self) -> str:
-        """The text without what the index leaves out: secrets, recalled text, comments."""
+        """The text without the parts that are not indexed: secrets, recalled text, comments."""
         return mask_note(self._file, self._policies)
 
-    def said(self, first: int, last: int, *, as_indexed: bool) -> str:
+    def join_lines(self, first: int, last: int, *, as_indexed: bool) -> str:
         """Return the lines from `first` to `last`, 1-based, as one."""
         key = first, last, as_indexed
-        if key not in self._said:
+        if key not in self._joined:
             lines = (self.indexed if as_indexed else self.text).split("\n")
-            self._said[key] = _in_one_line(lines[first - 1 : last])
-        return self._said[key]
+            self._joined[key] = _join_words(lines[first - 1 : last])
+        return self._joined[key]
 
 
-def _in_note(result: SearchResult, note: _Note, known: Callable[[], Mapping[str, FileRecord]]) -> SearchResult | None:
+def _find_in_note(
+    result: SearchResult, note: _Note, records: Callable[[], Mapping[str, FileRecord]]
+) -> SearchResult | None:
     """Return the result if its text is in the note; else None."""
     runs = result.snippet.split(LEFT_OUT)
-    spans = _places(runs, result.spans, note.plain) if len(runs) == len(result.spans) else []
+    spans = _find_runs(runs, result.spans, note.plain) if len(runs) == len(result.spans) else []
     starts = [start for start, _ in spans]
     if starts == [start for start, _ in result.spans]:
         return result
-    record = known().get(result.path)
-    if record is not None and record.hash == note.hash and _says_at(note, result, runs):
+    record = records().get(result.path)
+    if record is not None and record.hash == note.hash and _has_lines(note, result, runs):
         return result
     if len(spans) < len(runs):
         return None
     return replace(result, start_line=spans[0][0], end_line=spans[-1][1], spans=tuple(spans))
 
 
-def _places(runs: Sequence[str], spans: Sequence[Span], text: str) -> list[Span]:
-    """Return where the runs of lines are now, one below the other, each as near as can be to where it is expected."""
-    found: list[Span] = []
+def _find_runs(runs: Sequence[str], spans: Sequence[Span], text: str) -> list[Span]:
+    """Return the present places of runs of lines, one below the other, each as near as can be to its span."""
+    places: list[Span] = []
     below = moved = 0
     for run, (first, _) in zip(runs, spans, strict=True):
-        starts = [line for line in _lines_with(text, run) if line > below]
+        starts = [line for line in _find_lines(text, run) if line > below]
         if not starts:
             break
         start = min(starts, key=lambda line: abs(line - first - moved))
         below, moved = start + run.count("\n"), start - first
-        found.append((start, below))
-    return found
+        places.append((start, below))
+    return places
 
 
-def _lines_with(text: str, snippet: str) -> Iterator[int]:
+def _find_lines(text: str, snippet: str) -> Iterator[int]:
     """Yield the numbers of the lines where the snippet begins, as whole lines; the text is between two line ends."""
-    # Between line ends too: in a long line the same words may be found again and again.
-    wanted = f"\n{snippet}\n"
-    line, counted, at = 1, 0, text.find(wanted) if snippet else -1
+    # Between line ends too: in a long line the same words may come again and again.
+    lines = f"\n{snippet}\n"
+    line, counted, at = 1, 0, text.find(lines) if snippet else -1
     while at >= 0:
         line, counted = line + text.count("\n", counted, at), at
         yield line
-        at = text.find(wanted, at + 1)
+        at = text.find(lines, at + 1)
 
 
-def _says_at(note: _Note, result: SearchResult, runs: Sequence[str]) -> bool:
-    """Return whether the cited lines say it, each run in its span, but for what the index leaves out."""
-    said = list(zip(result.spans, runs, strict=False))
+def _has_lines(note: _Note, result: SearchResult, runs: Sequence[str]) -> bool:
+    """Return whether the cited lines hold the text, each run in its span, apart from parts that are not indexed."""
+    places = list(zip(result.spans, runs, strict=False))
     if len(runs) != len(result.spans):  # pieces of a long line, or lines that read as what is left out
-        said = [((result.start_line, result.end_line), result.snippet)]
-    return any(all(_says(note.said(*span, as_indexed=indexed), run) for span, run in said) for indexed in (False, True))
+        places = [((result.start_line, result.end_line), result.snippet)]
+    return any(
+        all(_has_text(note.join_lines(*span, as_indexed=indexed), run) for span, run in places)
+        for indexed in (False, True)
+    )
 
 
-def _in_one_line(lines: Iterable[str]) -> str:
+def _join_words(lines: Iterable[str]) -> str:
     return " ".join(" ".join(lines).split())
 
 
-def _says(said: str, snippet: str) -> bool:
+def _has_text(text: str, snippet: str) -> bool:
     """Return whether lines, as one, hold all parts of a snippet in their order; blanks and masks may differ."""
     at = 0
     for line in snippet.split("\n"):
-        for part in MASK.split(_in_one_line([line])):
-            found = said.find(part.strip(), at)
-            if found < 0:
+        for part in MASK.split(_join_words([line])):
+            place = text.find(part.strip(), at)
+            if place < 0:
                 return False
-            at = found + len(part.strip())
+            at = place + len(part.strip())
     return True

@@ -3,31 +3,36 @@
 from __future__ import annotations
 
 import math
+import posixpath
 import re
 import unicodedata
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
 from itertools import pairwise
 
-from openclaw_memory.search.query_dates import DateMention, mentioned_dates, text_of_dates
+from msgspec import Struct
+from msgspec.structs import replace
+
+from openclaw_memory.search.query_dates import DateMention, split_dates
 from openclaw_memory.text.terms import fold, select_content_words, split_query, split_words, stem_word
-from openclaw_memory.workspace.paths import format_date_term
+from openclaw_memory.types.codec import get_plain_name
+from openclaw_memory.workspace.paths import format_date_term, rank_path_match
 
 # A pasted page is not a query: characters beyond this number are not looked up.
 MAX_QUESTION_CHARS = 2000
 # Two thousand characters of prose are 350 words. So many characters of Chinese would be 4,000 terms, and 160 ms.
 MAX_TERMS = 500
-LONGEST_YEAR = 4  # digits: a number of more is no year but an identifier
+LONGEST_YEAR = 4  # digits: a number of more is not a year but an identifier
+MAX_NAME_CHARS = 200  # a longer question is not the name of a file
 _NAME = re.compile(r"[^\W\d_]+")
+_FILE_NAME = re.compile(r"[^\s\"'`<>()]+\.(?:md|markdown|txt)\b", re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True)
-class Query:
-    """A parsed query: `terms` are looked up in the keyword index, `words` in the lines of the chunks that are found.
+class Query(Struct, frozen=True):
+    """A parsed query: `terms` are looked up in the keyword index, `words` in the lines of the chunks.
 
-    `words` are lower case, without stop words; `stems` are what they are compared by, `weights` how rare they are
-    (inverse document frequency). `pairs` are the stems of adjacent words, stop words included. `date_words` are the
-    words of `dates`, folded.
+    `words` are lower case, without stop words; `stems` are their stems, `weights` their rarity (inverse document
+    frequency). `pairs` are the stems of adjacent words, stop words included. `date_words` are the words of `dates`,
+    folded.
     """
 
     text: str
@@ -41,23 +46,29 @@ class Query:
     date_words: frozenset[str]
     weights: tuple[float, ...] = ()
 
+    def weigh(self, frequencies: Mapping[str, int], chunk_count: int) -> Query:
+        """Return the query with the rarity of each word; `frequencies` count the chunks with each stem."""
+        return replace(
+            self, weights=tuple(compute_rarity(frequencies.get(stem, 0), chunk_count) for stem in self.stems)
+        )
+
 
 def parse_query(text: str) -> Query:
-    """Return the query in `text`, without `weights`: `weighed` adds them once term frequencies are known.
+    """Return the query in a text, without `weights`: `Query.weigh` adds them once term frequencies are known.
 
     The first 2,000 characters count, and the first 500 terms.
     """
     text = text[:MAX_QUESTION_CHARS]
     whole, text = text, unicodedata.normalize("NFKC", text)[:MAX_QUESTION_CHARS]  # one character may become eighteen
-    dates = mentioned_dates(text)
-    date_text = text_of_dates(text)
-    by_date = (format_date_term(named.year, named.month, named.day) for named in dates if named.month is not None)
+    parts = split_dates(text)
+    dates, date_text = tuple(dict.fromkeys(day for day, _ in parts)), " ".join(part for _, part in parts)
+    date_terms = (format_date_term(day.year, day.month, day.day) for day in dates if day.month is not None)
     content_terms = split_query(text)[:MAX_TERMS]
     content = tuple(select_content_words(text)[:MAX_TERMS])
     stems = tuple(map(stem_word, content))
     return Query(
         text=whole,
-        terms=tuple(dict.fromkeys([*content_terms, *by_date])),
+        terms=tuple(dict.fromkeys([*content_terms, *date_terms])),
         words=content,
         stems=stems,
         pairs=frozenset(pair for pair in pairwise(map(stem_word, split_words(text))) if set(pair) & set(stems)),
@@ -68,16 +79,27 @@ def parse_query(text: str) -> Query:
     )
 
 
-def weighed(query: Query, frequencies: Mapping[str, int], chunk_count: int) -> Query:
-    """Return the query with the rarity of each word; `frequencies` holds in how many of the chunks each stem occurs."""
-    return replace(query, weights=tuple(rarity(frequencies.get(term, 0), chunk_count) for term in query.stems))
+def match_file_name(text: str) -> Callable[[str], bool] | None:
+    """Return a test whether a query names the note at a path, or None if it names no file.
 
+    A query names a note if it is its path or file name, or contains its file name with the ending. It never names a
+    transcript, whose beginning answers nothing and may be too long to read.
 
-def _is_identifier(term: str) -> bool:
-    """Return whether a term is an identifier: joined words, a long number, or letters mixed with digits."""
-    if term.isdigit():
-        return len(term) > LONGEST_YEAR
-    return any(sign in term for sign in "-_.") or (term.isascii() and not term.isalpha())
+    Args:
+        text: The query.
+    """
+    names = [text] if len(text) <= MAX_NAME_CHARS and not text.rstrip().endswith(("?", "？")) else []
+    names += _FILE_NAME.findall(text)
+    parts = [posixpath.basename(name.strip().replace("\\", "/")).casefold() for name in names]
+    if not any(parts):
+        return None
+
+    def is_named(path: str) -> bool:
+        is_likely = not path.isascii() or any(part in path.casefold() for part in parts if part)
+        is_transcript = get_plain_name(path).endswith(".jsonl")
+        return is_likely and not is_transcript and any(rank_path_match(name, path) for name in names)
+
+    return is_named
 
 
 def is_code(identifier: str) -> bool:
@@ -85,6 +107,13 @@ def is_code(identifier: str) -> bool:
     return "_" in identifier or any(sign.isdigit() for sign in identifier)
 
 
-def rarity(frequency: int, count: int) -> float:
+def compute_rarity(frequency: int, count: int) -> float:
     """Return the inverse document frequency in Lucene's form, above zero: log(1 + (N - n + 0.5) / (n + 0.5))."""
     return math.log(1 + (max(count, frequency) - frequency + 0.5) / (frequency + 0.5))
+
+
+def _is_identifier(term: str) -> bool:
+    """Return whether a term is an identifier: joined words, a long number, or letters mixed with digits."""
+    if term.isdigit():
+        return len(term) > LONGEST_YEAR
+    return any(sign in term for sign in "-_.") or (term.isascii() and not term.isalpha())

@@ -54,50 +54,45 @@ ISO_DAY = len("2026-01-06")
 
 @dataclass(frozen=True, slots=True)
 class DateMention:
-    """A day, month or year that a query names, with None for what it leaves open."""
+    """A day, month or year in a query, with None for open parts."""
 
     year: int | None
     month: int | None
     day: int | None
 
-    def agreement(self, other: date) -> float:
+    def rate_agreement(self, day: date) -> float:
         """Return 1 for the day or month named, less the further the date is from it, and 0 beyond some weeks.
 
         A note is often written days or weeks after the event, and seldom long before it. Without a year, the event may
         have been in the year of the date or in the one before.
         """
         if self.month is None:
-            return 0.5 if self.year == other.year else 0.0
-        years = (other.year - 1, other.year) if self.year is None else (self.year,)
-        return max(self._nearness(year, other) for year in years)
+            return 0.5 if self.year == day.year else 0.0
+        years = (day.year - 1, day.year) if self.year is None else (self.year,)
+        return max(self._rate_nearness(year, day) for year in years)
 
-    def _nearness(self, year: int, other: date) -> float:
+    def _rate_nearness(self, year: int, day: date) -> float:
         month = self.month or 1
         try:
             first = date(year, month, self.day or 1)
         except ValueError:
             return 0.0
         last = first if self.day else date(year, month, monthrange(year, month)[1])
-        if other < first:
-            return 0.5 * max(0.0, 1 - (first - other).days / EARLY_DAYS)
-        return max(0.0, 1 - (other - last).days / LATE_DAYS) if other > last else 1.0
+        if day < first:
+            return 0.5 * max(0.0, 1 - (first - day).days / EARLY_DAYS)
+        return max(0.0, 1 - (day - last).days / LATE_DAYS) if day > last else 1.0
 
 
-def mentioned_dates(query: str) -> tuple[DateMention, ...]:
+def find_dates(query: str) -> tuple[DateMention, ...]:
     """Return the dates in a query: English, Dutch, German, French, Spanish, ISO, Chinese, Japanese or Korean.
 
     Args:
         query: The query, or any other text.
     """
-    return tuple(dict.fromkeys(mention for mention, _ in _mentions(query)))
+    return tuple(dict.fromkeys(mention for mention, _ in split_dates(query)))
 
 
-def text_of_dates(query: str) -> str:
-    """Return the parts of a query, folded, that are its dates."""
-    return " ".join(part for _, part in _mentions(query))
-
-
-def day_of(source: Source, path: str, context: str) -> date | None:
+def get_day(source: Source, path: str, context: str) -> date | None:
     """Return the day of a chunk, or None if it is unknown.
 
     The path of a daily note names it. A transcript may last for days, so the context of each chunk begins with its day.
@@ -110,22 +105,23 @@ def day_of(source: Source, path: str, context: str) -> date | None:
         return None
 
 
-def _mentions(query: str) -> list[tuple[DateMention, str]]:
+def split_dates(query: str) -> list[tuple[DateMention, str]]:
+    """Return the dates in a query, each with its text, folded."""
     text = fold(query)
-    found: list[tuple[DateMention, str]] = []
+    mentions: list[tuple[DateMention, str]] = []
     for pattern in (_ISO, _CJK, _DAY_MONTH, _MONTH_DAY, _BARE_YEAR):
         left, at = list[str](), 0
         for match in pattern.finditer(text):
             groups, (start, end) = match.groupdict(), match.span()
             if _is_date(groups, text[max(0, start - _LONGEST_BEFORE) : start]):
-                found.append((_mention(groups), match.group()))
+                mentions.append((_read_mention(groups), match.group()))
                 left += [text[at:start], " " * (end - start)]
                 at = end
         text = "".join([*left, text[at:]])
-    return found
+    return mentions
 
 
-def _mention(groups: dict[str, str | None]) -> DateMention:
+def _read_mention(groups: dict[str, str | None]) -> DateMention:
     year, month, day = groups.get("year"), groups.get("month"), groups.get("day")
     return DateMention(
         int(year) if year else None,

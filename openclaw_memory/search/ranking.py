@@ -11,13 +11,19 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, date, datetime
+from datetime import UTC, datetime
 from itertools import pairwise
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
+from openclaw_memory.search.query_dates import get_day
 from openclaw_memory.text.utf16 import measure_utf16
-from openclaw_memory.types import SearchResult
+from openclaw_memory.types import SearchResult, StoredChunk
 from openclaw_memory.workspace.paths import rank_path_match
+
+if TYPE_CHECKING:
+    from openclaw_memory.config import SearchConfig
+
+Item = TypeVar("Item")
 
 # OpenClaw's lexical boosts: whole-word coverage, density, words in the path, and length.
 COVERAGE_BOOST = 0.45
@@ -36,10 +42,8 @@ TASK = "task"
 
 SECONDS_A_DAY = 86_400
 
-_WORD = re.compile(r"\w+")
 
-
-def bm25_to_score(rank: float) -> float:
+def scale_bm25(rank: float) -> float:
     """Return SQLite's bm25(), which is negative for a match and lower for a better one, as a score in (0, 1).
 
     The score is r/(1+r) with r = -rank, OpenClaw's 1/(1+rank) for other ranks, and 0.001 for infinities and NaN.
@@ -49,151 +53,195 @@ def bm25_to_score(rank: float) -> float:
     return -rank / (1 - rank) if rank < 0 else 1 / (1 + rank)
 
 
-def boosted_keyword_score(query: str, path: str, text: str, score: float) -> float:
+def boost_keyword_score(query: str, path: str, text: str, score: float) -> float:
     """Return a keyword score with OpenClaw's boosts for whole words, their density, path and length; 0..1."""
-    asked = list(dict.fromkeys(_folded_words(query)))
-    if not asked:
+    query_words = list(dict.fromkeys(_fold_words(query)))
+    if not query_words:
         return score
-    words = set(_folded_words(text))
-    present = sum(word in words for word in asked)
+    words = set(_fold_words(text))
+    present = sum(word in words for word in query_words)
     place = unicodedata.normalize("NFC", path).lower()
-    boost = COVERAGE_BOOST * present / len(asked) + (DENSITY_BOOST * present / len(words) if words else 0.0)
-    boost += PATH_BOOST * sum(word in place for word in asked)
+    boost = COVERAGE_BOOST * present / len(query_words) + (DENSITY_BOOST * present / len(words) if words else 0.0)
+    boost += PATH_BOOST * sum(word in place for word in query_words)
     boost += min(measure_utf16(text) / FULL_LENGTH_CHARS, LENGTH_BOOST)
     return min(1.0, score + boost)
 
 
-def standardised(values: Mapping[int, float], ids: Sequence[int]) -> dict[int, float]:
-    """Return the z-scores of `values` over `ids`; a missing value counts as the smallest of them and 0."""
+def to_z_scores(values: Mapping[int, float], ids: Sequence[int]) -> list[float]:
+    """Return the z-scores of the values of these ids; a missing one counts as the smallest of all values and 0."""
     if not ids:
-        return {}
+        return []
     floor = min([0.0, *values.values()])
     filled = [values.get(at, floor) for at in ids]
     mean = math.fsum(filled) / len(filled)
     deviation = math.sqrt(math.fsum((value - mean) ** 2 for value in filled) / len(filled))
-    return {at: (value - mean) / deviation if deviation > 1e-12 else 0.0 for at, value in zip(ids, filled, strict=True)}
+    return [(value - mean) / deviation if deviation > 1e-12 else 0.0 for value in filled]
 
 
-def weighted_sum(vector: float, keyword: float, vector_weight: float, text_weight: float) -> float:
+def combine_scores(vector: float, keyword: float, vector_weight: float, text_weight: float) -> float:
     """Return the weighted sum of two scores; a search that did not find the chunk counts 0."""
     return vector_weight * vector + text_weight * keyword
 
 
-def share_of(vector: float, keyword: float) -> float:
+def share_of_vector(vector: float, keyword: float) -> float:
     """Return the share of `vector` in `vector + keyword`, 0..1; negative parts count as 0, and the share in 0 is 0."""
     gained = max(vector, 0.0) + max(keyword, 0.0)
     return max(vector, 0.0) / gained if gained > 0 else 0.0
 
 
-def decayed(score: float, age_days: float, half_life_days: float) -> float:
-    """Return `score` halved for every half-life of age, unchanged if age or half-life is not finite and positive."""
+def decay_score(score: float, age_days: float, half_life_days: float) -> float:
+    """Return a score halved for every half-life of age, unchanged if age or half-life is not finite and positive."""
     if not math.isfinite(age_days) or not math.isfinite(half_life_days) or half_life_days <= 0:
         return score
     return score * math.exp(-math.log(2) / half_life_days * max(0.0, age_days))
 
 
-def ranked(
-    answers: Iterable[SearchResult],
-    query: str,
-    *,
-    half_life_days: float | None,
-    mmr_lambda: float | None,
-    now: datetime,
-    day_of: Callable[[SearchResult], date | None],
+def apply_age(
+    results: Iterable[SearchResult], chunks: Sequence[StoredChunk], half_life_days: float, now: datetime
 ) -> list[SearchResult]:
+    """Return results with scores that have fallen with their age; without a day they have not.
+
+    Args:
+        results: The results.
+        chunks: The chunks that they come from.
+        half_life_days: The age at which a result has lost half of its score.
+        now: The moment from which age is counted.
+    """
+    aged = []
+    for result in results:
+        own = (stored for stored in chunks if result.source == "sessions" and _is_in_chunk(result, stored))
+        context = next((stored.chunk.context for stored in own), "")
+        day = get_day(result.source, result.path, context)
+        if day is not None:
+            midnight = datetime(day.year, day.month, day.day, tzinfo=UTC)
+            share = decay_score(1.0, (now - midnight).total_seconds() / SECONDS_A_DAY, half_life_days)
+            result = replace(result, score=result.score * share, parts={**result.parts, DECAY: share})  # noqa: PLW2901
+        aged.append(result)
+    return aged
+
+
+def apply_task(
+    results: Sequence[SearchResult], chunks: Iterable[StoredChunk], similarities: Mapping[int, float], weight: float
+) -> list[SearchResult]:
+    """Return results with scores that count their likeness to a task; their order stays.
+
+    The likeness is that of the nearest chunk that a result has lines of. It counts as a share of the best score, which
+    no new score is above: a task makes no result of a search that has found nothing good.
+
+    Args:
+        results: The results, before age and threshold.
+        chunks: The chunks that they come from.
+        similarities: How near these are to the task, by id, 0..1; those without a vector are left out.
+        weight: How much the likeness counts, 0..1; the score of before counts the remaining share.
+    """
+    by_path: dict[str, list[StoredChunk]] = {}
+    for stored in chunks:
+        by_path.setdefault(stored.path, []).append(stored)
+    best = max((result.score for result in results), default=0.0)
+    changed = []
+    for result in results:
+        own = [stored.id for stored in by_path.get(result.path, ()) if _has_line_between(result, stored)]
+        part = weight * best * max((similarities.get(at, 0.0) for at in own), default=0.0)
+        changed.append(replace(result, score=(1 - weight) * result.score + part, parts={**result.parts, TASK: part}))
+    return changed
+
+
+def order_results(results: Iterable[SearchResult], query: str, mmr_lambda: float | None) -> list[SearchResult]:
     """Return results in their final order: by score, or by MMR if `mmr_lambda` is given.
 
     If the query is the name of a file, results from that file come first, with score 1.
 
     Args:
-        answers: The results.
+        results: The results.
         query: The query.
-        half_life_days: The age at which a result has lost half of its score; None for no decay.
         mmr_lambda: The weight of relevance against diversity, 0..1, or None.
-        now: The moment from which age is counted.
-        day_of: Returns the day of a result, or None; without a day it does not decay.
     """
-    aged = answers
-    if half_life_days is not None:
-        aged = [_aged(answer, day_of(answer), half_life_days, now) for answer in answers]
-    ordered = sorted(aged, key=_place_in_order)
-    tiers = {answer.path: _tier(query, answer) for answer in ordered}
-    exact = [answer for answer in ordered if tiers[answer.path]]
-    named = [replace(answer, score=1.0, confidence="strong", parts={**answer.parts, DECAY: 1.0}) for answer in exact]
-    others = [answer for answer in ordered if not tiers[answer.path]]
+    ordered = sorted(results, key=_sort_key)
+    tiers = {result.path: _name_tier(query, result) for result in ordered}
+    exact = [result for result in ordered if tiers[result.path]]
+    first = [replace(result, score=1.0, confidence="strong", parts={**result.parts, DECAY: 1.0}) for result in exact]
+    last = [result for result in ordered if not tiers[result.path]]
     if mmr_lambda is not None:
-        others = mmr(others, mmr_lambda, lambda answer: answer.score, lambda answer: answer.snippet)
-    return sorted(named, key=lambda answer: -tiers[answer.path]) + others
+        last = rank_by_mmr(last, mmr_lambda, lambda result: result.score, lambda result: result.snippet)
+    return sorted(first, key=lambda result: -tiers[result.path]) + last
 
 
-def selected(
-    answers: Sequence[SearchResult], min_score: float, limit: int, max_share: float = 1.0, *, fill: bool = True
-) -> list[SearchResult]:
-    """Return the results at or above the threshold; with `fill`, free places go to chunks that keyword search found.
+def select_results(results: Sequence[SearchResult], settings: SearchConfig, max_share: float) -> list[SearchResult]:
+    """Return the results at or above the threshold; free places go to chunks that keyword search found.
 
     These are the ones that keyword search alone found, or all where nothing reaches the threshold. A threshold for a
     sum of two scores would drop every chunk that only one search found, however well it matches.
 
     Args:
-        answers: The results, best first.
-        min_score: The threshold.
-        limit: How many results at most.
+        results: The results, best first.
+        settings: The threshold `min_score`, `max_results`, and whether `keyword_fill` fills places.
         max_share: The share of transcripts, 0..1, unless notes leave places free.
-        fill: Whether results below the threshold may fill places.
     """
-    strict = [answer for answer in answers if answer.score >= min_score]
-    if not fill:
-        return _shared_out(strict, limit, max_share)
-    matched = [answer for answer in answers if answer.parts.get(TEXT_SCORE, 0.0) > 0 and answer.score >= 0]
+    limit = settings.max_results
+    strict = [result for result in results if result.score >= settings.min_score]
+    if not settings.keyword_fill:
+        return _share_places(strict, limit, max_share)
+    matching = [result for result in results if result.parts.get(TEXT_SCORE, 0.0) > 0 and result.score >= 0]
     if not strict:
-        return _shared_out(matched, limit, max_share)
-    spare = [answer for answer in matched if answer.score < min_score and answer.parts.get(VECTOR_SCORE) == 0]
-    return (_shared_out(strict, limit, max_share) + spare)[:limit]
+        return _share_places(matching, limit, max_share)
+    below = (result for result in matching if result.score < settings.min_score)
+    spare = [result for result in below if result.parts.get(VECTOR_SCORE) == 0]
+    return (_share_places(strict, limit, max_share) + spare)[:limit]
 
 
-def _shared_out(answers: Sequence[SearchResult], limit: int, max_share: float) -> list[SearchResult]:
+def has_common_line(first: SearchResult, second: SearchResult) -> bool:
+    """Return whether two results share a line."""
+    return first.path == second.path and any(
+        start <= second_end and second_start <= end
+        for start, end in first.spans
+        for second_start, second_end in second.spans
+    )
+
+
+def has_line_in(result: SearchResult, stored: StoredChunk) -> bool:
+    """Return whether a result has a line of a chunk."""
+    chunk = stored.chunk
+    return result.path == stored.path and any(
+        start <= chunk.end_line and chunk.start_line <= end for start, end in result.spans
+    )
+
+
+def _has_line_between(result: SearchResult, stored: StoredChunk) -> bool:
+    return stored.chunk.start_line <= result.end_line and result.start_line <= stored.chunk.end_line
+
+
+def _is_in_chunk(result: SearchResult, stored: StoredChunk) -> bool:
+    return stored.path == result.path and stored.chunk.start_line <= result.start_line <= stored.chunk.end_line
+
+
+def _share_places(results: Sequence[SearchResult], limit: int, max_share: float) -> list[SearchResult]:
     """Return the first `limit` results, with at most the share of transcripts and the places that notes leave free."""
-    notes = sum(answer.source == "memory" for answer in answers)
+    notes = sum(result.source == "memory" for result in results)
     share = max(math.floor(limit * max_share), math.ceil(max_share))
     room = {"memory": limit, "sessions": max(share, limit - notes)}
-    chosen: list[SearchResult] = []
-    for answer in answers:
-        if room[answer.source] > 0 and len(chosen) < limit:
-            room[answer.source] -= 1
-            chosen.append(answer)
-    return chosen
+    selected: list[SearchResult] = []
+    for result in results:
+        if room[result.source] > 0 and len(selected) < limit:
+            room[result.source] -= 1
+            selected.append(result)
+    return selected
 
 
-def _place_in_order(answer: SearchResult) -> tuple[float, float, str, int, int]:
-    return (-answer.score, -answer.parts.get(TEXT_SCORE, 0.0), answer.path, answer.start_line, answer.end_line)
+def _sort_key(result: SearchResult) -> tuple[float, float, str, int, int]:
+    return (-result.score, -result.parts.get(TEXT_SCORE, 0.0), result.path, result.start_line, result.end_line)
 
 
-def _tier(query: str, answer: SearchResult) -> int:
+def _name_tier(query: str, result: SearchResult) -> int:
     """Return how exactly the query names the file; a single word that is the id of a session names no transcript."""
-    tier = rank_path_match(query, answer.path)
-    return tier if answer.source == "memory" or tier > 1 else 0
+    tier = rank_path_match(query, result.path)
+    return tier if result.source == "memory" or tier > 1 else 0
 
 
-def _aged(answer: SearchResult, written: date | None, half_life_days: float, now: datetime) -> SearchResult:
-    if written is None:
-        return answer
-    midnight = datetime(written.year, written.month, written.day, tzinfo=UTC)
-    age = (now - midnight).total_seconds() / SECONDS_A_DAY
-    left = decayed(1.0, age, half_life_days)
-    return replace(answer, score=answer.score * left, parts={**answer.parts, DECAY: left})
+def _fold_words(text: str) -> list[str]:
+    return re.findall(r"\w+", unicodedata.normalize("NFC", text).lower())
 
 
-def _folded_words(text: str) -> list[str]:
-    return _WORD.findall(unicodedata.normalize("NFC", text).lower())
-
-
-Item = TypeVar("Item")
-
-_MMR_WORD = re.compile(r"[a-z0-9_]+")
-_CJK = "[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\u1100-\u11ff]"
-
-
-def mmr(
+def rank_by_mmr(
     items: Sequence[Item], relevance: float, score: Callable[[Item], float], text: Callable[[Item], str]
 ) -> list[Item]:
     """Return items by maximal marginal relevance: relevance * score - (1 - relevance) * similarity to earlier ones.
@@ -208,48 +256,42 @@ def mmr(
     """
     weight = min(1.0, max(0.0, relevance))
     raw = [value if math.isfinite(value) else -math.inf for value in map(score, items)]
-    ranked = sorted(range(len(items)), key=lambda at: -raw[at])
+    remaining = sorted(range(len(items)), key=lambda at: -raw[at])
     if weight == 1.0 or len(items) < 2:
-        return [items[at] for at in ranked]
+        return [items[at] for at in remaining]
     finite = [value for value in raw if value > -math.inf] or [0.0]
     low, spread = min(finite), max(finite) - min(finite)
     scaled = [0.0 if value == -math.inf else (value - low) / spread if spread else 1.0 for value in raw]
-    likeness = Likeness([text(item) for item in items])
-    closest = [0.0] * len(items)  # likeness to the one of the chosen that is most alike
+    texts = [_normalise(text(item)) for item in items]
+    words = list(map(split_mmr_words, texts))
+    closest = [0.0] * len(items)  # similarity to the most alike of those in `order`
     order: list[int] = []
-    while ranked:
-        best = max(ranked, key=lambda at: (weight * scaled[at] - (1 - weight) * closest[at], raw[at]))
+    while remaining:
+        best = max(remaining, key=lambda at: (weight * scaled[at] - (1 - weight) * closest[at], raw[at]))
         order.append(best)
-        ranked.remove(best)
-        for at in ranked:
-            closest[at] = max(closest[at], likeness.between(at, best))
+        remaining.remove(best)
+        for at in remaining:
+            closest[at] = max(closest[at], compare_texts(texts[at], texts[best], words[at], words[best]))
     return [items[at] for at in order]
 
 
-class Likeness:
-    """Jaccard similarity between texts, each of which is split once."""
-
-    def __init__(self, texts: Sequence[str]) -> None:
-        self.texts = [_normal(text) for text in texts]
-        self.words = [mmr_words(text) for text in texts]
-
-    def between(self, one: int, other: int) -> float:
-        """Return the similarity of two of the texts, 0..1; texts without words are similar only if they are equal."""
-        first, second = self.words[one], self.words[other]
-        if not first and not second:
-            return float(self.texts[one] == self.texts[other])
-        return len(first & second) / len(first | second)
+def compare_texts(first: str, second: str, first_words: frozenset[str], second_words: frozenset[str]) -> float:
+    """Return the Jaccard similarity of the words of two texts; without words, whether they are equal."""
+    if not first_words and not second_words:
+        return float(_normalise(first) == _normalise(second))
+    return len(first_words & second_words) / len(first_words | second_words)
 
 
-def mmr_words(text: str) -> frozenset[str]:
+def split_mmr_words(text: str) -> frozenset[str]:
     """Return the ASCII words of a text, and its Chinese, Japanese and Korean characters and pairs of characters."""
-    low = _normal(text)
-    found = list(re.finditer(_CJK, low))
-    characters = [match.group() for match in found]
-    at = [match.start() for match in found]
-    pairs = [low[a : b + 1] for a, b in pairwise(at) if b == a + 1]
-    return frozenset(_MMR_WORD.findall(low)) | frozenset(characters) | frozenset(pairs)
+    lower = _normalise(text)
+    words = frozenset(re.findall(r"[a-z0-9_]+", lower))
+    if lower.isascii():
+        return words
+    matches = list(re.finditer("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\u1100-\u11ff]", lower))
+    pairs = [lower[a.start() : b.end()] for a, b in pairwise(matches) if b.start() == a.end()]
+    return words | {match.group() for match in matches} | frozenset(pairs)
 
 
-def _normal(text: str) -> str:
+def _normalise(text: str) -> str:
     return text.lower().strip()

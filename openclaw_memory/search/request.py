@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import datetime
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, TypeVar, get_args
-from unicodedata import normalize
+from typing import TYPE_CHECKING, Any
 
 from openclaw_memory.config import SearchConfig
-from openclaw_memory.config.globs import read_paths
 from openclaw_memory.config.sections import PARTS, RANGES, checked, normalised_weights
 from openclaw_memory.errors import ConfigError, QueryError, nearest
-from openclaw_memory.types.files import SOURCES, Source
-from openclaw_memory.types.records import RecordType
-from openclaw_memory.workspace.days import parse_day
+from openclaw_memory.search.filters import SearchFilter, check_share, make_chunk_filter, read_value
+
+if TYPE_CHECKING:
+    from openclaw_memory.config import MemoryConfig
+    from openclaw_memory.types.where import Where
 
 MAX_RESULTS = int(RANGES["search.max_results"][1])
 # Within a budget of characters, more and shorter results show more of the evidence (benchmarks/README.md).
@@ -27,101 +27,6 @@ _OPTIONS = (
     ("task", str | None, "a string"),
     ("settings", Mapping | None, "a dict"),
 )
-_TEXTS = ("path", "type", "key", "user_id", "tags", "phrases", "without")
-
-T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class SearchFilter:
-    """Confine a search to lines that pass each of these values.
-
-    Each but `source`, `since`, `until` and `min_confidence` is a text or several.
-
-    Attributes:
-        path: Globs as in a `.gitignore`, of which the file matches one: `memory/2026-*`, `projects/`.
-        source: "memory" for notes, "sessions" for transcripts.
-        since: The first day: a date, or its text in ISO 8601. The day of a line is the one in a note's name, of a
-            message in a transcript, of the field `date` above a text, when a record was last updated; without any of
-            these, that of the file's last change. A message without a time has no day.
-        until: The last day, included.
-        type: Lines of a record of one of these types: preference, fact, decision, entity, reminder, other.
-        key: Lines of a record whose key matches one of these globs: `editor.*`. `*` matches a `.` too; case counts.
-        user_id: Lines of a record of one of these users.
-        tags: The front matter of the file has each of these; `#` and case do not count.
-        min_confidence: Records that are less sure at the time of the search, 0..1, to the hour, do not count.
-        phrases: The chunk that holds the line has each of these, word after word. A search returns all such chunks,
-            unless it has a `min_score`.
-        without: It has none of these words, in its text, its headings or its path.
-
-    Raises:
-        QueryError: A value has a wrong type, or cannot be.
-    """
-
-    path: Sequence[str] = ()
-    source: Source | None = None
-    since: datetime.date | str | None = None
-    until: datetime.date | str | None = None
-    type: Sequence[str] = ()
-    key: Sequence[str] = ()
-    user_id: Sequence[str] = ()
-    tags: Sequence[str] = ()
-    min_confidence: float | None = None
-    phrases: Sequence[str] = ()
-    without: Sequence[str] = ()
-
-    def __post_init__(self) -> None:
-        """Check the values, and make tuples of texts."""
-        texts = {name: _texts(name, getattr(self, name)) for name in _TEXTS}
-        if self.source is not None and self.source not in SOURCES:
-            known = ", ".join(map(repr, SOURCES))
-            raise QueryError(f"source {self.source!r} is unknown; use {known}, or leave it out for all")
-        _check_texts(texts)
-        for name in ("key", "user_id"):  # as records write them
-            texts[name] = tuple(normalize("NFC", text) for text in texts[name])
-        texts["tags"] = tuple(dict.fromkeys(map(fold_tag, texts["tags"])))
-        for name, value in texts.items():
-            object.__setattr__(self, name, value)
-        if self.min_confidence is not None:
-            object.__setattr__(self, "min_confidence", _share("min_confidence", self.min_confidence))
-        for name in ("since", "until"):
-            parse_day(getattr(self, name), name, None, error=QueryError)
-
-    @classmethod
-    def read(cls, value: SearchFilter | Mapping[str, Any] | None) -> SearchFilter:
-        """Return the filter that a caller means.
-
-        Args:
-            value: A filter, its fields by their names, or None for one that all lines pass.
-
-        Raises:
-            QueryError: It is something else, or a value is not valid.
-        """
-        return _read(cls, value, "filter")
-
-    @property
-    def asks_metadata(self) -> bool:
-        """Return whether the metadata of chunks decide, and not their source or their words alone."""
-        limits = (self.since, self.until, self.min_confidence)
-        return any((self.path, self.type, self.key, self.user_id, self.tags)) or any(
-            limit is not None for limit in limits
-        )
-
-    def resolve_days(self, timezone: str | None) -> SearchFilter:
-        """Return the filter with days in place of moments.
-
-        Args:
-            timezone: Where moments have their day: an IANA time zone, or this machine's where None.
-
-        Raises:
-            QueryError: The first day is later than the last.
-        """
-        if self.since is None and self.until is None:
-            return self
-        since, until = (parse_day(getattr(self, name), name, timezone, error=QueryError) for name in ("since", "until"))
-        if since and until and since > until:
-            raise QueryError(f"since ({since}) is later than until ({until}): exchange them")
-        return replace(self, since=since, until=until)
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,12 +68,25 @@ class SearchOptions:
         Raises:
             QueryError: It is something else, or a value is not valid.
         """
-        return _read(cls, value, "options")
+        return read_value(cls, value, "options")
 
 
 @dataclass(frozen=True, slots=True)
 class SearchRequest:
-    """A search as a `Backend` is asked it: the arguments of `Memory.search`, which says what each of them means."""
+    """The arguments of `Memory.search`, and the settings and tests that follow from them, for a `Backend`.
+
+    Attributes:
+        query: The question or keywords.
+        max_results: The most results, as the caller wants it.
+        max_chars: The most characters of all snippets.
+        min_score: The least score, as the caller wants it.
+        filter: Which lines count.
+        options: How this search differs.
+        now: The moment of the search.
+        settings: The settings that apply, those of `options` and of the arguments among them; see `resolve_request`.
+        where: A test of the path and metadata of each chunk.
+        passes: A test of the path of each file; None if all pass.
+    """
 
     query: str
     max_results: int | None = None
@@ -177,32 +95,63 @@ class SearchRequest:
     filter: SearchFilter = field(default_factory=SearchFilter)
     options: SearchOptions = field(default_factory=SearchOptions)
     now: datetime.datetime | None = None
+    settings: SearchConfig = field(default_factory=SearchConfig)
+    where: Where | None = None
+    passes: Callable[[str], bool] | None = None
+
+    @property
+    def has_task(self) -> bool:
+        """True if the likeness to a task counts."""
+        return bool((self.options.task or "").strip()) and self.settings.task_weight > 0
 
 
-def apply_request(request: SearchRequest, rules: SearchConfig) -> SearchConfig:
+def resolve_request(request: SearchRequest, config: MemoryConfig) -> SearchRequest:
+    """Return a request with the settings and the test of chunks that follow from it.
+
+    Args:
+        request: The arguments of a search.
+        config: The settings of the memory.
+
+    Raises:
+        QueryError: An argument of the search is not valid; the message names it.
+    """
+    settings, only = apply_request(request, config.search), request.filter
+    if only.phrases and request.min_score is None:
+        settings = replace(settings, min_score=0.0)  # whatever holds the phrase was asked for
+    now, where = with_time_zone(request.now), request.where
+    if only.asks_metadata:
+        where = make_chunk_filter(only, config.records, now)
+    return replace(request, settings=settings, where=where, now=now)
+
+
+def apply_request(request: SearchRequest, settings: SearchConfig) -> SearchConfig:
     """Return the settings of a search: those of its options, its arguments, and else the configured ones.
 
     A `min_score` of the request is a floor: nothing passes below it. For a budget of `max_chars` passages are shorter,
     and there are as many as fill it; whole chunks stay as they are.
+
+    Args:
+        request: The arguments of a search.
+        settings: The configured settings.
 
     Raises:
         QueryError: An argument of the search is not valid; the message names it.
     """
     if not isinstance(request.query, str):
         raise QueryError(f"query must be a string, not {type(request.query).__name__}")
-    rules = _apply_settings(rules, request.options.settings)
+    settings = _apply_settings(settings, request.options.settings)
     if request.max_chars is not None:
-        max_chars = _count("max_chars", request.max_chars)
-        if rules.answer == "lines":
-            most = min(rules.snippet_chars, max_chars)
-            length = min(rules.passage_chars or BUDGET_PASSAGE_CHARS, most)
+        max_chars = _check_count("max_chars", request.max_chars)
+        if settings.answer == "lines":
+            most = min(settings.snippet_chars, max_chars)
+            length = min(settings.passage_chars or BUDGET_PASSAGE_CHARS, most)
             count = min(math.ceil(1.25 * max_chars / length), MAX_RESULTS)  # passages are shorter than they may be
-            rules = replace(rules, snippet_chars=most, passage_chars=length, max_results=count)
+            settings = replace(settings, snippet_chars=most, passage_chars=length, max_results=count)
     if request.max_results is not None:
-        rules = replace(rules, max_results=min(_count("max_results", request.max_results), MAX_RESULTS))
+        settings = replace(settings, max_results=min(_check_count("max_results", request.max_results), MAX_RESULTS))
     if request.min_score is not None:
-        rules = replace(rules, min_score=_share("min_score", request.min_score), keyword_fill=False)
-    return rules
+        settings = replace(settings, min_score=check_share("min_score", request.min_score), keyword_fill=False)
+    return settings
 
 
 def with_time_zone(now: object) -> datetime.datetime | None:
@@ -223,65 +172,19 @@ def with_time_zone(now: object) -> datetime.datetime | None:
         ) from error
 
 
-def fold_tag(tag: str) -> str:
-    """Return a tag as tags are compared: `#Work` is `work`."""
-    return tag.strip().removeprefix("#").strip().lower()
-
-
-def _read(model: type[T], value: object, name: str) -> T:
-    if value is None or isinstance(value, model):
-        return value or model()
-    names = [spec.name for spec in fields(model)]  # type: ignore[arg-type]  # a dataclass
-    if not isinstance(value, Mapping):
-        kind = f"a {model.__name__}, or a dict with some of {', '.join(names)}"
-        raise QueryError(f"{name} must be {kind}, not {value!r:.80}")
-    if unknown := [str(key) for key in value if key not in names]:
-        raise QueryError(f"{name} has no {unknown[0]!r}: {nearest(unknown[0], names)}there are {', '.join(names)}")
-    return model(**value)
-
-
-def _texts(name: str, value: Any) -> tuple[str, ...]:
-    several = (value,) if isinstance(value, str) else tuple(value) if isinstance(value, list | tuple | set) else value
-    if several is None:
-        return ()
-    if not isinstance(several, tuple) or not all(isinstance(one, str) and one.strip() for one in several):
-        raise QueryError(f"{name} is {value!r}: give a text, or a list of texts")
-    return several
-
-
-def _check_texts(texts: Mapping[str, tuple[str, ...]]) -> None:
-    path = texts["path"]
-    try:
-        if path and not read_paths(path):
-            raise QueryError(f"path is {path!r}, which names no file: give globs such as 'memory/2026-*'")
-    except ConfigError as error:
-        raise QueryError(f"path is {path!r}, which cannot be read as a glob of a .gitignore: correct it") from error
-    if unknown := [one for one in texts["type"] if one not in get_args(RecordType)]:
-        raise QueryError(f"type is {unknown[0]!r}, not one of {', '.join(get_args(RecordType))}")
-    for name in ("phrases", "without", "tags"):
-        if empty := [one for one in texts[name] if not any(map(str.isalnum, one))]:
-            raise QueryError(f"{name} is {empty[0]!r}, which holds no word: leave it out")
-
-
-def _share(name: str, value: object) -> float:
-    if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value <= 1:
-        raise QueryError(f"{name} must be a number from 0 to 1, not {value!r}")
-    return float(value)
-
-
-def _count(name: str, value: object) -> int:
+def _check_count(name: str, value: object) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or value < 1:
         raise QueryError(f"{name} must be a whole number of at least 1, not {value!r}")
     return value
 
 
-def _apply_settings(rules: SearchConfig, settings: Mapping[str, Any] | None) -> SearchConfig:
+def _apply_settings(settings: SearchConfig, overrides: Mapping[str, Any] | None) -> SearchConfig:
     """Return settings with other values, checked as those of a configuration are; none is clamped."""
-    if not settings:
-        return rules
+    if not overrides:
+        return settings
     notices: list[str] = []
     try:
-        changed: SearchConfig = checked("search", replace(rules, **settings), notices)
+        changed: SearchConfig = checked("search", replace(settings, **overrides), notices)
     except ConfigError as error:
         raise QueryError(f"settings of a search: {error}") from error
     if not notices and 0 < changed.vector_weight + changed.text_weight < math.inf:

@@ -1,4 +1,4 @@
-"""Search results: a sequence that also says how it was found, and displays itself in a notebook."""
+"""Hold search results: a sequence with the way they came about, shown as a table in a notebook."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class SearchResults(Sequence[SearchResult]):
 
     @property
     def all_weak(self) -> bool:
-        """Whether there are results and all are weak, so that the notes may not answer."""
+        """True if there are results and all are weak: the notes may not answer."""
         return bool(self.results) and all(result.confidence == "weak" for result in self)
 
     def explain(self) -> Explanation:
@@ -74,7 +74,7 @@ class SearchResults(Sequence[SearchResult]):
         After `search(..., options={"explain": True})` it also has the results that the threshold removed, and the
         features of lines.
         """
-        return explanation(self)
+        return explain_results(self)
 
     def to_pandas(self) -> pandas.DataFrame:
         """Return a table with one row for each result.
@@ -89,19 +89,19 @@ class SearchResults(Sequence[SearchResult]):
         return build_frame("to_pandas()", _COLUMNS, ([getattr(result, name) for name in _COLUMNS] for result in self))
 
     def __repr__(self) -> str:
-        """Return the query and what was found, with a line for each result."""
-        found = [f"  {result.score:.2f} {clean_line(result.citation)}{weak_mark(result)}" for result in self]
-        return "\n".join([f"SearchResults({self.query!r}: {self._found()})", *found])
+        """Return the query and a summary, with a line for each result."""
+        lines = [f"  {result.score:.2f} {clean_line(result.citation)}{weak_mark(result)}" for result in self]
+        return "\n".join([f"SearchResults({self.query!r}: {self._summarise()})", *lines])
 
     def _repr_html_(self) -> str:
         from openclaw_memory.display import Markup, render_bold, render_lines, render_table
 
-        caption = Markup(f"{render_bold(self.query)}<br>{render_lines(self._found())}")
+        caption = Markup(f"{render_bold(self.query)}<br>{render_lines(self._summarise())}")
         rows = ((number, *result_row(result)) for number, result in enumerate(self, 1))
         return render_table(caption, ("", *RESULT_COLUMNS), rows)
 
-    def _found(self) -> str:
-        """Return in one line how much was found, how, and what is less than it could be."""
+    def _summarise(self) -> str:
+        """Return in one line the number of results, the kind of search, and its limits."""
         count = f"{len(self)} result{'s' if len(self) != 1 else ''}" if self else "nothing found"
         words = [f"{count}, {self.mode} search, {self.provider} {self.model}".rstrip()]
         if self.filtered:
@@ -161,7 +161,7 @@ class Explanation:
         """
         from openclaw_memory.display import build_frame
 
-        names, columns = self._features(), (*_EXPLAINED_COLUMNS, *(["task"] if self._has_task else []))
+        names, columns = self._list_features(), (*_EXPLAINED_COLUMNS, *(["task"] if self._has_task else []))
         rows = (
             [*(getattr(row, name) for name in columns), *(row.features.get(name) for name in names)]
             for row in self.rows
@@ -219,21 +219,21 @@ class Explanation:
     def _has_task(self) -> bool:
         return any(TASK in row.features for row in self.rows)
 
-    def _features(self) -> list[str]:
+    def _list_features(self) -> list[str]:
         """Return the names of all features, in order of their first appearance."""
         return list(
             dict.fromkeys(name for row in self.rows for name in row.features if name not in {VECTOR_SHARE, DECAY, TASK})
         )
 
 
-def explanation(results: SearchResults) -> Explanation:
+def explain_results(results: SearchResults) -> Explanation:
     """Return the parts of the scores of `results`, and of those that the threshold removed if the search kept them."""
-    kept = [_explained(result, rank) for rank, result in enumerate(results, 1)]
-    rejected = [_explained(result, None) for result in results.rejected]
-    return Explanation((*kept, *rejected), results.query, results.min_score)
+    rows = [_explain(result, rank) for rank, result in enumerate(results, 1)]
+    rejected = [_explain(result, None) for result in results.rejected]
+    return Explanation((*rows, *rejected), results.query, results.min_score)
 
 
-def _explained(result: SearchResult, rank: int | None) -> Explained:
+def _explain(result: SearchResult, rank: int | None) -> Explained:
     decay = result.parts.get(DECAY, 1.0)
     before = result.score / decay if decay > 0 else 0.0
     task = result.parts.get(TASK, 0.0)

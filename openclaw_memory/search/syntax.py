@@ -23,7 +23,7 @@ class Asked(NamedTuple):
 
 
 def read_query(typed: str) -> Asked:
-    """Return the parts of a query in which `"a phrase"` must occur as it is, and `-word` must not.
+    """Return the parts of a query: its text, its phrases (`"a phrase"`) and the words that it leaves out (`-word`).
 
     The words of a phrase stay part of the text. A quotation mark or a minus within a word (`it's 5"`, `follow-up`),
     before a digit or with a blank behind it means nothing.
@@ -31,9 +31,9 @@ def read_query(typed: str) -> Asked:
     Args:
         typed: The query.
     """
-    phrases = tuple(found.strip() for found in _PHRASE.findall(typed) if found.strip())
+    phrases = tuple(phrase.strip() for phrase in _PHRASE.findall(typed) if phrase.strip())
     bare = _PHRASE.sub(" ", typed)
-    without = tuple(found.rstrip(".,;:!?") for found in _LEFT_OUT.findall(bare))
+    without = tuple(word.rstrip(".,;:!?") for word in _LEFT_OUT.findall(bare))
     text = _PHRASE.sub(lambda match: match[1], typed) if phrases else typed
     for word in without:
         text = re.sub(rf"(?:(?<=\s)|^)-{re.escape(word)}[.,;:!?]*(?=\s|$)", "", text)

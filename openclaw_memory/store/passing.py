@@ -62,7 +62,6 @@ LATER_IN_FILES = """
 SELECT chunks.id, path, metadata FROM ({files}) AS wanted CROSS JOIN files ON files.id = wanted.id
 CROSS JOIN chunks ON chunks.file_id = wanted.id WHERE chunks.id > ? ORDER BY chunks.id
 """
-PATHS_IN_FILES = "SELECT path FROM ({files}) AS wanted CROSS JOIN files ON files.id = wanted.id"
 NO_FILES = "SELECT id FROM files WHERE FALSE"
 WITH_TEXT = "SELECT id FROM files WHERE {column} IN (SELECT value FROM json_each(?))"
 WITH_PREFIX = "SELECT id FROM files WHERE {column} >= ? AND {column} < ?"
@@ -108,12 +107,6 @@ def _runs(db: apsw.Connection, cache: Cache, file: object, last: int, count: int
         if len(runs) <= MOST_RUNS:
             cache.runs[file] = last, runs
     return runs
-
-
-def list_paths(db: apsw.Connection, ranges: Iterable[FileRange]) -> list[str]:
-    """Return the paths of the files in at least one range."""
-    statement, values = _select_files(ranges)
-    return [path for (path,) in fetch(db, PATHS_IN_FILES.format(files=statement), values)]
 
 
 def end_of_prefix(prefix: str) -> str:

@@ -51,33 +51,29 @@ from openclaw_memory.store.connection import (
     prepare_file,
     transaction,
 )
+from openclaw_memory.store.hits import gather_hits
 from openclaw_memory.store.lock import file_lock, is_locked
 from openclaw_memory.store.schema import SCHEMA_VERSION
 from openclaw_memory.types import (
     SOURCES,
     Build,
-    CandidateRequest,
-    Candidates,
     ChunkRow,
     ConnectionHook,
     FileRecord,
     Hit,
+    HitRequest,
+    Hits,
     IndexMeta,
     Source,
     StoredChunk,
     StoreInfo,
-    gather_candidates,
 )
-from openclaw_memory.types.where import Where, chunk_test, get_ranges
+from openclaw_memory.types.where import Where
 
 if TYPE_CHECKING:
     from openclaw_memory.store.resident import Resident
     from openclaw_memory.types import Matrix, Vector
 
-PATHS_OF = """
-SELECT chunks.id, files.path FROM json_each(?) AS wanted
-CROSS JOIN chunks ON chunks.id = wanted.value CROSS JOIN files ON files.id = file_id
-"""
 COUNT = "SELECT count(*) FROM chunks"
 HAS_SOURCE = "SELECT 1 FROM files WHERE source = ? LIMIT 1"
 
@@ -483,8 +479,8 @@ class SqliteStore:
         with self._connections.alone() as db:
             erasure.erase(db)
 
-    def candidates(self, request: CandidateRequest) -> Candidates:
-        """Return everything that a search needs, read in one transaction.
+    def find_hits(self, request: HitRequest) -> Hits:
+        """Find chunks by keywords and vector, in one transaction.
 
         Raises:
             EmbedderError: The vector has other dimensions than the index, or holds a NaN.
@@ -493,14 +489,12 @@ class SqliteStore:
             pinned = self._pinned(db)
             pinned._resident = kept
             counted = partial(fts.document_frequencies, db) if kept is None else partial(kept.frequencies, db)
-            return gather_candidates(
+            return gather_hits(
                 pinned,
                 request,
                 frequencies=counted(request.counted),
                 chunk_count=int(fetch(db, COUNT)[0][0]) if kept is None else kept.chunk_count,
                 sources=_list_sources(db) if kept is None else kept.sources,
-                paths=partial(_list_paths, db, request.where),
-                paths_of=lambda ids: dict(fetch(db, PATHS_OF, (json.dumps(ids),))),
             )
 
     def search_text(
@@ -736,14 +730,6 @@ class _BuildInCopy:
 
 def _list_sources(db: apsw.Connection) -> list[Source]:
     return [source for source in SOURCES if fetch(db, HAS_SOURCE, (source,))]
-
-
-def _list_paths(db: apsw.Connection, where: Where | None) -> list[str]:
-    """Return the paths of all files that may pass a filter."""
-    is_current = fetch(db, "PRAGMA user_version") == [(SCHEMA_VERSION,)]
-    if is_current and (ranges := get_ranges(chunk_test(where or {}))):
-        return passing.list_paths(db, ranges)
-    return [path for (path,) in fetch(db, "SELECT path FROM files")]
 
 
 def _check(db: apsw.Connection, path: Path, read_only: bool) -> None:

@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from openclaw_memory.errors import EmbedderError, StoreError, SyncBusyError
-from openclaw_memory.types import SOURCES, CandidateRequest, Chunk, ChunkRow, Embedder, FileRecord, IndexMeta, Store
+from openclaw_memory.types import SOURCES, Chunk, ChunkRow, Embedder, FileRecord, HitRequest, IndexMeta, Store
 from openclaw_memory.types.protocols import TokenEmbedder
 from openclaw_memory.types.where import FileRange
 
@@ -140,8 +140,8 @@ def _check_store_empty(store: Store) -> None:
     assert found == ([], [], {}), f"an empty store must find nothing, not {found}"
     assert store.known_vectors([key]) == set(), "an empty store knows no vectors"
     assert store.remove_files(["memory/none.md"]) == 0, "removing an unknown file must count 0"
-    gathered = store.candidates(CandidateRequest(["word"], counted=["word"]))
-    counts = (dict(gathered.frequencies), gathered.chunk_count)
+    hits = store.find_hits(HitRequest(["word"], counted=["word"]))
+    counts = (dict(hits.frequencies), hits.chunk_count)
     assert counts == ({"word": 0}, 0), f"an unknown term occurs in none of 0 chunks, not {counts}"
 
 
@@ -245,45 +245,34 @@ def _check_store_chunks(store: Store) -> None:
     assert store.chunks([]) == [], "no ids must give no chunks"
 
 
-def _check_store_candidates(store: Store) -> None:
+def _check_store_hits(store: Store) -> None:
     vectors = _filled(store)
-    request = CandidateRequest(
-        ["n7", "n12"],
-        vectors[7],
-        vector_hits=3,
-        all_cosines=True,
-        counted=["every", "file1", "n3", "none"],
-        choose=lambda hits: [chunk_id for one in hits for chunk_id in one.text],
-        named=lambda path: path == "memory/2.md",
-    )
-    found = store.candidates(request)
-    counts = (dict(found.frequencies), found.chunk_count)
+    counted = ["every", "file1", "n3", "none"]
+    request = HitRequest(["n7", "n12"], vectors[7], vector_hits=3, all_cosines=True, counted=counted)
+    hits = store.find_hits(request)
+    counts = (dict(hits.frequencies), hits.chunk_count)
     assert counts == ({"every": 20, "file1": 5, "n3": 1, "none": 0}, 20), f"frequencies and count came as {counts}"
-    assert len(found.hits) == 2, f"without a source, each source must be searched on its own, not {len(found.hits)}"
-    for hits, source in zip(found.hits, SOURCES, strict=True):
+    assert len(hits.by_source) == 2, f"without a source, each must be searched on its own, not {len(hits.by_source)}"
+    for own, source in zip(hits.by_source, SOURCES, strict=True):
         text = {hit.chunk_id: hit.score for hit in store.search_text(["n7", "n12"], 60, source=source)}
         near = {hit.chunk_id: hit.score for hit in store.search_vector(vectors[7], 3, source=source)}
-        assert dict(hits.text) == text, f"keyword search in {source} must find what search_text finds"
-        assert dict(hits.vector or {}) == near, f"vector search in {source} must find what search_vector finds"
-        assert set(hits.cosines) == {*text, *near}, "with all_cosines, every hit must have its cosine"
-    chosen = {chunk_id for hits in found.hits for chunk_id in hits.text}
-    assert chosen <= {chunk.id for chunk in found.chunks}, "the chunks that `choose` picks must come"
-    assert [[chunk.path for chunk in file] for file in found.named] == [["memory/2.md"] * 5], "named files must come"
-    alone = store.candidates(replace(request, vector=None, source=SOURCES[1], named=None))
-    assert [one.vector for one in alone.hits] == [None], "one source and no vector: one entry, without a vector search"
-    assert dict(alone.hits[0].text) == dict(found.hits[1].text), "a source that is named must be searched as before"
-    assert not alone.named, "no files must come where none is named"
+        assert dict(own.text) == text, f"keyword search in {source} must find what search_text finds"
+        assert dict(own.vector or {}) == near, f"vector search in {source} must find what search_vector finds"
+        assert set(own.cosines) == {*text, *near}, "with all_cosines, every hit must have its cosine"
+    alone = store.find_hits(replace(request, vector=None, source=SOURCES[1])).by_source
+    assert [own.vector for own in alone] == [None], "one source and no vector: one entry, without a vector search"
+    assert dict(alone[0].text) == dict(hits.by_source[1].text), "a source that is named must be searched as before"
     every = replace(request, terms=["file1", "n7"], vector=None, match="all")
-    assert [len(one.text) for one in store.candidates(every).hits] == [0, 1], "match='all' must want all terms"
-    filled = store.candidates(replace(every, enough=2))
-    assert [len(one.text) for one in filled.hits] == [0, 5], "fewer than `enough` must be filled up with any"
-    assert not store.candidates(replace(request, terms=[])).hits, "without terms nothing is searched"
+    assert [len(own.text) for own in store.find_hits(every).by_source] == [0, 1], "match='all' must want all terms"
+    filled = store.find_hits(replace(every, enough=2)).by_source
+    assert [len(own.text) for own in filled] == [0, 5], "fewer than `enough` must be filled up with any"
+    assert not store.find_hits(replace(request, terms=[])).by_source, "without terms nothing is searched"
     store.remove_files([path for path in store.files() if path.startswith("sessions/")])
     for _ in range(5):  # a store may answer from memory from some search on
-        assert len(store.candidates(request).hits) == 1, "a source without files is not searched"
+        assert len(store.find_hits(request).by_source) == 1, "a source without files is not searched"
     store.remove_files(list(store.files()))
-    emptied = store.candidates(request).hits
-    assert not any(hits.text or hits.vector for hits in emptied), f"an emptied store must find nothing: {emptied}"
+    emptied = store.find_hits(request).by_source
+    assert not any(own.text or own.vector for own in emptied), f"an emptied store must find nothing: {emptied}"
 
 
 _RANGES = (
@@ -330,8 +319,8 @@ def _check_store_where(store: Store) -> None:
     both = (FileRange("path", "/"), FileRange("path", "memory/0", is_prefix=True))
     cases.append((_InFiles("memory/0.md", both), [*range(5)]))
     for where, places in cases:
-        found = store.candidates(CandidateRequest(["every"], vectors[0], where=where)).hits
-        ids = {chunk_id for one in found for chunk_id in one.text}
+        by_source = store.find_hits(HitRequest(["every"], vectors[0], where=where)).by_source
+        ids = {chunk_id for own in by_source for chunk_id in own.text}
         assert sorted(chunk.ordinal for chunk in store.chunks(ids)) == places, f"where={where} must find {places}"
         hits = (store.search_text(["every"], 99, where=where), store.search_vector(vectors[0], 99, where=where))
         assert [{hit.chunk_id for hit in leg} for leg in hits] == [ids, ids], f"where={where} must filter both searches"
@@ -511,8 +500,8 @@ def _check_store_token_codes(store: Store) -> None:
     assert _codes_of(store, [first, *others, 10_000]) == {first: b"first"}, "codes that are stored must stay"
     assert store.describe().without_tokens == 19, "empty codes are none"
     for wanted, codes in ((True, b"first"), (False, b"")):
-        (found,) = store.candidates(CandidateRequest(["n0"], choose=lambda _: [first], token_codes=wanted)).chunks
-        assert found.token_codes == codes, f"with token_codes={wanted} a search must get {codes!r}"
+        (stored,) = store.chunks([first], token_codes=wanted)
+        assert stored.token_codes == codes, f"with token_codes={wanted} a chunk must have {codes!r}"
     store.remove_files(["memory/0.md"])
     assert store.known_vectors(keys, with_token_codes=True) == set(keys[:2]), "codes must outlive their chunks"
     _rebuilt(store, _made_meta())

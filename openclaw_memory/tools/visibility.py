@@ -39,7 +39,8 @@ if TYPE_CHECKING:
     from openclaw_memory.conversation.messages import Message
     from openclaw_memory.memory import Memory
     from openclaw_memory.search import SearchResults
-    from openclaw_memory.search.request import SearchFilter, SearchOptions
+    from openclaw_memory.search.filters import SearchFilter
+    from openclaw_memory.search.request import SearchOptions
     from openclaw_memory.text.policies import Policies
     from openclaw_memory.workspace import Workspace
 
@@ -236,8 +237,9 @@ def search_for(
     Raises:
         QueryError: As `Memory.search`.
     """
-    from openclaw_memory.search.budget import within
-    from openclaw_memory.search.request import SearchFilter, SearchOptions, SearchRequest, apply_request
+    from openclaw_memory.search.budget import fit_results
+    from openclaw_memory.search.filters import SearchFilter
+    from openclaw_memory.search.request import SearchOptions, SearchRequest, apply_request
 
     audience = audience or find_audience(memory, session_key)
     policies = memory.workspace.policies
@@ -271,7 +273,7 @@ def search_for(
         if len(visible) == len(results):
             break
     best = visible[: rules.max_results]
-    fitting, cut = (tuple(best), 0) if max_chars is None else within(best, max_chars)
+    fitting, cut = (tuple(best), 0) if max_chars is None else fit_results(best, max_chars)
     # The counts of a search would tell of private results too.
     filtered, omitted = (results.filtered, results.omitted) if audience.private else (0, 0)
     omitted = min(cut + omitted, rules.max_results - len(fitting))

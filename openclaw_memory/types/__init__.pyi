@@ -8,12 +8,12 @@ from .files import (
     Source as Source,
 )
 from .index import (
-    CandidateRequest as CandidateRequest,
-    Candidates as Candidates,
     Chunk as Chunk,
     ChunkRow as ChunkRow,
     FileRecord as FileRecord,
     Hit as Hit,
+    HitRequest as HitRequest,
+    Hits as Hits,
     IndexMeta as IndexMeta,
     Matrix as Matrix,
     SourceHits as SourceHits,
@@ -25,7 +25,6 @@ from .protocols import (
     Build as Build,
     ConnectionHook as ConnectionHook,
     Embedder as Embedder,
-    gather_candidates as gather_candidates,
     PreparingEmbedder as PreparingEmbedder,
     Store as Store,
     WordVectorEmbedder as WordVectorEmbedder,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -199,7 +199,7 @@ class StoreInfo:
 
 @dataclass(frozen=True, slots=True)
 class SourceHits:
-    """Scores by chunk id of what was found in one source.
+    """Score the chunks that were found in one source, by id.
 
     Attributes:
         text: The scores of keyword search.
@@ -212,13 +212,9 @@ class SourceHits:
     cosines: Mapping[int, float] = field(default_factory=dict)
 
 
-def _nothing(_hits: Sequence[SourceHits]) -> Iterable[int]:
-    return ()
-
-
 @dataclass(frozen=True, slots=True)
-class CandidateRequest:
-    """Everything that one search needs of a store.
+class HitRequest:
+    """Ask a store for the chunks that keywords and a vector find.
 
     Attributes:
         terms: Segmented terms of the keyword search. Without any, nothing is searched.
@@ -230,13 +226,9 @@ class CandidateRequest:
         source: The one source to search. None searches each source that holds files, one after the other.
         all_cosines: Whether chunks that only keyword search found get a cosine too.
         counted: The terms whose document frequencies are wanted.
-        choose: Picks from the hits of all sources the ids of the chunks to return.
-        named: Returns whether the file of a path is wanted because the query names it; None if no file is.
         where: A filter on the metadata of chunks.
-        memory_bytes: How much memory, for this index and others in this process, the store may use to keep what makes
-            later searches faster; 0 for none.
-        passes: Returns whether chunks of the file at a path count; None if all do. Several times as many are looked at.
-        token_codes: Whether the codes of the tokens of the chunks are wanted.
+        memory_bytes: How much memory, for this index and others in this process, the store may use to make later
+            searches faster; 0 for none.
     """
 
     terms: Sequence[str]
@@ -248,28 +240,20 @@ class CandidateRequest:
     source: Source | None = None
     all_cosines: bool = False
     counted: Sequence[str] = ()
-    choose: Callable[[Sequence[SourceHits]], Iterable[int]] = _nothing
-    named: Callable[[str], bool] | None = None
     where: Where | None = None
-    passes: Callable[[str], bool] | None = None
     memory_bytes: int = 0
-    token_codes: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Candidates:
-    """What a store returns for a `CandidateRequest`, all of one state of the index.
+class Hits:
+    """Answer a `HitRequest` from one state of the index.
 
     Attributes:
-        hits: One entry for each source that was searched, in the order of `SOURCES`.
-        chunks: At least the chunks that `CandidateRequest.choose` picked, as far as they exist, by ascending id.
+        by_source: One entry for each source that was searched, in the order of `SOURCES`.
         frequencies: In how many chunks each of the counted terms occurs.
         chunk_count: How many chunks the index holds.
-        named: The chunks of each file that the query names.
     """
 
-    hits: Sequence[SourceHits]
-    chunks: Sequence[StoredChunk]
+    by_source: Sequence[SourceHits]
     frequencies: Mapping[str, int]
     chunk_count: int
-    named: Sequence[Sequence[StoredChunk]] = ()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
@@ -12,14 +11,13 @@ if TYPE_CHECKING:
 
     from openclaw_memory.types.files import Source
     from openclaw_memory.types.index import (
-        CandidateRequest,
-        Candidates,
         ChunkRow,
         FileRecord,
         Hit,
+        HitRequest,
+        Hits,
         IndexMeta,
         Matrix,
-        SourceHits,
         StoredChunk,
         StoreInfo,
         TokenVectors,
@@ -379,11 +377,11 @@ class Store(Protocol):
         """
         ...
 
-    def candidates(self, request: CandidateRequest) -> Candidates:
-        """Return all that one search needs, from one state of the index; `gather_candidates` implements it.
+    def find_hits(self, request: HitRequest) -> Hits:
+        """Find chunks by keywords and vector, from one state of the index; `gather_hits` implements it.
 
         Args:
-            request: What the search needs.
+            request: The terms, the vector and the limits.
 
         Raises:
             EmbedderError: The vector does not fit the index.
@@ -528,106 +526,3 @@ class Build(Protocol):
     def abort(self) -> None:
         """Discard the build and release its resources. Calling it twice is allowed."""
         ...
-
-
-def gather_candidates(
-    store: Store,
-    request: CandidateRequest,
-    *,
-    frequencies: Mapping[str, int],
-    chunk_count: int,
-    sources: Iterable[Source],
-    paths: Callable[[], Iterable[str]],
-    paths_of: Callable[[Sequence[int]], Mapping[int, str]] | None = None,
-) -> Candidates:
-    """Answer a request through the other methods of a store: an implementation of `Store.candidates`.
-
-    Args:
-        store: The store, in a state that does not change meanwhile.
-        request: What is wanted.
-        frequencies: In how many chunks each term of `request.counted` occurs.
-        chunk_count: How many chunks the store holds.
-        sources: The sources that hold files.
-        paths: Returns the path of every indexed file; called only where the request names files.
-        paths_of: Returns the paths of chunks by their ids, sooner than `Store.chunks`, which is asked by default.
-
-    Returns:
-        What was found.
-
-    Raises:
-        EmbedderError: The vector does not fit the index.
-    """
-    from openclaw_memory.types.files import SOURCES
-    from openclaw_memory.types.index import Candidates
-    from openclaw_memory.types.where import chunk_test
-
-    held: list[Source] = [source for source in SOURCES if source in set(sources)]
-    # One source alone needs no filter, which costs time.
-    wanted: Sequence[Source | None] = held if request.source is None and len(held) > 1 else [request.source]
-    paths_of = paths_of or (lambda ids: {stored.id: stored.path for stored in store.chunks(ids)})
-    hits = [_hits(store, request, source, paths_of) for source in wanted] if request.terms else []
-    test, passes = chunk_test(request.where or {}), request.passes or bool
-    named_paths = [path for path in paths() if request.named(path) and passes(path)] if request.named else []
-    files = [store.file_chunks(path) for path in named_paths]
-    named = [file for file in files if all(test(stored.path, stored.chunk.metadata) for stored in file)]
-    ids = request.choose(hits)
-    chunks = store.chunks(ids, token_codes=True) if request.token_codes else store.chunks(ids)
-    if request.where:  # a chunk may be asked for because it is next to one that was found
-        chunks = [stored for stored in chunks if test(stored.path, stored.chunk.metadata)]
-    return Candidates(hits, chunks, frequencies, chunk_count, named)
-
-
-# Where not all files pass, so many times as many chunks are looked at first. Of each further chunk keyword search needs
-# to read little, vector search several kB.
-_WIDER_TEXT, _WIDER_VECTOR = 6, 3
-
-
-def _hits(
-    store: Store,
-    request: CandidateRequest,
-    source: Source | None,
-    paths_of: Callable[[Sequence[int]], Mapping[int, str]],
-) -> SourceHits:
-    from openclaw_memory.types.index import SourceHits
-
-    where, passes = request.where, request.passes
-
-    def passing(search: Callable[[int], list[Hit]], k: int, wider: int) -> list[Hit]:
-        if passes is None:
-            return search(k)
-        if where:  # which most of what `passes` refuses has not passed
-            found = counted(search(k))
-            if len(found) == k:
-                return found
-        return counted(search(wider * k))[:k]
-
-    def counted(found: list[Hit]) -> list[Hit]:
-        paths = paths_of([hit.chunk_id for hit in found])
-        return [hit for hit in found if passes is None or passes(paths.get(hit.chunk_id, ""))]
-
-    def by_words(match: Literal["any", "all"]) -> list[Hit]:
-        search = partial(store.search_text, request.terms, match=match, source=source, where=where)
-        return passing(search, request.text_hits, _WIDER_TEXT)
-
-    found = by_words(request.match)
-    if request.match == "all" and len(found) < request.enough:
-        found = [*by_words("any"), *found]
-    text = {hit.chunk_id: hit.score for hit in found}
-    if request.vector is None:
-        return SourceHits(text, None)
-    by_vector = partial(store.search_vector, request.vector, source=source, where=where)
-    near = passing(by_vector, request.vector_hits, _WIDER_VECTOR)
-    vector = {hit.chunk_id: hit.score for hit in near}
-    if text and not vector:  # no chunk has a vector yet, or that of the query is zero
-        return SourceHits(text, None)
-    others = [chunk_id for chunk_id in text if chunk_id not in vector] if request.all_cosines else []
-    return SourceHits(text, vector, vector | _cosines(request.vector, store.vectors(others)))
-
-
-def _cosines(query: Vector, vectors: Mapping[int, Vector]) -> dict[int, float]:
-    if not vectors:
-        return {}
-    import numpy as np
-
-    scores = np.clip(np.stack(list(vectors.values())) @ np.asarray(query, np.float32), -1, 1)
-    return dict(zip(vectors, scores.tolist(), strict=True))

@@ -29,7 +29,7 @@ from openclaw_memory.chunking.sliding_window import (
     split_utf8,
     strip_annotations,
 )
-from openclaw_memory.config import JournalConfig
+from openclaw_memory.config import JournalConfig, SearchConfig
 from openclaw_memory.config.sections import CompactionConfig, checked
 from openclaw_memory.conversation.window import reserve, soft
 from openclaw_memory.embeddings.vectors import packs
@@ -38,15 +38,16 @@ from openclaw_memory.flush import Flush, FlushTurn
 from openclaw_memory.search.ranking import (
     TEXT_SCORE,
     VECTOR_SCORE,
-    Likeness,
-    bm25_to_score,
-    boosted_keyword_score,
-    decayed,
-    mmr,
-    mmr_words,
-    ranked,
-    selected,
-    weighted_sum,
+    apply_age,
+    boost_keyword_score,
+    combine_scores,
+    compare_texts,
+    decay_score,
+    order_results,
+    rank_by_mmr,
+    scale_bm25,
+    select_results,
+    split_mmr_words,
 )
 from openclaw_memory.text import SILENT
 from openclaw_memory.text.utf16 import truncate_utf16
@@ -112,20 +113,17 @@ def is_tied(rows: Sequence[Mapping[str, Any]]) -> bool:
 def reranked(given: Any) -> list[str]:
     items = given["items"]
     if given.get("enabled"):
-        items = mmr(items, given.get("lambda", 0.7), lambda item: number(item["score"]), lambda item: item["snippet"])
+        items = rank_by_mmr(
+            items, given.get("lambda", 0.7), lambda item: number(item["score"]), lambda item: item["snippet"]
+        )
     return [item["id"] for item in items]
 
 
 def merged(given: Any, score: Callable[[Mapping[str, Any]], float] | None = None) -> list[dict[str, Any]]:
     now = datetime.fromtimestamp(given["nowMs"] / 1000, UTC)
-    order = ranked(
-        answers_of(given, score or keyword_score),
-        exact_question(given),
-        half_life_days=given.get("temporalDecay", {}).get("halfLifeDays"),
-        mmr_lambda=given.get("mmr", {}).get("lambda"),
-        now=now,
-        day_of=lambda found: parse_note_date(found.path),
-    )
+    answers, half_life = answers_of(given, score or keyword_score), given.get("temporalDecay", {}).get("halfLifeDays")
+    aged = answers if half_life is None else apply_age(answers, [], half_life, now)
+    order = order_results(aged, exact_question(given), given.get("mmr", {}).get("lambda"))
     return [
         {
             "path": found.path,
@@ -156,7 +154,7 @@ def answers_of(given: Any, score: Callable[[Mapping[str, Any]], float]) -> list[
             row["path"],
             row["startLine"],
             row["endLine"],
-            weighted_sum(row["vectorScore"], score(row), given["vectorWeight"], given["textWeight"]),
+            combine_scores(row["vectorScore"], score(row), given["vectorWeight"], given["textWeight"]),
             row["snippet"],
             row["source"],
             {VECTOR_SCORE: row["vectorScore"], TEXT_SCORE: row["textScore"]},
@@ -190,7 +188,8 @@ def chosen(given: Any) -> list[str]:
         )
         for row in given["merged"]
     ]
-    return [found.path for found in selected(answers, given["minScore"], given["maxResults"])]
+    settings = SearchConfig(min_score=given["minScore"], max_results=given["maxResults"])
+    return [result.path for result in select_results(answers, settings, 1.0)]
 
 
 def read(given: Any) -> dict[str, Any]:
@@ -274,14 +273,14 @@ GROUPS: Mapping[str, Callable[[Any], Any]] = {
     "formatCitation": lambda given: citation(given["path"], (given["startLine"], given["endLine"])),
     "memoryFlushPlan": flush_plan,
     "shouldIncludeCitations": lambda given: has_citations(given["mode"], given.get("sessionKey")),
-    "bm25RankToScore": lambda given: bm25_to_score(number(given)),
-    "scoreFallbackKeywordResult": lambda given: boosted_keyword_score(
+    "bm25RankToScore": lambda given: scale_bm25(number(given)),
+    "scoreFallbackKeywordResult": lambda given: boost_keyword_score(
         given["query"], given["path"], given["text"], number(given["ftsScore"])
     ),
-    "temporalDecayScore": lambda given: decayed(*map(number, (given["score"], given["ageInDays"], given["halfLifeDays"]))),
+    "temporalDecayScore": lambda given: decay_score(*map(number, (given["score"], given["ageInDays"], given["halfLifeDays"]))),
     "mmrRerank": reranked,
-    "mmrTokenize": lambda given: sorted(mmr_words(given)),
-    "textSimilarity": lambda given: Likeness(given).between(0, 1),
+    "mmrTokenize": lambda given: sorted(split_mmr_words(given)),
+    "textSimilarity": lambda given: compare_texts(*given, *map(split_mmr_words, given)),
     "mergeHybridResults": merged,
     "selectHybridSearchResults": chosen,
     "normalizeSessionText": normalise_line,

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from openclaw_memory import Memory, MemoryConfig
 from openclaw_memory.config import SearchConfig
 from openclaw_memory.embeddings.hashing import HashingEmbedder
-from openclaw_memory.search import prepared
+from openclaw_memory.search import line_index
 
 EITHER = pytest.mark.parametrize("way", ["hybrid", "keywords"])
 
@@ -369,8 +369,8 @@ QUESTIONS = ("Who has the spare key?", "GEO-1000", "When is the boiler serviced?
 @pytest.mark.parametrize("embedder", ["static", None])
 def test_answers_are_the_same_with_room_for_no_lines_and_for_all(household, monkeypatch, tmp_path, embedder):
     def answers(limit):
-        monkeypatch.setattr(prepared, "MAX_LINE_BYTES", limit)
-        monkeypatch.setattr(prepared, "MAX_WORD_BYTES", limit)
+        monkeypatch.setattr(line_index, "MAX_LINE_BYTES", limit)
+        monkeypatch.setattr(line_index, "MAX_WORD_BYTES", limit)
         with Memory.open(household, embedder=embedder, index_path=tmp_path / "index.sqlite") as memory:
             return [[(found.citation, found.score) for found in memory.search(text)] for text in QUESTIONS * 2]
 

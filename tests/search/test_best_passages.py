@@ -6,42 +6,48 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from openclaw_memory import Memory
-from openclaw_memory.search.line_features import spans_of, text_of
-from openclaw_memory.search.lines import Line
-from openclaw_memory.search.passages import best_passages
+from openclaw_memory.config import SearchConfig
+from openclaw_memory.search.line_index import LineIndex
+from openclaw_memory.search.lines import find_spans, has_content, join_lines
+from openclaw_memory.search.passages import PassageFinder
+from openclaw_memory.search.query import parse_query
+from openclaw_memory.types import Chunk, StoredChunk
 from openclaw_memory.types.files import LEFT_OUT
 
 
-def lines(*texts, path="a.md", source="memory", context="", numbers=None):
-    made, start = [], 0
-    for at, text in enumerate(texts):
-        made.append(Line(path, source, numbers[at] if numbers else at + 1, start, text, context))
-        start += len(text) + 1
-    return made
+def read(*texts, path="memory/a.md", context="", start_line=1):
+    text = "\n".join(texts)
+    source = "sessions" if path.startswith("sessions/") else "memory"
+    chunk = Chunk(start_line, start_line + len(texts) - 1, 1000 * start_line, text, context)
+    return StoredChunk(start_line, path, source, chunk, start_line)
 
 
-def passages(made, values, max_chars=700, count=6, blocks=None):
-    of_lines = np.array(blocks or [0] * len(made), np.int64)
-    return best_passages(made, of_lines, np.array(values, np.float32), max_chars, count)
-
-
-def picked(found):
-    return [passage.picked for passage in found]
+def find(chunks, values, max_chars=700, count=6, blocks=None):
+    table = LineIndex().read(chunks)
+    if blocks is not None:
+        table.blocks[:] = blocks
+    settings = SearchConfig(snippet_chars=max_chars)
+    return table, PassageFinder(table, parse_query("x"), settings).find(np.array(values, np.float32), count)
 
 
 def test_a_heading_brings_what_is_below_it():
-    made = lines("before", "## Restart", "stop it", "start it", "other")
-    assert picked(passages(made, [0, 20, 0, 0, 0], count=1, blocks=[0, 1, 1, 1, 2])) == [(1, 2, 3)]
+    chunk = read("before", "## Restart", "stop it", "start it", "other")
+    _, (passage,) = find([chunk], [0, 20, 0, 0, 0], count=1, blocks=[0, 1, 1, 1, 2])
+    assert passage.lines == (1, 2, 3)
 
 
-def test_a_passage_holds_lines_of_one_file_and_of_one_day_of_a_transcript():
-    files = [*lines("aaaa"), *lines("bbbb", path="b.md")]
-    assert picked(passages(files, [5, 5])) == [(0,), (1,)]
-    days = [
-        line._replace(context=day)
-        for day, line in zip(["2026-01-06", "2026-01-07"], lines("a", "b", source="sessions"), strict=True)
-    ]
-    assert picked(passages(days, [5, 5])) == [(0,), (1,)]
+@pytest.mark.parametrize(
+    "chunks",
+    [
+        [read("aaaa"), read("bbbb", path="memory/b.md")],
+        [
+            read("a", path="sessions/a.jsonl", context="2026-01-06"),
+            read("b", path="sessions/a.jsonl", context="2026-01-07", start_line=2),
+        ],
+    ],
+)
+def test_a_passage_holds_lines_of_one_file_and_of_one_day_of_a_transcript(chunks):
+    assert [passage.lines for passage in find(chunks, [5, 5])[1]] == [(0,), (1,)]
 
 
 @given(
@@ -54,21 +60,21 @@ def test_a_passage_holds_lines_of_one_file_and_of_one_day_of_a_transcript():
     st.integers(1, 8),
 )
 def test_passages_share_no_line_fit_and_come_best_first(rows, max_chars, count):
-    blocks = np.cumsum([step for _, step, _ in rows]).tolist()
-    made = lines(*(text for text, _, _ in rows))
-    found = passages(made, [value for _, _, value in rows], max_chars, count, blocks)
+    blocks = np.cumsum([step for _, step, _ in rows])
+    texts = [text for text, _, _ in rows]
+    table, found = find([read(*texts)], [value for _, _, value in rows], max(40, max_chars), count, blocks)
     assert len(found) <= count
-    taken = [at for passage in found for at in passage.picked]
+    taken = [at for passage in found for at in passage.lines]
     assert len(taken) == len(set(taken))
     for passage in found:
-        shown = [made[at] for at in passage.picked]
-        assert passage.best in passage.picked
-        assert all(line.says_something for line in shown)
-        assert len(shown) == 1 or len(text_of(shown)) <= max_chars
-        runs = text_of(shown).split(LEFT_OUT)
-        assert len(runs) == len(spans_of(shown))
-        for run, (first, last) in zip(runs, spans_of(shown), strict=True):
-            own = [line.text for line in made[first - 1 : last]]
+        shown = [table.get_line(at) for at in passage.lines]
+        assert passage.best in passage.lines
+        assert all(has_content(line.text) for line in shown)
+        assert len(shown) == 1 or len(join_lines(shown)) <= max(40, max_chars)
+        runs = join_lines(shown).split(LEFT_OUT)
+        assert len(runs) == len(find_spans(shown))
+        for run, (first, last) in zip(runs, find_spans(shown), strict=True):
+            own = texts[first - 1 : last]
             assert [text or None for text in run.split("\n")] == [text if text.strip() else None for text in own]
     values = [passage.value for passage in found]
     assert values == pytest.approx(sorted(values, reverse=True))

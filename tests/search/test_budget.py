@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from openclaw_memory.search.budget import within
+from openclaw_memory.search.budget import fit_results
 from openclaw_memory.types import SearchResult
 
 
@@ -16,14 +16,14 @@ def hit(snippet, start=1, end=None, path="memory/a.md"):
 
 
 def test_the_last_one_is_cut_at_the_end_of_a_line_and_its_citation_says_so():
-    (first, second), omitted = within([hit("one\ntwo"), hit("three\nfour\nfive", 7), hit("six")], 19)
+    (first, second), omitted = fit_results([hit("one\ntwo"), hit("three\nfour\nfive", 7), hit("six")], 19)
     assert (first.snippet, second.snippet) == ("one\ntwo", "three\nfour")
     assert second.citation == "memory/a.md#L7-L8"
     assert omitted == 1
 
 
 def test_a_transcript_that_is_cut_keeps_its_end_for_blank_lines_of_it_were_not_shown():
-    ((only,), _) = within([hit("User: a\nAssistant: b\nUser: c", 2, 9, "sessions/a.jsonl")], 22)
+    ((only,), _) = fit_results([hit("User: a\nAssistant: b\nUser: c", 2, 9, "sessions/a.jsonl")], 22)
     assert (only.snippet, only.end_line) == ("User: a\nAssistant: b", 9)
 
 
@@ -35,7 +35,7 @@ def test_a_transcript_that_is_cut_does_not_cite_the_places_that_are_no_longer_sh
         (20, "User: a\n…\nUser: b", ((2, 2), (9, 14))),
         (32, "User: a\n…\nUser: b\nAssistant: c", ((2, 2), (9, 14))),
     ):
-        ((only,), _) = within([gapped], room)
+        ((only,), _) = fit_results([gapped], room)
         assert (only.snippet, only.spans, only.end_line) == (shown, spans, spans[-1][1])
 
 
@@ -45,7 +45,7 @@ def test_a_transcript_that_is_cut_does_not_cite_the_places_that_are_no_longer_sh
 )
 def test_one_that_is_cut_in_a_gap_cites_the_lines_it_shows(most, snippet, spans):
     gapped = replace(hit("one\n…\nthree\nfour", 3, 6), spans=((3, 3), (5, 6)))
-    ((only,), _) = within([gapped], most)
+    ((only,), _) = fit_results([gapped], most)
     assert (only.snippet, only.spans, only.end_line) == (snippet, spans, spans[-1][1])
 
 
@@ -54,7 +54,7 @@ def test_one_that_is_cut_in_a_gap_cites_the_lines_it_shows(most, snippet, spans)
     st.integers(1, 120),
 )
 def test_the_budget_holds_and_nothing_is_shown_that_is_not_cited(hits, most):
-    shown, omitted = within(hits, most)
+    shown, omitted = fit_results(hits, most)
     assert sum(len(result.snippet) for result in shown) <= most
     assert len(shown) + omitted == len(hits)
     assert bool(shown) == bool(hits)

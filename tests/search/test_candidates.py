@@ -7,11 +7,13 @@ from openclaw_memory.types import Store
 TURN = '{"type": "message", "message": {"role": "user", "content": [{"type": "text", "text": "A boiler!"}]}}\n'
 
 
-MOST_CALLS = 4  # snapshot, meta, candidates, and the stamps of the files where they are compared again
+MOST_CALLS = (
+    7  # snapshot, meta, find_hits, chunks, files by their stamps, files by their names, and the one that is named
+)
 
 
 @pytest.mark.parametrize("embedder", ["static", None])
-def test_a_whole_search_calls_the_store_at_most_four_times(remember, open_store, tmp_path, monkeypatch, embedder):
+def test_a_whole_search_calls_the_store_at_most_seven_times(remember, open_store, tmp_path, monkeypatch, embedder):
     files = {"memory/boiler.md": "The boiler is red.\n", "sessions/a.jsonl": TURN, "memory/b.md": "Other.\n"}
     memory = remember(files, embedder=embedder)
     memory.search("first")
@@ -36,5 +38,5 @@ def test_a_whole_search_calls_the_store_at_most_four_times(remember, open_store,
     for query in ("Is the boiler red?", "boiler", "boiler.md"):
         calls.clear()
         assert memory.search(query, min_score=0.0)
-        assert "candidates" in calls
+        assert "find_hits" in calls
         assert len(calls) <= MOST_CALLS, calls

@@ -8,6 +8,7 @@ from index_files import index_file
 
 from openclaw_memory import Memory, MemoryConfig
 from openclaw_memory.config import SyncConfig
+from openclaw_memory.search.citations import CitationChecker
 
 CALM = MemoryConfig(sync=SyncConfig(on_search=False))
 QUESTION = "Who has the spare key?"
@@ -97,7 +98,7 @@ def test_what_a_note_says_is_shown_whatever_the_index_leaves_out(folder, what, c
         for question in ("Where is the spare key?", "MEMORY.md"):
             shown = memory.search(question, min_score=0)
             with monkeypatch.context() as patch:
-                patch.setattr("openclaw_memory.search.citations.checked", lambda results, *_: (list(results), []))
+                patch.setattr(CitationChecker, "verify", lambda _, results: (results, set(), None))
                 assert list(memory.search(question, min_score=0)) == list(shown)
             assert shown
             assert not shown.stale

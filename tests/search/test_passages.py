@@ -9,16 +9,16 @@ from openclaw_memory import SearchOptions
 from openclaw_memory.config import SearchConfig
 from openclaw_memory.embeddings.static import StaticEmbedder
 from openclaw_memory.search import SearchRequest
-from openclaw_memory.search.passages import ANSWERS
-from openclaw_memory.search.prepared import Lexicon
-from openclaw_memory.search.search import search
+from openclaw_memory.search.line_index import LineIndex
+from openclaw_memory.search.search import Snapshot, search
 
 
-def ask(store, query, **rules):
-    return search(SearchRequest(query), store=store, embedder=None, rules=SearchConfig(min_score=0.0, **rules))
+def ask(store, query, **settings):
+    request = SearchRequest(query, settings=SearchConfig(min_score=0.0, **settings))
+    return search(Snapshot(store=store, embedder=None, lines=LineIndex()), request)
 
 
-@pytest.mark.parametrize("answer", ANSWERS)
+@pytest.mark.parametrize("answer", ["lines", "chunks"])
 def test_chunks_that_have_gone_since_they_were_found_are_left_out(answer):
     chunks = [stored(1, "memory/a.md"), stored(2, "memory/b.md", "the boiler too")]
     left = ask(Shelf(chunks, {1: 2.0, 2: 1.0}, gone={1}), "boiler", answer=answer)
@@ -36,16 +36,16 @@ def test_a_window_may_reach_from_a_candidate_into_the_chunk_before_it_and_not_in
     assert (found.citation, found.snippet) == ("memory/a.md#L1-L2", "before\nthe boiler")
 
 
-def by_meaning(chunks, found, near, query, *, use_chunk_scores=True):
+def by_meaning(chunks, found, near, query, *, has_chunk_vectors=True):
     """The results with an embedder and the vectors of words that ship."""
-    return search(
-        SearchRequest(query, options=SearchOptions(explain=True)),
+    index = Snapshot(
         store=Shelf(chunks, found, near=near),
         embedder=SimpleNamespace(provider="p", model="m", embed_query=lambda _text: VECTOR),
-        rules=SearchConfig(min_score=0.0),
-        lexicon=Lexicon(StaticEmbedder().word_vectors),
-        use_chunk_scores=use_chunk_scores,
+        lines=LineIndex(StaticEmbedder().word_vectors),
+        has_chunk_vectors=has_chunk_vectors,
     )
+    settings = SearchConfig(min_score=0.0)
+    return search(index, SearchRequest(query, options=SearchOptions(explain=True), settings=settings))
 
 
 def test_of_lines_that_read_alike_the_one_in_the_nearer_chunk_answers_where_chunk_scores_count():
@@ -54,17 +54,17 @@ def test_of_lines_that_read_alike_the_one_in_the_nearer_chunk_answers_where_chun
     found = by_meaning(*given)
     assert [result.path for result in found] == ["memory/9.md", "memory/1.md", "memory/5.md"]
     assert [round(result.parts["chunk"], 2) for result in found] == [1.0, 0.25, 0.0]
-    without = by_meaning(*given, use_chunk_scores=False)
+    without = by_meaning(*given, has_chunk_vectors=False)
     assert "chunk" not in without[0].parts
     # Some chunk is always the nearest: that says nothing about whether the notes answer at all.
     assert found[0].parts["confidence"] == pytest.approx(without[0].parts["confidence"])
 
 
-def ranked_by_chunk(texts, near, query, *, use_chunk_scores):
+def ranked_by_chunk(texts, near, query, *, has_chunk_vectors):
     """The numbers of the chunks of the results, where keyword search has found all of them alike."""
     chunks = [stored(3 * at, f"memory/{at}.md", text) for at, text in enumerate(texts, 1)]
     near = {3 * at: cosine for at, cosine in enumerate(near, 1)}
-    found = by_meaning(chunks, dict.fromkeys(near, 1.0), near, query, use_chunk_scores=use_chunk_scores)
+    found = by_meaning(chunks, dict.fromkeys(near, 1.0), near, query, has_chunk_vectors=has_chunk_vectors)
     assert [one.score for one in found] == sorted((one.score for one in found), reverse=True)
     return [int(one.path.removeprefix("memory/").removesuffix(".md")) for one in found]
 
@@ -74,8 +74,8 @@ FAR_OFF = ["the garden in summer", "rivers carry sand", "a carpenter at work", "
 
 def test_where_the_best_line_is_weak_what_the_vectors_of_sentences_put_first_alternates_with_it():
     evenly = [0.1, 0.2, 0.3, 0.4, 0.5]
-    words_alone = ranked_by_chunk(FAR_OFF, evenly, "What colour theme do I like?", use_chunk_scores=False)
-    both = ranked_by_chunk(FAR_OFF, evenly, "What colour theme do I like?", use_chunk_scores=True)
+    words_alone = ranked_by_chunk(FAR_OFF, evenly, "What colour theme do I like?", has_chunk_vectors=False)
+    both = ranked_by_chunk(FAR_OFF, evenly, "What colour theme do I like?", has_chunk_vectors=True)
     assert {5, 4} <= set(both[:4])
     assert sorted(both) == sorted(words_alone) == [1, 2, 3, 4, 5]
 
@@ -83,6 +83,6 @@ def test_where_the_best_line_is_weak_what_the_vectors_of_sentences_put_first_alt
 def test_where_the_best_line_is_sure_it_stays_first():
     texts = [*FAR_OFF, "the boiler is serviced in october"]
     found = ranked_by_chunk(
-        texts, [0.5, 0.4, 0.3, 0.2, 0.1, 0.0], "When is the boiler serviced?", use_chunk_scores=True
+        texts, [0.5, 0.4, 0.3, 0.2, 0.1, 0.0], "When is the boiler serviced?", has_chunk_vectors=True
     )
     assert found[0] == 6

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from openclaw_memory.search.query_dates import DateMention, mentioned_dates
+from openclaw_memory.search.query_dates import DateMention, find_dates
 
 
 @pytest.mark.parametrize(
@@ -33,7 +33,7 @@ from openclaw_memory.search.query_dates import DateMention, mentioned_dates
     ],
 )
 def test_a_date_is_understood(question, expected):
-    assert mentioned_dates(question) == (DateMention(*expected),)
+    assert find_dates(question) == (DateMention(*expected),)
 
 
 @pytest.mark.parametrize(
@@ -42,11 +42,11 @@ def test_a_date_is_understood(question, expected):
      "2026-13-45x", "12345", "the second of them"],
 )  # fmt: skip
 def test_what_only_looks_like_a_date_is_none(question):
-    assert [found for found in mentioned_dates(question) if found.month is not None] == []
+    assert [found for found in find_dates(question) if found.month is not None] == []
 
 
 def test_several_dates_are_each_found_once():
-    found = mentioned_dates("Between 2026-02-09 and 12 March 2026, or 2026-02-09 again")
+    found = find_dates("Between 2026-02-09 and 12 March 2026, or 2026-02-09 again")
     assert set(found) == {DateMention(2026, 2, 9), DateMention(2026, 3, 12)}
     assert len(found) == 2
 
@@ -62,20 +62,20 @@ def test_several_dates_are_each_found_once():
     ],
 )  # fmt: skip
 def test_a_note_agrees_with_a_date_the_nearer_the_better(mention, agreement):
-    assert mention.agreement(date(2026, 2, 9)) == pytest.approx(agreement)
+    assert mention.rate_agreement(date(2026, 2, 9)) == pytest.approx(agreement)
 
 
 @given(st.dates(date(1900, 1, 1), date(2099, 12, 31)))
 def test_every_day_is_read_back_however_it_is_written(day):
     named = (DateMention(day.year, day.month, day.day),)
-    assert mentioned_dates(f"on {day.isoformat()}?") == named
-    assert mentioned_dates(f"on {day.day} {day:%B} {day.year}?") == named
-    assert mentioned_dates(f"{day.year}年{day.month}月{day.day}日") == named
+    assert find_dates(f"on {day.isoformat()}?") == named
+    assert find_dates(f"on {day.day} {day:%B} {day.year}?") == named
+    assert find_dates(f"{day.year}年{day.month}月{day.day}日") == named
 
 
 @given(st.text(max_size=80) | st.text(alphabet="0123456789-may年月日 .,th", max_size=60))
 def test_any_text_is_read_without_an_error(text):
-    for mention in mentioned_dates(text):
+    for mention in find_dates(text):
         assert mention.year is None or 1900 <= mention.year <= 2099
         assert mention.month is None or 1 <= mention.month <= 12
-        assert 0 <= mention.agreement(date(2024, 2, 29)) <= 1
+        assert 0 <= mention.rate_agreement(date(2024, 2, 29)) <= 1

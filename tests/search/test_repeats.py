@@ -2,24 +2,16 @@
 
 import pytest
 
-from openclaw_memory.search.lines import Line, repeated
-
-
-def note(text, number=1):
-    return Line("memory/a.md", "memory", number, 0, text)
-
-
-def talk(*texts):
-    start, lines = 0, []
-    for number, text in enumerate(texts, 1):
-        lines.append(Line("sessions/a.jsonl", "sessions", number, start, text))
-        start += len(text) + 1
-    return lines
+from openclaw_memory.search.line_index import LineIndex
+from openclaw_memory.types import Chunk, StoredChunk
 
 
 def left(written, said):
-    lines = [note(written), *talk(said)]
-    return [line.text for line, is_told in zip(lines[1:], repeated(lines)[1:], strict=True) if not is_told]
+    """The lines of a transcript that stay beside a note."""
+    note = StoredChunk(1, "memory/a.md", "memory", Chunk(1, 1, 0, written))
+    talk = StoredChunk(2, "sessions/a.jsonl", "sessions", Chunk(1, 1, 0, said))
+    table = LineIndex().read([note, talk])
+    return table.get_texts(table.note_count)
 
 
 SAID = "User: The spare key is with Mrs. Groen."

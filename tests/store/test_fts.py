@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from openclaw_memory.store import SqliteStore
-from openclaw_memory.types import CandidateRequest, Chunk, ChunkRow
+from openclaw_memory.types import Chunk, ChunkRow, HitRequest
 
 
 def test_a_term_in_most_chunks_neither_decides_nor_is_lost(store, build):
@@ -37,4 +37,4 @@ def filled(tmp_path_factory, build):
 def test_no_terms_whatsoever_make_a_search_fail(filled, terms):
     filled.search_text(terms, 5)
     filled.search_text(terms, 5, match="all", source="memory")
-    assert set(filled.candidates(CandidateRequest([], counted=terms)).frequencies) == set(terms)
+    assert set(filled.find_hits(HitRequest([], counted=terms)).frequencies) == set(terms)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from openclaw_memory.store import SqliteStore, footprint, resident, sqlite
-from openclaw_memory.types import CandidateRequest, Chunk, ChunkRow
+from openclaw_memory.types import Chunk, ChunkRow, HitRequest
 from tests.processes import python
 
 WORDS = [f"w{number}" for number in range(30)]
@@ -32,13 +32,9 @@ def filled(store, build):
 
 
 def request(terms=("all", "n7"), vector=None, memory=MEMORY, **more):
-    def all_of(hits):
-        return [chunk_id for one in hits for chunk_id in {*one.text, *(one.vector or {})}]
-
-    return CandidateRequest(
-        terms=terms, vector=vector, text_hits=20, vector_hits=20, all_cosines=True, counted=terms, choose=all_of,
-        memory_bytes=memory, **more,
-    )  # fmt: skip
+    return HitRequest(
+        terms, vector, text_hits=20, vector_hits=20, all_cosines=True, counted=terms, memory_bytes=memory, **more
+    )
 
 
 def is_kept(store):
@@ -47,9 +43,8 @@ def is_kept(store):
 
 
 def assert_same(one, other):
-    assert one.chunks == other.chunks
     assert (one.frequencies, one.chunk_count) == (other.frequencies, other.chunk_count)
-    for mine, theirs in zip(one.hits, other.hits, strict=True):
+    for mine, theirs in zip(one.by_source, other.by_source, strict=True):
         assert mine.text == pytest.approx(theirs.text, abs=1e-6)
         assert mine.cosines == pytest.approx(theirs.cosines, abs=1e-6)
         assert list(mine.text.values()) == sorted(mine.text.values(), reverse=True)
@@ -62,7 +57,7 @@ def assert_answers_are_those_of_the_tables(kept, rng, count):
         for _ in range(count):
             terms = tuple(rng.sample([*WORDS, "term", "context", "unknown"], 4))
             asked = request(terms, QUERIES[rng.randrange(len(QUERIES))], source=rng.choice([None, "memory"]))
-            assert_same(kept.candidates(asked), fresh.candidates(replace(asked, memory_bytes=0)))
+            assert_same(kept.find_hits(asked), fresh.find_hits(replace(asked, memory_bytes=0)))
 
 
 class Writer:
@@ -170,8 +165,8 @@ def test_answers_follow_what_another_process_writes(filled):
     assert_answers_are_those_of_the_tables(filled, rng, 4)
     with python(IN_ANOTHER_PROCESS, filled.path) as process:
         assert process.wait() == 0
-    assert filled.candidates(request(("n7",))).chunk_count == 202
-    assert len(filled.candidates(request(("n7",))).hits[0].text) == 2
+    assert filled.find_hits(request(("n7",))).chunk_count == 202
+    assert len(filled.find_hits(request(("n7",))).by_source[0].text) == 2
     assert_answers_are_those_of_the_tables(filled, rng, 20)
     assert is_kept(filled)
 
@@ -196,7 +191,7 @@ def test_an_index_that_does_not_fit_is_read_from_the_file_with_the_same_answers(
     needed = filled.describe().memory_bytes
     for memory, fits in ((0, False), (1, False), (needed - 1, False), (needed, True)):
         with closing(SqliteStore.open(filled.path)) as other:
-            assert_same(other.candidates(replace(asked, memory_bytes=memory)), filled.candidates(asked))
+            assert_same(other.find_hits(replace(asked, memory_bytes=memory)), filled.find_hits(asked))
             assert is_kept(other) is fits
 
 
@@ -207,7 +202,7 @@ def test_what_is_kept_takes_no_more_than_was_reckoned(path, build, monkeypatch):
     with closing(writer.store):
         for step in range(30):
             writer.add()
-            writer.store.candidates(request(tuple(writer.rng.sample(WORDS, 6)), QUERIES[step % 6]))
+            writer.store.find_hits(request(tuple(writer.rng.sample(WORDS, 6)), QUERIES[step % 6]))
             assert writer.store._residency.resident._size() <= writer.store.describe().memory_bytes
 
 
@@ -216,7 +211,7 @@ def test_of_several_indexes_the_one_used_longest_ago_makes_room(tmp_path, build)
     memory = 0
     for store in stores:
         build.fill(store, build.units(300))
-        store.candidates(request(memory=memory or store.describe().memory_bytes))
+        store.find_hits(request(memory=memory or store.describe().memory_bytes))
         memory = memory or store.describe().memory_bytes + store._residency.resident._size() * 3 // 2
     assert [is_kept(store) for store in stores] == [False, True, True]
     for store in stores:
@@ -227,7 +222,7 @@ def test_without_sqlite_vec_what_is_kept_answers_too(path, build):
     with closing(SqliteStore.open(path, vector_extension=False)) as store:
         build.fill(store, build.units(300))
         asked = request(vector=QUERIES[0])
-        assert_same(store.candidates(asked), store.candidates(replace(asked, memory_bytes=0)))
+        assert_same(store.find_hits(asked), store.find_hits(replace(asked, memory_bytes=0)))
         assert is_kept(store)
 
 
@@ -258,7 +253,7 @@ def test_without_simsimd_what_is_kept_answers_too_and_the_status_says_so(path, b
         build.fill(store, vectors)
         for vector in vectors[:5]:
             asked = request(vector=vector)
-            assert_same(store.candidates(asked), store.candidates(replace(asked, memory_bytes=0)))
+            assert_same(store.find_hits(asked), store.find_hits(replace(asked, memory_bytes=0)))
         assert is_kept(store)
         (notice,) = store.describe().notices
         assert re.search("simsimd cannot be loaded .*pip install", notice)

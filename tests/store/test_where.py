@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from openclaw_memory.errors import QueryError
 from openclaw_memory.store import SqliteStore
-from openclaw_memory.types import CandidateRequest
+from openclaw_memory.types import HitRequest
 from openclaw_memory.types.where import FileRange, chunk_test
 
 TEXT = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=4)
@@ -50,7 +50,7 @@ def test_sqlite_finds_the_chunks_that_python_finds(build, held, data):
             right = {at for at, one in enumerate(held, 1) if chunk_test(where)("memory/a.md", one)}
             assert {hit.chunk_id for hit in store.search_text(["term"], 9, where=where)} == right, where
             assert {hit.chunk_id for hit in store.search_vector(vectors[0], 9, where=where)} == right, where
-            (hits,) = store.candidates(CandidateRequest(["term"], vectors[0], where=where)).hits
+            (hits,) = store.find_hits(HitRequest(["term"], vectors[0], where=where)).by_source
             assert set(hits.cosines) == right
         assert store.verify() == ()
         store.close()
@@ -110,11 +110,8 @@ def test_of_a_filter_with_ranges_only_the_chunks_in_them_are_looked_at_and_once(
     ]
     test = Counting(one)
     for _ in range(5):  # from the fourth search on the index is kept in memory
-        found = many.candidates(
-            CandidateRequest(["term"], None, where=test, memory_bytes=1 << 30, named=lambda _: True)
-        )
-        assert sorted(file[0].path for file in found.named) == sorted(wanted)
-        assert len(found.hits[0].text) == len(wanted)
+        hits = many.find_hits(HitRequest(["term"], None, where=test, memory_bytes=1 << 30))
+        assert len(hits.by_source[0].text) == len(wanted)
     assert set(test.asked) == set(wanted)
     assert len(test.asked) <= 2 * len(wanted) * 5
 

@@ -8,7 +8,7 @@ from openclaw_memory_postgres import PostgresStore
 
 from openclaw_memory.store.fts import LARGE_INDEX
 from openclaw_memory.testing.contracts import _made_key, _made_meta, _made_record, _made_row, _made_vectors
-from openclaw_memory.types import CandidateRequest
+from openclaw_memory.types import HitRequest
 
 DIMS = 4
 
@@ -38,7 +38,7 @@ def test_both_ways_of_a_search_find_the_same(server, files):
     for _ in range(12):
         terms = [str(word) for word in random.choice(words, random.integers(1, 5), replace=False)]
         vector = _made_vectors(1, dims=DIMS, seed=int(random.integers(99)))[0] if random.random() < 0.8 else None
-        request = CandidateRequest(
+        request = HitRequest(
             terms,
             vector,
             source=[None, "memory", "sessions"][random.integers(3)],
@@ -46,14 +46,11 @@ def test_both_ways_of_a_search_find_the_same(server, files):
             vector_hits=int(random.integers(1, 30)),
             all_cosines=bool(random.integers(2)),
             counted=terms,
-            named=lambda path: path == "memory/1.md",
-            choose=lambda hits: [chunk for one in hits for chunk in (*one.text, *(one.vector or {}))],
         )
-        short, long = store.candidates(request), store.candidates(replace(request, passes=lambda _: True))
-        assert short.chunks == long.chunks
-        assert (short.frequencies, short.chunk_count, short.named) == (long.frequencies, long.chunk_count, long.named)
-        assert len(short.hits) == len(long.hits)
-        for one, other in zip(short.hits, long.hits, strict=True):
+        short, long = store.find_hits(request), store.find_hits(replace(request, where=lambda *_: True))
+        assert (short.frequencies, short.chunk_count) == (long.frequencies, long.chunk_count)
+        assert len(short.by_source) == len(long.by_source)
+        for one, other in zip(short.by_source, long.by_source, strict=True):
             assert (one.vector is None) == (other.vector is None)
             for mine, theirs in [(one.text, other.text), (one.vector, other.vector), (one.cosines, other.cosines)]:
                 assert dict(mine or {}) == pytest.approx(dict(theirs or {}), abs=1e-6)

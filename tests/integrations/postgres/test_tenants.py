@@ -12,15 +12,13 @@ from openclaw_memory_postgres.store import TABLES, PostgresStore
 
 from openclaw_memory.errors import ConfigError, StoreError
 from openclaw_memory.testing.contracts import _filled, _made_key, _made_meta, _made_record, _made_row, _made_vectors
-from openclaw_memory.types import CandidateRequest
+from openclaw_memory.types import HitRequest
 
 
 def everything(store):
     """All that a store tells, of any method that reads."""
     vector = _made_vectors(1)[0]
-    found = store.candidates(
-        CandidateRequest(["every", "n1"], vector, counted=["every"], named=lambda _: True, choose=lambda _: range(99))
-    )
+    hits = store.find_hits(HitRequest(["every", "n1"], vector, counted=["every"]))
     return {
         "meta": store.meta(),
         "name": store.get_meta("name"),
@@ -33,7 +31,7 @@ def everything(store):
         "vectors": sorted(store.vectors(list(range(99)))),
         "known": store.known_vectors([_made_key(n) for n in range(20)]),
         "identities": dict(store.identities()),
-        "found": (len(found.hits), found.chunk_count, dict(found.frequencies), len(found.named)),
+        "hits": (len(hits.by_source), hits.chunk_count, dict(hits.frequencies)),
         "counts": (store.describe().files, store.describe().chunks, store.describe().vectors),
         "sound": store.verify(),
     }
