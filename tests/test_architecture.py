@@ -41,7 +41,7 @@ HEAVY = FRAMEWORKS | {
 
 # The doors: no other file opens one to write, or makes a folder. The exceptions, with how many places each has, only
 # shrink; those who write below a workspace or the data folder take `SafeFolder`.
-DOORS = {f"openclaw_memory/workspace/{name}.py" for name in ("atomic", "safe_folder", "safe_read")}
+DOORS = {f"openclaw_memory/workspace/{name}.py" for name in ("atomic", "safe_folder")}
 PASSED_BY = {
     # the user names the path
     "openclaw_memory/testing/fakes.py": 1,

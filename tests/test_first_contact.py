@@ -263,7 +263,7 @@ def test_what_the_system_refuses_is_told_with_what_to_do(notes, monkeypatch, cod
     def refuse(*_, **__):
         raise OSError(code, os.strerror(code))
 
-    monkeypatch.setattr("openclaw_memory.workspace.atomic.make_folder", refuse)
+    monkeypatch.setattr("openclaw_memory.workspace.atomic._make_folder", refuse)
     monkeypatch.setattr(connection, "create_file", refuse)
     with Memory.open(notes) as memory:
         with pytest.raises(WriteError, match=words):

@@ -15,10 +15,9 @@ from openclaw_memory.text.quotation import EXTERNAL, is_external
 from openclaw_memory.types import MemoryFile, Skipped
 from openclaw_memory.types.control import Item, Kind
 from openclaw_memory.workspace import Workspace
+from openclaw_memory.workspace.encodings import decode, is_utf16
 from openclaw_memory.workspace.paths import RECORDS_FOLDER, Place, parse_note_date
-from openclaw_memory.workspace.safe_read import decode, is_utf16
 from openclaw_memory.workspace.tombstones import Line, read_lines
-from openclaw_memory.workspace.vouched import explain_withheld
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +120,7 @@ def _note(workspace: Workspace, file: MemoryFile, zone: datetime.tzinfo | None) 
         _text(fields.get("sensitivity")) if kind == "record" else None,
         len(data),
         text.count("\n") + bool(text and not text.endswith("\n")),
-        explain_withheld(workspace.root, file.path, text),
+        workspace.files.explain_withheld(file.path, text),
     )
     updated = _day(_time(fields, "updated_at"), zone) or day if kind in {"record", "document"} else None
     return Content(item, data, text, fields, updated, lambda: iter(()))

@@ -23,8 +23,9 @@ from openclaw_memory.types import Skipped
 from openclaw_memory.types.control import ForgetPlan, ForgetReceipt, Step
 from openclaw_memory.types.files import Span, cited
 from openclaw_memory.workspace import Workspace
-from openclaw_memory.workspace.atomic import lock_file, remove_files
+from openclaw_memory.workspace.atomic import lock_file
 from openclaw_memory.workspace.days import get_local_now, parse_day
+from openclaw_memory.workspace.encodings import is_utf16
 from openclaw_memory.workspace.paths import (
     DOCUMENTS_FOLDER,
     RECORDS_FOLDER,
@@ -33,7 +34,6 @@ from openclaw_memory.workspace.paths import (
     is_of_the_agent,
     locate_transcripts,
 )
-from openclaw_memory.workspace.safe_read import is_utf16
 from openclaw_memory.workspace.session_log import make_log_name
 from openclaw_memory.workspace.tombstones import forget_lines, hash_head
 
@@ -256,7 +256,7 @@ def _do(workspace: Workspace, step: Step, seen: os.stat_result) -> None:
             raise _conflict(step)
         return
     if step.action == "remove":
-        remove_files(place.base, place.parts[:-1], [(place.parts[-1], seen)])
+        workspace.files.remove(place, seen)
         if step.kind == "record":
             signatures.unlisted(workspace.root, step.path)
         return

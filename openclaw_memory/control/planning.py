@@ -20,8 +20,8 @@ from openclaw_memory.types import Skipped
 from openclaw_memory.types.codec import SUFFIX, get_plain_name
 from openclaw_memory.types.control import Action, ForgetPlan, Kind, Review, Step
 from openclaw_memory.types.files import Span, citation
+from openclaw_memory.workspace.excerpts import split_lines
 from openclaw_memory.workspace.paths import is_record, parse_note_date
-from openclaw_memory.workspace.safe_read import split_lines
 from openclaw_memory.workspace.tombstones import Line
 
 _BLANKS = re.compile(r"\s+")

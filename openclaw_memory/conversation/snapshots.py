@@ -314,7 +314,7 @@ def write(workspace: Workspace, made: Snapshot) -> None:
     try:
         workspace.files.replace(place, data, None)
     except OSError as error:
-        raise error if isinstance(error, OpenClawMemoryError) else to_write_error(error, made.path) from error
+        raise to_write_error(error, made.path) from error
 
 
 def prepare_snapshot(

@@ -15,8 +15,8 @@ from msgspec import Meta, Struct
 from openclaw_memory.config import FilesConfig
 from openclaw_memory.errors import NotFoundError, WorkspaceError, WriteError
 from openclaw_memory.workspace.atomic import lock_file, make_folders, read_whole, replace_file
+from openclaw_memory.workspace.files import open_place
 from openclaw_memory.workspace.paths import Place
-from openclaw_memory.workspace.safe_read import open_place
 
 FILE_NAME = "sessions.json"
 _MAX_BYTES = 64 * 1024 * 1024  # OpenClaw keeps more of a session there than is read here

@@ -15,7 +15,7 @@ import apsw
 from openclaw_memory.errors import IndexLockedError, StoreError, remedy
 from openclaw_memory.store import connection
 from openclaw_memory.store.connection import Connections, connect, create_file, fetch, is_index
-from openclaw_memory.workspace.atomic import flush_folder
+from openclaw_memory.workspace.atomic import open_folder
 
 if TYPE_CHECKING:
     from openclaw_memory.store.connection import OnConnect
@@ -146,7 +146,8 @@ def rewrite(
     announce()
     try:
         os.replace(copy, index)
-        flush_folder(str(index.parent), (), str(index))
+        with open_folder(str(index.parent), ()) as folder:
+            folder.flush(index.name)
     except OSError as error:
         raise StoreError(f"{index} cannot be replaced ({error.strerror}): {remedy(error)}") from error
 

@@ -49,8 +49,8 @@ from openclaw_memory.tools.visibility import (
 from openclaw_memory.types import Excerpt, SearchResult, Source, Tool, ToolAnswer
 from openclaw_memory.types.files import Span, cited
 from openclaw_memory.types.records import Record, RecordSource, RecordType, sentence
+from openclaw_memory.workspace.excerpts import DEFAULT_CHARS
 from openclaw_memory.workspace.paths import RECORDS_FOLDER, is_record, is_transcript
-from openclaw_memory.workspace.safe_read import DEFAULT_CHARS
 
 if TYPE_CHECKING:
     from openclaw_memory.memory import Memory

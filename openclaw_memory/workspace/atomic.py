@@ -1,4 +1,4 @@
-"""Write to disk: a lock between processes, an append that is complete or undone, a file replaced in one step."""
+"""Open, write and remove files below a trusted folder: no link is followed, and a write is complete or undone."""
 
 from __future__ import annotations
 
@@ -6,27 +6,278 @@ import errno
 import os
 import re
 import secrets
+import stat
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from openclaw_memory.errors import OpenClawMemoryError, PathNotAllowedError, WriteError, remedy
-from openclaw_memory.workspace.safe_read import CAN_WALK, open_at, open_folder
+from openclaw_memory._links import NO_LINK
+from openclaw_memory.errors import (
+    NotFoundError,
+    OpenClawMemoryError,
+    PathNotAllowedError,
+    WorkspaceError,
+    WriteError,
+    remedy,
+)
 
-LOCK_SECONDS = 10.0  # a write holds the lock for milliseconds: who waits this long waits for something stuck
+LOCK_SECONDS = 10.0  # a write holds the lock for milliseconds: after this long, something is stuck
 _POLL_SECONDS = 0.002
 
-# Linux ends the write(2) of a killed process between two pages: what is longer than one is not left to it.
+# Linux may end the write(2) of a killed process between two pages: longer texts are not left to it.
 PAGE = 4096
-# An editor that changes a note again and again while a longer one is put in its place is waited for so often.
-_TRIES = 5
-# A file that can be written, but not replaced: the folder may be read-only, the file another user's or a mount of its
-# own, or there is no room for a copy of it.
+_TRIES = 5  # while another program changes the file that is being replaced
+# A file that can be written but not replaced: the folder is read-only, the file another user's or a mount of its own,
+# or the disk has no room for a copy.
 _NOT_REPLACED = frozenset({errno.EACCES, errno.EPERM, errno.EBUSY, errno.EXDEV, errno.ENOSPC, errno.EDQUOT})
 
 # Not `.md`: a file under this name never counts as memory.
-_UNFINISHED = ".openclaw-memory-{}.tmp"
-_UNFINISHED_NAME = re.compile(r"\.openclaw-memory-[0-9a-f]{16}\.tmp")
+_TEMPORARY = ".openclaw-memory-{}.tmp"
+_TEMPORARY_NAME = re.compile(r"\.openclaw-memory-[0-9a-f]{16}\.tmp")
+
+CAN_WALK = os.open in os.supports_dir_fd
+_DIRECTORY = getattr(os, "O_DIRECTORY", 0)
+
+
+# --- the way to a file --------------------------------------------------------------------------------------------
+
+
+def open_at(base: str, parts: Sequence[str], flags: int, mode: int = 0o600) -> int:
+    """Open the file `parts` below the trusted folder `base`, refusing a symlink at every step; returns a descriptor.
+
+    Args:
+        base: The trusted folder.
+        parts: The way to the file.
+        flags: As of `os.open`.
+        mode: That of a new file.
+
+    Raises:
+        OSError: ELOOP where a part is a symlink, otherwise as open(2) raises it.
+    """
+    if not CAN_WALK:
+        _refuse_links(base, parts)
+        return os.open(os.path.join(base, *parts), flags | NO_LINK, mode)
+    folder = os.open(base, os.O_RDONLY | _DIRECTORY)
+    if not parts:
+        return folder
+    try:
+        for part in parts[:-1]:
+            inner = _open_step(part, os.O_RDONLY | _DIRECTORY, mode, folder)
+            os.close(folder)
+            folder = inner
+        return _open_step(parts[-1], flags, mode, folder)
+    finally:
+        os.close(folder)
+
+
+def _open_step(part: str, flags: int, mode: int, folder: int) -> int:
+    try:
+        return os.open(part, flags | NO_LINK, mode, dir_fd=folder)
+    except NotADirectoryError:
+        # A symlink opened as a folder gives ENOTDIR as well. Nothing was opened: this look only finds the right word.
+        if stat.S_ISLNK(os.stat(part, dir_fd=folder, follow_symlinks=False).st_mode):
+            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), part) from None
+        raise
+
+
+def _refuse_links(base: str, parts: Sequence[str]) -> None:
+    """Look at each part first, on systems without openat(2) such as Windows; a race between the two remains."""
+    for part in parts:
+        base = os.path.join(base, part)
+        if os.path.islink(base):
+            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), base)
+
+
+class OpenFolder:
+    """A folder held open, so that it cannot be swapped while its files are changed.
+
+    Attributes:
+        descriptor: The open folder; None on a system that cannot open one.
+        prefix: Precedes each name: "" where the folder is open.
+        path: The folder, for errors.
+    """
+
+    def __init__(self, descriptor: int | None, prefix: str, path: str) -> None:
+        """Take the folder.
+
+        Args:
+            descriptor: As the attribute.
+            prefix: As the attribute.
+            path: As the attribute.
+        """
+        self.descriptor, self.prefix, self.path = descriptor, prefix, path
+
+    def get_stat(self, name: str) -> os.stat_result | None:
+        """Return the stat of a name, of a link its own; None if there is nothing.
+
+        Args:
+            name: The name.
+        """
+        with suppress(FileNotFoundError):
+            return os.stat(self.prefix + name, dir_fd=self.descriptor, follow_symlinks=False)
+        return None
+
+    def list_names(self) -> list[str]:
+        """List the names in the folder."""
+        return os.listdir(self.prefix if self.descriptor is None else self.descriptor)
+
+    def replace_all(self, files: Sequence[tuple[str, bytes, os.stat_result | None]]) -> None:
+        """Put each file in the place of the one there is. Readers find the old file or the new one.
+
+        A new file keeps mode and owner of the old one. Unfinished files of killed writers are removed.
+
+        Args:
+            files: The name, the content, and the stat that the file must still have; None for a new file.
+
+        Raises:
+            WriteError: A file has changed since its stat: an editor does not know of our lock.
+            OSError: A file cannot be written. Those before it are, those after it are as they were.
+        """
+        self.sweep()
+        for name, data, expected in files:
+            self._replace(name, data, expected)
+        self.flush(*(name for name, _, _ in files[-1:]))
+
+    def _replace(self, name: str, data: bytes, expected: os.stat_result | None) -> None:
+        temporary = self.prefix + _TEMPORARY.format(secrets.token_hex(8))
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+        descriptor = os.open(temporary, flags, 0o600, dir_fd=self.descriptor)
+        try:
+            try:
+                _fill(descriptor, data, expected)
+            finally:
+                os.close(descriptor)
+            self._check_unchanged(name, expected)
+            os.replace(temporary, self.prefix + name, src_dir_fd=self.descriptor, dst_dir_fd=self.descriptor)
+        except BaseException:
+            with suppress(OSError):  # the first error matters, and the next writer sweeps
+                os.unlink(temporary, dir_fd=self.descriptor)
+            raise
+
+    def remove_all(self, files: Sequence[tuple[str, os.stat_result]]) -> None:
+        """Remove files.
+
+        Args:
+            files: The name, and the stat that the file must still have.
+
+        Raises:
+            WriteError: A file has changed since its stat. Those before it are removed.
+            OSError: A file cannot be removed.
+        """
+        for name, expected in files:
+            self._check_unchanged(name, expected)
+            os.unlink(self.prefix + name, dir_fd=self.descriptor)
+        self.flush(*(name for name, _ in files[-1:]))
+
+    def rename(self, name: str, new: str) -> None:
+        """Give a file another name, in one step.
+
+        Args:
+            name: The file.
+            new: The new name.
+
+        Raises:
+            WriteError: Something has that name.
+            OSError: It cannot be renamed.
+        """
+        self.check_free(new, name)
+        os.rename(self.prefix + name, self.prefix + new, src_dir_fd=self.descriptor, dst_dir_fd=self.descriptor)
+        self.flush(new)
+
+    def check_free(self, name: str, neighbour: str) -> None:
+        """Check that nothing has a name.
+
+        Args:
+            name: The name.
+            neighbour: The file next to which it must be free.
+
+        Raises:
+            WriteError: Something has the name.
+        """
+        if self.get_stat(name) is not None:
+            path, other = self._join(neighbour), self._join(name)
+            raise WriteError(f"{other} is there next to {path}: compare the two, and delete or rename one of them")
+
+    def sweep(self) -> None:
+        """Remove unfinished files of killed writers. Those that cannot be removed do no harm and stay."""
+        with suppress(OSError):
+            for name in self.list_names():
+                if name.startswith(".") and _TEMPORARY_NAME.fullmatch(name):
+                    os.unlink(self.prefix + name, dir_fd=self.descriptor)
+
+    def flush(self, *names: str) -> None:
+        """Fsync the folder, so that the names in it survive a power cut. Windows has no such call.
+
+        Args:
+            *names: The last name that was changed, for errors.
+
+        Raises:
+            WriteError: The disk did not confirm it. What was written stays.
+        """
+        if self.descriptor is not None:
+            _flush(self.descriptor, self._join(*names))
+
+    def _join(self, *names: str) -> str:
+        return "/".join((*([self.path] if self.path else []), *names))
+
+    def _check_unchanged(self, name: str, expected: os.stat_result | None) -> None:
+        info = self.get_stat(name)
+        if (info and _to_identity(info)) != (expected and _to_identity(expected)):
+            raise _ChangedError(self._join(name))
+
+
+@contextmanager
+def open_folder(base: str, parts: Sequence[str]) -> Iterator[OpenFolder]:
+    """Hold a folder below the trusted folder `base` open.
+
+    Args:
+        base: The trusted folder.
+        parts: The way to the folder.
+
+    Raises:
+        OSError: It is missing, or a symlink leads there: ELOOP.
+    """
+    path = "/".join(parts)
+    if not CAN_WALK:
+        _refuse_links(base, parts)
+        yield OpenFolder(None, os.path.join(base, *parts, ""), path)
+        return
+    descriptor = open_at(base, parts, os.O_RDONLY | _DIRECTORY)
+    try:
+        yield OpenFolder(descriptor, "", path)
+    finally:
+        os.close(descriptor)
+
+
+def make_folders(base: Path, parts: Sequence[str], path: str) -> None:
+    """Create the folders `parts` below the trusted folder `base` (0700) where they are missing.
+
+    Args:
+        base: The trusted folder.
+        parts: The folders, the outer one first.
+        path: The file that is to be written there, for errors.
+
+    Raises:
+        PathNotAllowedError: A link or a file is in the place of a folder.
+        WriteError: A folder cannot be created.
+    """
+    try:
+        for depth, name in enumerate(parts):
+            with open_folder(str(base), parts[:depth]) as folder:
+                _make_folder(folder, name)
+        with open_folder(str(base), parts):  # the last one is no link either
+            return
+    except OSError as error:
+        raise to_write_error(error, path) from error
+
+
+def _make_folder(folder: OpenFolder, name: str) -> None:
+    with suppress(FileExistsError):
+        os.mkdir(folder.prefix + name, 0o700, dir_fd=folder.descriptor)
+        folder.flush(name)
+
+
+# --- locks --------------------------------------------------------------------------------------------------------
 
 
 @contextmanager
@@ -34,6 +285,10 @@ def lock_file(lock: Path, path: str) -> Iterator[None]:
     """Hold a lock file while `path` is written; it is created if need be (0600) and excludes all threads and processes.
 
     Errors of the operating system are raised as errors of this library.
+
+    Args:
+        lock: The lock file.
+        path: The file that is written, for errors.
 
     Raises:
         PathNotAllowedError: A symlink, or something that is neither file nor folder, is in the way.
@@ -47,68 +302,114 @@ def lock_file(lock: Path, path: str) -> Iterator[None]:
     except filelock.Timeout as error:
         raise WriteError(f"{path} was not written: {lock} is held for over {LOCK_SECONDS:g} s; try again") from error
     except OSError as error:
-        if isinstance(error, OpenClawMemoryError):
-            raise
         raise to_write_error(error, path) from error
 
 
 @contextmanager
 def lock_folder(base: Path, parts: Sequence[str], path: str, lock: str = ".lock") -> Iterator[None]:
-    """Hold a lock file in a folder below the trusted folder `base`, as `locked` does; the folder is made if missing.
+    """Hold a lock file in a folder below the trusted folder `base`, as `lock_file` does; the folder is made if missing.
+
+    Args:
+        base: The trusted folder.
+        parts: The way to the folder.
+        path: The file that is written, for errors.
+        lock: The name of the lock file.
 
     Raises:
-        PathNotAllowedError, WriteError: As `locked`.
+        PathNotAllowedError, WriteError: As `lock_file`.
     """
     make_folders(base, parts, path)
     with lock_file(base.joinpath(*parts, lock), path):
         yield
 
 
+# --- errors -------------------------------------------------------------------------------------------------------
+
+
+class _ChangedError(WriteError):
+    """A file is no longer the one that was read."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(f"{path} was changed by another program just now, and is as that left it: read it again")
+
+
 def to_write_error(error: OSError, path: str) -> OpenClawMemoryError:
-    """Return the error of this library that says why `path` could not be written."""
-    if error.errno in {errno.ELOOP, errno.EISDIR, errno.ENXIO, errno.ENODEV, errno.ENOTDIR}:
+    """Return the error of this library for a file that could not be written.
+
+    Args:
+        error: The error of the system; one of this library is returned as it is.
+        path: The file.
+    """
+    if isinstance(error, OpenClawMemoryError):
+        return error
+    if error.errno in {errno.ELOOP, errno.EEXIST, errno.EISDIR, errno.ENXIO, errno.ENODEV, errno.ENOTDIR}:
         return PathNotAllowedError(
-            f"{path} is not written: a symlink, or something that is no file or folder, is in its way; move it"
+            f"{path} is not written: a symlink, or something that is not a file or folder, is in its way; move it"
         )
     return WriteError(
         f"{path} could not be written ({error.strerror}) and is as it was: {remedy(error)}, and try again"
     )
 
 
-def make_folder(base: Path, name: str) -> None:
-    """Create the folder `name` in the trusted folder `base` (0700) if it is missing.
+def to_read_error(error: OSError, path: str) -> OpenClawMemoryError:
+    """Return the error of this library for a file that could not be opened.
+
+    Args:
+        error: The error of the system; one of this library is returned as it is.
+        path: The file.
+    """
+    if isinstance(error, OpenClawMemoryError):
+        return error
+    if error.errno in {errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG}:
+        return NotFoundError(f"{path} does not exist: check its name, or write it first")
+    if error.errno == errno.ELOOP:
+        return PathNotAllowedError(f"{path} passes a symlink, which is never followed: use the path of the file itself")
+    if error.errno in {errno.ENXIO, errno.EISDIR, errno.ENODEV}:
+        return PathNotAllowedError(f"{path} is not a regular file: name a Markdown file")
+    return WorkspaceError(f"{path} cannot be read: {error.strerror}; fix its permissions")
+
+
+# --- one file -----------------------------------------------------------------------------------------------------
+
+
+def read_whole(descriptor: int, most: int | None = None) -> bytes:
+    """Return the content of an open file from the current position on.
+
+    Args:
+        descriptor: The file.
+        most: The most bytes to read; all where None.
+    """
+    blocks: list[bytes] = []
+    left = 1 << 62 if most is None else most
+    while left > 0 and (block := os.read(descriptor, min(left, 1 << 20))):
+        blocks.append(block)
+        left -= len(block)
+    return b"".join(blocks)
+
+
+def replace_file(base: str, parts: Sequence[str], data: bytes, expected: os.stat_result | None) -> None:
+    """Put a file in the place of the one at `parts` below the trusted folder `base`; call it with the lock held.
+
+    Args:
+        base: The trusted folder.
+        parts: The way to the file.
+        data: Its new content.
+        expected: The stat that it must still have; None for a new file.
 
     Raises:
-        OSError: It cannot be created, or a symlink or a file is in its place: ELOOP, ENOTDIR.
+        WriteError, OSError: As `OpenFolder.replace_all`.
     """
-    try:
-        os.mkdir(base / name, 0o700)
-    except FileExistsError:
-        # A symlink would take what is written elsewhere.
-        if CAN_WALK:
-            os.close(open_folder(str(base), (name,)))
-        elif (base / name).is_symlink():
-            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), name) from None
-    else:
-        flush_folder(str(base), (), name)
-
-
-def make_folders(base: Path, parts: Sequence[str], path: str) -> None:
-    """Create the folders `parts` below the trusted folder `base`, as `make_folder` does, to write `path` there.
-
-    Raises:
-        PathNotAllowedError, WriteError: As `locked`.
-    """
-    try:
-        for depth, part in enumerate(parts):
-            make_folder(base.joinpath(*parts[:depth]), part)
-    except OSError as error:
-        raise to_write_error(error, path) from error
+    with open_folder(base, parts[:-1]) as folder:
+        folder.replace_all([(parts[-1], data, expected)])
 
 
 @contextmanager
-def open_to_append(base: str, parts: Sequence[str], path: str) -> Iterator[int]:
+def open_to_append(base: str, parts: Sequence[str]) -> Iterator[int]:
     """Yield the descriptor of a file to read and append, never through a symlink; a new one (0600) stays on success.
+
+    Args:
+        base: The trusted folder.
+        parts: The way to the file.
 
     Raises:
         OSError: ELOOP where a part is a symlink, otherwise as open(2) raises it.
@@ -119,57 +420,56 @@ def open_to_append(base: str, parts: Sequence[str], path: str) -> Iterator[int]:
         descriptor = open_at(base, parts, flags)
     except FileNotFoundError:
         descriptor, is_new = open_at(base, parts, flags | os.O_CREAT | os.O_EXCL), True
-    done = False
     try:
         yield descriptor
-        done = True
+    except BaseException:
+        if is_new:
+            with suppress(OSError), open_folder(base, parts[:-1]) as folder:
+                info = folder.get_stat(parts[-1])  # another program may have been quicker
+                if info is not None and os.path.samestat(os.fstat(descriptor), info):
+                    os.unlink(folder.prefix + parts[-1], dir_fd=folder.descriptor)
+        raise
     finally:
-        name, opened = os.path.join(base, *parts), os.fstat(descriptor)
         os.close(descriptor)
-        if is_new and not done:
-            with suppress(FileNotFoundError):  # another program was quicker
-                if os.path.samestat(opened, os.lstat(name)):
-                    os.unlink(name)
     if is_new:
-        flush_folder(base, parts[:-1], path)
-
-
-def read_whole(descriptor: int) -> bytes:
-    """Return everything that an open file holds from the current position on."""
-    blocks = []
-    while block := os.read(descriptor, 1 << 20):
-        blocks.append(block)
-    return b"".join(blocks)
+        with open_folder(base, parts[:-1]) as folder:
+            folder.flush(parts[-1])
 
 
 def append_whole(descriptor: int, base: str, parts: Sequence[str], data: bytes) -> None:
-    """Append `data` to an open file; on disk when this returns. Call it in `locked`.
+    """Append to an open file; on disk when this returns. Call it with the lock held.
 
-    Up to a page is one write(2). A longer text is put there with a file that takes the place of the old one, so that a
-    process that is killed leaves all of it or nothing; what another program appends meanwhile is kept. Where a file
-    cannot be replaced, or has hard links, one write(2) has to do.
+    Up to a page is one write(2). A longer text comes with a file that replaces the old one, so that a killed process
+    leaves all of it or nothing; what another program appends meanwhile is kept. A file that cannot be replaced, or has
+    hard links, gets one write(2).
+
+    Args:
+        descriptor: The file.
+        base: The trusted folder.
+        parts: The way to the file.
+        data: The bytes to append.
 
     Raises:
         WriteError: The disk took only a part, or another program has replaced the file.
         OSError: The write failed. The file is as it was.
     """
-    if len(data) <= PAGE or not _is_extended(descriptor, base, parts, data):
+    if len(data) <= PAGE or not _extend(descriptor, base, parts, data):
         write_whole(descriptor, data, os.fstat(descriptor).st_size, "/".join(parts))
 
 
-def _is_extended(descriptor: int, base: str, parts: Sequence[str], data: bytes) -> bool:
+def _extend(descriptor: int, base: str, parts: Sequence[str], data: bytes) -> bool:
     """Put a longer file in the place of an open one; return whether that could be done."""
     path, before = "/".join(parts), b""
     os.lseek(descriptor, 0, os.SEEK_SET)
     for tries in range(1, _TRIES + 1):
-        before += read_whole(descriptor)  # what another program has appended since
-        seen = os.fstat(descriptor)
-        if seen.st_nlink > 1:
+        before += read_whole(descriptor)  # the second time, the bytes that another program has appended
+        info = os.fstat(descriptor)
+        if info.st_nlink > 1:
             return False
         try:
-            if seen.st_size != len(before):
-                raise _changed(path)
-            replace_file(base, parts, before + data, seen)
+            if info.st_size != len(before):
+                raise _ChangedError(path)
+            replace_file(base, parts, before + data, info)
             break
         except _ChangedError:
             if tries == _TRIES:
@@ -179,21 +479,19 @@ def _is_extended(descriptor: int, base: str, parts: Sequence[str], data: bytes) 
                 raise
             return False
     if late := read_whole(descriptor):  # by a program that had opened the old file
-        with open_to_append(base, parts, path) as new:
+        with open_to_append(base, parts) as new:
             write_whole(new, late, os.fstat(new).st_size, path)
     return True
 
 
-class _ChangedError(WriteError):
-    """A file is no longer the one that was seen."""
-
-
-def _changed(path: str) -> _ChangedError:
-    return _ChangedError(f"{path} was changed by another program just now, and is as that left it: read it again")
-
-
 def write_whole(descriptor: int, data: bytes, size: int, path: str) -> None:
     """Append `data` in one write(2) and fsync; on failure the file is cut back to `size` bytes.
+
+    Args:
+        descriptor: The file.
+        data: The bytes to append.
+        size: The size of the file.
+        path: The file, for errors.
 
     Raises:
         WriteError: The disk took only a part.
@@ -209,175 +507,8 @@ def write_whole(descriptor: int, data: bytes, size: int, path: str) -> None:
         raise
 
 
-def replace_file(base: str, parts: Sequence[str], data: bytes, seen: os.stat_result | None) -> None:
-    """Put a file with `data` in the place of the one at `parts` below the trusted folder `base`; call it in `locked`.
-
-    Readers find the old file or the new one. It keeps mode and owner. `seen` is what the old file was when it was read,
-    None where there was none. What an earlier writer left unfinished in the folder is removed.
-
-    Raises:
-        WriteError: the file is no longer the one that was seen: an editor does not know of our lock.
-        OSError: it cannot be written. The old file is as it was.
-    """
-    replace_files(base, parts[:-1], [(parts[-1], data, seen)])
-
-
-def replace_files(base: str, folder: Sequence[str], files: Sequence[tuple[str, bytes, os.stat_result | None]]) -> None:
-    """As `replace_file`, for files of one folder: name, content, and what was seen, of each.
-
-    Raises:
-        WriteError, OSError: as `replace_file`. Those before are written, those after are as they were.
-    """
-    with _folder(base, folder) as (descriptor, prefix):
-        _sweep(descriptor, prefix)
-        for name, data, seen in files:
-            _put(descriptor, prefix, name, data, seen, "/".join((*folder, name)))
-        if descriptor is not None:
-            _flush(descriptor, "/".join((*folder, *(name for name, _, _ in files[-1:]))))
-
-
-def check_free(base: str, parts: Sequence[str], name: str) -> None:
-    """Check that nothing next to a file below the trusted `base` has a name.
-
-    Raises:
-        WriteError: Something has.
-        OSError: It cannot be looked at.
-    """
-    if read_stat(base, (*parts[:-1], name)) is not None:
-        path, other = "/".join(parts), "/".join((*parts[:-1], name))
-        raise WriteError(f"{other} is there next to {path}: compare the two, and delete or rename one of them")
-
-
-def rename_file(base: str, parts: Sequence[str], name: str) -> None:
-    """Give a file of the folder below the trusted `base` another name, in one step; call it in `locked`.
-
-    Args:
-        base: The trusted folder.
-        parts: The way to the file.
-        name: The new name.
-
-    Raises:
-        WriteError: Something has that name, or the disk did not confirm the new one.
-        OSError: It cannot be renamed.
-    """
-    check_free(base, parts, name)
-    with _folder(base, parts[:-1]) as (descriptor, prefix):
-        os.rename(prefix + parts[-1], prefix + name, src_dir_fd=descriptor, dst_dir_fd=descriptor)
-        if descriptor is not None:
-            _flush(descriptor, "/".join((*parts[:-1], name)))
-
-
-def remove_files(base: str, folder: Sequence[str], files: Sequence[tuple[str, os.stat_result]]) -> None:
-    """Remove files of one folder below the trusted `base`: name, and what was seen, of each. Call it in `locked`.
-
-    Raises:
-        WriteError: One is no longer what was seen. Those before it are removed.
-        OSError: One cannot be removed.
-    """
-    with _folder(base, folder) as (descriptor, prefix):
-        for name, seen in files:
-            path = "/".join((*folder, name))
-            _check_unchanged(prefix + name, descriptor, seen, path)
-            os.unlink(prefix + name, dir_fd=descriptor)
-        if descriptor is not None:
-            _flush(descriptor, "/".join((*folder, *(name for name, _ in files[-1:]))))
-
-
-def read_stat(base: str, parts: Sequence[str]) -> os.stat_result | None:
-    """Return the stat of a path below the trusted folder `base`, of a link its own; None where there is nothing.
-
-    Raises:
-        OSError: It cannot be looked at, or a symlink leads there: ELOOP.
-    """
-    with suppress(FileNotFoundError), _folder(base, parts[:-1]) as (descriptor, prefix):
-        return os.stat(prefix + parts[-1], dir_fd=descriptor, follow_symlinks=False)
-    return None
-
-
-def list_folder(base: str, parts: Sequence[str]) -> list[str]:
-    """List the names in a folder below the trusted folder `base`.
-
-    Raises:
-        OSError: It is missing, cannot be listed, or a symlink leads there: ELOOP.
-    """
-    with _folder(base, parts) as (descriptor, prefix):
-        return os.listdir(prefix if descriptor is None else descriptor)
-
-
-def _put(folder: int | None, prefix: str, name: str, data: bytes, seen: os.stat_result | None, path: str) -> None:
-    unfinished = prefix + _UNFINISHED.format(secrets.token_hex(8))
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
-    descriptor = os.open(unfinished, flags, 0o600, dir_fd=folder)
-    try:
-        try:
-            _fill(descriptor, data, seen)
-        finally:
-            os.close(descriptor)
-        _check_unchanged(prefix + name, folder, seen, path)
-        os.replace(unfinished, prefix + name, src_dir_fd=folder, dst_dir_fd=folder)
-    except BaseException:
-        with suppress(OSError):  # what went wrong before is what matters, and the next writer sweeps
-            os.unlink(unfinished, dir_fd=folder)
-        raise
-
-
-def sweep_folder(base: str, parts: Sequence[str]) -> None:
-    """Remove unfinished files of killed writers from a folder below the trusted `base`; call it in `locked`.
-
-    Raises:
-        OSError: It is missing, or a symlink leads there: ELOOP.
-    """
-    with _folder(base, parts) as (descriptor, prefix):
-        _sweep(descriptor, prefix)
-
-
-def _sweep(folder: int | None, prefix: str) -> None:
-    """Remove what an earlier writer left unfinished. What cannot be removed does no harm and stays."""
-    with suppress(OSError):
-        names = os.listdir(prefix or "." if folder is None else folder)
-        for name in names:
-            if name.startswith(".") and _UNFINISHED_NAME.fullmatch(name):
-                os.unlink(prefix + name, dir_fd=folder)
-
-
-def flush_folder(base: str, parts: Sequence[str], path: str) -> None:
-    """Fsync a folder, so that the name `path` in it survives a power cut. Windows has no such call.
-
-    Raises:
-        WriteError: The disk did not confirm it. What was written stays.
-    """
-    if os.name == "nt":
-        return
-    folder = open_folder(base, parts)
-    try:
-        _flush(folder, path)
-    finally:
-        os.close(folder)
-
-
-def _flush(folder: int, path: str) -> None:
-    try:
-        os.fsync(folder)
-    except OSError as error:
-        raise WriteError(
-            f"{path} is written, but the disk did not confirm its name ({error.strerror}): check the disk"
-        ) from error
-
-
-@contextmanager
-def _folder(base: str, parts: Sequence[str]) -> Iterator[tuple[int | None, str]]:
-    """Hold a folder open, so that it cannot be swapped; yields it and the prefix of its names ("" where it is open)."""
-    if not CAN_WALK:
-        yield None, os.path.join(base, *parts, "")
-        return
-    folder = open_folder(base, parts)
-    try:
-        yield folder, ""
-    finally:
-        os.close(folder)
-
-
 def _fill(descriptor: int, data: bytes, old: os.stat_result | None) -> None:
+    """Write a new file, with mode and owner of the old one."""
     if old is not None and os.name != "nt":
         new = os.fstat(descriptor)
         if (old.st_uid, old.st_gid) != (new.st_uid, new.st_gid):
@@ -389,14 +520,14 @@ def _fill(descriptor: int, data: bytes, old: os.stat_result | None) -> None:
     os.fsync(descriptor)
 
 
-def _check_unchanged(name: str, folder: int | None, seen: os.stat_result | None, path: str) -> None:
+def _flush(folder: int, path: str) -> None:
     try:
-        now = os.stat(name, dir_fd=folder, follow_symlinks=False)
-    except FileNotFoundError:
-        now = None
-    if (now and _stamp(now)) != (seen and _stamp(seen)):
-        raise _changed(path)
+        os.fsync(folder)
+    except OSError as error:
+        raise WriteError(
+            f"{path} is written, but the disk did not confirm its name ({error.strerror}): check the disk"
+        ) from error
 
 
-def _stamp(info: os.stat_result) -> tuple[int, int, int]:
+def _to_identity(info: os.stat_result) -> tuple[int, int, int]:
     return info.st_ino, info.st_size, info.st_mtime_ns

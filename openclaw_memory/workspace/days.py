@@ -1,4 +1,4 @@
-"""Days and moments of a workspace: this moment in its time zone, and a day from whatever a caller names it by."""
+"""Days and moments of a workspace: this moment in its time zone, and a day from a date, a moment or a text."""
 
 from __future__ import annotations
 
@@ -29,42 +29,42 @@ def get_local_now(timezone: str | None, now: datetime.datetime | None = None) ->
     try:
         return now.astimezone(zoneinfo.ZoneInfo(timezone))
     except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError) as error:  # OSError: it names a folder of zones
-        known = zoneinfo.available_timezones()
         remedy = "name one of the IANA data base, such as 'Europe/Amsterdam'"
-        if not known:
+        if not zoneinfo.available_timezones():
             remedy = "this machine has no time zone data: `pip install tzdata`"
         raise ConfigError(f"journal.timezone {timezone!r} is not a known time zone: {remedy}") from error
 
 
 def parse_day(
-    given: datetime.date | str | None,
+    value: datetime.date | str | None,
     name: str,
     timezone: str | None,
     *,
     error: type[InvalidInputError] = InvalidInputError,
 ) -> datetime.date | None:
-    """Return the day that a caller means; None for None.
+    """Return the day of a date, a moment, or the text of one in ISO 8601; None for None.
 
     Args:
-        given: A date, a moment, or the text of one in ISO 8601. A moment with a time zone has its day in `timezone`.
+        value: The date, moment or text. A moment with a time zone has its day in `timezone`.
         name: The name of the argument, for the message.
         timezone: `journal.timezone`: an IANA time zone, or this machine's where None.
-        error: What is raised.
+        error: The error to raise.
 
     Raises:
-        InvalidInputError: It is no day.
+        InvalidInputError: It is not a day.
         ConfigError: The time zone is unknown.
     """
-    if isinstance(given, str):
+    if value is None:
+        return None
+    try:
+        day = datetime.datetime.fromisoformat(value.strip()) if isinstance(value, str) else value
+    except ValueError as cause:
+        raise error(f"{name} is {value!r}: give a date, or its text such as '2026-01-31'") from cause
+    if isinstance(day, datetime.datetime):
         try:
-            given = datetime.datetime.fromisoformat(given.strip())
-        except ValueError as wrong:
-            raise error(f"{name} is {given!r}: give a date, or its text such as '2026-01-31'") from wrong
-    if isinstance(given, datetime.datetime):
-        try:
-            return get_local_now(timezone, given).date()
-        except OverflowError as wrong:
-            raise error(f"{name} is {given}, which has no day in this time zone: give a date") from wrong
-    if given is not None and not isinstance(given, datetime.date):
-        raise error(f"{name} is {given!r}: give a date, or its text such as '2026-01-31'")
-    return given
+            return get_local_now(timezone, day).date()
+        except OverflowError as cause:
+            raise error(f"{name} is {day}, which has no day in this time zone: give a date") from cause
+    if not isinstance(day, datetime.date):
+        raise error(f"{name} is {value!r}: give a date, or its text such as '2026-01-31'")
+    return day

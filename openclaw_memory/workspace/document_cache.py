@@ -31,9 +31,9 @@ from openclaw_memory.text.policies import get_about
 from openclaw_memory.text.redaction import redact
 from openclaw_memory.types import Document, Source
 from openclaw_memory.types.files import LEFT_OUT, Span, citation, cited
+from openclaw_memory.workspace.encodings import decode
 from openclaw_memory.workspace.files import WorkspaceFiles
 from openclaw_memory.workspace.paths import DOCUMENTS_FOLDER, FileStamp, Stamp, get_stamp, is_settled
-from openclaw_memory.workspace.safe_read import decode
 
 if TYPE_CHECKING:
     from openclaw_memory.workspace import Workspace

@@ -24,8 +24,9 @@ from openclaw_memory.text.front_matter import EMBEDDING, Embedding, FrontMatter,
 from openclaw_memory.text.policies import NONE, Policies
 from openclaw_memory.text.redaction import find_masks, redact
 from openclaw_memory.types.codec import get_plain_name
-from openclaw_memory.workspace.atomic import make_folders, remove_files, replace_files
+from openclaw_memory.workspace.atomic import make_folders, open_folder
 from openclaw_memory.workspace.document_cache import DocumentCache, make_key, split_key, strip_vector
+from openclaw_memory.workspace.encodings import decode
 from openclaw_memory.workspace.files import WorkspaceFiles
 from openclaw_memory.workspace.journal import check_text, make_day_path
 from openclaw_memory.workspace.paths import (
@@ -37,7 +38,6 @@ from openclaw_memory.workspace.paths import (
     parse_note_date,
     with_ending,
 )
-from openclaw_memory.workspace.safe_read import decode
 from openclaw_memory.workspace.scan import walk_notes
 
 _NAME_CHARS = 80
@@ -245,7 +245,8 @@ def remove(
             if only(place.path, file.content, file.info):
                 planned.setdefault(place.parts[:-1], {})[place.parts[-1]] = file.info
         for folder, stats in planned.items():
-            remove_files(str(files.root), folder, list(stats.items()))
+            with open_folder(str(files.root), folder) as opened:
+                opened.remove_all(list(stats.items()))
     return ["/".join((*folder, name)) for folder, stats in planned.items() for name in stats]
 
 
@@ -343,12 +344,13 @@ def _write(
             continue
         if file.info is not None:
             _check_replaceable(file, text, files.policies)
-        data = files.seal(data, place, is_there=file.info is not None)
+        data = files.seal(data, place, exists=file.info is not None)
         planned.setdefault(place.parts[:-1], []).append((place.parts[-1], data, file.info))
         written.append(place.path)
     for folder, contents in planned.items():
         make_folders(files.root, folder, "/".join(folder))
-        replace_files(str(files.root), folder, contents)
+        with open_folder(str(files.root), folder) as opened:
+            opened.replace_all(contents)
     return written
 
 

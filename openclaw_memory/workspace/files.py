@@ -1,8 +1,8 @@
-"""The one way to the files of a workspace: which count, how they are read, and how they are written.
+"""Locate, read and write the files of a workspace: the only way to them.
 
 No caller knows whether a file is sealed. A file that is sealed first gets its sealed content, in one step, and then its
-other name; one that is unsealed first its name. At every moment there is one file, which holds all of the text. What a
-killed process leaves has the name of a plain file and the content of a sealed one, and is read as such.
+other name; one that is unsealed first its name. At every moment there is one file, which holds all of the text. A
+killed process may leave the name of a plain file and the content of a sealed one, which is read as such.
 """
 
 from __future__ import annotations
@@ -24,11 +24,13 @@ from openclaw_memory.types.codec import IS_SEALED, MAGIC, PLAIN_TEXT, SUFFIX, Fi
 from openclaw_memory.types.files import SharedFiles
 from openclaw_memory.workspace.atomic import (
     append_whole,
-    check_free,
     lock_folder,
+    open_at,
+    open_folder,
     open_to_append,
-    rename_file,
+    read_whole,
     replace_file,
+    to_read_error,
     write_whole,
 )
 from openclaw_memory.workspace.paths import (
@@ -45,6 +47,7 @@ from openclaw_memory.workspace.paths import (
     explain_wrong_name,
     is_around_workspace,
     is_of_the_agent,
+    is_record,
     is_set_apart,
     is_transcript,
     list_names,
@@ -55,10 +58,9 @@ from openclaw_memory.workspace.paths import (
     resolve_path,
     split_below,
     split_chosen,
-    strip_made,
+    strip_generated,
     with_ending,
 )
-from openclaw_memory.workspace.safe_read import open_place
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +71,8 @@ class WorkspaceFiles:
         root: The folder.
         settings: Which files count, and how large they may be.
         policies: What may be stored and shown of them.
-        codec: What seals and unseals them.
-        shared: What the folder is a copy of; None where its files are the notes.
+        codec: Seals and unseals them.
+        shared: The notes that the folder is a copy of; None where its files are the notes.
     """
 
     root: Path
@@ -88,34 +90,24 @@ class WorkspaceFiles:
         that `memory/../MEMORY.md` is `MEMORY.md`. `~` is not expanded. A transcript is `sessions/<name>.jsonl`,
         wherever its folder lies; without `sessions` there are none.
 
+        Args:
+            path: The path.
+            sessions: Where transcripts are.
+
         Raises:
             PathNotAllowedError: The path does not name a memory file.
             NotFoundError: It would name one if its backslashes were slashes.
         """
         if not isinstance(path, str):
             raise PathNotAllowedError(f"the path must be a string such as 'MEMORY.md', not {path!r}")
-        wanted_path = path.strip()
-        if not wanted_path:
+        if not path.strip():
             raise PathNotAllowedError(
                 "the path is empty: name a memory file such as 'MEMORY.md' or 'memory/2026-11-01.md'"
             )
-        relative = resolve_path(self.root, wanted_path)
+        relative = resolve_path(self.root, path.strip())
         place = locate_transcript(self.root, sessions, relative) or self.allow(relative)
         if place is None:
-            with_slashes = posixpath.normpath(relative.replace("\\", "/"))
-            if "\\" in relative and self.allow(with_slashes) is not None:
-                raise NotFoundError(f"{path!r} names no file: write it with forward slashes, {with_slashes!r}")
-            if is_of_the_agent(self.root, relative):
-                raise PathNotAllowedError(
-                    f"{path!r} is not a memory file but the agent's own: to have it read, name it in files.extra_paths"
-                )
-            others = [one for one in self.settings.endings if one.islower() and one not in NOTE_ENDINGS]
-            also = f" (or {', '.join(others)})" if others else ""
-            also += f", {TRANSCRIPTS}/*{TRANSCRIPT_SUFFIX}" if sessions and sessions.index else ""
-            raise PathNotAllowedError(
-                f"{path!r} is not a memory file: allowed are MEMORY.md (or memory.md where it is missing), USER.md, "
-                f"memory/**/*.md{also} and what files.extra_paths names"
-            )
+            raise self._explain_not_allowed(path, relative, sessions)
         if (rule := self.find_hiding_rule(place.path)) is not None:
             raise PathNotAllowedError(
                 f"the rule {rule!r} of policies.rules leaves files of this name out: rename it, or change the rule"
@@ -124,8 +116,30 @@ class WorkspaceFiles:
             raise PathNotAllowedError(f"{path!r} is left out by files.include or files.exclude: change them to read it")
         return place
 
+    def _explain_not_allowed(
+        self, path: str, relative: str, sessions: SessionsConfig | None
+    ) -> PathNotAllowedError | NotFoundError:
+        with_slashes = posixpath.normpath(relative.replace("\\", "/"))
+        if "\\" in relative and self.allow(with_slashes) is not None:
+            return NotFoundError(f"{path!r} names no file: write it with forward slashes, {with_slashes!r}")
+        if is_of_the_agent(self.root, relative):
+            return PathNotAllowedError(
+                f"{path!r} is not a memory file but the agent's own: to have it read, name it in files.extra_paths"
+            )
+        more = [ending for ending in self.settings.endings if ending.islower() and ending not in NOTE_ENDINGS]
+        also = f" (or {', '.join(more)})" if more else ""
+        also += f", {TRANSCRIPTS}/*{TRANSCRIPT_SUFFIX}" if sessions and sessions.index else ""
+        return PathNotAllowedError(
+            f"{path!r} is not a memory file: allowed are MEMORY.md (or memory.md where it is missing), USER.md, "
+            f"memory/**/*.md{also} and what files.extra_paths names"
+        )
+
     def allow(self, relative: str) -> Place | None:
-        """Return the place of a note by the letters of its path, whatever globs say; None where it names none."""
+        """Return the place of a note by the letters of its path, whatever globs say; None where it names none.
+
+        Args:
+            relative: The path as seen from the workspace.
+        """
         if not relative.endswith(list_note_endings(self.settings)) or explain_wrong_name(relative):
             return None
         place = self.make_place(relative)
@@ -134,13 +148,13 @@ class WorkspaceFiles:
         if is_note or is_lower or relative.removesuffix(SUFFIX) in ROOT_NOTES:
             return place
         for extra in self.locate_extras():
-            rest = split_below(relative, extra.path)
-            if rest is None or is_around_workspace(extra) or any(map(is_passed_over, rest[:-1])):
+            below = split_below(relative, extra.path)
+            if below is None or is_around_workspace(extra) or any(map(is_passed_over, below[:-1])):
                 continue
             if extra.path == "." and is_set_apart(self.root, relative):
                 continue
             if NEVER_ENTERED.isdisjoint(extra.parts):
-                return Place(relative, extra.base, (*extra.parts, *rest))
+                return Place(relative, extra.base, (*extra.parts, *below))
         return None
 
     def locate_extras(self) -> Iterator[Place]:
@@ -148,14 +162,22 @@ class WorkspaceFiles:
         return (locate_configured(self.root, path.strip()) for path in self.settings.extra_paths if path.strip())
 
     def make_place(self, path: str) -> Place:
-        """Return the place of a path below the workspace, whatever it names."""
+        """Return the place of a path below the workspace, whatever it names.
+
+        Args:
+            path: The path.
+        """
         return Place(path, str(self.root), tuple(path.split("/")))
 
     def find(self, path: str) -> str:
-        """Return the path of a file that a program names: that of the sealed one if it is there and can be read."""
+        """Return the path of a file that a program names: that of the sealed one if it is there and can be read.
+
+        Args:
+            path: The path of the plain file.
+        """
         sealed = path.removesuffix(SUFFIX) + SUFFIX
-        is_read = self.codec.key_id is not None or not os.path.lexists(self.root / path)
-        return sealed if is_read and os.path.lexists(self.root / sealed) else path
+        is_readable = self.codec.key_id is not None or not os.path.lexists(self.root / path)
+        return sealed if is_readable and os.path.lexists(self.root / sealed) else path
 
     def find_long_term(self) -> str:
         """Return the file of `MEMORY.md`, as `find` does; `memory.md` where only that exists."""
@@ -165,38 +187,71 @@ class WorkspaceFiles:
     def is_included(self, path: str) -> bool:
         """Return whether the globs and the policies let a path count.
 
+        Args:
+            path: The path.
+
         Raises:
             ConfigError: A glob cannot be read.
         """
         return matches_globs(self.settings, path) and self.find_hiding_rule(path) is None
 
     def find_hiding_rule(self, path: str) -> str | None:
-        """Return the policy that says never to store a file of this name; None where none does."""
-        return self.policies.find_name_rule(strip_made(path)) if self.policies else None
+        """Return the name of the policy that hides a file of this name, or None.
+
+        Args:
+            path: The path.
+        """
+        return self.policies.find_name_rule(strip_generated(path)) if self.policies else None
 
     def check_name(self, path: str) -> None:
         """Check that policies let a file of this name be written.
+
+        Args:
+            path: The path.
 
         Raises:
             PolicyError: A rule says never to store it.
         """
         if self.policies:
-            self.policies.check_name(strip_made(path))
+            self.policies.check_name(strip_generated(path))
 
     def mask_path(self, path: str) -> str:
-        """Return a path with `***` for what policies hide of it; it then names no file."""
+        """Return a path with `***` for the part that policies hide; it then names no file.
+
+        Args:
+            path: The path.
+        """
         if self.find_hiding_rule(path) is None:
             return path
         above, name, ending = split_chosen(path)
-        shown = f"{above}{self.policies.mask_name(name)}{ending}"
-        return shown if self.find_hiding_rule(shown) is None else f"{above}{MASK}{ending}"
+        masked = f"{above}{self.policies.mask_name(name)}{ending}"
+        return masked if self.find_hiding_rule(masked) is None else f"{above}{MASK}{ending}"
+
+    def explain_withheld(self, path: str, text: str) -> str | None:
+        """Return why the file of a record is shown nowhere, as no signature vouches for it; None for all other files.
+
+        Args:
+            path: The file.
+            text: All of its text.
+        """
+        if not is_record(path):
+            return None
+        from openclaw_memory.security import signatures
+        from openclaw_memory.text.front_matter import parse
+
+        matter = parse(text)
+        fields, body = (None, "") if matter is None else (matter.fields, matter.text)
+        return signatures.problem(self.root, path, fields, body)
 
     # --- reading --------------------------------------------------------------------------------------------------
 
     def read(self, place: Place) -> tuple[bytes, os.stat_result]:
         """Return the content of a file, unsealed in memory alone, and its stat before it was read.
 
-        What is checked is what is read: the open file, not its name.
+        The open file is checked, not its name.
+
+        Args:
+            place: The file.
 
         Raises:
             PathNotAllowedError: The path passes a symlink, or is not a regular file of allowed size.
@@ -212,6 +267,10 @@ class WorkspaceFiles:
 
         A file that was being sealed, or unsealed, when the process was killed may have the other name.
 
+        Args:
+            data: The bytes of the file.
+            path: The file.
+
         Raises:
             SealedFileError: The index is plain, the key is not here, or the file is damaged.
         """
@@ -221,35 +280,37 @@ class WorkspaceFiles:
     def read_raw(self, place: Place) -> tuple[bytes, os.stat_result]:
         """Return the bytes of a file, sealed or not, and its stat before it was read.
 
+        Args:
+            place: The file.
+
         Raises:
             PathNotAllowedError, NotFoundError, WorkspaceError: As `read`.
         """
-        blocks: list[bytes] = []
         most = self.settings.max_bytes
-        room = most + 1
         with open_place(place, self.settings) as descriptor:
             info = os.fstat(descriptor)
-            while room > 0 and (block := os.read(descriptor, min(room, 1 << 20))):
-                blocks.append(block)
-                room -= len(block)
-        if room <= 0:
+            data = read_whole(descriptor, most + 1)
+        if len(data) > most:
             raise PathNotAllowedError(f"{place.path} grew beyond files.max_bytes ({most:,}) while it was read")
-        return b"".join(blocks), info
+        return data, info
 
     @contextmanager
     def open(self, place: Place) -> Iterator[tuple[BinaryIO, os.stat_result]]:
         """Yield a file to read and its stat; a sealed one is unsealed in memory.
+
+        Args:
+            place: The file.
 
         Raises:
             PathNotAllowedError, NotFoundError, WorkspaceError, SealedFileError: As `read`.
         """
         with open_place(place, self.settings) as descriptor, open(descriptor, "rb", closefd=False) as file:
             info = os.fstat(descriptor)
-            if not (place.path.endswith(SUFFIX) or is_sealed(file.read(len(MAGIC)))):
-                file.seek(0)
+            is_plain = not (place.path.endswith(SUFFIX) or is_sealed(file.read(len(MAGIC))))
+            file.seek(0)
+            if is_plain:
                 yield file, info
                 return
-            file.seek(0)
             if (data := file.read(MAX_SEALED_TRANSCRIPT_BYTES + 1))[MAX_SEALED_TRANSCRIPT_BYTES:]:
                 raise PathNotAllowedError(
                     f"{place.path} {IS_SEALED} and has more than {MAX_SEALED_TRANSCRIPT_BYTES:,} bytes: make it plain"
@@ -258,6 +319,9 @@ class WorkspaceFiles:
 
     def is_sealed(self, place: Place) -> bool:
         """Return whether the content of a file is sealed.
+
+        Args:
+            place: The file.
 
         Raises:
             PathNotAllowedError, NotFoundError, WorkspaceError: As `read`.
@@ -271,8 +335,11 @@ class WorkspaceFiles:
     def lock(self, path: str) -> Iterator[None]:
         """Hold the one lock under which notes are written: `memory/.lock`, and the shared files.
 
+        Args:
+            path: The file that is written, for errors.
+
         Raises:
-            PathNotAllowedError, WriteError: As `locked`.
+            PathNotAllowedError, WriteError: As `lock_file`.
             StoreError: As `SharedFiles.changing`.
         """
         changing = nullcontext() if self.shared is None else self.shared.changing()
@@ -295,62 +362,80 @@ class WorkspaceFiles:
             WriteError: The disk took only a part. The file is as it was.
             OSError: It cannot be written. The file is as it was.
         """
-        if not place.path.endswith(SUFFIX):
-            self._check_alone(place)
-            with open_to_append(place.base, place.parts, place.path) as descriptor:
-                info = os.fstat(descriptor)
-                if reason := explain_left_out(info, self.settings, place.path):
-                    raise PathNotAllowedError(f"{place.path} {reason}; nothing was written")
-                with open(descriptor, "rb", closefd=False) as file:
-                    if not is_sealed(file.read(len(MAGIC))):
-                        file.seek(0)
-                        data = extend(file, info.st_size)
-                        if data and atomically:
-                            append_whole(descriptor, place.base, place.parts, data)
-                        elif data:
-                            write_whole(descriptor, data, info.st_size, place.path)
-                        return
-        seen: os.stat_result | None = None
-        before = b""
-        with suppress(NotFoundError), self.open(place) as (file, info):
-            seen, before = info, file.read()
-        if data := extend(BytesIO(before), len(before)):
-            self.replace(place, before + data, seen)
+        if place.path.endswith(SUFFIX) or not self._append_plain(place, extend, atomically=atomically):
+            before, expected = b"", None
+            with suppress(NotFoundError), self.open(place) as (file, info):
+                before, expected = file.read(), info
+            if data := extend(BytesIO(before), len(before)):
+                self.replace(place, before + data, expected)
 
-    def replace(self, place: Place, data: bytes, seen: os.stat_result | None) -> None:
+    def _append_plain(self, place: Place, extend: Callable[[BinaryIO, int], bytes], *, atomically: bool) -> bool:
+        """Append to a file in place; return False if it is sealed."""
+        self._check_single(place)
+        with open_to_append(place.base, place.parts) as descriptor, open(descriptor, "rb", closefd=False) as file:
+            info = os.fstat(descriptor)
+            if reason := explain_left_out(info, self.settings, place.path):
+                raise PathNotAllowedError(f"{place.path} {reason}; nothing was written")
+            if is_sealed(file.read(len(MAGIC))):
+                return False
+            file.seek(0)
+            data = extend(file, info.st_size)
+            if data and atomically:
+                append_whole(descriptor, place.base, place.parts, data)
+            elif data:
+                write_whole(descriptor, data, info.st_size, place.path)
+        return True
+
+    def replace(self, place: Place, data: bytes, expected: os.stat_result | None) -> None:
         """Put a file in the place of another; sealed if its name, or the existing file, is. Call it with the lock.
 
         Args:
             place: The file.
             data: The content.
-            seen: The file that was read; None where there was none.
+            expected: The stat of the file that was read; None where there was none.
 
         Raises:
             SealedFileError: It is to be sealed, and the index is plain, or the key is not here.
-            WriteError: It would be too large, or the file is no longer the one that was seen.
+            WriteError: It would be too large, or the file is no longer the one that was read.
             OSError: It cannot be written. The old file is as it was.
         """
-        replace_file(place.base, place.parts, self.seal(data, place, is_there=seen is not None), seen)
+        replace_file(place.base, place.parts, self.seal(data, place, exists=expected is not None), expected)
 
-    def seal(self, data: bytes, place: Place, *, is_there: bool) -> bytes:
+    def remove(self, place: Place, expected: os.stat_result) -> None:
+        """Remove a file. Call it with the lock of its folder.
+
+        Args:
+            place: The file.
+            expected: The stat that it must still have.
+
+        Raises:
+            WriteError: The file has changed.
+            OSError: It cannot be removed.
+        """
+        with open_folder(place.base, place.parts[:-1]) as folder:
+            folder.remove_all([(place.parts[-1], expected)])
+
+    def seal(self, data: bytes, place: Place, *, exists: bool) -> bytes:
         """Return the bytes to write for a file: sealed if its name, or the existing file, is.
 
         Args:
             data: The content.
             place: The file.
-            is_there: Whether there is such a file.
+            exists: Whether there is such a file.
 
         Raises:
             SealedFileError: It is to be sealed, and the index is plain, or the key is not here.
             WriteError: It would be too large, or is there twice, sealed and plain.
         """
-        self._check_alone(place)
-        is_to_be_sealed = place.path.endswith(SUFFIX) or (is_there and self.is_sealed(place))
+        self._check_single(place)
+        is_to_be_sealed = place.path.endswith(SUFFIX) or (exists and self.is_sealed(place))
         return self._seal(data, place.path) if is_to_be_sealed else data
 
-    def _check_alone(self, place: Place) -> None:
+    def _check_single(self, place: Place) -> None:
         """Check that a file is not there twice, sealed and plain."""
-        check_free(place.base, place.parts, with_ending(place, sealed=not place.path.endswith(SUFFIX)).parts[-1])
+        twin = with_ending(place, sealed=not place.path.endswith(SUFFIX))
+        with suppress(FileNotFoundError), open_folder(place.base, place.parts[:-1]) as folder:
+            folder.check_free(twin.parts[-1], place.parts[-1])
 
     def _seal(self, data: bytes, path: str) -> bytes:
         sealed = check_key(self.codec, path).seal(data, path)
@@ -374,19 +459,49 @@ class WorkspaceFiles:
         """
         data, info = self.read_raw(place)
         target = with_ending(place, sealed=sealed)
-        is_done = is_sealed(data) == sealed and (
+        name, new_name = place.parts[-1], target.parts[-1]
+        is_current = is_sealed(data) == sealed and (
             not sealed or check_key(self.codec, place.path).is_current(data, place.path)
         )
-        plain = data if is_done and sealed else self.unseal(data, place.path)
-        if not is_done and info.st_nlink > 1:
+        plain = data if is_current and sealed else self.unseal(data, place.path)
+        if not is_current and info.st_nlink > 1:
             raise WriteError(f"{place.path} has {info.st_nlink} hard links, which a change would part: copy it first")
-        if place != target:
-            check_free(place.base, place.parts, target.parts[-1])
-            if not sealed:
-                rename_file(place.base, place.parts, target.parts[-1])
-        if not is_done:
-            at = place if sealed else target
-            replace_file(at.base, at.parts, self._seal(plain, target.path) if sealed else plain, info)
-        if place != target and sealed:
-            rename_file(place.base, place.parts, target.parts[-1])
+        with open_folder(place.base, place.parts[:-1]) as folder:
+            if name != new_name:
+                folder.check_free(new_name, name)
+                if not sealed:
+                    folder.rename(name, new_name)
+            if not is_current:
+                content = self._seal(plain, target.path) if sealed else plain
+                folder.replace_all([(name if sealed else new_name, content, info)])
+            if name != new_name and sealed:
+                folder.rename(name, new_name)
         return target
+
+
+@contextmanager
+def open_place(place: Place, settings: FilesConfig) -> Iterator[int]:
+    """Yield a descriptor of the regular file of allowed size at a place; it is closed at the end.
+
+    Args:
+        place: The file.
+        settings: The settings, with the allowed size.
+
+    Raises:
+        PathNotAllowedError, NotFoundError, WorkspaceError: As `WorkspaceFiles.read`.
+    """
+    try:
+        descriptor = open_at(place.base, place.parts, os.O_RDONLY)
+        try:
+            if reason := explain_left_out(os.fstat(descriptor), settings, place.path):
+                raise PathNotAllowedError(f"{place.path} {reason}")
+            yield descriptor
+        finally:
+            os.close(descriptor)
+    except FileNotFoundError as error:
+        if os.path.lexists(f"{os.path.join(place.base, *place.parts)}{SUFFIX}"):
+            # To write it under the plain name would put it in the open, next to the sealed one.
+            raise NotFoundError(f"{place.path} {IS_SEALED}: its name is {place.path}{SUFFIX}") from error
+        raise to_read_error(error, place.path) from error
+    except OSError as error:
+        raise to_read_error(error, place.path) from error

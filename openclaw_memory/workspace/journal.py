@@ -1,4 +1,4 @@
-"""The journal: an atomic append to the note of a day, and what an agent reads of it when a session starts."""
+"""The journal: an atomic append to the note of a day, and the files that an agent reads when a session starts."""
 
 from __future__ import annotations
 
@@ -7,24 +7,18 @@ import os
 import re
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import cached_property
-from pathlib import Path
 from typing import BinaryIO, TypeAlias
+
+import msgspec
 
 from openclaw_memory.errors import InvalidInputError, NotFoundError, PathNotAllowedError, WorkspaceError, WriteError
 from openclaw_memory.text.fence import escape_fences, fence_text
 from openclaw_memory.text.redaction import redact
 from openclaw_memory.types import Excerpt
+from openclaw_memory.workspace.encodings import decode, find_encoding, is_utf16
+from openclaw_memory.workspace.excerpts import make_excerpt_of_lines, split_lines
 from openclaw_memory.workspace.files import WorkspaceFiles
-from openclaw_memory.workspace.paths import NOTES_FOLDER, get_stamp, is_settled
-from openclaw_memory.workspace.safe_read import (
-    decode,
-    find_encoding,
-    is_utf16,
-    make_excerpt_of_lines,
-    split_lines,
-)
+from openclaw_memory.workspace.paths import NOTES_FOLDER, FileStamp, get_stamp, is_settled
 
 # The time in the heading of an entry, as written here and as OpenClaw writes it: `9:05`, `09:05`, `9:05 AM`.
 _ENTRY = "## "
@@ -32,7 +26,11 @@ _TIME = re.compile(r"## \d{1,2}:\d{2}(?: ?[AaPp][Mm])? - ")
 
 
 def make_day_path(day: datetime.date) -> str:
-    """Return the path of the note of a day that is not sealed."""
+    """Return the path of the note of a day that is not sealed.
+
+    Args:
+        day: The day.
+    """
     return f"{NOTES_FOLDER}/{day.isoformat()}.md"
 
 
@@ -45,43 +43,49 @@ def append(
     now: datetime.datetime,
     skip_existing: bool = False,
 ) -> Excerpt:
-    """Add `text` to `memory/<date>.md`, or the sealed note of the day, and return its lines with secrets masked.
+    """Add `text` to `memory/<date>.md`, or the sealed note of the day, and return its lines. See `Notes.append`.
 
-    A new note begins with `# YYYY-MM-DD`; a `title` adds the heading `## H:MM - title` with the time of `now`. It is
-    added under a lock file, and on disk before this returns: up to 4,096 bytes by one write(2), more, and what is
-    sealed, by a file that takes the place of the note, so that a killed process leaves all of it or nothing. With
-    `skip_existing` nothing is added where the note already has the same lines, at whatever time: the excerpt shows them
-    and has `existed` set.
+    A new note begins with `# YYYY-MM-DD`; a `title` adds the heading `## H:MM - title` with the time of `now`.
+
+    Args:
+        files: The files of the workspace.
+        text: The text to add.
+        date: The day.
+        title: The title of the entry.
+        now: The moment.
+        skip_existing: Add nothing if the note has the same lines, at whatever time; the excerpt has `existed` set.
 
     Raises:
-        InvalidInputError: The text is empty, or cannot be written as UTF-8.
-        PathNotAllowedError: The note or its folder is a symlink or not a regular file, or the globs exclude it.
-        PolicyError: A rule says never to store the text. Nothing was written.
-        SealedFileError: The note is sealed, and cannot be opened.
-        WriteError: It could not be written. The note is unchanged.
+        InvalidInputError, PathNotAllowedError, PolicyError, SealedFileError, WriteError: As `Notes.append`.
     """
-    entry = _entry(text, title, now)
+    entry = _make_entry(text, title, now)
     files.policies.check(None, "\n".join(entry))
-    _check_counts(files, make_day_path(date))
-    there: list[int] = []  # the 0-based line of the entry
+    _check_included(files, make_day_path(date))
+    first = 0  # the 0-based line of the entry
 
-    def added_to(before: bytes) -> bytes:
-        if skip_existing and (first := find_block(_lines(before), entry)) is not None:
-            there.append(first)
+    def extend(before: bytes) -> bytes:
+        nonlocal first
+        if skip_existing and (existing := find_block(_split(before), entry)) is not None:
+            first = existing
             return b""
-        head, first_line = _joint(before, entry, date)
-        there.append(first_line - 1)
+        head = _join_gap(before, entry, date)
+        first = before.count(b"\n") + head.count("\n")
         return (head + "\n".join(entry) + "\n").encode()
 
     with files.lock(make_day_path(date)):
         path = files.find(make_day_path(date))
-        before, data = _extended(files, path, added_to)
-    lines = _lines(before + data)
-    return make_excerpt_of_lines(path, lines, there[-1], len(entry), existed=not data, policies=files.policies)
+        before, data = _extend(files, path, extend)
+    lines = _split(before + data)
+    return make_excerpt_of_lines(path, lines, first, len(entry), existed=not data, policies=files.policies)
 
 
 def find_missing(files: WorkspaceFiles, path: str, blocks: Sequence[Sequence[str]]) -> list[bool]:
-    """Return of each block of lines whether the note at `path` lacks it, to the letter and one line after the other.
+    """Return for each block of lines whether a note lacks it, to the letter and one line after the other.
+
+    Args:
+        files: The files of the workspace.
+        path: The note.
+        blocks: The blocks of lines.
 
     Raises:
         PathNotAllowedError, UndecodableError, WorkspaceError: The note cannot be read.
@@ -90,13 +94,17 @@ def find_missing(files: WorkspaceFiles, path: str, blocks: Sequence[Sequence[str
         data, _ = files.read(files.make_place(files.find(path)))
     except NotFoundError:
         return [True] * len(blocks)
-    return _missing(_lines(data), blocks)
+    return _find_missing(_split(data), blocks)
 
 
 def append_missing(files: WorkspaceFiles, path: str, blocks: Sequence[Sequence[str]], *, head: str) -> list[bool]:
-    """Add those blocks of lines that the note at `path` lacks, all of them or none; return of each whether it did.
+    """Add the blocks of lines that a note lacks, all or none; return for each block whether it was missing.
 
-    A new note begins with the line `head`, unless the first block does. It is added as by `append`.
+    Args:
+        files: The files of the workspace.
+        path: The note.
+        blocks: The blocks of lines.
+        head: The first line of a new note, unless the first block begins with it.
 
     Raises:
         PathNotAllowedError: The note is a symlink or not a regular file, or the globs exclude it.
@@ -105,24 +113,25 @@ def append_missing(files: WorkspaceFiles, path: str, blocks: Sequence[Sequence[s
     """
     for block in blocks:
         files.policies.check(None, "\n".join(block))
-    _check_counts(files, path)
+    _check_included(files, path)
     missing: list[bool] = []
 
-    def added_to(before: bytes) -> bytes:
-        missing[:] = _missing(_lines(before), blocks)
-        added = [block for block, is_missing in zip(blocks, missing, strict=True) if is_missing]
-        if not added:
+    def extend(before: bytes) -> bytes:
+        missing[:] = _find_missing(_split(before), blocks)
+        new = [block for block, is_missing in zip(blocks, missing, strict=True) if is_missing]
+        if not new:
             return b""
-        headed = [[head], *added] if not before and added[0][0] != head else added
+        if not before and new[0][0] != head:
+            new = [[head], *new]
         gap = "" if not before or before.endswith(b"\n\n") else "\n" if before.endswith(b"\n") else "\n\n"
-        return (gap + "\n\n".join("\n".join(block) for block in headed) + "\n").encode()
+        return (gap + "\n\n".join("\n".join(block) for block in new) + "\n").encode()
 
     with files.lock(path):
-        _extended(files, files.find(path), added_to)
+        _extend(files, files.find(path), extend)
     return missing
 
 
-def _missing(lines: Sequence[str], blocks: Sequence[Sequence[str]]) -> list[bool]:
+def _find_missing(lines: Sequence[str], blocks: Sequence[Sequence[str]]) -> list[bool]:
     file = [line.rstrip("\r") for line in lines]
     starts: dict[str, list[int]] = {}
     for number, line in enumerate(file):
@@ -132,38 +141,46 @@ def _missing(lines: Sequence[str], blocks: Sequence[Sequence[str]]) -> list[bool
     ]
 
 
-def check_text(text: str, what: str) -> str:
-    """Return `text` as it can be written: NUL becomes U+FFFD. `what` names it in errors.
+def check_text(text: str, name: str) -> str:
+    """Return a text as it can be written: NUL becomes U+FFFD.
+
+    Args:
+        text: The text.
+        name: Names it in errors.
 
     Raises:
         InvalidInputError: It is not a string, or not valid Unicode.
     """
     if not isinstance(text, str):
-        raise InvalidInputError(f"{what} must be a string, not {text!r}")
+        raise InvalidInputError(f"{name} must be a string, not {text!r}")
     try:
         text.encode()
     except UnicodeEncodeError as error:
         raise InvalidInputError(
-            f"{what} is not Unicode at character {error.start}: remove the lone surrogate"
+            f"{name} is not Unicode at character {error.start}: remove the lone surrogate"
         ) from error
     return text.replace("\0", "\ufffd")
 
 
-def find_block(lines: Sequence[str], wanted: Sequence[str]) -> int | None:
-    """Return where `lines` contain `wanted`, line after line, 0-based; None where they do not.
+def find_block(lines: Sequence[str], block: Sequence[str]) -> int | None:
+    """Return the 0-based line at which `lines` contain a block, line after line, or None.
 
     Times in the headings of entries and carriage returns are ignored.
+
+    Args:
+        lines: All lines of a note.
+        block: The block of lines.
     """
-    block, file = [_timeless(line) for line in wanted], [_timeless(line) for line in lines]
+    block, file = [_strip_time(line) for line in block], [_strip_time(line) for line in lines]
     starts = (first for first, line in enumerate(file) if line == block[0])
     return next((first for first in starts if file[first : first + len(block)] == block), None)
 
 
-def _timeless(line: str) -> str:
+def _strip_time(line: str) -> str:
     return _TIME.sub(_ENTRY, line.rstrip("\r"), count=1) if line.startswith(_ENTRY) else line.rstrip("\r")
 
 
-def _entry(text: str, title: str | None, now: datetime.datetime) -> list[str]:
+def _make_entry(text: str, title: str | None, now: datetime.datetime) -> list[str]:
     lines = check_text(text, "the text to append").strip("\n").split("\n")
     if not text.strip():
         raise InvalidInputError("the text to append is empty: give at least one word")
@@ -172,20 +189,16 @@ def _entry(text: str, title: str | None, now: datetime.datetime) -> list[str]:
     return [f"{_ENTRY}{now.hour}:{now:%M} - {check_text(' '.join(title.split()), 'the title')}", "", *lines]
 
 
-def _extended(files: WorkspaceFiles, path: str, added_to: Callable[[bytes], bytes]) -> tuple[bytes, bytes]:
-    """Add to a note what `added_to` makes of its content; return the content and what was added. Call it in `writing`.
-
-    Raises:
-        PathNotAllowedError, SealedFileError, WriteError: As `append`.
-    """
+def _extend(files: WorkspaceFiles, path: str, extend: Callable[[bytes], bytes]) -> tuple[bytes, bytes]:
+    """Append to a note; return its content before, and the bytes that were added. Call it with the lock held."""
     before = data = b""
 
-    def extend(file: BinaryIO, _: int) -> bytes:
+    def read_and_extend(file: BinaryIO, _: int) -> bytes:
         nonlocal before, data
         before = file.read()
         if (encoding := "UTF-16" if is_utf16(before) else find_encoding(before)) is not None:
             raise WriteError(f"{path} is {encoding}, to which UTF-8 cannot be added: save it as UTF-8 first")
-        data, most = added_to(before), files.settings.max_bytes
+        data, most = extend(before), files.settings.max_bytes
         if data and len(before) + len(data) > most:
             raise WriteError(
                 f"{path} would grow beyond files.max_bytes ({most:,}) and never be read again: "
@@ -193,34 +206,32 @@ def _extended(files: WorkspaceFiles, path: str, added_to: Callable[[bytes], byte
             )
         return data
 
-    files.append(files.make_place(path), extend)
+    files.append(files.make_place(path), read_and_extend)
     return before, data
 
 
-def _check_counts(files: WorkspaceFiles, path: str) -> None:
+def _check_included(files: WorkspaceFiles, path: str) -> None:
     if not files.is_included(path):
         raise PathNotAllowedError(
             f"{path} is left out by files.include or files.exclude: it would never be found again"
         )
 
 
-def _lines(note: bytes) -> list[str]:
+def _split(note: bytes) -> list[str]:
     # Bytes that are not UTF-8 match no entry, and are no reason to ignore the others.
     return split_lines(note.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "replace"))
 
 
-def _joint(before: bytes, entry: list[str], date: datetime.date) -> tuple[str, int]:
-    """Return what goes between the existing note and the entry, and the number of the entry's first line."""
+def _join_gap(before: bytes, entry: list[str], date: datetime.date) -> str:
+    """Return the text between the existing note and the entry."""
     if not before:
-        head = f"# {date.isoformat()}\n\n"
-    else:
-        head = "" if before.endswith(b"\n") else "\n"
-        # A heading is set apart, and so is a quotation, which would go on with the next line; other lines follow each
-        # other, so that a list stays one list.
-        last = before.removesuffix(b"\n").rpartition(b"\n")[2]
-        if (entry[0].startswith((_ENTRY, ">")) or last.startswith(b">")) and not before.endswith(b"\n\n"):
-            head += "\n"
-    return head, before.count(b"\n") + head.count("\n") + 1
+        return f"# {date.isoformat()}\n\n"
+    gap = "" if before.endswith(b"\n") else "\n"
+    # A heading is set apart, and so is a quotation, which would go on with the next line; other lines follow each
+    # other, so that a list stays one list.
+    last = before.removesuffix(b"\n").rpartition(b"\n")[2]
+    is_apart = entry[0].startswith((_ENTRY, ">")) or last.startswith(b">")
+    return gap + "\n" if is_apart and not before.endswith(b"\n\n") else gap
 
 
 # --- the start of a session ---------------------------------------------------------------------------------
@@ -228,11 +239,15 @@ def _joint(before: bytes, entry: list[str], date: datetime.date) -> tuple[str, i
 SOUL = "SOUL.md"  # persona, values and boundaries: for the agent to read, but no memory, and never indexed
 
 
-@dataclass(frozen=True, slots=True)
-class BootstrapFile:
-    """A file as it is shown: `text` is all of it, or whole lines of it within `max_chars`.
+class BootstrapFile(msgspec.Struct, frozen=True):
+    """A file as it is shown.
 
-    `chars` is how long all of it is. `note` says what is not shown, why, and what to do; "" where all is.
+    Attributes:
+        path: The file.
+        text: All of it, or whole lines of it within `max_chars`.
+        chars: The length of all of it.
+        max_chars: The most characters.
+        note: The part that is not shown, why, and what to do; "" if all is shown.
     """
 
     path: str
@@ -242,65 +257,72 @@ class BootstrapFile:
     note: str = ""
 
 
-@dataclass(frozen=True)
-class Bootstrap:
-    """The files that a session starts with, in reading order."""
+class Bootstrap(msgspec.Struct, frozen=True):
+    """The files that a session starts with, in reading order.
+
+    Attributes:
+        files: The files.
+    """
 
     files: tuple[BootstrapFile, ...]
 
-    @cached_property
+    @property
     def text(self) -> str:
         """All files for a system prompt, each followed by its note; "" for no files.
 
         SOUL.md is shown below its path. The others are memory: each is in a fence with its path, so that nothing in
         a note can be taken for another file.
         """
-        shown: list[str] = []
+        parts: list[str] = []
         for file in self.files:
-            shown += [f"## {file.path}"] if file.path == SOUL else []
+            parts += [f"## {file.path}"] if file.path == SOUL else []
             text = escape_fences(file.text) if file.path == SOUL or not file.text else fence_text(file.text, file.path)
-            shown += filter(None, (text, file.note and f"({file.note})"))
-        return "\n\n".join(shown)
+            parts += filter(None, (text, file.note and f"({file.note})"))
+        return "\n\n".join(parts)
 
 
-# What was read, by the paths that were wanted and the most characters, with the stamps of the files then.
-Read: TypeAlias = dict[tuple[object, ...], tuple[tuple[tuple[int, ...] | None, ...], Bootstrap]]
-_MOST_READ = 4  # private or not, on two days
+# The latest start of a session: the paths and the most characters, the stamps of the files then, and the result.
+Started: TypeAlias = tuple[tuple[object, ...], tuple[FileStamp | None, ...], Bootstrap]
 
 
-def bootstrap(files: WorkspaceFiles, *, private: bool, max_chars: int, today: datetime.date, read: Read) -> Bootstrap:
-    """SOUL.md, MEMORY.md if the session is `private`, and the notes of yesterday and today: those that there are.
+def bootstrap(
+    files: WorkspaceFiles, *, private: bool, max_chars: int, today: datetime.date, latest: list[Started]
+) -> Bootstrap:
+    """Return SOUL.md, MEMORY.md if the session is `private`, and the notes of yesterday and today, where they exist.
 
     No file is shown beyond `max_chars` characters: of a day the last lines are, of the others the first. Secrets are
     masked. A file that cannot be read is named with the reason, and does not keep the others from being read.
 
-    What is in `read` is returned as long as none of the files has another stamp; what was read is added to it.
+    Args:
+        files: The files of the workspace.
+        private: Whether to include MEMORY.md.
+        max_chars: The most characters of one file.
+        today: The day.
+        latest: The latest result, which is returned while its files are the same; it is replaced.
     """
     days = [files.find(make_day_path(day)) for day in (today - datetime.timedelta(days=1), today)]
     long_term = [files.find_long_term()] if private else []
-    wanted = [SOUL, *(path for path in (*long_term, *days) if files.is_included(path))]
-    now, infos = time.time_ns(), [_info(files.root / path) for path in wanted]
-    asked, stamps = (*wanted, max_chars), tuple(None if info is None else get_stamp(info) for info in infos)
-    before, started = read.get(asked, ((), Bootstrap(())))
-    if before == stamps:
-        return started
-    parts = (_file(files, path, max_chars, keep_end=path in days) for path in wanted)
-    started = Bootstrap(tuple(file for file in parts if file is not None))
+    paths = [SOUL, *(path for path in (*long_term, *days) if files.is_included(path))]
+    now, infos = time.time_ns(), [_get_stat(os.path.join(files.root, path)) for path in paths]
+    key, stamps = (*paths, max_chars), tuple(None if info is None else get_stamp(info) for info in infos)
+    for known in latest:
+        if known[:2] == (key, stamps):
+            return known[2]
+    parts = (_show_file(files, path, max_chars, is_day=path in days) for path in paths)
+    started = Bootstrap(tuple(part for part in parts if part is not None))
     if all(info is None or is_settled(info, now) for info in infos):
-        if len(read) >= _MOST_READ:
-            read.clear()
-        read[asked] = stamps, started
+        latest[:] = [(key, stamps, started)]
     return started
 
 
-def _info(path: Path) -> os.stat_result | None:
+def _get_stat(path: str) -> os.stat_result | None:
     try:
         return os.stat(path)
-    except (OSError, ValueError):  # it is read all the same, which says why it cannot be
+    except (OSError, ValueError):  # reading it will say why it cannot be read
         return None
 
 
-def _file(files: WorkspaceFiles, path: str, max_chars: int, *, keep_end: bool) -> BootstrapFile | None:
+def _show_file(files: WorkspaceFiles, path: str, max_chars: int, *, is_day: bool) -> BootstrapFile | None:
     try:
         data, _ = files.read(files.make_place(path))
         text = redact(files.policies.mask(decode(data, path))).strip("\n")
@@ -310,21 +332,19 @@ def _file(files: WorkspaceFiles, path: str, max_chars: int, *, keep_end: bool) -
         return BootstrapFile(path, "", 0, max_chars, f"not shown: {error}")
     if len(text) <= max_chars:
         return BootstrapFile(path, text, len(text), max_chars)
-    shown = _last_lines(text, max_chars) if keep_end else _first_lines(text, max_chars)
-    where, remedy = (
-        ("first", "search finds them") if keep_end else ("last", "move what matters less to notes in memory/")
-    )
-    note = f"the {where} {len(text) - len(shown):,} of {len(text):,} characters are not shown: {remedy}"
-    return BootstrapFile(path, shown, len(text), max_chars, note)
+    part = _cut_start(text, max_chars) if is_day else _cut_end(text, max_chars)
+    where, remedy = ("first", "search finds them") if is_day else ("last", "move what matters less to notes in memory/")
+    note = f"the {where} {len(text) - len(part):,} of {len(text):,} characters are not shown: {remedy}"
+    return BootstrapFile(path, part, len(text), max_chars, note)
 
 
-def _first_lines(text: str, max_chars: int) -> str:
-    """The whole lines that fit; where the first alone does not, the beginning of it."""
+def _cut_end(text: str, max_chars: int) -> str:
+    """Return the first whole lines that fit; the beginning of the first one if it does not."""
     stop = text.rfind("\n", 0, max_chars + 1)
     return text[: stop if stop > 0 else max_chars]
 
 
-def _last_lines(text: str, max_chars: int) -> str:
-    """The whole lines that fit; where the last alone does not, the end of it."""
+def _cut_start(text: str, max_chars: int) -> str:
+    """Return the last whole lines that fit; the end of the last one if it does not."""
     start = text.find("\n", len(text) - max_chars - 1)
     return text[start + 1 if start >= 0 else len(text) - max_chars :]

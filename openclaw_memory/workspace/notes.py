@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import datetime
 
     from openclaw_memory.types import Excerpt
-    from openclaw_memory.workspace.journal import Bootstrap, Read
+    from openclaw_memory.workspace.journal import Bootstrap, Started
     from openclaw_memory.workspace.workspace import Workspace
 
 
@@ -79,7 +79,7 @@ class Notes(MemoryPart):
 
     def __init__(self, workspace: Workspace, index: Index | None = None) -> None:
         super().__init__(workspace, index)
-        self._session_files: Read = {}  # of the latest `bootstrap`, which is returned while they are the same
+        self._started: list[Started] = []  # the latest `bootstrap`, returned while its files are the same
 
     def _record(self, excerpt: Excerpt) -> Excerpt:
         if not excerpt.existed:
@@ -103,18 +103,20 @@ class Notes(MemoryPart):
         its folder can be written, and there is room for a copy.
 
         Args:
-            text: What to add; Markdown.
+            text: The text to add; Markdown.
             date: A day, or its ISO form `2026-11-21`; today by default. A moment is its day, in `journal.timezone`
                 if it has a time zone.
             title: Gives the text a heading of its own, with the time.
             skip_existing: Do not add lines that the note already has, at whatever time. The excerpt returned then shows
                 the existing lines and has `existed` set.
             quoted_from: Where the text comes from, such as an address, if neither the user nor the agent has written
-                it: it is kept as a quotation, title and all, above its source, and `promote` refuses its lines.
+                it: it is stored as a quotation, title and all, above its source, and `promote` refuses its lines.
 
         Raises:
             InvalidInputError: The text is empty, `date` is not a day, or the source has no name.
             PathNotAllowedError: The note is a symlink, not a regular file, or excluded by the globs.
+            PolicyError: A rule says never to store the text. Nothing was written.
+            SealedFileError: The note is sealed, and cannot be opened.
             WriteError: It could not be written. The note is unchanged.
             ConfigError: The journal's time zone is unknown.
         """
@@ -170,41 +172,67 @@ class Notes(MemoryPart):
 
     @observed("edit", locate_excerpt, writes=True)
     def edit(self, path: str, start: int, end: int, text: str, *, expected: str | Excerpt) -> Excerpt:
-        """Replace lines `start` to `end` of a note if they still are what the caller saw. See `edits.edit`.
+        """Replace lines `start` to `end` of a note if they are still as the caller read them; return the new lines.
+
+        The byte order mark, the kind of newlines and a missing newline at the end are preserved. A newline at the end
+        of `text` ends its last line and starts no other. The vector of a document, which is shown as `…`, is preserved
+        if the line that shows it is written back unchanged.
 
         Args:
             path: The note.
             start: The first line, 1-based.
             end: The last line, included.
             text: The new lines.
-            expected: The excerpt that the caller read, or its hash.
+            expected: The excerpt that the caller read, all of whose lines must be unchanged; or the `hash` of the lines
+                to replace, at least its first 12 digits.
+
+        Raises:
+            ConflictError: The lines have changed. Nothing was written.
+            PolicyError: A rule says never to store the text. Nothing was written.
+            InvalidInputError: The range, the text or `expected` is invalid; or a secret, which is shown masked, would
+                be lost or revealed.
+            NotFoundError: There is no such file, or no such line.
+            PathNotAllowedError: The path is not a memory file, is a transcript, or is outside the workspace.
+            UndecodableError: The file is not text.
+            SealedFileError: The file is sealed, and cannot be opened.
+            WriteError: It could not be written, or is text in another encoding than UTF-8. The file is unchanged.
         """
         self._index.check_open()
-        from openclaw_memory.workspace import edits
+        from openclaw_memory.workspace import note_edits
+        from openclaw_memory.workspace.journal import check_text
 
-        return self._record(edits.edit(self._workspace.files, path, start, end, text, expected=expected))
+        if not (new := check_text(text, "the text to write")):
+            raise InvalidInputError("the text to write is empty: delete the lines instead")
+        return self._record(note_edits.edit(self._workspace.files, path, start, end, new, expected=expected))
 
     @observed("delete", lambda _, __, path, start, end, **___: [(path, format_lines((start, end)))], writes=True)
     def delete(self, path: str, start: int, end: int, *, expected: str | Excerpt) -> None:
-        """Remove lines `start` to `end` of a note if they still are what the caller saw. See `edits.delete`.
+        """Remove lines `start` to `end` of a note if they are still as the caller read them.
 
         Args:
             path: The note.
             start: The first line, 1-based.
             end: The last line, included.
-            expected: The excerpt that the caller read, or its hash.
+            expected: The excerpt that the caller read, or the hash of the lines, as for `edit`.
+
+        Raises:
+            ConflictError, InvalidInputError, NotFoundError, PathNotAllowedError, UndecodableError, WriteError:
+                As `edit`.
         """
         self._index.check_open()
-        from openclaw_memory.workspace import edits
+        from openclaw_memory.workspace import note_edits
 
-        edits.delete(self._workspace.files, path, start, end, expected=expected)
+        note_edits.edit(self._workspace.files, path, start, end, "", expected=expected)
         self._index.record_write()
 
     @observed("promote", _locate_promoted, writes=True)
     def promote(
         self, path: str, start: int, end: int, *, section: str | None = None, expected: str | Excerpt | None = None
     ) -> Excerpt:
-        """Copy lines `start` to `end` of a note to MEMORY.md and return the lines there. See `edits.promote`.
+        """Copy lines `start` to `end` of a note to `MEMORY.md` and return the lines there.
+
+        They are added at the end of the section, which is created if need be. Lines that are there already, one after
+        the other, are not added again: the excerpt then has `existed` set.
 
         Args:
             path: The note.
@@ -212,17 +240,29 @@ class Notes(MemoryPart):
             end: The last line, included.
             section: The heading of MEMORY.md to add them below; the end of the file where None.
             expected: The excerpt that the caller read, or its hash; not compared where None.
+
+        Raises:
+            InvalidInputError: The range, the section or `expected` is invalid, the lines hold a secret, they are front
+                matter of a document, or they are sealed and `MEMORY.md` is not.
+            OriginError: They come from outside: a quotation with its source, or a document whose `origin` is
+                "external".
+            SignatureError: They belong to a record that no signature vouches for.
+            PolicyError: A rule says never to store them. Nothing was written.
+            ConflictError, NotFoundError, PathNotAllowedError, UndecodableError, WriteError: As `edit`.
         """
         self._index.check_open()
-        from openclaw_memory.workspace import edits
+        from openclaw_memory.workspace import note_edits
 
-        return self._record(edits.promote(self._workspace.files, path, start, end, section=section, expected=expected))
+        files = self._workspace.files
+        return self._record(note_edits.promote(files, path, start, end, section=section, expected=expected))
 
     @observed("bootstrap", lambda started, *_, **__: [(file.path, "") for file in started.files if file.text])
     def bootstrap(
         self, *, private: bool = True, max_chars: int | None = None, now: datetime.date | str | None = None
     ) -> Bootstrap:
-        """Return what an agent reads when a session starts. See `journal.bootstrap`.
+        """Return the files that an agent reads when a session starts: SOUL.md, MEMORY.md, and two days of notes.
+
+        Each is shown within `max_chars`, with secrets masked; a file that cannot be read is named with the reason.
 
         Args:
             private: Include MEMORY.md; False for a group chat.
@@ -230,16 +270,17 @@ class Notes(MemoryPart):
             now: The moment, or the day itself, that decides which day it is; this moment by default.
 
         Raises:
-            InvalidInputError: `max_chars` is not a whole number of at least 1, or `now` is no day.
+            InvalidInputError: `max_chars` is not a whole number of at least 1, or `now` is not a day.
             ConfigError: The journal's time zone is unknown.
         """
         self._index.check_open()
         from openclaw_memory.workspace import journal
         from openclaw_memory.workspace.days import get_local_now, parse_day
 
-        files, settings = self._workspace.files, self._workspace.journal
+        settings = self._workspace.journal
         most = settings.bootstrap_chars if max_chars is None else max_chars
         if not isinstance(most, int) or most < 1:
             raise InvalidInputError(f"max_chars must be a whole number of at least 1, not {most!r}")
         today = parse_day(now, "now", settings.timezone) or get_local_now(settings.timezone).date()
-        return journal.bootstrap(files, private=private, max_chars=most, today=today, read=self._session_files)
+        files = self._workspace.files
+        return journal.bootstrap(files, private=private, max_chars=most, today=today, latest=self._started)

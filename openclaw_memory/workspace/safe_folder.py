@@ -10,29 +10,26 @@ from functools import lru_cache
 from pathlib import Path, PurePath
 
 from openclaw_memory.config.data_folder import locate_workspace_data
-from openclaw_memory.errors import OpenClawMemoryError, PathNotAllowedError
+from openclaw_memory.errors import PathNotAllowedError
 from openclaw_memory.workspace.atomic import (
     append_whole,
-    list_folder,
     lock_file,
     make_folders,
+    open_at,
+    open_folder,
     open_to_append,
-    read_stat,
     read_whole,
-    remove_files,
-    replace_files,
-    sweep_folder,
+    to_read_error,
     to_write_error,
 )
-from openclaw_memory.workspace.safe_read import open_at, to_read_error
 
 
 class SafeFolder:
     """Keep files below one trusted folder, each named by its path from there, such as `notes/list.json`.
 
     No link below the folder is followed. New files are 0600, new folders 0700; a file that is replaced keeps its mode.
-    Methods raise PathNotAllowedError for a path that leads out, or where a link or something that is no file is in the
-    way; WriteError where the system refuses to write.
+    Methods raise PathNotAllowedError for a path that leads out, or where a link or something that is not a file is in
+    the way; WriteError where the system refuses to write.
 
     Attributes:
         base: The trusted folder. Links may lead to it.
@@ -70,9 +67,8 @@ class SafeFolder:
             NotFoundError: There is no such file.
             WorkspaceError: It cannot be read.
         """
-        parts = split_path(path)
         try:
-            descriptor = open_at(str(self.base), parts, os.O_RDONLY)
+            descriptor = open_at(str(self.base), split_path(path), os.O_RDONLY)
         except OSError as error:
             raise to_read_error(error, self._show(path)) from error
         try:
@@ -89,7 +85,7 @@ class SafeFolder:
             path: The file, which is made if it is missing. What it holds is on disk when the caller says `os.fsync`.
         """
         parts = split_path(path)
-        with self._raise_refusals(path):
+        with self._translate_errors(path):
             try:
                 descriptor = open_at(str(self.base), parts, os.O_RDWR)
             except FileNotFoundError:
@@ -114,7 +110,7 @@ class SafeFolder:
             return read_whole(descriptor)
 
     def list_names(self, path: str = "") -> list[str]:
-        """List the names in a folder; none where there is no such folder.
+        """List the names in a folder; none if there is no such folder.
 
         Args:
             path: The folder; "" for the trusted one.
@@ -123,11 +119,12 @@ class SafeFolder:
             WorkspaceError: It cannot be listed.
         """
         try:
-            return list_folder(str(self.base), split_path(path) if path else ())
+            with open_folder(str(self.base), split_path(path) if path else ()) as folder:
+                return folder.list_names()
         except FileNotFoundError:
             return []
         except NotADirectoryError as error:
-            raise PathNotAllowedError(f"{self._show(path)} cannot be listed: it is no folder") from error
+            raise PathNotAllowedError(f"{self._show(path)} cannot be listed: it is not a folder") from error
         except OSError as error:
             raise to_read_error(error, self._show(path)) from error
 
@@ -138,17 +135,10 @@ class SafeFolder:
             path: The folder; "" for the trusted one.
         """
         parts = split_path(path) if path else ()
-        try:
-            if self._create:
-                for folder in reversed([self.base, *self.base.parents]):
-                    if not folder.is_dir():
-                        folder.mkdir(mode=0o700, exist_ok=True)
-        except FileExistsError as error:
-            raise PathNotAllowedError(
-                f"{self.base} cannot be made: {error.filename} is no folder; move it away"
-            ) from error
-        except OSError as error:
-            raise to_write_error(error, self._show(path)) from error
+        with self._translate_errors(path):
+            for folder in reversed([self.base, *self.base.parents]) if self._create else ():
+                if not folder.is_dir():
+                    folder.mkdir(mode=0o700, exist_ok=True)
         make_folders(self.base, parts, self._show(path))
 
     @contextmanager
@@ -158,8 +148,8 @@ class SafeFolder:
         Args:
             path: The lock file.
         """
-        self._make_parent(path)
-        with lock_file(self.base.joinpath(*split_path(path)), self._show(path)):
+        parts = self._make_parent(path)
+        with lock_file(self.base.joinpath(*parts), self._show(path)):
             yield
 
     def append(self, path: str, data: bytes) -> None:
@@ -167,10 +157,10 @@ class SafeFolder:
 
         Args:
             path: The file.
-            data: What to append: all of it or nothing.
+            data: The bytes to append: all of them or none.
         """
         parts = self._make_parent(path)
-        with self._raise_refusals(path), open_to_append(str(self.base), parts, self._show(path)) as descriptor:
+        with self._translate_errors(path), open_to_append(str(self.base), parts) as descriptor:
             check_regular(os.fstat(descriptor), self._show(path))
             append_whole(descriptor, str(self.base), parts, data)
 
@@ -179,7 +169,7 @@ class SafeFolder:
 
         Args:
             path: The file. Readers find the old one or the new one.
-            data: What it is to hold.
+            data: Its content.
         """
         *folders, name = split_path(path)
         self.replace_all("/".join(folders), {name: data})
@@ -189,22 +179,22 @@ class SafeFolder:
 
         Args:
             folder: The folder, which is made if it is missing; "" for the trusted one.
-            files: What each file is to hold, by its name.
+            files: The content of each file, by its name.
         """
-        parts = self._split(folder, files)
+        parts = _split_names(folder, files)
         self.make_folder(folder)
-        with self._raise_refusals(folder):
-            stats = {name: read_stat(str(self.base), (*parts, name)) for name in files}
+        with self._translate_errors(folder), open_folder(str(self.base), parts) as opened:
+            stats = {name: opened.get_stat(name) for name in files}
             for name, info in stats.items():
                 if info is not None:
                     check_regular(info, self._show(f"{folder}/{name}"))
-            replace_files(str(self.base), parts, [(name, data, stats[name]) for name, data in files.items()])
+            opened.replace_all([(name, data, stats[name]) for name, data in files.items()])
 
     def remove(self, path: str) -> None:
         """Remove a file if there is one. Call it in `lock`.
 
         Args:
-            path: The file. A link is removed, not what it leads to.
+            path: The file. A link is removed, not the file that it leads to.
         """
         *folders, name = split_path(path)
         self.remove_all("/".join(folders), [name])
@@ -216,18 +206,11 @@ class SafeFolder:
             folder: The folder; "" for the trusted one.
             names: The files; those that are missing do not matter.
         """
-        parts = self._split(folder, names)
-        with self._raise_refusals(folder), suppress(FileNotFoundError):
-            sweep_folder(str(self.base), parts)
-            stats = [(name, read_stat(str(self.base), (*parts, name))) for name in names]
-            remove_files(str(self.base), parts, [(name, info) for name, info in stats if info is not None])
-
-    def _split(self, folder: str, names: Collection[str]) -> tuple[str, ...]:
-        """Return the parts of a folder's path, and check the names of files in it."""
-        for name in names:
-            if len(split_path(name)) > 1:
-                raise PathNotAllowedError(f"{name!r} is no name of a file: give the path of its folder apart")
-        return split_path(folder) if folder else ()
+        parts = _split_names(folder, names)
+        with self._translate_errors(folder), suppress(FileNotFoundError), open_folder(str(self.base), parts) as opened:
+            opened.sweep()
+            stats = ((name, opened.get_stat(name)) for name in names)
+            opened.remove_all([(name, info) for name, info in stats if info is not None])
 
     def _make_parent(self, path: str) -> tuple[str, ...]:
         """Make the folder of a file; return the parts of its path."""
@@ -236,36 +219,49 @@ class SafeFolder:
         return parts
 
     @contextmanager
-    def _raise_refusals(self, path: str) -> Iterator[None]:
+    def _translate_errors(self, path: str) -> Iterator[None]:
         try:
             yield
         except OSError as error:
-            if isinstance(error, OpenClawMemoryError):
-                raise
             raise to_write_error(error, self._show(path)) from error
 
     def _show(self, path: str) -> str:
         return str(self.base / path)
 
 
+def _split_names(folder: str, names: Collection[str]) -> tuple[str, ...]:
+    """Return the parts of a folder's path, and check the names of files in it."""
+    for name in names:
+        if len(split_path(name)) > 1:
+            raise PathNotAllowedError(f"{name!r} is not the name of a file: give the path of its folder apart")
+    return split_path(folder) if folder else ()
+
+
 @lru_cache(maxsize=256)
 def split_path(path: str) -> tuple[str, ...]:
     """Return the parts of a path below a folder.
 
+    Args:
+        path: The path.
+
     Raises:
-        PathNotAllowedError: It leads out of the folder, or is none.
+        PathNotAllowedError: It leads out of the folder, or is not a path.
     """
     parts = tuple(path.split("/"))
     if "\0" in path or not all(PurePath(part).name == part not in {"", ".."} for part in parts):
-        raise PathNotAllowedError(f"{path!r} is no path below a folder: name a file, such as 'notes/list.json'")
+        raise PathNotAllowedError(f"{path!r} is not a path below a folder: name a file, such as 'notes/list.json'")
     return parts
 
 
 def check_regular(info: os.stat_result, path: str) -> None:
     """Check that a stat is that of a regular file.
 
+    Args:
+        info: The stat.
+        path: The file, for errors.
+
     Raises:
         PathNotAllowedError: It is not.
     """
     if not stat.S_ISREG(info.st_mode):
-        raise PathNotAllowedError(f"{path} is a link, or no file: move it away")
+        raise PathNotAllowedError(f"{path} is a link, or not a file: move it away")

@@ -17,9 +17,8 @@ from openclaw_memory.errors import InvalidInputError, NotFoundError
 from openclaw_memory.events import Events, observed
 from openclaw_memory.types.codec import SUFFIX
 from openclaw_memory.workspace.atomic import lock_folder
-from openclaw_memory.workspace.files import WorkspaceFiles
+from openclaw_memory.workspace.files import WorkspaceFiles, open_place
 from openclaw_memory.workspace.paths import TRANSCRIPT_SUFFIX, TRANSCRIPTS, Place
-from openclaw_memory.workspace.safe_read import open_place
 from openclaw_memory.workspace.transcript_records import get_message, parse
 from openclaw_memory.workspace.transcripts import MAX_LINE_BYTES, read_records
 

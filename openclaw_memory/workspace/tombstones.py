@@ -12,9 +12,9 @@ from hashlib import sha256
 from typing import Any, BinaryIO
 
 from openclaw_memory.errors import WriteError
+from openclaw_memory.workspace.atomic import open_at
 from openclaw_memory.workspace.files import WorkspaceFiles
 from openclaw_memory.workspace.paths import Place
-from openclaw_memory.workspace.safe_read import open_at
 from openclaw_memory.workspace.transcript_records import get_message, get_time, parse
 
 FORGOTTEN = "[forgotten]"

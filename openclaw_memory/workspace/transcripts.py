@@ -15,7 +15,7 @@ from zlib import crc32
 
 from openclaw_memory.text.policies import NONE, Policies
 from openclaw_memory.types import Excerpt
-from openclaw_memory.workspace.safe_read import DEFAULT_CHARS, check_range, make_excerpt
+from openclaw_memory.workspace.excerpts import DEFAULT_CHARS, check_range, make_excerpt
 from openclaw_memory.workspace.transcript_formats import FORMATS
 from openclaw_memory.workspace.transcript_records import get_day, is_known, parse, render_record
 

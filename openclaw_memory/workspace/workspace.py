@@ -1,4 +1,4 @@
-"""The workspace folder: which files count as memory, how they are read safely, and how notes are written."""
+"""The workspace folder: open it, list its memory files, and read notes and transcripts safely."""
 
 from __future__ import annotations
 
@@ -24,9 +24,8 @@ from openclaw_memory.events import Events
 from openclaw_memory.text.front_matter import measure_front_matter
 from openclaw_memory.text.policies import Policies, mask_note
 from openclaw_memory.types import Excerpt, MemoryFile
-from openclaw_memory.types.files import backwards
-from openclaw_memory.types.files import cited as lines_cited  # `cited` is a module of this package
-from openclaw_memory.workspace import safe_read, scan
+from openclaw_memory.types.files import backwards, cited
+from openclaw_memory.workspace import encodings, excerpts, scan
 from openclaw_memory.workspace.files import WorkspaceFiles
 from openclaw_memory.workspace.paths import NOTES_FOLDER, Place, is_transcript
 from openclaw_memory.workspace.scan import Scan
@@ -40,8 +39,14 @@ if TYPE_CHECKING:
 class Workspace:
     """A folder of notes and transcripts, with the settings for both.
 
-    It keeps nothing open, and of its files no more than their latest listing and what a session starts with: while
-    nothing has changed, `scan` and `bootstrap` return the same object.
+    It holds nothing open, and of its files no more than their latest listing: while nothing has changed, `scan` returns
+    the same object.
+
+    Attributes:
+        files: The files of the folder.
+        sessions: Where transcripts are.
+        journal: How notes of days are written and shown.
+        events: Tells observers about writes.
     """
 
     files: WorkspaceFiles
@@ -72,7 +77,7 @@ class Workspace:
         except (FileNotFoundError, NotADirectoryError) as error:
             if not os.path.lexists(root):
                 raise WorkspaceError(
-                    f"workspace {root} does not exist: {_correct(root)}, or "
+                    f"workspace {root} does not exist: {_suggest_path(root)}, or "
                     f"create it with `openclaw-memory init --workspace {quote(str(root))}`"
                 ) from error
             mode = 0  # a symlink to nothing
@@ -102,6 +107,12 @@ class Workspace:
         """The policies for its files."""
         return self.files.policies
 
+    @property
+    def can_be_written(self) -> bool:
+        """True if this process may add notes."""
+        notes = self.root / NOTES_FOLDER
+        return os.access(notes if notes.exists() else self.root, os.W_OK)
+
     def locate(self, path: str) -> Place:
         """Return the place of a memory file or transcript. See `WorkspaceFiles.locate`.
 
@@ -114,7 +125,7 @@ class Workspace:
         return self.files.locate(path, self.sessions)
 
     def suggest_setup(self, files: int) -> str:
-        """Return one sentence on what to do where there are few memory files; "" where nothing is needed.
+        """Suggest in a sentence where to put files, if there are few memory files; "" if nothing is needed.
 
         It looks at a bounded number of names.
 
@@ -126,36 +137,31 @@ class Workspace:
         """
         return scan.suggest_setup(self.files, files)
 
-    @property
-    def can_be_written(self) -> bool:
-        """Whether this process may add notes."""
-        notes = self.root / NOTES_FOLDER
-        return os.access(notes if notes.exists() else self.root, os.W_OK)
-
     def refresh(self) -> None:
-        """Bring the folder up to date, where it is a copy of notes that are kept elsewhere.
+        """Bring the folder up to date, if it is a copy of notes in a store.
 
         Raises:
-            StoreError: What keeps them cannot be reached.
+            StoreError: The store cannot be reached.
         """
         if self.files.shared is not None:
             self.files.shared.refresh()
 
     def scan(self) -> Scan:
-        """List the memory files that are on disk now, and what was skipped and why.
+        """List the memory files that are on disk now, and the files that were skipped and why.
 
         Raises:
             WorkspaceError: The folder cannot be listed.
             ConfigError: A glob of the rules is invalid.
         """
         self.refresh()
-        latest = self._latest[:]
-        listed = scan.list_files(self.files, self.sessions, latest[0][0] if latest else None)
-        if latest and (known := latest[0][1].key_ids) and known != (self.files.codec.key_id,):
-            latest = []  # the index was sealed since, or is so no longer
-        if not latest or latest[0][0] != listed:
-            self._latest[:] = latest = [(listed, scan.scan_listing(self.files, listed))]
-        return latest[0][1]
+        listing = scan.list_files(self.files, self.sessions)
+        for known, result in self._latest[:]:
+            # With sealed files, the scan depends on the key of the index too.
+            if known == listing and result.key_ids in ((), (self.files.codec.key_id,)):
+                return result
+        result = scan.scan_listing(self.files, listing)
+        self._latest[:] = [(listing, result)]
+        return result
 
     def list_notes_at(self, paths: Iterable[str]) -> list[MemoryFile] | None:
         """List the notes at these paths below `memory/` as `scan` would; None where only that can say.
@@ -171,7 +177,7 @@ class Workspace:
     def read(self, path: str) -> str:
         """Return the whole text of a memory file.
 
-        A transcript is returned as what was said, each turn on the line that it has in the file.
+        A transcript is returned as its spoken words, each turn on the line that it has in the file.
 
         Args:
             path: A path relative to the workspace, or absolute.
@@ -186,7 +192,7 @@ class Workspace:
         place = self.locate(path)
         if is_transcript(place.path):
             return "".join(part.text for part in self.read_parts(path))
-        return safe_read.decode(self.files.read(place)[0], path)
+        return encodings.decode(self.files.read(place)[0], path)
 
     def read_indexed(self, path: str) -> str:
         """Read a memory file as it is indexed, line for line: without secrets and text that policies leave out.
@@ -204,7 +210,7 @@ class Workspace:
         return "\n" * text.count("\n", 0, above) + mask_note(text, self.policies)[above:]
 
     def find_encoding(self, path: str) -> str | None:
-        """Return the name of the encoding that a memory file is in, where that is neither UTF-8 nor UTF-16.
+        """Return the name of the encoding of a memory file, or None if it is UTF-8 or UTF-16.
 
         Args:
             path: As for `read`.
@@ -212,14 +218,13 @@ class Workspace:
         Raises:
             PathNotAllowedError, NotFoundError, WorkspaceError: As `read`.
         """
-        return safe_read.find_encoding(self.files.read(self.files.locate(path))[0])
+        return encodings.find_encoding(self.files.read(self.files.locate(path))[0])
 
     def read_parts(self, path: str, mark: str | None = None) -> Iterator[Part]:
         """Yield a transcript part by part, in bounded memory, from the part that was open at `mark`.
 
-        The first part has `first_line` 1 where reading starts at the beginning: without a mark, or where the file is no
-        longer the one that the mark was made for (a file that has gone has no lines at all). Nothing is yielded where
-        nothing was added since the mark.
+        The first part has `first_line` 1 where reading starts at the beginning: without a mark, or where the file is
+        not the one that the mark was made for. Nothing is yielded where nothing was added since the mark.
 
         Args:
             path: The path of a transcript.
@@ -231,13 +236,13 @@ class Workspace:
         """
         from openclaw_memory.workspace.transcripts import explain_foreign, read_parts
 
-        with self._opened_transcript(path) as file:
+        with self._open_transcript(path) as file:
             if reason := explain_foreign(file):
                 raise UndecodableError(f"{path} {reason}")
             yield from read_parts(file, mark, policies=self.policies)
 
     def render_lines(self, path: str, start: int, end: int) -> list[str]:
-        """Return what lines `start` to `end` of a transcript say, each as it is indexed; "" for one that says nothing.
+        """Return lines `start` to `end` of a transcript as they are indexed; "" for a line without spoken words.
 
         Args:
             path: The path of a transcript.
@@ -249,11 +254,11 @@ class Workspace:
         """
         from openclaw_memory.workspace.transcripts import render_lines
 
-        with self._opened_transcript(path) as file:
+        with self._open_transcript(path) as file:
             return render_lines(file, start, end, self.policies)
 
     def count_added_lines(self, path: str, mark: str, within: int) -> int | None:
-        """Return how many lines were added to a transcript since `mark`; None where that is unknown or the file shrank.
+        """Count the lines that were added to a transcript since `mark`; None if that is unknown or the file shrank.
 
         Args:
             path: The path of a transcript.
@@ -265,11 +270,11 @@ class Workspace:
         """
         from openclaw_memory.workspace.transcripts import count_added_lines
 
-        with self._opened_transcript(path) as file:
+        with self._open_transcript(path) as file:
             return count_added_lines(file, mark, within)
 
     @contextmanager
-    def _opened_transcript(self, path: str) -> Iterator[BinaryIO]:
+    def _open_transcript(self, path: str) -> Iterator[BinaryIO]:
         place = self.locate(path)
         if not is_transcript(place.path):
             raise PathNotAllowedError(f"{place.path} is not a transcript: read it with `read`")
@@ -280,8 +285,8 @@ class Workspace:
         """Return whole lines of a memory file.
 
         Args:
-            path: A path, or a citation such as `MEMORY.md#L3-L9` in place of a path and numbers. What a citation leaves
-                out, as `MEMORY.md#L3-L5,L9` does, is returned too.
+            path: A path, or a citation such as `MEMORY.md#L3-L9` in place of a path and numbers. Lines that a citation
+                leaves out, as `MEMORY.md#L3-L5,L9` does, are returned too.
             start: The first line, 1-based; 1 by default.
             lines: How many lines; by default 120 within 12,000 characters.
 
@@ -290,23 +295,23 @@ class Workspace:
             NotFoundError: There is no such file, or `start` is beyond its end.
             PathNotAllowedError, UndecodableError, WorkspaceError: As `read`.
         """
-        if isinstance(path, str) and (lines_named := backwards(path)):
-            raise InvalidInputError(f"{path!r} ends before it begins: write {lines_named}")
-        if start is None and lines is None and isinstance(path, str) and (place := lines_cited(path)):
-            path, spans = place
+        if isinstance(path, str) and (corrected := backwards(path)):
+            raise InvalidInputError(f"{path!r} ends before it begins: write {corrected}")
+        if start is None and lines is None and isinstance(path, str) and (citation := cited(path)):
+            path, spans = citation
             start, lines = spans[0][0], spans[-1][1] - spans[0][0] + 1
         name = self.locate(path).path
         start = 1 if start is None else start
-        lines = safe_read.DEFAULT_LINES if lines is None else lines
+        lines = excerpts.DEFAULT_LINES if lines is None else lines
         if is_transcript(name):
             from openclaw_memory.workspace.transcripts import read_excerpt
 
-            with self._opened_transcript(name) as file:
+            with self._open_transcript(name) as file:
                 excerpt, count = read_excerpt(file, name, start, lines, self.policies)
         else:
             text = self.read(name)
-            excerpt = safe_read.show_excerpt(name, text, start, lines, self.policies)
-            count = len(safe_read.split_lines(text))
+            excerpt = excerpts.show_excerpt(name, text, start, lines, self.policies)
+            count = len(excerpts.split_lines(text))
         if excerpt.end_line < start and start > 1:
             raise NotFoundError(f"{name} has {count} lines, none numbered {start}: start at {max(count, 1)} or before")
         return excerpt
@@ -332,12 +337,12 @@ class Workspace:
         return SessionLog(self.files, folder, session_id, parent_session, zone, events=self.events)
 
 
-def _correct(root: Path) -> str:
+def _suggest_path(root: Path) -> str:
     """Return how to correct the path of a missing folder: the name next to it that is spelled most like it."""
     if "\\" in root.name and os.sep == "/":
         return "write its path with forward slashes"
     with suppress(OSError):
         names = [entry.name for entry in os.scandir(root.parent) if entry.is_dir()]
-        if found := nearest(root.name, names):
-            return f"correct its path ({found.rstrip()})"
+        if close := nearest(root.name, names):
+            return f"correct its path ({close.rstrip()})"
     return "correct its path"

@@ -310,14 +310,14 @@ def test_the_receipt_says_what_could_not_go(tmp_path, monkeypatch):
     with Memory.open(root, embedder=None, config=config) as memory:
         memory.append("Near.", date="2026-11-20")
         memory.append("Refused.", date="2026-11-21")
-        refuse = atomic.remove_files
+        remove_all = atomic.OpenFolder.remove_all
 
-        def refused(base, folder, files):
+        def refuse(folder, files):
             if files[0][0] == "2026-11-21.md":
                 raise PermissionError(13, "Permission denied")
-            refuse(base, folder, files)
+            remove_all(folder, files)
 
-        monkeypatch.setattr(forgetting, "remove_files", refused)
+        monkeypatch.setattr(atomic.OpenFolder, "remove_all", refuse)
         far = next(item.path for item in memory.control.inspect() if item.path.endswith("far.md"))
         receipt = memory.control.forget(since="2026-11-20", paths=[far], dry_run=False)
         assert receipt.forgotten == ("memory/2026-11-20.md",)

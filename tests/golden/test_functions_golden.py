@@ -55,9 +55,9 @@ from openclaw_memory.tools.visibility import has_citations
 from openclaw_memory.types import Chunk, SearchResult
 from openclaw_memory.types.files import citation
 from openclaw_memory.workspace import Workspace
+from openclaw_memory.workspace.excerpts import make_excerpt
 from openclaw_memory.workspace.files import WorkspaceFiles
 from openclaw_memory.workspace.paths import parse_note_date, rank_path_match
-from openclaw_memory.workspace.safe_read import make_excerpt
 from openclaw_memory.workspace.transcript_records import clean_message, join_texts, normalise_line
 from openclaw_memory.workspace.transcripts import read_parts
 

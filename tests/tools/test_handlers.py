@@ -11,7 +11,7 @@ from openclaw_memory.errors import (
 )
 from openclaw_memory.text.fence import strip_fenced
 from openclaw_memory.tools import memory_tools
-from openclaw_memory.workspace.safe_read import DEFAULT_CHARS
+from openclaw_memory.workspace.excerpts import DEFAULT_CHARS
 
 KEY = "ghp_" + "a1B2" * 9
 FENCE = re.compile(r'<recalled-memory id="([0-9a-f]{16})" from="([^"]*)">\n(.*)\n</recalled-memory id="\1">', re.DOTALL)

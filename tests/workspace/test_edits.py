@@ -126,13 +126,13 @@ def test_a_conflict_shows_what_became_of_an_excerpt(workspace):
 
 def test_a_file_that_another_program_changes_at_the_last_moment_is_left_to_it(workspace, monkeypatch):
     put(workspace, "a\n")
-    real = atomic._check_unchanged
+    real = atomic._fill
 
-    def late(name, folder, seen, path):
+    def fill(*arguments):
+        real(*arguments)
         put(workspace, "from an editor\n")
-        real(name, folder, seen, path)
 
-    monkeypatch.setattr(atomic, "_check_unchanged", late)
+    monkeypatch.setattr(atomic, "_fill", fill)
     with pytest.raises(WriteError, match="changed by another program"):
         Notes(workspace).edit(NOTE, 1, 1, "b", expected=digest("a"))
     assert got(workspace) == b"from an editor\n"

@@ -10,7 +10,7 @@ from processes import python
 from openclaw_memory import Memory, MemoryConfig, SyncConfig
 from openclaw_memory.errors import UndecodableError, WriteError
 from openclaw_memory.types import Document
-from openclaw_memory.workspace.encodings import decode_other
+from openclaw_memory.workspace.encodings import decode_older
 
 QUIET = MemoryConfig(sync=SyncConfig(on_search=False))
 GERMAN = "Herr Müller kommt um zehn Uhr, er hat den Schlüssel für den Keller.\nDas Frühstück gibt es um acht.\n"
@@ -48,7 +48,7 @@ ENCODED = [
 @pytest.mark.parametrize(("text", "encoding"), ENCODED, ids=[f"{text[:8]}-{encoding}" for text, encoding in ENCODED])
 def test_a_text_is_read_right_or_not_at_all(text, encoding):
     for part in (text, *text.splitlines(keepends=True), text * 20):
-        found = decode_other(part.encode(encoding))
+        found = decode_older(part.encode(encoding))
         assert found is None or found.text == part
 
 
@@ -63,16 +63,16 @@ def test_a_text_is_read_right_or_not_at_all(text, encoding):
     ],
 )
 def test_what_windows_wrote_is_read(text, encoding):
-    assert decode_other(text.encode(encoding)) == (text, encoding)
+    assert decode_older(text.encode(encoding)) == (text, encoding)
 
 
 def test_what_is_no_text_is_not_taken_for_any():
     drawn = random.Random(27)
     for size in (40, 400, 4_000):
-        assert decode_other(drawn.randbytes(size)) is None
+        assert decode_older(drawn.randbytes(size)) is None
         damaged = bytearray((TEXTS["ru"] * 40).encode()[:size])
         damaged[size // 2] = 0xFF
-        assert decode_other(bytes(damaged)) is None
+        assert decode_older(bytes(damaged)) is None
 
 
 @pytest.fixture

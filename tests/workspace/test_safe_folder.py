@@ -40,22 +40,16 @@ def test_what_is_written_is_read(folder):
     folder.append("logs/today.log", b"one\n")
     folder.append("logs/today.log", b"two\n" * 4096)
     assert folder.read("logs/today.log") == b"one\n" + b"two\n" * 4096
+    (folder.base / "logs/today.log").chmod(0o644)
     with folder.lock():
         folder.replace("logs/today.log", b"three\n")
-    assert folder.read("logs/today.log") == b"three\n"
+    assert (folder.read("logs/today.log"), mode(folder.base / "logs/today.log")) == (b"three\n", 0o644)
     folder.remove("logs/today.log")
     folder.remove("logs/today.log")
     with pytest.raises(NotFoundError):
         folder.read("logs/today.log")
     assert folder.list_names("logs") == []
     assert folder.list_names("missing") == []
-
-
-def test_a_file_that_is_replaced_keeps_its_mode(folder):
-    folder.append("note.md", b"one\n")
-    (folder.base / "note.md").chmod(0o644)
-    folder.replace("note.md", b"two\n")
-    assert mode(folder.base / "note.md") == 0o644
 
 
 @pytest.mark.parametrize("write", WRITES)

@@ -14,9 +14,10 @@ from openclaw_memory.errors import (
     UndecodableError,
     WorkspaceError,
 )
-from openclaw_memory.workspace import safe_read
+from openclaw_memory.workspace import atomic
+from openclaw_memory.workspace.encodings import decode
+from openclaw_memory.workspace.excerpts import make_excerpt
 from openclaw_memory.workspace.files import WorkspaceFiles
-from openclaw_memory.workspace.safe_read import decode, make_excerpt
 
 
 def read(files, path):
@@ -82,7 +83,7 @@ def root(tmp_path_factory):
 @pytest.fixture(params=["step by step", "by name"])
 def way(request, monkeypatch):
     """Both ways to open a file: with openat(2), and as on a system that lacks it."""
-    monkeypatch.setattr(safe_read, "CAN_WALK", request.param == "step by step")
+    monkeypatch.setattr(atomic, "CAN_WALK", request.param == "step by step")
 
 
 @pytest.mark.usefixtures("way")
