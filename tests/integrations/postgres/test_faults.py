@@ -14,7 +14,7 @@ from openclaw_memory_postgres import PostgresStore, connections
 
 from openclaw_memory import Memory
 from openclaw_memory.errors import StoreError
-from openclaw_memory.testing.contracts import _made_meta
+from openclaw_memory.testing.contracts import make_meta
 
 ROOT = Path(__file__).parents[3]
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="processes are killed")
@@ -23,15 +23,15 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="processes are k
 WORKER = """
 import sys
 from openclaw_memory_postgres import PostgresStore
-from openclaw_memory.testing.contracts import _made_record, _made_row
+from openclaw_memory.testing.contracts import make_record, make_row
 
 url, who, tenants, turns = sys.argv[1:]
 stores = [PostgresStore(url, tenant=f"tenant {n}") for n in range(int(tenants))]
 for turn in range(int(turns)):
     store = stores[turn % len(stores)]
-    rows = [_made_row(n, f"every torn n{n}") for n in range(1, 6)]
-    store.replace_files([(_made_record("memory/0.md", content=f"{who}-{turn}"), rows)])
-    store.replace_files([(_made_record(f"memory/{who}-{turn}.md"), [_made_row(1, f"every own{who}")])])
+    rows = [make_row(n, f"every torn n{n}") for n in range(1, 6)]
+    store.replace_files([(make_record("memory/0.md", content=f"{who}-{turn}"), rows)])
+    store.replace_files([(make_record(f"memory/{who}-{turn}.md"), [make_row(1, f"every own{who}")])])
     print(f"{turn % len(stores)} memory/{who}-{turn}.md", flush=True)
 """
 
@@ -56,7 +56,7 @@ def check(url, tenants, answered):
 @pytest.mark.parametrize("tenants", [1, 100])
 def test_eight_processes_write_at_once(database, tenants):
     for number in range(tenants):
-        PostgresStore(database, tenant=f"tenant {number}").begin_build(_made_meta()).publish()
+        PostgresStore(database, tenant=f"tenant {number}").begin_build(make_meta()).publish()
     workers = [worker(database, f"w{n}", tenants, turns=40) for n in range(8)]
     answered = []
     for one in workers:
@@ -111,7 +111,7 @@ def kill_server(folder):
 def test_a_server_that_is_killed_while_it_writes_has_all_that_it_answered(own_server, notes):
     start, folder = own_server
     url = start()
-    PostgresStore(url, tenant="tenant 0").begin_build(_made_meta()).publish()
+    PostgresStore(url, tenant="tenant 0").begin_build(make_meta()).publish()
     with Memory.open(notes, store=f"{url}&tenant=notes", embedder=None) as memory:
         memory.sync()
         workers = [worker(url, f"w{n}", 1, turns=100_000) for n in range(3)]

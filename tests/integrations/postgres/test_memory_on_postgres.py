@@ -9,7 +9,7 @@ from watching import eventually
 
 from openclaw_memory import Memory
 from openclaw_memory.testing import RecordingEmbedder
-from openclaw_memory.testing.contracts import _made_meta, _made_record, _made_row
+from openclaw_memory.testing.contracts import make_meta, make_record, make_row
 from openclaw_memory.types import Chunk, Document, VectorSource
 
 
@@ -37,13 +37,13 @@ def test_a_memory_does_all_that_it_does_elsewhere_and_makes_no_file_for_its_inde
 
 def test_texts_that_the_server_takes_for_none_come_back_as_they_were(database):
     store = PostgresStore(database, tenant="nul")
-    store.begin_build(_made_meta()).publish()
+    store.begin_build(make_meta()).publish()
     texts = ["a\x00b", "\ud800", "\x01", '\x01"a"', "", "\\x00", "\x00"]
     rows = [
-        replace(_made_row(n, "every"), chunk=Chunk(n, n, 0, text, text, 0, {"key": text}))
+        replace(make_row(n, "every"), chunk=Chunk(n, n, 0, text, text, 0, {"key": text}))
         for n, text in enumerate(texts)
     ]
-    record = replace(_made_record("memory/\ud800.md"), doc_id="d\x00", part_of="\x01")
+    record = replace(make_record("memory/\ud800.md"), doc_id="d\x00", part_of="\x01")
     store.replace_files([(record, rows)])
     assert store.files(ids=["d\x00"], part_of=None) == store.files(part_of="\x01") == {record.path: record}
     assert [one.chunk for one in store.file_chunks(record.path)] == [row.chunk for row in rows]

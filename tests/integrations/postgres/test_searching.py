@@ -7,7 +7,7 @@ import pytest
 from openclaw_memory_postgres import PostgresStore
 
 from openclaw_memory.store.fts import LARGE_INDEX
-from openclaw_memory.testing.contracts import _made_key, _made_meta, _made_record, _made_row, _made_vectors
+from openclaw_memory.testing.contracts import make_key, make_meta, make_record, make_row, make_vectors
 from openclaw_memory.types import HitRequest
 
 DIMS = 4
@@ -15,17 +15,17 @@ DIMS = 4
 
 def filled(store, files, rows_of_each=20):
     """Give a store files of two sources, whose chunks have words of many frequencies."""
-    store.begin_build(_made_meta()).publish()
+    store.begin_build(make_meta()).publish()
     count = files * rows_of_each
-    keys = [_made_key(number) for number in range(count)]
-    store.add_vectors(keys, _made_vectors(count, dims=DIMS))
+    keys = [make_key(number) for number in range(count)]
+    store.add_vectors(keys, make_vectors(count, dims=DIMS))
     made = []
     for at in range(files):
-        record = _made_record(f"memory/{at}.md")
+        record = make_record(f"memory/{at}.md")
         if at % 3 == 0:
             record = replace(record, path=f"sessions/{at}.jsonl", source="sessions")
         numbers = range(at * rows_of_each, (at + 1) * rows_of_each)
-        made.append((record, [_made_row(n, f"every mod{n % 3} mod7x{n % 7} n{n}", key=keys[n]) for n in numbers]))
+        made.append((record, [make_row(n, f"every mod{n % 3} mod7x{n % 7} n{n}", key=keys[n]) for n in numbers]))
     store.replace_files(made)
     return store
 
@@ -37,7 +37,7 @@ def test_both_ways_of_a_search_find_the_same(server, files):
     words = ["every", "mod0", "mod2", "mod7x3", "n5", "n77", "nothing"]
     for _ in range(12):
         terms = [str(word) for word in random.choice(words, random.integers(1, 5), replace=False)]
-        vector = _made_vectors(1, dims=DIMS, seed=int(random.integers(99)))[0] if random.random() < 0.8 else None
+        vector = make_vectors(1, dims=DIMS, seed=int(random.integers(99)))[0] if random.random() < 0.8 else None
         request = HitRequest(
             terms,
             vector,
@@ -59,14 +59,14 @@ def test_both_ways_of_a_search_find_the_same(server, files):
 def test_what_is_left_of_a_block_ranks_as_if_it_were_all_that_was_ever_written(server):
     store = filled(PostgresStore(server, tenant="blocks"), 9)
     store.remove_files(["memory/1.md", "memory/4.md", "sessions/6.jsonl"])
-    store.replace_files([(_made_record("memory/2.md", content="new"), [_made_row(2, "every mod1 mod7x3 new")])])
-    store.extend_file(_made_record("memory/5.md", content="longer"), [_made_row(110, "every mod1 longer")], 105)
+    store.replace_files([(make_record("memory/2.md", content="new"), [make_row(2, "every mod1 mod7x3 new")])])
+    store.extend_file(make_record("memory/5.md", content="longer"), [make_row(110, "every mod1 longer")], 105)
     assert store.verify() == ()
 
     fresh = PostgresStore(server, tenant="never in blocks")
-    fresh.begin_build(_made_meta()).publish()
+    fresh.begin_build(make_meta()).publish()
     for path, record in store.files().items():
-        rows = [_made_row(one.chunk.start_line, one.chunk.text) for one in store.file_chunks(path)]
+        rows = [make_row(one.chunk.start_line, one.chunk.text) for one in store.file_chunks(path)]
         fresh.replace_files([(record, rows)])
     for terms in (["every"], ["mod1", "n0"], ["mod7x3", "new", "longer"], ["n20"]):
         for match in ("any", "all"):

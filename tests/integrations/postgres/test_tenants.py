@@ -11,13 +11,13 @@ from openclaw_memory_postgres.rows import tenant_id
 from openclaw_memory_postgres.store import TABLES, PostgresStore
 
 from openclaw_memory.errors import ConfigError, StoreError
-from openclaw_memory.testing.contracts import _filled, _made_key, _made_meta, _made_record, _made_row, _made_vectors
+from openclaw_memory.testing.contracts import fill, make_key, make_meta, make_record, make_row, make_vectors
 from openclaw_memory.types import HitRequest
 
 
 def everything(store):
     """All that a store tells, of any method that reads."""
-    vector = _made_vectors(1)[0]
+    vector = make_vectors(1)[0]
     hits = store.find_hits(HitRequest(["every", "n1"], vector, counted=["every"]))
     return {
         "meta": store.meta(),
@@ -29,7 +29,7 @@ def everything(store):
         "chunks": store.chunks(range(99)),
         "file": store.file_chunks("memory/0.md"),
         "vectors": sorted(store.vectors(list(range(99)))),
-        "known": store.known_vectors([_made_key(n) for n in range(20)]),
+        "known": store.known_vectors([make_key(n) for n in range(20)]),
         "identities": dict(store.identities()),
         "hits": (len(hits.by_source), hits.chunk_count, dict(hits.frequencies)),
         "counts": (store.describe().files, store.describe().chunks, store.describe().vectors),
@@ -42,26 +42,26 @@ CHANGES = st.lists(st.sampled_from(["fill", "remove", "prune", "build", "recover
 
 def change(store, what):
     if what == "fill":
-        _filled(store)
+        fill(store)
     elif what == "remove":
         store.remove_files(["memory/0.md", "sessions/1.jsonl"])
     elif what == "prune":
         store.prune()
     elif what == "build":
-        store.begin_build(_made_meta("check/another")).publish()
+        store.begin_build(make_meta("check/another")).publish()
     elif what == "recover":
         store.recover("a test says so")
     elif what == "note":
         store.set_meta("name", "text")
     elif "memory/0.md" in store.files():
-        store.extend_file(_made_record("memory/0.md"), [_made_row(9, "every more")], 3)
+        store.extend_file(make_record("memory/0.md"), [make_row(9, "every more")], 3)
 
 
 @settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(CHANGES)
 def test_no_method_shows_or_changes_what_another_tenant_has(server, changes):
     mine, other = (PostgresStore(server, tenant=f"{name} {uuid4()}") for name in ("mine", "other"))
-    _filled(mine)
+    fill(mine)
     mine.set_meta("name", "mine")
     before = everything(mine)
     for what in changes:
@@ -75,8 +75,8 @@ def test_no_method_shows_or_changes_what_another_tenant_has(server, changes):
 def test_the_role_of_the_application_sees_one_tenant_by_sql_and_writes_no_other(database):
     import psycopg
 
-    _filled(PostgresStore(database, tenant="mine"))
-    _filled(PostgresStore(database, tenant="other"))
+    fill(PostgresStore(database, tenant="mine"))
+    fill(PostgresStore(database, tenant="other"))
     with psycopg.connect(database, autocommit=True) as connection:
         connection.execute("CREATE ROLE app LOGIN")
         connection.execute("GRANT USAGE ON SCHEMA openclaw_memory TO app")
@@ -96,7 +96,7 @@ def test_the_role_of_the_application_sees_one_tenant_by_sql_and_writes_no_other(
                     "INSERT INTO openclaw_memory.texts VALUES (%s, 'name', 'text')", (tenant_id("other"),)
                 )
         store = PostgresStore(address, tenant="third")
-        _filled(store)
+        fill(store)
         assert store.describe().chunks == 20
     finally:
         connections.POOLS.close("app@")
