@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from openclaw_memory.embeddings import RemoteEmbedder, load_embedder
 from openclaw_memory.errors import ConfigError, StoreError
-from openclaw_memory_batch.jobs import FAILURE_LIMIT, Jobs, Known, Patience, load, path_of
+from openclaw_memory_batch.jobs import FAILURE_LIMIT, Jobs, JobsState, Patience, get_path, load
 
 if TYPE_CHECKING:
     from openclaw_memory.types import Embedder, Matrix, Progress, Store, Vector
@@ -82,7 +82,7 @@ class BatchEmbedder:
         if (jobs := self._jobs.get(path)) is None:
             jobs = self._jobs[path] = Jobs(self.inner, self._api, path, self._patience)
         embedded, tokens = jobs.advance(store, missing)
-        return jobs.held(), embedded, tokens
+        return jobs.list_pending(), embedded, tokens
 
     def wait(self, store: Store, progress: Callable[[Progress], None] | None = None) -> bool:
         """Wait for the jobs of an index if that is wanted; return whether there may be vectors to collect."""
@@ -90,29 +90,29 @@ class BatchEmbedder:
         jobs = None if path is None else self._jobs.get(path)
         if path is None or jobs is None:
             return False
-        if not self._wait or not jobs.known.jobs or jobs.known.jobs == jobs.waited_for:
+        if not self._wait or not jobs.state.jobs or jobs.state.jobs == jobs.waited_for:
             del self._jobs[path]
             return False
-        awaited = jobs.known.jobs
+        awaited = jobs.state.jobs
         jobs.wait(store, progress)
         jobs.waited_for = awaited
         return True
 
     def describe(self, store: Store) -> Mapping[str, Any]:
         """Return how many jobs and texts are with the service, and how many jobs failed in a row."""
-        path, known, error = _locate_file(store), Known(), None
+        path, state, error = _locate_file(store), JobsState(), None
         if path is not None:
             try:
-                known = load(path).get(self.identity, known)
+                state = load(path).get(self.identity, state)
             except (StoreError, ValueError) as damage:
                 error = f"{path}: {damage}"
         return {
-            "enabled": path is not None and known.failures < FAILURE_LIMIT,
+            "enabled": path is not None and state.failures < FAILURE_LIMIT,
             "mode": "wait" if self._wait else "later",
             "provider": self.provider,
-            "jobs": len(known.jobs),
-            "texts": sum(len(job.keys) for job in known.jobs),
-            "failures": known.failures,
+            "jobs": len(state.jobs),
+            "texts": sum(len(job.keys) for job in state.jobs),
+            "failures": state.failures,
             "limit": FAILURE_LIMIT,
             "min_texts": self._patience.min_texts,
             "poll_seconds": self._patience.poll_seconds,
@@ -144,4 +144,4 @@ def create(
 def _locate_file(store: Store) -> Path | None:
     """Return the file of the jobs of an index; None for a store that is no file."""
     location = store.describe(counts=False).location
-    return path_of(Path(location)) if location and "://" not in location else None
+    return get_path(Path(location)) if location and "://" not in location else None

@@ -44,7 +44,7 @@ VECTORS_PER_WRITE = 256
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """From how many missing texts on a job is worth it, and how it is waited for; times in seconds.
+    """The limits of jobs: the fewest texts, and the waiting times in seconds.
 
     At most `concurrency` jobs run at a time. The interval and the longest wait are OpenClaw's.
     """
@@ -72,7 +72,7 @@ class Job:
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class JobsState:
     """The jobs of one embedder's identity, and how many failed since the last one that did not."""
 
     jobs: tuple[Job, ...] = ()
@@ -94,45 +94,45 @@ class Jobs:
     returned: set[str] = field(default_factory=set)
     queued: set[str] = field(default_factory=set)
     waited_for: tuple[Job, ...] | None = None  # jobs that stay as they are belong to a service that does not answer
-    known: Known = field(default_factory=Known)
-    _others: dict[str, Known] = field(default_factory=dict)  # a model that is wanted again finds its own jobs
+    state: JobsState = field(default_factory=JobsState)
+    _other_states: dict[str, JobsState] = field(default_factory=dict)  # a model in use again finds its own jobs
 
     def read(self) -> None:
         """Read the file, or raise StoreError; jobs of other models that no service keeps so long are removed."""
-        found = load_or_set_aside(self.path)
-        self.known = found.pop(self.embedder.identity, Known())
+        states = load_or_set_aside(self.path)
+        self.state = states.pop(self.embedder.identity, JobsState())
         oldest = self.patience.clock() - LONGEST_SECONDS
-        self._others = {
-            identity: replace(known, jobs=tuple(job for job in known.jobs if job.submitted >= oldest))
-            for identity, known in found.items()
+        self._other_states = {
+            identity: replace(state, jobs=tuple(job for job in state.jobs if job.submitted >= oldest))
+            for identity, state in states.items()
         }
-        if self._others != found:
-            self._save(self.known)
+        if self._other_states != states:
+            self._save(self.state)
 
-    def held(self) -> dict[str, str]:
+    def list_pending(self) -> dict[str, str]:
         """Return the keys that are with the service, each with the reason why its vector is not there."""
-        jobs = self.known.jobs
+        jobs = self.state.jobs
         keys = {key for job in jobs for key in job.keys}
         if not keys:
             return {}
         since = time.strftime("%Y-%m-%d %H:%M", time.localtime(min(job.submitted for job in jobs)))
-        held = f"{len(keys):,} texts are with {self._host}'s batch API since {since}; the next sync collects them"
+        pending = f"{len(keys):,} texts are with {self._host}'s batch API since {since}; the next sync collects them"
         queued = f"it waits for one of {len(jobs)} jobs of {self._host}'s batch API to end; sync again"
-        return dict.fromkeys(self.queued, queued) | dict.fromkeys(keys, held)
+        return dict.fromkeys(self.queued, queued) | dict.fromkeys(keys, pending)
 
     def advance(self, store: Store, missing: Iterable[tuple[str, str]]) -> tuple[int, int]:
-        """Store what finished jobs gave; then hand over the texts that are still missing, if they are many.
+        """Store the vectors of finished jobs; then hand over the missing texts, if they are many.
 
         `missing` is looked at only after the vectors are stored. Returns how many there were, and what their texts
         came to in tokens, at most. Raises StoreError where the index, or the file of the jobs, cannot be written.
         """
         collected = tokens = 0
         self.read()
-        for job in self.known.jobs:
+        for job in self.state.jobs:
             if count := self._collect(job, store):
                 collected, tokens = collected + count, tokens + job.tokens
-        if self.known.failures < FAILURE_LIMIT:
-            self._hand_over(missing)
+        if self.state.failures < FAILURE_LIMIT:
+            self._submit_missing(missing)
         return collected, tokens
 
     def wait(self, store: Store, progress: Callable[[Progress], None] | None) -> None:
@@ -141,28 +141,28 @@ class Jobs:
         Raises StoreError where the index was closed meanwhile, or the file of the jobs cannot be written.
         """
         began = self.patience.clock()
-        total = sum(len(job.keys) for job in self.known.jobs)
-        while running := [job for job in self.known.jobs if self._state(job) is JobState.RUNNING]:
+        total = sum(len(job.keys) for job in self.state.jobs)
+        while running := [job for job in self.state.jobs if self._check_state(job) is JobState.RUNNING]:
             store.meta()  # so that closing the index ends the waiting
             waited = self.patience.clock() - began
             if waited >= self.patience.wait_seconds:
                 for job in running:
-                    self._give_up(job, f"it is not done after {waited:.0f} s")
+                    self._record_failure(job, f"it is not done after {waited:.0f} s")
                 return
             if progress:
-                done = total - sum(len(job.keys) for job in running)
-                progress(Progress(done, total, "texts with the batch service", seconds=waited))
+                completed = total - sum(len(job.keys) for job in running)
+                progress(Progress(completed, total, "texts with the batch service", seconds=waited))
             self.patience.sleep(self.patience.poll_seconds)
 
-    def _hand_over(self, missing: Iterable[tuple[str, str]]) -> None:
+    def _submit_missing(self, missing: Iterable[tuple[str, str]]) -> None:
         self.queued.clear()
-        not_for_jobs, limit = self.held().keys() | self.returned, self.embedder.service.limits.input_tokens
-        texts = ((key, text) for key, text in missing if key not in not_for_jobs and _fits_a_job(text, limit))
+        not_for_jobs, limit = self.list_pending().keys() | self.returned, self.embedder.service.limits.input_tokens
+        texts = ((key, text) for key, text in missing if key not in not_for_jobs and _is_submittable(text, limit))
         first = list(islice(texts, self.patience.min_texts))
         if len(first) < self.patience.min_texts:
             return
         for pack in _pack(chain(first, texts), self.api.max_items, self.api.max_bytes):
-            if len(self.known.jobs) >= self.patience.concurrency:
+            if len(self.state.jobs) >= self.patience.concurrency:
                 self.queued.update(key for key, _ in pack)
             elif not self._is_submitted(pack):
                 return
@@ -178,24 +178,24 @@ class Jobs:
         # A process that is killed here has lost this one job; those before it are in the file.
         tokens = sum(_count_bytes(text) for _, text in pack)
         job = Job(name, [key for key, _ in pack], tokens, self.patience.clock())
-        self._save(replace(self.known, jobs=(*self.known.jobs, job)))
+        self._save(replace(self.state, jobs=(*self.state.jobs, job)))
         return True
 
     def _collect(self, job: Job, store: Store) -> int:
         """Store the vectors of the job, if it has ended; returns how many there were."""
-        state, stored = self._state(job), 0
+        state, stored = self._check_state(job), 0
         if state is JobState.RUNNING:
             return 0
         if state is not JobState.FAILED:
             try:
                 stored = self._store(job, store)
             except EmbedderError as error:
-                self._give_up(job, str(error))
+                self._record_failure(job, str(error))
                 return 0
         if state is JobState.DONE and stored:
             self.returned.update(job.keys)
-            failures = self.known.failures
-            self._save(Known(self._jobs_without(job), failures if failures >= FAILURE_LIMIT else 0))
+            failures = self.state.failures
+            self._save(JobsState(self._remove_job(job), failures if failures >= FAILURE_LIMIT else 0))
         else:
             self._count_failure("it gave no vector" if state is JobState.DONE else f"it is {state.value}", job)
         return stored
@@ -211,8 +211,8 @@ class Jobs:
             store.add_vectors(pack, np.stack([vectors[key] for key in pack]), self.embedder.identity)
         return len(vectors)
 
-    def _state(self, job: Job) -> JobState:
-        """Return how far the job is; running, as long as a service that cannot be reached just now may have it."""
+    def _check_state(self, job: Job) -> JobState:
+        """Return the state of a job; running while an unreachable service may still have it."""
         if self.patience.clock() - job.submitted > LONGEST_SECONDS:
             return JobState.EXPIRED
         try:
@@ -220,12 +220,12 @@ class Jobs:
         except ServiceError as error:
             return JobState.RUNNING if error.is_passing else JobState.FAILED
 
-    def _give_up(self, job: Job, why: str) -> None:
-        """Count a failed attempt to get its vectors; after `TRIES` of them the job is cancelled."""
+    def _record_failure(self, job: Job, why: str) -> None:
+        """Count a failed attempt to get the job's vectors; cancel it after `TRIES` failures."""
         if job.failures + 1 < TRIES:
             again = replace(job, failures=job.failures + 1)
-            jobs = tuple(again if old.name == job.name else old for old in self.known.jobs)
-            self._save(replace(self.known, jobs=jobs))
+            jobs = tuple(again if old.name == job.name else old for old in self.state.jobs)
+            self._save(replace(self.state, jobs=jobs))
             return
         try:
             self.embedder.ask(self.api.cancel, job.name, seconds=self.embedder.policy.request_seconds)
@@ -234,20 +234,20 @@ class Jobs:
         self._count_failure(why, job)
 
     def _count_failure(self, why: str, job: Job | None = None) -> None:
-        jobs = self.known.jobs
+        jobs = self.state.jobs
         if job is not None:
-            jobs, why = self._jobs_without(job), f"of job {job.name}, {why}"
-        self._save(Known(jobs, self.known.failures + 1))
+            jobs, why = self._remove_job(job), f"of job {job.name}, {why}"
+        self._save(JobsState(jobs, self.state.failures + 1))
         off = f"ordinary requests take its place until {self.path} is deleted"
-        so = "after one more failure" if self.known.failures < FAILURE_LIMIT else "from now on"
+        so = "after one more failure" if self.state.failures < FAILURE_LIMIT else "from now on"
         log.warning("the batch API of %s failed: %s; %s, %s", self._host, why, so, off)
 
-    def _jobs_without(self, job: Job) -> tuple[Job, ...]:
-        return tuple(other for other in self.known.jobs if other.name != job.name)
+    def _remove_job(self, job: Job) -> tuple[Job, ...]:
+        return tuple(old for old in self.state.jobs if old.name != job.name)
 
-    def _save(self, known: Known) -> None:
-        save(self.path, self._others | {self.embedder.identity: known})
-        self.known = known
+    def _save(self, state: JobsState) -> None:
+        save(self.path, self._other_states | {self.embedder.identity: state})
+        self.state = state
 
     @property
     def _host(self) -> str:
@@ -267,7 +267,7 @@ def _check_answers(job: Job, answers: Mapping[str, Any], dims: int | None) -> di
     return {key: row for key, row in rows.items() if len(row) == dims}
 
 
-def _fits_a_job(text: str, limit: int) -> bool:
+def _is_submittable(text: str, limit: int) -> bool:
     with suppress(UnicodeEncodeError):
         return bool(text.strip()) and len(text.encode()) <= limit
     return False
@@ -296,12 +296,12 @@ def _pack(texts: Iterable[tuple[str, str]], max_items: int, max_bytes: int) -> I
 # --- the file of the jobs ----------------------------------------------------------------------------------------
 
 
-def path_of(index_path: Path) -> Path:
+def get_path(index_path: Path) -> Path:
     """Return the file that goes with an index."""
     return Path(f"{index_path}{SUFFIX}")
 
 
-def load(path: Path) -> dict[str, Known]:
+def load(path: Path) -> dict[str, JobsState]:
     """Return the jobs in a file, by identity.
 
     Raises:
@@ -311,7 +311,7 @@ def load(path: Path) -> dict[str, Known]:
     try:
         entries = json.loads(SafeFolder(path.parent).read(path.name))
         return {
-            identity: Known(tuple(Job(**job) for job in entry["jobs"]), entry["failures"])
+            identity: JobsState(tuple(Job(**job) for job in entry["jobs"]), entry["failures"])
             for identity, entry in entries.items()
         }
     except NotFoundError:
@@ -322,7 +322,7 @@ def load(path: Path) -> dict[str, Known]:
         raise ValueError(f"{type(error).__name__}: {error}") from error
 
 
-def load_or_set_aside(path: Path) -> dict[str, Known]:
+def load_or_set_aside(path: Path) -> dict[str, JobsState]:
     """Return the jobs in a file; one that is damaged is renamed and counts as none.
 
     Raises:
@@ -341,13 +341,13 @@ def load_or_set_aside(path: Path) -> dict[str, Known]:
         return {}
 
 
-def save(path: Path, everything: Mapping[str, Known]) -> None:
+def save(path: Path, everything: Mapping[str, JobsState]) -> None:
     """Put jobs into a file at once and whole, in a sync; nothing to keep is no file.
 
     Raises:
         StoreError: It cannot be written.
     """
-    entries = {identity: asdict(known) for identity, known in everything.items() if known.jobs or known.failures}
+    entries = {identity: asdict(state) for identity, state in everything.items() if state.jobs or state.failures}
     folder = SafeFolder(path.parent)
     try:
         if entries:

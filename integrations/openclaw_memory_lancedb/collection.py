@@ -19,9 +19,9 @@ from openclaw_memory_lancedb.entries import (
     Category,
     MemoryEntry,
     Since,
-    document_of,
-    entry_of,
-    wanted,
+    make_document,
+    make_entry,
+    make_filter,
 )
 from openclaw_memory_lancedb.table import Row, Table
 
@@ -39,7 +39,7 @@ _AT_ONCE = 256  # texts are embedded and written by so many when the table is ma
 
 
 class LanceEntries:
-    """What an agent remembers as entries, found by vectors in LanceDB. Safe to use from several threads and processes.
+    """The entries of an agent, searched by vectors in LanceDB. Safe to use from several threads and processes.
 
     The text of an entry is a Markdown document of the memory, with importance, category and time above it: a person
     reads and edits it, the memory's own search finds it, and what deletes it there deletes the entry. The table holds
@@ -104,18 +104,18 @@ class LanceEntries:
         Raises:
             InvalidInputError, PolicyError, EmbedderError, ConfigError, WriteError, StoreError: As `add_many`.
         """
-        named = {name: value for name, value in (("id", id), ("created_at", created_at)) if value is not None}
-        (entry,) = self.add_many([MemoryEntry(text, importance, category, **named)])  # type: ignore[arg-type]
+        options = {name: value for name, value in (("id", id), ("created_at", created_at)) if value is not None}
+        (entry,) = self.add_many([MemoryEntry(text, importance, category, **options)])  # type: ignore[arg-type]
         return entry
 
-    def add_many(self, given: Iterable[MemoryEntry]) -> Entries:
+    def add_many(self, entries: Iterable[MemoryEntry]) -> Entries:
         """Remember entries and return them as they are found, in order. Those with the same ids are replaced.
 
         First they are written as documents, then their vectors. If the second fails, the documents are there, and the
         next use makes the vectors.
 
         Args:
-            given: The entries. Their vectors are made by the embedder of this collection, whatever they hold.
+            entries: The entries. Their vectors are made by the embedder of this collection, whatever they hold.
 
         Raises:
             InvalidInputError: A value is not what `MemoryEntry` takes, or one id comes twice.
@@ -125,15 +125,15 @@ class LanceEntries:
             WriteError: A document could not be written.
             StoreError: The table could not be written, or this is closed.
         """
-        added = list(given)
+        added = list(entries)
         if len({entry.id for entry in added}) < len(added):
             raise InvalidInputError("two entries have one id: give each an id of its own")
-        self._ready()
+        self._prepare()
         if not added:
             return []
-        self._documents.add(map(document_of, added))
+        self._documents.add(map(make_document, added))
         was_current, self._is_current = self._is_current, False
-        entries = self._put([*self._there([entry.id for entry in added]).values()])
+        entries = self._put([*self._load([entry.id for entry in added]).values()])
         self._is_current = was_current
         return entries
 
@@ -150,9 +150,9 @@ class LanceEntries:
             StoreError: The table could not be written, or this is closed. The documents are gone.
         """
         self._check_open()
-        gone = self._documents.delete(ids)
+        deleted = self._documents.delete(ids)
         self._table.remove(ids)
-        return bool(gone)
+        return bool(deleted)
 
     def get(self, id: str) -> MemoryEntry | None:  # noqa: A002 - the documented name
         """Return an entry by its id, with its vector if it has one; None if there is no such entry.
@@ -161,8 +161,8 @@ class LanceEntries:
             id: The id.
         """
         self._check_open()
-        found = self._there([id])
-        return entry_of(found[id], self._table.vector(id)) if found else None
+        matches = self._load([id])
+        return make_entry(matches[id], self._table.read_vector(id)) if matches else None
 
     def list(
         self,
@@ -186,13 +186,13 @@ class LanceEntries:
         self._check_open()
         if limit is not None:
             _check_number("limit", limit)
-        counts = wanted(category, min_importance, since)
-        found = filter(counts, map(entry_of, self._all()))
-        return [*islice(sorted(found, key=lambda entry: (-entry.created_at, entry.id)), limit)]
+        counts = make_filter(category, min_importance, since)
+        entries = filter(counts, map(make_entry, self._iterate()))
+        return [*islice(sorted(entries, key=lambda entry: (-entry.created_at, entry.id)), limit)]
 
     def __len__(self) -> int:
         self._check_open()
-        return sum(1 for _ in self._all())
+        return sum(1 for _ in self._iterate())
 
     # --- what is found -------------------------------------------------------------------------------------------
 
@@ -224,26 +224,26 @@ class LanceEntries:
             StoreError: The table could not be read, or this is closed.
         """
         _check_number("k", k)
-        counts = wanted(category, min_importance, since)
+        counts = make_filter(category, min_importance, since)
         if isinstance(query, str) and not query.strip():
             return []
-        dims = self._ready()
+        dims = self._prepare()
         if dims is None:
             return []
-        vector = self._question(query, dims)
+        vector = self._embed(query, dims)
         for is_last in (False, True):
-            rows = self._table.nearest(vector, k, counts)
-            there = self._there([row.id for row, _, _ in rows])
-            true = [one for one in rows if one[0].id in there and _row_of(there[one[0].id]) == one[0]]
-            if is_last or len(true) == len(rows):
+            rows = self._table.find_nearest(vector, k, counts)
+            documents = self._load([row.id for row, _, _ in rows])
+            current = [row for row in rows if row[0].id in documents and _make_row(documents[row[0].id]) == row[0]]
+            if is_last or len(current) == len(rows):
                 break
             self.sync()  # a document was changed or deleted by another hand
-        return [(entry_of(there[row.id], vector), score) for row, vector, score in true if score >= min_score]
+        return [(make_entry(documents[row.id], vector), score) for row, vector, score in current if score >= min_score]
 
     # --- the table -----------------------------------------------------------------------------------------------
 
     def sync(self) -> int:
-        """Make the table say what the documents say, and return how many rows that changed.
+        """Bring the table up to date with the documents, and return the number of changed rows.
 
         Raises:
             EmbedderError, ConfigError, StoreError: As `search`. What was done before it failed stays.
@@ -252,17 +252,17 @@ class LanceEntries:
         self._check_plain()
         self._check_model()
         # First the rows: an entry that another process adds meanwhile has its document before its row.
-        rows, seen, lacking = self._table.rows(), set(), []
-        for document in self._all():
-            seen.add(document.id)
-            if rows.get(document.id) != _row_of(document):
+        rows, ids, lacking = self._table.read_rows(), set(), []
+        for document in self._iterate():
+            ids.add(document.id)
+            if rows.get(document.id) != _make_row(document):
                 lacking.append(document)
-        gone = rows.keys() - seen
-        self._table.remove(gone)
+        stale = rows.keys() - ids
+        self._table.remove(stale)
         for first in range(0, len(lacking), _AT_ONCE):
             self._put(lacking[first : first + _AT_ONCE])
         self._is_current = True
-        return len(gone) + len(lacking)
+        return len(stale) + len(lacking)
 
     def rebuild(self) -> int:
         """Make all vectors again, by this embedder, which may be another one than before; return how many.
@@ -274,11 +274,11 @@ class LanceEntries:
         """
         self._check_open()
         self._check_plain()
-        found = [*self._all()]
-        for first in range(0, len(found), _AT_ONCE):
-            self._put(found[first : first + _AT_ONCE], fresh=first == 0)
+        documents = [*self._iterate()]
+        for first in range(0, len(documents), _AT_ONCE):
+            self._put(documents[first : first + _AT_ONCE], fresh=first == 0)
         self._is_current = True
-        return len(found)
+        return len(documents)
 
     def compact(self) -> None:
         """Merge the files of the table and remove its old versions. `close` and every 20th write see to it.
@@ -313,26 +313,26 @@ class LanceEntries:
 
     # --- inside --------------------------------------------------------------------------------------------------
 
-    def _all(self) -> Iterator[Document]:
+    def _iterate(self) -> Iterator[Document]:
         """Yield the documents as they are shown; those that a person has emptied are left out."""
-        return (one for one in self._documents.iterate(masked=True) if one.text.strip())
+        return (document for document in self._documents.iterate(masked=True) if document.text.strip())
 
-    def _there(self, ids: Sequence[str]) -> dict[str, Document]:
+    def _load(self, ids: Sequence[str]) -> dict[str, Document]:
         """Return those of some documents that are there, by id and in their order, as they are shown."""
-        return {one.id: one for one in self._documents.get(ids, masked=True) if one.text.strip()}
+        return {document.id: document for document in self._documents.get(ids, masked=True) if document.text.strip()}
 
-    def _ready(self) -> int | None:
+    def _prepare(self) -> int | None:
         """Return the dimensions of the table, made or fixed at the first use; None if there is nothing to search."""
         self._check_open()
         self._check_plain()
         meta = self._check_model()
         if meta is None or not self._is_current:
             self.sync()
-            meta = self._table.meta()
+            meta = self._table.read_meta()
         return None if meta is None else meta[1]
 
     def _check_plain(self) -> None:
-        """Refuse a memory that is encrypted: vectors, and checksums by which a text can be guessed, would lie open."""
+        """Refuse an encrypted memory: its vectors, and checksums that let a text be guessed, would be in the open."""
         if self._is_plain:
             return
         if self._memory.workspace.files.codec.is_active:
@@ -343,7 +343,7 @@ class LanceEntries:
         self._is_plain = True
 
     def _check_model(self) -> tuple[str, int] | None:
-        meta, identity = self._table.meta(), self._embedder.identity
+        meta, identity = self._table.read_meta(), self._embedder.identity
         if meta is not None and meta[0] != identity:
             raise EmbedderError(
                 f"{self._table.uri} holds vectors of {meta[0]!r} ({meta[1]} dimensions), and this embedder is "
@@ -355,10 +355,10 @@ class LanceEntries:
     def _embedder(self) -> Embedder:
         with self._lock:
             if self._made is None:
-                made = load_embedder(str(self._choice))
-                if made is None:
+                embedder = load_embedder(str(self._choice))
+                if embedder is None:
                     raise ConfigError("entries need an embedder: name a provider")
-                self._made = made
+                self._made = embedder
         rules = self._memory.config.embedding
         if not rules.allow_remote and self._made.leaves_machine is not False:
             raise EmbedderError(
@@ -367,51 +367,51 @@ class LanceEntries:
             )
         return self._made
 
-    def _put(self, found: Sequence[Document], *, fresh: bool = False) -> Entries:
+    def _put(self, documents: Sequence[Document], *, fresh: bool = False) -> Entries:
         """Write the rows of documents as they are shown, and return their entries."""
-        if not found:
+        if not documents:
             return []
-        texts = [one.text for one in found]
-        vectors = _checked(self._embedder.embed_documents(texts), len(texts), self._embedder)
+        texts = [document.text for document in documents]
+        vectors = _check(self._embedder.embed_documents(texts), len(texts), self._embedder)
 
-        def still() -> set[Row]:  # another process may have replaced or deleted a document meanwhile
-            return {_row_of(one) for one in self._there([one.id for one in found]).values()}
+        def reload() -> set[Row]:  # another process may have replaced or deleted a document meanwhile
+            return {_make_row(document) for document in self._load([document.id for document in documents]).values()}
 
-        self._table.put([*map(_row_of, found)], vectors, self._embedder.identity, still=still, fresh=fresh)
-        return [entry_of(one, vector) for one, vector in zip(found, vectors, strict=True)]
+        self._table.put([*map(_make_row, documents)], vectors, self._embedder.identity, still=reload, fresh=fresh)
+        return [make_entry(document, vector) for document, vector in zip(documents, vectors, strict=True)]
 
-    def _question(self, query: str | Sequence[float] | Vector, dims: int) -> Vector:
+    def _embed(self, query: str | Sequence[float] | Vector, dims: int) -> Vector:
         import numpy as np
 
         if isinstance(query, str):
-            found: Vector = np.asarray(self._embedder.embed_query(query), "float32")
+            vector: Vector = np.asarray(self._embedder.embed_query(query), "float32")
             maker = f"the embedder {self._embedder.identity!r} made a vector"
         else:
             try:
-                found, maker = np.asarray(query, "float32"), "the question is a vector"
+                vector, maker = np.asarray(query, "float32"), "the question is a vector"
             except (TypeError, ValueError) as error:
                 raise QueryError(f"a question is a text or a vector of numbers, not {query!r:.80}") from error
-        if found.shape != (dims,):
+        if vector.shape != (dims,):
             raise EmbedderError(
-                f"{maker} of shape {found.shape}, and those of {self._table.uri} have {dims} dimensions: ask with the "
+                f"{maker} of shape {vector.shape}, and those of {self._table.uri} have {dims} dimensions: ask with the "
                 "embedder that made them, or call rebuild()"
             )
-        if not np.isfinite(found).all():
+        if not np.isfinite(vector).all():
             raise EmbedderError(f"{maker} with values that are not finite")
-        return found
+        return vector
 
     def _check_open(self) -> None:
         if self._closed:
             raise StoreError(f"{self!r} is closed: make another one")
 
 
-def _row_of(document: Document) -> Row:
-    entry = entry_of(document)
+def _make_row(document: Document) -> Row:
+    entry = make_entry(document)
     digest = sha256(entry.text.encode("utf-8", "surrogatepass")).hexdigest()
     return Row(entry.id, digest, entry.importance, entry.category, entry.created_at)
 
 
-def _checked(vectors: Matrix, texts: int, embedder: Embedder) -> Matrix:
+def _check(vectors: Matrix, texts: int, embedder: Embedder) -> Matrix:
     import numpy as np
 
     rows: Matrix = np.asarray(vectors, "float32")

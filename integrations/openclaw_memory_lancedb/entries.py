@@ -1,4 +1,4 @@
-"""`MemoryEntry`, what is remembered with an importance and a category, and what a search may ask of it."""
+"""Define `MemoryEntry`, a text with an importance and a category, and the filter of a search."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ USUAL_IMPORTANCE = 0.5
 USUAL_CATEGORY: Category = "other"
 
 
-def _now() -> int:
+def _get_time() -> int:
     return time.time_ns() // 1_000_000
 
 
@@ -48,7 +48,7 @@ class MemoryEntry:
     importance: float = USUAL_IMPORTANCE
     category: Category = USUAL_CATEGORY
     id: str = field(default_factory=lambda: str(uuid.uuid4()))
-    created_at: int = field(default_factory=_now)
+    created_at: int = field(default_factory=_get_time)
     vector: Vector | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -59,18 +59,18 @@ class MemoryEntry:
         if not _is_share(self.importance):
             raise InvalidInputError(f"importance={self.importance!r:.80} is not a number from 0 to 1")
         if self.category not in CATEGORIES:
-            raise InvalidInputError(_not_a_category(self.category))
+            raise InvalidInputError(_describe_unknown(self.category))
         if not _is_moment(self.created_at):
             raise InvalidInputError(f"created_at={self.created_at!r:.80} is not a number of milliseconds since 1970")
 
 
-def document_of(entry: MemoryEntry) -> Document:
+def make_document(entry: MemoryEntry) -> Document:
     """Return the document that keeps an entry."""
     about = {"importance": entry.importance, "category": entry.category, "created_at": entry.created_at}
     return Document(entry.id, entry.text, about)
 
 
-def entry_of(document: Document, vector: Vector | None = None) -> MemoryEntry:
+def make_entry(document: Document, vector: Vector | None = None) -> MemoryEntry:
     """Return the entry of a document with a text; a value above it that cannot be one counts as the usual one."""
     importance, category, created = (document.metadata.get(name) for name in ("importance", "category", "created_at"))
     return MemoryEntry(
@@ -84,8 +84,8 @@ def entry_of(document: Document, vector: Vector | None = None) -> MemoryEntry:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """Which entries count: those of some categories, of an importance, and of a time. All values are checked."""
+class EntryFilter:
+    """A filter of entries by category, importance and time. All values are checked."""
 
     categories: tuple[Category, ...]
     min_importance: float
@@ -99,23 +99,23 @@ class Wanted:
         )
 
 
-def wanted(category: object, min_importance: float, since: Since | None) -> Wanted:
-    """Return which entries count.
+def make_filter(category: object, min_importance: float, since: Since | None) -> EntryFilter:
+    """Return a checked filter.
 
     Raises:
         QueryError: An argument is not what `LanceEntries.search` takes.
     """
     several = category if isinstance(category, Collection) and not isinstance(category, str) else (category,)
-    for one in several if category is not None else ():
-        if one not in CATEGORIES:
-            raise QueryError(_not_a_category(one))
+    for name in several if category is not None else ():
+        if name not in CATEGORIES:
+            raise QueryError(_describe_unknown(name))
     if not _is_share(min_importance):
         raise QueryError(f"min_importance={min_importance!r:.80} is not a number from 0 to 1")
-    categories: list[Category] = [one for one in CATEGORIES if category is None or one in several]
-    return Wanted(tuple(categories), float(min_importance), 0 if since is None else _milliseconds(since))
+    categories: list[Category] = [name for name in CATEGORIES if category is None or name in several]
+    return EntryFilter(tuple(categories), float(min_importance), 0 if since is None else _to_milliseconds(since))
 
 
-def _milliseconds(since: Since) -> int:
+def _to_milliseconds(since: Since) -> int:
     if isinstance(since, datetime):
         moment = since if since.tzinfo else since.replace(tzinfo=UTC)
     elif isinstance(since, date):
@@ -135,5 +135,5 @@ def _is_moment(value: object) -> TypeGuard[int]:
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**63
 
 
-def _not_a_category(name: object) -> str:
+def _describe_unknown(name: object) -> str:
     return f"{name!r:.80} is not a category: {nearest(name, CATEGORIES)}choose one of {', '.join(CATEGORIES)}"

@@ -22,7 +22,7 @@ from openclaw_memory.errors import (
     WriteError,
 )
 from openclaw_memory.workspace import SafeFolder
-from openclaw_memory_lancedb.entries import Category, Wanted
+from openclaw_memory_lancedb.entries import Category, EntryFilter
 
 if TYPE_CHECKING:
     from openclaw_memory.types import Matrix, Vector
@@ -42,7 +42,7 @@ _Result = TypeVar("_Result")
 
 
 class Row(NamedTuple):
-    """What the table says of an entry. It holds no text: `digest` says whether the vector is that of the text."""
+    """The row of an entry, without its text: `digest` tells if the vector is still the text's."""
 
     id: str
     digest: str
@@ -81,58 +81,57 @@ class Table:
         self._connection: Any = None
         self._writes = 0
 
-    def meta(self) -> tuple[str, int] | None:
+    def read_meta(self) -> tuple[str, int] | None:
         """Return the identity of the model that made the vectors, and their dimensions; None if there is no table."""
 
         def read() -> tuple[str, int] | None:
-            table = self._table()
+            table = self._open_table()
             if table is None:
                 return None
             schema = table.schema
             identity = (schema.metadata or {}).get(b"identity", b"").decode()
             return identity, int(schema.field("vector").type.list_size)
 
-        return self._tried(read)
+        return self._retry(read)
 
-    def rows(self) -> dict[str, Row]:
+    def read_rows(self) -> dict[str, Row]:
         """Return every row by id."""
 
         def read() -> dict[str, Row]:
-            table = self._table()
-            if table is None:
-                return {}
-            found = table.search().select([*_COLUMNS]).limit(None).to_arrow().to_pylist()
-            return {row["id"]: _row(row) for row in found}
+            table = self._open_table()
+            rows = [] if table is None else table.search().select([*_COLUMNS]).limit(None).to_arrow().to_pylist()
+            return {row["id"]: _make_row(row) for row in rows}
 
-        return self._tried(read)
+        return self._retry(read)
 
-    def nearest(self, vector: Vector, k: int, wanted: Wanted) -> list[tuple[Row, Vector, float]]:
+    def find_nearest(self, vector: Vector, k: int, entry_filter: EntryFilter) -> list[tuple[Row, Vector, float]]:
         """Return the k rows nearest to a vector, nearest first, with their vectors and cosines; all are compared."""
         import numpy as np
 
         def read() -> list[tuple[Row, Vector, float]]:
-            table = self._table()
+            table = self._open_table()
             if table is None:
                 return []
-            query = table.search(vector, vector_column_name="vector").distance_type("cosine").where(_sql(wanted))
-            found = query.select([*_COLUMNS, "vector", "_distance"]).limit(k).to_arrow().to_pylist()
+            query = table.search(vector, vector_column_name="vector").distance_type("cosine").limit(k)
+            query = query.where(_make_sql(entry_filter)).select([*_COLUMNS, "vector", "_distance"])
+            rows = query.to_arrow().to_pylist()
             return [
-                (_row(one), np.asarray(one["vector"], "float32"), max(-1.0, min(1.0, 1.0 - one["_distance"])))
-                for one in found
+                (_make_row(row), np.asarray(row["vector"], "float32"), max(-1.0, min(1.0, 1.0 - row["_distance"])))
+                for row in rows
             ]
 
-        return self._tried(read)
+        return self._retry(read)
 
-    def vector(self, entry_id: str) -> Vector | None:
+    def read_vector(self, entry_id: str) -> Vector | None:
         """Return the vector of an entry; None if there is none."""
         import numpy as np
 
         def read() -> Vector | None:
-            table = self._table()
-            found = [] if table is None else table.search().where(_is_one_of([entry_id])).select(["vector"]).to_list()
-            return np.asarray(found[0]["vector"], "float32") if found else None
+            table = self._open_table()
+            rows = [] if table is None else table.search().where(_is_one_of([entry_id])).select(["vector"]).to_list()
+            return np.asarray(rows[0]["vector"], "float32") if rows else None
 
-        return self._tried(read)
+        return self._retry(read)
 
     def put(
         self,
@@ -159,12 +158,12 @@ class Table:
         dims = vectors.shape[1]
 
         def write() -> None:
-            true = None if still is None else still()
-            kept = [at for at, row in enumerate(rows) if true is None or row in true]
-            made = _arrow([rows[at] for at in kept], vectors[kept], identity)
-            table = self._table()
+            current = None if still is None else still()
+            places = [at for at, row in enumerate(rows) if current is None or row in current]
+            data = _make_arrow([rows[at] for at in places], vectors[places], identity)
+            table = self._open_table()
             if table is None or fresh:
-                self._db().create_table(NAME, data=made, mode="create" if table is None else "overwrite")
+                self._connect().create_table(NAME, data=data, mode="create" if table is None else "overwrite")
                 return
             stored = table.schema.field("vector").type.list_size
             if stored != dims:
@@ -172,23 +171,23 @@ class Table:
                     f"the embedder {identity!r} made vectors of {dims} dimensions, and those of {self.uri} have "
                     f"{stored}: open it with the embedder that made them, or call rebuild()"
                 )
-            if kept:
-                table.merge_insert("id").when_matched_update_all().when_not_matched_insert_all().execute(made)
+            if places:
+                table.merge_insert("id").when_matched_update_all().when_not_matched_insert_all().execute(data)
 
         self._write(write)
 
     def remove(self, ids: Iterable[str]) -> None:
         """Remove rows by id; unknown ones are left out."""
-        gone = list(ids)
+        removed = list(ids)
 
         def write() -> None:
-            table = self._table()
+            table = self._open_table()
             if table is None:
                 return
-            for first in range(0, len(gone), _AT_ONCE):
-                table.delete(_is_one_of(gone[first : first + _AT_ONCE]))
+            for first in range(0, len(removed), _AT_ONCE):
+                table.delete(_is_one_of(removed[first : first + _AT_ONCE]))
 
-        if gone:
+        if removed:
             self._write(write)
 
     def compact(self, *, if_due: bool = False) -> None:
@@ -199,7 +198,7 @@ class Table:
         """
 
         def write() -> None:
-            table = self._table()
+            table = self._open_table()
             if table is None:
                 return
             stats = table.stats()
@@ -207,49 +206,49 @@ class Table:
             fragments = stats["fragment_stats"]["num_fragments"]
             has_removed = bool(fragments) and round(lengths["mean"] * fragments) > stats["num_rows"]
             versions = len(table.list_versions())
-            if if_due and not has_removed and versions < due_at(stats["num_rows"]):
+            if if_due and not has_removed and versions < get_version_limit(stats["num_rows"]):
                 return
             if has_removed:  # LanceDB leaves the bytes of a few removed rows in their file
-                table = self._db().create_table(NAME, data=table.to_arrow(), mode="overwrite")
+                table = self._connect().create_table(NAME, data=table.to_arrow(), mode="overwrite")
             table.optimize(cleanup_older_than=_FORGOTTEN if has_removed else _KEPT)
 
-        with self._locked():
-            self._tried(write)
+        with self._lock():
+            self._retry(write)
 
     @property
     def has_writes(self) -> bool:
-        """Whether this object has written since it was made."""
+        """Return True if this object has written since it was made."""
         return self._writes > 0
 
     def _write(self, write: Callable[[], None]) -> None:
-        with self._locked():
-            self._tried(write)
+        with self._lock():
+            self._retry(write)
         self._writes += 1
         if self._writes % FEWEST_VERSIONS == 0:
             self.compact(if_due=True)
 
-    def _table(self) -> Any:
+    def _open_table(self) -> Any:
         """Return the table as it is now; None if there is none."""
         try:
-            return self._db().open_table(NAME)
+            return self._connect().open_table(NAME)
         except (ValueError, FileNotFoundError) as error:
             if "not found" in str(error).lower():
                 return None
             raise
 
-    def _db(self) -> Any:
+    def _connect(self) -> Any:
         if self._connection is None:
             if self._is_own:
-                self._refuse(_links(self._own))
+                self._refuse(_find_links(self._own))
             import lancedb  # pyright: ignore[reportMissingImports] - an extra, which types are not checked with
 
             self._connection = lancedb.connect(self.uri)
         return self._connection
 
     @contextmanager
-    def _locked(self) -> Iterator[None]:
+    def _lock(self) -> Iterator[None]:
         """Hold the lock of writers: those who write at once would cost each other's work, and could double an entry."""
-        self._refuse(_links(self._lock_file))
+        self._refuse(_find_links(self._lock_file))
         try:
             self._folder.make_folder(self._path if self._is_own else self._path.rpartition("/")[0])
         except (WorkspaceError, WriteError) as error:
@@ -266,10 +265,10 @@ class Table:
         for link in links:
             raise StoreError(f"{link} is a link, and what it leads to is not touched: move it away")
 
-    def _tried(self, work: Callable[[], _Result]) -> _Result:
-        """Return what `work` returns; begun again where another writer, on a machine that knows no lock, came first."""
+    def _retry(self, work: Callable[[], _Result]) -> _Result:
+        """Call `work`, and again if another writer, on a machine without the lock, came first."""
         trying = Retrying(
-            retry=retry_if_exception(_passes),
+            retry=retry_if_exception(_is_transient),
             stop=stop_after_attempt(_TRIES),
             wait=wait_random_exponential(_FIRST_WAIT, _LONGEST_WAIT),
             reraise=True,
@@ -282,40 +281,40 @@ class Table:
             ) from error
 
 
-def _links(place: Path) -> Iterator[str]:
-    """Yield what is a link: a file or folder of ours in a workspace, the folder that it is in, what a folder holds.
+def _find_links(place: Path) -> Iterator[str]:
+    """Yield the links in the way: a file or folder of ours in a workspace, its folder, and the entries of a folder.
 
     A workspace from someone else may lead us elsewhere by it. A lock with a second name would be emptied under both.
     LanceDB itself gives its files second names for a moment, and writes none of them in place.
     """
-    yield from (os.fspath(one) for one in (place.parent, place) if one.is_symlink())
+    yield from (os.fspath(path) for path in (place.parent, place) if path.is_symlink())
     if place.is_file() and place.stat().st_nlink > 1:
         yield os.fspath(place)
     for folder, names, files in os.walk(place):
-        yield from (found for name in (*names, *files) if os.path.islink(found := os.path.join(folder, name)))
+        yield from (path for name in (*names, *files) if os.path.islink(path := os.path.join(folder, name)))
 
 
-def due_at(rows: int) -> int:
+def get_version_limit(rows: int) -> int:
     """Return how many versions a table of so many rows has before it is compacted."""
     return min(max(FEWEST_VERSIONS, rows // 100), MOST_VERSIONS)
 
 
-def _passes(error: BaseException) -> bool:
-    """Whether an error of LanceDB passes: a commit came too late, or a version is gone that was being read."""
+def _is_transient(error: BaseException) -> bool:
+    """Return True for a passing error of LanceDB: a commit came too late, or a version is gone."""
     words = str(error).lower()
     return isinstance(error, RuntimeError | OSError) and ("commit conflict" in words or "not found" in words)
 
 
-def _arrow(rows: Sequence[Row], vectors: Matrix, identity: str) -> Any:
-    """Return rows as a table of Arrow, which says whose vectors they have."""
+def _make_arrow(rows: Sequence[Row], vectors: Matrix, identity: str) -> Any:
+    """Return rows as a table of Arrow, marked with the identity of the model."""
     import pyarrow as pa  # pyright: ignore[reportMissingImports] - likewise
 
     kinds = {"importance": pa.float64(), "createdAt": pa.int64()}
     dims = vectors.shape[1]
     fields = [pa.field(column, kinds.get(column, pa.string()), nullable=False) for column in _COLUMNS]
     columns = [
-        pa.array([getattr(row, name) for row in rows], one.type)
-        for one, name in zip(fields, _COLUMNS.values(), strict=True)
+        pa.array([getattr(row, name) for row in rows], field.type)
+        for field, name in zip(fields, _COLUMNS.values(), strict=True)
     ]
     fields.append(pa.field("vector", pa.list_(pa.float32(), dims), nullable=False))
     flat = pa.array(vectors.reshape(-1).astype("float32", copy=False))
@@ -323,28 +322,28 @@ def _arrow(rows: Sequence[Row], vectors: Matrix, identity: str) -> Any:
     return pa.table(columns, schema=pa.schema(fields, metadata={"identity": identity}))
 
 
-def _row(values: Mapping[str, Any]) -> Row:
+def _make_row(values: Mapping[str, Any]) -> Row:
     return Row(**{name: values[column] for column, name in _COLUMNS.items()})
 
 
-def _sql(wanted: Wanted) -> str:
+def _make_sql(entry_filter: EntryFilter) -> str:
     """Return the filter of a search. Its values were checked: categories that there are, and numbers."""
-    terms = [_is_one_of_categories(wanted.categories)]
-    if wanted.min_importance > 0:
-        terms.append(f"importance >= {wanted.min_importance!r}")
-    if wanted.since > 0:
-        terms.append(f'"createdAt" >= {wanted.since:d}')
+    terms = [_is_one_of_categories(entry_filter.categories)]
+    if entry_filter.min_importance > 0:
+        terms.append(f"importance >= {entry_filter.min_importance!r}")
+    if entry_filter.since > 0:
+        terms.append(f'"createdAt" >= {entry_filter.since:d}')
     return " AND ".join(terms)
 
 
 def _is_one_of_categories(categories: Sequence[Category]) -> str:
-    return f"category IN ({', '.join(map(_quoted, categories))})" if categories else "false"
+    return f"category IN ({', '.join(map(_quote, categories))})" if categories else "false"
 
 
 def _is_one_of(ids: Iterable[str]) -> str:
-    return f"id IN ({', '.join(map(_quoted, ids))})"
+    return f"id IN ({', '.join(map(_quote, ids))})"
 
 
-def _quoted(value: str) -> str:
-    """Return a text as a literal of SQL, in which a quote is doubled and nothing else has a meaning."""
+def _quote(value: str) -> str:
+    """Return a text as a literal of SQL, with each quote doubled."""
     return "'" + value.replace("'", "''") + "'"

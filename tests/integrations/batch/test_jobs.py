@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from batch_place import HOST, MIN_TEXTS, NOON, FakeService, Place, reasons
 from openclaw_memory_batch import BatchEmbedder
-from openclaw_memory_batch.jobs import Job, Known, load, path_of, save
+from openclaw_memory_batch.jobs import Job, JobsState, get_path, load, save
 
 from openclaw_memory import Memory, MemoryConfig, SqliteStore
 from openclaw_memory.config import EmbeddingConfig
@@ -188,7 +188,7 @@ def test_jobs_under_way_at_a_batch_service_are_counted(notes):
             meta = store.meta()
         assert meta is not None
         jobs = (Job("batch_1", ["00", "01"], 10, 1e9), Job("batch_2", ["02"], 5, 1e9))
-        save(path_of(index), {meta.identity: Known(jobs, 1), "another": Known(jobs, 2)})
+        save(get_path(index), {meta.identity: JobsState(jobs, 1), "another": JobsState(jobs, 2)})
         batch = memory.status().batch
         assert tuple(batch[name] for name in ("mode", "provider", "jobs", "texts", "failures")) == (
             "later",
@@ -197,22 +197,22 @@ def test_jobs_under_way_at_a_batch_service_are_counted(notes):
             3,
             1,
         )
-        path_of(index).write_text("{")
+        get_path(index).write_text("{")
         assert "batches.json" in memory.status().batch["error"]
 
 
 def test_the_record_of_batch_jobs_is_neither_read_nor_written_through_a_link(tmp_path):
     victim, index = tmp_path / "victim", tmp_path / "index.sqlite"
     victim.write_text('{"model": {"jobs": [], "failures": 7}}')
-    path_of(index).symlink_to(victim)
+    get_path(index).symlink_to(victim)
     with pytest.raises(StoreError):
-        load(path_of(index))
+        load(get_path(index))
     for number in range(os.getpid() - 3, os.getpid() + 4):
-        (tmp_path / f"{path_of(index).name}.{number}").symlink_to(victim)
-    jobs = {"model": Known((Job("job-1", ["key"], 1, 0.0),))}
+        (tmp_path / f"{get_path(index).name}.{number}").symlink_to(victim)
+    jobs = {"model": JobsState((Job("job-1", ["key"], 1, 0.0),))}
     with pytest.raises(StoreError, match="link"):
-        save(path_of(index), jobs)
-    path_of(index).unlink()
-    save(path_of(index), jobs)
+        save(get_path(index), jobs)
+    get_path(index).unlink()
+    save(get_path(index), jobs)
     assert victim.read_text() == '{"model": {"jobs": [], "failures": 7}}'
-    assert list(load(path_of(index))) == ["model"]
+    assert list(load(get_path(index))) == ["model"]
