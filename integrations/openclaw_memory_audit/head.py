@@ -80,7 +80,7 @@ def write_head(keys: Keys, descriptor: int, head: Head) -> None:
 def follow_entries(keys: Keys, descriptor: int, head: Head, size: int) -> Head:
     """Return the head after the entries that are behind it, as a process leaves them that is killed in between.
 
-    What is no entry there is cut off.
+    Anything there that is not an entry is cut off.
     """
     for line in read_at(descriptor, head.size, size - head.size).split(b"\n")[:-1]:
         entry = decode_entry(keys, line)

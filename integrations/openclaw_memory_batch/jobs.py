@@ -84,7 +84,7 @@ class Jobs:
     """The jobs of one index at the service of its embedder, for the one sync that may run at a time.
 
     Whatever is learnt is put into the file at `path` before the next step. `returned` holds the keys of jobs that have
-    ended here: what they lack is asked for by ordinary calls. `queued` holds the keys that wait for a job to end.
+    ended here: ordinary calls ask for their missing vectors. `queued` holds the keys that wait for a job to end.
     """
 
     embedder: RemoteEmbedder
@@ -123,8 +123,8 @@ class Jobs:
     def advance(self, store: Store, missing: Iterable[tuple[str, str]]) -> tuple[int, int]:
         """Store the vectors of finished jobs; then hand over the missing texts, if they are many.
 
-        `missing` is looked at only after the vectors are stored. Returns how many there were, and what their texts
-        came to in tokens, at most. Raises StoreError where the index, or the file of the jobs, cannot be written.
+        `missing` is looked at only after the vectors are stored. Returns their number, and the tokens of their
+        texts, at most. Raises StoreError where the index, or the file of the jobs, cannot be written.
         """
         collected = tokens = 0
         self.read()

@@ -52,7 +52,7 @@ def seal(data: bytes, key: Key) -> bytes:
     """Return `data` encrypted for a key alone.
 
     Args:
-        data: What to encrypt.
+        data: The bytes to encrypt.
         key: Who has it reads it.
 
     Raises:

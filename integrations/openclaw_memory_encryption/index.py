@@ -39,7 +39,7 @@ class IndexKey:
         """Name the workspace.
 
         Args:
-            state: What is known of it.
+            state: The user's record of it.
             settings: Whether a new index is encrypted, and where a new key is kept.
             key: The key of a copy that is about to be made.
         """
@@ -123,7 +123,7 @@ def prepare_key(state: State, settings: EncryptionConfig, index: Path) -> Key | 
     """Return the key of an index that is about to be made, made itself if need be; None for a plain one.
 
     Args:
-        state: What is known of the workspace.
+        state: The user's record of the workspace.
         settings: Whether the index is encrypted, and where a new key is kept.
         index: The file.
 

@@ -127,7 +127,7 @@ def find_key(key_id: str, what: str) -> Key:
 
     Args:
         key_id: The id.
-        what: What is encrypted with it, for the error.
+        what: The encrypted file, for the error.
 
     Raises:
         UserKeyError: It is nowhere, or its file can be read by others.

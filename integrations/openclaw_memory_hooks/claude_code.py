@@ -51,7 +51,7 @@ def answer(event: Event, memory: Memory) -> str:
     """Handle an event, and return the text to print for the host, or "".
 
     Args:
-        event: What the host wrote to stdin.
+        event: The event that the host wrote to stdin.
         memory: The memory.
 
     Raises:

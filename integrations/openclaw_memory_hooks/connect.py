@@ -44,7 +44,7 @@ HOSTS = {
 def connect(place: Place, host: str, plugin: bool) -> int:
     """Print the settings for a program to start the memory.
 
-    HOST is claude-desktop, claude-code, cursor, vscode, zed or opencode. Add what is printed to the program's own
+    HOST is claude-desktop, claude-code, cursor, vscode, zed or opencode. Add the printed lines to the program's own
     settings. The memory is named by its full path, as is this program.
 
     Example: openclaw-memory connect cursor --workspace notes

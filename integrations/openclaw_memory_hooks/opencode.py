@@ -96,7 +96,7 @@ def answer(name: str, event: Event, memory: Memory, exchange: Exchange) -> dict[
 
     Args:
         name: The event, as OpenCode calls it; "tool" for a call of a tool.
-        event: What came with it: always `sessionID`, with some `messages`, `text`, `tool` and `args`.
+        event: Its fields: always `sessionID`, with some `messages`, `text`, `tool` and `args`.
         memory: The memory.
         exchange: Asks the plugin for the reply of its model.
 

@@ -69,7 +69,7 @@ def detect_intent(message: str, ask: Ask | None = None, rules: IntentConfig | No
     suggested on these. At the deadline a model that still runs is left to its thread, whose answer is dropped.
 
     Args:
-        message: What the user says. A model is shown its beginning and end if it has over 4,000 characters.
+        message: The text of the user. A model is shown its beginning and end if it has over 4,000 characters.
         ask: A model: from a prompt to the text of its answer. None decides by phrases alone.
         rules: The languages, the threshold and the deadline, by default `IntentConfig()`. Where it is not `enabled`,
             the message wants nothing, and no one is asked.
@@ -91,7 +91,7 @@ async def adetect_intent(message: str, ask: AsyncAsk | None = None, rules: Inten
     """Do the same as `detect_intent` with an awaited model; its task is cancelled at the deadline.
 
     Args:
-        message: What the user says.
+        message: The text of the user.
         ask: A model: from a prompt to the text of its answer, awaited.
         rules: As for `detect_intent`.
 
@@ -112,7 +112,7 @@ def make_prompt(message: str, rules: IntentConfig) -> str:
     """Return the prompt for the model: the message is fenced, and marked as data.
 
     Args:
-        message: What the user says.
+        message: The text of the user.
         rules: The languages.
     """
     excerpt = shorten(strip_recalled(message), _MOST_SHOWN)
@@ -127,8 +127,8 @@ def read_reply(reply: object, message: str, rules: IntentConfig) -> MemoryIntent
     found out from the message.
 
     Args:
-        reply: What the model said.
-        message: What the user says.
+        reply: The reply of the model.
+        message: The text of the user.
         rules: The languages.
     """
     reply_fields = _parse_object(reply) if isinstance(reply, str) else None

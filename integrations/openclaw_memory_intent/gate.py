@@ -1,7 +1,7 @@
 """Tell if a message may concern the memory, judging by its words alone.
 
 It is made to miss nothing. A message is passed over only where something says that it wants none: it is a greeting, or
-it asks for a piece of work or for what anybody knows, in words that are neither about remembering nor about the user.
+it asks for a piece of work or for common knowledge, in words that are neither about remembering nor about the user.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def is_worth_asking(message: str) -> bool:
     It knows English, Dutch, German, French and Spanish; a message in another language is always worth asking.
 
     Args:
-        message: What the user says, alone: no system prompt and no recalled text.
+        message: The text of the user, alone: no system prompt and no recalled text.
     """
     ends = shorten(message, MOST_CHARS)
     plain = normalize(ends).lstrip("¡!¿? ")

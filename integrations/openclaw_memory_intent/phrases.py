@@ -13,9 +13,9 @@ from dataclasses import dataclass
 class Phrases:
     """The patterns of one language.
 
-    For the gate: `memory` are words of remembering, of what was said or agreed, and of what holds from now on; `self`
-    what a user says of himself; `delete` verbs that remove anything, a memory or a file; `code` what such a verb
-    removes from a program; `polite` may come before a task; `task` are verbs that begin a request for work; `generic`
+    For the gate: `memory` are words of remembering, of statements, agreements, and rules from now on; `self`
+    words of users about themselves; `delete` verbs that remove anything, a memory or a file; `code` their
+    objects in a program; `polite` may come before a task; `task` are verbs that begin a request for work; `generic`
     are questions that no memory answers.
 
     For the rules, in the order in which they are tried (`remember` before `query` where nothing is asked):

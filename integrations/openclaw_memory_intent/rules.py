@@ -30,7 +30,7 @@ def match_phrases(message: str, rules: IntentConfig, reason: str) -> MemoryInten
     """Return the intent by phrases, with a confidence below the threshold and of at most 0.6.
 
     Args:
-        message: What the user says.
+        message: The text of the user.
         rules: The languages, and the threshold.
         reason: Why no model says it.
     """

@@ -33,7 +33,7 @@ def suggest(intent: MemoryIntent, rules: IntentConfig | None = None) -> Suggesti
     It takes a confidence above `confidence_threshold`, and a model: on phrases alone nothing is suggested.
 
     Args:
-        intent: What `detect_intent` returned.
+        intent: The result of `detect_intent`.
         rules: The threshold, by default that of `IntentConfig()`.
 
     Raises:
@@ -56,7 +56,7 @@ def format_suggestion(suggested: Suggestion, *, name: str | None = None) -> str:
     """Return a suggestion as instructions for a model, with its words fenced.
 
     Args:
-        suggested: What `suggest` returned.
+        suggested: The result of `suggest`.
         name: The name of the memory, for an agent with several: the one that its tools begin with.
     """
     about = [f"Words: {suggested.query}"] if suggested.query else []

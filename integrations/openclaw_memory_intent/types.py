@@ -13,7 +13,7 @@ SuggestionKind: TypeAlias = Literal["memory_write", "memory_search", "forget"]
 class MemoryIntent:
     """The intent of a message towards the memory; `intent` is None if it has none.
 
-    `entities` are what it is about, `confidence` is 0..1, `language` an ISO 639-1 code, or "und" where it is unknown.
+    `entities` are its subjects, `confidence` is 0..1, `language` an ISO 639-1 code, or "und" where it is unknown.
     `by_rules` says that no model was asked or none gave a usable answer, and `reason` why: nothing is ever suggested on
     that.
     """
@@ -39,8 +39,8 @@ class MemoryIntent:
 class Suggestion:
     """A suggested action, for the user or the model to agree to; it does nothing by itself.
 
-    `kind` is `memory_write` (`message` asks the user first), `memory_search` (for `query`), or `forget`: show what
-    `memory_search` finds for `query`, and ask `message`. `message` is in the user's language.
+    `kind` is `memory_write` (`message` asks the user first), `memory_search` (for `query`), or `forget`: show the
+    results of `memory_search` for `query`, and ask `message`. `message` is in the user's language.
     """
 
     kind: SuggestionKind

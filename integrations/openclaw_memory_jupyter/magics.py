@@ -66,7 +66,7 @@ class MemoryMagics(Magics):
         Apart from quotes around it, it is taken as it is typed; one that begins with a dash goes after `--`.
 
         Args:
-            line: What follows the name of the magic.
+            line: The text after the name of the magic.
         """
         options, question = _split_options(line, valued=("workspace", "max-results", "min-score"), flags=("explain",))
         question = _QUOTED.sub(r"\g<question>", question)
@@ -95,7 +95,7 @@ class MemoryMagics(Magics):
         Without a date it is today's note. Running the cell again adds nothing. Returns the lines that hold the text.
 
         Args:
-            line: What follows the name of the magic.
+            line: The text after the name of the magic.
             cell: The text to add.
         """
         options, unknown = _split_options(line, valued=("workspace", "date", "title"))
@@ -113,7 +113,7 @@ class MemoryMagics(Magics):
         """Show the state of the index, and how to improve it: `%memory_status [-w PATH] [--deep]`.
 
         Args:
-            line: What follows the name of the magic.
+            line: The text after the name of the magic.
         """
         options, unknown = _split_options(line, valued=("workspace",), flags=("deep",))
         if unknown:

@@ -1,7 +1,7 @@
 """Measure how well a memory answers labelled questions, and which settings answer them best.
 
-A question is labelled with quotes from the notes. It counts as answered as far as the quotes are in what a search
-shows, however the notes are split into chunks; a question that the notes do not answer should show nothing.
+A question is labelled with quotes from the notes. It counts as answered as far as the quotes are in the snippets of a
+search, however the notes are split into chunks; a question that the notes do not answer should show nothing.
 """
 
 from __future__ import annotations

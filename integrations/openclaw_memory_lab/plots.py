@@ -92,7 +92,7 @@ def plot_groups(
     Args:
         ax: Where to draw.
         evaluations: The evaluations, of the same questions.
-        label: What the questions are grouped by: "kind" or "language".
+        label: The label to group the questions by: "kind" or "language".
         groups: Which groups, in their order; each has questions with evidence.
         colours: The colour of each evaluation, by its name.
     """

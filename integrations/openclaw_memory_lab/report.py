@@ -40,7 +40,7 @@ class Answered:
     """Report the results of a search for one question.
 
     `coverage` is the share of the evidence in the snippets, 0..1, None without evidence. `rank` is that of the first
-    result that shows some, from 1, None if none does. `results` and `chars` count what was shown.
+    result that shows some, from 1, None if none does. `results` and `chars` count the results and their characters.
     """
 
     question: Question

@@ -24,7 +24,7 @@ class EmbeddingServer:
         """Start it.
 
         Args:
-            embedder: What embeds.
+            embedder: The embedder to serve.
             port: Where it listens, on the loopback interface alone; 0 for any port that is free.
 
         Raises:

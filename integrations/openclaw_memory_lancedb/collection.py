@@ -42,8 +42,8 @@ class LanceEntries:
     """The entries of an agent, searched by vectors in LanceDB. Safe to use from several threads and processes.
 
     The text of an entry is a Markdown document of the memory, with importance, category and time above it: a person
-    reads and edits it, the memory's own search finds it, and what deletes it there deletes the entry. The table holds
-    vectors and no text. What it lacks, or has too much, is fixed when it is first used, and when a search meets it.
+    reads and edits it, the memory's own search finds it, and deleting it there deletes the entry. The table holds
+    vectors and no text. Missing and superfluous rows are fixed when it is first used, and when a search meets it.
 
     >>> import tempfile
     >>> from openclaw_memory import Memory, load_embedder
@@ -95,7 +95,7 @@ class LanceEntries:
         """Remember a text and return its entry. One with the same id is replaced.
 
         Args:
-            text: What to remember.
+            text: The text to remember.
             importance: How much it matters, 0..1.
             category: "preference", "fact", "decision", "entity" or "other".
             id: The id; by default a new one.
@@ -118,7 +118,7 @@ class LanceEntries:
             entries: The entries. Their vectors are made by the embedder of this collection, whatever they hold.
 
         Raises:
-            InvalidInputError: A value is not what `MemoryEntry` takes, or one id comes twice.
+            InvalidInputError: A value is not one for `MemoryEntry`, or one id comes twice.
             PolicyError: A rule says never to store one of the texts. Nothing was written.
             EmbedderError: There is no key or no embedder, it failed, or the table is that of another one.
             ConfigError: The memory is encrypted, which LanceDB is not.
@@ -246,7 +246,7 @@ class LanceEntries:
         """Bring the table up to date with the documents, and return the number of changed rows.
 
         Raises:
-            EmbedderError, ConfigError, StoreError: As `search`. What was done before it failed stays.
+            EmbedderError, ConfigError, StoreError: As `search`. Rows written before the failure stay.
         """
         self._check_open()
         self._check_plain()

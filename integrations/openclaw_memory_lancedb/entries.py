@@ -33,7 +33,7 @@ class MemoryEntry:
     """Something to remember.
 
     Attributes:
-        text: What is remembered. In what is returned, secrets are masked as in every search of the memory.
+        text: The text to remember. Returned texts have secrets masked, as in every search of the memory.
         importance: How much it matters, 0..1.
         category: "preference", "fact", "decision", "entity" or "other".
         id: Its id; by default a new one.
@@ -103,7 +103,7 @@ def make_filter(category: object, min_importance: float, since: Since | None) ->
     """Return a checked filter.
 
     Raises:
-        QueryError: An argument is not what `LanceEntries.search` takes.
+        QueryError: An argument is not one for `LanceEntries.search`.
     """
     several = category if isinstance(category, Collection) and not isinstance(category, str) else (category,)
     for name in several if category is not None else ():

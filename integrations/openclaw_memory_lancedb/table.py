@@ -64,7 +64,7 @@ class Table:
 
         Args:
             root: The workspace.
-            own: The folder of the table in it. What is there is used only if no link is on the way. Next to it is the
+            own: The folder of the table in it. It is used only if no link is on the way. Next to it is the
                 file by which writers wait for each other.
             uri: Another folder, or an address that LanceDB knows.
 

@@ -88,7 +88,7 @@ class MemoryServer:
     Attributes:
         memory: The memory.
         session_key: Who reads along, as for `openclaw_memory.tools.memory_tools`. The header `OpenClaw-Session-Key` of
-            an HTTP request may name another session, and thereby hide what is private, never show it.
+            an HTTP request may name another session, and thereby hide private notes, never show them.
         offer: The tools.
         protocol: The server of the SDK.
         changes: Who hears of which changes.
@@ -232,7 +232,7 @@ class MemoryServer:
     async def _run(self, context: Context, call: Callable[[], _Answer]) -> _Answer:
         """Run a call in a thread, and meanwhile say how far a first index is.
 
-        A client that goes does not wait for the call; what it writes is written.
+        A client that goes does not wait for the call, which still writes.
         """
 
         def answer() -> _Answer:

@@ -46,7 +46,7 @@ def serve_stdio(server: MemoryServer) -> None:
     On stdout there is the protocol alone: whatever else is printed goes to stderr.
 
     Args:
-        server: What answers.
+        server: The server.
     """
 
     async def serve() -> None:
@@ -81,10 +81,10 @@ def serve_http(
     """Serve clients over streamable HTTP until SIGTERM or SIGINT comes.
 
     Args:
-        server: What answers.
+        server: The server.
         host: The address to listen on.
         port: The port; 0 takes a free one.
-        token: What clients have to send as `Authorization: Bearer TOKEN`. Beyond loopback there must be one.
+        token: The token that clients send as `Authorization: Bearer TOKEN`. Beyond loopback there must be one.
         hosts: Further names by which clients reach it: a request that names any other one is refused, since a web page
             may have a browser send it.
         started: Called with the URL once it listens.

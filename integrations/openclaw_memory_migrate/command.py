@@ -31,7 +31,7 @@ def migrate(place: Place, source: str | None, file_format: str | None, dry_run: 
     """Bring in .memory.md, mem0, chats of ChatGPT and Claude.
 
     Markdown goes to notes by the days in its headings, memories of mem0 become documents, conversations of ChatGPT
-    and Claude transcripts. The file is copied first, and never changed. What is there already is left as it is: run it
+    and Claude transcripts. The file is copied first, and never changed. Existing entries are left as they are: run it
     again after an interruption. The exit code is 1 where something was left out.
 
     Example: openclaw-memory migrate --workspace notes --dry-run

@@ -48,7 +48,7 @@ def plan_all(name: Format, data: Any, read: Callable[[str, Any, Reading], Conver
     Args:
         name: The format.
         data: A list of conversations, or one.
-        read: From the place of a conversation in the export, what is there, and where to note what is left out, to the
+        read: Takes the place of a conversation in the export, its value, and the list of items left out; returns the
             conversation; None where it is left out.
     """
     reading = Reading()
@@ -93,7 +93,7 @@ def list_entries(
         leaf: The end of the branch that was shown last; by default the last message.
         title: The title; "" for none.
         title_id: The id of the entry that holds the title.
-        created: The time of what has none.
+        created: The time of entries without one.
     """
     stamp = {"timestamp": created} if created else {}
     entries: list[dict[str, Any]] = []

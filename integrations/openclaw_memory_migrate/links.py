@@ -32,7 +32,7 @@ def rewrite_links(
 ) -> tuple[list[Section], list[Link]]:
     """Rewrite links so that they lead to the same files from the notes; return the sections and all relative links.
 
-    A link out of the workspace stays as it is, and so does what is in code.
+    A link out of the workspace stays as it is, and so do links in code.
 
     Args:
         sections: The sections, with lines of the old file.

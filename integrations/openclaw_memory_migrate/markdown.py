@@ -68,7 +68,7 @@ def _split_sections(lines: Sequence[str]) -> Iterator[Section]:
 def _find_cuts(lines: Sequence[str]) -> list[tuple[int, int, datetime.date | None]]:
     """Return where sections begin, with the level of their heading and their day.
 
-    What is below a dated heading is of its day, unless it has a heading with another one. A deeper heading of the same
+    Text below a dated heading is of its day, unless it has a heading with another one. A deeper heading of the same
     day begins no section.
     """
     cuts: list[tuple[int, int, datetime.date | None]] = [(0, 0, None)]

@@ -51,15 +51,15 @@ def migrate(
     Markdown goes to notes: sections with a day in their heading to that day's, all others to `memory/legacy.md`, and
     nothing to `MEMORY.md`. Memories of mem0 become documents with their ids. Conversations of ChatGPT and Claude
     become transcripts with all their branches. Snapshots of earlier plugins, in `.memory/snapshots/` next to
-    `.memory.md`, are converted; links in the notes lead to the new ones. What is there already is left as it is, so
-    that it may be run again, also after it was interrupted. The next sync indexes what was written.
+    `.memory.md`, are converted; links in the notes lead to the new ones. Existing entries are left as they are, so
+    that it may be run again, also after it was interrupted. The next sync indexes the new files.
 
     Args:
         memory: The memory.
         source: A file, or the folder of an export, of a project, or of its snapshots; `.memory.md` in the workspace
             where None.
-        file_format: One of `markdown`, `mem0`, `chatgpt`, `claude`, `snapshots`; by default, what the file says.
-        dry_run: Whether to write nothing, and report what would be.
+        file_format: One of `markdown`, `mem0`, `chatgpt`, `claude`, `snapshots`; by default, detected.
+        dry_run: Whether to write nothing, and only report.
         now: The day of the backup; today if None.
 
     Raises:

@@ -46,7 +46,7 @@ def plan_migration(
 
     Args:
         file: A file, or the folder of an export.
-        file_format: One of `markdown`, `mem0`, `chatgpt`, `claude`; by default, what the file says.
+        file_format: One of `markdown`, `mem0`, `chatgpt`, `claude`; by default, detected.
         zone: The zone of the days of conversations; the machine's where None.
         moved_to: From paths, relative to the folder of the file, to where those files are in the workspace now.
         root: The workspace that links of Markdown are rewritten for; without it they stay as they are.

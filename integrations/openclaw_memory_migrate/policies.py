@@ -18,7 +18,7 @@ _OF_THE_LOG = frozenset({"id", "parentId", "timestamp"})  # of an entry: they ho
 def apply_policies(plan: MigrationPlan, workspace: Workspace) -> MigrationPlan:
     """Return the plan without items that policies forbid, and without messages too long to be read again.
 
-    What is taken out is in `left_out`, with the rule and never with the text. Of Markdown only the lines go.
+    Removed items are in `left_out`, with the rule and never with the text. Of Markdown only the lines go.
 
     Args:
         plan: The plan.

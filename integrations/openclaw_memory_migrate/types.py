@@ -67,8 +67,8 @@ class MigrationPlan:
         sections: Lines for notes.
         documents: Documents to add.
         conversations: Conversations for transcripts.
-        left_out: What goes nowhere, and why.
-        notices: What a person should know besides.
+        left_out: The items that go nowhere, and why.
+        notices: Further notices for the user.
     """
 
     format: Format
@@ -97,9 +97,9 @@ class MigrationReport:
         source: The file or folder that was read; it is never changed.
         is_dry_run: Whether nothing was written.
         backups: The copies next to the source. Empty for a dry run.
-        files: What each file got.
-        left_out: What of the source is not in the new layout, and why.
-        notices: What a person should know besides.
+        files: The counts of each file.
+        left_out: The items of the source that are not in the new layout, and why.
+        notices: Further notices for the user.
     """
 
     format: Format

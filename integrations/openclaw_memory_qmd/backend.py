@@ -48,7 +48,7 @@ _CLOSING_SECONDS = 10.0
 class QmdBackend:
     """QMD 2 (`npm install -g @tobilu/qmd`) over copies of the notes. Safe to use from several threads.
 
-    What QMD fails at, does not offer or finds nothing for is answered by the built-in engine; `reason` of the results
+    Where QMD fails, lacks a feature or finds nothing, the built-in engine answers; `reason` of the results
     and `fallback` of the status say why. Scores are QMD's own: of its server 1 for the best result, 1/2 for the next,
     and so on; of its command `search` `|bm25| / (1 + |bm25|)`. The `min_score` of a search is on that scale.
     """

@@ -31,7 +31,7 @@ class Copies:
 
         Args:
             workspace: The notes, with the policies.
-            builtin: The built-in engine: what it does not show is not copied.
+            builtin: The built-in engine: files that it hides are not copied.
             folder: Where the copies are kept, below `copied-notes`, and the list of them.
         """
         self._workspace, self._builtin, self._folder = workspace, builtin, folder

@@ -131,7 +131,7 @@ class QmdProgram:
         """Ask the server, which is started first if it does not run.
 
         Args:
-            searches: What to search for, as QMD's POST /query takes it.
+            searches: The searches, as QMD's POST /query takes it.
             limit: The most results.
 
         Raises:

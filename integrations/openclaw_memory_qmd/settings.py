@@ -15,7 +15,7 @@ class QmdSettings:
     Attributes:
         mode: The command of QMD that answers: `search` by keywords, all of which a note must hold, `vsearch` by
             vectors, `query` by both, with expansion and reranking; the latter two need models that QMD downloads.
-        command: What starts QMD: `["qmd"]`, or `["/opt/node22/bin/node", "/opt/qmd/node_modules/@tobilu/qmd/bin/qmd"]`.
+        command: QMD's command: `["qmd"]`, or `["/opt/node22/bin/node", "/opt/qmd/node_modules/@tobilu/qmd/bin/qmd"]`.
         folder: Where the copies and QMD's index are kept; empty: in the user's data folder.
         update_minutes: How often QMD is handed the notes that have changed; 0: only at searches and syncs.
         timeout_seconds: How long an answer may take.

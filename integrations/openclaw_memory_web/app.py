@@ -72,8 +72,8 @@ def create_app(memory: Memory, *, token: str, hosts: Collection[str]) -> Guard:
 
     Args:
         memory: The memory, all of which it shows, as policies let it be shown.
-        token: What the address that is opened holds as `token`. It works once.
-        hosts: What a browser may name as the host, with its port: `127.0.0.1:8000`.
+        token: The `token` in the address to open. It works once.
+        hosts: The host names to accept from a browser, each with its port: `127.0.0.1:8000`.
     """
     pages = _Pages(memory)
     routes = [

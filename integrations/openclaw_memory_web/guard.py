@@ -50,8 +50,8 @@ class Guard:
 
         Args:
             app: The ASGI app.
-            token: What the opened address holds as `token`.
-            hosts: What a request may name as its host, each with its port.
+            token: The `token` in the address to open.
+            hosts: The host names to accept, each with its port.
         """
         self._app, self._token, self._hosts = app, token, frozenset(hosts)
         self._session = secrets.token_urlsafe(32)

@@ -30,7 +30,7 @@ def parse_spans(text: str) -> tuple[Span, ...]:
     """Return the line spans of a citation such as `L3-L5,L9`, in order.
 
     Args:
-        text: What a citation names; anything else in it is passed over.
+        text: The end of a citation; anything else in it is passed over.
     """
     pairs = ((int(first), int(last or first)) for first, last in _RUN.findall(text))
     return tuple(sorted((first, max(first, last)) for first, last in pairs if first > 0))
@@ -62,7 +62,7 @@ def number_result(result: SearchResult, query: str, phrases: Sequence[str] = ())
     Args:
         result: The result.
         query: The question.
-        phrases: What it holds that was asked for as it is.
+        phrases: The quoted phrases of the question.
     """
     numbers: list[int | None] = []
     for first, last in result.spans:
@@ -81,7 +81,7 @@ def mark_words(text: str, query: str, phrases: Sequence[str] = ()) -> Markup:
     Args:
         text: The text.
         query: The question.
-        phrases: What it holds that was asked for as it is.
+        phrases: The quoted phrases of the question.
     """
     words = {word for word in _WORD.findall(query.casefold()) if word not in _COMMON}
     # Scripts without spaces have short words; in others, short ones say little.
