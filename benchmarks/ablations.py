@@ -49,7 +49,7 @@ def measured(folders: Sequence[Path]) -> list[dict[str, object]]:
     chosen = list(retrieval.workspaces(folders))
     rows = []
     for name, (settings, zero, constants) in ABLATIONS.items():
-        config = replace(MemoryConfig(), search=SearchConfig(**settings))  # type: ignore[arg-type]
+        config = MemoryConfig(search=SearchConfig(**settings))  # type: ignore[arg-type]
         weights = replace(passages.HYBRID, **dict.fromkeys(zero, 0.0))
         with ExitStack() as changed:
             for constant, value in ({"HYBRID": weights} | constants).items():

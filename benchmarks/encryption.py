@@ -39,7 +39,7 @@ KINDS = ("plain", "encrypted")
 def config_of(kind: str, **search: Any) -> MemoryConfig:
     plugins = {"encryption": {"enabled": kind == "encrypted"}}
     settings = {"plugins": plugins, "search": search, "sync": {"on_search": False}}
-    return MemoryConfig().updated(settings)
+    return MemoryConfig().replace(settings)
 
 
 def milliseconds(work: Callable[[], object]) -> float:

@@ -16,10 +16,10 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from msgspec.structs import replace
 from retrieval import SHOWN_AT, Workspace, chosen_workspaces, machine, opened, shown
 
 from openclaw_memory import Memory, MemoryConfig

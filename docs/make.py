@@ -7,7 +7,6 @@ A test compares the texts with what the code makes now.
 
 from __future__ import annotations
 
-import dataclasses
 import inspect
 import json
 import re
@@ -18,21 +17,12 @@ from pathlib import Path
 from typing import Any
 
 from openclaw_memory import Memory, MemoryConfig
-from openclaw_memory.config.sections import CHOICES, PARTS, RANGES
+from openclaw_memory.config.checks import describe_type, read_range, read_types
+from openclaw_memory.config.sections import SECTIONS
 
 DOCS = Path(__file__).parent
 NOTES = DOCS.parent / "openclaw_memory" / "data" / "demo"
 QUESTION = "Where do the visitors from Valencia sleep?"
-
-WORDS = {
-    "int": "whole number",
-    "float": "number",
-    "bool": "true or false",
-    "str": "string",
-    "tuple[str, ...]": "list of strings",
-    "tuple[PolicyRule, ...]": "list of tables: [Policies](../how-to/policies.md)",
-    "Mapping[str, Mapping[str, Any]]": "table for each provider",
-}
 
 SETTINGS = """\
 # Settings
@@ -88,16 +78,16 @@ code {{ font: 12.5px "Liberation Mono", monospace; }}
 def settings() -> str:
     """The page of settings."""
     ours, theirs = MemoryConfig(), MemoryConfig.openclaw()
-    return SETTINGS + "\n".join(_part(name, getattr(ours, name), getattr(theirs, name)) for name in PARTS)
+    return SETTINGS + "\n".join(_part(name, getattr(ours, name), getattr(theirs, name)) for name in SECTIONS)
 
 
 def _part(name: str, ours: Any, theirs: Any) -> str:
     words, meanings = _described(type(ours))
     differs = ours != theirs
     rows = []
-    for field in dataclasses.fields(ours):
-        setting, default, other = f"{name}.{field.name}", getattr(ours, field.name), getattr(theirs, field.name)
-        cells = [f"`{setting}`", meanings[field.name], _values(setting, str(field.type)), _toml(default)]
+    for field, kind in read_types(type(ours)).items():
+        default, other = getattr(ours, field), getattr(theirs, field)
+        cells = [f"`{name}.{field}`", meanings[field], _values(kind), _toml(default)]
         rows.append([*cells, *([_toml(other) if other != default else ""] if differs else [])])
     head = ["Setting", "What it says", "Value", "Default", *(["OpenClaw's"] if differs else [])]
     table = "\n".join(f"| {' | '.join(row)} |".replace("|  |", "| |") for row in [head, ["---"] * len(head), *rows])
@@ -109,19 +99,23 @@ def _described(part: type[Any]) -> tuple[str, dict[str, str]]:
     words, _, attributes = inspect.cleandoc(part.__doc__ or "").partition("\n\nAttributes:\n")
     entries = re.split(r"^    (\w+): ", attributes, flags=re.MULTILINE)[1:]
     meanings = {name: " ".join(text.split()) for name, text in zip(entries[::2], entries[1::2], strict=True)}
-    if unsaid := [field.name for field in dataclasses.fields(part) if field.name not in meanings]:
+    if unsaid := [name for name in read_types(part) if name not in meanings]:
         raise ValueError(f"`Attributes:` of {part.__name__} does not say what {', '.join(unsaid)} is")
     return words, meanings
 
 
-def _values(setting: str, annotation: str) -> str:
-    if setting in CHOICES:
-        return ", ".join(f"`{json.dumps(choice)}`" for choice in CHOICES[setting])
-    words = WORDS[annotation.removesuffix(" | None")]
-    if setting in RANGES:
-        low, high = RANGES[setting]
+def _values(kind: Any) -> str:
+    words = describe_type(kind).removeprefix("a ")
+    if words.startswith("one of "):
+        return ", ".join(f"`{json.dumps(choice)}`" for choice in words.removeprefix("one of ").split(", "))
+    if (limits := read_range(kind)) is not None:
+        low, high = limits
         words += f", {low:,} or more" if high == float("inf") else f", {low:,} to {high:,}"
-    return words
+    special = {
+        "list of rules": "list of tables: [Policies](../how-to/policies.md)",
+        "table of tables": "table for each provider",
+    }
+    return special.get(words.partition(",")[0], words)
 
 
 def _toml(value: object) -> str:

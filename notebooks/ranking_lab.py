@@ -114,7 +114,7 @@ def differ(one: Evaluation, other: Evaluation) -> bool:
 
 def with_search(**changes: object) -> MemoryConfig:
     """The default settings, but for these of the search."""
-    return MemoryConfig().updated({"search": changes})
+    return MemoryConfig().replace({"search": changes})
 
 
 def try_all(settings: Mapping[str, MemoryConfig]) -> Comparison:
@@ -145,8 +145,8 @@ def share(ax: Axes, label: str = "share (0 to 1)") -> None:
 # %%
 presets = {
     "default": MemoryConfig(),
-    "openclaw": MemoryConfig.openclaw().updated({"embedding": {"provider": "static"}}),
-    "keywords only": MemoryConfig().updated({"embedding": {"provider": "none"}}),
+    "openclaw": MemoryConfig.openclaw().replace({"embedding": {"provider": "static"}}),
+    "keywords only": MemoryConfig().replace({"embedding": {"provider": "none"}}),
     "vectors only": with_search(vector_weight=1.0, text_weight=0.0, answer="chunks"),
 }
 side_by_side = try_all(presets)
@@ -249,7 +249,7 @@ recipes = {
 by_weight = {
     name: try_all(
         {
-            f"vector_weight = {w:g}": base.updated({"search": {"vector_weight": w, "text_weight": 1 - w}})
+            f"vector_weight = {w:g}": base.replace({"search": {"vector_weight": w, "text_weight": 1 - w}})
             for w in weights
         }
     )
@@ -291,7 +291,7 @@ assert is_better(openclaw[2], openclaw[-1])
 sizes = [100, 200, 300, 700, 1500]
 by_size = try_all(
     {
-        f"{size} characters": MemoryConfig().updated(
+        f"{size} characters": MemoryConfig().replace(
             {"chunking": {"max_chars": size}, "search": {"snippet_chars": size}}
         )
         for size in sizes
@@ -300,7 +300,7 @@ by_size = try_all(
 tokens = [100, 200, 400]
 by_tokens = try_all(
     {
-        f"{count} tokens": presets["openclaw"].updated({"chunking": {"tokens": count, "overlap_tokens": count // 5}})
+        f"{count} tokens": presets["openclaw"].replace({"chunking": {"tokens": count, "overlap_tokens": count // 5}})
         for count in tokens
     }
 )
@@ -535,8 +535,8 @@ assert not any(is_better(one, default) for one in in_one)
 candidates = {
     "default": MemoryConfig(),
     "keywords only": presets["keywords only"],
-    "short snippets": MemoryConfig().updated({"chunking": {"max_chars": 300}, "search": {"snippet_chars": 300}}),
-    "long snippets": MemoryConfig().updated({"chunking": {"max_chars": 1500}, "search": {"snippet_chars": 1500}}),
+    "short snippets": MemoryConfig().replace({"chunking": {"max_chars": 300}, "search": {"snippet_chars": 300}}),
+    "long snippets": MemoryConfig().replace({"chunking": {"max_chars": 1500}, "search": {"snippet_chars": 1500}}),
     "more chunks looked into": with_search(candidates=100),
     "some variety": with_search(mmr=0.7),
     "newer notes first": with_search(half_life_days=180.0),

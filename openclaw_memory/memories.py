@@ -8,7 +8,6 @@ import string
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Self
@@ -16,10 +15,12 @@ from urllib.parse import parse_qsl, quote, urlsplit
 from uuid import UUID
 from weakref import WeakValueDictionary
 
+from msgspec import to_builtins
+
 from openclaw_memory import _forks
 from openclaw_memory._log import warn
 from openclaw_memory.config import MemoryConfig
-from openclaw_memory.config.config import settings_of
+from openclaw_memory.config.config import check_config
 from openclaw_memory.embeddings.selection import EmbedderChoice, make_selector
 from openclaw_memory.errors import ConfigError, InvalidInputError, StoreError
 
@@ -158,7 +159,7 @@ class Memories:
             )
         self.root = Path(os.path.abspath(os.path.expanduser(root)))
         self.max_open, self.idle_seconds = max_open, idle_seconds
-        self.config = settings_of(config)
+        self.config = check_config(config)
         url = self.config.store.url
         is_database = "://" in url and not url.startswith("sqlite:")
         self._store = _add_tenant(url) if store is None and is_database else store
@@ -311,9 +312,10 @@ class Lease:
         self, memories: Memories, folders: tuple[str, ...], workspace: str = "", config: MemoryConfig | None = None
     ) -> None:
         self._memories = memories
-        self.config = memories.config if config is None else settings_of(config)
+        self.config = memories.config if config is None else check_config(config)
         # All of the settings, also those that no `repr` shows.
-        self._key = _Key(folders, workspace, "" if self.config == memories.config else repr(asdict(self.config)))
+        settings = "" if self.config == memories.config else repr(to_builtins(self.config, enc_hook=repr))
+        self._key = _Key(folders, workspace, settings)
         self.folder = Path(workspace or memories.root.joinpath(*folders))
         self._entries: list[_Entry] = []
 

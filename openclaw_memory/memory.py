@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from openclaw_memory.search.request import SearchOptions
     from openclaw_memory.store.registry import StoreChoice
     from openclaw_memory.types import Embedder, Excerpt, Progress, Status, Store, SyncReport
-    from openclaw_memory.types.heartbeat import HeartbeatReport
+    from openclaw_memory.types.results import HeartbeatReport
     from openclaw_memory.workspace import Workspace
     from openclaw_memory.workspace.notes import Index
 
@@ -86,12 +86,12 @@ class Memory:
         """
         # Here: a program that opens no memory loads no more than this class.
         from openclaw_memory.backends.guards import guarded_workspace
-        from openclaw_memory.config.config import settings_of
+        from openclaw_memory.config.config import check_config
         from openclaw_memory.flush.cycle import FlushRegistry
         from openclaw_memory.sessions_and_control import Control, Sessions
         from openclaw_memory.workspace.notes import NoIndex, Notes
 
-        self.config = settings_of(config)
+        self.config = check_config(config)
         workspace = guarded_workspace(workspace, store, self.config)
         self.events = Events(_load_observers(workspace, self.config))
         self.workspace = workspace = replace(workspace, events=self.events)
@@ -99,7 +99,7 @@ class Memory:
         self._builtin: BuiltinBackend | None = None
         if backend is None:
             from openclaw_memory.backends.builtin import BuiltinBackend
-            from openclaw_memory.config.unread_settings import find_unread_settings
+            from openclaw_memory.config.unread import find_unread_settings
 
             if store is None:
                 raise ConfigError("a memory needs a store or a backend: use Memory.open(path) for the usual ones")
@@ -154,13 +154,13 @@ class Memory:
             ConfigError: The provider or the store is unknown, does not go with the codec, or has a wrong type.
         """
         from openclaw_memory.backends.guards import load_codec
-        from openclaw_memory.config.config import settings_of
+        from openclaw_memory.config.config import check_config
         from openclaw_memory.embeddings.selection import make_selector
         from openclaw_memory.store.registry import store_of
         from openclaw_memory.workspace import Workspace
         from openclaw_memory.workspace.settings import with_settings_inside
 
-        settings = settings_of(config)
+        settings = check_config(config)
         workspace = Workspace.open(path, settings.files)
         settings = with_settings_inside(workspace.root, settings)
         codec = load_codec(workspace.root, settings)
@@ -203,15 +203,16 @@ class Memory:
             ConfigError: The id holds other characters.
             WorkspaceError: The agent's workspace is missing.
         """
-        from openclaw_memory.config.config import agent_places, settings_of
+        from openclaw_memory.config.config import check_config
+        from openclaw_memory.config.environment import locate_agent
 
-        places = agent_places(agent_id)
-        settings = settings_of(config)
-        usual = settings_of(None)
+        places = locate_agent(agent_id)
+        settings = check_config(config)
+        usual = check_config(None)
         if settings.sessions.folder == usual.sessions.folder:
-            settings = settings.updated({"sessions": {"folder": str(places.sessions)}})
+            settings = settings.replace({"sessions": {"folder": str(places.sessions)}})
         if (backend := settings.store.backend) != "builtin" and "folder" not in settings.plugins.get(backend, {}):
-            settings = settings.updated({"plugins": {backend: {"folder": str(places.state / backend)}}})
+            settings = settings.replace({"plugins": {backend: {"folder": str(places.state / backend)}}})
         index = places.index_path if settings.store.url == usual.store.url else None
         return cls.open(workspace or places.workspace, embedder=embedder, config=settings, index_path=index)
 

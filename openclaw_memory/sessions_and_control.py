@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from openclaw_memory.flush.session import Session
     from openclaw_memory.indexing.service import IndexService
     from openclaw_memory.types.control import ForgetPlan, ForgetReceipt, Item, Kind
-    from openclaw_memory.types.snapshots import Snapshot
+    from openclaw_memory.types.exchange import Snapshot
     from openclaw_memory.workspace import Workspace
     from openclaw_memory.workspace.notes import Index
     from openclaw_memory.workspace.session_log import SessionLog

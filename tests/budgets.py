@@ -4,7 +4,6 @@ import ast
 import re
 import sys
 import tomllib
-from dataclasses import fields
 from pathlib import Path
 
 from source_trees import nodes
@@ -73,9 +72,9 @@ def public_modules() -> list[Path]:
 
 def count_settings() -> int:
     """Count the settings of the core: the fields of every section of `MemoryConfig`."""
-    from openclaw_memory.config.sections import PARTS
+    from openclaw_memory.config.sections import SECTIONS
 
-    return sum(len(fields(part)) for part in PARTS.values())
+    return sum(len(section.__struct_fields__) for section in SECTIONS.values())
 
 
 def count_commands(package: str) -> tuple[int, int]:

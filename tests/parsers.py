@@ -90,8 +90,8 @@ def _snapshot(text: str) -> None:
 
 def _settings(text: str) -> None:
     tables = parse_toml(text, "config.toml")
-    MemoryConfig().updated({name: table for name, table in tables.items() if isinstance(table, dict)})
-    MemoryConfig().updated(tables)
+    MemoryConfig().replace({name: table for name, table in tables.items() if isinstance(table, dict)})
+    MemoryConfig().replace(tables)
 
 
 def _policies(text: str) -> None:

@@ -159,8 +159,8 @@ def test_an_empty_workspace_option_is_not_the_current_folder(run, notes, monkeyp
     [
         (lambda folder: Memory.open(folder, embedder="opanai"), ConfigError, "did you mean 'openai'"),
         (lambda _: load_embedder("statc"), EmbedderError, "did you mean 'static'"),
-        (lambda _: MemoryConfig().updated({"serach": {}}), ConfigError, "did you mean 'search'"),
-        (lambda _: MemoryConfig().updated({"search": {"max_result": 3}}), ConfigError, "did you mean 'max_results'"),
+        (lambda _: MemoryConfig().replace({"serach": {}}), ConfigError, "did you mean 'search'"),
+        (lambda _: MemoryConfig().replace({"search": {"max_result": 3}}), ConfigError, "did you mean 'max_results'"),
         (lambda folder: Memory.open(folder, config={"search": {}}), ConfigError, "must be a MemoryConfig"),
         (lambda folder: Memory.open(folder, config="settings.toml"), ConfigError, "MemoryConfig.from_toml"),
         (lambda folder: Memory.open(folder).get(Path("MEMORY.md")), PathNotAllowedError, "must be a string"),

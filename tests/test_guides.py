@@ -87,7 +87,7 @@ def test_what_a_guide_has_typed_is_understood(line):
     ids=["sync", "sessions", "compaction", "pruning"],
 )
 def test_the_settings_of_a_guide_are_those_of_the_code(guide, part):
-    values = {field.name: getattr(part(), field.name) for field in dataclasses.fields(part)}
+    values = {name: getattr(part(), name) for name in part.__struct_fields__}
     shown = {name: str(value).lower() if isinstance(value, bool) else value for name, value in values.items()}
     known = {name: f'"{value}"' if isinstance(values[name], str) else str(value) for name, value in shown.items()}
     assert defaults(guide, part.__name__.removesuffix("Config").lower()) == known

@@ -6,11 +6,11 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from threading import Event
 
 import pytest
+from msgspec.structs import replace
 from watching import eventually
 
 from openclaw_memory import Memory, MemoryConfig, SyncConfig

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -12,6 +11,7 @@ from typing import Any
 import apsw
 import pytest
 from index_files import index_file, index_folder
+from msgspec.structs import replace
 from watching import eventually
 
 from openclaw_memory import Memory, MemoryConfig, SyncConfig

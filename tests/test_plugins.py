@@ -1,8 +1,9 @@
 """Plug-ins: what a package adds is found by its name, with a clear error where it is missing or broken."""
 
-from dataclasses import dataclass, field
+from typing import Annotated, Literal
 
 import pytest
+from msgspec import Meta, Struct
 
 from openclaw_memory import MemoryConfig
 from openclaw_memory.config import read_plugin_settings
@@ -52,11 +53,10 @@ def test_a_package_of_ours_that_is_not_there_adds_nothing(monkeypatch):
     assert "mcp" not in list_plugins("commands")
 
 
-@dataclass(frozen=True)
-class GreetingConfig:
+class GreetingConfig(Struct, frozen=True):
     words: tuple[str, ...] = ("hello",)
-    times: int = field(default=1, metadata={"range": (1, 3)})
-    tone: str = field(default="warm", metadata={"choices": ("warm", "cool")})
+    times: Annotated[int, Meta(ge=1, le=3)] = 1
+    tone: Literal["warm", "cool"] = "warm"
 
 
 def test_a_plugin_reads_its_own_table_of_settings(tmp_path):
@@ -83,7 +83,7 @@ def test_a_wrong_setting_of_a_plugin_is_refused_by_name(table, message):
 
 def test_settings_of_plugins_are_tables():
     with pytest.raises(ConfigError, match="plugins must be a table of tables"):
-        MemoryConfig().updated({"plugins": {"greeting": 1}})
+        MemoryConfig().replace({"plugins": {"greeting": 1}})
 
 
 def test_a_codec_that_encrypts_and_makes_no_hook_opens_no_plain_index(tmp_path, monkeypatch):

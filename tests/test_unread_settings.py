@@ -1,18 +1,18 @@
 """A setting that is set and not read is a notice, by one rule for all settings."""
 
 import sys
-from dataclasses import fields, replace
 
 import pytest
+from msgspec.structs import replace
 
 from openclaw_memory import Memory, MemoryConfig
 from openclaw_memory.config import ChunkingConfig, SearchConfig
-from openclaw_memory.config.sections import PARTS
-from openclaw_memory.config.unread_settings import READ_WHEN, find_unread_settings
+from openclaw_memory.config.sections import SECTIONS
+from openclaw_memory.config.unread import READ_WHEN, find_unread_settings
 from openclaw_memory.records import RecordSource
 from openclaw_memory.tools import memory_tools
 
-FIELDS = {f"{part}.{spec.name}" for part, model in PARTS.items() for spec in fields(model)}
+FIELDS = {f"{part}.{name}" for part, model in SECTIONS.items() for name in model.__struct_fields__}
 OFF = {
     "chunking": {"style": "tokens"},
     "search": {"answer": "chunks"},
@@ -35,7 +35,7 @@ HANDED_ON = {
 # What reads these is a watcher, a framework's middleware, another program's command, or a file with hard links.
 READ_BY_OTHERS = {
     "sync.debounce_seconds", "sync.rescan_seconds", "recall.get_lines", "recall.max_chars",
-    "files.allow_hard_links", *(f"pruning.{spec.name}" for spec in fields(PARTS["pruning"])),
+    "files.allow_hard_links", *(f"pruning.{name}" for name in SECTIONS["pruning"].__struct_fields__),
 }  # fmt: skip
 
 
@@ -68,7 +68,7 @@ def reads(monkeypatch):
     seen = set()
 
     def spy_on(part, model):
-        names = {spec.name for spec in fields(model)}
+        names = set(model.__struct_fields__)
 
         def get(self, name):
             code = sys._getframe(1).f_code
@@ -79,15 +79,15 @@ def reads(monkeypatch):
 
         monkeypatch.setattr(model, "__getattribute__", get)
 
-    for part, model in PARTS.items():
+    for part, model in SECTIONS.items():
         spy_on(part, model)
     return seen
 
 
 @pytest.mark.parametrize("tables", [{}, OFF], ids=["by default", "turned off"])
 def test_a_setting_is_read_unless_a_condition_says_when_it_is_not(tmp_path, reads, tables):
-    config = MemoryConfig().updated(tables)
-    unread = {name for name, condition in READ_WHEN.items() if not condition.holds(config)}
+    config = MemoryConfig().replace(tables)
+    unread = {name for name, (holds, _) in READ_WHEN.items() if not holds(config)}
     use(tmp_path, config)
     assert (unread & reads) - HANDED_ON == set()
     if not tables:
@@ -105,15 +105,15 @@ def test_no_preset_sets_what_is_not_read():
     [
         (MemoryConfig(chunking=ChunkingConfig(tokens=300)), "chunking.tokens", {"chunking": {"style": "lines"}}),
         (MemoryConfig(search=SearchConfig(boosts=False)), "search.boosts", {"search": {"fusion": "weighted"}}),
-        (MemoryConfig().updated({"chunking": {"overlap_tokens": 80}}), "chunking.overlap_tokens", {"chunking": {"style": "tokens"}}),
-        (MemoryConfig().updated({"embedding": {"provider": "none"}, "search": {"vector_weight": 0.9}}), "search.vector_weight", {"embedding": {"provider": "static"}}),
-        (MemoryConfig().updated({"embedding": {"concurrency": 2}}), "embedding.concurrency", {"embedding": {"provider": "openai"}}),
+        (MemoryConfig().replace({"chunking": {"overlap_tokens": 80}}), "chunking.overlap_tokens", {"chunking": {"style": "tokens"}}),
+        (MemoryConfig().replace({"embedding": {"provider": "none"}, "search": {"vector_weight": 0.9}}), "search.vector_weight", {"embedding": {"provider": "static"}}),
+        (MemoryConfig().replace({"embedding": {"concurrency": 2}}), "embedding.concurrency", {"embedding": {"provider": "openai"}}),
     ],
 )  # fmt: skip
 def test_a_setting_counts_as_set_if_it_differs_or_was_written_out(config, name, reader):
     (notice,) = find_unread_settings(config)
     assert notice.startswith(f"{name} is set and not read: it needs ")
-    assert find_unread_settings(config.updated(reader)) == ()
+    assert find_unread_settings(config.replace(reader)) == ()
     assert find_unread_settings(replace(config)) == (notice,)
 
 

@@ -45,7 +45,7 @@ VERBS = set(
 ASYNC = re.compile(r"^a(?=(?:add|append|apply|ask|call|clear|close|delete|detect|edit|embed|from|get|index|invoke|list|load|open|prepare|put|query|retrieve|run|save|search|set|write))")  # fmt: skip
 # What a framework, or a protocol of Python, calls its methods; and `observed`, which marks methods as `property` does.
 FRAMEWORKS = set(
-    "before_model after_model abefore_model aafter_model before_agent after_agent abefore_agent aafter_agent awrap_model_call class_name abatch batch amove observed _repr_html_ do_POST capture_signals startup load_ipython_extension unload_ipython_extension status".split()
+    "openclaw opencode before_model after_model abefore_model aafter_model before_agent after_agent abefore_agent aafter_agent awrap_model_call class_name abatch batch amove observed _repr_html_ do_POST capture_signals startup load_ipython_extension unload_ipython_extension status".split()
 )
 # The front door, whose names are fixed.
 FRONT_DOOR = set("for_agent heartbeat status snapshot snapshots memory_tools".split())

@@ -8,6 +8,8 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+from msgspec import structs
+
 from openclaw_memory import OpenClawMemoryError, Workspace
 from openclaw_memory.errors import InvalidInputError, NotFoundError
 from openclaw_memory.workspace import SafeFolder
@@ -83,7 +85,7 @@ def read_entries(
 
 def _list_names(workspace: Workspace) -> Iterator[str]:
     """Yield the paths of the files that exist, and the sessions of their transcripts."""
-    every = replace(workspace, sessions=replace(workspace.sessions, index=True))
+    every = replace(workspace, sessions=structs.replace(workspace.sessions, index=True))
     for file in every.scan().files:
         yield file.path
         if file.path.startswith(_SESSIONS):

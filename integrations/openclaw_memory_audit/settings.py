@@ -1,12 +1,11 @@
 """Define the settings of this plug-in, `[plugins.audit]`."""
 
-from __future__ import annotations
+from typing import Annotated
 
-from dataclasses import dataclass, field
+from msgspec import Meta, Struct
 
 
-@dataclass(frozen=True, slots=True)
-class AuditConfig:
+class AuditConfig(Struct, frozen=True):
     """Set whether there is an access log, and how large it may be.
 
     Attributes:
@@ -18,6 +17,6 @@ class AuditConfig:
     """
 
     enabled: bool = False
-    max_bytes: int = field(default=4 * 1024 * 1024, metadata={"range": (4096, 1 << 40)})
-    keep: int = field(default=4, metadata={"range": (0, 1_000_000)})
+    max_bytes: Annotated[int, Meta(ge=4096, le=1 << 40)] = 4 * 1024 * 1024
+    keep: Annotated[int, Meta(ge=0, le=1_000_000)] = 4
     required: bool = False

@@ -6,9 +6,10 @@ import json
 import os
 import re
 from contextlib import AbstractContextManager, suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from msgspec import Struct
 
 from openclaw_memory import MemoryConfig
 from openclaw_memory.config import locate_user_data, read_plugin_settings
@@ -23,8 +24,7 @@ NAME = "encryption"
 KeyPlace: TypeAlias = Literal["file", "keyring"]
 
 
-@dataclass(frozen=True, slots=True)
-class EncryptionConfig:
+class EncryptionConfig(Struct, frozen=True):
     """Set which files are encrypted on the disk. Turning a setting off decrypts nothing.
 
     Attributes:
@@ -36,7 +36,7 @@ class EncryptionConfig:
     """
 
     enabled: bool = False
-    keys: KeyPlace = field(default="file", metadata={"choices": ("file", "keyring")})
+    keys: KeyPlace = "file"
     transcripts: bool = False
     snapshots: bool = False
 

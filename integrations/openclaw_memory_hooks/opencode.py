@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import fields
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -56,7 +55,7 @@ UNUSED = frozenset(
     {
         *(f"plugins.intent.{name}" for name in ("languages", "confidence_threshold", "deadline_seconds")),
         *(f"compaction.{name}" for name in ("reserve_tokens", "reserve_tokens_floor", "keep_recent_tokens")),
-        *(f"pruning.{spec.name}" for spec in fields(PruningConfig)),
+        *(f"pruning.{name}" for name in PruningConfig.__struct_fields__),
     }
 )
 _SWITCHED: Mapping[str, tuple[str, str, Any]] = {
@@ -67,7 +66,7 @@ _SWITCHED: Mapping[str, tuple[str, str, Any]] = {
 
 
 def read_settings(block: Any) -> dict[str, dict[str, Any]]:
-    """Return the documented plugin's settings, `config.memory` of OpenCode, as `MemoryConfig.updated` takes them.
+    """Return the documented plugin's settings, `config.memory` of OpenCode, as `MemoryConfig.replace` takes them.
 
     Args:
         block: The settings. Those left out stay as they are.

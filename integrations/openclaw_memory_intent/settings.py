@@ -1,8 +1,9 @@
 """Define the settings of this plug-in, `[plugins.intent]`."""
 
-from __future__ import annotations
+from typing import Annotated
 
-from dataclasses import asdict, dataclass, field
+from msgspec import Meta, Struct
+from msgspec.structs import asdict
 
 from openclaw_memory import MemoryConfig
 from openclaw_memory.config import read_plugin_settings
@@ -11,8 +12,7 @@ from openclaw_memory.errors import ConfigError
 NAME = "intent"
 
 
-@dataclass(frozen=True, slots=True)
-class IntentConfig:
+class IntentConfig(Struct, frozen=True):
     """Set which messages are looked at, and how sure a model has to be.
 
     Attributes:
@@ -25,8 +25,8 @@ class IntentConfig:
 
     enabled: bool = True
     languages: tuple[str, ...] = ("en", "nl", "de", "fr", "es")
-    confidence_threshold: float = field(default=0.7, metadata={"range": (0, 1)})
-    deadline_seconds: float = field(default=4.0, metadata={"range": (0.01, 600)})
+    confidence_threshold: Annotated[float, Meta(ge=0, le=1)] = 0.7
+    deadline_seconds: Annotated[float, Meta(ge=0.01, le=600)] = 4.0
 
 
 def read_settings(config: MemoryConfig) -> IntentConfig:

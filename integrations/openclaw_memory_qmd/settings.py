@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Literal, TypeAlias, get_args
+from typing import Annotated, Literal, TypeAlias
+
+from msgspec import Meta, Struct
 
 Mode: TypeAlias = Literal["search", "vsearch", "query"]
 
 
-@dataclass(frozen=True, slots=True)
-class QmdSettings:
+class QmdSettings(Struct, frozen=True):
     """Settings of QMD, `[plugins.qmd]`.
 
     Attributes:
@@ -23,10 +23,10 @@ class QmdSettings:
         server: Whether QMD runs as a server. Without one each search starts the program: slower, but no port is open.
     """
 
-    mode: Mode = field(default="search", metadata={"choices": get_args(Mode)})
+    mode: Mode = "search"
     command: tuple[str, ...] = ("qmd",)
     folder: str = ""
-    update_minutes: float = field(default=5.0, metadata={"range": (0, 525_600)})
-    timeout_seconds: float = field(default=10.0, metadata={"range": (0.1, 3600)})
-    update_timeout_seconds: float = field(default=600.0, metadata={"range": (1, 86_400)})
+    update_minutes: Annotated[float, Meta(ge=0, le=525_600)] = 5.0
+    timeout_seconds: Annotated[float, Meta(ge=0.1, le=3600)] = 10.0
+    update_timeout_seconds: Annotated[float, Meta(ge=1, le=86_400)] = 600.0
     server: bool = True

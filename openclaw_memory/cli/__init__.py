@@ -18,7 +18,7 @@ from openclaw_memory._safe import clean, clean_line
 from openclaw_memory.cli.commands import commands
 from openclaw_memory.cli.options import INTERRUPTED, Place, read_text, sync_index, with_place
 from openclaw_memory.cli.output import render, show, show_error, show_json, show_note
-from openclaw_memory.config.config import colours, use_one_thread
+from openclaw_memory.config.environment import use_colours, use_one_thread
 from openclaw_memory.errors import CorruptIndexError, OpenClawMemoryError
 
 __all__ = [
@@ -65,7 +65,7 @@ def _drop_output() -> None:
 
 def _ran(arguments: Sequence[str] | None) -> int:
     try:
-        code = commands.main(arguments, prog_name="openclaw-memory", standalone_mode=False, color=colours())
+        code = commands.main(arguments, prog_name="openclaw-memory", standalone_mode=False, color=use_colours())
         sys.stdout.flush()
         return int(code or OK)
     except click.exceptions.NoArgsIsHelpError as error:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -29,7 +28,7 @@ def config(place: Place) -> int:
     Example: openclaw-memory config --workspace notes
     """
     from openclaw_memory.cli.places import user_settings, workspace_folder
-    from openclaw_memory.config.unread_settings import find_unread_settings
+    from openclaw_memory.config.unread import find_unread_settings
 
     settings = user_settings()
     by_agent = place.workspace is None and place.agent is not None
@@ -66,12 +65,12 @@ def config(place: Place) -> int:
 def _tables(config: MemoryConfig) -> dict[str, dict[str, Any]]:
     """Return the settings by part; those that differ from the defaults. Values that may be keys are hidden."""
     from openclaw_memory.config import MemoryConfig
-    from openclaw_memory.config.sections import PARTS
+    from openclaw_memory.config.sections import SECTIONS
 
     usual, tables = MemoryConfig(), {}
-    for part in PARTS:
+    for part in SECTIONS:
         own, default = getattr(config, part), getattr(usual, part)
-        names = [spec.name for spec in fields(own)]
+        names = own.__struct_fields__
         table = {
             name: _shown(part, name, getattr(own, name))
             for name in names

@@ -10,11 +10,12 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
+from msgspec import structs
 
 from openclaw_memory.cli.output import show_note
 from openclaw_memory.errors import OpenClawMemoryError, SyncBusyError
@@ -51,9 +52,9 @@ class Place:
 
     def _found(self, *, new: bool) -> Path:
         if self.workspace is None and self.agent is not None:
-            from openclaw_memory.config.config import agent_places
+            from openclaw_memory.config.environment import locate_agent
 
-            return agent_places(self.agent).workspace
+            return locate_agent(self.agent).workspace
         if self.workspace is not None and not self.workspace.strip():
             raise click.UsageError("--workspace is empty: name a folder, or leave the option out for the current one")
         from openclaw_memory.cli.places import workspace_folder
@@ -85,10 +86,12 @@ class Place:
 
         file = self.settings_file
         config = MemoryConfig.from_toml(file, agent=self.agent) if file else MemoryConfig()
-        config = config.updated(settings or {})
+        config = config.replace(settings or {})
         # A command syncs when it says so, and ends before anything in the background would.
-        by_command = replace(config.sync, before_search=False, on_open=False, on_search=False, interval_seconds=0.0)
-        config = config if stays else replace(config, sync=by_command)
+        by_command = structs.replace(
+            config.sync, before_search=False, on_open=False, on_search=False, interval_seconds=0.0
+        )
+        config = config if stays else structs.replace(config, sync=by_command)
         if self.workspace is None and self.agent is not None:
             return Memory.for_agent(self.agent, config=config)
         return Memory.open(self.folder, config=config)

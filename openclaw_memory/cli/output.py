@@ -8,9 +8,10 @@ from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
+from msgspec import Struct
 
 from openclaw_memory._safe import clean, clean_line
-from openclaw_memory.config.config import colours
+from openclaw_memory.config.environment import use_colours
 
 if TYPE_CHECKING:
     from openclaw_memory.cli.doctor import Finding
@@ -38,7 +39,7 @@ def render(text: str, **style: Any) -> str:
 
 def show_error(message: str) -> None:
     """Print one line on stderr that begins with `error:`."""
-    click.echo(f"{click.style('error:', fg='red')} {clean(' '.join(message.split()))}", err=True, color=colours())
+    click.echo(f"{click.style('error:', fg='red')} {clean(' '.join(message.split()))}", err=True, color=use_colours())
 
 
 def show_note(message: str) -> None:
@@ -54,7 +55,7 @@ def show_json(value: Any, indent: int | None = 2) -> None:
     """Print any of the library's values as JSON; everything beyond ASCII is escaped, so that it is safe to show.
 
     Args:
-        value: Dataclasses, mappings, sequences and plain values.
+        value: Structs, mappings, sequences and plain values.
         indent: Columns of each level; None for one line.
     """
     import json
@@ -63,9 +64,10 @@ def show_json(value: Any, indent: int | None = 2) -> None:
 
 
 def to_plain(value: Any) -> Any:
-    """Return dataclasses and mappings as dicts, tuples as lists; a dataclass with a `citation` shows it."""
-    if is_dataclass(value) and not isinstance(value, type):
-        shown = {field.name: to_plain(getattr(value, field.name)) for field in fields(value)}
+    """Return structs and mappings as dicts, tuples as lists; a struct with a `citation` shows it."""
+    if isinstance(value, Struct) or (is_dataclass(value) and not isinstance(value, type)):
+        names = value.__struct_fields__ if isinstance(value, Struct) else [field.name for field in fields(value)]
+        shown = {name: to_plain(getattr(value, name)) for name in names}
         citation = getattr(value, "citation", None)
         if citation is not None:
             shown.setdefault("citation", citation)

@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from openclaw_memory.config.config import default_workspace, parse_toml
+from openclaw_memory.config.config import parse_toml
 from openclaw_memory.config.data_folder import locate_workspace_data
+from openclaw_memory.config.environment import read_default_workspace
 from openclaw_memory.errors import ConfigError, WorkspaceError, nearest
 
 MARKS = ("MEMORY.md", "memory.md", ".memory/config.toml")
@@ -77,7 +78,7 @@ def workspace_folder(given: str | None, *, new: bool = False) -> Found:
     """
     if given is not None:
         return _named(given, user_settings(), "--workspace")
-    if variable := default_workspace():
+    if variable := read_default_workspace():
         return _named(variable, user_settings(), "OPENCLAW_MEMORY_WORKSPACE")
     here = Path.cwd()
     above = None if new else workspace_above(here)

@@ -13,7 +13,7 @@ from openclaw_memory._safe import clean_line
 from openclaw_memory.cli.options import Followed, Place, TakesText, join_words, sync_index, with_place
 from openclaw_memory.cli.output import show, show_json, show_note
 from openclaw_memory.cli.results import list_files, show_results
-from openclaw_memory.config.sections import RANGES
+from openclaw_memory.config.sections import MAX_RESULTS
 from openclaw_memory.errors import nearest
 from openclaw_memory.types.files import SOURCES, Source
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from openclaw_memory.search.syntax import Asked
     from openclaw_memory.types import SyncReport
 
-_COUNT = click.IntRange(1, int(RANGES["search.max_results"][1]))
+_COUNT = click.IntRange(1, MAX_RESULTS)
 _SHARE = click.FloatRange(0, 1)
 # Of --filter: the field of `SearchFilter`.
 FILTERS = {"tag": "tags", "type": "type", "key": "key", "user": "user_id", "min-confidence": "min_confidence"}

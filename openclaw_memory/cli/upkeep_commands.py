@@ -11,7 +11,7 @@ from openclaw_memory.cli.options import Place, with_place
 from openclaw_memory.cli.output import render, show, show_json, show_note
 
 if TYPE_CHECKING:
-    from openclaw_memory.types.heartbeat import HeartbeatReport
+    from openclaw_memory.types.results import HeartbeatReport
 
 
 @click.command()

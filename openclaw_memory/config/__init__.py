@@ -1,8 +1,8 @@
 """Settings: `MemoryConfig`, its parts, and where configuration and state are stored."""
 
+from openclaw_memory.config.checks import read_plugin_settings
 from openclaw_memory.config.config import MemoryConfig
 from openclaw_memory.config.data_folder import locate_user_data, locate_workspace_data
-from openclaw_memory.config.plugin_settings import read_plugin_settings
 from openclaw_memory.config.sections import (
     ChunkingConfig,
     CompactionConfig,
@@ -20,7 +20,7 @@ from openclaw_memory.config.sections import (
     StoreConfig,
     SyncConfig,
 )
-from openclaw_memory.config.unread_settings import find_unread_settings
+from openclaw_memory.config.unread import find_unread_settings
 
 __all__ = [
     "ChunkingConfig",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import lru_cache
 from posixpath import commonprefix
 from typing import NamedTuple
@@ -11,13 +10,18 @@ from typing import NamedTuple
 from openclaw_memory.errors import ConfigError
 from openclaw_memory.types.where import FileRange
 
+MAX_RANGES = 20  # of one search; of more paths, the common beginning is the one range
+
 _TOKEN = re.compile(r"\*+|\[[!^]?+\]?+[^]]*\]|\\.|.", re.DOTALL)
 _MEMBER = re.compile(r"(.)-(.)|.", re.DOTALL)
 _FOLDERS = "(?:[^/]+/)"
+_PLAIN_PATH = re.compile(r"[^\s!#/*?\[\]\\][^*?\[\]\\\n]*/[^*?\[\]\\\n]*[^\s/*?\[\]\\]")
+_PLAIN_HEAD = re.compile(r"[^*?\[\\]*")
+_SLASH = re.compile("/")
 
 
 class Glob(NamedTuple):
-    """One glob: `itself` matches the paths that it names, `inside` those in folders that it names.
+    """A compiled glob: `itself` matches the paths that it names, `inside` those in folders that it names.
 
     With `brings_back`, a glob that begins with `!`, a path is no longer matched by an earlier one.
     """
@@ -27,19 +31,46 @@ class Glob(NamedTuple):
     brings_back: bool
 
 
+class PathFilter(NamedTuple):
+    """Paths, and globs as in a .gitignore file.
+
+    Attributes:
+        paths: Paths without a wildcard: they and the files in folders of that name pass.
+        globs: The others.
+        ranges: Ranges that hold all files that pass; () if they are unknown.
+    """
+
+    paths: frozenset[str]
+    globs: tuple[Glob, ...]
+    ranges: tuple[FileRange, ...]
+
+    def __bool__(self) -> bool:
+        return bool(self.paths or self.globs)
+
+    def match(self, path: str) -> bool:
+        """Return whether a path passes.
+
+        Args:
+            path: The path.
+        """
+        if self.paths and (path in self.paths or any(path[: at.start()] in self.paths for at in _SLASH.finditer(path))):
+            return True
+        return bool(self.globs) and is_matched(self.globs, path)
+
+
 @lru_cache(maxsize=16)
 def read_globs(setting: str, lines: tuple[str, ...]) -> tuple[Glob, ...]:
-    """Return the globs that a setting holds; blank lines and comments hold none.
+    """Compile the globs of a setting; blank lines and comments hold none.
 
     Args:
         setting: The name of the setting, for messages.
-        lines: What it holds.
+        lines: Its value.
 
     Raises:
         ConfigError: A glob cannot be read.
     """
     try:
-        return tuple(glob for line in lines if (glob := _glob(line)) is not None)
+        return tuple(glob for line in lines if (glob := _compile_glob(line)) is not None)
     except ValueError as error:
         raise ConfigError(
             f"{setting} holds a pattern that cannot be read: {error}; patterns are those of a .gitignore: correct it "
@@ -66,7 +97,35 @@ def is_matched(globs: tuple[Glob, ...], path: str) -> bool:
     return itself or inside
 
 
-def _glob(line: str) -> Glob | None:
+@lru_cache(maxsize=64)
+def read_paths(lines: tuple[str, ...]) -> PathFilter:
+    """Compile the paths and globs that confine a search.
+
+    Args:
+        lines: The paths and globs.
+
+    Raises:
+        ConfigError: A glob cannot be read.
+    """
+    takes_back = any(line.startswith("!") for line in lines)  # then their order counts
+    paths = frozenset() if takes_back else frozenset(line for line in lines if _PLAIN_PATH.fullmatch(line))
+    globs = tuple(line for line in lines if line not in paths)
+    heads = {*paths, *(_find_head(line) for line in globs if line.strip() and line[0] not in "!#")}
+    if len(heads) > MAX_RANGES:
+        heads = {commonprefix(sorted(heads))}
+    ranges = () if "" in heads else tuple(FileRange("path", head, is_prefix=True) for head in sorted(heads))
+    return PathFilter(paths, read_globs("path", globs), ranges)
+
+
+def _find_head(line: str) -> str:
+    """Return the common beginning of the paths that a glob matches, or ""."""
+    text = line.rstrip()
+    folder = text.rstrip("/")
+    is_anywhere = "/" not in folder.removeprefix("/") and not text.startswith("/")
+    return "" if is_anywhere else _PLAIN_HEAD.match(folder.removeprefix("/"))[0]  # type: ignore[index]  # may be empty
+
+
+def _compile_glob(line: str) -> Glob | None:
     text = line if line.endswith("\\ ") else line.rstrip()
     if text in {"", "/", "!/"} or text.startswith("#"):
         return None
@@ -85,23 +144,23 @@ def _glob(line: str) -> Glob | None:
         if part == "**":
             runs.append([])
         else:
-            runs[-1].append(_name(part, line))
-    # The first run begins at the workspace, the others in any folder below what is found of the one before.
-    found = [("" if at == 0 else _FOLDERS, "/".join(run)) for at, run in enumerate(runs) if run]
-    # Groups are atomic: the first place where a run is found is as good as any later one, and none is tried again. With
+            runs[-1].append(_translate_part(part, line))
+    # The first run begins at the workspace, the others in any folder below the match of the one before.
+    anchored = [("" if at == 0 else _FOLDERS, "/".join(run)) for at, run in enumerate(runs) if run]
+    # Groups are atomic: the first place where a run matches is as good as any later one, and none is tried again. With
     # plain groups, as libraries for such files write them, `*a*a*a*a*a*b` takes a path of 60 characters minutes.
-    steps = [f"(?>{folders and folders + '*?'}{run}/)" for folders, run in found]
+    steps = [f"(?>{folders and folders + '*?'}{run}/)" for folders, run in anchored]
     below = re.compile("".join(steps) or (_FOLDERS if names_folders else ""))
     if names_folders:
         return Glob(None, below, brings_back)
     if not runs[-1]:
         return Glob(below, None, brings_back)
-    folders, run = found[-1]
+    folders, run = anchored[-1]
     itself = re.compile(f"{''.join(steps[:-1])}{folders and folders + '*'}{run}\\Z")
     return Glob(itself, below, brings_back)
 
 
-def _name(part: str, line: str) -> str:
+def _translate_part(part: str, line: str) -> str:
     """Return the regular expression of one part between slashes."""
     if part == "*":
         return "[^/]+"
@@ -112,86 +171,23 @@ def _name(part: str, line: str) -> str:
         elif token in {"[", "\\"}:
             raise ValueError(f"{line!r} has a {token!r} without an end")
         elif token.startswith("["):
-            texts[-1] += _one_of(token[1:-1], line)
+            texts[-1] += _translate_set(token[1:-1], line)
         else:
-            is_any = token == "?"  # noqa: S105 - no password
+            is_any = token == "?"  # noqa: S105 - not a password
             texts[-1] += "[^/]" if is_any else re.escape(token.removeprefix("\\"))
-    first, *others = texts
-    return (
-        first + "".join(f"(?>[^/]*?{text})" for text in others[:-1]) + "".join(f"[^/]*{text}" for text in others[-1:])
-    )
+    first, *later = texts
+    return first + "".join(f"(?>[^/]*?{text})" for text in later[:-1]) + "".join(f"[^/]*{text}" for text in later[-1:])
 
 
-def _one_of(members: str, line: str) -> str:
+def _translate_set(members: str, line: str) -> str:
     negation = "^" if members[0] in "!^" else ""
-    spelled = ""
+    escaped = ""
     for member in _MEMBER.finditer(members[len(negation) :]):
         low, high = member.groups()
         if low is None:
-            spelled += re.escape(member[0])
+            escaped += re.escape(member[0])
         elif low > high:
             raise ValueError(f"{line!r} has a range {member[0]!r} that goes backwards")
         else:
-            spelled += f"{re.escape(low)}-{re.escape(high)}"
-    return f"(?!/)[{negation}{spelled}]"
-
-
-# --- the paths of a search --------------------------------------------------------------------------------------------
-
-MOST_RANGES = 20  # of one search; of more paths, what all of them begin with is one range
-_PLAIN_PATH = re.compile(r"[^\s!#/*?\[\]\\][^*?\[\]\\\n]*/[^*?\[\]\\\n]*[^\s/*?\[\]\\]")
-_PLAIN_HEAD = re.compile(r"[^*?\[\\]*")
-_SLASH = re.compile("/")
-
-
-@dataclass(frozen=True, slots=True)
-class PathFilter:
-    """Paths, and globs as in a .gitignore file.
-
-    Attributes:
-        paths: Paths without a wildcard: they and what is in folders of that name pass.
-        globs: The others.
-        ranges: What holds all files that pass; () if that is unknown.
-    """
-
-    paths: frozenset[str]
-    globs: tuple[Glob, ...]
-    ranges: tuple[FileRange, ...]
-
-    def __bool__(self) -> bool:
-        return bool(self.paths or self.globs)
-
-    def match(self, path: str) -> bool:
-        """Return whether a path passes.
-
-        Args:
-            path: The path.
-        """
-        if self.paths and (path in self.paths or any(path[: at.start()] in self.paths for at in _SLASH.finditer(path))):
-            return True
-        return bool(self.globs) and is_matched(self.globs, path)
-
-
-@lru_cache(maxsize=64)
-def read_paths(lines: tuple[str, ...]) -> PathFilter:
-    """Return the filter that lines stand for.
-
-    Raises:
-        ConfigError: A glob cannot be read.
-    """
-    takes_back = any(line.startswith("!") for line in lines)  # then their order counts
-    paths = frozenset() if takes_back else frozenset(line for line in lines if _PLAIN_PATH.fullmatch(line))
-    globs = tuple(line for line in lines if line not in paths)
-    heads = {*paths, *(_find_head(line) for line in globs if line.strip() and line[0] not in "!#")}
-    if len(heads) > MOST_RANGES:
-        heads = {commonprefix(sorted(heads))}
-    ranges = () if "" in heads else tuple(FileRange("path", head, is_prefix=True) for head in sorted(heads))
-    return PathFilter(paths, read_globs("path", globs), ranges)
-
-
-def _find_head(line: str) -> str:
-    """Return the common beginning of the paths that a glob matches, or ""."""
-    text = line.rstrip()
-    folder = text.rstrip("/")
-    is_anywhere = "/" not in folder.removeprefix("/") and not text.startswith("/")
-    return "" if is_anywhere else _PLAIN_HEAD.match(folder.removeprefix("/"))[0]  # type: ignore[index]  # may be empty
+            escaped += f"{re.escape(low)}-{re.escape(high)}"
+    return f"(?!/)[{negation}{escaped}]"

@@ -1,13 +1,13 @@
-"""Define the settings: small frozen parts with their defaults, and the values each may have."""
-
-from __future__ import annotations
+"""Define the settings: small frozen sections with their defaults, and the values that each setting may have."""
 
 import re
-import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Annotated, Any, Literal, TypeAlias
 
+from msgspec import Meta, Struct
+from msgspec.structs import force_setattr, replace
+
+from openclaw_memory.config.checks import check_keys, check_values
 from openclaw_memory.config.globs import read_globs
 from openclaw_memory.errors import ConfigError
 from openclaw_memory.types.records import RecordType, Sensitivity
@@ -19,15 +19,28 @@ Answer: TypeAlias = Literal["lines", "chunks"]  # -> search.passages
 Match: TypeAlias = Literal["any", "all"]
 Citations: TypeAlias = Literal["on", "off", "auto"]
 PolicyAction: TypeAlias = Literal["never-store", "masked", "allowed"]  # -> text.policies.ACTIONS
+Text: TypeAlias = Annotated[str, Meta(min_length=1)]
+
+MAX_RESULTS = 1000
+_SECRET = frozenset({"providers", "url", "pattern"})  # may hold a key, a password, or text that is never to be stored
 
 
-def limit(default: float | None, low: float, high: float) -> Any:
-    """Make a setting that is a number between two limits."""
-    return field(default=default, metadata={"range": (low, high)})
+class Section(Struct, frozen=True, forbid_unknown_fields=True):
+    """A part of the settings."""
+
+    def __repr__(self) -> str:
+        fields = (field for field in self.__struct_fields__ if field not in _SECRET)
+        return f"{type(self).__name__}({', '.join(f'{field}={getattr(self, field)!r}' for field in fields)})"
+
+    def check(self) -> None:
+        """Check rules that types do not express.
+
+        Raises:
+            ConfigError: A rule is broken.
+        """
 
 
-@dataclass(frozen=True, slots=True)
-class ChunkingConfig:
+class ChunkingConfig(Section, frozen=True):
     """How Markdown is split into chunks.
 
     Attributes:
@@ -40,15 +53,14 @@ class ChunkingConfig:
         overlap_tokens: How much of such a chunk the next one repeats.
     """
 
-    style: Style = field(default="headings", metadata={"choices": get_args(Style)})
-    max_chars: int = limit(700, 80, 100_000)
-    overlap_lines: int = limit(1, 0, 20)
-    tokens: int = limit(400, 8, 100_000)
-    overlap_tokens: int = limit(80, 0, 100_000)
+    style: Style = "headings"
+    max_chars: Annotated[int, Meta(ge=80, le=100_000)] = 700
+    overlap_lines: Annotated[int, Meta(ge=0, le=20)] = 1
+    tokens: Annotated[int, Meta(ge=8, le=100_000)] = 400
+    overlap_tokens: Annotated[int, Meta(ge=0, le=100_000)] = 80
 
 
-@dataclass(frozen=True, slots=True)
-class FilesConfig:
+class FilesConfig(Section, frozen=True):
     """Which files count as memory, besides `MEMORY.md`, `USER.md` and the notes in `memory/`. Globs are relative.
 
     Attributes:
@@ -65,13 +77,20 @@ class FilesConfig:
     extra_paths: tuple[str, ...] = ()
     include: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
-    max_bytes: int = limit(10 * 1024 * 1024, 1, 1 << 40)
+    max_bytes: Annotated[int, Meta(ge=1, le=1 << 40)] = 10 * 1024 * 1024
     allow_hard_links: bool = False
     endings: tuple[str, ...] = (".md", ".MD", ".markdown", ".txt", ".TXT")
 
+    def check(self) -> None:
+        for ending in self.endings:
+            if not (ending.startswith(".") and ending[1:].isalnum()):
+                raise ConfigError(f'files.endings holds {ending!r}: an ending is a dot and letters, such as ".md"')
+        _check_paths("files.extra_paths", self.extra_paths)
+        read_globs("files.include", self.include)
+        read_globs("files.exclude", self.exclude)
 
-@dataclass(frozen=True, slots=True)
-class SearchConfig:
+
+class SearchConfig(Section, frozen=True):
     """How a query is answered.
 
     From its fourth search on a process keeps its indexes in memory, which makes searches of large ones several times as
@@ -102,27 +121,26 @@ class SearchConfig:
             are all with 0.
     """
 
-    max_results: int = limit(6, 1, 1000)
-    min_score: float = limit(0.0, 0, 1)
-    snippet_chars: int = limit(700, 40, 100_000)
-    passage_chars: int | None = limit(None, 1, 100_000)
-    candidates: int = limit(50, 1, 1000)
-    candidate_multiplier: int | None = limit(None, 1, 1000)
-    match: Match = field(default="any", metadata={"choices": get_args(Match)})
-    fusion: Fusion = field(default="standardised", metadata={"choices": get_args(Fusion)})
-    vector_weight: float = limit(0.5, 0, float("inf"))
-    text_weight: float = limit(0.5, 0, float("inf"))
+    max_results: Annotated[int, Meta(ge=1, le=MAX_RESULTS)] = 6
+    min_score: Annotated[float, Meta(ge=0, le=1)] = 0.0
+    snippet_chars: Annotated[int, Meta(ge=40, le=100_000)] = 700
+    passage_chars: Annotated[int, Meta(ge=1, le=100_000)] | None = None
+    candidates: Annotated[int, Meta(ge=1, le=1000)] = 50
+    candidate_multiplier: Annotated[int, Meta(ge=1, le=1000)] | None = None
+    match: Match = "any"
+    fusion: Fusion = "standardised"
+    vector_weight: Annotated[float, Meta(ge=0)] = 0.5
+    text_weight: Annotated[float, Meta(ge=0)] = 0.5
     boosts: bool = True
     keyword_fill: bool = True
-    answer: Answer = field(default="lines", metadata={"choices": get_args(Answer)})
-    mmr: float | None = limit(None, 0, 1)
-    half_life_days: float | None = limit(None, 0.001, 1_000_000)
-    task_weight: float = limit(0.1, 0, 1)
-    memory_mb: int = limit(256, 0, 1_000_000)
+    answer: Answer = "lines"
+    mmr: Annotated[float, Meta(ge=0, le=1)] | None = None
+    half_life_days: Annotated[float, Meta(ge=0.001, le=1_000_000)] | None = None
+    task_weight: Annotated[float, Meta(ge=0, le=1)] = 0.1
+    memory_mb: Annotated[int, Meta(ge=0, le=1_000_000)] = 256
 
 
-@dataclass(frozen=True, slots=True)
-class EmbeddingConfig:
+class EmbeddingConfig(Section, frozen=True):
     """Which embedder to use, and how a service is asked.
 
     Attributes:
@@ -144,16 +162,15 @@ class EmbeddingConfig:
     model: str | None = None
     fallback: str = "none"
     allow_remote: bool = True
-    providers: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, repr=False)  # it may hold a key
-    query_seconds: float = limit(10.0, 0.1, 3600)
-    request_seconds: float = limit(120.0, 1, 3600)
-    concurrency: int = limit(4, 1, 64)
-    batch_size: int | None = limit(None, 1, 10_000)
-    max_entries: int = limit(50_000, 0, 1 << 40)
+    providers: Mapping[str, Mapping[str, Any]] = {}
+    query_seconds: Annotated[float, Meta(ge=0.1, le=3600)] = 10.0
+    request_seconds: Annotated[float, Meta(ge=1, le=3600)] = 120.0
+    concurrency: Annotated[int, Meta(ge=1, le=64)] = 4
+    batch_size: Annotated[int, Meta(ge=1, le=10_000)] | None = None
+    max_entries: Annotated[int, Meta(ge=0, le=1 << 40)] = 50_000
 
 
-@dataclass(frozen=True, slots=True)
-class SyncConfig:
+class SyncConfig(Section, frozen=True):
     """When the index follows the files, apart from calls of `sync`.
 
     Attributes:
@@ -169,13 +186,12 @@ class SyncConfig:
     before_search: bool = True
     on_open: bool = False
     on_search: bool = True
-    interval_seconds: float = limit(0.0, 0, 31_536_000)
-    debounce_seconds: float = limit(1.5, 0, 3600)
-    rescan_seconds: float = limit(300.0, 1, 86_400)
+    interval_seconds: Annotated[float, Meta(ge=0, le=31_536_000)] = 0.0
+    debounce_seconds: Annotated[float, Meta(ge=0, le=3600)] = 1.5
+    rescan_seconds: Annotated[float, Meta(ge=1, le=86_400)] = 300.0
 
 
-@dataclass(frozen=True, slots=True)
-class SessionsConfig:
+class SessionsConfig(Section, frozen=True):
     """Transcripts of conversations.
 
     Attributes:
@@ -189,14 +205,16 @@ class SessionsConfig:
 
     index: bool = True
     folder: str = "sessions"
-    max_share: float = limit(0.34, 0, 1)
-    delta_bytes: int = limit(100_000, 1, 1 << 40)
-    delta_messages: int = limit(50, 1, 1_000_000)
-    debounce_seconds: float = limit(5.0, 0, 3600)
+    max_share: Annotated[float, Meta(ge=0, le=1)] = 0.34
+    delta_bytes: Annotated[int, Meta(ge=1, le=1 << 40)] = 100_000
+    delta_messages: Annotated[int, Meta(ge=1, le=1_000_000)] = 50
+    debounce_seconds: Annotated[float, Meta(ge=0, le=3600)] = 5.0
+
+    def check(self) -> None:
+        _check_paths("sessions.folder", (self.folder,))
 
 
-@dataclass(frozen=True, slots=True)
-class JournalConfig:
+class JournalConfig(Section, frozen=True):
     """How notes are written, and read at the start of a session.
 
     Attributes:
@@ -205,11 +223,10 @@ class JournalConfig:
     """
 
     timezone: str | None = None
-    bootstrap_chars: int = limit(20_000, 100, 10_000_000)
+    bootstrap_chars: Annotated[int, Meta(ge=100, le=10_000_000)] = 20_000
 
 
-@dataclass(frozen=True, slots=True)
-class RecallConfig:
+class RecallConfig(Section, frozen=True):
     """What a model is shown of the memory: by the tools, and by what is recalled before it is asked.
 
     Attributes:
@@ -221,13 +238,12 @@ class RecallConfig:
     """
 
     assume_direct: bool = True
-    citations: Citations = field(default="auto", metadata={"choices": get_args(Citations)})
-    max_chars: int = limit(4_000, 200, 1_000_000)
-    get_lines: int = limit(120, 1, 1_000_000)
+    citations: Citations = "auto"
+    max_chars: Annotated[int, Meta(ge=200, le=1_000_000)] = 4_000
+    get_lines: Annotated[int, Meta(ge=1, le=1_000_000)] = 120
 
 
-@dataclass(frozen=True, slots=True)
-class CompactionConfig:
+class CompactionConfig(Section, frozen=True):
     """When a conversation is compacted, and its memories flushed before. Sizes are in tokens, unless named bytes.
 
     The user waits for a flush. Two calls of its model are usual, the note and `NO_REPLY`; a conversation that is shown
@@ -248,14 +264,14 @@ class CompactionConfig:
     """
 
     enabled: bool = True
-    reserve_tokens: int = limit(16_384, 0, 10_000_000)
-    reserve_tokens_floor: int = limit(20_000, 0, 10_000_000)
-    keep_recent_tokens: int = limit(20_000, 0, 10_000_000)
+    reserve_tokens: Annotated[int, Meta(ge=0, le=10_000_000)] = 16_384
+    reserve_tokens_floor: Annotated[int, Meta(ge=0, le=10_000_000)] = 20_000
+    keep_recent_tokens: Annotated[int, Meta(ge=0, le=10_000_000)] = 20_000
     flush: bool = True
-    soft_threshold_tokens: int = limit(4_000, 0, 10_000_000)
-    force_flush_bytes: int = limit(2 * 1024 * 1024, 0, 1 << 40)
-    flush_timeout_seconds: float = limit(120.0, 0.01, 3600)
-    flush_max_calls: int = limit(8, 1, 1000)
+    soft_threshold_tokens: Annotated[int, Meta(ge=0, le=10_000_000)] = 4_000
+    force_flush_bytes: Annotated[int, Meta(ge=0, le=1 << 40)] = 2 * 1024 * 1024
+    flush_timeout_seconds: Annotated[float, Meta(ge=0.01, le=3600)] = 120.0
+    flush_max_calls: Annotated[int, Meta(ge=1, le=1000)] = 8
     prompt: str | None = None
     system_prompt: str | None = None
 
@@ -265,8 +281,7 @@ class CompactionConfig:
         return self.enabled and self.flush
 
 
-@dataclass(frozen=True, slots=True)
-class PruningConfig:
+class PruningConfig(Section, frozen=True):
     """How old tool results are shortened in memory; OpenClaw's numbers. A ratio is a share of the window.
 
     Attributes:
@@ -277,15 +292,14 @@ class PruningConfig:
         placeholder: What replaces a result.
     """
 
-    ttl_seconds: float = limit(300.0, 0, 31_536_000)
-    keep_assistants: int = limit(3, 0, 1_000_000)
-    soft_ratio: float = limit(0.3, 0, 1)
-    hard_ratio: float = limit(0.5, 0, 1)
+    ttl_seconds: Annotated[float, Meta(ge=0, le=31_536_000)] = 300.0
+    keep_assistants: Annotated[int, Meta(ge=0, le=1_000_000)] = 3
+    soft_ratio: Annotated[float, Meta(ge=0, le=1)] = 0.3
+    hard_ratio: Annotated[float, Meta(ge=0, le=1)] = 0.5
     placeholder: str = "[Old tool result content cleared]"
 
 
-@dataclass(frozen=True, slots=True)
-class SnapshotsConfig:
+class SnapshotsConfig(Section, frozen=True):
     """The ends of sessions, each kept in a file of its own.
 
     Attributes:
@@ -294,11 +308,10 @@ class SnapshotsConfig:
     """
 
     enabled: bool = True
-    max_messages: int = limit(15, 1, 1000)
+    max_messages: Annotated[int, Meta(ge=1, le=1000)] = 15
 
 
-@dataclass(frozen=True, slots=True)
-class RecordsConfig:
+class RecordsConfig(Section, frozen=True):
     """How facts are settled, and for how long they hold.
 
     Attributes:
@@ -314,50 +327,29 @@ class RecordsConfig:
         most: How many records of one type and user there are at most: the least certain go first.
     """
 
-    stable_days: float = limit(7.0, 0, 1_000_000)
-    observations: int = limit(2, 1, 1000)
-    half_life_days: float = limit(30.0, 0.001, 1_000_000)
+    stable_days: Annotated[float, Meta(ge=0, le=1_000_000)] = 7.0
+    observations: Annotated[int, Meta(ge=1, le=1000)] = 2
+    half_life_days: Annotated[float, Meta(ge=0.001, le=1_000_000)] = 30.0
     decaying: tuple[str, ...] = ("preference",)
     high_impact: tuple[str, ...] = ("billing.*", "credential.*", "*.scope")
-    least_confidence: float = limit(0.3, 0, 1)
+    least_confidence: Annotated[float, Meta(ge=0, le=1)] = 0.3
     ttl_days: tuple[str, ...] = ("preference=365", "fact=365", "reminder=90", "other=90")
-    most: int = limit(10_000, 1, 10_000_000)
+    most: Annotated[int, Meta(ge=1, le=10_000_000)] = 10_000
 
 
-def _check_pattern(pattern: str, rule: str) -> None:
-    """Check that a pattern is a regular expression that matches no empty text.
-
-    Raises:
-        ConfigError: It is not; the message names the rule, and never its pattern.
-    """
-    try:
-        with warnings.catch_warnings(action="error", category=FutureWarning):
-            compiled = re.compile(pattern, re.MULTILINE)
-    except FutureWarning as error:  # it names a place, and nothing of the pattern
-        raise ConfigError(
-            f"the pattern of {rule} means something else to later versions of Python ({error}): put a backslash there"
-        ) from None
-    except (re.error, OverflowError, RecursionError) as error:
-        words = error.msg if isinstance(error, re.error) else type(error).__name__
-        raise ConfigError(f"the pattern of {rule} is no regular expression: {words}") from None
-    if compiled.search(""):
-        raise ConfigError(f"the pattern of {rule} matches an empty text: have it match a character")
-
-
-@dataclass(frozen=True, slots=True)
-class PolicyRule:
-    """One rule: what it is called, what becomes of a text that it matches, and which it matches.
+class PolicyRule(Section, frozen=True):
+    """A rule: its name, the action on a text that it matches, and the texts that it matches.
 
     `pattern` is a regular expression, searched in the whole text; `type`, `key` (a glob) and `sensitivity` are those of
-    a record. A rule matches where all that it names do; it names one of the four at least.
+    a record. A rule matches if all of these that it names do; it names one of the four at least.
     """
 
     name: str
     action: PolicyAction
-    pattern: str | None = field(default=None, repr=False)  # it may hold what is never to be stored
-    type: str | None = None
-    key: str | None = None
-    sensitivity: str | None = None
+    pattern: Text | None = None
+    type: RecordType | None = None
+    key: Text | None = None
+    sensitivity: Sensitivity | None = None
 
     def __post_init__(self) -> None:
         """Check the rule.
@@ -365,25 +357,22 @@ class PolicyRule:
         Raises:
             ConfigError: A value is wrong; the message names the rule, and never its pattern.
         """
+        rule = f"policies.rules[{self.name!r}]"
         if not isinstance(self.name, str) or not self.name.strip():
             raise ConfigError("a rule of policies.rules has no name: give each one, by which a refusal names it")
-        rule = f"the rule {self.name!r} of policies.rules"
-        if self.action not in get_args(PolicyAction):
-            raise ConfigError(f"{rule} has no action of {', '.join(get_args(PolicyAction))}")
-        named = [name for name in ("pattern", "type", "key", "sensitivity") if getattr(self, name) is not None]
-        if wrong := [name for name in named if not isinstance(getattr(self, name), str) or not getattr(self, name)]:
-            raise ConfigError(f"{wrong[0]} of {rule} must be a string that is not empty")
-        if not named:
+        check_values(PolicyRule, {field: getattr(self, field) for field in self.__struct_fields__}, rule, [])
+        if not (self.pattern or self.type or self.key or self.sensitivity):
             raise ConfigError(f"{rule} matches everything: name a pattern, type, key or sensitivity")
-        for name, known in (("type", get_args(RecordType)), ("sensitivity", get_args(Sensitivity))):
-            if getattr(self, name) is not None and getattr(self, name) not in known:
-                raise ConfigError(f"{name} of {rule} is not one of {', '.join(known)}")
-        if self.pattern is not None:
-            _check_pattern(self.pattern, rule)
+        try:
+            is_empty = self.pattern is not None and re.search(self.pattern, "", re.MULTILINE)
+        except (re.error, OverflowError, RecursionError) as error:
+            reason = error.msg if isinstance(error, re.error) else type(error).__name__
+            raise ConfigError(f"the pattern of {rule} is not a regular expression: {reason}") from None
+        if is_empty:
+            raise ConfigError(f"the pattern of {rule} matches an empty text: have it match a character")
 
 
-@dataclass(frozen=True, slots=True)
-class PoliciesConfig:
+class PoliciesConfig(Section, frozen=True):
     """What may be stored and shown, by rules of the user's: `never-store`, `masked` or `allowed`.
 
     Attributes:
@@ -394,33 +383,27 @@ class PoliciesConfig:
     rules: tuple[PolicyRule, ...] = ()
 
     def __post_init__(self) -> None:
-        """Take rules as tables too, as TOML has them.
+        """Read rules from tables too, as TOML has them.
 
         Raises:
-            ConfigError: A rule is wrong, or two have one name.
+            ConfigError: A rule is wrong.
         """
-        if not isinstance(self.rules, list | tuple):
-            raise ConfigError("policies.rules must be a list of rules, each a table with a name and an action")
-        rules = tuple(one if isinstance(one, PolicyRule) else _rule_of(one) for one in self.rules)
-        names = [rule.name for rule in rules]
-        if twice := [name for name in names if names.count(name) > 1]:
-            raise ConfigError(f"policies.rules has two rules {twice[0]!r}: give each a name of its own")
-        object.__setattr__(self, "rules", rules)
+        if isinstance(self.rules, list | tuple):
+            rules = (_read_rule(rule) if isinstance(rule, Mapping) else rule for rule in self.rules)
+            force_setattr(self, "rules", tuple(rules))
+
+    def check(self) -> None:
+        names = [rule.name for rule in self.rules]
+        if doubles := [name for name in names if names.count(name) > 1]:
+            raise ConfigError(f"policies.rules has two rules {doubles[0]!r}: give each a name of its own")
 
 
-def _rule_of(table: Any) -> PolicyRule:
-    if not isinstance(table, Mapping):
-        raise ConfigError("a rule of policies.rules must be a table with a name and an action")
-    known = {spec.name for spec in fields(PolicyRule)}
-    if unknown := sorted(str(key) for key in table.keys() - known):
-        raise ConfigError(
-            f"a rule of policies.rules has the unknown key {unknown[0]!r}: use {', '.join(sorted(known))}"
-        )
+def _read_rule(table: Mapping[str, Any]) -> PolicyRule:
+    check_keys(PolicyRule, table, "policies.rules")
     return PolicyRule(**{"name": "", "action": "", **table})
 
 
-@dataclass(frozen=True, slots=True)
-class StoreConfig:
+class StoreConfig(Section, frozen=True):
     """Where the index is kept, unless the program says so itself: `store=` or `index_path=` of `Memory.open`.
 
     Attributes:
@@ -431,113 +414,50 @@ class StoreConfig:
     """
 
     backend: str = "builtin"
-    url: str = field(default="sqlite", repr=False)  # it may hold a password
+    url: str = "sqlite"
 
 
-PARTS: Mapping[str, type[Any]] = {part.__name__.removesuffix("Config").lower(): part for part in (
+SECTIONS: Mapping[str, type[Section]] = {section.__name__.removesuffix("Config").lower(): section for section in (
     ChunkingConfig, FilesConfig, SearchConfig, EmbeddingConfig, SyncConfig, SessionsConfig, JournalConfig,
     RecallConfig, CompactionConfig, PruningConfig, SnapshotsConfig, RecordsConfig, PoliciesConfig, StoreConfig,
 )}  # fmt: skip
 
 
-def _collect(kind: str) -> dict[str, Any]:
-    """Collect the ranges or the choices of all settings, by name."""
-    settings = ((f"{part}.{spec.name}", spec.metadata) for part, model in PARTS.items() for spec in fields(model))
-    return {name: metadata[kind] for name, metadata in settings if kind in metadata}
+def check_section(name: str, section: Any, notices: list[str]) -> Any:
+    """Return a section with each value in its type and range.
+
+    Args:
+        name: The name of the section.
+        section: The section.
+        notices: Gets a sentence for each clamped number.
+
+    Raises:
+        ConfigError: A value has the wrong type, is not one of the choices, or is not a number.
+    """
+    model = SECTIONS[name]
+    if not isinstance(section, model):
+        raise ConfigError(f"{name} must be a {model.__name__}, not a value of type {type(section).__name__}")
+    checked = model(
+        **check_values(model, {field: getattr(section, field) for field in model.__struct_fields__}, name, notices)
+    )
+    checked.check()
+    return normalise_weights(checked, notices) if isinstance(checked, SearchConfig) else checked
 
 
-RANGES: Mapping[str, tuple[float, float]] = _collect("range")
-CHOICES: Mapping[str, tuple[str, ...]] = _collect("choices")
-
-_GLOBS = frozenset({"files.include", "files.exclude"})
-_PATHS = frozenset({"files.extra_paths", "sessions.folder"})
-# Showing more of a wrong value does not help, and it may be a key in the wrong place.
-_MOST_SHOWN, _BEGINNING = 24, 12
-_MOST_BITS = 64
-
-
-def shown(name: str, value: object) -> str:
-    """Return a wrong value for a message: its type alone if it may hold a key, its beginning if it is long."""
-    if isinstance(value, int) and value.bit_length() > _MOST_BITS:
-        return "a number of very many digits"  # Python refuses to write out more than 4,300 of them
-    if value is None or isinstance(value, bool | int | float):
-        return repr(value)
-    if name.partition(".")[0] in {"embedding", "store", "defaults", "agents"} or isinstance(value, Mapping):
-        return f"a value of type {type(value).__name__}"
-    whole = repr(value)
-    return whole if len(whole) <= _MOST_SHOWN else f"{whole[:_BEGINNING]}... ({type(value).__name__})"
-
-
-def checked(part_name: str, part: Any, notices: list[str]) -> Any:
-    """Return `part` with each value inside its range; raise ConfigError for a value of the wrong type."""
-    if not isinstance(part, PARTS[part_name]):
-        raise ConfigError(
-            f"{part_name} must be a {PARTS[part_name].__name__}, not a value of type {type(part).__name__}"
-        )
-    changes: dict[str, Any] = {}
-    for spec in fields(part):
-        name = f"{part_name}.{spec.name}"
-        value = getattr(part, spec.name)
-        if name not in CHOICES:
-            check_type(name, value, str(spec.type))
-        elif value not in CHOICES[name]:
-            raise ConfigError(f"{name} must be one of {', '.join(CHOICES[name])}, not {shown(name, value)}")
-        if name == "files.endings":
-            _check_endings(value)
-        if name in _GLOBS:
-            read_globs(name, value)
-        if name in RANGES and value is not None:
-            low, high = RANGES[name]
-            clamped = min(max(value, low), high)
-            if clamped != value:
-                changes[spec.name] = type(value)(clamped)
-                notices.append(f"{name} = {shown(name, value)} is outside [{low:g}, {high:g}]: {clamped:g} is used")
-    return replace(part, **changes) if changes else part
-
-
-def _check_endings(endings: tuple[str, ...]) -> None:
-    for one in endings:
-        if not (one.startswith(".") and one[1:].isalnum()):
-            raise ConfigError(f'files.endings holds {one!r}: an ending is a dot and letters, such as ".md"')
-
-
-def check_type(name: str, value: Any, annotation: str) -> None:
-    """Raise ConfigError for a value that does not fit the annotation of its field."""
-    if value is None and annotation.endswith("| None"):
-        return
-    kind = annotation.removesuffix(" | None")
-    # NaN is the one number that differs from itself.
-    is_number = isinstance(value, int | float) and not isinstance(value, bool) and value == value  # noqa: PLR0124
-    fits, words = {
-        "int": (isinstance(value, int) and is_number, "a whole number"),
-        "float": (is_number, "a number"),
-        "bool": (isinstance(value, bool), "true or false"),
-        "str": (isinstance(value, str), "a string"),
-        "tuple[str, ...]": (
-            isinstance(value, tuple) and all(isinstance(item, str) for item in value),
-            "a list of strings",
-        ),
-        "tuple[PolicyRule, ...]": (isinstance(value, tuple), "a list of rules"),
-        "Mapping[str, Mapping[str, Any]]": (
-            isinstance(value, Mapping) and all(isinstance(table, Mapping) for table in value.values()),
-            "a table of tables, such as {'openai': {'model': '...'}}",
-        ),
-    }[kind]
-    if not fits:
-        raise ConfigError(f"{name} must be {words}, not {shown(name, value)}")
-    paths = value if isinstance(value, tuple) else (value,)
-    if name in _PATHS and any("\0" in str(path) for path in paths):
-        raise ConfigError(f"{name} holds a NUL, which no path has: {value!r}; write the path without it")
-
-
-def normalised_weights(search: SearchConfig, notices: list[str]) -> SearchConfig:
+def normalise_weights(search: SearchConfig, notices: list[str]) -> SearchConfig:
     """Return weights that sum to 1; equal ones if both are zero."""
     vector, text = search.vector_weight, search.text_weight
     total = vector + text
-    if total == 0 or total == float("inf"):
-        notices.append(f"search.vector_weight {vector:g} and text_weight {text:g} have no usable sum: 0.5 each is used")
-        return replace(search, vector_weight=0.5, text_weight=0.5)
     if abs(total - 1) < 1e-9:
         return search
+    if total in (0, float("inf")):
+        notices.append(f"search.vector_weight {vector:g} and text_weight {text:g} have no usable sum: 0.5 each is used")
+        return replace(search, vector_weight=0.5, text_weight=0.5)
     notices.append(f"search weights {vector:g} and {text:g} were scaled to sum to 1")
     return replace(search, vector_weight=vector / total, text_weight=text / total)
+
+
+def _check_paths(name: str, paths: tuple[str, ...]) -> None:
+    for path in paths:
+        if "\0" in path:
+            raise ConfigError(f"{name} holds a NUL, which no path has: {path!r}; write the path without it")

@@ -8,6 +8,8 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
+from msgspec import structs
+
 from openclaw_memory.conversation import snapshots
 from openclaw_memory.errors import NotFoundError, OpenClawMemoryError, PathNotAllowedError
 from openclaw_memory.text.front_matter import parse
@@ -75,7 +77,7 @@ def with_transcripts(workspace: Workspace) -> Workspace:
     Args:
         workspace: The files.
     """
-    return replace(workspace, sessions=replace(workspace.sessions, index=True))
+    return replace(workspace, sessions=structs.replace(workspace.sessions, index=True))
 
 
 def place_of(workspace: Workspace, path: str) -> Place:

@@ -1,6 +1,6 @@
 """The heartbeat: a cheap look at what has become old, and what to do about it within a budget of time."""
 
 from openclaw_memory.heartbeat.heartbeat import Heartbeat, every
-from openclaw_memory.types.heartbeat import HeartbeatReport
+from openclaw_memory.types.results import HeartbeatReport
 
 __all__ = ["Heartbeat", "HeartbeatReport", "every"]

@@ -23,8 +23,8 @@ from openclaw_memory.indexing.service import IndexService
 from openclaw_memory.records import Record, Records
 from openclaw_memory.records.settling import is_high_impact
 from openclaw_memory.text.redaction import redact
-from openclaw_memory.types.heartbeat import Finding, HeartbeatRecord, HeartbeatReport, TaskReport
 from openclaw_memory.types.records import timestamp
+from openclaw_memory.types.results import Finding, HeartbeatRecord, HeartbeatReport, TaskReport
 from openclaw_memory.workspace import Workspace
 from openclaw_memory.workspace.days import get_local_now
 from openclaw_memory.workspace.paths import RECORDS_FOLDER, parse_note_date

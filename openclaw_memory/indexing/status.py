@@ -16,9 +16,8 @@ from openclaw_memory.indexing.history import LAST_ERROR, LAST_SYNC, decode_failu
 from openclaw_memory.indexing.staleness import NOTHING_YET
 from openclaw_memory.indexing.sync import describe_index, explain_outdated, has_current_rules
 from openclaw_memory.types import Embedder, FileRecord, IndexMeta, MemoryFile, Skipped, Status, Store, StoreInfo
-from openclaw_memory.types.heartbeat import HeartbeatRecord
 from openclaw_memory.types.protocols import TokenEmbedder
-from openclaw_memory.types.results import SyncFailure, SyncRecord
+from openclaw_memory.types.results import HeartbeatRecord, SyncFailure, SyncRecord
 from openclaw_memory.types.status import CacheStatus, DiskUsage, KeywordStatus, VectorStatus
 
 if TYPE_CHECKING:

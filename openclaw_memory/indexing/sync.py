@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
+
+from msgspec import structs
 
 from openclaw_memory._log import warn
 from openclaw_memory.config import ChunkingConfig
-from openclaw_memory.config.config import masks_listed_secrets
+from openclaw_memory.config.environment import should_mask_listed_secrets
 from openclaw_memory.embeddings.selection import get_inner, get_preparing, probe
 from openclaw_memory.embeddings.token_codes import CODES_VERSION
 from openclaw_memory.errors import EmbedderError
@@ -401,7 +403,13 @@ def describe_index(
         model=embedder.model if embedder else "",
         identity=embedder.identity if embedder else "none",
         dims=dims,
-        chunking={"rows": ROWS_VERSION, "masks": masks_listed_secrets(), **codes, **rules, **asdict(chunking)},
+        chunking={
+            "rows": ROWS_VERSION,
+            "masks": should_mask_listed_secrets(),
+            **codes,
+            **rules,
+            **structs.asdict(chunking),
+        },
         schema_version=SCHEMA_VERSION,
     )
 

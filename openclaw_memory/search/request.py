@@ -5,11 +5,13 @@ from __future__ import annotations
 import datetime
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from msgspec import structs
+
 from openclaw_memory.config import SearchConfig
-from openclaw_memory.config.sections import PARTS, RANGES, checked, normalised_weights
+from openclaw_memory.config.sections import MAX_RESULTS, SECTIONS, check_section
 from openclaw_memory.errors import ConfigError, QueryError, nearest
 from openclaw_memory.search.filters import SearchFilter, check_share, make_chunk_filter, read_value
 
@@ -17,11 +19,10 @@ if TYPE_CHECKING:
     from openclaw_memory.config import MemoryConfig
     from openclaw_memory.types.where import Where
 
-MAX_RESULTS = int(RANGES["search.max_results"][1])
 # Within a budget of characters, more and shorter results show more of the evidence (benchmarks/README.md).
 BUDGET_PASSAGE_CHARS = 300
 # Settings that one search may have otherwise: not those that are arguments, nor the memory that searches share.
-SETTINGS_OF_A_SEARCH = frozenset(spec.name for spec in fields(SearchConfig)) - {"max_results", "min_score", "memory_mb"}
+SETTINGS_OF_A_SEARCH = frozenset(SearchConfig.__struct_fields__) - {"max_results", "min_score", "memory_mb"}
 _OPTIONS = (
     ("explain", bool, "true or false"),
     ("task", str | None, "a string"),
@@ -117,7 +118,7 @@ def resolve_request(request: SearchRequest, config: MemoryConfig) -> SearchReque
     """
     settings, only = apply_request(request, config.search), request.filter
     if only.phrases and request.min_score is None:
-        settings = replace(settings, min_score=0.0)  # whatever holds the phrase was asked for
+        settings = structs.replace(settings, min_score=0.0)  # whatever holds the phrase was asked for
     now, where = with_time_zone(request.now), request.where
     if only.asks_metadata:
         where = make_chunk_filter(only, config.records, now)
@@ -146,11 +147,13 @@ def apply_request(request: SearchRequest, settings: SearchConfig) -> SearchConfi
             most = min(settings.snippet_chars, max_chars)
             length = min(settings.passage_chars or BUDGET_PASSAGE_CHARS, most)
             count = min(math.ceil(1.25 * max_chars / length), MAX_RESULTS)  # passages are shorter than they may be
-            settings = replace(settings, snippet_chars=most, passage_chars=length, max_results=count)
+            settings = structs.replace(settings, snippet_chars=most, passage_chars=length, max_results=count)
     if request.max_results is not None:
-        settings = replace(settings, max_results=min(_check_count("max_results", request.max_results), MAX_RESULTS))
+        settings = structs.replace(
+            settings, max_results=min(_check_count("max_results", request.max_results), MAX_RESULTS)
+        )
     if request.min_score is not None:
-        settings = replace(settings, min_score=check_share("min_score", request.min_score), keyword_fill=False)
+        settings = structs.replace(settings, min_score=check_share("min_score", request.min_score), keyword_fill=False)
     return settings
 
 
@@ -184,20 +187,19 @@ def _apply_settings(settings: SearchConfig, overrides: Mapping[str, Any] | None)
         return settings
     notices: list[str] = []
     try:
-        changed: SearchConfig = checked("search", replace(settings, **overrides), notices)
+        changed: SearchConfig = check_section("search", structs.replace(settings, **overrides), notices)
     except ConfigError as error:
         raise QueryError(f"settings of a search: {error}") from error
-    if not notices and 0 < changed.vector_weight + changed.text_weight < math.inf:
-        return normalised_weights(changed, [])
-    wrong = notices[0].rpartition(": ")[0] if notices else "vector_weight and text_weight have no usable sum"
-    raise QueryError(f"settings of a search: {wrong}")
+    if wrong := [notice for notice in notices if "were scaled" not in notice]:
+        raise QueryError(f"settings of a search: {wrong[0].rpartition(': ')[0]}")
+    return changed
 
 
 def _explain_refusal(name: str) -> str:
     if name in {"max_results", "max_chars", "min_score"}:
         return f"{name} is an argument of a search and none of its settings: search(query, {name}=...)"
     for part in ("chunking", "embedding"):  # an index is built with these parts of the configuration
-        if name in {spec.name for spec in fields(PARTS[part])}:
+        if name in SECTIONS[part].__struct_fields__:
             return (
                 f"{name} cannot differ for one search: the index is built with {part}.{name}. Open the memory with "
                 "another config, and sync"

@@ -14,8 +14,8 @@ from hashlib import blake2b
 from pathlib import Path
 
 from openclaw_memory._links import NO_LINK
-from openclaw_memory.config.config import KEYS_VARIABLE, keys_in_environment
 from openclaw_memory.config.data_folder import locate_user_data
+from openclaw_memory.config.environment import KEYS_VARIABLE, read_keys
 from openclaw_memory.errors import StoreError, UserKeyError, remedy
 
 BYTES = 32
@@ -58,7 +58,7 @@ def read_environment_keys() -> tuple[Key, ...]:
         UserKeyError: The environment does not hold keys.
     """
     try:
-        return tuple(Key(bytes.fromhex(digits)) for digits in keys_in_environment())
+        return tuple(Key(bytes.fromhex(digits)) for digits in read_keys())
     except (ValueError, UserKeyError) as error:
         raise UserKeyError(
             f"{VARIABLE} does not hold keys of 64 hex digits each, separated by commas: make one with "

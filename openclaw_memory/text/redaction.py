@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from openclaw_memory.config.config import masks_listed_secrets
+from openclaw_memory.config.environment import should_mask_listed_secrets
 from openclaw_memory.text.secret_formats import KNOWN, LISTED, PROVIDERS
 
 _KEPT_FROM = 18  # OpenClaw's numbers
@@ -103,7 +103,7 @@ def redact(text: str) -> str:
     text, has_runs = _without_tokens(text, _compiled(_ESCAPED_RUN if is_escaped else _RUN))
     if has_runs and ("=" in text or ":" in text):  # what is assigned is a run, too
         text = _compiled(_ASSIGNED).sub(_masked_of_a_provider, text)
-    if "@" in text and "://" in text and masks_listed_secrets():
+    if "@" in text and "://" in text and should_mask_listed_secrets():
         text = _compiled(_URL).sub(_hidden_last, text)
     if _KEY_BEGIN in text:
         text = _without_private_keys(text)
@@ -196,7 +196,7 @@ def _secrets_in(run: str) -> list[tuple[int, int]]:
     ]
     if not found:
         return []
-    masks_listed = masks_listed_secrets()
+    masks_listed = should_mask_listed_secrets()
     spans: list[tuple[int, int]] = []
     for start, end, is_listed in sorted(found):
         if is_listed and not masks_listed:
@@ -243,7 +243,7 @@ def _masked_of_a_provider(match: re.Match[str]) -> str:
     if not _compiled(_RANDOM).search(match[2]):
         return match[0]
     before = match.string[max(0, match.start() - _LONGEST_NAME) : match.start()]
-    is_one = _compiled(_PROVIDERS_SECRET).search(before) and masks_listed_secrets()
+    is_one = _compiled(_PROVIDERS_SECRET).search(before) and should_mask_listed_secrets()
     return match[1] + mask_token(match[2]) if is_one else match[0]
 
 

@@ -1,5 +1,12 @@
 from .codec import FileCodec as FileCodec
-from .exchange import Document as Document, Tool as Tool, ToolAnswer as ToolAnswer, VectorSource as VectorSource
+from .exchange import (
+    Document as Document,
+    Snapshot as Snapshot,
+    SnapshotMessage as SnapshotMessage,
+    Tool as Tool,
+    ToolAnswer as ToolAnswer,
+    VectorSource as VectorSource,
+)
 from .files import (
     SOURCES as SOURCES,
     Excerpt as Excerpt,
@@ -30,6 +37,6 @@ from .protocols import (
     WordVectorEmbedder as WordVectorEmbedder,
 )
 from .results import Progress as Progress, SearchResult as SearchResult, SyncReport as SyncReport
-from .snapshots import Snapshot as Snapshot, SnapshotMessage as SnapshotMessage
+
 from .status import Status as Status
 from .where import chunk_test as chunk_test, Where as Where

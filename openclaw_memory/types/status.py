@@ -14,7 +14,7 @@ from openclaw_memory.types.results import SyncFailure, SyncRecord, first_of
 if TYPE_CHECKING:
     import pandas
 
-    from openclaw_memory.types.heartbeat import HeartbeatRecord
+    from openclaw_memory.types.results import HeartbeatRecord
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,8 @@ from itertools import count
 from pathlib import PurePosixPath
 from typing import Any, NamedTuple
 
+from msgspec import structs
+
 from openclaw_memory.errors import (
     EmbedderError,
     InvalidInputError,
@@ -259,7 +261,7 @@ def iterate_documents(cache: DocumentCache, folder: str = DOCUMENTS_FOLDER) -> I
     """
     # The globs say which files count, and nothing of a folder.
     files = cache.files
-    any_file = replace(files, settings=replace(files.settings, include=(), exclude=()))
+    any_file = replace(files, settings=structs.replace(files.settings, include=(), exclude=()))
     inside = any_file.locate(f"{folder}/any.md")
     inner = inside.path.rpartition("/")[0]
     seen: set[str] = set()

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from openclaw_memory.config import FilesConfig, SessionsConfig
-from openclaw_memory.config.config import is_passed_over
+from openclaw_memory.config.agent_files import is_skipped_folder
 from openclaw_memory.errors import NotFoundError, PathNotAllowedError, WriteError
 from openclaw_memory.text.policies import MASK, NONE, Policies
 from openclaw_memory.types.codec import IS_SEALED, MAGIC, PLAIN_TEXT, SUFFIX, FileCodec, check_key, is_sealed
@@ -149,7 +149,7 @@ class WorkspaceFiles:
             return place
         for extra in self.locate_extras():
             below = split_below(relative, extra.path)
-            if below is None or is_around_workspace(extra) or any(map(is_passed_over, below[:-1])):
+            if below is None or is_around_workspace(extra) or any(map(is_skipped_folder, below[:-1])):
                 continue
             if extra.path == "." and is_set_apart(self.root, relative):
                 continue

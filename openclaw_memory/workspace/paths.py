@@ -15,7 +15,7 @@ import msgspec
 
 from openclaw_memory._safe import has_controls
 from openclaw_memory.config import FilesConfig, SessionsConfig
-from openclaw_memory.config.config import OF_THE_AGENT, may_be_of_the_agent
+from openclaw_memory.config.agent_files import AGENT_FILES, is_agent_file
 from openclaw_memory.config.globs import is_matched, read_globs
 from openclaw_memory.types.codec import SUFFIX, get_plain_name
 
@@ -139,9 +139,9 @@ def is_of_the_agent(root: Path, path: str) -> bool:
         root: The workspace.
         path: The file.
     """
-    if not may_be_of_the_agent(path):
+    if not is_agent_file(path):
         return False
-    return any(name in OF_THE_AGENT and name.casefold() == path.casefold() for name in (path, *list_names(root)))
+    return any(name in AGENT_FILES and name.casefold() == path.casefold() for name in (path, *list_names(root)))
 
 
 def is_set_apart(root: Path, path: str) -> bool:

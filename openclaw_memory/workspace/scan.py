@@ -15,7 +15,7 @@ import msgspec
 
 from openclaw_memory._safe import mask_controls
 from openclaw_memory.config import SessionsConfig
-from openclaw_memory.config.config import is_passed_over
+from openclaw_memory.config.agent_files import is_skipped_folder
 from openclaw_memory.errors import WorkspaceError
 from openclaw_memory.types import MemoryFile, Skipped, Source
 from openclaw_memory.types.codec import NOT_READ, SUFFIX
@@ -251,7 +251,7 @@ def _list_extra(place: Place, endings: tuple[str, ...]) -> Iterable[_Entry]:
         return [(place.path, info)]
     if stat.S_ISDIR(info.st_mode):
         path = "" if place.path == "." else place.path
-        return _walk(os.path.join(place.base, *place.parts), path, is_passed_over, endings=endings)
+        return _walk(os.path.join(place.base, *place.parts), path, is_skipped_folder, endings=endings)
     is_note = place.path.endswith(endings)
     return [(place.path, _to_stamp(info) if is_note else f"is neither a folder nor a {', '.join(endings)} file")]
 
@@ -375,7 +375,7 @@ def count_overlooked(files: WorkspaceFiles, most: int = MOST_NAMES) -> Overlooke
         for entry in entries:
             path = f"{folder}/{entry.name}" if folder else entry.name
             if entry.is_dir(follow_symlinks=False):
-                if not is_passed_over(entry.name):
+                if not is_skipped_folder(entry.name):
                     folders.append(path)
             elif path.endswith(markdown) and entry.is_file(follow_symlinks=False) and not is_set_apart(root, path):
                 count += files.is_included(path) and files.allow(path) is None

@@ -6,14 +6,12 @@ import os
 from pathlib import Path
 
 from openclaw_memory.config import MemoryConfig
-from openclaw_memory.config.inside import with_settings
+from openclaw_memory.config.workspace_file import MAX_BYTES, apply_workspace_file
 from openclaw_memory.errors import ConfigError, NotFoundError, OpenClawMemoryError
 from openclaw_memory.workspace.atomic import read_whole
 from openclaw_memory.workspace.safe_folder import SafeFolder
 
 PLACE = ".memory/config.toml"
-# A page of globs and folders. What may be set is a few hundred characters; tomllib takes 30 ms at most for so much.
-MOST_BYTES = 16 * 1024
 
 
 def with_settings_inside(root: Path, config: MemoryConfig) -> MemoryConfig:
@@ -27,11 +25,11 @@ def with_settings_inside(root: Path, config: MemoryConfig) -> MemoryConfig:
     """
     origin = str(root / PLACE)
     try:
-        return with_settings(config, _read_text(root, origin), origin)
+        return apply_workspace_file(config, _read_text(root, origin), origin)
     except NotFoundError:
         return config
     except OpenClawMemoryError as error:
-        return config.noting(f"{error}; until then its settings are ignored")
+        return config.with_notices(f"{error}; until then its settings are ignored")
 
 
 def _read_text(root: Path, origin: str) -> str:
@@ -43,9 +41,9 @@ def _read_text(root: Path, origin: str) -> str:
     """
     with SafeFolder(root).open(PLACE) as descriptor:
         size = os.fstat(descriptor).st_size
-        data = read_whole(descriptor, MOST_BYTES + 1) if size <= MOST_BYTES else b""
-    if max(size, len(data)) > MOST_BYTES:
-        raise ConfigError(f"{origin} has more than {MOST_BYTES:,} bytes: shorten it")
+        data = read_whole(descriptor, MAX_BYTES + 1) if size <= MAX_BYTES else b""
+    if max(size, len(data)) > MAX_BYTES:
+        raise ConfigError(f"{origin} has more than {MAX_BYTES:,} bytes: shorten it")
     try:
         return data.decode()
     except UnicodeDecodeError as error:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import pairwise
 
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from openclaw_memory.chunking import STYLES, chunk
 from openclaw_memory.chunking.sliding_window import estimate_chars

@@ -229,7 +229,7 @@ def test_a_long_summary_is_cut_visibly_in_the_file_and_in_the_note(memory, lette
 
 def test_a_cut_of_a_summary_reveals_no_half_of_what_a_policy_masks(tmp_path):
     rule = PolicyRule("codes", "masked", pattern=r"code-\w{6}-end")
-    config = UTC.updated({"policies": {"rules": (rule,)}})
+    config = UTC.replace({"policies": {"rules": (rule,)}})
     with Memory.open(tmp_path, embedder=None, config=config) as memory:
         made = memory.sessions.snapshot("boats", BOATS, "x" * 3_985 + " code-471147-end and more")
         (note,) = (tmp_path / "memory").glob("*.md")

@@ -201,7 +201,7 @@ def watch(memory: Memory) -> Shown:
 
 
 def with_all_markdown(memory: Memory) -> Shown:
-    config = MemoryConfig().updated({"files": {"extra_paths": (".",)}})
+    config = MemoryConfig().replace({"files": {"extra_paths": (".",)}})
     with Memory.open(memory.workspace.root, embedder=HashingEmbedder(), config=config) as other:
         yield "terminal", repr(other.sync())
         yield "terminal", repr(other.search(QUESTIONS[1], max_results=50, min_score=0.0))

@@ -29,8 +29,8 @@ from unittest.mock import patch
 from processes import bind_socket
 
 from openclaw_memory import Memory
+from openclaw_memory.config.workspace_file import MAX_BYTES
 from openclaw_memory.text.fence import fence_text
-from openclaw_memory.workspace.settings import MOST_BYTES
 
 OUTSIDE = "zebrafinch"  # stands in every file outside of the workspace
 LIE = "quokkafalse"  # stands in indexes, and in no file that they cite
@@ -295,7 +295,7 @@ HOSTILE_SETTINGS: dict[str, What] = {
     "many folders": "files.extra_paths = [" + ",".join(f'"{number}"' for number in range(2000)) + "]\n",
     "one folder, many names": "files.extra_paths = [" + ",".join(f'"{"./" * n}memory"' for n in range(80)) + "]\n",
     "dotted keys": DOTTED,
-    "dotted keys that fit": DOTTED[: MOST_BYTES - 10].rpartition(".")[0] + " = 1\n",
+    "dotted keys that fit": DOTTED[: MAX_BYTES - 10].rpartition(".")[0] + " = 1\n",
     "dotted table": f"[{'a.' * 8000}a]\n",
     "dotted inside": f"a = {{{'a.' * 8000}a = 1}}\n",
     "dotted behind a text that ends with a quote": """a = ["""

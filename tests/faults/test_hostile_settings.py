@@ -19,9 +19,9 @@ from processes import bind_socket
 from openclaw_memory import Memory, MemoryConfig
 from openclaw_memory.config import FilesConfig
 from openclaw_memory.config.globs import is_matched, read_globs
-from openclaw_memory.config.inside import MOST_CHARS, MOST_ENTRIES
+from openclaw_memory.config.workspace_file import MAX_BYTES, MAX_CHARS, MAX_ENTRIES
 from openclaw_memory.errors import ConfigError
-from openclaw_memory.workspace.settings import MOST_BYTES, with_settings_inside
+from openclaw_memory.workspace.settings import with_settings_inside
 
 # The longest path of Linux, and the globs that were found to be the slowest for it.
 LONG = "/".join(["a" * 255] * 16)[:4095]
@@ -91,7 +91,7 @@ def _fuzzed(seed: int) -> bytes:
         else:
             piece = data[at : at + chance.randrange(1, 200)]
             data[at:at] = piece * chance.choice([1, 2, 30])
-    return bytes(data[: MOST_BYTES + chance.choice([0, -1, 1])] if chance.random() < 0.9 else data)
+    return bytes(data[: MAX_BYTES + chance.choice([0, -1, 1])] if chance.random() < 0.9 else data)
 
 
 @pytest.mark.parametrize("count", [60, pytest.param(10_000, marks=pytest.mark.nightly)])
@@ -106,7 +106,7 @@ def test_fuzzed_settings_open_within_fifty_milliseconds_of_a_processor(planted, 
         slowest = max(slowest, took)
         config = with_settings_inside(folder, MemoryConfig())
         assert sum(map(len, config.notices)) < 8000
-        assert len(config.files.exclude) <= MOST_ENTRIES
+        assert len(config.files.exclude) <= MAX_ENTRIES
     gc.unfreeze()
     print(f"\n{count:,} fuzzed settings: {slowest * 1000:.1f} ms at most")
     assert slowest < 0.05 or count < 10_000
@@ -155,9 +155,9 @@ def test_without_settings_nothing_is_changed(notes):
 @pytest.mark.parametrize("glob", SLOW, ids=lambda glob: glob[:12])
 @pytest.mark.sampled(1)
 def test_no_glob_keeps_a_path_waiting(glob):
-    assert len(glob) <= MOST_CHARS
+    assert len(glob) <= MAX_CHARS
     for path in (LONG, "/".join(["a"] * 2048), "/".join(["aaa"] * 1024)):
-        assert not is_matched(read_globs("files.exclude", (glob,) * MOST_ENTRIES), path)
+        assert not is_matched(read_globs("files.exclude", (glob,) * MAX_ENTRIES), path)
 
 
 def test_a_caller_may_give_slow_globs_too(notes):

@@ -2,13 +2,13 @@
 
 import json
 from collections.abc import Callable, Iterator
-from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 from faults.doors import KEEPING, SHOWING, WRITING, Asked, Place, broken, shown_by, told, user
 from index_files import copy_workspace, index_folder
+from msgspec.structs import asdict
 
 from openclaw_memory import Memory, MemoryConfig
 from openclaw_memory.config import PoliciesConfig, PolicyRule

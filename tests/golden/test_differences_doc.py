@@ -1,6 +1,5 @@
 """`docs/explanation/differences.md` lists each deliberate difference that the golden tests know, in their words."""
 
-import dataclasses
 import importlib.util
 import json
 import re
@@ -10,7 +9,7 @@ import apsw
 import pytest
 
 from openclaw_memory import Memory, MemoryConfig
-from openclaw_memory.config.sections import PARTS
+from openclaw_memory.config.sections import SECTIONS
 
 HERE = Path(__file__).parent
 DOC = HERE.parents[1] / "docs" / "explanation" / "differences.md"
@@ -67,9 +66,9 @@ def test_the_third_table_has_every_difference_of_a_function_from_2026_2(golden):
 def test_the_two_presets_differ_in_what_is_listed_and_in_nothing_else():
     now, before = MemoryConfig.openclaw("2026.9"), MemoryConfig.openclaw("2026.2")
     settings = {
-        f"{part}.{field.name}": [getattr(getattr(preset, part), field.name) for preset in (now, before)]
-        for part, kind in PARTS.items()
-        for field in dataclasses.fields(kind)
+        f"{part}.{name}": [getattr(getattr(preset, part), name) for preset in (now, before)]
+        for part, kind in SECTIONS.items()
+        for name in kind.__struct_fields__
     }
     changed = {name: [json.dumps(value) for value in both] for name, both in settings.items() if both[0] != both[1]}
     told = {name.strip("`"): [now, before] for name, now, before, _ in cells("The two presets")}
@@ -82,7 +81,7 @@ def test_the_preset_of_opencode_differs_from_that_of_2026_2_in_what_is_said():
     (told,) = re.findall(r"is the preset of 2026\.2 with (.+)\.", DOC.read_text(encoding="utf-8"))
     changed = {tuple(name.split(".")): int(value) for name, value in re.findall(r"`([a-z_.]+) = (\d+)`", told)}
     tables = {part: {key: value} for (part, key), value in changed.items()}
-    assert MemoryConfig.opencode() == MemoryConfig.openclaw("2026.2").updated(tables)
+    assert MemoryConfig.opencode() == MemoryConfig.openclaw("2026.2").replace(tables)
 
 
 @pytest.fixture(scope="module")

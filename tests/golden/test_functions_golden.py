@@ -30,9 +30,9 @@ from openclaw_memory.chunking.sliding_window import (
     strip_annotations,
 )
 from openclaw_memory.config import JournalConfig, SearchConfig
-from openclaw_memory.config.sections import CompactionConfig, checked
+from openclaw_memory.config.sections import CompactionConfig, check_section
 from openclaw_memory.conversation.window import reserve, soft
-from openclaw_memory.embeddings.vectors import packs
+from openclaw_memory.embeddings.vectors import pack
 from openclaw_memory.errors import ConfigError, InvalidInputError
 from openclaw_memory.flush import Flush, FlushTurn
 from openclaw_memory.search.ranking import (
@@ -237,7 +237,7 @@ def flush_plan(given: Any) -> dict[str, Any] | None:
     theirs |= {"forceFlushTranscriptBytes": "force_flush_bytes"}
     told = {ours: given["memoryFlush"][name] for name, ours in theirs.items() if name in given.get("memoryFlush", {})}
     try:
-        rules = checked("compaction", CompactionConfig(**told), [])
+        rules = check_section("compaction", CompactionConfig(**told), [])
     except ConfigError as error:
         return {"error": str(error)}
     if not rules.flush:
@@ -264,7 +264,7 @@ GROUPS: Mapping[str, Callable[[Any], Any]] = {
     "splitTextToUtf8ByteLimit": lambda given: split_utf8(given["text"], given["maxBytes"]),
     "enforceEmbeddingMaxInputTokens": lambda given: split_utf8(given["text"], given["maxInputTokens"]),
     "buildMemoryEmbeddingBatches": lambda given: list(
-        packs(given["byteLengths"], len(given["byteLengths"]) + 1, given["max"], lambda length: length)
+        pack(given["byteLengths"], len(given["byteLengths"]) + 1, given["max"], lambda length: length)
     ),
     "stripMemoryAnnotationCarriers": strip_annotations,
     "datedMemoryPath": dated,

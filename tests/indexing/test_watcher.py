@@ -6,11 +6,11 @@ import os
 import random
 import shutil
 import time
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from index_files import index_file
+from msgspec.structs import replace
 from watching import CONFIG, MESSAGE, FakeIndex, append, eventually, replace_all_notes, replace_atomically
 
 from openclaw_memory.config import FilesConfig, SyncConfig

@@ -11,9 +11,9 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 from watchdog.observers import inotify_c
 from watching import CONFIG, LONG_ENOUGH, FakeIndex, append, eventually, replace_all_notes, replace_atomically
 

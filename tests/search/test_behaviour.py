@@ -170,7 +170,7 @@ def test_nothing_passes_below_a_minimum_score_that_is_given_to_a_search(remember
 
 
 def test_keywords_fill_no_place_where_the_settings_say_so(remember):
-    rules = MemoryConfig.openclaw().updated({"search": {"keyword_fill": False, "min_score": 1.0}})
+    rules = MemoryConfig.openclaw().replace({"search": {"keyword_fill": False, "min_score": 1.0}})
     files = {"memory/a.md": "The zeppelin lands on Friday.\n"}
     assert list(remember(files, config=rules, embedder=None).search("zeppelin")) == []
 
@@ -184,7 +184,7 @@ def test_a_chunk_that_no_vector_speaks_for_fills_a_place_that_is_left_over(remem
             rows[["zeppelin" in text.lower() for text in texts]] = 0
             return rows
 
-    rules = replace(MemoryConfig.openclaw(), search=replace(MemoryConfig.openclaw().search, min_score=0.5))
+    rules = MemoryConfig.openclaw().replace({"search": {"min_score": 0.5}})
     files = {
         "memory/strong.md": "mooring mast of the airship\n",
         "memory/weak.md": f"{'Other words. ' * 60} The zeppelin has a mooring.\n",

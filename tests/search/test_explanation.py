@@ -1,9 +1,9 @@
 """How scores came about: the parts add up to the score, by every recipe, and what the threshold took is there."""
 
 import datetime
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from openclaw_memory import Memory, MemoryConfig
 from openclaw_memory.errors import QueryError
@@ -17,9 +17,9 @@ QUESTION = "Where is the office?"
 NOW = datetime.datetime(2026, 6, 1, tzinfo=datetime.UTC)
 RECIPES = {
     "lines": MemoryConfig(),
-    "keywords": MemoryConfig().updated({"embedding": {"provider": "none"}}),
-    "chunks": MemoryConfig.openclaw().updated({"embedding": {"provider": "static"}, "search": {"min_score": 0.0}}),
-    "z-scores of chunks": MemoryConfig().updated({"search": {"answer": "chunks"}}),
+    "keywords": MemoryConfig().replace({"embedding": {"provider": "none"}}),
+    "chunks": MemoryConfig.openclaw().replace({"embedding": {"provider": "static"}, "search": {"min_score": 0.0}}),
+    "z-scores of chunks": MemoryConfig().replace({"search": {"answer": "chunks"}}),
 }
 EVERY = pytest.mark.parametrize("recipe", RECIPES)
 

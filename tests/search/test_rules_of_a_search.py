@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import math
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, replace
 from datetime import UTC, datetime
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import asdict, replace
 
 from openclaw_memory import Memory, MemoryConfig
 from openclaw_memory.aio import AsyncMemory
@@ -72,7 +72,7 @@ def memory(folder):
 @settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_a_search_with_rules_answers_as_a_memory_that_is_configured_so(folder, memory, rules):
     options = {"explain": True, "task": "a day with Anna"}
-    with Memory.open(folder, config=MemoryConfig().updated({"search": rules})) as configured:
+    with Memory.open(folder, config=MemoryConfig().replace({"search": rules})) as configured:
         wanted = configured.search(QUESTION, options=options, now=NOW)
     assert memory.search(QUESTION, options={**options, "settings": rules}, now=NOW) == wanted
 
@@ -115,7 +115,7 @@ def test_the_arguments_of_a_search_count_over_its_rules(memory):
         ({"mmr": True}, "search.mmr must be a number"),
         ({"half_life_days": 0}, "search.half_life_days = 0 is outside"),
         ({"vector_weight": None}, "search.vector_weight must be a number"),
-        ({"vector_weight": 0, "text_weight": 0}, "vector_weight and text_weight have no usable sum"),
+        ({"vector_weight": 0, "text_weight": 0}, "vector_weight 0 and text_weight 0 have no usable sum"),
         ({"vector_weight": math.inf}, "no usable sum"),
         ({"candidates": 10_000}, "search.candidates = 10000 is outside"),
         ({"fusion": "best"}, "search.fusion must be one of standardised, weighted"),

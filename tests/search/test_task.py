@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from openclaw_memory import MemoryConfig
 from openclaw_memory.errors import EmbedderError, QueryError

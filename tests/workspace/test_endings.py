@@ -18,7 +18,7 @@ def folder(tmp_path):
 
 
 def test_notes_of_each_ending_are_found_and_can_be_read_and_changed(folder):
-    config = MemoryConfig().updated({"files": {"extra_paths": ("vault",)}})
+    config = MemoryConfig().replace({"files": {"extra_paths": ("vault",)}})
     with Memory.open(folder, config=config) as memory:
         memory.sync()
         found = {result.path for result in memory.search("heavy anchor", max_results=20, min_score=0)}
@@ -52,4 +52,4 @@ def test_openclaws_own_numbers_read_what_openclaw_reads(folder):
 @pytest.mark.parametrize("ending", ["", "md", ".", ".a/b", "*"])
 def test_an_ending_is_a_dot_and_letters(ending):
     with pytest.raises(ConfigError, match="an ending is a dot and letters"):
-        MemoryConfig().updated({"files": {"endings": (ending,)}})
+        MemoryConfig().replace({"files": {"endings": (ending,)}})

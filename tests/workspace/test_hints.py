@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from openclaw_memory.config import FilesConfig
-from openclaw_memory.config.config import OF_THE_AGENT
+from openclaw_memory.config.agent_files import AGENT_FILES
 from openclaw_memory.errors import PathNotAllowedError
 from openclaw_memory.workspace import Workspace
 from openclaw_memory.workspace.files import WorkspaceFiles
@@ -65,7 +65,7 @@ def test_such_a_folder_counts_where_it_is_named_itself(tmp_path, folder):
 
 
 # --- what is the agent's own
-@pytest.mark.parametrize("name", sorted(OF_THE_AGENT))
+@pytest.mark.parametrize("name", sorted(AGENT_FILES))
 def test_the_agents_own_rules_are_no_memory_where_all_markdown_is(tmp_path, name):
     lay_out(tmp_path, name, f"docs/{name}", "Welcome.md")
     assert sorted(found(tmp_path)) == sorted([f"docs/{name}", "Welcome.md"])
@@ -95,7 +95,7 @@ def test_another_spelling_of_the_agents_own_rules_is_not_allowed_either(tmp_path
 
 
 def test_what_was_said_to_be_overlooked_is_what_is_found_with_all_markdown(tmp_path):
-    lay_out(tmp_path, *OF_THE_AGENT, *VAULT, *NOT_NOTES, "MEMORY.md", "memory.md", "docs/memory.md")
+    lay_out(tmp_path, *AGENT_FILES, *VAULT, *NOT_NOTES, "MEMORY.md", "memory.md", "docs/memory.md")
     before = found(tmp_path, FilesConfig())
     count, _, is_all = count_overlooked(WorkspaceFiles(tmp_path))
     assert (len(found(tmp_path)), is_all) == (len(before) + count, True)

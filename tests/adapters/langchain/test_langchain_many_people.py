@@ -4,7 +4,6 @@ import asyncio
 import dataclasses
 import re
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 
 import pytest
 from chat_scripts import chat_with, says, sessions, thread
@@ -24,6 +23,7 @@ from langchain_openclaw_memory import (
     memory_tools,
 )
 from langchain_openclaw_memory.testing import ScriptedChatModel, calling, saying
+from msgspec.structs import replace
 from pydantic import BaseModel
 
 from openclaw_memory import Memories, MemoryConfig

@@ -13,7 +13,7 @@ from openclaw_memory import Memory
 from openclaw_memory.config.data_folder import locate_workspace_data
 from openclaw_memory.events import acting_as
 
-LOGGED = CONFIG.updated({"plugins": {"audit": {"enabled": True}}})
+LOGGED = CONFIG.replace({"plugins": {"audit": {"enabled": True}}})
 SETTINGS = f"[defaults.plugins.audit]\nenabled = true\n{TOML}"
 # A door of each kind, and what its actor begins with: that each method emits its event is the law of tests/test_events.py.
 KINDS = {

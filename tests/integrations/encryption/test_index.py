@@ -346,7 +346,7 @@ def test_without_the_key_doctor_and_search_name_it(on_notes):
 )
 def test_what_would_keep_text_in_the_open_is_refused(tmp_path, store, backend):
     with pytest.raises(ConfigError, match="this memory is encrypted"):
-        Memory.open(tmp_path, store=store, config=ENCRYPTED.updated({"store": {"backend": backend}}))
+        Memory.open(tmp_path, store=store, config=ENCRYPTED.replace({"store": {"backend": backend}}))
 
 
 def test_a_workspace_does_not_choose_whether_it_is_encrypted(tmp_path):

@@ -27,7 +27,7 @@ from openclaw_memory.config import locate_user_data
 from openclaw_memory.errors import IndexLockedError, UserKeyError
 from openclaw_memory.security.keys import VARIABLE
 
-CONFIG = QUIET.updated({"plugins": ENCRYPTED.plugins})
+CONFIG = QUIET.replace({"plugins": ENCRYPTED.plugins})
 WORDS = 20
 SENTENCE = "The marmalade boathouse belongs to Quillfeather."
 # The beginnings of its words, as the index holds stems.

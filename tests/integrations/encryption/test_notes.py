@@ -272,7 +272,7 @@ def test_a_day_whose_note_cannot_be_decrypted_takes_nothing(memory, folder):
 
 
 def test_a_note_is_as_large_as_others_and_no_larger(folder):
-    config = ENCRYPTED.updated({"files": {"max_bytes": 2048}})
+    config = ENCRYPTED.replace({"files": {"max_bytes": 2048}})
     with Memory.open(folder, embedder=None, config=config) as memory:
         seal(folder / "memory" / "large.md.age", "x" * 2049)
         seal(folder / "memory" / "2026-11-21.md.age", "# 2026-11-21\n")

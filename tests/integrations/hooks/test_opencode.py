@@ -5,11 +5,11 @@ import runpy
 import shutil
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from msgspec.structs import replace
 from openclaw_memory_hooks import opencode
 from openclaw_memory_intent import IntentConfig, read_settings
 
@@ -176,7 +176,7 @@ DOCUMENTED = {
 
 def test_every_setting_of_the_documented_plugin_is_the_presets():
     preset = MemoryConfig.opencode()
-    documented = preset.updated(opencode.read_settings(DOCUMENTED))
+    documented = preset.replace(opencode.read_settings(DOCUMENTED))
     assert replace(documented, plugins={}) == preset
     assert read_settings(documented) == IntentConfig()
 
@@ -195,7 +195,7 @@ def test_every_setting_of_the_documented_plugin_is_the_presets():
     ],
 )
 def test_a_setting_means_what_the_librarys_own_does(block, part, name, value):
-    assert getattr(getattr(MemoryConfig().updated(opencode.read_settings(block)), part), name) == value
+    assert getattr(getattr(MemoryConfig().replace(opencode.read_settings(block)), part), name) == value
 
 
 @pytest.mark.parametrize("block", [{"serach": {}}, {"search": {"maxresults": 3}}, {"search": 3}, [], None])
@@ -218,7 +218,7 @@ NOT_READ = [
 
 
 def test_settings_of_the_plugin_that_nothing_reads_are_named_when_a_session_starts(notes):
-    config = MemoryConfig().updated(opencode.read_settings(WRITTEN_OUT))
+    config = MemoryConfig().replace(opencode.read_settings(WRITTEN_OUT))
     with Memory.open(notes, embedder=RecordingEmbedder(), config=config) as memory:
         notices = told(memory, "session.created")["notices"]
         assert [notice.split()[0] for notice in notices] == NOT_READ

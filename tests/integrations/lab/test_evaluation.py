@@ -27,7 +27,7 @@ GAUGES = Question(
 )
 NOWHERE = Question("Who?", ("never written",))
 NONE = Question("What is the capital of Peru?", (), "nl", "unanswerable")
-TWO = {"default": MemoryConfig(), "strict": MemoryConfig().updated({"search": {"min_score": 1.0}})}
+TWO = {"default": MemoryConfig(), "strict": MemoryConfig().replace({"search": {"min_score": 1.0}})}
 
 
 @pytest.fixture
@@ -47,7 +47,7 @@ def test_evidence_counts_as_far_as_it_is_shown(memory):
 
 
 def test_half_of_the_evidence_is_half_of_the_answer(notes):
-    one = MemoryConfig().updated({"search": {"max_results": 1}})
+    one = MemoryConfig().replace({"search": {"max_results": 1}})
     with Memory.open(notes, config=one) as memory:
         result = evaluate(memory, [GAUGES])
     assert result.shown == 0.5
@@ -91,7 +91,7 @@ def test_the_first_stays_unless_another_is_better_on_three_more_questions(outcom
 
 
 def test_the_moment_that_age_counts_from_can_be_given(notes):
-    old = MemoryConfig().updated({"search": {"half_life_days": 1.0, "min_score": 0.06}})
+    old = MemoryConfig().replace({"search": {"half_life_days": 1.0, "min_score": 0.06}})
     question = Question("What did gauge 1 report?", ("E_CAL_DRIFT",))
     at = [datetime(year, 2, 27, tzinfo=UTC) for year in (2026, 2027)]
     fresh, aged = (compare(notes, [question], {"aged": old}, now=now)[0].shown for now in at)
@@ -134,9 +134,9 @@ def test_questions_are_read_as_they_were_written(tmp_path, memory):
 
 
 def test_what_was_measured_with_less_than_was_asked_for_says_so(notes):
-    lost = MemoryConfig().updated({"embedding": {"provider": "openai"}})
+    lost = MemoryConfig().replace({"embedding": {"provider": "openai"}})
     comparison = compare(
-        notes, [KEY], {"none": MemoryConfig().updated({"embedding": {"provider": "none"}}), "lost": lost}
+        notes, [KEY], {"none": MemoryConfig().replace({"embedding": {"provider": "none"}}), "lost": lost}
     )
     assert [one.mode for one in comparison] == ["keyword", "keyword"]
     assert comparison["none"].reasons == ()
@@ -150,7 +150,7 @@ def test_a_workspace_may_chunk_as_it_likes_and_is_compared_as_the_settings_say(n
     (notes / ".memory" / "config.toml").write_text("[chunking]\nmax_chars = 150\n")
     (notes / "memory" / "long.md").write_text("# Long\n\n" + "The pump was looked at again, and it was dry.\n" * 60)
     sizes = {
-        str(size): MemoryConfig().updated({"chunking": {"max_chars": size}, "search": {"answer": "chunks"}})
+        str(size): MemoryConfig().replace({"chunking": {"max_chars": size}, "search": {"answer": "chunks"}})
         for size in (150, 700)
     }
     questions = [Question("Was the pump dry?", ("it was dry",))]

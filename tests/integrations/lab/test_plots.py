@@ -20,7 +20,7 @@ def explain(tmp_path):
     (tmp_path / "memory").mkdir()
     (tmp_path / "MEMORY.md").write_text("# Long-term\n\n- Our budget is $40 for <b>lunch</b>.\n")
     (tmp_path / "memory/2026-05-10.md").write_text("# 2026-05-10\n\nThe office got a red door. Nobody ate lunch.\n")
-    aging = MemoryConfig().updated({"search": {"half_life_days": 30.0}})
+    aging = MemoryConfig().replace({"search": {"half_life_days": 30.0}})
     with Memory.open(tmp_path, config=aging) as memory:
         memory.sync()
         yield lambda question=QUESTION, task=None: memory.search(

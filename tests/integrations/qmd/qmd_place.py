@@ -46,7 +46,7 @@ class Qmd:
         self._open: list[Memory] = []
 
     def config(self, **changes: object) -> MemoryConfig:
-        return MemoryConfig().updated({"store": {"backend": "qmd"}, "plugins": {"qmd": self.settings | changes}})
+        return MemoryConfig().replace({"store": {"backend": "qmd"}, "plugins": {"qmd": self.settings | changes}})
 
     def engine(self, config: MemoryConfig | None = None, **changes: object) -> QmdBackend:
         """The engine of a memory, without what the memory does before and after a search."""

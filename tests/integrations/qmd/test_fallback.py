@@ -81,6 +81,6 @@ def test_a_closed_memory_answers_nothing(qmd):
 
 
 def test_without_a_first_sync_the_built_in_engine_answers_where_searches_may_not_sync(qmd):
-    memory = qmd.memory(qmd.config().updated({"sync": {"before_search": False}}))
+    memory = qmd.memory(qmd.config().replace({"sync": {"before_search": False}}))
     assert "QMD has indexed nothing yet: call sync()" in str(memory.search("ferry").reason)
     assert qmd.calls == []

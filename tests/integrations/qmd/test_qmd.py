@@ -7,9 +7,9 @@ import subprocess
 import sys
 import textwrap
 import threading
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 from openclaw_memory_qmd import QmdSettings
 from openclaw_memory_qmd.copies import COPIES_FOLDER
 from openclaw_memory_qmd.program import QmdProgram
@@ -279,7 +279,7 @@ def test_a_search_under_way_ends_when_the_memory_is_closed(qmd):
 KILLED = """
     import os, signal
     from openclaw_memory import Memory, MemoryConfig
-    config = MemoryConfig().updated({{"store": {{"backend": "qmd"}}, "plugins": {{"qmd": {settings!r}}}}})
+    config = MemoryConfig().replace({{"store": {{"backend": "qmd"}}, "plugins": {{"qmd": {settings!r}}}}})
     memory = Memory.open({notes!r}, embedder=None, config=config)
     assert memory.search("ferry").provider == "qmd"
     print(memory._backend._program._server[0].popen.pid, flush=True)

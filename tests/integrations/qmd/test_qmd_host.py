@@ -38,7 +38,7 @@ def settings(node_modules, tmp_path):
 
 
 def opened(tmp_path, settings, **changes):
-    config = MemoryConfig().updated({"store": {"backend": "qmd"}, "plugins": {"qmd": settings | changes}})
+    config = MemoryConfig().replace({"store": {"backend": "qmd"}, "plugins": {"qmd": settings | changes}})
     return Memory.open(write_notes(tmp_path / "notes"), embedder=None, config=config)
 
 
