@@ -1,4 +1,4 @@
-"""Read the items of a LangGraph store from their files, and write them as `item_files` of the core says."""
+"""Read the items of a LangGraph store from their files, and write them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LOG = logging.getLogger(__name__)
 def file_of(item: Item, paths: Sequence[str]) -> tuple[dict[str, Any], str]:
     """Return front matter and body of an item, whose values at `paths` a search can find."""
     times = (item.created_at, item.updated_at)
-    return item_files.file_of(item.namespace, item.key, item.value, times, _texts(item.value, paths), paths)
+    return item_files.make_file(item.namespace, item.key, item.value, times, _texts(item.value, paths), paths)
 
 
 def item_in(path: str, fields: Mapping[str, Any], text: str) -> Item | None:
@@ -26,7 +26,7 @@ def item_in(path: str, fields: Mapping[str, Any], text: str) -> Item | None:
         return None
     namespace, key = tuple(fields["namespace"]), fields["key"]
     try:
-        value = item_files.value_in(fields, text)
+        value = item_files.read_value(fields, text)
         if not fields.get("text_at") and "index" in fields and not _is_shown(value, fields["index"], text):
             _LOG.warning(
                 "%r was edited below its front matter, where searches look, and the item is unchanged: its text is "
@@ -42,7 +42,9 @@ def item_in(path: str, fields: Mapping[str, Any], text: str) -> Item | None:
 
 def _is_shown(value: dict[str, Any], paths: Sequence[str], text: str) -> bool:
     """Whether a body is what is shown of a value."""
-    return item_files.saved(text) == item_files.saved(item_files.body_of(_texts(value, paths), paths))
+    return item_files.normalize_body(text) == item_files.normalize_body(
+        item_files.make_body(_texts(value, paths), paths)
+    )
 
 
 def _moment(written: str) -> datetime:
@@ -56,7 +58,7 @@ def _texts(value: dict[str, Any], paths: Sequence[str]) -> list[item_files.Text]
 
 def _at_path(value: dict[str, Any], path: str) -> Iterator[item_files.Text]:
     if path == item_files.WHOLE:
-        yield from item_files.texts_of(value)
+        yield from item_files.list_texts(value)
         return
     keys = tuple(tokenize_path(path))
     yield from (item_files.Text(path, keys, text) for text in get_text_at_path(value, list(keys)))

@@ -196,7 +196,7 @@ class OpenClawStore(BaseStore):
         return is_shown(self._memory, session_of(None, run_config())) is None
 
     def _plain_item(self, namespace: tuple[str, ...], key: str, *, refresh: bool = False) -> Item | None:
-        path = self._memory.workspace.files.find(item_files.path_of(namespace, key))
+        path = self._memory.workspace.files.find(item_files.make_path(namespace, key))
         found = self._memory.documents.files.read(path)
         item = self._parsed(path, *found) if found else None
         if item is None:
@@ -218,7 +218,7 @@ class OpenClawStore(BaseStore):
 
     def _under(self, prefix: tuple[str, ...]) -> dict[str, Item]:
         """Return items and records whose namespace begins so, by their paths, the oldest first, only to be read."""
-        items = self._below(item_files.folder_of(prefix))
+        items = self._below(item_files.make_folder(prefix))
         if prefix[:1] in {(), (RECORDS,)}:
             if self._shows_records():
                 among = (one for one in self._memory.records if namespace_of(one)[: len(prefix)] == prefix)
@@ -302,7 +302,7 @@ class OpenClawStore(BaseStore):
         name = check_put(op)
         if self._plain_item(op.namespace, op.key) is not None:
             raise InvalidInputError(
-                f"{item_files.path_of(op.namespace, op.key)} holds an item that was put there before there were "
+                f"{item_files.make_path(op.namespace, op.key)} holds an item that was put there before there were "
                 "records: read it if you need it, and delete it first"
             )
         stored = self._memory.records.get(name.type, op.key, user_id=name.user_id)
@@ -319,7 +319,7 @@ class OpenClawStore(BaseStore):
 
     def _forget(self, op: PutOp) -> None:
         """Forget a record, and delete the item of an earlier time that has its names."""
-        path = item_files.path_of(op.namespace, op.key)
+        path = item_files.make_path(op.namespace, op.key)
         found = self._memory.documents.files.read(path)
         if found and item_files.is_item(path, found[0]):
             self._memory.documents.files.delete(path)
@@ -333,7 +333,7 @@ class OpenClawStore(BaseStore):
         gone: list[str] = []
         for number, op in enumerate(puts):
             now = began + timedelta(microseconds=number)  # the order of a batch is that of its items
-            path = item_files.path_of(op.namespace, op.key)
+            path = item_files.make_path(op.namespace, op.key)
             if op.value is None:
                 gone.append(path)
                 continue

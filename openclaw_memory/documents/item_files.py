@@ -1,4 +1,4 @@
-"""An item, a value with a namespace and a key, as a Markdown file: its path, its front matter, and the body.
+"""Keep an item, a value with a namespace and a key, as a Markdown file: its path, its front matter, and the body.
 
 Front matter: `namespace`, `key`, `value`, `created_at`, `updated_at`, and `text_at` if the body is a text of the value,
 with `text_after` for a label above it; else `index`, the fields that the body shows. Fields with a name have a section
@@ -29,53 +29,55 @@ _TAKEN_FOLDER = "notes"
 _PLAIN_NAME = re.compile(r"[a-z0-9_-]{1,80}")
 # https://learn.microsoft.com/windows/win32/fileio/naming-a-file: names of devices, with any extension.
 _WINDOWS_DEVICE = re.compile(r"con|prn|aux|nul|com[0-9]|lpt[0-9]")
-_SHOWN_OF_A_NAME = 40  # letters; at most 4 bytes each, with mark, digest and suffix below the 255 bytes of a file name
+_MAX_NAME = 40  # letters; at most 4 bytes each, with mark, digest and suffix below the 255 bytes of a file name
 # Names of fields that add nothing to what their text says.
 _NAMELESS = frozenset({"content", "data", "memory", "text"})
 
 
 class Text(NamedTuple):
-    """What can be found of a value: the path that was asked for, and the keys that lead there where they are keys."""
+    """A searchable part of a value: the path that was asked for, the keys that lead there, and the part."""
 
     label: str
     keys: tuple[str, ...]
     leaf: Any
 
 
-def path_of(namespace: Sequence[str], key: str) -> str:
+def make_path(namespace: Sequence[str], key: str) -> str:
     """Return the file of an item, `memory/<namespace>/<key>.md`; names that are not safe as file names get a digest."""
-    return f"{folder_of(namespace)}/{_file_name(key)}.md"
+    return f"{make_folder(namespace)}/{_make_name(key)}.md"
 
 
-def folder_of(namespace: Sequence[str]) -> str:
+def make_folder(namespace: Sequence[str]) -> str:
     """Return the folder of all items of a namespace, and of those that begin with it."""
-    names = [_file_name(label) for label in namespace]
+    names = [_make_name(label) for label in namespace]
     if names and names[0] == _TAKEN_FOLDER:
-        names[0] = _marked(names[0])
+        names[0] = _mark(names[0])
     return "/".join((FOLDER, *names))
 
 
-def _file_name(name: str) -> str:
+def _make_name(name: str) -> str:
     is_plain = _PLAIN_NAME.fullmatch(name) and not _WINDOWS_DEVICE.fullmatch(name)
-    return name if is_plain else _marked(name)
+    return name if is_plain else _mark(name)
 
 
-def _marked(name: str) -> str:
-    """Return the readable part of a name, then `~`, which no plain name has, and 64 bits of its SHA-256 in UTF-8."""
+def _mark(name: str) -> str:
+    """Return the readable part of a name, then `~`, which no plain name has, and a digest."""
     digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:16]
     words = re.findall(r"[^\W_]+", unicodedata.normalize("NFC", name))
-    return f"{'-'.join(words)[:_SHOWN_OF_A_NAME]}~{digest}"
+    return f"{'-'.join(words)[:_MAX_NAME]}~{digest}"
 
 
 def is_item(path: str, fields: Mapping[str, Any]) -> bool:
-    """Whether a file is that of an item, by the names in its front matter: not a note, a record or a copy."""
+    """Return whether a file is that of an item, by the names in its front matter: not a note, a record or a copy."""
     try:
-        return unicodedata.normalize("NFC", get_plain_name(path)) == path_of(tuple(fields["namespace"]), fields["key"])
+        return unicodedata.normalize("NFC", get_plain_name(path)) == make_path(
+            tuple(fields["namespace"]), fields["key"]
+        )
     except (KeyError, TypeError, AttributeError):
         return False
 
 
-def value_in(fields: Mapping[str, Any], text: str) -> dict[str, Any]:
+def read_value(fields: Mapping[str, Any], text: str) -> dict[str, Any]:
     """Return the value of the item in a file.
 
     Args:
@@ -87,30 +89,30 @@ def value_in(fields: Mapping[str, Any], text: str) -> dict[str, Any]:
     """
     value = {**fields["value"]}
     if keys := fields.get("text_at"):
-        value = with_leaf(value, keys, saved(text).removeprefix(fields.get("text_after", "")))
+        value = replace_leaf(value, keys, normalize_body(text).removeprefix(fields.get("text_after", "")))
     return value
 
 
-def saved(text: str) -> str:
-    """Return a body without what editors change: line ends, and blank lines at the end."""
+def normalize_body(text: str) -> str:
+    """Return a body with plain line ends and no blank lines at the end, as editors save it."""
     return "\n".join(text.strip().splitlines())
 
 
 def is_too_deep(value: Any) -> bool:
-    """Whether a value is nested deeper than `MAX_DEPTH` levels."""
+    """Return whether a value is nested deeper than `MAX_DEPTH` levels."""
     level, depth = [value], 0
-    while level and depth <= MAX_DEPTH:  # what is deeper could not even be looked through
-        nested = (one.values() if isinstance(one, Mapping) else one for one in level if isinstance(one, _NESTED))
+    while level and depth <= MAX_DEPTH:
+        nested = (part.values() if isinstance(part, Mapping) else part for part in level if isinstance(part, _NESTED))
         level, depth = [inner for values in nested for inner in values], depth + 1
     return bool(level)
 
 
-def texts_of(value: Mapping[str, Any]) -> list[Text]:
-    """Return what can be found of a whole value: each thing in it that is neither a list nor an object."""
-    return [Text(WHOLE, keys, leaf) for keys, leaf in _leaves(value, ())]
+def list_texts(value: Mapping[str, Any]) -> list[Text]:
+    """Return the searchable parts of a whole value: each that is neither a list nor an object."""
+    return [Text(WHOLE, keys, leaf) for keys, leaf in _iterate_leaves(value, ())]
 
 
-def file_of(
+def make_file(
     namespace: Sequence[str],
     key: str,
     value: Mapping[str, Any],
@@ -125,10 +127,10 @@ def file_of(
         key: Its key.
         value: Its value, an object of JSON.
         times: When it was created, and when it was last put.
-        texts: What a search can find of it; the whole value where None.
+        texts: Its searchable parts. Default: the whole value.
         index: The paths that lead to these texts.
     """
-    shown = texts_of(value) if texts is None else texts
+    parts = list_texts(value) if texts is None else texts
     fields: dict[str, Any] = {
         "namespace": list(namespace),
         "key": key,
@@ -136,34 +138,34 @@ def file_of(
         "created_at": times[0].isoformat(),
         "updated_at": times[1].isoformat(),
     }
-    if text := _only_text(value, shown):
-        fields |= {"value": with_leaf(value, text.keys, None), "text_at": list(text.keys)}
-        label = "" if text.label != WHOLE or text.keys[-1] in _NAMELESS else f"{_label(text.keys)}: "
+    if text := _find_only_text(value, parts):
+        fields |= {"value": replace_leaf(value, text.keys, None), "text_at": list(text.keys)}
+        label = "" if text.label != WHOLE or text.keys[-1] in _NAMELESS else f"{_make_label(text.keys)}: "
         return fields | ({"text_after": label} if label else {}), label + text.leaf
-    return fields | {"index": list(index)}, body_of(shown, index)
+    return fields | {"index": list(index)}, make_body(parts, index)
 
 
-def body_of(texts: Sequence[Text], index: Sequence[str]) -> str:
-    """Return each text that can be found below the name that leads there: as sections, or as a list with "$"."""
-    found = (
-        (_label(text.keys) if text.label == WHOLE else " ".join(text.label.split()), str(text.leaf).splitlines())
+def make_body(texts: Sequence[Text], index: Sequence[str]) -> str:
+    """Return the texts below the names that lead there: as sections, or as a list with "$"."""
+    labelled = (
+        (_make_label(text.keys) if text.label == WHOLE else " ".join(text.label.split()), str(text.leaf).splitlines())
         for text in texts
     )
     if WHOLE in index:
-        parts = [f"- {label}: " + "\n  ".join(lines) for label, lines in found]
-        return _shown("\n".join(dict.fromkeys(parts)))
-    parts = [f"## {label}\n\n" + "\n".join(lines) for label, lines in found]
-    return _shown("\n\n".join(dict.fromkeys(parts)))
+        parts = [f"- {label}: " + "\n  ".join(lines) for label, lines in labelled]
+        return _clean("\n".join(dict.fromkeys(parts)))
+    parts = [f"## {label}\n\n" + "\n".join(lines) for label, lines in labelled]
+    return _clean("\n\n".join(dict.fromkeys(parts)))
 
 
-def with_leaf(value: Mapping[str, Any], keys: Sequence[str], leaf: str | None) -> dict[str, Any]:
+def replace_leaf(value: Mapping[str, Any], keys: Sequence[str], leaf: str | None) -> dict[str, Any]:
     """Return a copy of `value` with `leaf` where `keys` lead; its keys keep their order."""
-    first, *rest = keys
-    return {**value, first: with_leaf(value[first], rest, leaf) if rest else leaf}
+    first, *inner = keys
+    return {**value, first: replace_leaf(value[first], inner, leaf) if inner else leaf}
 
 
-def _only_text(value: Mapping[str, Any], texts: Sequence[Text]) -> Text | None:
-    """Return the one string that a search can find, if there is only one and editors keep it as it is.
+def _find_only_text(value: Mapping[str, Any], texts: Sequence[Text]) -> Text | None:
+    """Return the one searchable string, if there is only one and editors keep it as it is.
 
     If the whole value is searched, numbers may come with it. A field that was named counts as text.
     """
@@ -171,23 +173,23 @@ def _only_text(value: Mapping[str, Any], texts: Sequence[Text]) -> Text | None:
     if len(strings) != 1:
         return None
     (text,) = strings.values()
-    is_there = isinstance(text.leaf, str) and _at(value, text.keys) == text.leaf
-    return text if is_there and _comes_back(text.leaf) else None
+    is_there = isinstance(text.leaf, str) and _get_leaf(value, text.keys) == text.leaf
+    return text if is_there and _is_stable(text.leaf) else None
 
 
-def _leaves(value: Any, keys: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any]]:
-    """Yield what is neither list nor dict, with the keys that lead there; list elements go by the list's name."""
+def _iterate_leaves(value: Any, keys: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """Yield the parts that are neither list nor dict, with their keys; list elements go by the list's name."""
     if isinstance(value, dict):
         for name, part in value.items():
-            yield from _leaves(part, (*keys, str(name)))
+            yield from _iterate_leaves(part, (*keys, str(name)))
     elif isinstance(value, list):
         for part in value:
-            yield from _leaves(part, keys)
+            yield from _iterate_leaves(part, keys)
     elif value is not None:
         yield keys, value
 
 
-def _at(value: Any, keys: Sequence[str]) -> Any:
+def _get_leaf(value: Any, keys: Sequence[str]) -> Any:
     for key in keys:
         if not isinstance(value, dict):
             return None
@@ -195,14 +197,14 @@ def _at(value: Any, keys: Sequence[str]) -> Any:
     return value
 
 
-def _comes_back(text: str) -> bool:
-    """Whether a text is the same after an editor, or another program that reads lines, has saved the file."""
-    return text.strip() == text != "" and text.splitlines() == text.split("\n") and _shown(text) == text
+def _is_stable(text: str) -> bool:
+    """Return whether a text is the same after an editor, or another program that reads lines, has saved the file."""
+    return text.strip() == text != "" and text.splitlines() == text.split("\n") and _clean(text) == text
 
 
-def _label(keys: Sequence[str]) -> str:
-    return _shown(" ".join(".".join(keys).split()))
+def _make_label(keys: Sequence[str]) -> str:
+    return _clean(" ".join(".".join(keys).split()))
 
 
-def _shown(text: str) -> str:
+def _clean(text: str) -> str:
     return text.replace("\0", "").encode("utf-8", "replace").decode("utf-8")
