@@ -87,7 +87,7 @@ nitpick_ignore = [
     ("py:class", "openclaw_memory.search.request.SearchOptions.read"),
     ("py:class", "openclaw_memory.embeddings.remote.Embeddings"),
     ("py:class", "openclaw_memory.embeddings.remote.T"),
-    ("py:class", "openclaw_memory.embeddings.failures.FailureKind"),
+    ("py:class", "openclaw_memory.embeddings.service.FailureKind"),
     ("py:class", "openclaw_memory.embeddings.selection.EmbedderSelector"),
     ("py:class", "openclaw_memory.documents.filters.ChunkScope"),
     ("py:class", "openclaw_memory_audit.reading.Wrong"),

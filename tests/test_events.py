@@ -12,7 +12,8 @@ import pytest
 
 from openclaw_memory import Memory, MemoryConfig, Workspace
 from openclaw_memory.aio import run_in_thread
-from openclaw_memory.documents.collection import DocumentFiles, Documents
+from openclaw_memory.documents import Documents
+from openclaw_memory.documents.files import DocumentFiles
 from openclaw_memory.errors import ConfigError, NotFoundError
 from openclaw_memory.events import Event, acting_as, get_actor
 from openclaw_memory.plugins import SHIPPED
@@ -33,7 +34,7 @@ SILENT = {
         refresh read_excerpt read_parts render_lines root scan sessions suggest_setup""",
     SessionLog: "append append_entry events files folder parent_session path read_branch read_entries read_messages session_id size zone",
     Records: "history holding problems",
-    Documents: "Filter adopt collection damaged delete missing_vectors vector_identity vectors",
+    Documents: "Filter assign_source count_missing_vectors delete get_collection get_vector_identity get_vectors list_problems",
     DocumentFiles: "sync write write_many",
 }
 DAY = "memory/2026-11-21.md"

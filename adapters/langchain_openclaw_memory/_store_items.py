@@ -42,9 +42,7 @@ def item_in(path: str, fields: Mapping[str, Any], text: str) -> Item | None:
 
 def _is_shown(value: dict[str, Any], paths: Sequence[str], text: str) -> bool:
     """Whether a body is what is shown of a value."""
-    return item_files.normalize_body(text) == item_files.normalize_body(
-        item_files.make_body(_texts(value, paths), paths)
-    )
+    return item_files.trim_body(text) == item_files.trim_body(item_files.make_body(_texts(value, paths), paths))
 
 
 def _moment(written: str) -> datetime:

@@ -33,7 +33,7 @@ from langchain_openclaw_memory._store_items import file_of, item_in
 from langchain_openclaw_memory._store_records import RECORDS, check_put, item_of, name_of, namespace_of, observed
 from openclaw_memory import Memory, SearchFilter
 from openclaw_memory.aio import run_in_thread
-from openclaw_memory.documents import item_files, matching
+from openclaw_memory.documents import compile_filter, item_files
 from openclaw_memory.errors import (
     ConfigError,
     InvalidInputError,
@@ -256,7 +256,7 @@ class OpenClawStore(BaseStore):
         return before[2]
 
     def _search(self, op: SearchOp) -> Iterator[SearchItem]:
-        fits = matching(op.filter)
+        fits = compile_filter(op.filter)
         items = {path: item for path, item in self._under(tuple(op.namespace_prefix)).items() if fits(item.value)}
         scores = self._scores(op.query, items, op.offset + op.limit) if op.query else {}
         ranked = [*scores, *(path for path in items if path not in scores)]

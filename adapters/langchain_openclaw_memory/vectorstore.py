@@ -70,13 +70,13 @@ class OpenClawVectorStore(VectorStore):
         self.session_key, self.collection = session_key, collection
         if isinstance(self._choice, Memory):
             self.memory = self._choice
-            self._documents = self.memory.documents.collection(collection)
+            self._documents = self.memory.documents.get_collection(collection)
 
     def _over(self, memory: Memory) -> Self:
         """Return the same store over one memory."""
         store = copy(self)
         store._choice = store.memory = memory
-        store._documents = memory.documents.collection(self.collection)
+        store._documents = memory.documents.get_collection(self.collection)
         return store
 
     def __deepcopy__(self, _memo: object) -> Self:
@@ -216,8 +216,8 @@ class OpenClawVectorStore(VectorStore):
             query: The question. For a blank one, the documents that were added and pass the filter are listed.
             k: How many documents to return.
             filter: Metadata that must be equal, a function of a document, or operators: `{"page": {"$gte": 3}}`,
-                `{"$or": [{"kind": "a"}, {"tags": {"$in": ["b", "c"]}}]}`; see `openclaw_memory.documents.matching`.
-                A list is equal to a list; `$in` looks into one.
+                `{"$or": [{"kind": "a"}, {"tags": {"$in": ["b", "c"]}}]}`; see
+                `openclaw_memory.documents.compile_filter`. A list is equal to a list; `$in` looks into one.
             min_score: The lowest score, 0..1.
             source: "memory" leaves out transcripts, "sessions" everything else; None searches both.
             **kwargs: None are taken.
@@ -253,7 +253,7 @@ class OpenClawVectorStore(VectorStore):
         refuse(kwargs, "a search by a vector", ("k", "filter", "min_score", "source"))
         if source not in {None, "memory", "sessions"}:
             raise QueryError(f"source must be 'memory', 'sessions' or None, not {source!r}")
-        near = self._documents.vector_search(embedding, k, where=self._where(filter, source))
+        near = self._documents.search_vector(embedding, k, where=self._where(filter, source))
         # A cosine may be below 0: without a least score there are k of k documents.
         return [one for one, cosine in near if not 0 < min_score > cosine]
 
@@ -309,7 +309,7 @@ class OpenClawVectorStore(VectorStore):
         from langchain_core.vectorstores.utils import maximal_marginal_relevance
 
         near = self._near(embedding, max(k, fetch_k), **kwargs)
-        pairs = zip(near, self._documents.vectors(near), strict=True)
+        pairs = zip(near, self._documents.get_vectors(near), strict=True)
         comparable = [(one, vector) for one, vector in pairs if vector is not None]
         vectors: list[Any] = [vector for _, vector in comparable]
         chosen = maximal_marginal_relevance(np.array(embedding, dtype=np.float32), vectors, lambda_mult, k)

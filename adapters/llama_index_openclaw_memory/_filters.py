@@ -37,7 +37,7 @@ def matching(
     conditions, added = _conditions(filters), ADDED.intersection(names_in(filters))
     if not added:
         return documents.Documents.Filter(conditions, **narrow)
-    fits = documents.matching(conditions)
+    fits = documents.compile_filter(conditions)
 
     def test(document: Document) -> bool:
         return fits({**document.metadata, **{name: value_of(document, name) for name in added}})

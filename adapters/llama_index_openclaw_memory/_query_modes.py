@@ -57,7 +57,7 @@ def answer(
     if is_shown is not None:
         from openclaw_memory.documents import Documents
 
-        where = (where or Documents.Filter()).also(lambda document: is_shown(document.path))
+        where = (where or Documents.Filter()).with_tests(lambda document: is_shown(document.path))
     if k == 0:
         return []
     is_filtered = bool(query.node_ids or query.doc_ids or (query.filters and query.filters.filters))
@@ -95,18 +95,18 @@ def _by_vectors(origins: VectorOrigins, query: VectorStoreQuery, where: Where | 
 def _nearest(origins: VectorOrigins, vector: Sequence[float], k: int, where: Where | None) -> Found:
     documents, there = origins.documents, origins.model_there
     if there is not None:
-        return documents.vector_search(vector, k, identity=there, where=where)
+        return documents.search_vector(vector, k, identity=there, where=where)
     if not origins.is_own(None):
         return []
     try:
-        return documents.vector_search(vector, k, where=where)
+        return documents.search_vector(vector, k, where=where)
     except EmbedderError:
         # Before the first node is added, nothing says what makes the vectors: the memory has none of these dimensions.
         return []
 
 
 def _by_words(origins: VectorOrigins, query: VectorStoreQuery, where: Where | None) -> Found:
-    return origins.documents.keyword_search(_words(query), query.sparse_top_k or query.similarity_top_k, where=where)
+    return origins.documents.search_keywords(_words(query), query.sparse_top_k or query.similarity_top_k, where=where)
 
 
 def _by_both(origins: VectorOrigins, query: VectorStoreQuery, where: Where | None) -> Found:
@@ -228,7 +228,7 @@ def _chosen(
     there, found = origins.model_there, list(near)
     if there is None and not origins.is_own(None):
         return []
-    rows: list[Vector | None] = origins.documents.vectors(found, there)
+    rows: list[Vector | None] = origins.documents.get_vectors(found, there)
     known = [(one, row) for one, row in zip(found, rows, strict=True) if row is not None]
     if not known:
         return []

@@ -41,7 +41,7 @@ class VectorOrigins:
     @cached_property
     def documents(self) -> Documents:
         """The documents of the store's collection."""
-        return self.memory.documents.collection(self.collection)
+        return self.memory.documents.get_collection(self.collection)
 
     @cached_property
     def own(self) -> Embedder | None:
@@ -86,19 +86,19 @@ class VectorOrigins:
     def model_there(self) -> str | None:
         """The model whose vectors the nodes came with; None if they came with none."""
         if self.known is None:
-            return self.documents.vector_identity()
+            return self.documents.get_vector_identity()
         # The source that makes lost vectors again comes before the search that would miss them.
         source = source_by(self.known)
-        there = self.documents.vector_identity(source)
+        there = self.documents.get_vector_identity(source)
         if there != UNNAMED:
             return there
         try:
-            is_it = self.documents.adopt(source, source_by(self.known, MetadataMode.NONE))
+            is_it = self.documents.assign_source(source, source_by(self.known, MetadataMode.NONE))
         except EmbedderError:
             if self.theirs is not None:
                 raise
             return there
-        return self.documents.vector_identity() if is_it else there
+        return self.documents.get_vector_identity() if is_it else there
 
     def of_nodes(self, nodes: Sequence[BaseNode]) -> VectorSource:
         """Return the source of the embeddings that nodes come with: `UNKNOWN_SOURCE` if no known model made them.

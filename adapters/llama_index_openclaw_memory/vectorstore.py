@@ -221,7 +221,7 @@ class OpenClawVectorStore(BasePydanticVectorStore):
         nodes = [node_of(document) for document in found]
         if with_embeddings:
             origins = self._origins
-            vectors = origins.documents.vectors(found, origins.model_there)
+            vectors = origins.documents.get_vectors(found, origins.model_there)
             for node, vector in zip(nodes, vectors, strict=True):
                 node.embedding = None if vector is None else vector.tolist()
         return nodes
@@ -240,7 +240,7 @@ class OpenClawVectorStore(BasePydanticVectorStore):
             EmbedderError: The model failed, or is not available.
         """
         origins = self._origins
-        return origins.documents.reembed(source_by(origins.required()))
+        return origins.documents.rebuild_vectors(source_by(origins.required()))
 
     @in_run
     def delete(self, ref_doc_id: str, **delete_kwargs: Any) -> None:

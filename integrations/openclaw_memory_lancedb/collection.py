@@ -76,7 +76,7 @@ class LanceEntries:
         if not isinstance(embedder, str | Embedder) or embedder == "none":
             raise ConfigError(f"entries need an embedder or the name of a provider, not {embedder!r:.80}")
         self._table = Table(memory.workspace.root, _FOLDER, None if uri is None else os.fspath(uri))
-        self._memory, self._documents = memory, memory.documents.collection(COLLECTION)
+        self._memory, self._documents = memory, memory.documents.get_collection(COLLECTION)
         self._choice, self._made = embedder, None if isinstance(embedder, str) else embedder
         self._lock = Lock()
         self._is_current = self._closed = self._is_plain = False

@@ -106,7 +106,7 @@ class BuiltinBackend:
 
         return read_status(
             self.service,
-            notices=[*self._notices, *self.documents.damaged(look=deep), *self.records.problems(look=deep)],
+            notices=[*self._notices, *self.documents.list_problems(look=deep), *self.records.problems(look=deep)],
             flush=self._flush_failures(),
             heartbeat=self.heartbeat.recorded(),
             deep=deep,

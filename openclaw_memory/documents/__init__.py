@@ -9,11 +9,11 @@ from openclaw_memory.text.front_matter import UNNAMED
 
 if TYPE_CHECKING:
     from openclaw_memory.documents.collection import Documents
-    from openclaw_memory.documents.filters import matching
-    from openclaw_memory.documents.validation import is_same
+    from openclaw_memory.documents.conversion import is_same
+    from openclaw_memory.documents.filters import compile_filter
 
-__all__ = ["UNNAMED", "Documents", "is_same", "item_files", "matching"]
+__all__ = ["UNNAMED", "Documents", "compile_filter", "is_same", "item_files"]
 
-_MODULES = {"collection": ["Documents"], "filters": ["matching"], "validation": ["is_same"]}
+_MODULES = {"conversion": ["is_same"], "collection": ["Documents"], "filters": ["compile_filter"]}
 
 __getattr__, __dir__ = lazy_loader.attach(__name__, submod_attrs=_MODULES)[0], __all__.copy

@@ -1,4 +1,4 @@
-"""Match metadata against a filter, plain data with operators and dotted names; frameworks' filters become one."""
+"""Filter documents by metadata: plain data with operators and dotted names, as frameworks' filters become it."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ _Test: TypeAlias = Callable[[Any], bool]
 
 _BELOW = f"{DOCUMENTS_FOLDER}/"
 _NOWHERE = "/"  # the path of no file
-MOST_SEEN = 1000  # values of which a filter remembers whether they pass: mostly many documents have the same
+MAX_REMEMBERED = 1000  # combinations of values whose result a filter remembers: most documents share them
 
-_JOINED: Mapping[str, Callable[[Iterable[bool]], bool]] = {"$and": all, "$or": any}
+_JOINS: Mapping[str, Callable[[Iterable[bool]], bool]] = {"$and": all, "$or": any}
 
 
 class DocumentFilter:
     """A filter of documents by metadata, ids, wholes and tests, which must all hold.
 
-    Called with a document, it says whether this one does. In a large memory the filter costs less than a function that
-    does the same: the index knows most metadata, all ids and what documents are a part of.
+    Called with a document, it returns whether this one passes. In a large memory the filter costs less than a function
+    that does the same: the index knows most metadata, all ids and what documents are a part of.
     """
 
     def __init__(
@@ -47,36 +47,36 @@ class DocumentFilter:
         """Join a filter and tests.
 
         Args:
-            metadata: The filter, as `matching` takes it; None lets everything pass.
+            metadata: The filter, as `compile_filter` takes it; None lets everything pass.
             tests: Functions of a document.
             ids: Only documents with these ids, or lines with these citations.
             parts_of: Only documents that are a part of these, or lines of the files at these paths.
             folder: Only documents below this folder, `memory/notes/`.
 
         Raises:
-            QueryError: As `matching`.
+            QueryError: As `compile_filter`.
         """
-        self._fits, self.tests = matching(metadata), tuple(tests)
+        self._matches, self.tests = compile_filter(metadata), tuple(tests)
         self._ids = None if ids is None else frozenset(ids)
         self._parts_of = None if parts_of is None else frozenset(parts_of)
         self._folder = folder
-        self._of_chunks = None if metadata is None else _of_chunks(metadata, self._fits)
+        self._indexed = None if metadata is None else _index_filter(metadata, self._matches)
         self._has_metadata = metadata is not None
 
-    def also(self, *tests: Callable[[Document], bool]) -> Self:
+    def with_tests(self, *tests: Callable[[Document], bool]) -> Self:
         """Return this filter with further tests.
 
         Args:
             tests: Functions of a document.
         """
-        other = copy(self)
-        other.tests = (*self.tests, *tests)
-        return other
+        extended = copy(self)
+        extended.tests = (*self.tests, *tests)
+        return extended
 
     @property
     def is_exact(self) -> bool:
         """True if the index alone can answer it."""
-        return not self.tests and (self._of_chunks is not None or not self._has_metadata)
+        return not self.tests and (self._indexed is not None or not self._has_metadata)
 
     @property
     def reads_documents(self) -> bool:
@@ -84,22 +84,22 @@ class DocumentFilter:
         return bool(self.tests) or self._has_metadata
 
     def narrow(self, collection: str) -> ChunkScope | None:
-        """Return the chunks that documents which count can have, or None if these may be all.
+        """Return the chunks that documents which pass can have, or None if these may be all.
 
         Args:
             collection: The collection that is searched, "" for none.
         """
-        is_open = self._of_chunks is None and self._ids is None and self._parts_of is None and not self._folder
+        is_open = self._indexed is None and self._ids is None and self._parts_of is None and not self._folder
         if is_open and not collection:
             return None
-        return ChunkScope(collection, self._of_chunks, self._ids, self._parts_of, self._folder)
+        return ChunkScope(collection, self._indexed, self._ids, self._parts_of, self._folder)
 
     def __call__(self, document: Document) -> bool:
         return (
             (self._ids is None or document.id in self._ids)
             and (self._parts_of is None or document.part_of in self._parts_of)
             and document.path.startswith(self._folder)
-            and self._fits(document.metadata)
+            and self._matches(document.metadata)
             and all(test(document) for test in self.tests)
         )
 
@@ -108,11 +108,11 @@ class DocumentFilter:
 class ChunkScope:
     """A filter of chunks: those that a document of a collection can have if it passes a filter. Equal for equal ones.
 
-    What the index does not know of a document, as of one from before it knew it, passes.
+    A chunk passes if the index does not know enough of its document.
     """
 
     collection: str
-    metadata: OfChunks | None = None
+    metadata: IndexedFilter | None = None
     ids: frozenset[str] | None = None
     parts_of: frozenset[str] | None = None
     folder: str = ""
@@ -154,69 +154,69 @@ class ChunkScope:
 
 
 @dataclass(frozen=True)
-class OfChunks:
-    """Whether a chunk can be of a document whose metadata pass a filter; equal for equal filters."""
+class IndexedFilter:
+    """A filter of the metadata that the index keeps of a chunk; equal for equal filters."""
 
-    written: str
+    text: str
     names: tuple[str, ...] = field(compare=False)
-    fits: Callable[[Metadata], bool] = field(compare=False)
-    _seen: dict[tuple[object, ...], bool] = field(default_factory=dict, compare=False, repr=False)
+    matches: Callable[[Metadata], bool] = field(compare=False)
+    _results: dict[tuple[object, ...], bool] = field(default_factory=dict, compare=False, repr=False)
 
     def __call__(self, path: str, metadata: Metadata) -> bool:
-        # Elsewhere files are of people, and what they say above the text is not in the index.
+        # Elsewhere files are of people, and the fields above their text are not in the index.
         if not path.startswith(_BELOW):
             return True
         values = tuple([metadata.get(name, ...) for name in self.names])
-        if None in values:  # it is not known what one of them is
+        if None in values:  # the index does not keep one of them
             return True
-        passes = self._seen.get(values)
-        if passes is None:
-            passes = self.fits(metadata)
-            if len(self._seen) < MOST_SEEN:
-                self._seen[values] = passes
-        return passes
+        result = self._results.get(values)
+        if result is None:
+            result = self.matches(metadata)
+            if len(self._results) < MAX_REMEMBERED:
+                self._results[values] = result
+        return result
 
 
-def _of_chunks(wanted: Mapping[str, Any], fits: Callable[[Mapping[str, Any]], bool]) -> OfChunks | None:
-    """Return what a filter says of chunks; None if it cannot be written down, or has names that are not in an index."""
-    names = list(_names(wanted))
+def _index_filter(conditions: Mapping[str, Any], matches: _Test) -> IndexedFilter | None:
+    """Return a filter for the index; None if it cannot be compared with others, or uses names that no index keeps."""
+    names = list(_iterate_names(conditions))
     if not all(kind_of(name) == "text" and not name.startswith(OWN) for name in names):
         return None
     names += [name.partition(".")[0] for name in names]
     try:
-        return OfChunks(json.dumps(wanted, default=_spelled), tuple(dict.fromkeys(names)), fits)
+        return IndexedFilter(json.dumps(conditions, default=_encode_date), tuple(dict.fromkeys(names)), matches)
     except (TypeError, ValueError):
         return None
 
 
-def _names(wanted: Mapping[str, Any]) -> Iterator[Any]:
+def _iterate_names(conditions: Mapping[str, Any]) -> Iterator[Any]:
     """Yield the names of metadata in a filter."""
-    for name, operand in wanted.items():
+    for name, operand in conditions.items():
         if name == "$not":
-            yield from _names(operand)
-        elif name in _JOINED:
+            yield from _iterate_names(operand)
+        elif name in _JOINS:
             for part in operand:
-                yield from _names(part)
+                yield from _iterate_names(part)
         else:
             yield name
 
 
-def _spelled(value: object) -> str:
+def _encode_date(value: object) -> str:
     if isinstance(value, date):
         return repr(value)
     raise TypeError
 
 
-def matching(wanted: Mapping[str, Any] | None) -> Callable[[Mapping[str, Any]], bool]:
-    r"""Return a function that says whether values by name, such as metadata, pass a filter.
+def compile_filter(conditions: Mapping[str, Any] | None) -> Callable[[Mapping[str, Any]], bool]:
+    r"""Return a function that tells whether values by name, such as metadata, pass a filter.
 
     All of its entries must hold. An entry is a name with what its value must be: an equal value, equal entries of a
     dict, or operators. The name `a.b` means the entry `b` of the dict `a`, unless there is a value of that very name.
-    What is missing is like None.
+    A missing value is like None.
 
     - `$eq $ne $gt $gte $lt $lte`: numbers are compared with numbers, texts with texts in the order of their characters,
-      and a `date` or `datetime` with the one that a text spells in ISO 8601 (UTC if it names no zone). What cannot be
-      compared does not match.
+      and a `date` or `datetime` with the one that a text spells in ISO 8601 (UTC if it names no zone). Values that
+      cannot be compared do not match.
     - `$in`, `$nin`: one of a list; of a value that is a list, any of its elements.
     - `$exists`: true for any value but None.
     - `$contains`: an element of a list, or a part of a text; `$within` is the reverse.
@@ -224,98 +224,97 @@ def matching(wanted: Mapping[str, Any] | None) -> Callable[[Mapping[str, Any]], 
     - `$and`, `$or` of a list and `$not` join operators, or, in place of a name, filters.
 
     Args:
-        wanted: The filter; None lets everything pass.
+        conditions: The filter; None lets everything pass.
 
     Raises:
         QueryError: An operator is unknown, or does not take its operand.
     """
-    tests = [_entry(str(name), name, expected) for name, expected in (wanted or {}).items()]
+    tests = [_compile_entry(str(name), name, expected) for name, expected in (conditions or {}).items()]
     if len(tests) == 1:
         return tests[0]
     return lambda values: all(test(values) for test in tests)
 
 
-def _entry(label: str, name: Any, wanted: Any) -> _Test:
-    if label in _JOINED:
-        return _joined(label, wanted, matching)
+def _compile_entry(label: str, name: Any, expected: Any) -> _Test:
+    if label in _JOINS:
+        return _join(label, expected, compile_filter)
     if label == "$not":
-        return _inverse(matching(_mapping(label, wanted)))
+        return _reject(compile_filter(_require(label, expected, Mapping, "conditions as a dict")))
     if label.startswith("$"):
-        raise _unknown(label)
-    test, path = _test(wanted), label.split(".")
+        raise _make_error(label)
+    test, path = _compile_value(expected), label.split(".")
     if len(path) == 1:
         return lambda values: test(values.get(name))
-    return lambda values: test(values[name] if name in values else _at(values, path))
+    return lambda values: test(values[name] if name in values else _get_inner(values, path))
 
 
-def _at(values: Any, path: Sequence[str]) -> Any:
+def _get_inner(values: Any, path: Sequence[str]) -> Any:
     for name in path:
         values = values.get(name) if isinstance(values, Mapping) else None
     return values
 
 
-def _test(wanted: Any) -> _Test:
+def _compile_value(expected: Any) -> _Test:
     """Return the test of a value: the operators hold, or it is equal."""
-    if isinstance(wanted, Mapping):
-        if any(str(name).startswith("$") for name in wanted):
-            held = [_operator(str(name), operand) for name, operand in wanted.items()]
-            if len(held) == 1:
-                return held[0]
-            return lambda value: all(test(value) for test in held)
-        parts = {name: _test(part) for name, part in wanted.items()}
+    if isinstance(expected, Mapping):
+        if any(str(name).startswith("$") for name in expected):
+            tests = [_compile_operator(str(name), operand) for name, operand in expected.items()]
+            if len(tests) == 1:
+                return tests[0]
+            return lambda value: all(test(value) for test in tests)
+        parts = {name: _compile_value(part) for name, part in expected.items()}
         return lambda value: isinstance(value, dict) and all(test(value.get(name)) for name, test in parts.items())
-    if isinstance(wanted, (list, tuple)):
-        elements = [_test(part) for part in wanted]
+    if isinstance(expected, (list, tuple)):
+        elements = [_compile_value(part) for part in expected]
         return lambda value: (
             isinstance(value, (list, tuple))
             and len(value) == len(elements)
             and all(test(part) for part, test in zip(value, elements, strict=True))
         )
-    return _compared(operator.eq, wanted)
+    return _compare(operator.eq, expected)
 
 
-def _operator(name: str, operand: Any) -> _Test:
-    if name in _JOINED:
-        return _joined(name, operand, _test)
+def _compile_operator(name: str, operand: Any) -> _Test:
+    if name in _JOINS:
+        return _join(name, operand, _compile_value)
     if name not in _OPERATORS:
-        raise _unknown(name)
+        raise _make_error(name)
     return _OPERATORS[name](name, operand)
 
 
-def _ordered(holds: Callable[[Any, Any], bool], name: str, operand: Any) -> _Test:
+def _order(holds: Callable[[Any, Any], bool], name: str, operand: Any) -> _Test:
     if not isinstance(operand, (int, float, str, list, date)):
         raise QueryError(f"the filter's {name} compares numbers, texts and dates, not {operand!r}: use a function")
-    return _compared(holds, operand)
+    return _compare(holds, operand)
 
 
-def _in(name: str, operand: Any) -> _Test:
-    allowed = [_test(one) for one in _list(name, operand)]
-    return lambda value: any(test(one) for test in allowed for one in _each(value))
+def _match_any(name: str, operand: Any) -> _Test:
+    tests = [_compile_value(part) for part in _require(name, operand, (list, tuple), "a list")]
+    return lambda value: any(
+        test(part) for test in tests for part in ([value, *value] if isinstance(value, (list, tuple)) else [value])
+    )
 
 
-def _exists(name: str, operand: Any) -> _Test:
-    if not isinstance(operand, bool):
-        raise QueryError(f"the filter's {name} takes True or False, not {operand!r}")
+def _check_existence(name: str, operand: Any) -> _Test:
+    _require(name, operand, bool, "True or False")
     return lambda value: (value is not None) is operand
 
 
-def _like(name: str, operand: Any, flags: int = 0) -> _Test:
-    if not isinstance(operand, str):
-        raise QueryError(f"the filter's {name} takes a text, not {operand!r}")
-    parts = re.findall(r"\\[%_\\]|.", operand, re.DOTALL)
+def _match_pattern(name: str, operand: Any, flags: int = 0) -> _Test:
+    parts = re.findall(r"\\[%_\\]|.", _require(name, operand, str, "a text"), re.DOTALL)
     regex = "".join({"%": ".*", "_": "."}.get(part) or re.escape(part[-1]) for part in parts)
     pattern = re.compile(regex, re.DOTALL | flags)
     return lambda value: isinstance(value, str) and pattern.fullmatch(value) is not None
 
 
-def _compared(holds: Callable[[Any, Any], bool], operand: Any) -> _Test:
+def _compare(holds: Callable[[Any, Any], bool], operand: Any) -> _Test:
     if isinstance(operand, date):
-        limit = _moment(operand) if isinstance(operand, datetime) else operand
-        return _held(lambda value: holds(_date_in(value, limit), limit))
-    return _held(lambda value: holds(value, operand))
+        limit = _add_zone(operand) if isinstance(operand, datetime) else operand
+        return _try(lambda value: holds(_parse_date(value, limit), limit))
+    return _try(lambda value: holds(value, operand))
 
 
-def _held(holds: _Test) -> _Test:
+def _try(holds: _Test) -> _Test:
     def test(value: Any) -> bool:
         try:
             return bool(holds(value))
@@ -325,47 +324,38 @@ def _held(holds: _Test) -> _Test:
     return test
 
 
-def _date_in(value: Any, like: date) -> date | None:
+def _parse_date(value: Any, like: date) -> date | None:
     """Return the date, or the moment if `like` is one, that a text spells; None for any other value."""
     try:
         moment = datetime.fromisoformat(value)
     except (TypeError, ValueError):
         return None
-    return _moment(moment) if isinstance(like, datetime) else moment.date()
+    return _add_zone(moment) if isinstance(like, datetime) else moment.date()
 
 
-def _moment(written: datetime) -> datetime:
-    return written if written.tzinfo else written.replace(tzinfo=UTC)
+def _add_zone(moment: datetime) -> datetime:
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
-def _joined(name: str, operand: Any, test_of: Callable[[Any], _Test]) -> _Test:
-    parts = [test_of(_mapping(name, part)) for part in _list(name, operand)]
-    join = _JOINED[name]
-    return lambda value: join(test(value) for test in parts)
+def _join(name: str, operand: Any, compile_part: Callable[[Any], _Test]) -> _Test:
+    parts = _require(name, operand, (list, tuple), "a list")
+    tests = [compile_part(_require(name, part, Mapping, "conditions as a dict")) for part in parts]
+    join = _JOINS[name]
+    return lambda value: join(test(value) for test in tests)
 
 
-def _inverse(test: _Test) -> _Test:
+def _reject(test: _Test) -> _Test:
     return lambda value: not test(value)
 
 
-def _each(value: Any) -> list[Any]:
-    """Return a value, and the elements of a list."""
-    return [value, *value] if isinstance(value, (list, tuple)) else [value]
-
-
-def _list(name: str, operand: Any) -> Sequence[Any]:
-    if not isinstance(operand, (list, tuple)):
-        raise QueryError(f"the filter's {name} takes a list, not {operand!r}")
+def _require(name: str, operand: Any, kind: Any, description: str) -> Any:
+    """Return the operand of an operator; raise QueryError if it is not of the kind that this takes."""
+    if not isinstance(operand, kind):
+        raise QueryError(f"the filter's {name} takes {description}, not {operand!r}")
     return operand
 
 
-def _mapping(name: str, operand: Any) -> Mapping[str, Any]:
-    if not isinstance(operand, Mapping):
-        raise QueryError(f"the filter's {name} takes conditions as a dict, not {operand!r}")
-    return operand
-
-
-def _unknown(name: str) -> QueryError:
+def _make_error(name: str) -> QueryError:
     return QueryError(
         f"the filter's operator {name!r} is unknown: use a function, which a vector store takes as its `filter`, or "
         "one of $eq $ne $gt $gte $lt $lte $in $nin $exists $contains $like $ilike, and $and $or $not around them"
@@ -373,18 +363,18 @@ def _unknown(name: str) -> QueryError:
 
 
 _OPERATORS: Mapping[str, Callable[[str, Any], _Test]] = {
-    "$eq": lambda _, operand: _compared(operator.eq, operand),
-    "$ne": lambda _, operand: _inverse(_compared(operator.eq, operand)),
-    "$gt": partial(_ordered, operator.gt),
-    "$gte": partial(_ordered, operator.ge),
-    "$lt": partial(_ordered, operator.lt),
-    "$lte": partial(_ordered, operator.le),
-    "$in": _in,
-    "$nin": lambda name, operand: _inverse(_in(name, operand)),
-    "$not": lambda _, operand: _inverse(_test(operand)),
-    "$exists": _exists,
-    "$contains": lambda _, operand: _held(lambda value: operand in value),
-    "$within": lambda _, operand: _held(lambda value: value in operand),
-    "$like": _like,
-    "$ilike": partial(_like, flags=re.IGNORECASE),
+    "$eq": lambda _, operand: _compare(operator.eq, operand),
+    "$ne": lambda _, operand: _reject(_compare(operator.eq, operand)),
+    "$gt": partial(_order, operator.gt),
+    "$gte": partial(_order, operator.ge),
+    "$lt": partial(_order, operator.lt),
+    "$lte": partial(_order, operator.le),
+    "$in": _match_any,
+    "$nin": lambda name, operand: _reject(_match_any(name, operand)),
+    "$not": lambda _, operand: _reject(_compile_value(operand)),
+    "$exists": _check_existence,
+    "$contains": lambda _, operand: _try(lambda value: operand in value),
+    "$within": lambda _, operand: _try(lambda value: value in operand),
+    "$like": _match_pattern,
+    "$ilike": partial(_match_pattern, flags=re.IGNORECASE),
 }

@@ -89,11 +89,11 @@ def read_value(fields: Mapping[str, Any], text: str) -> dict[str, Any]:
     """
     value = {**fields["value"]}
     if keys := fields.get("text_at"):
-        value = replace_leaf(value, keys, normalize_body(text).removeprefix(fields.get("text_after", "")))
+        value = replace_leaf(value, keys, trim_body(text).removeprefix(fields.get("text_after", "")))
     return value
 
 
-def normalize_body(text: str) -> str:
+def trim_body(text: str) -> str:
     """Return a body with plain line ends and no blank lines at the end, as editors save it."""
     return "\n".join(text.strip().splitlines())
 

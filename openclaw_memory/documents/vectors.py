@@ -1,4 +1,4 @@
-"""The vectors that documents came with: which exist, which are lost, and how those are made again."""
+"""Keep the vectors that documents came with: find those that are lost, and have them made again."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from openclaw_memory import _forks
 from openclaw_memory._log import warn
-from openclaw_memory.documents.validation import document_in, is_same, rows_of, unit_rows
+from openclaw_memory.documents.conversion import is_same, read_document, to_rows, to_unit
 from openclaw_memory.errors import EmbedderError, OpenClawMemoryError
 from openclaw_memory.indexing.staleness import PATIENCE_SECONDS
 from openclaw_memory.text.front_matter import UNNAMED, is_vector_of
 from openclaw_memory.types import Document, Store, VectorSource
-from openclaw_memory.workspace.document_cache import DocumentCache
+from openclaw_memory.workspace.document_cache import CachedDocument, DocumentCache
 from openclaw_memory.workspace.paths import DOCUMENTS_FOLDER
 from openclaw_memory.workspace.scan import walk_notes
 
@@ -23,256 +23,264 @@ if TYPE_CHECKING:
     from openclaw_memory.indexing.service import IndexService
     from openclaw_memory.types import Matrix, Vector
 
-AT_ONCE = 1000  # in one call of what makes vectors, and in one transaction
+# How many rows of documents, and how many of their vectors, the index has under each identity: `MODEL#DIMS`.
+Counts: TypeAlias = Mapping[str, tuple[int, int]]
+AT_ONCE = 1000  # documents in one call of a source, and in one transaction
 
 
 class DocumentVectors:
-    """The state of the vectors that documents came with. Safe to use from several threads.
+    """The vectors that documents came with. Safe to use from several threads.
 
     In the index each is a row under its own identity, the model and the dimensions; the file of the document names
     both.
     """
 
     def __init__(
-        self,
-        cache: DocumentCache,
-        service: IndexService,
-        reading: Callable[[Callable[[Store], Any]], Any],
+        self, cache: DocumentCache, service: IndexService, read: Callable[[Callable[[Store], Any]], Any]
     ) -> None:
-        """`reading` runs what reads the index as it is now, on a snapshot of it."""
-        self._cache, self._service, self._reading = cache, service, reading
-        self._source: VectorSource | None = None  # the latest that was handed in
-        self._failed = ""  # why it could not make what is gone
-        self._tried: object = None  # when, and with what missing, it was tried in vain
-        self._said: list[str] = []
-        self._making = _forks.lock()
-        self._adopted: str | None = None  # the model that the unnamed one was found to be
-        # Of models that were compared with it: the path and key of the document by which, and whether they are alike.
-        self._compared: dict[str, tuple[str, str, bool]] = {}
+        """Keep the vectors of an index; `read` calls a function on a snapshot."""
+        self._cache, self._service, self._read = cache, service, read
+        self._source: VectorSource | None = None  # the latest
+        self._error = ""  # of the source, when it was to make lost vectors
+        self._attempt: object = None  # the latest one in vain
+        self._reported: list[str] = []
+        self._lock = _forks.lock()
+        self._assigned: str | None = None  # the model of the vectors without one
+        # By models that were compared with these: the path and key of a document, and whether they are alike.
+        self._comparisons: dict[str, tuple[str, str, bool]] = {}
 
-    def models(self, identity: str) -> list[str]:
-        """Return a model, and the unnamed one if its vectors were found to be of this model."""
-        return [identity, *([UNNAMED] if self._adopted == identity else [])]
+    def list_models(self, identity: str) -> list[str]:
+        """Return a model, and the unnamed one if its vectors are of this model."""
+        return [identity, *([UNNAMED] if self._assigned == identity else [])]
 
-    def row_identities(self, there: Mapping[str, tuple[int, int]], model: str) -> list[str]:
+    def list_identities(self, counts: Counts, model: str) -> list[str]:
         """Return the identities of the rows that are vectors of a model; all have the same dimensions."""
-        own = [name for one in self.models(model) if (name := row_identity(there, one)) is not None]
-        return [name for name in own if name.rpartition("#")[2] == own[0].rpartition("#")[2]]
-
-    def adopt(self, sources: Sequence[VectorSource]) -> bool:
-        """Do as `Documents.adopt` says. What was found is remembered until the document compared is another one."""
-        there = self._there()
-        rows = row_identity(there, UNNAMED)
-        if rows is None or not sources:
-            return False
-        model = sources[0].identity
-        if model in self._compared:
-            path, key, is_alike = self._compared[model]
-            seen = self._cache.try_load(path)
-            if seen is not None and seen.embedding is not None and seen.embedding.key == key:
-                return is_alike
-        self._adopted = None if self._adopted == model else self._adopted
-        sample = next(self._samples(rows, has_any=there[rows][1] > 0), None)
-        if sample is None:
-            return False
-        path, key, document, stored = sample
-        alike = next((one for one in sources if _is_by(one, document, stored, int(rows.rpartition("#")[2]))), None)
-        self._compared[model] = path, key, alike is not None
-        if alike is not None:
-            self._adopted, self._source, self._tried = model, alike, None
-        return alike is not None
-
-    def _samples(self, rows: str, *, has_any: bool) -> Iterator[tuple[str, str, Document, Vector | None]]:
-        """Yield documents with a text and a vector of the unnamed model; without the vector unless `has_any`."""
-        for path, _ in walk_notes(self._cache.files, DOCUMENTS_FOLDER):
-            seen = self._cache.try_load(path)
-            if seen is None or seen.embedding is None or seen.embedding.identity != rows:
-                continue
-            document = document_in(path, seen)
-            if document is None or not document.text.strip() or not is_vector_of(seen.embedding, document.text):
-                continue
-            stored = self._reading(partial(vector_of_file, path=path, identity=rows)) if has_any else None
-            if not has_any or (stored is not None and stored.any()):
-                yield path, seen.embedding.key, document, stored
-
-    def check_not_lost(self, model: str) -> None:
-        """Raise EmbedderError if the vectors of the unnamed model are asked for, and all of them are lost."""
-        there = self._there() if UNNAMED in self.models(model) else {}
-        if any(rows for rows, _ in there.values()) and not any(found for _, found in there.values()):
-            raise EmbedderError("; ".join(_lines(self._missing(there))))
+        names = [name for alias in self.list_models(model) if (name := find_identity(counts, alias)) is not None]
+        return [name for name in names if name.rpartition("#")[2] == names[0].rpartition("#")[2]]
 
     def use(self, source: VectorSource | None) -> None:
         """Use this source, or the latest one, to make lost vectors again, even if it failed just now."""
-        self._source, self._tried = source or self._source, None
+        self._source, self._attempt = source or self._source, None
 
     def take(self, source: VectorSource | None) -> None:
-        """Keep this source as the latest one, if one is given."""
+        """Keep this source as the latest one, if there is one."""
         self._source = source or self._source
 
-    def can_restore(self, there: Mapping[str, tuple[int, int]]) -> bool:
-        """Whether vectors are lost that `restore` would make again now; those that it cannot make are logged."""
-        if self._attempt(there) is not None:
+    def assign_source(self, sources: Sequence[VectorSource]) -> bool:
+        """Do as `Documents.assign_source`. The answer holds until the compared document changes."""
+        counts = self._count()
+        identity = find_identity(counts, UNNAMED)
+        if identity is None or not sources:
+            return False
+        model = sources[0].identity
+        if model in self._comparisons:
+            path, key, is_alike = self._comparisons[model]
+            cached = self._cache.try_load(path)
+            if cached is not None and cached.embedding is not None and cached.embedding.key == key:
+                return is_alike
+        self._assigned = None if self._assigned == model else self._assigned
+        sample = next(self._iterate_samples(identity, has_any=counts[identity][1] > 0), None)
+        if sample is None:
+            return False
+        path, key, document, stored = sample
+        dims = int(identity.rpartition("#")[2])
+        alike = next((source for source in sources if _is_made_by(source, document, stored, dims)), None)
+        self._comparisons[model] = path, key, alike is not None
+        if alike is not None:
+            self._assigned, self._source, self._attempt = model, alike, None
+        return alike is not None
+
+    def check_not_lost(self, model: str) -> None:
+        """Raise EmbedderError if all vectors of the unnamed model are lost, and this is it."""
+        counts = self._count() if UNNAMED in self.list_models(model) else {}
+        if any(rows for rows, _ in counts.values()) and not any(vectors for _, vectors in counts.values()):
+            raise EmbedderError("; ".join(_to_lines(self._count_missing(counts))))
+
+    def can_restore(self, counts: Counts) -> bool:
+        """Return whether `restore` would make lost vectors again now; log those that it cannot make."""
+        if self._plan_attempt(counts) is not None:
             return True
-        self._warn(there)
+        self._warn(counts)
         return False
 
     def restore(self) -> str | None:
         """Make lost vectors again with the latest source, if they are of its model.
 
-        Returns the model whose vectors there are, as `Documents.vector_identity`. A source that failed is called again
-        when other vectors are missing, or after a minute.
+        Returns the model of the vectors, as `Documents.get_vector_identity`. A source that failed is called again when
+        other vectors are missing, or after a minute.
         """
-        there = self._there()
-        if self._attempt(there) is not None and self._making.acquire(blocking=False):
+        counts = self._count()
+        if self._plan_attempt(counts) is not None and self._lock.acquire(blocking=False):
             try:
-                if self._restored(there):
-                    there = self._there()
+                if self._make_lost(counts):
+                    counts = self._count()
             finally:
-                self._making.release()
-        self._warn(there)
-        return self._model(there)
+                self._lock.release()
+        self._warn(counts)
+        return self._find_model(counts)
 
-    def missing(self) -> Mapping[str, int]:
+    def count_missing(self) -> Mapping[str, int]:
         """Return how many documents cannot be found by the vectors they came with, by the reason."""
         self._service.check_open()
-        return self._missing(self._service.store().identities()) if self._service.has_index() else {}
+        return self._count_missing(self._service.store().identities()) if self._service.has_index() else {}
 
-    def in_words(self) -> list[str]:
-        """Return `missing` as a line for each reason."""
-        return _lines(self.missing())
+    def list_problems(self) -> list[str]:
+        """Return `count_missing` as a line for each reason."""
+        return _to_lines(self.count_missing())
 
-    def are_current(self, store: Store, documents: Iterable[Document]) -> bool:
-        """Whether the index has the vectors of these documents as their files are now."""
+    def has_current(self, store: Store, documents: Iterable[Document]) -> bool:
+        """Return whether the index has the vectors of these documents as their files are now."""
         keys: dict[str, set[str]] = {}
         for document in documents:
-            seen = self._cache.try_load(document.path)
-            if seen is not None and seen.embedding is not None and document.model:
-                keys.setdefault(seen.embedding.identity, set()).add(seen.embedding.key)
-        return all(wanted == store.known_vectors(wanted, identity) for identity, wanted in keys.items())
+            cached = self._cache.try_load(document.path)
+            if cached is not None and cached.embedding is not None and document.model:
+                keys.setdefault(cached.embedding.identity, set()).add(cached.embedding.key)
+        return all(own == store.known_vectors(own, identity) for identity, own in keys.items())
 
-    def _warn(self, there: Mapping[str, tuple[int, int]]) -> None:
-        """Log what is missing, each reason once."""
-        words = _lines(self._missing(there))
-        for line in (line for line in words if line not in self._said):
+    def _iterate_files(self) -> Iterator[tuple[str, CachedDocument]]:
+        """Yield the path and the content of each document that came with a vector."""
+        for path, _ in walk_notes(self._cache.files, DOCUMENTS_FOLDER):
+            cached = self._cache.try_load(path)
+            if cached is not None and cached.embedding is not None:
+                yield path, cached
+
+    def _iterate_samples(self, identity: str, *, has_any: bool) -> Iterator[tuple[str, str, Document, Vector | None]]:
+        """Yield documents with a text and a vector of the unnamed model; without the vector unless `has_any`."""
+        for path, cached in self._iterate_files():
+            document, embedding = read_document(path, cached), cached.embedding
+            if document is None or embedding is None or embedding.identity != identity:
+                continue
+            if not document.text.strip() or not is_vector_of(embedding, document.text):
+                continue
+            stored = self._read(partial(find_vector, path=path, identity=identity)) if has_any else None
+            if not has_any or (stored is not None and stored.any()):
+                yield path, embedding.key, document, stored
+
+    def _warn(self, counts: Counts) -> None:
+        """Log the reasons why vectors are missing, each once."""
+        lines = _to_lines(self._count_missing(counts))
+        for line in (line for line in lines if line not in self._reported):
             warn(line)
-        self._said = words
+        self._reported = lines
 
-    def _there(self) -> Mapping[str, tuple[int, int]]:
-        there: Mapping[str, tuple[int, int]] = self._reading(lambda store: store.identities())
-        return there
+    def _count(self) -> Counts:
+        counts: Counts = self._read(lambda store: store.identities())
+        return counts
 
-    def _model(self, there: Mapping[str, tuple[int, int]]) -> str | None:
+    def _find_model(self, counts: Counts) -> str | None:
+        """Return the model of the latest source if it has vectors, else the commonest one."""
         models: Counter[str] = Counter()
-        for identity, (rows, _) in sorted(there.items()):
+        for identity, (rows, _) in sorted(counts.items()):
             model = identity.rpartition("#")[0]
-            models[self._adopted or model if model == UNNAMED else model] += rows
+            models[self._assigned or model if model == UNNAMED else model] += rows
         if self._source is not None and self._source.identity in models:
             return self._source.identity
         return models.most_common(1)[0][0] if models else None
 
-    def _missing(self, there: Mapping[str, tuple[int, int]]) -> dict[str, int]:
-        if len(there) < 2 and all(rows == found for rows, found in there.values()):
+    def _count_missing(self, counts: Counts) -> dict[str, int]:
+        if len(counts) < 2 and all(rows == vectors for rows, vectors in counts.values()):
             return {}
-        model, counts = self._model(there), Counter[str]()
-        models = self.models(model or "")
-        own = self.row_identities(there, model or "")
-        for identity, (rows, found) in there.items():
-            other, _, dims = identity.rpartition("#")
-            if other not in models:
-                counts[f"they are of {other!r}, those of the others are of {model!r}: add these again"] += rows
+        model, missing = self._find_model(counts) or "", Counter[str]()
+        models, own = self.list_models(model), self.list_identities(counts, model)
+        for identity, (rows, vectors) in counts.items():
+            name, _, dims = identity.rpartition("#")
+            if name not in models:
+                missing[f"they are of {name!r}, those of the others are of {model!r}: add these again"] += rows
             elif own and identity not in own:
-                counts[f"they have {dims} dimensions, those of the others have {own[0].rpartition('#')[2]}"] += rows
-            elif found < rows:
+                missing[f"they have {dims} dimensions, those of the others have {own[0].rpartition('#')[2]}"] += rows
+            elif vectors < rows:
                 can_make = self._source is not None and self._source.make is not None and self._source.identity == model
-                if can_make and not self._failed and self._attempt(there) is None:
+                if can_make and not self._error and self._plan_attempt(counts) is None:
                     continue  # their files are gone: the next sync removes the rows
-                why = f"only {model!r} can make them again: hand that model in, or add the documents again"
+                reason = f"only {model!r} can make them again: hand that model in, or add the documents again"
                 if model == UNNAMED:
-                    why = (
+                    reason = (
                         "their model was not named, and they were in the index alone: name it, as in "
                         "OpenClawVectorStore(memory, embed_model=...), and it makes them again, or add the documents "
                         "again"
                     )
-                counts[(can_make and self._failed) or why] += rows - found
-        return dict(counts)
+                missing[(can_make and self._error) or reason] += rows - vectors
+        return dict(missing)
 
-    # --- making them again ---------------------------------------------------------------------------------------
-
-    def _attempt(self, there: Mapping[str, tuple[int, int]]) -> object | None:
-        """Return what would be tried now: the source, what it can make and the minute. None: nothing, or not again."""
+    def _plan_attempt(self, counts: Counts) -> object | None:
+        """Return the source, the vectors that it could make and the minute; None if there is nothing new to try."""
         source = self._source
         if source is None or source.make is None:
             return None
-        lacking = {name: counts for name, counts in there.items() if counts[1] < counts[0]}
-        models = self.models(source.identity)
-        lacking = {name: counts for name, counts in lacking.items() if name.rpartition("#")[0] in models}
+        models = self.list_models(source.identity)
+        lacking = {
+            identity: (rows, vectors)
+            for identity, (rows, vectors) in counts.items()
+            if vectors < rows and identity.rpartition("#")[0] in models
+        }
         attempt = (source.identity, lacking, time.monotonic() // PATIENCE_SECONDS)
-        return attempt if lacking and attempt != self._tried else None
+        return attempt if lacking and attempt != self._attempt else None
 
-    def _restored(self, there: Mapping[str, tuple[int, int]]) -> bool:
+    def _make_lost(self, counts: Counts) -> bool:
         """Make lost vectors again; return whether any was made."""
-        source, attempt = self._source, self._attempt(there)
+        source, attempt = self._source, self._plan_attempt(counts)
         if source is None or attempt is None:  # another thread has tried it meanwhile
             return False
-        self._tried, self._failed, made = attempt, "", 0
+        self._attempt, self._error, total = attempt, "", 0
         try:
-            for identity, documents in self._gone(self.models(source.identity)).items():
+            for identity, documents in self._find_lost(self.list_models(source.identity)).items():
                 for first in range(0, len(documents), AT_ONCE):
                     keys = [*documents][first : first + AT_ONCE]
-                    self._add(keys, made_by(source, [documents[key] for key in keys]), identity)
-                    made += len(keys)
+                    rows = make_vectors(source, [documents[key] for key in keys])
+                    self._service.run_recovering(partial(self._add, keys, rows, identity))
+                    total += len(keys)
         except OpenClawMemoryError as error:
-            self._failed = str(error)
+            self._error = str(error)
         else:
-            self._tried = None if made else attempt
-        return made > 0
+            self._attempt = None if total else attempt
+        return total > 0
 
-    def _gone(self, models: Sequence[str]) -> dict[str, dict[str, Document]]:
-        """Return the documents whose vectors of models are lost and not in their files, by identity and key."""
-        wanted: dict[str, dict[str, Document]] = {}
-        for path, _ in walk_notes(self._cache.files, DOCUMENTS_FOLDER):
-            seen = self._cache.try_load(path)
-            if seen is None or seen.embedding is None or seen.embedding.model not in models or seen.embedding.vector:
-                continue
-            if (document := document_in(path, seen)) is not None:
-                wanted.setdefault(seen.embedding.identity, {})[seen.embedding.key] = document
+    def _find_lost(self, models: Sequence[str]) -> dict[str, dict[str, Document]]:
+        """Return the documents with lost vectors of models, by identity and key."""
+        documents: dict[str, dict[str, Document]] = {}
+        for path, cached in self._iterate_files():
+            document, embedding = read_document(path, cached), cached.embedding
+            if document is not None and embedding is not None and embedding.model in models:
+                documents.setdefault(embedding.identity, {})[embedding.key] = document
 
-        def gone(store: Store) -> dict[str, dict[str, Document]]:
-            known = {identity: store.known_vectors(documents, identity) for identity, documents in wanted.items()}
+        def drop_stored(store: Store) -> dict[str, dict[str, Document]]:
+            stored = {identity: store.known_vectors(keys, identity) for identity, keys in documents.items()}
             return {
-                identity: {key: one for key, one in documents.items() if key not in known[identity]}
-                for identity, documents in wanted.items()
+                identity: {key: document for key, document in keyed.items() if key not in stored[identity]}
+                for identity, keyed in documents.items()
             }
 
-        found: dict[str, dict[str, Document]] = self._reading(gone)
-        return found
+        lost: dict[str, dict[str, Document]] = self._read(drop_stored)
+        return lost
 
     def _add(self, keys: Sequence[str], rows: Matrix, identity: str) -> None:
-        self._service.run_recovering(lambda: self._service.store().add_vectors(keys, rows, identity))
+        self._service.store().add_vectors(keys, rows, identity)
 
 
-def row_identity(there: Mapping[str, tuple[int, int]], model: str | None) -> str | None:
+def find_identity(counts: Counts, model: str | None) -> str | None:
     """Return the identity, model and dimensions, of most rows of a model; None if it has no rows."""
-    own = [identity for identity in there if identity.rpartition("#")[0] == model]
-    return max(own, key=lambda identity: (there[identity], identity), default=None)
+    own = [identity for identity in counts if identity.rpartition("#")[0] == model]
+    return max(own, key=lambda identity: (counts[identity], identity), default=None)
 
 
-def vector_of_file(store: Store, path: str, identity: str) -> Vector | None:
+def find_vector(store: Store, path: str, identity: str) -> Vector | None:
     """Return the vector that the document in a file came with, under this identity; None if it has none."""
     ids = [stored.id for stored in store.file_chunks(path, identity)]
     return next(iter(store.vectors(ids).values()), None) if ids else None
 
 
-def made_by(source: VectorSource, documents: Sequence[Document]) -> Matrix:
+def make_vectors(source: VectorSource, documents: Sequence[Document]) -> Matrix:
     """Return the unit vectors that a source makes of documents.
 
     Raises:
         EmbedderError: The source failed, or returned something else.
     """
+    import numpy as np
+
     if source.make is None:
         raise EmbedderError(f"{source.identity!r} cannot make vectors: pass a VectorSource with its make=")
     try:
-        return unit_rows(rows_of(source.make(documents), len(documents)))
+        return np.stack([to_unit(row) for row in to_rows(source.make(documents), len(documents))])
     except OpenClawMemoryError:
         raise
     except Exception as error:  # the model is not ours
@@ -281,18 +289,18 @@ def made_by(source: VectorSource, documents: Sequence[Document]) -> Matrix:
         ) from error
 
 
-def _is_by(source: VectorSource, document: Document, stored: Vector | None, dims: int) -> bool:
-    """Whether a source makes this vector of a document; if there is none, whether it makes one of as many dimensions.
+def _is_made_by(source: VectorSource, document: Document, stored: Vector | None, dims: int) -> bool:
+    """Return whether a source makes this vector of a document, or without one, a vector of so many dimensions.
 
     Raises:
-        EmbedderError: As `made_by`.
+        EmbedderError: As `make_vectors`.
     """
-    made = made_by(source, [document])[0]
-    return made.shape == (dims,) if stored is None else is_same(made, stored)
+    vector = make_vectors(source, [document])[0]
+    return vector.shape == (dims,) if stored is None else is_same(vector, stored)
 
 
-def _lines(missing: Mapping[str, int]) -> list[str]:
+def _to_lines(missing: Mapping[str, int]) -> list[str]:
     return [
-        f"{count} {'document has' if count == 1 else 'documents have'} lost the vectors they came with: {why}"
-        for why, count in missing.items()
+        f"{count} {'document has' if count == 1 else 'documents have'} lost the vectors they came with: {reason}"
+        for reason, count in missing.items()
     ]

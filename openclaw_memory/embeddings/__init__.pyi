@@ -1,5 +1,4 @@
 from .callables import FrameworkEmbedder as FrameworkEmbedder, from_callable as from_callable
-from .failures import ServiceError as ServiceError
 from .registry import load_embedder as load_embedder
 from .remote import RemoteEmbedder as RemoteEmbedder
 from .selection import EmbedderChoice as EmbedderChoice, get_inner as get_inner, make_selector as make_selector
@@ -9,5 +8,6 @@ from .service import (
     Limits as Limits,
     RetryPolicy as RetryPolicy,
     Service as Service,
+    ServiceError as ServiceError,
 )
 from .vectors import check_vectors as check_vectors

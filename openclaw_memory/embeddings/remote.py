@@ -16,8 +16,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from openclaw_memory import _forks
 from openclaw_memory.chunking.sliding_window import split_utf8
-from openclaw_memory.embeddings.failures import FailureKind, ServiceError, read_failure
-from openclaw_memory.embeddings.service import RetryPolicy, Service, is_on_this_machine
+from openclaw_memory.embeddings.service import (
+    FailureKind,
+    RetryPolicy,
+    Service,
+    ServiceError,
+    is_on_this_machine,
+    read_failure,
+)
 from openclaw_memory.embeddings.vectors import PROBE, check_vectors, count_bytes, make_encodable, merge_vectors, pack
 
 if TYPE_CHECKING:

@@ -8,8 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
-from openclaw_memory.embeddings.failures import FailureKind, ServiceError
-from openclaw_memory.embeddings.service import BatchApi, JobState
+from openclaw_memory.embeddings.service import BatchApi, FailureKind, JobState, ServiceError
 from openclaw_memory.errors import EmbedderError
 
 # Twice the largest honest answer: 2,048 vectors of 3,072 dimensions in base64.

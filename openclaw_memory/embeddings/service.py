@@ -1,9 +1,13 @@
-"""Describe an embedding service: its address, the limits of a request, and the function that sends one."""
+"""Describe an embedding service: its address, its limits, the function that sends a request, and its failures."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+import re
+import time
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from email.utils import parsedate_to_datetime
 from enum import Enum
 from typing import Any
 from urllib.parse import urlsplit
@@ -12,6 +16,7 @@ from msgspec import Struct
 
 from openclaw_memory.embeddings.vectors import MAX_DIMENSIONS, describe_install, import_package
 from openclaw_memory.errors import EmbedderError
+from openclaw_memory.text.redaction import redact
 
 
 class Limits(Struct, frozen=True):
@@ -160,3 +165,122 @@ def list_settings(
     """Return those of these options that change a vector; of headers only the names."""
     names = sorted(header.lower() for header in headers or {})
     return {"dimensions": dimensions, "headers": names or None, "max_input_tokens": max_input_tokens}
+
+
+# --- failures ----------------------------------------------------------------------------------------------------
+
+
+class FailureKind(Enum):
+    """Kinds of failures, each with the advice to the user."""
+
+    PASSING = "the next sync asks again"
+    BUSY = "the next sync asks again; a lower embedding.concurrency asks less often"
+    EXHAUSTED = "refill the account, or choose another provider"
+    TOO_LARGE = "set a lower max_items or max_input_tokens in the provider's options"
+    REFUSED = "check the model's name and options, or the text"
+    DENIED = "check key, model and base_url"
+
+
+class ServiceError(EmbedderError):
+    """A failed request to an embedding service.
+
+    Attributes:
+        kind: What to do about it.
+        retry_after: The seconds that the service asks to wait, or None.
+    """
+
+    def __init__(self, message: str, kind: FailureKind, retry_after: float | None = None) -> None:
+        super().__init__(message)
+        self.kind = kind
+        self.retry_after = retry_after
+
+    @property
+    def is_passing(self) -> bool:
+        """True if the same request may succeed later."""
+        return self.kind in {FailureKind.PASSING, FailureKind.BUSY}
+
+    @property
+    def is_isolated(self) -> bool:
+        """True if the failure lies in the texts of the request: others may succeed."""
+        return self.kind in {FailureKind.TOO_LARGE, FailureKind.REFUSED}
+
+
+# OpenAI's codes and Gemini's words for a quota that waiting does not refill.
+QUOTA = re.compile(r"insufficient_quota|quota_exceeded|exceeded your current quota", re.IGNORECASE)
+# OpenClaw's signs, besides status 429, of a rate limit.
+BUSY = re.compile(r"rate.?limit|too many requests|resource has been exhausted|resource_exhausted", re.IGNORECASE)
+SIZE = re.compile(
+    r"too (large|long|many)|maximum context|context length|max\w*\b.{0,40}\b(tokens|length|items|inputs|batch)"
+    r"|batch size|at most \d+|no more than \d+|exceeds? the (limit|maximum)|payload size|list too long",
+    re.IGNORECASE,
+)
+# Gemini answers 400 to a bad key.
+BAD_KEY = re.compile(r"api.?key (is )?(not valid|invalid|expired)", re.IGNORECASE)
+# Gemini puts the wait into the body: "retryDelay": "34s"; OpenAI into the message: "Please try again in 1.5s".
+DELAY = re.compile(r"(?:retryDelay\W+|(?:try again|retry) in )(\d+(?:\.\d+)?)s", re.IGNORECASE)
+KEY = re.compile(r"\b(sk-|AIza|pa-|al-|Bearer )[\w*.-]{6,}")
+MIN_SECRET = 4  # characters; anything shorter is part of ordinary words
+MAX_MESSAGE = 300
+
+
+def read_failure(error: Exception, origin: str, headers: Mapping[str, str] | None = None) -> ServiceError:
+    """Return the failure behind an exception of httpx, of an SDK or of ours.
+
+    Without a response it is one of the transport, or an answer that could not be understood: both may pass.
+
+    Args:
+        error: The exception; `error.response` is that of httpx.
+        origin: Who was asked, for the message.
+        headers: Headers of the request, whose values are left out of the message.
+    """
+    secrets = [part for value in (headers or {}).values() for part in (value, value.partition(" ")[2])]
+    if isinstance(error, ServiceError):
+        return ServiceError(_mask(str(error), secrets), error.kind, error.retry_after)
+    if isinstance(error, EmbedderError):
+        message = str(error) if origin in str(error) else f"{origin}: {error}"
+        return ServiceError(_mask(message, secrets)[: 2 * MAX_MESSAGE], FailureKind.PASSING)
+    response: Any = getattr(error, "response", None)
+    status = getattr(response, "status_code", None)
+    words = f"{type(error).__name__}: {error}"
+    if status is None:
+        message = f"{origin} cannot be reached or answered nonsense: {_mask(words, secrets)[:MAX_MESSAGE]}"
+        return ServiceError(f"{message}; {FailureKind.PASSING.value}", FailureKind.PASSING)
+    with suppress(Exception):  # a body that was not read, or cannot be decoded
+        words = " ".join(response.text.split()) or words
+    retry_after = _read_wait(response.headers, words)
+    kind = _classify(status, words, has_wait=retry_after is not None)
+    if 300 <= status < 400:
+        words = "a redirect, which is not followed so that texts go nowhere else"
+    message = f"{origin} answered {status}: {_mask(words, secrets)[:MAX_MESSAGE]}; {kind.value}"
+    return ServiceError(message, kind, retry_after)
+
+
+def _classify(status: int, words: str, *, has_wait: bool) -> FailureKind:
+    if QUOTA.search(words) and status in {402, 403, 429} and not has_wait:
+        return FailureKind.EXHAUSTED
+    if status == 429 or (status in {400, 403, 503} and BUSY.search(words)):
+        return FailureKind.BUSY
+    # llama.cpp's server answers 500 to a text that it cannot take.
+    if status == 413 or (status in {400, 422, 500} and SIZE.search(words)):
+        return FailureKind.TOO_LARGE
+    if status in {400, 422} and not BAD_KEY.search(words):
+        return FailureKind.REFUSED
+    return FailureKind.PASSING if status in {408, 409, 425} or status >= 500 else FailureKind.DENIED
+
+
+def _mask(text: str, secrets: Iterable[str]) -> str:
+    for secret in sorted(secrets, key=len, reverse=True):
+        if len(secret) >= MIN_SECRET:
+            text = text.replace(secret, "***")
+    return KEY.sub(r"\1***", redact(text))
+
+
+def _read_wait(headers: Mapping[str, Any], words: str) -> float | None:
+    """Return the seconds that a service asks to wait; `Retry-After` is a number or a date."""
+    value = str(headers.get("retry-after") or "")
+    with suppress(ValueError):
+        return max(0.0, float(value))
+    with suppress(ValueError, OverflowError, TypeError):  # no date, or one that no calendar has
+        return max(0.0, parsedate_to_datetime(value).timestamp() - time.time())
+    delay = DELAY.search(words)
+    return float(delay[1]) if delay else None

@@ -17,7 +17,7 @@ def memory(tmp_path):
 @pytest.fixture
 def three(memory):
     """The documents in no collection, and those of two: each has a walrus."""
-    all_of = [memory.documents.collection(name) for name in (None, "work", "At Home")]
+    all_of = [memory.documents.get_collection(name) for name in (None, "work", "At Home")]
     for number, documents in enumerate(all_of):
         documents.add([Document("walrus", f"Walrus {number} sleeps.", {"n": number}), Document(f"only-{number}", "")])
     return all_of
@@ -53,7 +53,7 @@ def test_searches_find_what_is_in_the_collection_alone(three, memory):
         assert {one.text for one, _ in documents.search("walrus", 9) if one.metadata.get("n") is not None} == {
             f"Walrus {number} sleeps."
         }
-        for found in (documents.keyword_search("walrus", 9), documents.vector_search(vector, 9)):
+        for found in (documents.search_keywords("walrus", 9), documents.search_vector(vector, 9)):
             assert {one.metadata["n"] for one, _ in found if "n" in one.metadata} == {number}
     assert three[1].get(["memory/2026-11-21.md#L3"]) == []
 
@@ -79,18 +79,18 @@ def test_a_file_that_lost_its_id_stays_in_its_collection(three, memory):
 
 def test_vectors_that_documents_came_with_are_kept_apart(memory):
     source = VectorSource("theirs", "theirs")
-    work, home = (memory.documents.collection(name) for name in ("work", "home"))
+    work, home = (memory.documents.get_collection(name) for name in ("work", "home"))
     work.add([Document("a", "one")], [[1.0, 0.0]], source)
     home.add([Document("a", "two")], [[0.0, 1.0]], source)
     for documents, text in ((work, "one"), (home, "two")):
-        ((found, _),) = documents.vector_search([1.0, 0.0], 5, identity="theirs")
+        ((found, _),) = documents.search_vector([1.0, 0.0], 5, identity="theirs")
         assert found.text == text
 
 
 @pytest.mark.parametrize("name", ["", "  ", "\ud800", "\x1fwork"])
 def test_what_is_no_name_is_refused(memory, name):
     with pytest.raises(InvalidInputError):
-        memory.documents.collection(name)
+        memory.documents.get_collection(name)
 
 
 def test_no_id_leads_into_a_collection(three):

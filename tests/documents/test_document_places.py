@@ -46,7 +46,7 @@ def test_a_document_that_was_moved_is_known_by_its_id_when_the_index_is_lost(mem
     shutil.rmtree(index_folder(memory.workspace.root))
     memory.documents.add([Document("anna", "anna again")])
     assert files(memory) == ["berta.md", "carl.md", "dora.md", "other.md"]
-    assert {one.id for one, _ in memory.documents.keyword_search("late anna", 5)} == {"anna", "dora"}
+    assert {one.id for one, _ in memory.documents.search_keywords("late anna", 5)} == {"anna", "dora"}
 
 
 def test_an_id_that_a_person_has_changed_counts(memory):
@@ -65,7 +65,7 @@ def test_what_another_program_has_added_is_replaced_and_deleted_here(memory):
         memory.documents.add([Document("dora", "dora came early")])
         assert memory.documents.delete(["emil"]) == ["emil"]
         assert other.documents.get(["dora"])[0].text == "dora came early"
-        assert [one.id for one, _ in other.documents.keyword_search("came", 5)] == ["dora"]
+        assert [one.id for one, _ in other.documents.search_keywords("came", 5)] == ["dora"]
     assert files(memory) == ["anna.md", "berta.md", "carl.md", "dora.md"]
 
 

@@ -71,8 +71,8 @@ def cosines(rows, vector):
 
 
 def nearest(documents, vector, k=10, source=None, where=None):
-    identity = source.identity if source else documents.vector_identity()
-    return documents.vector_search(vector, k, identity=identity, vector_source=source, where=where) if identity else []
+    identity = source.identity if source else documents.get_vector_identity()
+    return documents.search_vector(vector, k, identity=identity, vector_source=source, where=where) if identity else []
 
 
 def found(documents, vector, k=10, **wishes):
@@ -132,7 +132,7 @@ def test_what_documents_came_with_outlives_the_index_where_its_model_is_named(fo
     source = LETTERS
 
     def adopted(documents):
-        assert was_named or documents.adopt(LETTERS)
+        assert was_named or documents.assign_source(LETTERS)
 
     with Memory.open(folder, embedder=None) as memory:
         add(memory.documents, LETTERS if was_named else GIVEN)
@@ -148,10 +148,10 @@ def test_what_documents_came_with_outlives_the_index_where_its_model_is_named(fo
     with Memory.open(folder, embedder=None) as memory:
         adopted(memory.documents)
         assert found(memory.documents, letters(TEXTS[2]), source=source) == before
-        assert memory.documents.vector_identity() == source.identity
+        assert memory.documents.get_vector_identity() == source.identity
         assert memory.sync(force=True).ok
         assert found(memory.documents, letters(TEXTS[2]), source=source) == before
-        assert memory.documents.missing_vectors() == 0
+        assert memory.documents.count_missing_vectors() == 0
 
 
 REBUILT = {
@@ -170,7 +170,7 @@ def test_vectors_of_an_unnamed_model_live_in_the_index_and_outlast_its_syncs(fol
     REBUILT[how](folder, memory)
     memory.sync()
     assert found(documents, letters(TEXTS[2])) == before
-    assert documents.damaged(look=True) == []
+    assert documents.list_problems(look=True) == []
 
 
 def test_vectors_of_an_unnamed_model_outlast_other_models_and_chunks_of_the_memory(folder):
@@ -193,11 +193,11 @@ def test_what_is_lost_with_the_index_is_said_with_what_to_do(folder):
         with pytest.raises(EmbedderError, match=r"4 documents have lost.*not named.*embed_model="):
             found(memory.documents, letters(TEXTS[0]))
         assert any("not named" in notice for notice in memory.status().notices)
-        assert "embed_model=" in memory.documents.damaged()[0]
-        assert memory.documents.missing_vectors() == 4
-        assert memory.documents.adopt(LETTERS)
+        assert "embed_model=" in memory.documents.list_problems()[0]
+        assert memory.documents.count_missing_vectors() == 4
+        assert memory.documents.assign_source(LETTERS)
         assert found(memory.documents, letters(TEXTS[0]), source=LETTERS)[0] == ("n0", pytest.approx(1))
-        assert memory.documents.damaged() == []
+        assert memory.documents.list_problems() == []
 
 
 def test_a_model_that_is_named_later_is_compared_once_and_goes_on(folder, documents):
@@ -210,16 +210,16 @@ def test_a_model_that_is_named_later_is_compared_once_and_goes_on(folder, docume
 
     named = VectorSource("letters", "letters", make)
     before, files = found(documents, letters("mill")), {one: one.read_bytes() for one in (folder / NOTES).iterdir()}
-    assert documents.adopt(named)
-    assert documents.adopt(named)
+    assert documents.assign_source(named)
+    assert documents.assign_source(named)
     assert asked == [1]
     assert found(documents, letters("mill"), source=named) == before
     assert {one: one.read_bytes() for one in (folder / NOTES).iterdir()} == files
     add(documents, named, [Document("new", "aaaa eeee")])
     assert found(documents, letters("aaaa eeee"), source=named)[0] == ("new", pytest.approx(1))
     assert len(ids(documents, letters("mill"), source=named)) == 5
-    assert all(row is not None for row in documents.vectors(list(documents.iterate()), "letters"))
-    assert documents.damaged(look=True) == []
+    assert all(row is not None for row in documents.get_vectors(list(documents.iterate()), "letters"))
+    assert documents.list_problems(look=True) == []
 
 
 def test_a_model_that_makes_other_vectors_is_not_that_of_those_that_are_there(documents):
@@ -231,14 +231,14 @@ def test_a_model_that_makes_other_vectors_is_not_that_of_those_that_are_there(do
         return -vectors_of(wanted)
 
     other = VectorSource("other", "other", make)
-    assert [documents.adopt(other) for _ in range(3)] == [False] * 3
+    assert [documents.assign_source(other) for _ in range(3)] == [False] * 3
     assert asked == [1]
-    assert documents.adopt(other, LETTERS) is False, "it was compared"
-    assert documents.adopt(LETTERS)
+    assert documents.assign_source(other, LETTERS) is False, "it was compared"
+    assert documents.assign_source(LETTERS)
     documents.delete([one.id for one in some()])
     documents.add(some(), -vectors_of(some()), GIVEN)
-    assert documents.adopt(LETTERS) is False, "those that were compared are gone"
-    assert documents.vector_identity() == "given"
+    assert documents.assign_source(LETTERS) is False, "those that were compared are gone"
+    assert documents.get_vector_identity() == "given"
 
 
 def test_vectors_in_files_of_earlier_versions_are_read(folder, memory, documents):
@@ -246,7 +246,7 @@ def test_vectors_in_files_of_earlier_versions_are_read(folder, memory, documents
     memory.sync()
     shutil.rmtree(index_folder(folder))
     assert found(documents, letters(TEXTS[0]))[0] == ("n0", pytest.approx(1))
-    assert documents.adopt(LETTERS)
+    assert documents.assign_source(LETTERS)
     add(documents)
     assert '"vector"' not in (folder / NOTES / "n0.md").read_text()
 
@@ -265,10 +265,10 @@ def test_without_its_source_a_lost_vector_is_reported_and_made_once_the_source_i
     shutil.rmtree(index_folder(folder))
     with Memory.open(folder, embedder=None) as memory:
         assert ids(memory.documents, letters("mill")) == []
-        assert memory.documents.missing_vectors() == len(TEXTS)
+        assert memory.documents.count_missing_vectors() == len(TEXTS)
         assert any("4 documents" in notice and "'letters'" in notice for notice in memory.status().notices)
         assert ids(memory.documents, letters(TEXTS[0]), source=LETTERS)[0] == "n0"
-        assert memory.documents.missing_vectors() == 0
+        assert memory.documents.count_missing_vectors() == 0
         assert not [notice for notice in memory.status().notices if "vectors" in notice]
     assert "4 documents have lost the vectors" in caplog.text
 
@@ -279,7 +279,7 @@ def test_a_vector_whose_document_was_deleted_by_hand_is_not_reported(folder, mem
     memory.sync()
     shutil.rmtree(folder / NOTES)
     with Memory.open(folder, embedder=None) as again:
-        assert again.documents.vector_identity(LETTERS) == "letters"
+        assert again.documents.get_vector_identity(LETTERS) == "letters"
     assert caplog.text == ""
 
 
@@ -300,7 +300,7 @@ def test_a_source_that_fails_is_reported_and_asked_again_after_the_next_add_or_a
         for _ in range(3):
             assert ids(memory.documents, letters("mill"), source=failing) == []
         assert calls == [4]
-        assert "the service is down" in memory.documents.damaged()[0]
+        assert "the service is down" in memory.documents.list_problems()[0]
         now += 61
         assert ids(memory.documents, letters("mill"), source=failing) == []
         assert calls == [4, 4]
@@ -354,7 +354,7 @@ def test_a_given_vector_stays_with_its_document_whatever_is_done_to_what_is_show
     memory.sync()
     document, score = nearest(documents, letters(TEXTS[0]), 1)[0]
     assert (document.text, document.metadata, score) == (*expected, pytest.approx(1))
-    assert documents.damaged(look=True) == []
+    assert documents.list_problems(look=True) == []
 
 
 def test_a_given_vector_goes_with_its_text_where_another_one_is_added(documents):
@@ -366,16 +366,15 @@ def test_a_given_vector_goes_with_its_text_where_another_one_is_added(documents)
     assert documents.get(["n0"])[0].model == ""
 
 
-@either
-def test_a_new_vector_for_the_same_text_takes_the_place_of_the_old(folder, memory, documents, source):
-    add(documents, source)
+def test_a_new_vector_of_an_unnamed_model_takes_the_place_of_the_old(folder, memory, documents):
+    add(documents)
     long_ago = 1_700_000_000
     for path in (folder / NOTES).glob("*.md"):
         os.utime(path, (long_ago, long_ago))  # no stamp is in doubt
     memory.sync()
-    documents.add([some()[0]], [[-1.0] * 8], source)
+    documents.add([some()[0]], [[-1.0] * 8], GIVEN)
     assert found(documents, [-1.0] * 8)[0] == ("n0", pytest.approx(1))
-    documents.add([some()[0]], vectors_of(some()[:1]), source)
+    documents.add([some()[0]], vectors_of(some()[:1]), GIVEN)
     assert found(documents, letters(TEXTS[0]))[0] == ("n0", pytest.approx(1))
     assert len(ids(documents, [1.0] * 8)) == 4
 
@@ -387,7 +386,7 @@ def test_a_document_that_is_gone_is_not_found(folder, memory, documents):
     assert sorted(ids(documents, letters("mill"))) == ["n2", "n3"]
     memory.sync()
     assert sorted(ids(documents, letters("mill"))) == ["n2", "n3"]
-    assert documents.missing_vectors() == 0
+    assert documents.count_missing_vectors() == 0
 
 
 @pytest.mark.parametrize(
@@ -417,12 +416,12 @@ def test_vectors_that_do_not_fit_are_refused_and_nothing_is_written(folder, docu
 def test_another_model_may_come_once_the_documents_of_the_first_are_gone(folder, documents):
     add(documents)
     documents.delete([document.id for document in some()])
-    assert documents.vector_identity() is None
+    assert documents.get_vector_identity() is None
     documents.add([Document("a", "x")], [[1, 0]], GIVEN)
     assert found(documents, [1, 0]) == [("a", pytest.approx(1))]
     (folder / NOTES / "a.md").unlink()
     documents.add([Document("b", "mill")], [letters("mill")], LETTERS)
-    assert documents.vector_identity() == "letters"
+    assert documents.get_vector_identity() == "letters"
 
 
 @pytest.mark.parametrize(
@@ -460,10 +459,10 @@ def test_a_question_that_does_not_fit_is_refused(documents):
 
 def test_documents_with_and_without_vectors_live_side_by_side(documents):
     documents.add(some()[2:])
-    assert (documents.vector_identity(), ids(documents, [1, 2, 3])) == (None, [])
+    assert (documents.get_vector_identity(), ids(documents, [1, 2, 3])) == (None, [])
     add(documents, GIVEN, some()[:2])
     assert sorted(ids(documents, letters("mill"))) == ["n0", "n1"]
-    vectors = documents.vectors(documents.get(["n1", "n2"]), "given")
+    vectors = documents.get_vectors(documents.get(["n1", "n2"]), "given")
     assert vectors[0] == pytest.approx(np.array(letters(TEXTS[1])) / np.linalg.norm(letters(TEXTS[1])), abs=1e-6)
     assert vectors[1] is None
 
@@ -476,7 +475,7 @@ def test_a_damaged_vector_in_a_file_is_reported(folder, memory, documents, damag
     path.write_text(f'{head}"vector": "{damage}{tail[tail.index(chr(34)) :]}')
     memory.sync()
     assert sorted(ids(documents, letters("mill"))) == ["n1", "n2", "n3"]
-    assert documents.damaged(look=True)
+    assert documents.list_problems(look=True)
 
 
 def test_fields_beside_the_metadata_come_back_and_ours_are_refused(documents):
@@ -513,7 +512,7 @@ def test_of_two_that_add_at_once_with_other_dimensions_one_is_refused(documents)
         thread.join()
     (_, error), (dims, names) = sorted(outcomes, key=lambda outcome: outcome[0])
     assert isinstance(error, EmbedderError)
-    assert (sorted(ids(documents, [1.0] * dims)), documents.missing_vectors()) == (sorted(names), 0)
+    assert (sorted(ids(documents, [1.0] * dims)), documents.count_missing_vectors()) == (sorted(names), 0)
 
 
 def test_while_the_index_is_deleted_again_and_again_every_question_is_answered(folder, memory, documents):
@@ -588,11 +587,11 @@ def test_people_s_notes_are_found_among_documents_of_the_memory_s_own_model(fold
         memory.documents.add([Document("short", "Canoes and ships.")])
         question = embedder.embed_query("Where are the canoes?")
         memory.documents.add([Document("long", long)], [-question], VectorSource(embedder.identity, embedder.model))
-        near = memory.documents.vector_search(question, 5, identity=embedder.identity)
+        near = memory.documents.search_vector(question, 5, identity=embedder.identity)
         assert sorted(document.id for document, _ in near[:2]) == ["memory/2026-01-02.md#L1-L3", "short"]
         assert (near[2][0].id, near[2][1]) == ("long", pytest.approx(-1))
         assert len(near) == 3
-        rows = memory.documents.vectors([document for document, _ in near], embedder.identity)
+        rows = memory.documents.get_vectors([document for document, _ in near], embedder.identity)
         assert rows[2] == pytest.approx(-question, abs=1e-6)
         assert all(row is not None for row in rows)
 
@@ -605,8 +604,8 @@ from openclaw_memory.types import VectorSource
 make = VectorSource("letters", "letters", lambda some: np.array([[len(one.text), 1.0] for one in some], np.float32))
 with Memory.open(sys.argv[1], embedder=None) as memory:
     while not memory.documents.get(["last"]):
-        memory.documents.vectors(memory.documents.get(["d1"]), "letters")
-        memory.documents.vector_search([1.0, 1.0], 3, identity="letters", vector_source=make)
+        memory.documents.get_vectors(memory.documents.get(["d1"]), "letters")
+        memory.documents.search_vector([1.0, 1.0], 3, identity="letters", vector_source=make)
 """
 
 
@@ -620,4 +619,4 @@ def test_two_processes_that_add_and_ask_lose_no_vector(folder):
         memory.documents.add([Document("last", "text")], [[4.0, 1.0]], make)
         assert asking.wait(120) == 0
         assert len(ids(memory.documents, [1, 0], 100, source=make)) == 21
-        assert memory.documents.missing_vectors() == 0
+        assert memory.documents.count_missing_vectors() == 0

@@ -154,10 +154,10 @@ FATES = {
 def test_a_file_that_is_no_document_any_more_is_left_out_of_what_is_found(indexed, becomes):
     documents = indexed.documents
     vector = indexed.embedder.embed_query("The walrus sleeps.")
-    assert ids(documents.vector_search(vector, 1)) == ids(documents.search("walrus", 1)) == ["walrus"]
+    assert ids(documents.search_vector(vector, 1)) == ids(documents.search("walrus", 1)) == ["walrus"]
     becomes(indexed.workspace.root / "memory/notes/walrus.md")
     assert ids(documents.search("walrus", 2)) == ["mill"]
-    assert ids(documents.vector_search(vector, 2)) == ["mill"]
+    assert ids(documents.search_vector(vector, 2)) == ["mill"]
     assert ids(documents.get(["walrus", "mill"])) == ["mill"]
     documents.add([Document("walrus", "The walrus is awake.")])
     assert [one.text for one in documents.get(["walrus"])] == ["The walrus is awake."]
@@ -251,19 +251,19 @@ def test_nothing_in_the_metadata_reaches_into_the_text(documents, memory, opened
 
 def test_the_nearest_to_a_vector_are_found_each_once(documents, memory):
     documents.add([Document("long", "\n\n".join(f"# {n}\n\nThe mill by the river, part {n}." for n in range(40)))])
-    found = documents.vector_search(memory.embedder.embed_query("The venue is the old mill by the river."), 3)
+    found = documents.search_vector(memory.embedder.embed_query("The venue is the old mill by the river."), 3)
     assert ids(found) == ["venue", "long", "launch"]
     assert found[0][1] == pytest.approx(1, abs=1e-3)
-    assert ids(documents.vector_search(np.ones(256), 2, where=lambda one: one.metadata.get("n") == 1)) == ["launch"]
+    assert ids(documents.search_vector(np.ones(256), 2, where=lambda one: one.metadata.get("n") == 1)) == ["launch"]
 
 
 def test_a_vector_is_scaled_and_one_that_does_not_fit_is_refused(documents, memory):
     vector = memory.embedder.embed_query("mill")
-    assert [score for _, score in documents.vector_search(vector * 7, 2)] == pytest.approx(
-        [score for _, score in documents.vector_search(vector.tolist(), 2)], abs=1e-6
+    assert [score for _, score in documents.search_vector(vector * 7, 2)] == pytest.approx(
+        [score for _, score in documents.search_vector(vector.tolist(), 2)], abs=1e-6
     )
     with pytest.raises(EmbedderError, match="dimensions"):
-        documents.vector_search([1.0, 2.0], 1)
+        documents.search_vector([1.0, 2.0], 1)
 
 
 def test_a_vector_is_of_finite_numbers(documents):
@@ -271,21 +271,21 @@ def test_a_vector_is_of_finite_numbers(documents):
     for error, numbers in wrong.items():
         for number in numbers:
             with pytest.raises(error, match=r"a vector must be|NaN or an infinity"):
-                documents.vector_search([number, *[0.5] * 255], 1)
+                documents.search_vector([number, *[0.5] * 255], 1)
 
 
 def test_a_vector_of_huge_numbers_is_scaled_as_well(documents, memory):
     vector = memory.embedder.embed_query("mill").astype(np.float64)
-    scores = [score for _, score in documents.vector_search(vector, 3)]
+    scores = [score for _, score in documents.search_vector(vector, 3)]
     for factor in (1e-300, 1e300):
-        assert [score for _, score in documents.vector_search(vector * factor, 3)] == pytest.approx(scores)
+        assert [score for _, score in documents.search_vector(vector * factor, 3)] == pytest.approx(scores)
 
 
 def test_each_document_has_a_unit_vector_where_it_has_any(documents, memory):
     memory.append("Anna's boat is called Zeppelin.", date="2026-11-21")
     memory.sync()
     some = documents.get(["empty", "venue", "memory/2026-11-21.md#L3"])
-    nothing, venue, lines = documents.vectors(some)
+    nothing, venue, lines = documents.get_vectors(some)
     assert nothing is None
     assert float(venue @ memory.embedder.embed_query(some[1].text)) == pytest.approx(1, abs=1e-3)
     assert float(np.linalg.norm(lines)) == pytest.approx(1, abs=1e-5)
@@ -296,8 +296,8 @@ def test_without_vectors_keywords_answer_and_places_are_filled(tmp_path):
         memory.documents.add([Document("a", "the old mill"), Document("b", "the ferry")])
         assert ids(memory.documents.search("ferry", 2)) == ["b", "a"]
         assert ids(memory.documents.search("ferry", 2, min_score=0.1)) == ["b"]
-        assert memory.documents.vector_search([1.0, 0.0], 2) == []
-        assert memory.documents.vectors(memory.documents.get(["a"])) == [None]
+        assert memory.documents.search_vector([1.0, 0.0], 2) == []
+        assert memory.documents.get_vectors(memory.documents.get(["a"])) == [None]
 
 
 def test_secrets_are_masked_in_what_is_returned_and_kept_in_the_file(documents, memory):
@@ -312,7 +312,7 @@ def test_secrets_are_masked_in_what_is_returned_and_kept_in_the_file(documents, 
         *documents.search("zeppelin", 1),
         documents.files.read("memory/store/s.md"),
         *documents.files.iterate("memory/store"),
-        *documents.vector_search(memory.embedder.embed_query("zeppelin key"), 2),
+        *documents.search_vector(memory.embedder.embed_query("zeppelin key"), 2),
     ]
     assert KEY not in repr(shown)
     assert KEY in (memory.workspace.root / "memory/notes/s.md").read_text()
@@ -364,7 +364,7 @@ def test_a_mask_is_refused_where_its_secret_is_not_known(documents):
 def test_a_secret_in_a_persons_lines_is_masked_however_they_are_found(memory):
     (memory.workspace.root / "MEMORY.md").write_text(f"The zeppelin key is {KEY}.\n")
     memory.sync()
-    near = memory.documents.vector_search(memory.embedder.embed_query("zeppelin key"), 1)
+    near = memory.documents.search_vector(memory.embedder.embed_query("zeppelin key"), 1)
     found = memory.documents.search("zeppelin key", 1)
     assert ids(near) == ids(found) == ["MEMORY.md#L1"]
     assert KEY not in repr([*near, *found])
@@ -388,15 +388,15 @@ def test_a_damaged_document_is_found_told_of_mended_and_deleted(documents, memor
     assert (found.text, found.metadata) == ("The venue is the old mill by the river.", {})
     assert ids(documents.search("old mill", 1)) == ["venue"]
     assert sum("venue.md" in record.getMessage() for record in caplog.records) == 1
-    assert "venue.md" in documents.damaged()[0]
+    assert "venue.md" in documents.list_problems()[0]
     documents.add([Document("venue", "The venue is a tent.", {"n": 3})])
     assert documents.get(["venue"])[0].metadata == {"n": 3}
-    assert documents.damaged() == []
+    assert documents.list_problems() == []
     file.write_text(file.read_text().replace('id: "venue"', "id"))
-    assert documents.damaged(look=True) != []
+    assert documents.list_problems(look=True) != []
     assert documents.delete(["venue"]) == ["venue"]
     assert not file.exists()
-    assert documents.damaged(look=True) == []
+    assert documents.list_problems(look=True) == []
 
 
 def test_metadata_in_yaml_of_a_person_are_read(documents, memory):
@@ -434,7 +434,7 @@ def test_arguments_that_cannot_be_are_named(documents):
     for call in (
         lambda: documents.search("x", 0),
         lambda: documents.search("x", True),
-        lambda: documents.vector_search([1.0], 0),
+        lambda: documents.search_vector([1.0], 0),
         lambda: documents.get("launch"),
         lambda: documents.delete("launch"),
         lambda: documents.delete([1]),
@@ -489,7 +489,7 @@ def test_a_memory_that_is_closed_says_so(documents, memory):
         lambda: documents.add([Document("x", "y")]),
         lambda: documents.get(["x"]),
         lambda: documents.search("x", 1),
-        lambda: documents.vector_search([1.0], 1),
+        lambda: documents.search_vector([1.0], 1),
         lambda: list(documents.iterate()),
         lambda: documents.files.write("memory/x.md", {}, ""),
     ):
@@ -542,14 +542,14 @@ def test_lines_that_are_shown_already_do_not_come_once_more_to_fill_up(memory, d
 def test_words_alone_find_documents_and_lines(documents, memory):
     memory.append("The ferry leaves at nine.\n", date="2026-01-02")
     memory.sync()
-    assert sorted(ids(documents.keyword_search("ferry", 5))) == ["launch", "memory/2026-01-02.md#L1-L3"]
-    scores = [score for _, score in documents.keyword_search("ferry launch", 5)]
+    assert sorted(ids(documents.search_keywords("ferry", 5))) == ["launch", "memory/2026-01-02.md#L1-L3"]
+    scores = [score for _, score in documents.search_keywords("ferry launch", 5)]
     assert scores == sorted(scores, reverse=True)
     assert min(scores) > 0
-    assert ids(documents.keyword_search("ferry", 5, where=lambda one: one.metadata.get("n") == 1)) == ["launch"]
-    assert documents.keyword_search("   ", 5) == []
+    assert ids(documents.search_keywords("ferry", 5, where=lambda one: one.metadata.get("n") == 1)) == ["launch"]
+    assert documents.search_keywords("   ", 5) == []
     with pytest.raises(QueryError, match="string"):
-        documents.keyword_search(None, 5)
+        documents.search_keywords(None, 5)
 
 
 def test_what_does_not_fit_is_not_among_all(documents):
@@ -560,7 +560,7 @@ def test_documents_of_an_index_that_searches_do_not_build_are_none(tmp_path):
     unbuilt = MemoryConfig(sync=SyncConfig(before_search=False, on_search=False))
     with Memory.open(tmp_path, config=unbuilt) as memory:
         memory.append("The ferry leaves at seven.", date="2026-03-01")
-        assert memory.documents.keyword_search("ferry", 2) == []
+        assert memory.documents.search_keywords("ferry", 2) == []
         assert memory.documents.search("ferry", 2) == []
-        assert memory.documents.vector_search([1.0] * 256, 2) == []
-        assert memory.documents.vector_identity() is None
+        assert memory.documents.search_vector([1.0] * 256, 2) == []
+        assert memory.documents.get_vector_identity() is None

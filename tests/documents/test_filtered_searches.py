@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from openclaw_memory import Memory
-from openclaw_memory.documents import Documents, matching
+from openclaw_memory.documents import Documents, compile_filter
 from openclaw_memory.types import Document, VectorSource
 
 GIVEN = VectorSource("given", "given")
@@ -62,16 +62,16 @@ def memory(tmp_path_factory):
 
 def searches(memory):
     documents, vector = memory.documents, vectors_of(1)[0]
-    yield lambda k, where: documents.vector_search(vector, k, identity="given", where=where)
-    yield lambda k, where: documents.vector_search(memory.embedder.embed_query("mill"), k, where=where)
-    yield lambda k, where: documents.keyword_search("common mill", k, where=where)
+    yield lambda k, where: documents.search_vector(vector, k, identity="given", where=where)
+    yield lambda k, where: documents.search_vector(memory.embedder.embed_query("mill"), k, where=where)
+    yield lambda k, where: documents.search_keywords("common mill", k, where=where)
     yield lambda k, where: documents.search("common mill", k, where=where)
 
 
 @settings(max_examples=6)  # each is 160 searches
 @given(filters)
 def test_a_filter_finds_what_a_function_finds_however_often(memory, wanted):
-    fits = matching(wanted)
+    fits = compile_filter(wanted)
     for search in searches(memory):
         for k in (3, 99):
             right = {one.id for one, _ in search(99, lambda one: fits(one.metadata))}
@@ -84,10 +84,10 @@ def test_a_filter_finds_what_a_function_finds_however_often(memory, wanted):
 
 
 def test_a_filter_and_tests_must_all_hold(memory):
-    fits = matching({"a": 1})
+    fits = compile_filter({"a": 1})
     for search in searches(memory):
         right = {one.id for one, _ in search(99, lambda one: fits(one.metadata))} - {"n1", "silent"}
-        where = Documents.Filter({"a": 1}, [lambda one: one.id != "n1"]).also(lambda one: one.id != "silent")
+        where = Documents.Filter({"a": 1}, [lambda one: one.id != "n1"]).with_tests(lambda one: one.id != "silent")
         assert right
         for _ in range(2):
             assert {one.id for one, _ in search(99, where)} == right
@@ -105,7 +105,7 @@ def third(documents, looked_at=None):
     """The ids of the documents found by their vectors that have `tenth` 3, best first."""
     seen = [] if looked_at is None else looked_at
     where = Documents.Filter({"tenth": 3}, [lambda one: seen.append(one.id) or True])
-    return [one.id for one, _ in documents.vector_search(vectors_of(1)[0], 5, identity="given", where=where)]
+    return [one.id for one, _ in documents.search_vector(vectors_of(1)[0], 5, identity="given", where=where)]
 
 
 def test_a_filter_that_was_used_before_looks_only_at_what_passes(many):
@@ -114,7 +114,7 @@ def test_a_filter_that_was_used_before_looks_only_at_what_passes(many):
     assert third(many, again) == first == again
     seen = []
     by_words = Documents.Filter({"tenth": 3}, [lambda one: seen.append(one.id) or True])
-    assert len(many.keyword_search("mill", 5, where=by_words)) == len(seen) == 5
+    assert len(many.search_keywords("mill", 5, where=by_words)) == len(seen) == 5
 
 
 def test_what_is_added_changed_and_deleted_passes_as_it_is_then(many):
@@ -135,10 +135,10 @@ def test_an_index_that_is_built_again_is_asked_again(tmp_path):
         memory.documents.add([Document("a", "mill", {"kind": "x"}), Document("b", "mill", {"kind": "y"})])
         where = Documents.Filter({"kind": "y"})
         for _ in range(2):
-            assert [one.id for one, _ in memory.documents.keyword_search("mill", 5, where=where)] == ["b"]
+            assert [one.id for one, _ in memory.documents.search_keywords("mill", 5, where=where)] == ["b"]
         memory.documents.delete(["a"])
         for path in memory.index_path.parent.glob(f"{memory.index_path.name}*"):
             path.unlink()
         memory.documents.add([Document("c", "mill", {"kind": "y"})])
-        found = memory.documents.keyword_search("mill", 5, where=where)
+        found = memory.documents.search_keywords("mill", 5, where=where)
         assert {one.id for one, _ in found} == {"b", "c"}

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from openclaw_memory.documents import matching
+from openclaw_memory.documents import compile_filter
 from openclaw_memory.errors import QueryError
 
 NAMES = ["a", "b", "a.b", "a.b.c", "b.c"]
@@ -137,7 +137,7 @@ def holds(test, value):
 
 @given(filters, metadata)
 def test_a_filter_means_what_it_says(drawn, values):
-    assert matching(as_data(drawn))(values) is passes(drawn, values)
+    assert compile_filter(as_data(drawn))(values) is passes(drawn, values)
 
 
 @pytest.mark.parametrize(
@@ -168,7 +168,7 @@ def test_dates_texts_and_dotted_names(wanted, expected):
         "nested": {"who": {"name": "Anna"}},
         "dotted": {"who.name": "Anna", "who": {"name": "Ben"}},
     }
-    fits = matching(wanted)
+    fits = compile_filter(wanted)
     assert {name for name, values in some.items() if fits(values)} == expected
 
 
@@ -190,4 +190,4 @@ def test_dates_texts_and_dotted_names(wanted, expected):
 )
 def test_what_cannot_be_meant_is_refused_by_its_name(wanted):
     with pytest.raises(QueryError, match=r"\$"):
-        matching(wanted)
+        compile_filter(wanted)

@@ -26,9 +26,9 @@ def filled(folder, store):
         Document(f"o{at}", f"The common mill {at}.", {"tenth": at % 10}, fields={"part_of": f"whole {at // 10}"})
         for at in range(OTHERS)
     ]
-    memory.documents.collection("others").add(parts, vectors_of(OTHERS), GIVEN)
+    memory.documents.get_collection("others").add(parts, vectors_of(OTHERS), GIVEN)
     own = [Document(f"own{at}", f"The common mill of mine, {at}.", {"tenth": at}) for at in range(3)]
-    memory.documents.collection("own").add(own, vectors_of(3, first=1), GIVEN)
+    memory.documents.get_collection("own").add(own, vectors_of(3, first=1), GIVEN)
     return memory
 
 
@@ -45,9 +45,9 @@ def memory(request, tmp_path_factory):
 def searches(memory, documents):
     vector, own = vectors_of(1)[0], memory.embedder.embed_query("common mill")
     yield lambda k, where: documents.search("common mill", k, where=where)
-    yield lambda k, where: documents.keyword_search("common mill", k, where=where)
-    yield lambda k, where: documents.vector_search(vector, k, identity="given", where=where)
-    yield lambda k, where: documents.vector_search(own, k, where=where)
+    yield lambda k, where: documents.search_keywords("common mill", k, where=where)
+    yield lambda k, where: documents.search_vector(vector, k, identity="given", where=where)
+    yield lambda k, where: documents.search_vector(own, k, where=where)
 
 
 def ids_of(found):
@@ -55,7 +55,7 @@ def ids_of(found):
 
 
 def test_in_a_small_collection_its_documents_are_found_with_their_scores(memory):
-    documents = memory.documents.collection("own")
+    documents = memory.documents.get_collection("own")
     for search in searches(memory, documents):
         assert ids_of(search(3, None)) == {"own0", "own1", "own2"}
         assert ids_of(search(9, None)) == {"own0", "own1", "own2"}
@@ -78,7 +78,7 @@ def test_in_a_small_collection_its_documents_are_found_with_their_scores(memory)
     ],
 )
 def test_what_is_named_is_found_among_many_others(memory, narrow, ids):
-    for search in searches(memory, memory.documents.collection("others")):
+    for search in searches(memory, memory.documents.get_collection("others")):
         assert ids_of(search(30, Documents.Filter(**narrow))) == ids
 
 
@@ -112,5 +112,5 @@ def test_a_document_that_a_person_moves_stays_in_its_collection_and_its_whole(me
     (folder / "others" / "o140.md").rename(folder / "moved.md")
     memory.sync()
     for narrow in ({"ids": ["o140"]}, {"parts_of": ["whole 14"], "ids": ["o140"]}):
-        for search in searches(memory, memory.documents.collection("others")):
+        for search in searches(memory, memory.documents.get_collection("others")):
             assert ids_of(search(3, Documents.Filter(**narrow))) == {"o140"}

@@ -44,27 +44,27 @@ def documents(memory):
 
 def nearest(documents, source, text):
     (row,) = source.make([Document("", text)])
-    return [document.id for document, _ in documents.vector_search(row, 1, identity=source.identity)]
+    return [document.id for document, _ in documents.search_vector(row, 1, identity=source.identity)]
 
 
 def test_all_are_found_by_the_new_model_and_stay_what_they_were(documents):
     before = documents.get(["n0", "n1", "n2", "n3"])
-    assert documents.reembed(NEW) == 4
+    assert documents.rebuild_vectors(NEW) == 4
     after = documents.get(["n0", "n1", "n2", "n3"])
     assert [(one.id, one.text, one.metadata, one.fields, one.path) for one in after] == [
         (one.id, one.text, one.metadata, one.fields, one.path) for one in before
     ]
     assert {one.model for one in after} == {NEW.identity}
     assert [nearest(documents, NEW, text) for text in TEXTS] == [["n0"], ["n1"], ["n2"], ["n3"]]
-    assert documents.vector_identity() == NEW.identity
-    assert (documents.damaged(look=True), documents.missing_vectors()) == ([], 0)
+    assert documents.get_vector_identity() == NEW.identity
+    assert (documents.list_problems(look=True), documents.count_missing_vectors()) == ([], 0)
 
 
 def test_vectors_of_a_model_without_a_name_and_documents_without_vectors_get_those_of_the_new_one(memory):
     given = [Document("given", TEXTS[0])]
     memory.documents.add(given, [[1.0, 2.0, 3.0]], VectorSource("given", "given"))
     memory.documents.add([Document("bare", TEXTS[1])])
-    assert memory.documents.reembed(NEW) == 2
+    assert memory.documents.rebuild_vectors(NEW) == 2
     assert nearest(memory.documents, NEW, TEXTS[0]) == ["given"]
     assert nearest(memory.documents, NEW, TEXTS[1]) == ["bare"]
 
@@ -72,35 +72,35 @@ def test_vectors_of_a_model_without_a_name_and_documents_without_vectors_get_tho
 def test_a_second_call_goes_on_where_a_failure_stopped_the_first(documents, monkeypatch):
     monkeypatch.setattr("openclaw_memory.documents.collection.AT_ONCE", 2)
     with pytest.raises(EmbedderError, match="the service is down"):
-        documents.reembed(counts_of("wsbk", fails_after=2))
+        documents.rebuild_vectors(counts_of("wsbk", fails_after=2))
     assert {one.model for one in documents.iterate()} == {OLD.identity, NEW.identity}
-    assert documents.reembed(NEW) == 2
-    assert documents.reembed(NEW) == 0
+    assert documents.rebuild_vectors(NEW) == 2
+    assert documents.rebuild_vectors(NEW) == 0
     assert [nearest(documents, NEW, text) for text in TEXTS] == [["n0"], ["n1"], ["n2"], ["n3"]]
 
 
 def test_a_secret_stays_what_it_was(memory):
     text = f"The deploy key is {KNOWN['github']} as of today."
     memory.documents.add([Document("key", text)])
-    memory.documents.reembed(NEW)
+    memory.documents.rebuild_vectors(NEW)
     assert memory.documents.get(["key"])[0].text == text
 
 
 def test_another_collection_is_left_alone_and_a_model_that_makes_nothing_is_refused(memory, documents):
-    other = memory.documents.collection("other")
+    other = memory.documents.get_collection("other")
     some = [Document("x", TEXTS[0])]
     other.add(some, OLD.make(some), OLD)
-    assert other.reembed(NEW) == 1
+    assert other.rebuild_vectors(NEW) == 1
     assert {one.model for one in documents.iterate()} == {OLD.identity}
     with pytest.raises(EmbedderError, match="make"):
-        documents.reembed(VectorSource("given", "given"))
+        documents.rebuild_vectors(VectorSource("given", "given"))
 
 
 def test_the_vectors_outlive_the_index(tmp_path, documents, memory):
-    documents.reembed(NEW)
+    documents.rebuild_vectors(NEW)
     memory.close()
     for file in index_folder(tmp_path).glob("index.sqlite*"):
         file.unlink()
     with Memory.open(tmp_path, embedder=None) as again:
-        assert again.documents.vector_identity(NEW) == NEW.identity
+        assert again.documents.get_vector_identity(NEW) == NEW.identity
         assert nearest(again.documents, NEW, TEXTS[2]) == ["n2"]

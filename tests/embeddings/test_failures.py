@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import httpx
 import pytest
 
-from openclaw_memory.embeddings.failures import FailureKind, ServiceError, read_failure
+from openclaw_memory.embeddings.service import FailureKind, ServiceError, read_failure
 
 TABLE = [
     (None, "Connection error.", FailureKind.PASSING),

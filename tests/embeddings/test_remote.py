@@ -16,9 +16,8 @@ import pytest
 from embedding_wire import Answer
 
 from openclaw_memory import Memory
-from openclaw_memory.embeddings.failures import FailureKind, ServiceError
 from openclaw_memory.embeddings.remote import RemoteEmbedder
-from openclaw_memory.embeddings.service import Limits, RetryPolicy, Service
+from openclaw_memory.embeddings.service import FailureKind, Limits, RetryPolicy, Service, ServiceError
 from openclaw_memory.errors import EmbedderError
 
 pytest.importorskip("httpx")

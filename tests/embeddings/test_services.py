@@ -12,8 +12,7 @@ import pytest
 from embedding_wire import Answer
 
 from openclaw_memory.embeddings import load_embedder
-from openclaw_memory.embeddings.failures import FailureKind, ServiceError
-from openclaw_memory.embeddings.service import JobState
+from openclaw_memory.embeddings.service import FailureKind, JobState, ServiceError
 from openclaw_memory.errors import EmbedderError, MissingExtraError
 from openclaw_memory.testing import check_embedder
 

@@ -70,8 +70,8 @@ SHOWING: dict[str, Callable[[Place, Asked], Any]] = {
     "Documents.read": lambda at, it: [at.memory.documents.read(path) for path in every_spelling(at, it.path)],
     "Documents.iterate": lambda at, _: [*at.memory.documents.iterate()],
     "Documents.search": lambda at, it: at.memory.documents.search(it.words, 20),
-    "Documents.keyword_search": lambda at, it: at.memory.documents.keyword_search(it.words, 20),
-    "Documents.vector_search": lambda at, it: at.memory.documents.vector_search(
+    "Documents.search_keywords": lambda at, it: at.memory.documents.search_keywords(it.words, 20),
+    "Documents.search_vector": lambda at, it: at.memory.documents.search_vector(
         at.memory.embedder.embed_query(it.words), 20
     ),
     "DocumentFiles.read": lambda at, it: [

@@ -171,10 +171,10 @@ def documents(memory: Memory) -> Shown:
     for document in memory.documents.iterate():
         yield "program", f"{document.id} {document.text}"
     vector = memory.embedder.embed_query(QUESTIONS[1])
-    for found in (memory.documents.search(QUESTIONS[1], 50), memory.documents.vector_search(vector, 50)):
+    for found in (memory.documents.search(QUESTIONS[1], 50), memory.documents.search_vector(vector, 50)):
         yield "program", str([document.text for document, _ in found])
     yield "program", str(memory.documents.get(["ours", "same", "../../private/secret"]))
-    yield "terminal", str(memory.documents.damaged(look=True))
+    yield "terminal", str(memory.documents.list_problems(look=True))
     memory.documents.delete(["ours"])
 
 

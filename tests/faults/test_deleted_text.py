@@ -114,7 +114,7 @@ def test_a_document_that_was_deleted_is_gone_with_its_vector(notes):
     with Memory.open(notes, config=QUIET) as memory:
         memory.documents.add([Document("quillfeather", SENTENCE, {"topic": "marmalade"})], [vector], source)
         memory.sync()
-        assert memory.documents.vector_search(vector, 1, identity=source.identity, vector_source=source)
+        assert memory.documents.search_vector(vector, 1, identity=source.identity, vector_source=source)
         stored = vectors_in(notes)
         memory.documents.delete(["quillfeather"])
         memory.sync()

@@ -10,7 +10,7 @@ from test_architecture import CORE, EDGES, shown, tree
 
 from openclaw_memory import Memory
 from openclaw_memory.documents import Documents
-from openclaw_memory.documents.collection import DocumentFiles
+from openclaw_memory.documents.files import DocumentFiles
 from openclaw_memory.records import Records
 from openclaw_memory.sessions_and_control import Control, Sessions
 from openclaw_memory.workspace.notes import Notes
@@ -21,7 +21,7 @@ WITHOUT_TEXT = {
     Notes: "delete find_missing",
     Sessions: "",
     Control: "",
-    Documents: "Filter adopt collection damaged delete missing_vectors reembed vector_identity vectors",
+    Documents: "Filter assign_source count_missing_vectors delete get_collection get_vector_identity get_vectors list_problems rebuild_vectors",
     DocumentFiles: "delete sync",
     # `everything` and `holding` are for upkeep; what `sign` and `unsigned` show has a test of its own.
     Records: "decay everything expire forget holding sign unsigned",

@@ -221,7 +221,7 @@ def test_an_index_of_other_rules_shows_nothing_and_is_built_again(tmp_path):
         assert memory.search("salary")
     with Memory.open(tmp_path, config=CONFIG) as memory:
         at = Place(memory, "")
-        for door in ("Memory.search", "Documents.keyword_search", "Documents.search"):
+        for door in ("Memory.search", "Documents.search_keywords", "Documents.search"):
             assert secrets_in(shown_by(door, at, Asked("salary project pier", "MEMORY.md"))) == []
         memory.sync()
         assert "***" in memory.search("salary")[0].snippet

@@ -124,4 +124,4 @@ def one_filter(**wanted):
 
 
 def identity(memory):
-    return memory.documents.vector_identity()
+    return memory.documents.get_vector_identity()

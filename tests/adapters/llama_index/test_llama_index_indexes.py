@@ -79,7 +79,7 @@ async def test_as_index_needs_no_other_model(own):
     await index.ainsert(documents()[2])
     index.insert_nodes([TextNode(id_="late", text="The band plays at nine.")])
     assert texts(own) == sorted([*FACTS.values(), "The band plays at nine."])
-    assert own.memory.documents.vector_identity() == own.memory.embedder.identity
+    assert own.memory.documents.get_vector_identity() == own.memory.embedder.identity
     found = index.as_retriever(vector_store_query_mode="hybrid", similarity_top_k=1).retrieve("Who cooks?")
     assert found[0].text == FACTS["cook"]
     filters = MetadataFilters(filters=[MetadataFilter(key="of", value="venue")])

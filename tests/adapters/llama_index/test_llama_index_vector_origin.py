@@ -56,7 +56,7 @@ def test_a_model_that_is_named_later_is_that_of_the_nodes_that_are_there(memory)
     store.add([node("embedded", "The heron waits.", embedding=WORDS.vector("The heron waits."))])
     assert store.query(asking("The band plays.", 9)).ids[0] == "new"
     assert len(store.query(asking("The band plays.", 9)).ids) == len(FACTS) + 2
-    assert memory.documents.damaged() == []
+    assert memory.documents.list_problems() == []
 
 
 def test_the_memorys_own_model_is_recognised_too(tmp_path):

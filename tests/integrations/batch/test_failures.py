@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 from batch_place import reasons
 
-from openclaw_memory.embeddings.failures import FailureKind, ServiceError
 from openclaw_memory.embeddings.hashing import HashingEmbedder
-from openclaw_memory.embeddings.service import JobState
+from openclaw_memory.embeddings.service import FailureKind, JobState, ServiceError
 from openclaw_memory.errors import StoreError
 from openclaw_memory.types import SyncReport
 

@@ -15,8 +15,8 @@ from openclaw_memory_batch.jobs import Job, JobsState, get_path, load, save
 from openclaw_memory import Memory, MemoryConfig, SqliteStore
 from openclaw_memory.config import EmbeddingConfig
 from openclaw_memory.embeddings import load_embedder
-from openclaw_memory.embeddings.failures import FailureKind, ServiceError
 from openclaw_memory.embeddings.hashing import HashingEmbedder
+from openclaw_memory.embeddings.service import FailureKind, ServiceError
 from openclaw_memory.errors import ConfigError, StoreError
 from openclaw_memory.indexing.changes import SyncParts
 from openclaw_memory.indexing.sync import sync

@@ -25,7 +25,7 @@ def test_a_memory_does_all_that_it_does_elsewhere_and_makes_no_file_for_its_inde
             memory.append("The zeppelin lands on Friday.", date="2026-03-01")
             eventually(lambda: memory.search("zeppelin")[:1])
         memory.documents.add([Document("a", "Ferries"), Document("b", "Trains")], [[1.0, 0.0], [0.6, 0.8]], source)
-        found = memory.documents.vector_search([0.0, 1.0], 2, identity=source.identity)
+        found = memory.documents.search_vector([0.0, 1.0], 2, identity=source.identity)
         assert [(one.id, round(score, 2)) for one, score in found] == [("b", 0.8), ("a", 0.0)]
         assert memory.sync(force=True).rebuilt
         assert memory.search("zeppelin")

@@ -1,0 +1,199 @@
+"""Check ids, counts and vectors that callers pass; make documents of cached files and of chunks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from copy import deepcopy
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from openclaw_memory.errors import EmbedderError, InvalidInputError, QueryError
+from openclaw_memory.text.front_matter import EMBEDDING, KEY, MODEL, make_vector_key
+from openclaw_memory.types import Document, Hit, Store, StoredChunk
+from openclaw_memory.workspace.document_cache import CachedDocument, split_key
+from openclaw_memory.workspace.documents import derive_key
+from openclaw_memory.workspace.paths import DOCUMENTS_FOLDER
+
+if TYPE_CHECKING:
+    from openclaw_memory.types import Matrix, Vector
+
+Where: TypeAlias = Callable[[Document], bool]
+
+# Filters and long documents take more hits than results: each search fetches so many times more.
+WIDER = 16
+# The fields that this library itself writes.
+OWN_FIELDS = frozenset({"id", "collection", "metadata", EMBEDDING})
+# The least cosine of two vectors of one text by one model, whatever rounding and batches do to them.
+_SAME = 0.99
+
+
+def read_document(path: str, cached: CachedDocument | None, name: str = "") -> Document | None:
+    """Return the document in a cached file, or None; `name` is its id if none can be read in it.
+
+    It shares its values with the cache and must not be changed; `copy_document` copies it.
+    """
+    if cached is None or cached.content is None:
+        return None
+    if cached.doc_id is None and not path.startswith(f"{DOCUMENTS_FOLDER}/"):
+        return None
+    fields = cached.content.fields
+    metadata, embedding = fields.get("metadata"), fields.get(EMBEDDING)
+    collection, name = split_key(cached.doc_id or name or derive_key(path))
+    return Document(
+        name,
+        cached.content.text,
+        metadata if isinstance(metadata, dict) else {},
+        path,
+        {field: value for field, value in fields.items() if field not in OWN_FIELDS},
+        str(embedding.get(MODEL, "")) if isinstance(embedding, dict) else "",
+        cached.line,
+        collection,
+    )
+
+
+def copy_document(document: Document) -> Document:
+    """Return a document with metadata and fields of its own, which the caller may change."""
+    return replace(document, metadata=deepcopy(document.metadata), fields=deepcopy(document.fields))
+
+
+def is_citation(document: Document) -> bool:
+    """Return whether a document consists of lines of a person's file."""
+    return document.metadata.get("citation") == document.id
+
+
+def list_chunks(store: Store, document: Document) -> list[StoredChunk]:
+    """Return the chunks of a document; of lines in a person's file, those that overlap the lines."""
+    chunks = store.file_chunks(document.path)
+    if not is_citation(document):
+        return chunks
+    first, last = document.metadata["start_line"], document.metadata["end_line"]
+    return [stored for stored in chunks if stored.chunk.start_line <= last and first <= stored.chunk.end_line]
+
+
+def take_distinct(
+    pairs: Iterable[tuple[Document | None, float]], k: int, where: Where | None
+) -> list[tuple[Document, float]]:
+    """Return the first k that pass `where`, each id once."""
+    results: dict[str, tuple[Document, float]] = {}
+    for document, score in pairs:
+        if document is not None and document.id not in results and (where is None or where(document)):
+            results[document.id] = (copy_document(document), score)
+            if len(results) == k:
+                break
+    return list(results.values())
+
+
+def is_overlapping(document: Document, results: Iterable[tuple[Document, float]]) -> bool:
+    """Return whether lines of a person's file are among the results already."""
+    lines = document.metadata
+    return is_citation(document) and any(
+        result.path == document.path
+        and is_citation(result)
+        and result.metadata["start_line"] <= lines["end_line"]
+        and lines["start_line"] <= result.metadata["end_line"]
+        for result, _ in results
+    )
+
+
+def iterate_hits(
+    store: Store, search: Callable[[int], list[Hit]], count: int, min_score: float = -1.0
+) -> Iterator[tuple[StoredChunk, float]]:
+    """Yield the chunks that a search finds, best first, each once: the first `count`, then more and more."""
+    yielded: set[int] = set()
+    while True:
+        hits = search(count)
+        fresh = [hit for hit in hits if hit.chunk_id not in yielded and hit.score >= min_score]
+        chunks = {stored.id: stored for stored in store.chunks(hit.chunk_id for hit in fresh)}
+        yield from ((chunks[hit.chunk_id], hit.score) for hit in fresh if hit.chunk_id in chunks)
+        if len(hits) < count or hits[-1].score < min_score:
+            return
+        yielded.update(hit.chunk_id for hit in fresh)
+        count *= WIDER
+
+
+def is_same(vector: Vector, candidate: Any) -> bool:
+    """Return whether two vectors are those of one text by one model: of equal shape and nearly the same direction.
+
+    Args:
+        vector: A vector of length 1, shape (dims,).
+        candidate: A vector of any length.
+    """
+    import numpy as np
+
+    row = np.asarray(candidate, dtype=np.float64)
+    return vector.shape == row.shape and float(vector @ row) >= _SAME * float(np.linalg.norm(row))
+
+
+def to_unit(vector: Any) -> Vector:
+    """Return a vector scaled to length 1; zeros stay zeros, and non-finite numbers stay, which the index refuses.
+
+    Raises:
+        QueryError: It does not consist of numbers.
+    """
+    import numpy as np
+
+    try:
+        row = np.asarray(vector, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise QueryError(f"a vector must be a list or an array of numbers, not {vector!r:.80}") from error
+    # Scaled by the largest number first: the squares of large ones would be infinite.
+    largest = float(np.abs(row).max(initial=0))
+    if 0 < largest < np.inf:
+        row = row / largest
+        row = row / np.linalg.norm(row)
+    unit: Vector = row.astype(np.float32)
+    return unit
+
+
+def to_rows(vectors: Any, count: int) -> Matrix:
+    """Return the vectors that came with `count` documents, as float32 of shape (count, dims).
+
+    Raises:
+        EmbedderError: They are not numbers, not finite, or of another shape.
+    """
+    import numpy as np
+
+    try:
+        with np.errstate(over="ignore"):  # a number beyond float32 becomes infinite, and is refused as that
+            rows: Matrix = np.asarray(vectors).astype(np.float32)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise EmbedderError(f"vectors must be numbers, as many in each as in the others ({error})") from error
+    if rows.ndim != 2 or rows.shape[0] != count or (count and not rows.shape[1]):
+        raise EmbedderError(f"{count} documents came with vectors of shape {rows.shape}: give one row for each")
+    if not np.isfinite(rows).all():
+        raise EmbedderError("the vectors hold a NaN, an infinity, or a number beyond float32: check the embedder")
+    return rows
+
+
+def describe_vector(row: Vector, model: str, text: str | None = None) -> dict[str, Any]:
+    """Return the front matter for a document's vector; with a key if it came with a `text`.
+
+    Without a key the vector is that of the file as it is, and is made again after each change.
+    """
+    fields = {MODEL: model, "dims": len(row)}
+    return {EMBEDDING: fields if text is None else {**fields, KEY: make_vector_key(row.astype("<f4").tobytes(), text)}}
+
+
+def check_question(unit: Vector, dims: int) -> None:
+    """Raise EmbedderError if the vector of a question does not have `dims` dimensions, or is not finite."""
+    import numpy as np
+
+    if unit.shape != (dims,):
+        raise EmbedderError(
+            f"the query vector has shape {unit.shape}, the vectors that came with documents have {dims} dimensions: "
+            "embed the question with the model of the documents"
+        )
+    if not np.isfinite(unit).all():
+        raise EmbedderError("the query vector holds a NaN or an infinity; check the embedder")
+
+
+def check_ids(ids: object) -> None:
+    """Raise InvalidInputError if ids are not a list of strings."""
+    if not isinstance(ids, Sequence) or isinstance(ids, str) or not all(isinstance(name, str) for name in ids):
+        raise InvalidInputError(f"ids must be a list of strings, not {ids!r}")
+
+
+def check_k(k: object) -> None:
+    """Raise QueryError if a count of results is not a whole number above zero."""
+    if not isinstance(k, int) or isinstance(k, bool) or k < 1:
+        raise QueryError(f"k must be a whole number of at least 1, not {k!r}")
