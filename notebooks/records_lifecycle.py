@@ -92,8 +92,8 @@ print({outcome: outcomes.count(outcome) for outcome in dict.fromkeys(outcomes)})
 record = records.get("preference", "editor.theme")
 print(record.path)
 print((HERE / record.path).read_text(encoding="utf-8").splitlines()[-1])
-for one in records.history("preference", "editor.theme"):
-    print(f"{one.seen.value}: the value since {one.since:%d %B}, {one.times} times so far")
+for one in records.get("preference", "editor.theme").history:
+    print(f"{one.value}: the value since {one.since:%d %B}, {one.times} times so far")
 
 # %% [markdown]
 # ## Confirmed

@@ -390,7 +390,7 @@ class Memory:
             ConfigError: The memory has a backend of its own.
         """
         self._index.check_open()
-        return self._engine.heartbeat.beat(budget_seconds=budget_seconds, ask=ask)
+        return self._engine.heartbeat.run(budget_seconds=budget_seconds, ask=ask)
 
     def observe(self, observer: Observer) -> None:
         """Call an observer with an event for each call that reads or writes, from now on.

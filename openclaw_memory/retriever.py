@@ -59,8 +59,8 @@ class Retriever:
         if not (self._config.sync.before_search or self._service.has_index()):
             return SearchResults((), request.query, "keyword", "none", "", stale=True, reason=NOTHING_YET)
         results = self._search_index(request)
-        if self._records.hidden((result.path for result in results), request.now):  # seldom: they are deleted soon
-            passes, hidden = request.passes or bool, self._records.hidden
+        if self._records.find_hidden((result.path for result in results), request.now):  # seldom: they are deleted soon
+            passes, hidden = request.passes or bool, self._records.find_hidden
             passing = replace(request, passes=lambda path: passes(path) and not hidden((path,), request.now))
             results = self._search_index(passing)
         if request.max_chars is None:

@@ -14,7 +14,7 @@ from openclaw_memory.config import MemoryConfig, PolicyRule
 from openclaw_memory.config.config import parse_toml
 from openclaw_memory.conversation.snapshots import parsed
 from openclaw_memory.indexing.metadata import make_metadata
-from openclaw_memory.records.file_format import record_in
+from openclaw_memory.records.file_format import parse_record
 from openclaw_memory.search.query_dates import find_dates
 from openclaw_memory.security import signatures
 from openclaw_memory.store.fts import quoted, usable_terms
@@ -71,7 +71,7 @@ def _record(text: str) -> None:
     read = front_matter.parse(f"---\nopenclaw_memory: 1\n{_FIELDS}{text}")
     if read is not None:
         signatures.problem(Path("/nowhere"), path, read.fields, read.text)
-        record, _ = record_in(path, read, NOW)
+        record, _ = parse_record(path, read, NOW)
         _ = record.expires_at, record.to_dict()
 
 

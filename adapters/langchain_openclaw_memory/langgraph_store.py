@@ -310,7 +310,7 @@ class OpenClawStore(BaseStore):
         given = observed(op, name, stored, session_of(None, run_config()), default_ttl)
         value = (op.value or {})["value"]
         if stored is not None and value == stored.value:
-            there = [one.value for one in self._memory.records.everything(op.key) if one.path == stored.path]
+            there = [one.value for one in self._memory.records.list_all(op.key) if one.path == stored.path]
             if there and there[0] != value:
                 raise InvalidInputError(
                     f"the value of {op.key!r} is masked as it is shown, and would be lost: put the whole value"

@@ -234,7 +234,7 @@ def show_records(request: _Request) -> Response:
     values: dict[str, Any] = {"records": matches[:LISTED], "is_more": len(matches) > LISTED, "query": query, "type": of}
     if request.is_part:
         return request.show("records_found.html", types=TYPES, problems=[], **values)
-    return request.show("records.html", types=TYPES, problems=request.memory.records.problems(), **values)
+    return request.show("records.html", types=TYPES, problems=request.memory.records.list_problems(), **values)
 
 
 def show_record(request: _Request) -> Response:

@@ -60,7 +60,7 @@ class BuiltinBackend:
         from openclaw_memory.documents import Documents
 
         # Not with methods of this object: it would only be freed, with what it keeps open, by a garbage collection.
-        embedder, hidden = partial(_select_embedder, self.service, self._embedders), self._record_files.hidden
+        embedder, hidden = partial(_select_embedder, self.service, self._embedders), self._record_files.find_hidden
         return Documents(self._workspace, self.service, self._retriever.search, embedder, hidden)
 
     @_forks.cached_property
@@ -68,8 +68,8 @@ class BuiltinBackend:
         """The facts of this memory."""
         from openclaw_memory.records import Records
 
-        search, files, wrote = self._retriever.search, self._record_files, self.service.record_write
-        return Records(self._workspace, self._config.records, search=search, files=files, wrote=wrote)
+        search, files, on_write = self._retriever.search, self._record_files, self.service.record_write
+        return Records(self._workspace, self._config.records, search=search, files=files, on_write=on_write)
 
     @_forks.cached_property
     def heartbeat(self) -> Heartbeat:
@@ -86,7 +86,7 @@ class BuiltinBackend:
         """See `Memory.get`."""
         self.service.check_open()
         excerpt = self._workspace.read_excerpt(path, start=start, lines=lines)
-        self._record_files.check_shown(excerpt.path)
+        self._record_files.check_visible(excerpt.path)
         return excerpt
 
     def sync(
@@ -106,9 +106,9 @@ class BuiltinBackend:
 
         return read_status(
             self.service,
-            notices=[*self._notices, *self.documents.list_problems(look=deep), *self.records.problems(look=deep)],
+            notices=[*self._notices, *self.documents.list_problems(look=deep), *self.records.list_problems(deep=deep)],
             flush=self._flush_failures(),
-            heartbeat=self.heartbeat.recorded(),
+            heartbeat=self.heartbeat.read_latest(),
             deep=deep,
         )
 

@@ -42,7 +42,7 @@ def search_backend(
     now = resolve_request(request, config).now
     answer = backend.search(request)
     records = RecordFiles(workspace, config.records)
-    hidden = records.hidden((result.path for result in (*answer.results, *answer.rejected)), now)
+    hidden = records.find_hidden((result.path for result in (*answer.results, *answer.rejected)), now)
 
     def show(results: Sequence[SearchResult]) -> tuple[SearchResult, ...]:
         visible = (result for result in results if result.path not in hidden)
@@ -68,7 +68,7 @@ def mask_excerpt(excerpt: Excerpt, workspace: Workspace, config: MemoryConfig) -
         NotFoundError: They are those of a record that has expired.
         SignatureError: They are those of a record that no signature vouches for.
     """
-    RecordFiles(workspace, config.records).check_shown(excerpt.path)
+    RecordFiles(workspace, config.records).check_visible(excerpt.path)
     return replace(excerpt, text=_mask(excerpt.text, excerpt.path, workspace))
 
 

@@ -11,7 +11,7 @@ from openclaw_memory.cli.options import Place, with_place
 from openclaw_memory.cli.output import render, show, show_json, show_note
 from openclaw_memory.errors import NotFoundError
 from openclaw_memory.types.control import Kind
-from openclaw_memory.types.records import sentence
+from openclaw_memory.types.records import make_sentence
 
 if TYPE_CHECKING:
     from openclaw_memory.types.control import ForgetReceipt
@@ -98,16 +98,17 @@ def sign(place: Place, paths: tuple[str, ...], yes: bool, seen: str | None) -> i
     if seen is not None and len(paths) != 1:
         raise click.UsageError("--seen is the digest of one record: name its PATH")
     with place.open() as memory:
-        there = memory.records.unsigned()
+        there = memory.records.list_unsigned()
         chosen = [one for one in there if not paths or one.path in paths]
         if missing := sorted({*paths} - {one.path for one in chosen}):
             raise NotFoundError(f"{missing[0]} waits for no signature: `openclaw-memory sign` lists what does")
-        signed = [memory.records.sign(one.path, seen=seen or one) for one in chosen] if yes else []
+        signed = [memory.records.sign(one.path, expected=seen or one) for one in chosen] if yes else []
     if place.as_json:
         show_json({"unsigned": [] if yes else chosen, "signed": [one.path for one in signed]})
     for one in () if place.as_json else chosen:
         show(render(clean_line(one.path), fg="cyan"))
-        show(clean_line(f"  {sentence(one.key, one.value)}  ({one.sensitivity}, version {one.version}, {one.digest})"))
+        sentence = make_sentence(one.key, one.value)
+        show(clean_line(f"  {sentence}  ({one.sensitivity}, version {one.version}, {one.digest})"))
         show("  signed" if yes else f"  {clean_line(str(one.problem))}")
     if not chosen and not place.as_json:
         show("no record waits for a signature")

@@ -72,6 +72,8 @@ def to_plain(value: Any) -> Any:
         if citation is not None:
             shown.setdefault("citation", citation)
         return shown
+    if hasattr(value, "__struct_fields__"):
+        return {name: to_plain(getattr(value, name)) for name in value.__struct_fields__}
     if isinstance(value, Mapping):
         return {str(key): to_plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple | set | frozenset):

@@ -1,4 +1,4 @@
-"""The heartbeat: a cheap look at what has become old, and what to do about it within a budget of time."""
+"""Look after a memory, within a budget of time."""
 
 from openclaw_memory.heartbeat.heartbeat import Heartbeat, every
 from openclaw_memory.types.results import HeartbeatReport

@@ -10,7 +10,7 @@ from typing import Any
 from openclaw_memory.text import front_matter
 from openclaw_memory.text.front_matter import FrontMatter, parse, parse_own_fields
 from openclaw_memory.text.redaction import redact
-from openclaw_memory.types.records import sentence
+from openclaw_memory.types.records import make_sentence
 from openclaw_memory.types.where import (
     CONFIDENCE,
     DAY,
@@ -85,7 +85,8 @@ def _describe_record(record: FrontMatter, changed: datetime) -> dict[str, Scalar
     fields = record.fields
     key, value, history = str(fields.get("key")), fields.get("value"), fields.get("history")
     last = history[-1].get("value") if isinstance(history, list) and history and isinstance(history[-1], dict) else None
-    is_edited = sentence(key, value) != record.text.strip() or sentence(key, value) != sentence(key, last)
+    sentence = make_sentence(key, value)
+    is_edited = sentence != record.text.strip() or sentence != make_sentence(key, last)
     updated = changed if is_edited else _parse_moment(fields.get("updated_at")) or changed
     metadata: dict[str, Scalar | None] = {DAY: str(updated.astimezone().date())}
     names = {TYPE: fields.get("type"), KEY: fields.get("key"), USER: fields.get("user_id")}

@@ -1,4 +1,4 @@
-"""Records: facts with a type, a key and a value, each a Markdown file, that are settled, confirmed and forgotten."""
+"""Keep records: facts with a type, a key and a value, each in a Markdown file."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""The files of records: where each belongs, which there are, and what they hold, read again only if changed."""
+"""Locate the files of records, and read them again only once they have changed."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from openclaw_memory import _forks
 from openclaw_memory.config import RecordsConfig
@@ -24,30 +26,28 @@ if TYPE_CHECKING:
     from openclaw_memory.workspace.document_cache import DocumentCache
     from openclaw_memory.workspace.paths import Stamp
 
-_LONGEST_NAME = 80  # characters of a key that is the name of its file as it is
-_MOST_READ = 10_000  # records that are kept as they were read, about 20 MB: as many as `records.most` of a type
-_WILD = re.compile(r"[*?\[]")
-_PLAIN = re.compile(r"[A-Za-z0-9]*")  # characters that are in a file's name what they are in a key, whatever follows
+_MAX_NAME = 80  # characters of a key that is used as the name of its file
+_MAX_RECORDS = 10_000  # kept in memory, about 20 MB
+_WILDCARD = re.compile(r"[*?\[]")
+_PLAIN = re.compile(r"[A-Za-z0-9]*")  # characters that are the same in a key and in the name of its file
 
 
 class RecordFiles:
-    """What the files of records hold. Safe to use from several threads."""
+    """The records in files. Safe to use from several threads.
+
+    Attributes:
+        damaged: The errors of files that `walk` could not read, by path.
+        forged: Why no signature vouches for files, by path, as of the latest `walk` or `look_for_forged`.
+    """
 
     def __init__(self, workspace: Workspace, rules: RecordsConfig) -> None:
-        """Read the records of a workspace.
-
-        Args:
-            workspace: The files.
-            rules: How fast confidence falls.
-        """
+        """Read the records of a workspace; `rules` say how fast confidence falls."""
         self.damaged: dict[str, str] = {}
-        """What is wrong with files that `walk` could not read, by path."""
         self.forged: dict[str, str] = {}
-        """Why no signature vouches for files, by path, as `walk` or `look_for_forged` found it."""
-        self._plain: dict[str, Stamp] = {}  # files that say they need no signature, as they were then
+        self._unsigned: dict[str, Stamp] = {}  # files that need no signature, with their stamps
         self._workspace, self._rules = workspace, rules
-        self._files = replace(workspace.files, policies=NONE)  # names that policies hide are known, and not shown
-        self._read: dict[str, tuple[FrontMatter, int, Record, datetime]] = {}
+        self._files = replace(workspace.files, policies=NONE)  # hidden names are read, and not shown
+        self._records: dict[str, tuple[FrontMatter, int, Record, datetime]] = {}
 
     @_forks.cached_property
     def _cache(self) -> DocumentCache:
@@ -55,8 +55,8 @@ class RecordFiles:
 
         return DocumentCache(self._files)
 
-    def at(self, path: str, now: datetime, info: Stamp | None = None) -> Record | None:
-        """Return the record in a file as it is at a moment, also if it has expired; None where there is no file.
+    def load(self, path: str, now: datetime, info: Stamp | None = None) -> Record | None:
+        """Return the record in a file at a moment, even if it has expired; None if there is no file.
 
         Args:
             path: The file.
@@ -67,46 +67,41 @@ class RecordFiles:
             PathNotAllowedError: The path cannot be that of a memory file.
             RecordError: The file is damaged, or is a person's own note.
         """
-        from openclaw_memory.records.file_format import at_moment
-
         if info is None:
             self._workspace.refresh()
-        seen = self._cache.load(path, info)
-        if not seen.is_text:
-            if (wrong := self._cache.unread.get(path)) is not None:  # it cannot be unsealed
-                raise RecordError(wrong)
+        document = self._cache.load(path, info)
+        if not document.is_text:
+            if (error := self._cache.unread.get(path)) is not None:  # it cannot be unsealed
+                raise RecordError(error)
             return None
-        if info is None:
-            try:
-                changed = os.lstat(self._workspace.root / path).st_mtime_ns
-            except FileNotFoundError:
-                return None
-        else:
-            changed = info.st_mtime_ns
-        known = self._read.get(path)
-        if known is None or known[0] is not seen.content or known[1] != changed:
-            known = self._kept(path, seen.content, changed)
-        return at_moment(self._vouched(path, seen.content, known[2]), known[3], now, self._rules)
+        try:
+            changed_ns = (info or os.lstat(self._workspace.root / path)).st_mtime_ns
+        except FileNotFoundError:
+            return None
+        content, known_ns, record, since = self._records.get(path, (None, 0, None, now))
+        if record is None or content is not document.content or known_ns != changed_ns:
+            content, record, since = self._parse(path, document.content, changed_ns)
+            while len(self._records) >= _MAX_RECORDS:
+                self._records.pop(next(iter(self._records)), None)
+            self._records[path] = content, changed_ns, record, since
+        return self._finish(path, content, record, since, now)
 
-    def record_of(self, path: str, content: FrontMatter | None, changed_ns: int, now: datetime) -> Record:
-        """Return the record that the content of a file is, at a moment.
+    def parse(self, path: str, content: FrontMatter | None, changed_ns: int, now: datetime) -> Record:
+        """Return the record in the content of a file at a moment.
 
         Args:
             path: The file.
-            content: What it holds.
+            content: Its content.
             changed_ns: When it was last written, for an edit by hand, in ns since 1970.
             now: The moment, in UTC.
 
         Raises:
             RecordError: The file is damaged, or is a person's own note.
         """
-        from openclaw_memory.records.file_format import at_moment
+        return self._finish(path, *self._parse(path, content, changed_ns), now)
 
-        content, record, since = self._parsed(path, content, changed_ns)
-        return at_moment(self._vouched(path, content, record), since, now, self._rules)
-
-    def written_confidence(self, path: str) -> float:
-        """Return the confidence that a file of a record has, before it has fallen to that of this moment.
+    def read_confidence(self, path: str) -> float:
+        """Return the confidence in a file, as it was before it fell to that of this moment.
 
         Args:
             path: The file.
@@ -115,42 +110,42 @@ class RecordFiles:
         return float(content.fields["confidence"]) if content is not None else 0.0
 
     def walk(
-        self, now: datetime, may_be: Callable[[str], bool] | None = None
+        self, now: datetime, matches: Callable[[str], bool] | None = None
     ) -> Iterator[tuple[str, Record | RecordError]]:
-        """Yield path and record, or what is wrong with it, of files, by path.
+        """Yield path and record, or the error, of each file, by path.
 
-        Expired ones are there too, and those whose names policies hide; these are not among the `damaged`.
+        Expired records are included, and those whose names policies hide; these are not among the `damaged`.
 
         Args:
             now: The moment, in UTC.
-            may_be: Says of the name of a file whether to look at it; all are where None.
+            matches: Selects files by name; None for all.
         """
         from openclaw_memory.workspace.scan import walk_notes
 
         self._workspace.refresh()
-        seen, hidden_by = set[str](), self._workspace.files.find_hiding_rule
-        if may_be is None:
+        paths, find_hiding_rule = set[str](), self._workspace.files.find_hiding_rule
+        if matches is None:
             self.damaged, self.forged = {}, {}
-        for path, info in walk_notes(self._files, RECORDS_FOLDER, may_be):
-            seen.add(path)
+        for path, info in walk_notes(self._files, RECORDS_FOLDER, matches):
+            paths.add(path)
             try:
-                record = self.at(path, now, info)
+                record = self.load(path, now, info)
             except RecordError as error:
-                if hidden_by(path) is None:
+                if find_hiding_rule(path) is None:
                     self.damaged[path] = str(error)
                 yield path, error
-            else:
-                if record is not None and record.problem is not None and hidden_by(path) is None:
+                continue
+            if record is not None:
+                if record.problem is not None and find_hiding_rule(path) is None:
                     self.forged[path] = record.problem
-                if record is not None:
-                    yield path, record
-        if may_be is None:
-            self._cache.forget_all_but(seen, RECORDS_FOLDER)
-            for path in self._read.keys() - seen:
-                self._read.pop(path, None)
+                yield path, record
+        if matches is None:
+            self._cache.forget_all_but(paths, RECORDS_FOLDER)
+            for path in self._records.keys() - paths:
+                self._records.pop(path, None)
 
     def look_for_forged(self) -> None:
-        """Find out what no signature vouches for; of a record that needs none, only the bytes are read.
+        """Find the files that no signature vouches for; of a record that needs none, only the bytes are read.
 
         Raises:
             WorkspaceError: A folder cannot be listed.
@@ -159,35 +154,33 @@ class RecordFiles:
         from openclaw_memory.workspace.scan import walk_notes
 
         self._workspace.refresh()
-        plain: dict[str, Stamp] = {}
+        unsigned: dict[str, Stamp] = {}
         forged: dict[str, str] = {}
         for path, info in walk_notes(self._files, RECORDS_FOLDER):
             if self._workspace.files.find_hiding_rule(path) is not None:
                 continue
-            with suppress(NotFoundError, PathNotAllowedError, WorkspaceError):  # what cannot be read is named elsewhere
-                if self._plain.get(path) == info or signatures.is_plain(
+            with suppress(NotFoundError, PathNotAllowedError, WorkspaceError):  # other checks name unreadable files
+                if self._unsigned.get(path) == info or signatures.is_plain(
                     self._files.read_raw(self._files.locate(path))[0]
                 ):
-                    plain[path] = info
+                    unsigned[path] = info
                     if not signatures.is_listed(self._files.root, path):
                         continue
-                if (problem := self._problem(path, self._cache.load(path, info).content)) is not None:
+                if (problem := self._find_problem(path, self._cache.load(path, info).content)) is not None:
                     forged[path] = problem
-        self._plain, self.forged = plain, forged
+        self._unsigned, self.forged = unsigned, forged
 
-    def hidden(self, paths: Iterable[str], now: datetime | None = None) -> frozenset[str]:
-        """Return those of the paths whose records are not to be shown, however old an index is that named them.
-
-        They have expired, or no signature vouches for what they say.
+    def find_hidden(self, paths: Iterable[str], now: datetime | None = None) -> frozenset[str]:
+        """Return the paths of records that have expired, or that no signature vouches for.
 
         Args:
-            paths: Files of a memory.
-            now: The moment; this one where None.
+            paths: Files of a memory; an old index may name them.
+            now: The moment; this one if None.
         """
         moment = now or datetime.now(UTC)
-        return frozenset(path for path in set(paths) if is_record(path) and self._why_hidden(path, moment) is not None)
+        return frozenset(path for path in {*paths} if is_record(path) and self._find_reason(path, moment))
 
-    def check_shown(self, path: str) -> None:
+    def check_visible(self, path: str) -> None:
         """Check that a file may be shown.
 
         Args:
@@ -197,60 +190,51 @@ class RecordFiles:
             NotFoundError: It holds a record that has expired.
             SignatureError: It holds a record that no signature vouches for.
         """
-        error = self._why_hidden(path, datetime.now(UTC)) if is_record(path) else None
-        if error is not None:
+        if is_record(path) and (error := self._find_reason(path, datetime.now(UTC))):
             raise error
 
-    def _why_hidden(self, path: str, now: datetime) -> NotFoundError | SignatureError | None:
-        # What is damaged is shown as the note it is, unless it was signed.
+    def _find_reason(self, path: str, now: datetime) -> NotFoundError | SignatureError | None:
+        """Return the error of a file that must not be shown; a damaged one is shown as a note, unless it was signed."""
         with suppress(NotFoundError, PathNotAllowedError, WorkspaceError, OSError):
-            if problem := self._problem(path, self._cache.load(path).content):
+            if problem := self._find_problem(path, self._cache.load(path).content):
                 return SignatureError(problem)
-            record = self.at(path, now)
+            record = self.load(path, now)
             if record is not None and is_expired(record, now):
                 return NotFoundError(f"{path} held a record that has expired: remember it again")
         return None
 
-    def _problem(self, path: str, content: FrontMatter | None) -> str | None:
+    def _find_problem(self, path: str, content: FrontMatter | None) -> str | None:
         from openclaw_memory.security import signatures
 
         fields, text = (None, "") if content is None else (content.fields, content.text)
         return signatures.problem(self._workspace.root, path, fields, text)
 
-    def _vouched(self, path: str, content: FrontMatter | None, record: Record) -> Record:
-        """Return a record with what is wrong with its signature. It is looked at each time: keys come and go."""
-        problem = self._problem(path, content)
-        return record if problem is None else replace(record, problem=problem)
+    def _finish(self, path: str, content: FrontMatter | None, record: Record, since: datetime, now: datetime) -> Record:
+        """Return a record at a moment, with the problem of its signature, for keys come and go."""
+        from openclaw_memory.records.file_format import apply_decay
 
-    def _kept(self, path: str, content: FrontMatter | None, changed: int) -> tuple[FrontMatter, int, Record, datetime]:
-        content, record, since = self._parsed(path, content, changed)
-        while len(self._read) >= _MOST_READ:
-            self._read.pop(next(iter(self._read)), None)
-        self._read[path] = content, changed, record, since
-        return self._read[path]
+        if (problem := self._find_problem(path, content)) is not None:
+            record = msgspec.structs.replace(record, problem=problem)
+        return apply_decay(record, since, now, self._rules)
 
-    def _parsed(self, path: str, content: FrontMatter | None, changed_ns: int) -> tuple[FrontMatter, Record, datetime]:
-        from openclaw_memory.records.file_format import record_in
+    def _parse(self, path: str, content: FrontMatter | None, changed_ns: int) -> tuple[FrontMatter, Record, datetime]:
+        from openclaw_memory.records.file_format import parse_record
 
         if content is None or "memory_id" not in content.fields:
-            raise RecordError(f"{path} is no record, but a note: {MOVE_NOTE}")
-        changed = datetime.fromtimestamp(changed_ns // 1_000_000_000, UTC)
+            raise RecordError(f"{path} is not a record, but a note: {MOVE_NOTE}")
         try:
-            return content, *record_in(path, content, changed)
-        except RecordError as error:  # quotes what is wrong, which policies may hide
-            policies = self._workspace.policies
-            words = str(error)
-            if (shown := policies.mask(words, get_about(content.fields))) == words:
-                raise
-            if not shown.startswith(path):
-                shown = (
+            return content, *parse_record(path, content, datetime.fromtimestamp(changed_ns // 1_000_000_000, UTC))
+        except RecordError as error:  # it quotes the file, of which policies may hide parts
+            message = self._workspace.policies.mask(str(error), get_about(content.fields))
+            if not message.startswith(path):
+                message = (
                     f"{path} cannot be read as a record, and policies hide what is wrong with it: correct it by hand"
                 )
-        raise RecordError(shown)
+            raise RecordError(message) from (error if message == str(error) else None)
 
 
 def is_expired(record: Record, now: datetime) -> bool:
-    """Whether a record has ceased to hold.
+    """Return whether a record has ceased to hold.
 
     Args:
         record: The record.
@@ -259,8 +243,8 @@ def is_expired(record: Record, now: datetime) -> bool:
     return record.expires_at is not None and record.expires_at < now
 
 
-def path_of(type: str, key: str, user_id: str | None) -> str:  # noqa: A002 - the field's name
-    """Return the file of a record, which follows from its name; a sealed one has another ending.
+def make_path(type: str, key: str, user_id: str | None) -> str:  # noqa: A002 - the field's name
+    """Return the file of a record; a sealed one has another ending.
 
     Args:
         type: Its type.
@@ -270,43 +254,41 @@ def path_of(type: str, key: str, user_id: str | None) -> str:  # noqa: A002 - th
     from openclaw_memory.workspace.documents import make_file_name
 
     folder = f"{RECORDS_FOLDER}/{type}" if user_id is None else f"{RECORDS_FOLDER}/{type}/{make_file_name(user_id)}"
-    return f"{folder}/{_name_of(key)}.md"
+    return f"{folder}/{_make_name(key)}.md"
 
 
-def may_be_named(glob: str) -> Callable[[str], bool]:
-    """Return a function that says of the name of a file whether its record can have a key that matches a glob.
-
-    What precedes the first wildcard says how such names begin; the record in the file says whether its key matches.
+def match_names(glob: str) -> Callable[[str], bool]:
+    """Return a test for names of files: False if a record of that name cannot have a key that matches a glob.
 
     Args:
         glob: A glob of keys, such as `editor.*`.
     """
     from openclaw_memory.workspace.documents import make_file_name
 
-    literal = _WILD.split(glob, maxsplit=1)[0]
+    literal = _WILDCARD.split(glob, maxsplit=1)[0]
     if literal == glob and literal.strip():
-        return frozenset(f"{_name_of(glob)}{ending}" for ending in NOTE_ENDINGS).__contains__
-    *whole, begun = literal.split(".")
-    begins = _plain(begun)
-    if all(part.strip() for part in whole):
-        begins = ".".join((*map(make_file_name, whole), begins))
-    shortest = _plain(literal)
+        return frozenset(f"{_make_name(glob)}{ending}" for ending in NOTE_ENDINGS).__contains__
+    *parts, last = literal.split(".")
+    prefix = _take_plain(last)
+    if all(part.strip() for part in parts):
+        prefix = ".".join((*map(make_file_name, parts), prefix))
+    shortest = _take_plain(literal)
 
-    def may_be(name: str) -> bool:
-        # The name of a key that is no name as it is has no dot but that of its ending.
-        return name.startswith(begins) or (get_plain_name(name).count(".") == 1 and name.startswith(shortest))
+    def match(name: str) -> bool:
+        # A key that cannot be a name has one without dots, but for the ending.
+        return name.startswith(prefix) or (get_plain_name(name).count(".") == 1 and name.startswith(shortest))
 
-    return may_be
-
-
-def _plain(text: str) -> str:
-    found = _PLAIN.match(text)
-    return found[0].lower() if found else ""
+    return match
 
 
-def _name_of(key: str) -> str:
+def _take_plain(text: str) -> str:
+    match = _PLAIN.match(text)
+    return match[0].lower() if match else ""
+
+
+def _make_name(key: str) -> str:
     from openclaw_memory.workspace.documents import make_file_name
 
     parts = key.split(".")
-    readable = len(key) <= _LONGEST_NAME and all(part.strip() for part in parts)
-    return ".".join(map(make_file_name, parts)) if readable else make_file_name(key)
+    is_readable = len(key) <= _MAX_NAME and all(part.strip() for part in parts)
+    return ".".join(map(make_file_name, parts)) if is_readable else make_file_name(key)

@@ -1,19 +1,21 @@
-"""`Records`: the facts of a memory, each a Markdown file: remembered, found, confirmed and forgotten."""
+"""Remember, find, confirm and forget records: facts, each in a Markdown file."""
 
 from __future__ import annotations
 
 import json
 import os
 import secrets
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from fnmatch import fnmatchcase
 from functools import partial
 from hashlib import sha256
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from unicodedata import normalize
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from openclaw_memory.config import RecordsConfig
 from openclaw_memory.errors import (
@@ -28,17 +30,17 @@ from openclaw_memory.errors import (
 )
 from openclaw_memory.events import Location, locate_file, locate_files, locate_paths, observed
 from openclaw_memory.records.file_format import (
-    MOST_TOKENS,
+    MAX_TOKENS,
     SENSITIVITIES,
     SOURCE_KINDS,
     TYPES,
-    digest_of,
-    embedding_ref,
-    fields_of,
-    tokens_in,
+    make_digest,
+    make_embedding_ref,
+    read_tokens,
+    to_fields,
 )
-from openclaw_memory.records.files import RecordFiles, is_expired, may_be_named, path_of
-from openclaw_memory.records.settling import Settled, same_value, settle, with_value
+from openclaw_memory.records.files import RecordFiles, is_expired, make_path, match_names
+from openclaw_memory.records.settling import Settlement, add_value, is_same, settle
 from openclaw_memory.search.request import SearchRequest
 from openclaw_memory.security import signatures
 from openclaw_memory.text.policies import About
@@ -51,7 +53,7 @@ from openclaw_memory.types.records import (
     RecordVersion,
     Remembered,
     Sensitivity,
-    sentence,
+    make_sentence,
 )
 from openclaw_memory.workspace import Workspace, documents
 from openclaw_memory.workspace.documents import Fields, check_no_secret
@@ -60,21 +62,27 @@ from openclaw_memory.workspace.journal import check_text
 if TYPE_CHECKING:
     from openclaw_memory.text.front_matter import FrontMatter
 
-Seen: TypeAlias = int | Record | None  # the version that a caller has seen, or the record itself
+Version: TypeAlias = int | Record | None  # the version that a caller has seen, or the record itself
+Stat: TypeAlias = os.stat_result | None
+Apply: TypeAlias = Callable[[Record | None], tuple[Record, Settlement]]
 
 
-class _Call(NamedTuple):
-    """One call that changes a record: what it names, and the token that keeps it from being done twice."""
+class _Call(Struct, frozen=True):
+    """The arguments of a call that names a record."""
 
     type: RecordType
     key: str
     user_id: str | None
-    expected: Seen
-    token: str | None
+    expected: Version = None
+    token: str | None = None
+
+    @property
+    def path(self) -> str:
+        return make_path(self.type, self.key, self.user_id)
 
 
 def _locate_forgotten(
-    is_gone: bool,
+    is_removed: bool,
     _: object,
     type: RecordType,  # noqa: A002
     key: str,
@@ -82,15 +90,15 @@ def _locate_forgotten(
     user_id: str | None = None,
     **__: object,
 ) -> list[Location]:
-    return [(path_of(type, key, user_id), "")] if is_gone else []
+    return [(make_path(type, key, user_id), "")] if is_removed else []
 
 
 class Records:
     """The facts of a memory, by type, key and user. Safe to use from several threads and processes.
 
     Each is a Markdown file in `memory/records/<type>/`, with its fields above one sentence, which `Memory.search` finds
-    and cites like any note. A person may edit the value, the sentence or another field: that counts as a version of its
-    own. Records that have expired are never returned.
+    and cites like any note. A person may edit it: that counts as a version of its own. Expired records are never
+    returned.
     """
 
     def __init__(
@@ -100,7 +108,7 @@ class Records:
         *,
         search: Callable[..., Any],
         files: RecordFiles | None = None,
-        wrote: Callable[[], None] = lambda: None,
+        on_write: Callable[[], None] = lambda: None,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         """Keep records in a workspace.
@@ -109,15 +117,16 @@ class Records:
             workspace: The files.
             rules: How values are settled, and for how long they hold.
             search: Answers a `SearchRequest`.
-            files: Reads their files; a reader of its own where None.
-            wrote: Called after each change of a file.
+            files: Reads their files; a reader of its own if None.
+            on_write: Called after each change of a file.
             clock: Returns the moment, with a time zone.
 
         Raises:
             ConfigError: `rules.ttl_days` holds something else than days by type.
         """
-        self._workspace, self._rules, self._search, self._wrote, self._clock = workspace, rules, search, wrote, clock
-        self._ttl = _seconds_by_type(rules)
+        self._workspace, self._rules, self._search = workspace, rules, search
+        self._on_write, self._clock = on_write, clock
+        self._ttl = _parse_ttl(rules)
         self._policies, self.events = workspace.policies, workspace.events
         self._files = files or RecordFiles(workspace, rules)
 
@@ -133,67 +142,67 @@ class Records:
         sensitivity: Sensitivity | None = None,
         ttl: int | Literal["default"] | None = "default",
         user_id: str | None = None,
-        expected_version: Seen = None,
+        expected_version: Version = None,
         token: str | None = None,
     ) -> Remembered:
         """Take in an observation: it becomes the value, supports it, or waits; see `settling.settle`.
 
         Args:
             type: preference, fact, decision, entity, reminder or other.
-            key: What it is about, such as `editor.theme`.
+            key: Its subject, such as `editor.theme`.
             value: Any value of JSON.
-            confidence: How sure it is, 0..1. Below `records.least_confidence` it is refused.
-            source: Who says so. Without one, the user, just now.
-            sensitivity: low, medium or high; that of the record as it is where None, and low for a new one.
-            ttl: For how many seconds it holds, None for ever; by default what `records.ttl_days` says of the type.
+            confidence: How sure it is, 0 to 1. Below `records.least_confidence` it is refused.
+            source: The source. Without one, the user, just now.
+            sensitivity: low, medium or high; None for that of the record, and low for a new one.
+            ttl: For how many seconds it holds, None for ever; by default as `records.ttl_days` has it for the type.
             user_id: Whose it is; None for everybody's.
-            expected_version: The version, or the record, that this is based on; not compared where None.
+            expected_version: The version, or the record, that this is based on; not compared if None.
             token: Names this call: the same token changes the record once, however often it is called with it.
 
         Returns:
-            The record as it is now, and what came of the observation.
+            The record as it is now, and the outcome of the observation.
 
         Raises:
             InvalidInputError: An argument has a wrong type or value, or holds a secret. Nothing was written.
             OriginError: A preference comes from outside. Nothing was written.
             PolicyError: A rule says never to store it. Nothing was written.
-            ConflictError: The record is not what `expected_version` says; the error has both sides.
-            RecordError: The file is damaged, and is as it was.
-            SignatureError: No signature vouches for what the file says, and it is as it was; see `sign`.
+            ConflictError: The record is not the expected one; the error has both sides.
+            RecordError: The file is damaged, and unchanged.
+            SignatureError: No signature vouches for the file, which is unchanged; see `sign`.
             UserKeyError: It has to be signed, and no key lasts. Nothing was written.
             WriteError: It could not be written.
         """
-        call = _checked_call(type, key, user_id, expected_version, token)
+        call = _check_call(type, key, user_id, expected_version, token)
         if sensitivity is not None and sensitivity not in SENSITIVITIES:
             raise InvalidInputError(f"sensitivity is {sensitivity!r}, not one of {', '.join(SENSITIVITIES)}")
         if ttl is not None and ttl != "default" and (isinstance(ttl, bool) or not isinstance(ttl, int) or ttl < 1):
             raise InvalidInputError(f"ttl is {ttl!r}, not a whole number of seconds above zero, None or 'default'")
-        now = self._now()
-        seen = _checked_observation(value, confidence, source, now)
-        if seen.source.kind == "external" and type == "preference":
+        now = self._get_time()
+        observation = _check_observation(value, confidence, source, now)
+        if observation.source.kind == "external" and type == "preference":
             raise OriginError(f"{key} is a preference, which no text from outside states: ask the user")
-        if seen.confidence < self._rules.least_confidence:
+        if observation.confidence < self._rules.least_confidence:
             raise InvalidInputError(
                 f"a confidence of {confidence} is below records.least_confidence ({self._rules.least_confidence}): "
                 "observe it again, or ask"
             )
         seconds = self._ttl.get(type) if ttl == "default" else ttl
 
-        def apply(stored: Record | None) -> tuple[Record, Settled]:
-            wanted = sensitivity or (stored.sensitivity if stored else "low")
-            rated = stored and replace(stored, sensitivity=wanted)
-            self._check_policies(call, value, wanted, source)
-            settled = settle(rated, seen, self._rules, now)
+        def apply(stored: Record | None) -> tuple[Record, Settlement]:
+            level = sensitivity or (stored.sensitivity if stored else "low")
+            self._check_policies(call, value, level, source)
+            rated = stored and replace(stored, sensitivity=level)
+            settlement = settle(rated, observation, self._rules, now)
             if stored is None or rated is None:
-                return self._new(call, seen, wanted, seconds, now), settled
-            if settled.outcome in {"same", "late"} and wanted == stored.sensitivity:
-                return stored, settled
-            return self._settled(rated, seen, settled, seconds, now), settled
+                return _make_record(call, observation, level, seconds, now), settlement
+            if settlement.outcome in {"same", "late"} and level == stored.sensitivity:
+                return stored, settlement
+            return _make_next(rated, observation, settlement, seconds, now), settlement
 
-        record, settled = self._change(call, json.dumps(value, ensure_ascii=False), apply)
-        if settled.outcome == "new":
-            self._keep_within_limit(type, user_id, record)
-        return Remembered(self._shown(record) or record, settled.outcome, settled.reason)
+        record, settlement = self._rewrite(call, json.dumps(value, ensure_ascii=False), apply)
+        if settlement.outcome == "new":
+            self._keep_within_limit(record)
+        return Remembered(self._show(record) or record, settlement.outcome, settlement.reason)
 
     @observed("get", locate_file)
     def get(self, type: RecordType, key: str, *, user_id: str | None = None) -> Record | None:  # noqa: A002
@@ -207,15 +216,13 @@ class Records:
         Raises:
             InvalidInputError: An argument has a wrong type or value.
             RecordError: The file is damaged.
-            SignatureError: No signature vouches for what the file says; see `sign`.
+            SignatureError: No signature vouches for the file; see `sign`.
         """
-        call = _checked_call(type, key, user_id)
-        path = path_of(call.type, call.key, call.user_id)
-        return self.read(self._workspace.files.find(path))
+        return self.read(self._workspace.files.find(_check_call(type, key, user_id).path))
 
     @observed("get", locate_file)
     def read(self, path: str) -> Record | None:
-        """Return the record that a file holds; None if there is no such file, or it has expired.
+        """Return the record in a file; None if there is no such file, or it has expired.
 
         Args:
             path: The file, below `memory/records/`.
@@ -223,12 +230,13 @@ class Records:
         Raises:
             PathNotAllowedError: The path cannot be that of a memory file.
             RecordError: The file is damaged, or is a person's own note.
-            SignatureError: No signature vouches for what the file says; see `sign`.
+            SignatureError: No signature vouches for the file; see `sign`.
         """
-        record = self._files.at(path, self._now())
-        if record is not None:
-            _check_vouched(record)
-        return None if record is None or is_expired(record, self._now()) else self._shown(record)
+        record = self._files.load(path, self._get_time())
+        if record is None:
+            return None
+        _check_signature(record)
+        return None if is_expired(record, self._get_time()) else self._show(record)
 
     @observed("search", locate_files)
     def find(
@@ -242,40 +250,38 @@ class Records:
         sensitivity: Sensitivity | None = None,
         limit: int | None = None,
     ) -> list[Record]:
-        """Return records, by path, or best first where `text` is given. Damaged files are left out; see `problems`.
+        """Return records, by path, or best first for a `text`. Damaged files are left out; see `list_problems`.
 
         Args:
             text: A question that their sentences answer.
             type: Only this type.
             key: Only keys that match this glob, such as `editor.*`; as for `get`, in the files named after them.
             user_id: Only this user's; None for all.
-            min_confidence: Only those that are at least so sure now, 0..1.
+            min_confidence: Only those that are at least so sure now, 0 to 1.
             sensitivity: Only those of this sensitivity.
-            limit: At most so many; all where None, and 20 with `text`.
+            limit: At most so many; None for all, and for 20 with `text`.
 
         Raises:
             InvalidInputError: `text` or `limit` is not valid.
         """
         if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 1):
             raise InvalidInputError(f"limit is {limit!r}, not a whole number above zero")
-
         key, user_id = key and normalize("NFC", key), user_id and normalize("NFC", user_id)
-
-        def passes(record: Record) -> bool:
-            return (
-                type in {None, record.type}
-                and (key is None or fnmatchcase(record.key, key))
-                and user_id in {None, record.user_id}
-                and record.confidence >= min_confidence
-                and sensitivity in {None, record.sensitivity}
-            )
-
+        passing = (
+            record
+            for record in self.select_current(self.list_all(key))
+            if type in {None, record.type}
+            and (key is None or fnmatchcase(record.key, key))
+            and user_id in {None, record.user_id}
+            and record.confidence >= min_confidence
+            and sensitivity in {None, record.sensitivity}
+        )
         if text is None:
-            return list(islice(filter(passes, self.holding(self.everything(key))), limit))
-        there = {record.path: record for record in self.holding(self.everything(key)) if passes(record)}
-        request = SearchRequest(text, max_results=limit or 20, min_score=0.0, passes=there.__contains__)
-        found = self._search(request)
-        return [there[path] for path in dict.fromkeys(result.path for result in found)]
+            return list(islice(passing, limit))
+        by_path = {record.path: record for record in passing}
+        request = SearchRequest(text, max_results=limit or 20, min_score=0.0, passes=by_path.__contains__)
+        results = self._search(request)
+        return [by_path[path] for path in dict.fromkeys(result.path for result in results)]
 
     @observed("confirm", locate_file, writes=True)
     def confirm(
@@ -286,10 +292,10 @@ class Records:
         value: Any = ...,
         source: RecordSource | None = None,
         user_id: str | None = None,
-        expected_version: Seen = None,
+        expected_version: Version = None,
         token: str | None = None,
     ) -> Record:
-        """Confirm the value of a record, or another one, which then replaces it; what waited is dropped.
+        """Confirm the value of a record, or replace it by another one; waiting observations are dropped.
 
         Args:
             type: Its type.
@@ -297,7 +303,7 @@ class Records:
             value: The value; without it, that of the record.
             source: Who confirms. Without one, the user, just now.
             user_id: Whose it is; None for everybody's.
-            expected_version: The version, or the record, that was seen; not compared where None.
+            expected_version: The version, or the record, that was seen; not compared if None.
             token: Names this call, as for `remember`.
 
         Returns:
@@ -308,74 +314,72 @@ class Records:
             OriginError: The source is outside. Nothing was written.
             ConflictError, InvalidInputError, RecordError, WriteError: As `remember`.
         """
-        call = _checked_call(type, key, user_id, expected_version, token)
-        now = self._now()
+        call = _check_call(type, key, user_id, expected_version, token)
+        now = self._get_time()
 
-        def apply(stored: Record | None) -> tuple[Record, Settled]:
+        def apply(stored: Record | None) -> tuple[Record, Settlement]:
             if stored is None:
                 raise NotFoundError(f"there is no record of type {type} with the key {key!r}: remember it first")
-            wanted = stored.value if value is ... else value
-            seen = _checked_observation(wanted, 1.0, source, now)
-            if seen.source.kind == "external":
+            observation = _check_observation(stored.value if value is ... else value, 1.0, source, now)
+            if observation.source.kind == "external":
                 raise OriginError(f"no text from outside confirms {key}: ask the user")
-            self._check_policies(call, wanted, stored.sensitivity, source)
-            return replace(
-                self._settled(stored, seen, Settled("replaced", 1.0), stored.ttl, now), is_confirmed=True
-            ), Settled("confirmed", 1.0)
+            self._check_policies(call, observation.value, stored.sensitivity, source)
+            record = _make_next(stored, observation, Settlement("replaced", 1.0), stored.ttl, now)
+            return replace(record, is_confirmed=True), Settlement("confirmed", 1.0)
 
-        record = self._change(call, "" if value is ... else json.dumps(value, ensure_ascii=False), apply)[0]
-        return self._shown(record) or record
+        record, _ = self._rewrite(call, "" if value is ... else json.dumps(value, ensure_ascii=False), apply)
+        return self._show(record) or record
 
     @observed("sign", locate_file, writes=True)
-    def sign(self, path: str, *, seen: str | Record | None = None) -> Record:
-        """Vouch for a record as its file says it now, and sign it: for a person who has looked at it.
+    def sign(self, path: str, *, expected: str | Record | None = None) -> Record:
+        """Sign a record as its file is now, for a person who has looked at it.
 
-        A record of high sensitivity that something else than this library has written is shown nowhere until then; so
-        is one that was signed with a key that is not here. `unsigned` lists them.
+        A record of high sensitivity that another program has written is shown nowhere until then; so is one that was
+        signed with a key that is not here. `list_unsigned` lists them.
 
         Args:
             path: The file, below `memory/records/`.
-            seen: The record that was looked at, or its `digest`; not compared where None.
+            expected: The record that was looked at, or its `digest`; not compared if None.
 
         Returns:
             The record as it is now, one version on.
 
         Raises:
             NotFoundError: There is no such file.
-            ConflictError: The file is not what was seen any more. Nothing was written.
+            ConflictError: The file has changed since it was seen. Nothing was written.
             InvalidInputError: The record needs no signature, being of low or medium sensitivity and never signed.
             RecordError: The file is damaged: correct it by hand first.
             UserKeyError: No key lasts. Nothing was written.
             WriteError: It could not be written.
         """
-        now, root = self._now(), self._workspace.root
-        done: list[Record] = []
+        now, root = self._get_time(), self._workspace.root
+        signed: list[Record] = []
 
-        def change(there: FrontMatter | None, info: os.stat_result | None) -> Fields:
+        def edit(content: FrontMatter | None, info: Stat) -> Fields:
             if info is None:
-                raise NotFoundError(f"{path} is no file: `openclaw-memory sign` lists what can be signed")
-            stored = self._files.record_of(path, there, info.st_mtime_ns, now)
-            if not signatures.needs_one(root, path, there and there.fields):
+                raise NotFoundError(f"{path} is not a file: `openclaw-memory sign` lists the files to sign")
+            stored = self._files.parse(path, content, info.st_mtime_ns, now)
+            if not signatures.needs_one(root, path, content and content.fields):
                 raise InvalidInputError(f"{path} is of {stored.sensitivity} sensitivity, and needs no signature")
-            if seen is not None:
-                expected = seen if isinstance(seen, Record) else replace(stored, digest=seen)
-                _check_expected(path, stored, expected, "", None)
+            if expected is not None:
+                record = expected if isinstance(expected, Record) else replace(stored, digest=expected)
+                _check_expected(path, stored, record, "", None)
             version = max(stored.version, signatures.latest(root, stored.memory_id)) + 1
-            done.append(replace(stored, version=version, problem=None))
-            return self._file(done[-1], now, there)
+            signed.append(replace(stored, version=version, problem=None))
+            return self._make_file(signed[-1], now, content)
 
-        if self._update(path, change):
-            self._wrote()
-        return self._by_policies(done[-1]) or done[-1]
+        if self._update(path, edit):
+            self._on_write()
+        return self._apply_policies(signed[-1]) or signed[-1]
 
     @observed("list", locate_files)
-    def unsigned(self) -> list[Record]:
-        """Return the records that are shown nowhere, since no signature vouches for them; `problem` of each says why.
+    def list_unsigned(self) -> list[Record]:
+        """Return the records that are shown nowhere since no signature vouches for them, each with its `problem`.
 
         They are for the person who decides on them, as policies let them be shown, and not for a model.
         """
-        waiting = (self._by_policies(one) for one in self.everything() if one.problem is not None)
-        return [one for one in waiting if one is not None]
+        unsigned = (self._apply_policies(record) for record in self.list_all() if record.problem is not None)
+        return [record for record in unsigned if record is not None]
 
     @observed("forget", _locate_forgotten, writes=True)
     def forget(
@@ -384,7 +388,7 @@ class Records:
         key: str,
         *,
         user_id: str | None = None,
-        expected_version: Seen = None,
+        expected_version: Version = None,
     ) -> bool:
         """Delete a record; return whether there was one.
 
@@ -392,330 +396,305 @@ class Records:
             type: Its type.
             key: Its key.
             user_id: Whose it is; None for everybody's.
-            expected_version: The version, or the record, that was seen; not compared where None.
+            expected_version: The version, or the record, that was seen; not compared if None.
 
         Raises:
             ConflictError, InvalidInputError, WriteError: As `remember`.
         """
-        call = _checked_call(type, key, user_id, expected_version)
-        path, now = path_of(call.type, call.key, call.user_id), self._now()
+        path, now = _check_call(type, key, user_id, expected_version).path, self._get_time()
 
-        def as_seen(_: str, there: FrontMatter, info: os.stat_result) -> bool:
+        def is_expected(_: str, content: FrontMatter, info: os.stat_result) -> bool:
             if expected_version is not None:
-                stored = self._files.record_of(path, there, info.st_mtime_ns, now)
-                _check_expected(path, stored, expected_version, "", self._shown(stored))
+                stored = self._files.parse(path, content, info.st_mtime_ns, now)
+                _check_expected(path, stored, expected_version, "", self._show(stored))
             return True
 
-        return bool(self._remove([path, f"{path}{SUFFIX}"], as_seen))
+        return bool(self._remove([path, f"{path}{SUFFIX}"], is_expected))
 
-    def history(self, type: RecordType, key: str, *, user_id: str | None = None) -> tuple[RecordVersion, ...]:  # noqa: A002
-        """Return the latest values of a record, the present one last, up to two; none without a record.
-
-        Args:
-            type: Its type.
-            key: Its key.
-            user_id: Whose it is; None for everybody's.
-
-        Raises:
-            InvalidInputError, RecordError: As `get`.
-        """
-        record = self.get(type, key, user_id=user_id)
-        return () if record is None else record.history
-
-    def problems(self, *, look: bool = True) -> list[str]:
+    def list_problems(self, *, deep: bool = True) -> list[str]:
         """Return a line for each file of a record that is damaged or wrongly signed, and each record with two files.
 
         Args:
-            look: Whether to read every record first; without it, signatures are checked, and what else was found
-                before is reported.
+            deep: Whether to read every record first; if not, signatures are checked, and other problems are those that
+                were found before.
         """
-        if look:
-            keys = dict[tuple[str | None, str, str], str]()
-            for path, read in self._files.walk(self._now()):
-                if isinstance(read, RecordError) or self._workspace.files.find_hiding_rule(path):
-                    continue
-                if (other := keys.setdefault((read.user_id, read.type, read.key), path)) != path:
-                    key = self._policies.mask(read.key)
-                    words = f"{path} holds the same record as {other}, {read.type} {key!r}: delete one"
-                    self._files.damaged[path] = words
+        files = self._files
+        if not deep:
+            files.look_for_forged()
         else:
-            self._files.look_for_forged()
-        found = {**self._files.damaged, **self._files.forged}
-        return [found[path] for path in sorted(found)]
+            paths = dict[tuple[str | None, str, str], str]()
+            for path, record in files.walk(self._get_time()):
+                if isinstance(record, RecordError) or self._workspace.files.find_hiding_rule(path):
+                    continue
+                if (first := paths.setdefault((record.user_id, record.type, record.key), path)) != path:
+                    key = self._policies.mask(record.key)
+                    files.damaged[path] = f"{path} holds the same record as {first}, {record.type} {key!r}: delete one"
+        return [problem for _, problem in sorted({**files.damaged, **files.forged}.items())]
+
+    # --- upkeep --------------------------------------------------------------------------------------------------
+
+    @observed("list", locate_files)
+    def list_all(self, key: str | None = None) -> list[Record]:
+        """Return every record as its file has it, by path, expired ones too; damaged files are left out.
+
+        Policies do not touch it: it is for upkeep, and not to be shown. See `select_current`.
+
+        Args:
+            key: Look only at files whose names are those of keys that match this glob.
+        """
+        matches = None if key is None else match_names(key)
+        records = (record for _, record in self._files.walk(self._get_time(), matches))
+        return [record for record in records if isinstance(record, Record)]
+
+    def select_current(self, records: Iterable[Record]) -> Iterator[Record]:
+        """Yield the records that hold now, as policies let them be shown.
+
+        Args:
+            records: Records, as `list_all` returned them.
+        """
+        now = self._get_time()
+        for stored in records:
+            if not is_expired(stored, now) and (record := self._show(stored)) is not None:
+                yield record
+
+    def __iter__(self) -> Iterator[Record]:
+        """Yield every record that holds now, by path; damaged files are left out."""
+        return self.select_current(self.list_all())
+
+    @observed("expire", locate_paths, writes=True)
+    def expire(self, among: Iterable[Record] | None = None) -> list[str]:
+        """Delete the files of records that have expired; return their paths, hidden parts as `***`.
+
+        Args:
+            among: Look only at these, which `list_all` has just returned.
+
+        Raises:
+            WriteError: A file could not be deleted.
+        """
+        now = self._get_time()
+
+        def may_go(record: Record) -> bool:  # a forged file may lie about its expiry
+            return is_expired(record, now) and record.problem is None
+
+        def is_expired_still(path: str, content: FrontMatter, info: os.stat_result) -> bool:
+            return may_go(self._files.parse(path, content, info.st_mtime_ns, now))
+
+        records = self.list_all() if among is None else among
+        paths = [record.path for record in records if may_go(record)]
+        removed = self._remove(paths, is_expired_still) if paths else []
+        return [self._workspace.files.mask_path(path) for path in removed]
+
+    @observed("decay", locate_paths, writes=True)
+    def decay(self, least: float = 0.05, among: Iterable[Record] | None = None) -> list[str]:
+        """Write the confidence of records as it is now, if it has fallen; return their paths.
+
+        Args:
+            least: By how much it must have fallen since it was last written, 0 to 1.
+            among: Look only at these, which `list_all` has just returned.
+
+        Raises:
+            WriteError: A file could not be written.
+        """
+        now, changed = self._get_time(), list[str]()
+
+        def edit(path: str, content: FrontMatter | None, info: Stat) -> Fields | None:
+            if info is None:
+                return None
+            record = self._files.parse(path, content, info.st_mtime_ns, now)
+            if record.problem is not None:
+                return None
+            return self._make_file(replace(record, version=record.version + 1), now, content)
+
+        for record in self.list_all() if among is None else among:
+            path = record.path
+            if is_expired(record, now) or record.type not in self._rules.decaying or record.problem is not None:
+                continue
+            if self._files.read_confidence(path) - record.confidence < least:
+                continue
+            if self._workspace.files.find_hiding_rule(path):  # nothing is written under such a name
+                continue
+            if self._update(path, partial(edit, path)):
+                changed.append(path)
+        if changed:
+            self._on_write()
+        return changed
+
+    def _keep_within_limit(self, latest: Record) -> None:
+        """Delete the least certain records of a type and user, beyond the limit: unconfirmed, oldest ones first."""
+        folder = self._workspace.root.joinpath(*latest.path.split("/")[:-1])
+        if sum(1 for _ in os.scandir(folder)) <= self._rules.most:
+            return
+        own = [record for record in self.find(type=latest.type) if record.user_id == latest.user_id]
+        own = [record for record in own if record.path != latest.path]
+        own.sort(key=lambda record: (record.is_confirmed, record.confidence, record.updated_at))
+        self._remove([record.path for record in own[: max(0, len(own) + 1 - self._rules.most)]])
 
     # --- policies ---------------------------------------------------------------------------------------------
 
     def _check_policies(self, call: _Call, value: Any, sensitivity: Sensitivity, source: RecordSource | None) -> None:
-        """Check that policies let a value be stored.
-
-        Raises:
-            PolicyError: A rule says never to. Nothing was written.
-        """
+        """Raise PolicyError if a rule forbids a value."""
         if self._policies:
-            said = [call.key, call.user_id, value, sentence(call.key, value), source and source.ref]
-            self._policies.check_value(said, About(call.type, call.key, sensitivity))
+            texts = [call.key, call.user_id, value, make_sentence(call.key, value), source and source.ref]
+            self._policies.check_value(texts, About(call.type, call.key, sensitivity))
 
-    def _shown(self, record: Record) -> Record | None:
-        """Return a record as policies let it be shown; None for one that is never to be stored, or wrongly signed."""
-        return None if record.problem is not None else self._by_policies(record)
+    def _show(self, record: Record) -> Record | None:
+        """Return a record as policies let it be shown; None if it may not be stored, or is wrongly signed."""
+        return None if record.problem is not None else self._apply_policies(record)
 
-    def _by_policies(self, record: Record) -> Record | None:
+    def _apply_policies(self, record: Record) -> Record | None:
         if not self._policies:
             return record
         about = About(record.type, record.key, record.sensitivity)
         try:
             self._workspace.files.check_name(record.path)
-            self._policies.check_value([record.key, record.value, sentence(record.key, record.value)], about)
+            sentence = make_sentence(record.key, record.value)
+            self._policies.check_value([record.key, record.value, sentence], about)
         except PolicyError:
             return None
 
-        def seen(one: Observation) -> Observation:
-            source = replace(one.source, ref=self._policies.mask(one.source.ref, about))
-            return replace(one, value=self._policies.mask_value(one.value, about), source=source)
+        def mask(item: Any) -> Any:
+            source = replace(item.source, ref=self._policies.mask(item.source.ref, about))
+            return replace(item, value=self._policies.mask_value(item.value, about), source=source)
 
-        return replace(
-            record,
-            value=self._policies.mask_value(record.value, about),
-            source=replace(record.source, ref=self._policies.mask(record.source.ref, about)),
-            waiting=tuple(map(seen, record.waiting)),
-            history=tuple(replace(one, seen=seen(one.seen)) for one in record.history),
-        )
-
-    # --- upkeep --------------------------------------------------------------------------------------------------
-
-    @observed("list", locate_files)
-    def everything(self, key: str | None = None) -> list[Record]:
-        """Return every record as its file has it, by path, expired ones too; damaged files are left out.
-
-        Policies do not touch it: it is for upkeep, and not to be shown. See `holding`.
-
-        Args:
-            key: Look only at files whose names are those of keys that match this glob.
-        """
-        may_be = None if key is None else may_be_named(key)
-        return [read for _, read in self._files.walk(self._now(), may_be) if isinstance(read, Record)]
-
-    def holding(self, among: Iterable[Record]) -> Iterator[Record]:
-        """Yield those that hold now, as policies let them be shown.
-
-        Args:
-            among: Records, as `everything` returned them.
-        """
-        now = self._now()
-        for one in among:
-            if not is_expired(one, now) and (record := self._shown(one)) is not None:
-                yield record
-
-    @observed("expire", locate_paths, writes=True)
-    def expire(self, among: Iterable[Record] | None = None) -> list[str]:
-        """Delete the files of records that have expired; return their paths, with `***` for what policies hide of one.
-
-        Args:
-            among: Look at these alone, which `everything` has just returned.
-
-        Raises:
-            WriteError: A file could not be deleted.
-        """
-        now = self._now()
-
-        def has_expired(path: str, there: FrontMatter, info: os.stat_result) -> bool:
-            record = self._files.record_of(path, there, info.st_mtime_ns, now)
-            return is_expired(record, now) and record.problem is None  # who knows who says when it expires
-
-        there = self.everything() if among is None else among
-        gone = [one.path for one in there if is_expired(one, now) and one.problem is None]
-        removed = self._remove(gone, has_expired) if gone else []
-        return [self._workspace.files.mask_path(path) for path in removed]
-
-    @observed("decay", locate_paths, writes=True)
-    def decay(self, least: float = 0.05, among: Iterable[Record] | None = None) -> list[str]:
-        """Write the confidence of records down as it is now, where it has fallen; return their paths.
-
-        Args:
-            least: By how much it must have fallen since it was last written, 0..1.
-            among: Look at these alone, which `everything` has just returned.
-
-        Raises:
-            WriteError: A file could not be written.
-        """
-        now, changed = self._now(), list[str]()
-        for one in self.everything() if among is None else among:
-            if is_expired(one, now) or one.type not in self._rules.decaying or one.problem is not None:
-                continue
-            if self._files.written_confidence(one.path) - one.confidence < least:
-                continue
-            if self._workspace.files.find_hiding_rule(one.path):  # nothing is written under such a name
-                continue
-            if self._update(one.path, partial(self._decayed, one.path)):
-                changed.append(one.path)
-        if changed:
-            self._wrote()
-        return changed
-
-    def _decayed(self, path: str, there: FrontMatter | None, info: os.stat_result | None) -> Fields | None:
-        """Return the file of a record with the confidence of this moment.
-
-        None if it has gone meanwhile, or no signature vouches for it any more.
-        """
-        if info is None:
-            return None
-        now = self._now()
-        record = self._files.record_of(path, there, info.st_mtime_ns, now)
-        if record.problem is not None:
-            return None
-        return self._file(replace(record, version=record.version + 1), now, there)
-
-    def __iter__(self) -> Iterator[Record]:
-        """Yield every record that holds now, by path; damaged files are left out."""
-        yield from self.holding(self.everything())
+        waiting, history = tuple(map(mask, record.waiting)), tuple(map(mask, record.history))
+        masked: Record = replace(mask(record), waiting=waiting, history=history)
+        return masked
 
     # --- files ---------------------------------------------------------------------------------------------------
 
-    def _change(
-        self, call: _Call, proposed: str, apply: Callable[[Record | None], tuple[Record, Settled]]
-    ) -> tuple[Record, Settled]:
-        """Read a record, change it as `apply` says, and write it if it has, while no other process does."""
-        path, now = self._workspace.files.find(path_of(call.type, call.key, call.user_id)), self._now()
+    def _rewrite(self, call: _Call, proposed: str, apply: Apply) -> tuple[Record, Settlement]:
+        """Read a record, change it by `apply`, and write it if it has changed, while no other process does."""
+        path, now = self._workspace.files.find(call.path), self._get_time()
         token = None if call.token is None else sha256(call.token.encode()).hexdigest()[:16]
-        outcome: list[tuple[Record, Settled]] = []
+        results: list[tuple[Record, Settlement]] = []
 
-        def change(there: FrontMatter | None, info: os.stat_result | None) -> Fields | None:
-            stored = None if info is None else self._files.record_of(path, there, info.st_mtime_ns, now)
+        def edit(content: FrontMatter | None, info: Stat) -> Fields | None:
+            stored = None if info is None else self._files.parse(path, content, info.st_mtime_ns, now)
+            tokens = read_tokens(content)
             if stored is not None:
-                _check_vouched(stored)
-            tokens = tokens_in(there)
-            if token is not None and stored is not None and token in tokens:
-                outcome.append((stored, Settled("same", stored.confidence, reason="this call was made before")))
-                return None
-            held = None if stored is None or is_expired(stored, now) else stored
+                _check_signature(stored)
+                if token is not None and token in tokens:
+                    reason = "this call was made before"
+                    results.append((stored, Settlement("same", stored.confidence, reason=reason)))
+                    return None
+                if is_expired(stored, now):
+                    stored = None
             if call.expected is not None:
-                _check_expected(path, held, call.expected, proposed, held and self._shown(held))
-            new, settled = apply(held)
-            if new is held and token is None:
-                outcome.append((new, settled))
+                _check_expected(path, stored, call.expected, proposed, stored and self._show(stored))
+            record, settlement = apply(stored)
+            if record is stored and token is None:
+                results.append((record, settlement))
                 return None
-            tokens = (*tokens, token)[-MOST_TOKENS:] if token is not None else tokens
-            file = self._file(new, now, there, tokens)
-            outcome.append((replace(new, digest=file.fields["written"]), settled))
+            tokens = (*tokens, token)[-MAX_TOKENS:] if token is not None else tokens
+            file = self._make_file(record, now, content, tokens)
+            results.append((replace(record, digest=file.fields["written"]), settlement))
             return file
 
-        written = self._update(path, change)
-        record, settled = outcome[-1]
+        written = self._update(path, edit)
+        record, settlement = results[-1]
         if written is not None:
-            self._wrote()
+            self._on_write()
             record = replace(record, path=written)
-        return record, settled
+        return record, settlement
 
-    def _is_to_be_sealed(self, record: Record, there: FrontMatter | None) -> bool | None:
-        """Return whether the file of a record is to be sealed: highly sensitive ones are, where the index is.
-
-        One that a person has sealed stays so.
-        """
-        if record.sensitivity == "high":
-            return self._workspace.files.codec.is_sealing("private") or None
-        return False if there is not None and there.fields.get("sensitivity") == "high" else None
-
-    def _file(
-        self, record: Record, now: datetime, there: FrontMatter | None, tokens: tuple[str, ...] | None = None
+    def _make_file(
+        self, record: Record, now: datetime, content: FrontMatter | None, tokens: tuple[str, ...] | None = None
     ) -> Fields:
-        """Return the file of a record that takes the place of `there`, signed if it or that one has to be."""
-        root, path = self._workspace.root, record.path
-        tokens = tokens_in(there) if tokens is None else tokens
-        fields, text = fields_of(record, now, tokens), sentence(record.key, record.value)
-        signed_once = there is not None and signatures.FIELD in there.fields
-        is_sealed = self._is_to_be_sealed(record, there)
-        if not signed_once and not signatures.needs_one(root, path, fields):
-            return Fields(path, fields, text, is_sealed=is_sealed)
+        """Return the file of a record in place of `content`, signed if it or that one has to be."""
+        path, sentence = record.path, make_sentence(record.key, record.value)
+        fields = to_fields(record, now, read_tokens(content) if tokens is None else tokens)
+        is_sealed: bool | None = None
+        if record.sensitivity == "high":  # one that a person has sealed stays so
+            is_sealed = self._workspace.files.codec.is_sealing("private") or None
+        elif content is not None and content.fields.get("sensitivity") == "high":
+            is_sealed = False
+        was_signed = content is not None and signatures.FIELD in content.fields
+        if not was_signed and not signatures.needs_one(self._workspace.root, path, fields):
+            return Fields(path, fields, sentence, is_sealed=is_sealed)
 
-        def seal(fields: Mapping[str, Any], text: str) -> Mapping[str, Any]:
-            return signatures.signed(path, {**fields, "written": digest_of(fields, text)}, text)
+        def sign(fields: Any, text: str) -> dict[str, Any]:
+            return signatures.signed(path, {**fields, "written": make_digest(fields, text)}, text)
 
-        return Fields(path, fields, text, seal, is_sealed)
+        return Fields(path, fields, sentence, sign, is_sealed)
 
-    def _update(
-        self, path: str, change: Callable[[FrontMatter | None, os.stat_result | None], Fields | None]
-    ) -> str | None:
-        """Write a file as `documents.update` does, and put down its version if it was signed."""
-        root, made = self._workspace.root, list[Fields]()
+    def _update(self, path: str, edit: Callable[[FrontMatter | None, Stat], Fields | None]) -> str | None:
+        """Write a file like `documents.update`, and list its version if it was signed."""
+        files = list[Fields | None]()
 
-        def kept(there: FrontMatter | None, info: os.stat_result | None) -> Fields | None:
-            if (file := change(there, info)) is not None:
-                made.append(file)
-            return file
+        def record_change(content: FrontMatter | None, info: Stat) -> Fields | None:
+            files.append(edit(content, info))
+            return files[-1]
 
-        if (written := documents.update(self._workspace.files, path, kept)) is None:
-            return None
-        if made[-1].seal is not None:
-            signatures.listed(root, path, made[-1].fields["memory_id"], made[-1].fields["version"])
+        written = documents.update(self._workspace.files, path, record_change)
+        if written is not None and (file := files[-1]) is not None and file.seal is not None:
+            signatures.listed(self._workspace.root, path, file.fields["memory_id"], file.fields["version"])
         return written
 
-    def _new(self, call: _Call, seen: Observation, sensitivity: Sensitivity, ttl: int | None, now: datetime) -> Record:
-        return Record(
-            memory_id=f"mem_{secrets.token_hex(8)}",
-            user_id=call.user_id,
-            type=call.type,
-            key=call.key,
-            value=seen.value,
-            confidence=seen.confidence,
-            source=seen.source,
-            sensitivity=sensitivity,
-            ttl=ttl,
-            last_confirmed_at=seen.source.observed_at,
-            version=1,
-            embedding_ref=embedding_ref(call.key, seen.value),
-            created_at=now,
-            updated_at=now,
-            path=path_of(call.type, call.key, call.user_id),
-            digest="",
-            history=(RecordVersion(1, seen, now),),
-        )
-
-    def _settled(self, stored: Record, seen: Observation, settled: Settled, ttl: int | None, now: datetime) -> Record:
-        """Return the next version of a record."""
-        version = stored.version + 1
-        rated = replace(stored, version=version, confidence=settled.confidence, waiting=settled.waiting)
-        if settled.outcome not in {"supported", "replaced"}:
-            return rated
-        latest = max(stored.source, seen.source, key=lambda one: one.observed_at)
-        held = replace(rated, ttl=ttl, source=latest, last_confirmed_at=latest.observed_at, updated_at=now)
-        if same_value(seen.value, stored.value):
-            return held
-        return replace(
-            held,
-            value=seen.value,
-            source=seen.source,
-            embedding_ref=embedding_ref(stored.key, seen.value),
-            is_confirmed=False,
-            history=with_value(stored.history, RecordVersion(version, seen, now)),
-        )
-
-    def _keep_within_limit(self, type: RecordType, user_id: str | None, latest: Record) -> None:  # noqa: A002
-        """Delete the least certain records of a type and user, beyond the limit: unconfirmed, oldest ones first."""
-        folder = self._workspace.root.joinpath(*latest.path.split("/")[:-1])
-        if sum(1 for _ in os.scandir(folder)) <= self._rules.most:
-            return
-        own = [one for one in self.find(type=type) if one.user_id == user_id and one.path != latest.path]
-        own.sort(key=lambda one: (one.is_confirmed, one.confidence, one.updated_at))
-        extra = own[: max(0, len(own) + 1 - self._rules.most)]
-        self._remove([one.path for one in extra])
-
     def _remove(self, paths: Sequence[str], only: Callable[..., bool] = lambda *_: True) -> list[str]:
-        gone = documents.remove(self._workspace.files, paths, only)
-        for path in gone:
+        removed = documents.remove(self._workspace.files, paths, only)
+        for path in removed:
             signatures.unlisted(self._workspace.root, path)
-        if gone:
-            self._wrote()
-        return gone
+        if removed:
+            self._on_write()
+        return removed
 
-    def _now(self) -> datetime:
+    def _get_time(self) -> datetime:
         return self._clock().astimezone(UTC).replace(microsecond=0)
 
 
-def _checked_call(
+def _make_record(call: _Call, first: Observation, sensitivity: Sensitivity, ttl: int | None, now: datetime) -> Record:
+    newest = _make_version(1, first, now)
+    return Record(
+        memory_id=f"mem_{secrets.token_hex(8)}",
+        user_id=call.user_id,
+        type=call.type,
+        key=call.key,
+        value=first.value,
+        confidence=first.confidence,
+        source=first.source,
+        sensitivity=sensitivity,
+        ttl=ttl,
+        last_confirmed_at=first.source.observed_at,
+        version=1,
+        embedding_ref=make_embedding_ref(call.key, first.value),
+        created_at=now,
+        updated_at=now,
+        path=call.path,
+        history=(newest,),
+    )
+
+
+def _make_next(record: Record, latest: Observation, settlement: Settlement, ttl: int | None, now: datetime) -> Record:
+    """Return the next version of a record."""
+    version = record.version + 1
+    rated = replace(record, version=version, confidence=settlement.confidence, waiting=settlement.waiting)
+    if settlement.outcome not in {"supported", "replaced"}:
+        return rated
+    source = max(record.source, latest.source, key=lambda source: source.observed_at)
+    current = replace(rated, ttl=ttl, source=source, last_confirmed_at=source.observed_at, updated_at=now)
+    if is_same(latest.value, record.value):
+        return current
+    newest = _make_version(version, latest, now)
+    return replace(
+        current,
+        value=latest.value,
+        source=latest.source,
+        embedding_ref=make_embedding_ref(record.key, latest.value),
+        is_confirmed=False,
+        history=add_value(record.history, newest),
+    )
+
+
+def _make_version(version: int, observation: Observation, since: datetime) -> RecordVersion:
+    value, confidence, source = observation.value, observation.confidence, observation.source
+    return RecordVersion(version=version, since=since, value=value, confidence=confidence, source=source)
+
+
+def _check_call(
     type: RecordType,  # noqa: A002
     key: str,
     user_id: str | None,
-    expected: Seen = None,
+    expected: Version = None,
     token: str | None = None,
 ) -> _Call:
     if type not in TYPES:
@@ -724,17 +703,15 @@ def _checked_call(
         if not isinstance(value, str) or not value.strip() or "\n" in value:
             raise InvalidInputError(f"{name} is {value!r}, not a line of text such as 'editor.theme'")
         check_no_secret(value, name)
-    if token is not None and (not isinstance(token, str) or not token):
+    if token is not None and (not isinstance(token, str) or not check_text(token, "token")):
         raise InvalidInputError(f"token is {token!r}, not a text that names this call")
-    if token is not None:
-        check_text(token, "token")
     if expected is not None and (isinstance(expected, bool) or not isinstance(expected, int | Record)):
         raise InvalidInputError(f"expected_version is {expected!r}, not a number or a Record")
     # Some systems part letters from their accents: it is the same key, on whichever machine.
     return _Call(type, normalize("NFC", key), user_id and normalize("NFC", user_id), expected, token)
 
 
-def _checked_observation(value: Any, confidence: float, source: RecordSource | None, now: datetime) -> Observation:
+def _check_observation(value: Any, confidence: float, source: RecordSource | None, now: datetime) -> Observation:
     if isinstance(confidence, bool) or not isinstance(confidence, int | float) or not 0 <= confidence <= 1:
         raise InvalidInputError(f"confidence is {confidence!r}, not a number from 0 to 1")
     try:
@@ -743,8 +720,7 @@ def _checked_observation(value: Any, confidence: float, source: RecordSource | N
         raise InvalidInputError(f"the value cannot be written as JSON: {error}") from error
     check_text(json.dumps(value, ensure_ascii=False), "the value")
     check_no_secret(value, "the value")
-    if source is None:
-        # Every call without a source is an observation of its own.
+    if source is None:  # every call without a source is an observation of its own
         source = RecordSource("user", f"call_{secrets.token_hex(4)}", now)
     if not isinstance(source, RecordSource) or source.kind not in SOURCE_KINDS:
         raise InvalidInputError(f"source is {source!r}, not a RecordSource of kind {', '.join(SOURCE_KINDS)}")
@@ -755,36 +731,37 @@ def _checked_observation(value: Any, confidence: float, source: RecordSource | N
     return Observation(value, float(confidence), replace(source, observed_at=moment))
 
 
-def _check_vouched(record: Record) -> None:
+def _check_signature(record: Record) -> None:
     if record.problem is not None:
         raise SignatureError(record.problem)
 
 
-def _check_expected(path: str, stored: Record | None, expected: Seen, proposed: str, shown: Record | None) -> None:
-    seen = expected.version if isinstance(expected, Record) else expected
+def _check_expected(path: str, stored: Record | None, expected: Version, proposed: str, visible: Record | None) -> None:
+    """Raise ConflictError if a record is not the expected one; `visible` is how policies let it be shown."""
+    number = expected.version if isinstance(expected, Record) else expected
     version = 0 if stored is None else stored.version
-    same = version == seen and (not isinstance(expected, Record) or stored is None or stored.digest == expected.digest)
-    if not same:
-        there = "missing" if stored is None else f"version {version}"
-        current = "" if shown is None else json.dumps(shown.to_dict(), ensure_ascii=False)
-        raise ConflictError(
-            f"{path} is {there}, not version {seen} as it was seen, and was not changed: look at it as it is now",
-            path=path,
-            start_line=1,
-            current=current,
-            proposed=proposed,
-            hash="" if stored is None else stored.digest,
-        )
+    if version == number and not (isinstance(expected, Record) and stored and stored.digest != expected.digest):
+        return
+    state = "missing" if stored is None else f"version {version}"
+    raise ConflictError(
+        f"{path} is {state}, not version {number} as it was seen, and was not changed: look at it as it is now",
+        path=path,
+        start_line=1,
+        current="" if visible is None else json.dumps(visible.to_dict(), ensure_ascii=False),
+        proposed=proposed,
+        hash="" if stored is None else stored.digest,
+    )
 
 
-def _seconds_by_type(rules: RecordsConfig) -> dict[str, int]:
+def _parse_ttl(rules: RecordsConfig) -> dict[str, int]:
     seconds: dict[str, int] = {}
-    for one in rules.ttl_days:
-        type_name, _, days = one.partition("=")
+    for entry in rules.ttl_days:
+        type_name, _, days = entry.partition("=")
         try:
             seconds[TYPES[TYPES.index(type_name)]] = int(float(days) * timedelta(days=1).total_seconds())
         except ValueError as error:
             raise ConfigError(
-                f"records.ttl_days holds {one!r}, not days of a type, such as 'other=90'; types are {', '.join(TYPES)}"
+                f"records.ttl_days holds {entry!r}, not days of a type, such as 'other=90'; "
+                f"types are {', '.join(TYPES)}"
             ) from error
     return seconds

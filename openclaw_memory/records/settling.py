@@ -1,31 +1,33 @@
-"""Decide what an observation does to a record: nothing, support it, replace it, or wait (pure)."""
+"""Decide whether an observation supports a record, replaces it, waits, or does nothing (pure)."""
 
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+import math
 from datetime import datetime, timedelta
 from fnmatch import fnmatchcase
-from typing import Any, NamedTuple
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from openclaw_memory.config import RecordsConfig
 from openclaw_memory.types.records import Observation, Outcome, Record, RecordSource, RecordVersion, Sensitivity
 
 DAY = timedelta(days=1)
-# Independent observations never make a fact certain: they may share a mistake.
-MOST_CONFIDENCE = 0.99
-MOST_VERSIONS = 2  # values that the file of a record keeps; with more, files still grow when a year is over
-MOST_WAITING = 5  # observations that wait, of which the file keeps the latest
+MAX_CONFIDENCE = 0.99  # of observations without a confirmation: they may share a mistake
+MAX_VERSIONS = 2  # values that the file of a record keeps; with more, files still grow when a year is over
+MAX_WAITING = 5  # observations that wait, of which the file keeps the latest
 
 
-_FROM_OUTSIDE = "what comes from outside replaces no value that someone has said: a person has to confirm it"
+class Settlement(Struct, frozen=True):
+    """The effect of an observation on a record.
 
-
-class Settled(NamedTuple):
-    """What becomes of a record.
-
-    `confidence` is that of its value from now on, 0..1, `waiting` what has been observed besides, and `reason` says in
-    words why the observed value is not that of the record.
+    Attributes:
+        outcome: Its name.
+        confidence: The confidence in the value from now on, 0 to 1.
+        waiting: The observations that wait.
+        reason: Why the observed value is not that of the record.
     """
 
     outcome: Outcome
@@ -34,107 +36,96 @@ class Settled(NamedTuple):
     reason: str | None = None
 
 
-def settle(stored: Record | None, seen: Observation, rules: RecordsConfig, now: datetime) -> Settled:
-    """Decide what an observation does.
+def settle(record: Record | None, observation: Observation, rules: RecordsConfig, now: datetime) -> Settlement:
+    """Decide the effect of an observation.
 
-    An observed value that is the record's supports it, and what waited is dropped. Another value replaces one that is
-    not yet stable and no more certain than it. A stable value, which was confirmed or is older than `stable_days`, is
-    replaced after `observations` independent observations of one other value, with none of its own between them. One of
-    high impact is only replaced by `confirm`. What comes from outside neither supports nor replaces a value that does
-    not, and does not wait; it is replaced by any that does not.
+    The value of the record supports it, and drops the observations that waited. Another value replaces one that is not
+    yet stable and no more certain. A stable value, which was confirmed or is older than `stable_days`, is replaced
+    after `observations` independent observations of one other value, with none of its own between them. One of high
+    impact is only replaced by `confirm`. A value from outside neither supports nor replaces another, and does not wait;
+    any other replaces it.
 
     Args:
-        stored: The record as it is, its confidence decayed up to `now`; None if there is none.
-        seen: What was observed.
-        rules: The numbers.
+        record: The record, its confidence decayed up to `now`; None if there is none.
+        observation: The observation.
+        rules: The settings.
         now: The moment, in UTC.
     """
-    if stored is None:
-        return Settled("new", seen.confidence)
-    if (one_outside := _from_outside(stored, seen, rules)) is not None:
-        return one_outside
-    if same_value(seen.value, stored.value):
-        if not are_independent(seen.source, stored.source):
-            return Settled("same", stored.confidence, stored.waiting)
-        return Settled("supported", together(stored.confidence, seen.confidence))
-    if seen.source.observed_at < stored.source.observed_at:
-        return Settled("late", stored.confidence, stored.waiting, "what is remembered was observed later")
-    return _rival(stored, seen, rules, now)
+    if record is None:
+        return Settlement("new", observation.confidence)
+    unchanged = Settlement("same", record.confidence, record.waiting)
+    source, is_equal = observation.source, is_same(observation.value, record.value)
+    if source.kind == "external" != record.source.kind:  # a page may repeat itself as often as it likes
+        reason = "a value from outside replaces none that someone has said: a person has to confirm it"
+        return unchanged if is_equal else replace(unchanged, outcome="asks", reason=reason)
+    is_from_outside = record.source.kind == "external" != source.kind
+    if is_from_outside and not is_high_impact(record.key, record.sensitivity, rules):
+        return Settlement("replaced", observation.confidence)
+    if is_equal:
+        is_support = is_independent(source, record.source)
+        return Settlement("supported", combine(record.confidence, observation.confidence)) if is_support else unchanged
+    if source.observed_at < record.source.observed_at:
+        return replace(unchanged, outcome="late", reason="the value of the record was observed later")
+    return _settle_rival(record, observation, rules, now)
 
 
-def _from_outside(stored: Record, seen: Observation, rules: RecordsConfig) -> Settled | None:
-    """Decide where one of the two comes from outside, and the other does not; None where neither or both do.
-
-    A page may say anything, and as often as it likes: any word of someone's goes before it.
-    """
-    if "external" not in (stored.source.kind, seen.source.kind) or stored.source.kind == seen.source.kind:
-        return None
-    if stored.source.kind == "external":
-        needs_a_person = is_high_impact(stored.key, stored.sensitivity, rules)
-        return None if needs_a_person else Settled("replaced", seen.confidence)
-    if same_value(seen.value, stored.value):
-        return Settled("same", stored.confidence, stored.waiting)
-    return Settled("asks", stored.confidence, stored.waiting, _FROM_OUTSIDE)
-
-
-def _rival(stored: Record, seen: Observation, rules: RecordsConfig, now: datetime) -> Settled:
-    """Decide what an observation of another value does."""
-    rivals = [one for one in stored.waiting if same_value(one.value, seen.value)]
-    confidence = together(*(one.confidence for one in rivals), seen.confidence)
+def _settle_rival(record: Record, observation: Observation, rules: RecordsConfig, now: datetime) -> Settlement:
+    """Decide the effect of another value."""
+    rivals = [rival for rival in record.waiting if is_same(rival.value, observation.value)]
+    if not all(is_independent(rival.source, observation.source) for rival in rivals):
+        return Settlement("same", record.confidence, record.waiting, "this observation waits already")
+    confidence = combine(*(rival.confidence for rival in rivals), observation.confidence)
     missing = rules.observations - len(rivals) - 1
-    if not all(are_independent(one.source, seen.source) for one in rivals):
-        return Settled("same", stored.confidence, stored.waiting, "this observation waits already")
     outcome: Outcome = "waiting"
-    if is_high_impact(stored.key, stored.sensitivity, rules):
-        outcome, reason = "asks", f"{stored.key} is of high impact: a person has to confirm the new value"
-    elif is_stable(stored, rules, now):
-        reason = f"{stored.key} is stable: {missing} more from another source, or a confirmation, replaces it"
+    if is_high_impact(record.key, record.sensitivity, rules):
+        outcome, reason = "asks", f"{record.key} is of high impact: a person has to confirm the new value"
+    elif is_stable(record, rules, now):
         outcome = "waiting" if missing > 0 else "replaced"
+        reason = f"{record.key} is stable: {missing} more from another source, or a confirmation, replaces it"
     else:
-        reason = f"{stored.key} is more certain as it is ({stored.confidence:.2f}, not {confidence:.2f})"
-        outcome = "waiting" if confidence < stored.confidence else "replaced"
+        outcome = "waiting" if confidence < record.confidence else "replaced"
+        reason = f"{record.key} is more certain as it is ({record.confidence:.2f}, not {confidence:.2f})"
     if outcome == "replaced":
-        return Settled(outcome, confidence)
-    most = max(MOST_WAITING, rules.observations)  # fewer could never replace a value
-    return Settled(outcome, stored.confidence, (*stored.waiting, seen)[-most:], reason)
+        return Settlement(outcome, confidence)
+    most = max(MAX_WAITING, rules.observations)  # fewer could never replace a value
+    return Settlement(outcome, record.confidence, (*record.waiting, observation)[-most:], reason)
 
 
-def are_independent(one: RecordSource, other: RecordSource) -> bool:
-    """Whether two observations are more than one person or model repeating itself.
+def is_independent(source: RecordSource, second: RecordSource) -> bool:
+    """Return whether two sources are more than one person or model that repeats itself.
 
-    They are where their sources differ. A message or a file says a thing once, however often it is read. A tool's
-    source is its session, which may live for months: what it observes a day or more apart is independent.
+    A message or a file says a thing once, however often it is read. The source of a tool is its session, which may
+    live for months: its observations a day or more apart are independent.
 
     Args:
-        one: The source of one observation.
-        other: That of another.
+        source: A source.
+        second: Another one.
     """
-    if one.ref != other.ref:
+    if source.ref != second.ref:
         return True
-    return one.kind == other.kind == "tool" and abs(one.observed_at - other.observed_at) >= DAY
+    return source.kind == second.kind == "tool" and abs(source.observed_at - second.observed_at) >= DAY
 
 
-def with_value(history: tuple[RecordVersion, ...], newest: RecordVersion) -> tuple[RecordVersion, ...]:
-    """Return a history with one more value at its end: a value that comes back is counted, and not kept twice.
+def add_value(history: tuple[RecordVersion, ...], newest: RecordVersion) -> tuple[RecordVersion, ...]:
+    """Return a history with a value at its end; one that comes back is counted, and not kept twice.
 
     Args:
         history: The values until now.
         newest: The value from now on.
     """
-    same = [one for one in history if same_value(one.seen.value, newest.seen.value)]
-    if same:
-        first = min(one.first or one.since for one in same)
-        newest = replace(newest, times=newest.times + sum(one.times for one in same), first=first)
-    others = [one for one in history if one not in same]
-    return (*others, newest)[-MOST_VERSIONS:]
+    earlier = [version for version in history if is_same(version.value, newest.value)]
+    if earlier:
+        first = min(version.first or version.since for version in earlier)
+        newest = replace(newest, times=newest.times + sum(version.times for version in earlier), first=first)
+    return (*(version for version in history if version not in earlier), newest)[-MAX_VERSIONS:]
 
 
 def is_stable(record: Record, rules: RecordsConfig, now: datetime) -> bool:
-    """Whether a value is confirmed, or older than `stable_days`.
+    """Return whether a value is confirmed, or older than `stable_days`.
 
     Args:
         record: The record.
-        rules: The numbers.
+        rules: The settings.
         now: The moment, in UTC.
     """
     since = record.history[-1].since if record.history else record.created_at
@@ -142,7 +133,7 @@ def is_stable(record: Record, rules: RecordsConfig, now: datetime) -> bool:
 
 
 def is_high_impact(key: str, sensitivity: Sensitivity, rules: RecordsConfig) -> bool:
-    """Whether a new value has to be confirmed.
+    """Return whether a new value has to be confirmed.
 
     Args:
         key: The key of the record.
@@ -152,36 +143,32 @@ def is_high_impact(key: str, sensitivity: Sensitivity, rules: RecordsConfig) -> 
     return sensitivity == "high" or any(fnmatchcase(key, glob) for glob in rules.high_impact)
 
 
-def decayed(confidence: float, since: datetime, now: datetime, half_life_days: float) -> float:
+def decay(confidence: float, since: datetime, now: datetime, half_life_days: float) -> float:
     """Return `confidence * 2^(-days / half_life_days)`.
 
     Args:
-        confidence: What it was, 0..1.
-        since: When it was that, in UTC.
+        confidence: The confidence, 0 to 1.
+        since: The moment of that confidence, in UTC.
         now: The moment, in UTC.
-        half_life_days: After how many days it is half.
+        half_life_days: The days after which it is half.
     """
-    days = max(0.0, (now - since) / DAY)
-    return float(confidence * 2 ** (-days / half_life_days))
+    return float(confidence * 2 ** (-max(0.0, (now - since) / DAY) / half_life_days))
 
 
-def together(*confidences: float) -> float:
-    """Return the confidence in what independent observations say: one less the product of their doubts.
+def combine(*confidences: float) -> float:
+    """Return the confidence in independent observations: one less the product of their doubts.
 
     Args:
-        confidences: That of each, 0..1.
+        confidences: The confidence of each, 0 to 1.
     """
-    doubt = 1.0
-    for one in confidences:
-        doubt *= 1 - one
-    return max(min(1 - doubt, MOST_CONFIDENCE), *confidences)
+    return max(min(1 - math.prod(1 - confidence for confidence in confidences), MAX_CONFIDENCE), *confidences)
 
 
-def same_value(one: Any, other: Any) -> bool:
-    """Whether two values are the same JSON: `True` is not 1, and the order of keys does not matter.
+def is_same(value: Any, second: Any) -> bool:
+    """Return whether two values are the same JSON: `True` is not 1, and the order of keys does not matter.
 
     Args:
-        one: A value of JSON.
-        other: Another one.
+        value: A value of JSON.
+        second: Another one.
     """
-    return json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
+    return json.dumps(value, sort_keys=True) == json.dumps(second, sort_keys=True)

@@ -6,7 +6,6 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple
@@ -48,7 +47,7 @@ from openclaw_memory.tools.visibility import (
 )
 from openclaw_memory.types import Excerpt, SearchResult, Source, Tool, ToolAnswer
 from openclaw_memory.types.files import Span, cited
-from openclaw_memory.types.records import Record, RecordSource, RecordType, sentence
+from openclaw_memory.types.records import Record, RecordSource, RecordType, make_sentence
 from openclaw_memory.workspace.excerpts import DEFAULT_CHARS
 from openclaw_memory.workspace.paths import RECORDS_FOLDER, is_record, is_transcript
 
@@ -362,7 +361,7 @@ class RememberCall(ToolCall, frozen=True, kw_only=True):
         """Remember the value, and return the record with the value that holds."""
         records, source = _open_records(context), _make_source(context)
         if self.quoted_from is not None:
-            source = replace(source, kind="external", ref=check_source_name(self.quoted_from))
+            source = structs.replace(source, kind="external", ref=check_source_name(self.quoted_from))
         confidence = drop_empty({"confidence": self.confidence}, None)
         remembered = records.remember(self.type, self.key, _read_value(self.value), source=source, **confidence)
         context.memory.sync_soon()
@@ -557,7 +556,7 @@ def _check_text(text: str) -> str:
 
 
 def _describe_record(record: Record) -> dict[str, Any]:
-    text = fence_text(sentence(record.key, record.value), record.path)
+    text = fence_text(make_sentence(record.key, record.value), record.path)
     data = {"path": record.path, "record": text, "confidence": round(record.confidence, 2), "version": record.version}
     is_outside = record.source.kind == "external"
     return data | drop_empty({"waiting": len(record.waiting), "quotedFrom": record.source.ref if is_outside else None})

@@ -24,7 +24,7 @@ from openclaw_memory.text.redaction import redact
 from openclaw_memory.types import SOURCES, SearchResult, Source
 from openclaw_memory.types.codec import get_plain_name
 from openclaw_memory.types.files import LEFT_OUT
-from openclaw_memory.types.records import timestamp
+from openclaw_memory.types.records import format_timestamp
 from openclaw_memory.workspace.paths import (
     LOWER_CASE_NOTE,
     NOTES_FOLDER,
@@ -203,7 +203,7 @@ def record_fields(memory: Memory, hit: SearchResult) -> dict[str, Any]:
             record = memory.records.read(hit.path)
     if record is None:
         return {}
-    expires = None if record.expires_at is None else timestamp(record.expires_at)
+    expires = None if record.expires_at is None else format_timestamp(record.expires_at)
     return {"record": {**record.to_dict(), "confidence": round(record.confidence, 2), "expires_at": expires}}
 
 

@@ -1,70 +1,98 @@
-"""What a record is: a fact with a type, a key and a value, and how sure it is, who says so, and until when it holds."""
+"""Define a record: a fact with a type, a key and a value, its confidence, its source, and its expiry."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
+
+import msgspec
+from msgspec import Meta, Struct, field
 
 RecordType: TypeAlias = Literal["preference", "fact", "decision", "entity", "reminder", "other"]
 Sensitivity: TypeAlias = Literal["low", "medium", "high"]
-# A message, a file of the user's, an agent's tool, the user; or what comes from outside: a page, a mail, a program.
+# A message, a file of the user's, an agent's tool, the user; or text from outside: a page, a mail, a program.
 SourceKind: TypeAlias = Literal["chat_turn", "file", "tool", "user", "external"]
-# What came of an observation; see `openclaw_memory.records.settling.settle`.
+# The result of an observation; see `openclaw_memory.records.settling.settle`.
 Outcome: TypeAlias = Literal["new", "same", "supported", "confirmed", "replaced", "waiting", "asks", "late"]
+Moment: TypeAlias = Annotated[datetime, Meta(tz=True)]
+Confidence: TypeAlias = Annotated[float, Meta(ge=0, le=1)]
 
 
-@dataclass(frozen=True, slots=True)
-class RecordSource:
-    """Who says so: `kind`, and `ref`, the message, file, or session of a tool; `observed_at` in UTC."""
+class RecordSource(Struct, frozen=True):
+    """The source of a value.
+
+    Attributes:
+        kind: `chat_turn`, `file`, `tool`, `user`, or `external` for text from outside.
+        ref: The message, the file, or the session of the tool.
+        observed_at: When the value was observed (UTC).
+    """
 
     kind: SourceKind
     ref: str
-    observed_at: datetime
+    observed_at: Moment
 
 
-@dataclass(frozen=True, slots=True)
-class Observation:
-    """A value that was seen: how sure it is (0..1), and where it comes from."""
+class Observation(Struct, frozen=True):
+    """A value that was observed, with its confidence, 0 to 1, and its source."""
 
     value: Any
-    confidence: float
+    confidence: Confidence
     source: RecordSource
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return it as JSON values: value, confidence, source."""
-        return {"value": self.value, "confidence": self.confidence, "source": source_dict(self.source)}
+    def to_dict(self) -> Mapping[str, Any]:
+        """Return it as JSON values."""
+        fields: Mapping[str, Any] = msgspec.to_builtins(self)
+        return fields
 
 
-@dataclass(frozen=True, slots=True)
-class RecordVersion:
-    """One value of a record: the version with it, what was seen, and when it became the value (UTC).
+class RecordVersion(Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """One value of a record.
 
-    A value that comes back is one of these still: `times` says how often it became the value, `first` when it first
-    did, where that is not `since`.
+    Attributes:
+        version: The version of the record that brought it.
+        since: When it became the value (UTC).
+        value: The value.
+        confidence: Its confidence at that time, 0 to 1.
+        source: Its source.
+        times: How often it became the value.
+        first: When it first did, if that is not `since`.
     """
 
     version: int
-    seen: Observation
-    since: datetime
+    since: Moment
+    value: Any
+    confidence: Confidence
+    source: RecordSource
     times: int = 1
-    first: datetime | None = None
+    first: Moment | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
+class Record(Struct, frozen=True, kw_only=True):
     """A fact that an agent can rely on, correct and forget. `user_id`, `type` and `key` together name it.
 
-    `value` is any JSON. `confidence`, 0..1, is what it is now: that of a preference falls until it is confirmed.
-    It holds for `ttl` seconds after `updated_at`, for ever where None. Times are UTC, in whole seconds. `version` rises
-    by one with each change. `embedding_ref` names what its text is embedded as: equal texts have one vector.
-
-    Besides these fields: `path`, its file; `digest`, a hash of what the file says; `is_confirmed`, whether this
-    very value was confirmed; `waiting`, what was observed and has not replaced it; `history`, the latest values, each
-    once, the present one last; `problem`, why the signature of its file does not vouch for it, in which case it is
-    shown nowhere.
+    Attributes:
+        memory_id: An id that never changes.
+        user_id: The user whose record it is; None for everybody's.
+        type: Its type.
+        key: Its subject, such as `editor.theme`.
+        value: Any JSON.
+        confidence: The confidence now, 0 to 1: that of a preference falls until it is confirmed.
+        source: The source of the value.
+        sensitivity: low, medium or high.
+        ttl: For how many seconds after `updated_at` it holds; None for ever.
+        last_confirmed_at: When the value was last observed or confirmed.
+        version: Rises by one with each change.
+        embedding_ref: Names the vector of its text: equal texts have one.
+        created_at: When it was created. Times are UTC, in whole seconds.
+        updated_at: When its value was last supported or replaced.
+        is_confirmed: Whether this very value was confirmed.
+        waiting: Observations that have not replaced the value.
+        history: The latest values, each once, the present one last.
+        path: Its file.
+        digest: A hash of the content of the file.
+        problem: Why the signature of the file does not vouch for it, in which case it is shown nowhere.
     """
 
     memory_id: str
@@ -72,25 +100,25 @@ class Record:
     type: RecordType
     key: str
     value: Any
-    confidence: float
+    confidence: Confidence
     source: RecordSource
     sensitivity: Sensitivity
     ttl: int | None
-    last_confirmed_at: datetime
+    last_confirmed_at: Moment
     version: int
-    embedding_ref: str
-    created_at: datetime
-    updated_at: datetime
-    path: str
-    digest: str
-    is_confirmed: bool = False
+    embedding_ref: str = ""
+    created_at: Moment
+    updated_at: Moment
+    is_confirmed: bool = field(default=False, name="confirmed")
     waiting: tuple[Observation, ...] = ()
     history: tuple[RecordVersion, ...] = ()
+    path: str = ""
+    digest: str = ""
     problem: str | None = None
 
     @property
     def expires_at(self) -> datetime | None:
-        """When it stops to hold; None for never, and for what the calendar ends before, with the year 9999."""
+        """The moment when it stops to hold; None for never, and beyond the calendar, which ends with the year 9999."""
         if self.ttl is None:
             return None
         try:
@@ -100,34 +128,25 @@ class Record:
 
     def to_dict(self) -> Mapping[str, Any]:
         """Return the fourteen fields as JSON values, as OpenClaw's documents spell them."""
-        return {
-            "memory_id": self.memory_id,
-            "user_id": self.user_id,
-            "type": self.type,
-            "key": self.key,
-            "value": self.value,
-            "confidence": self.confidence,
-            "source": source_dict(self.source),
-            "sensitivity": self.sensitivity,
-            "ttl": self.ttl,
-            "last_confirmed_at": timestamp(self.last_confirmed_at),
-            "version": self.version,
-            "embedding_ref": self.embedding_ref,
-            "created_at": timestamp(self.created_at),
-            "updated_at": timestamp(self.updated_at),
-        }
+        fields: dict[str, Any] = msgspec.to_builtins(self)
+        return dict(list(fields.items())[:14])
 
 
-@dataclass(frozen=True, slots=True)
-class Remembered:
-    """What `remember` did: the record as it is now, the outcome, and in words why it is not the value, if it is not."""
+class Remembered(Struct, frozen=True):
+    """The result of `remember`.
+
+    Attributes:
+        record: The record as it is now.
+        outcome: What the observation did.
+        reason: Why it did not become the value; None if it is the value.
+    """
 
     record: Record
     outcome: Outcome
     reason: str | None = None
 
 
-def sentence(key: str, value: Any) -> str:
+def make_sentence(key: str, value: Any) -> str:
     """Return the line of a record's file that searches find and people read.
 
     Args:
@@ -138,17 +157,8 @@ def sentence(key: str, value: Any) -> str:
     return line.replace("\0", "\ufffd").strip()  # as a file with NUL is read
 
 
-def source_dict(source: RecordSource) -> dict[str, str]:
-    """Return a source as JSON.
-
-    Args:
-        source: The source.
-    """
-    return {"kind": source.kind, "ref": source.ref, "observed_at": timestamp(source.observed_at)}
-
-
-def timestamp(moment: datetime) -> str:
-    """Return a moment in UTC as `2026-01-10T09:20:11Z`.
+def format_timestamp(moment: datetime) -> str:
+    """Format a moment in UTC as `2026-01-10T09:20:11Z`.
 
     Args:
         moment: The moment, with its time zone.

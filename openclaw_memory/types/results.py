@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
+
+import msgspec
+from msgspec import Struct
 
 from openclaw_memory.types.files import Skipped, Source, Span, citation
 
@@ -172,45 +175,56 @@ class SyncFailure:
     error: str
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """Something that wants a look: `where` is a path or a citation, `advice` what a model that was asked said of it."""
+class Finding(Struct, frozen=True):
+    """A place that needs a look.
+
+    Attributes:
+        where: A path or a citation.
+        words: The finding, for people.
+        advice: The answer of the model that was asked; None without one.
+    """
 
     where: str
     words: str
     advice: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class TaskReport:
-    """One task of a heartbeat: how long it took, what it found, and the files that it changed.
+class TaskReport(Struct, frozen=True):
+    """One task of a heartbeat.
 
-    `is_done` is False where the time was up before it had looked at everything.
+    Attributes:
+        name: The task.
+        seconds: How long it took.
+        findings: Its findings.
+        changed: The files that it changed.
+        is_done: False if the time was up before it had looked at everything.
     """
 
     name: str
-    seconds: float
+    seconds: float = 0.0
     findings: tuple[Finding, ...] = ()
     changed: tuple[str, ...] = ()
     is_done: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class HeartbeatRecord:
-    """The latest heartbeat: when it was (UTC, ISO 8601), how much it found, and the tasks that it left."""
+class HeartbeatRecord(Struct, frozen=True):
+    """The latest heartbeat: its time (UTC, ISO 8601), the number of its findings, and the tasks that it left."""
 
     at: str
     findings: int
     left: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class HeartbeatReport:
-    """What a heartbeat did at `at` (UTC, ISO 8601).
+class HeartbeatReport(Struct, frozen=True):
+    """The report of a heartbeat.
 
-    `is_quiet` says that nothing had changed since the last one and nothing was due, so that no task ran. `left` names
-    the tasks for which no time was left: the next heartbeat begins with them. `is_busy` says that another heartbeat of
-    this memory was under way, in any thread or process, and that nothing was done.
+    Attributes:
+        at: Its time (UTC, ISO 8601).
+        seconds: How long it took.
+        is_quiet: True if nothing had changed since the last one and nothing was due, so that no task ran.
+        tasks: The tasks that ran.
+        left: The tasks without time: the next heartbeat begins with them.
+        is_busy: True if another heartbeat of this memory was under way, and nothing was done.
     """
 
     at: str
@@ -222,12 +236,13 @@ class HeartbeatReport:
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """What all tasks found."""
+        """The findings of all tasks."""
         return tuple(finding for task in self.tasks for finding in task.findings)
 
     def to_dict(self) -> Mapping[str, Any]:
         """Return the report as JSON values."""
-        return asdict(self)
+        fields: Mapping[str, Any] = msgspec.to_builtins(self)
+        return fields
 
 
 MAX_LISTED = 10  # names of files; more would push everything else off the screen

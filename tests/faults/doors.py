@@ -81,8 +81,7 @@ SHOWING: dict[str, Callable[[Place, Asked], Any]] = {
     "Records.get": lambda at, it: at.memory.records.get("fact", it.key),
     "Records.read": lambda at, it: at.memory.records.read(it.path),
     "Records.find": lambda at, it: [at.memory.records.find(), at.memory.records.find(it.words), *at.memory.records],
-    "Records.history": lambda at, it: at.memory.records.history("fact", it.key),
-    "Records.problems": lambda at, _: at.memory.records.problems(),
+    "Records.list_problems": lambda at, _: at.memory.records.list_problems(),
     "Records.confirm, conflict": lambda at, it: conflict(
         lambda: at.memory.records.confirm("fact", it.key, expected_version=99)
     ),

@@ -23,8 +23,8 @@ WITHOUT_TEXT = {
     Control: "",
     Documents: "Filter assign_source count_missing_vectors delete get_collection get_vector_identity get_vectors list_problems rebuild_vectors",
     DocumentFiles: "delete sync",
-    # `everything` and `holding` are for upkeep; what `sign` and `unsigned` show has a test of its own.
-    Records: "decay everything expire forget holding sign unsigned",
+    # `list_all` and `select_current` are for upkeep; what `sign` and `list_unsigned` show has a test of its own.
+    Records: "decay expire forget list_all list_unsigned select_current sign",
 }
 ROWS = {row.partition(",")[0] for row in (*SHOWING, *WRITING)}
 

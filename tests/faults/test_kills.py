@@ -115,7 +115,7 @@ def content(folder: Path, work: Work) -> Any:
         file = folder / work.path
         return file.read_text(encoding="utf-8") if file.exists() else None
     with opened(folder) as memory:
-        assert memory.records.problems() == []
+        assert memory.records.list_problems() == []
         record = memory.records.get("fact", "k")
         return record and (record.value, record.version)
 

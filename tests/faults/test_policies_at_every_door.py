@@ -53,7 +53,7 @@ WITHOUT_TEXT = {
     "Control.inspect",
     "Control.forget",
     "Memory.heartbeat",
-    "Records.problems",
+    "Records.list_problems",
     "command status",
 }
 
@@ -185,8 +185,8 @@ def test_a_heartbeat_asks_a_model_about_records_without_what_is_hidden(place):
 def test_a_record_is_looked_at_and_signed_without_what_is_hidden(place):
     with broken(place, "door.code", "confidence", "0.4") as path:
         said = [place.command("sign"), place.command("sign", "--json")]
-        [waiting] = place.memory.records.unsigned()
-        said += [waiting, place.memory.records.sign(path, seen=waiting)]
+        [waiting] = place.memory.records.list_unsigned()
+        said += [waiting, place.memory.records.sign(path, expected=waiting)]
     assert secrets_in(told([*said, place.memory.records.sign(path)])) == []
 
 
@@ -194,10 +194,10 @@ def test_a_record_is_looked_at_and_signed_without_what_is_hidden(place):
 @pytest.mark.sampled(3)
 def test_what_is_said_of_a_damaged_record_hides_it(place, field):
     with broken(place, "boat", field, '"falcon"') as path:
-        for door in ("Records.problems", "Records.read", "Memory.status", "Memory.heartbeat", "Control.inspect"):
+        for door in ("Records.list_problems", "Records.read", "Memory.status", "Memory.heartbeat", "Control.inspect"):
             assert secrets_in(shown_by(door, place, Asked(WORDS, path, "boat"))) == [], door
     with broken(place, "door.code", "confidence", "in the dark cellar") as path:
-        assert place.memory.records.problems() == [
+        assert place.memory.records.list_problems() == [
             f"{path} cannot be read as a record, and policies hide what is wrong with it: correct it by hand"
         ]
 
@@ -357,7 +357,7 @@ def test_a_record_of_a_forbidden_name_expires_and_does_not_fade(tmp_path):
     before = kept.read_text(encoding="utf-8")
     with Memory.open(tmp_path, config=CONFIG) as memory:
         kept.write_text(before.replace("1", "x", 1), encoding="utf-8")
-        assert memory.records.problems() == []
+        assert memory.records.list_problems() == []
         kept.write_text(before, encoding="utf-8")
         assert memory.records.find() == []
         memory.records._clock = lambda: datetime.now(UTC) + timedelta(days=365)

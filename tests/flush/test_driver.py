@@ -93,20 +93,6 @@ def test_a_conversation_that_fits_is_shown_as_it_is_and_once(turn):
     assert turn.outcome == "nothing"
 
 
-@pytest.mark.parametrize(
-    ("said", "forms"),
-    [
-        (ValueError("no"), [["one", "two"], ["onetwo"]]),
-        (asyncio.CancelledError(), [["one", "two"], ["onetwo"]]),
-        ("Hello.", [["one", "two"]]),
-    ],
-    ids=["raises", "cancels", "answers"],
-)
-def test_there_is_one_attempt_and_messages_that_are_refused_are_shown_as_text_in_it(turn, said, forms):
-    assert drive(turn, ["one", "two"], lambda *_: said) == forms
-    assert turn.outcome == "kept"
-
-
 def test_what_is_too_long_is_shown_in_parts_that_are_the_whole(turn):
     conversation = [f"line {number}\n" for number in range(400)]
     seen = ["".join(shown) for shown in drive(turn, conversation, lambda *_: "NO_REPLY", room=500)]
@@ -115,24 +101,10 @@ def test_what_is_too_long_is_shown_in_parts_that_are_the_whole(turn):
     assert turn.outcome == "nothing"
 
 
-def test_what_the_model_finds_too_long_is_halved_until_it_does_not(turn):
-    seen = drive(turn, ["x" * 4_000], lambda part, _: TOO_LONG if len(part) > 1_200 else "NO_REPLY")
-    assert "".join(part for [part] in seen if len(part) <= 1_200) == "x" * 4_000
-    assert turn.outcome == "nothing"
-
-
 def test_a_model_that_takes_not_even_a_small_part_is_given_up(turn):
     seen = drive(turn, ["x" * 4_000], lambda *_: TOO_LONG)
     assert turn.outcome == "kept"
     assert min(len(part) for [part] in seen) >= SMALLEST_PART // 2
-
-
-@pytest.mark.parametrize(("bad", "shown"), [(1, 1), (2, 2)])
-def test_a_part_that_is_answered_with_words_and_no_note_fails_the_turn(turn, bad, shown):
-    conversation = ["a" * 300 + "\n", "b" * 300 + "\n"]
-    seen = drive(turn, conversation, lambda _, asked: "Hello." if asked == bad else "NO_REPLY", room=301)
-    assert [part for [part] in seen] == conversation[:shown]
-    assert turn.outcome == "kept"
 
 
 @pytest.mark.parametrize(
@@ -331,13 +303,6 @@ def test_what_was_cut_off_is_a_failure_of_which_no_half_of_a_fact_is_written(mem
     assert seen_notes(memory) == ""
     assert held(one_by_one(calling(writing("Anna likes tea.")), saying("Now the boi", reason))) == KEPT
     assert held(one_by_one(half, calling(writing("The boiler code is 4711."))))[0] == "saved"
-
-
-def test_a_reply_that_ended_by_itself_is_whole(held):
-    for reason in ("stop", "end_turn", "tool_calls", "tool_use", "STOP", "eos_token", "completed", ""):
-        assert held(one_by_one(calling(writing("- a"), finish_reason=reason), saying("NO_REPLY", reason)))[0] == "saved"
-        assert held(one_by_one(saying("NO_REPLY", reason)))[0] == "nothing"
-        assert held(one_by_one(saying("- b", reason)), can_call=False)[0] == "saved"
 
 
 class Finished(enum.Enum):

@@ -153,19 +153,6 @@ def test_a_program_may_keep_its_own_mark(flush):
     assert flush.begin(176_000, flushed=False) is not None
 
 
-def test_two_sessions_have_two_cycles(flush_of, workspace):
-    one, two = flush_of("agent:main:telegram:group:7", chat_type="group"), flush_of("two")
-    save(one.begin(176_000), "- a")
-
-    assert two.begin(176_000) is not None
-    assert one.begin(176_000) is None
-    states = read_states(locate_transcripts(workspace.root, SessionsConfig()))
-    assert (states["agent:main:telegram:group:7"].chat_type, states["agent:main:telegram:group:7"].session_id) == (
-        "group",
-        "agent:main:telegram:group:7",
-    )
-
-
 def test_a_new_transcript_of_a_key_begins_again(flush_of):
     first = flush_of(session_id="one")
     first.record_compaction()
@@ -298,18 +285,6 @@ def test_after_a_failure_the_messages_are_kept_word_for_word_without_secrets(flu
     assert [entry["id"] for entry in flush.log.read_entries()][:3] == ["main", "m1", "m2"]
     assert "User: Anna's birthday is on 3 May.\nAssistant: Noted. password=" in workspace.read(flush.log.path)
     assert "hunter2hunter2" not in (workspace.root / "sessions/main.jsonl").read_text()
-
-
-def test_messages_that_the_log_has_are_not_added_again(flush):
-    flush.log.append("user", "Anna's birthday is on 3 May.")
-    flush.log.append("assistant", "Noted. password=hunter2hunter2hunter2")
-    fail(flush.begin(176_000, messages=lambda: CONVERSATION))
-    once = list(flush.log.read_entries())
-    assert [entry["message"]["role"] for entry in once[1:]] == ["user", "assistant", "toolResult"]
-
-    flush.record_compaction()
-    fail(flush.begin(176_000, messages=lambda: CONVERSATION))
-    assert list(flush.log.read_entries()) == once
 
 
 def call(number: int, **more: object) -> dict[str, object]:
@@ -492,29 +467,6 @@ def test_flushes_of_a_program_hold_one_turn_at_a_time_and_of_several_too(flush_o
         assert len([turn for turn in held if turn is not None]) == 1
 
 
-@pytest.mark.parametrize("registry", [FlushRegistry(), None], ids=["one program", "several"])
-def test_conversations_of_one_session_that_are_compacted_at_once_have_a_turn_each(flush_of, workspace, registry):
-    ready, barrier = threading.Barrier(4), threading.Barrier(4)
-    outcomes = []
-
-    def work(number: int) -> None:
-        ready.wait()
-        turn = flush_of("team", registry=registry).begin(None, compacting=True, flushed=False, messages=lambda: lost)
-        lost = [{"role": "user", "content": f"Fact {number}."}]
-        barrier.wait()  # all are held at once
-        if number % 2:
-            fail(turn)
-        else:
-            save(turn, f"- Fact {number}.")
-        outcomes.append(turn.outcome)
-
-    in_threads([partial(work, number) for number in range(4)])
-    assert sorted(outcomes) == ["kept", "kept", "saved", "saved"]
-    assert all(f"Fact {number}." in note(workspace) for number in (0, 2))
-    assert sorted(message["content"] for message in flush_of("team").log.read_messages()) == ["Fact 1.", "Fact 3."]
-    assert not flush_of("team", registry=registry).cycle.is_busy
-
-
 def test_a_cycle_that_another_process_flushes_is_taken_over_once_that_must_be_dead(flush_of, clock):
     turn = flush_of().begin(176_000)
     clock.later(minutes=9)
@@ -559,16 +511,6 @@ def test_a_crash_before_midnight_writes_no_line_twice_after_it(flush_of, workspa
     assert (workspace.root / "memory/2026-11-22.md").read_text() == "# 2026-11-22\n\n- c\n"
 
 
-def test_a_flush_that_died_in_an_earlier_cycle_is_none_of_this_one(flush_of, workspace, clock):
-    flush_of().begin(176_000).tool.run({"text": "- Anna was ill"})
-    flush_of().record_compaction()
-    assert flush_of().state.memory_flush_started_at is None
-    clock.later(days=1)
-    save(flush_of().begin(176_000), "- Anna was ill")
-
-    assert (workspace.root / "memory/2026-11-22.md").read_text() == "# 2026-11-22\n\n- Anna was ill\n"
-
-
 CRASH = """
 import os, signal, sys
 from openclaw_memory.flush import Flush
@@ -605,35 +547,6 @@ def test_a_session_that_another_program_replaced_leaves_the_key_to_the_new_one(f
     assert read_states(folder) == there
     assert (flush.state.compaction_count, flush.state.memory_flush_compaction_count) == (4, 3)
     assert flush_of().session.id == "new"
-
-
-def test_a_session_that_is_named_takes_the_key_once(flush_of, workspace):
-    folder = locate_transcripts(workspace.root, SessionsConfig())
-    registry = FlushRegistry()
-    flush_of(session_id="old").record_compaction()
-    flush_of(session_id="mine", registry=registry).record_compaction()
-    assert read_states(folder)["main"].session_id == "mine"
-    change_state(folder, "main", session_id="theirs", compaction_count=9)
-    flush_of(session_id="mine", registry=registry).record_compaction()
-
-    assert (read_states(folder)["main"].session_id, read_states(folder)["main"].compaction_count) == ("theirs", 9)
-    assert flush_of(session_id="mine", registry=registry).state.compaction_count == 2
-
-
-def broken_callback():
-    raise RuntimeError("the index is closed")
-
-
-def test_a_program_that_fails_when_it_is_reported_a_note_costs_nothing(flush_of, workspace, caplog):
-    flush = flush_of(on_write=broken_callback)
-    save(flush.begin(176_000), "- a")
-    assert note(workspace).endswith("- a\n")
-    assert "the index is closed" in caplog.text
-
-    flush.record_compaction()
-    turn = flush.begin(176_000, messages=lambda: CONVERSATION)
-    fail(turn)
-    assert turn.outcome == "kept"
 
 
 def test_what_kind_of_chat_a_session_is_stays_or_is_said_by_its_key(flush_of, workspace):

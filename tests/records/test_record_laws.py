@@ -113,7 +113,7 @@ class RecordLaws(RuleBasedStateMachine):
     def records_are_those_of_the_model(self) -> None:
         there = {one.key: (one.value, one.version, one.is_confirmed) for one in self.memory.records}
         assert there == {key: known[:3] for key in self.known if (known := self.at(key)) is not None}
-        assert self.memory.records.problems() == []
+        assert self.memory.records.list_problems() == []
 
 
 RecordLaws.TestCase.settings = settings(max_examples=15)

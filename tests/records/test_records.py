@@ -22,7 +22,7 @@ from openclaw_memory.errors import (
     RecordError,
 )
 from openclaw_memory.records import RecordSource
-from openclaw_memory.records.files import path_of
+from openclaw_memory.records.files import make_path
 
 START = datetime(2026, 11, 23, 12, tzinfo=UTC)
 THEME = "memory/records/preference/editor.theme.md"
@@ -100,8 +100,8 @@ def test_every_key_has_a_file_of_its_own(records, tmp_path, key):
     records.remember("fact", key, 1)
     records.remember("fact", key + "2", 2)
     assert (records.get("fact", key).key, records.get("fact", key).value) == (key, 1)
-    assert (tmp_path / path_of("fact", key, None)).resolve().is_relative_to(tmp_path / "memory" / "records" / "fact")
-    assert path_of("fact", key, None) != path_of("fact", key.upper() + "_", None)
+    assert (tmp_path / make_path("fact", key, None)).resolve().is_relative_to(tmp_path / "memory" / "records" / "fact")
+    assert make_path("fact", key, None) != make_path("fact", key.upper() + "_", None)
 
 
 def test_users_have_records_of_their_own(records):
@@ -159,7 +159,7 @@ def test_a_stable_value_waits_for_a_second_source(records, clock):
     assert "another source" in first.reason
     second = records.remember("preference", "editor.theme", "light", source=turn("m3", clock.now))
     assert (second.outcome, second.record.value, second.record.waiting) == ("replaced", "light", ())
-    assert [(one.version, one.seen.value) for one in records.history("preference", "editor.theme")] == [
+    assert [(one.version, one.value) for one in records.get("preference", "editor.theme").history] == [
         (1, "dark"),
         (3, "light"),
     ]
@@ -169,8 +169,8 @@ def test_a_value_that_comes_back_is_one_value_of_the_history_in_the_file_too(rec
     for number, value in enumerate(["dark", "light", "dark", "light"], 1):
         records.remember("preference", "editor.theme", value, source=turn(f"m{number}", clock.now))
         clock.forward(hours=1)
-    kept = records.history("preference", "editor.theme")
-    assert [(one.version, one.seen.value, one.times) for one in kept] == [(3, "dark", 2), (4, "light", 2)]
+    kept = records.get("preference", "editor.theme").history
+    assert [(one.version, one.value, one.times) for one in kept] == [(3, "dark", 2), (4, "light", 2)]
     assert [one.first for one in kept] == [START, START + timedelta(hours=1)]
 
 
@@ -233,7 +233,6 @@ def test_an_expired_record_is_never_returned(memory, records, clock):
     clock.forward(seconds=3601)
     assert records.get("other", "parking") is None
     assert records.find() == []
-    assert records.history("other", "parking") == ()
     assert list(memory.search("Where is parking in the garage?", now=clock.now)) == []
     again = records.remember("other", "parking", "level one")
     assert (again.outcome, again.record.version) == ("new", 1)
@@ -297,7 +296,7 @@ def test_an_edit_by_hand_is_a_version_of_its_own(records, tmp_path, old, new, va
     assert records.get("preference", "editor.theme").version == 2
     after = records.remember("preference", "editor.theme", value, source=turn("m2", datetime.now(UTC)))
     assert (after.outcome, after.record.version, after.record.value) == ("supported", 3, value)
-    assert [one.seen.value for one in after.record.history] == list(dict.fromkeys(["dark", value]))
+    assert [one.value for one in after.record.history] == list(dict.fromkeys(["dark", value]))
 
 
 def test_the_version_that_was_seen_must_still_be_there(records):
@@ -409,7 +408,7 @@ def test_a_damaged_record_is_reported_and_never_overwritten(memory, records, tmp
         records.remember("preference", "editor.theme", "light")
     assert file.read_text() == broken
     assert [record.key for record in records.find()] == ["k"]
-    (line,) = records.problems()
+    (line,) = records.list_problems()
     assert THEME in line
     assert line in memory.status().notices
 
@@ -425,7 +424,7 @@ def test_a_merge_is_called_one(records, tmp_path):
 def test_two_files_of_one_record_are_reported(records, tmp_path):
     records.remember("preference", "editor.theme", "dark")
     (tmp_path / "memory/records/preference/copy.md").write_bytes((tmp_path / THEME).read_bytes())
-    (line,) = records.problems()
+    (line,) = records.list_problems()
     assert "copy.md" in line
     assert "same record" in line
 
@@ -458,7 +457,7 @@ def test_eight_processes_lose_no_update(tmp_path):
         worker.join()
     assert [worker.exitcode for worker in workers] == [0] * 8
     with Memory.open(tmp_path, embedder=None) as memory:
-        assert memory.records.problems() == []
+        assert memory.records.list_problems() == []
         assert sum(record.version for record in memory.records) == 8 * 15
 
 
@@ -472,7 +471,7 @@ def test_a_value_is_read_as_it_was_remembered(records):
         record = records.get("fact", f"k{at}")
         assert json.dumps(record.value) == json.dumps(value)
         assert (record.version, record.is_confirmed) == (1, False)
-    assert records.problems() == []
+    assert records.list_problems() == []
 
 
 def test_ends_of_lines_that_git_has_changed_are_no_edit(records, tmp_path):
@@ -506,7 +505,7 @@ def test_whatever_is_written_into_a_field_breaks_that_record_alone(memory, recor
     with pytest.raises(RecordError, match="correct it by hand"):
         records.get("fact", "broken")
     assert [one.key for one in records.find()] == ["whole"]
-    assert len(records.problems()) == 1
+    assert len(records.list_problems()) == 1
     assert memory.heartbeat(budget_seconds=60).left == ()
     assert len(memory.search("mill", filter={"type": "fact"}, max_results=5, min_score=0)) >= 1
 

@@ -2,10 +2,10 @@
 
 import itertools
 import random
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from msgspec.structs import replace
 
 from openclaw_memory.config import RecordsConfig
 from openclaw_memory.records.settling import settle
@@ -18,6 +18,10 @@ RULES = RecordsConfig()
 def seen(value, ref="m2", confidence=0.8, days_ago=0.0, kind="chat_turn"):
     moment = NOW - timedelta(days=days_ago)
     return Observation(value, confidence, RecordSource(kind, ref, moment))
+
+
+def version_of(number, one, since):
+    return RecordVersion(version=number, since=since, value=one.value, confidence=one.confidence, source=one.source)
 
 
 def stored(value="dark", *, days_old=0.0, confidence=0.8, key="editor.theme", **changes):
@@ -41,7 +45,7 @@ def stored(value="dark", *, days_old=0.0, confidence=0.8, key="editor.theme", **
             updated_at=moment,
             path="memory/records/preference/editor.theme.md",
             digest="",
-            history=(RecordVersion(1, first, moment),),
+            history=(version_of(1, first, moment),),
         ),
         **changes,
     )
@@ -114,7 +118,7 @@ def changes(rules: RecordsConfig, stream: list[tuple[str, datetime]]) -> int:
         settled = settle(record, one, rules, moment)
         if record is None or settled.outcome == "replaced":
             count += record is not None
-            since = RecordVersion(number, one, moment)
+            since = version_of(number, one, moment)
             record = stored(
                 value, source=one.source, confidence=settled.confidence, created_at=moment, history=(since,)
             )

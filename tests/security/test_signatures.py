@@ -85,7 +85,7 @@ def test_a_record_of_high_sensitivity_is_signed_and_found_like_others(memory, ro
     assert memory.search("door code").results[0].path == DOOR
     assert "amber seven" in memory.get(DOOR).text
     assert memory.status(deep=True).notices == ()
-    assert memory.records.unsigned() == []
+    assert memory.records.list_unsigned() == []
 
 
 def test_records_of_less_sensitivity_are_not_signed_and_may_be_edited_by_hand(memory, root):
@@ -130,7 +130,7 @@ def test_an_older_version_that_is_put_back_is_not_taken(memory, root):
     shutil.copy(root.parent / "old", root / DOOR)
     memory.sync()
     assert_shown_nowhere(memory)
-    assert "version 2 was signed here" in memory.records.unsigned()[0].problem
+    assert "version 2 was signed here" in memory.records.list_unsigned()[0].problem
 
 
 @pytest.mark.parametrize("by", ["records", "memory"])
@@ -186,12 +186,12 @@ def test_a_forged_expiry_has_no_record_deleted(memory, root):
 
 def test_a_person_looks_at_a_changed_record_and_signs_it(memory, root):
     change(root, ("door.code: amber seven", "door.code: amber eight"))
-    [one] = memory.records.unsigned()
+    [one] = memory.records.list_unsigned()
     assert (one.path, one.value) == (DOOR, "amber eight")
-    signed = memory.records.sign(one.path, seen=one)
+    signed = memory.records.sign(one.path, expected=one)
     assert (signed.value, signed.problem) == ("amber eight", None)
     assert memory.records.get("fact", "door.code").value == "amber eight"
-    assert memory.records.history("fact", "door.code")[-1].seen.source.kind == "user"
+    assert memory.records.get("fact", "door.code").history[-1].source.kind == "user"
     memory.sync()
     assert memory.search("amber eight").results[0].path == DOOR
     assert memory.status(deep=True).notices == ()
@@ -199,12 +199,12 @@ def test_a_person_looks_at_a_changed_record_and_signs_it(memory, root):
 
 def test_what_changes_after_it_was_looked_at_is_not_signed(memory, root):
     change(root, ("door.code: amber seven", "door.code: amber eight"))
-    [one] = memory.records.unsigned()
+    [one] = memory.records.list_unsigned()
     change(root, ("door.code: amber eight", "door.code: amber nine"))
     for seen in (one, one.digest):
         with pytest.raises(ConflictError):
-            memory.records.sign(DOOR, seen=seen)
-    assert len(memory.records.unsigned()) == 1
+            memory.records.sign(DOOR, expected=seen)
+    assert len(memory.records.list_unsigned()) == 1
 
 
 def test_an_older_version_can_be_signed_and_is_the_latest_then(memory, root):
@@ -241,9 +241,9 @@ def test_a_record_of_before_there_were_signatures_is_reported_and_signed_by_one_
 
 def test_another_key_is_reported_with_what_to_do(memory, monkeypatch, tmp_path):
     monkeypatch.setenv("OPENCLAW_MEMORY_HOME", str(tmp_path / "of another user"))
-    [one] = memory.records.unsigned()
+    [one] = memory.records.list_unsigned()
     assert VARIABLE in one.problem
-    memory.records.sign(DOOR, seen=one)
+    memory.records.sign(DOOR, expected=one)
     assert memory.records.get("fact", "door.code").value == "amber seven"
 
 

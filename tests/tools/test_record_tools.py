@@ -1,9 +1,9 @@
 """The tools of records: what a model may remember and confirm, what it is told, and who is told nothing."""
 
 import re
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from openclaw_memory import Memory, MemoryConfig
 from openclaw_memory.config import RecordsConfig

@@ -59,7 +59,7 @@ def test_a_put_remembers_and_overwrites_no_record(store, memory):
     assert values(record.waiting) == ["a red sloop"]
     store.put(FACTS, "dock", {"value": ["east", 4]})
     assert memory.records.get("fact", "dock").value == ["east", 4]
-    assert memory.records.problems() == []
+    assert memory.records.list_problems() == []
 
 
 def test_an_item_of_a_record_has_its_fields_and_what_waits(store, memory):
@@ -234,7 +234,7 @@ def test_what_has_expired_or_is_never_to_be_stored_is_not_there(notes):
         with pytest.raises(PolicyError, match="health"):
             store.put(FACTS, "health.hip", {"value": "well"})
         store.delete(FACTS, "health.knee")
-        assert [one.key for one in memory.records.everything()] == ["ferry"]
+        assert [one.key for one in memory.records.list_all()] == ["ferry"]
 
 
 def test_a_value_that_is_masked_is_not_lost_by_putting_back_what_was_read(notes):
@@ -246,7 +246,7 @@ def test_a_value_that_is_masked_is_not_lost_by_putting_back_what_was_read(notes)
         assert "fiftyone" not in str(value)
         with pytest.raises(InvalidInputError, match="masked"):
             store.put(FACTS, "pay.bo", {**value, "sensitivity": "medium"})
-        assert values(memory.records.everything()) == ["fiftyone euros"]
+        assert values(memory.records.list_all()) == ["fiftyone euros"]
 
 
 def test_a_read_leaves_the_file_of_a_record_as_it_is(memory):
@@ -264,7 +264,7 @@ def test_a_damaged_record_is_reported_and_can_be_deleted(store, memory):
     memory.records.remember("fact", "boat", "a sloop")
     file = memory.workspace.root / "memory" / "records" / "fact" / "boat.md"
     file.write_text(file.read_text(encoding="utf-8").replace('"fact"', '"boat"').replace("type: fact", "type: boat"))
-    assert memory.records.problems()
+    assert memory.records.list_problems()
     with pytest.raises(RecordError, match="type"):
         store.get(FACTS, "boat")
     assert store.search(FACTS) == []

@@ -30,7 +30,7 @@ def test_a_record_of_high_sensitivity_is_encrypted(memory, folder):
     assert memory.records.find("blood")[0].path == PATH
     assert memory.search("blood", filter={"type": "fact"})[0].path == PATH
     assert memory.control.inspect(sensitivity="high")[0].path == PATH
-    assert memory.records.problems() == []
+    assert memory.records.list_problems() == []
 
 
 def test_it_is_observed_confirmed_and_forgotten_like_others(memory, folder):
@@ -39,7 +39,7 @@ def test_it_is_observed_confirmed_and_forgotten_like_others(memory, folder):
     assert (again.record.path, again.record.sensitivity) == (PATH, "high")
     confirmed = memory.records.confirm("fact", "health.blood", value="A positive")
     assert (confirmed.path, confirmed.value) == (PATH, "A positive")
-    assert len(memory.records.history("fact", "health.blood")) == 2
+    assert len(memory.records.get("fact", "health.blood").history) == 2
     with pytest.raises(ConflictError):
         memory.records.remember("fact", "health.blood", "B", expected_version=1)
     assert memory.records.forget("fact", "health.blood")
@@ -94,7 +94,7 @@ def test_a_record_without_its_key_is_a_problem_and_hides_no_other(memory, folder
     memory.records.remember("fact", "city", "Utrecht")
     (folder / PATH).write_bytes(age.seal(b"---\n", OTHER))
     assert [one.key for one in memory.records] == ["city"]
-    assert "a key that is not here" in memory.records.problems()[0]
+    assert "a key that is not here" in memory.records.list_problems()[0]
 
 
 CHILD = f"""{KILLED}
