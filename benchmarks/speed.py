@@ -83,7 +83,7 @@ class Counting:
 
     def __init__(self, embedder: Embedder) -> None:
         self.provider, self.model, self.identity = embedder.provider, embedder.model, embedder.identity
-        self.word_vectors = embedder.word_vectors  # type: ignore[attr-defined]  # the static one has them
+        self.embed_words = embedder.embed_words  # type: ignore[attr-defined]  # the static one has them
         self.leaves_machine, self.close = embedder.leaves_machine, embedder.close
         self._embedder = embedder
         self.seconds = 0.0

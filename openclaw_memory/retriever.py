@@ -99,7 +99,7 @@ class Retriever:
             store=state.store,
             embedder=embedder,
             lines=self._get_lines(embedder),
-            has_chunk_vectors=embedder is not None and not hasattr(embedder.inner, "word_vectors"),
+            has_chunk_vectors=embedder is not None and not hasattr(embedder.inner, "embed_words"),
             max_share=self._config.sessions.max_share,
         )
         results = search(snapshot, request)
@@ -119,11 +119,11 @@ class Retriever:
                 self._lines = (self._lines or LineIndex()).renew()
                 return self._lines
             if (lines := _LINE_INDEXES.get(embedder)) is None:
-                word_vectors = getattr(embedder.inner, "word_vectors", None)
+                word_vectors = getattr(embedder.inner, "embed_words", None)
                 if word_vectors is None:
                     from openclaw_memory.embeddings.static import StaticEmbedder
 
-                    word_vectors = StaticEmbedder().word_vectors
+                    word_vectors = StaticEmbedder().embed_words
                 lines = LineIndex(word_vectors)
             _LINE_INDEXES[embedder] = lines = lines.renew()
             return lines

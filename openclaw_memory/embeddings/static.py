@@ -6,19 +6,19 @@ import re
 import unicodedata
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from openclaw_memory import _forks
 from openclaw_memory.embeddings.static_file import (
-    all_pieces,
     check_bytes,
-    costs_of,
+    map_rows,
     open_model,
-    rows_of,
-    scales_of,
-    unpacked,
+    read_costs,
+    read_pieces,
+    read_scales,
+    unpack,
 )
-from openclaw_memory.embeddings.static_pieces import MAX_CHARS_TOGETHER, PieceTable, cheapest_pieces, mapped_finder
+from openclaw_memory.embeddings.static_pieces import MAX_CHARS_TOGETHER, PieceTable, find_cheapest_pieces, make_finder
 from openclaw_memory.embeddings.vectors import normalize, quote_name
 from openclaw_memory.errors import EmbedderError
 
@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 
     from openclaw_memory.embeddings.static_pieces import Finder
     from openclaw_memory.types import Matrix, Vector
-
-T = TypeVar("T")
 
 MODEL = "multilingual-static-256"
 # Of the whole file that ships. The one in its header is part of what could be exchanged.
@@ -93,51 +91,51 @@ class StaticEmbedder:
         self._pieces_by_word: dict[str, tuple[int, ...]] = {}
 
     def embed_query(self, text: str) -> Vector:
-        vector: Vector = self._embedded([text])[0]
+        vector: Vector = self._embed([text])[0]
         return vector
 
     def embed_documents(self, texts: Sequence[str]) -> Matrix:
         if self._is_ours:
             check_bytes(self._file, SHA256)
-        return self._embedded(texts)
+        return self._embed(texts)
 
-    def _embedded(self, texts: Sequence[str]) -> Matrix:
+    def _embed(self, texts: Sequence[str]) -> Matrix:
         import numpy as np
 
         sums = np.zeros((len(texts), self.dims), dtype=np.float32)
-        for row, pieces in zip(sums, self._pieces_of_each(texts), strict=True):
-            row[:] = self._sum(pieces)
+        for row, pieces in zip(sums, self._split_texts(texts), strict=True):
+            row[:] = self._add(pieces)
         return normalize(sums)
 
     def close(self) -> None:
         """Do nothing: the mapped file is freed with this object."""
 
-    def word_vectors(self, words: Sequence[str]) -> Matrix:
+    def embed_words(self, words: Sequence[str]) -> Matrix:
         """Return the sum of each word's pieces, as after a space; shape (len(words), dims), float32, not normalised.
 
         The length of a row is the word's weight in a text: a frequent word's is short.
         """
-        known = self._pieces_by_word
+        cache = self._pieces_by_word
         # What was once cut out of a text in ASCII is cut out of itself as it is.
-        found = [known.get(word) if word.isascii() else None for word in words]
-        new = [word for word, pieces in zip(words, found, strict=True) if pieces is None]
-        cut = self._pieces_of_each(new)
-        return self._sums([next(cut) if pieces is None else pieces for pieces in found])
+        cached = [cache.get(word) if word.isascii() else None for word in words]
+        new = [word for word, pieces in zip(words, cached, strict=True) if pieces is None]
+        cut = self._split_texts(new)
+        return self._add_all([next(cut) if pieces is None else pieces for pieces in cached])
 
-    def _pieces_of_each(self, texts: Sequence[str]) -> Iterator[list[int]]:
+    def _split_texts(self, texts: Sequence[str]) -> Iterator[list[int]]:
         """Yield the numbers of each text's known pieces, in their order."""
-        words = [words_of(text) for text in texts]
-        pieces = self._pieces_of(dict.fromkeys(chain.from_iterable(words)))
+        words = [split_words(text) for text in texts]
+        pieces = self._split(dict.fromkeys(chain.from_iterable(words)))
         return (list(chain.from_iterable(map(pieces.__getitem__, some))) for some in words)
 
-    def _pieces_of(self, words: Iterable[str]) -> dict[str, tuple[int, ...]]:
-        known = {word: self._pieces_by_word.get(word) for word in words}
-        found = {word: pieces for word, pieces in known.items() if pieces is not None}
-        new = [word for word, pieces in known.items() if pieces is None]
+    def _split(self, words: Iterable[str]) -> dict[str, tuple[int, ...]]:
+        cached = {word: self._pieces_by_word.get(word) for word in words}
+        split = {word: pieces for word, pieces in cached.items() if pieces is not None}
+        new = [word for word, pieces in cached.items() if pieces is None]
         for word, pieces in zip(new, self._cut(new), strict=True):
-            found[word] = () if pieces == [self._bare_start] else tuple(pieces)
-            _remember(self._pieces_by_word, word, found[word], MAX_CACHED_WORDS)
-        return found
+            split[word] = () if pieces == [self._bare_start] else tuple(pieces)
+            _remember(self._pieces_by_word, word, split[word])
+        return split
 
     def _cut(self, words: Sequence[str]) -> Iterator[list[int]]:
         marked = [WORD_START + word for word in words]
@@ -147,18 +145,18 @@ class StaticEmbedder:
             if together is not None and len(word) <= MAX_CHARS_TOGETHER:
                 yield next(together)
             else:
-                yield cheapest_pieces(word, self._find_in_file, self._costs, self._unknown_cost)
+                yield find_cheapest_pieces(word, self._find_in_file, self._costs, self._unknown_cost)
 
-    def _sum(self, pieces: Sequence[int]) -> Vector:
+    def _add(self, pieces: Sequence[int]) -> Vector:
         import numpy as np
 
         total = np.zeros(self.dims, dtype=np.float32)
         for start in range(0, len(pieces), BLOCK_PIECES):
-            scales, rows = self._rows(pieces[start : start + BLOCK_PIECES])
+            scales, rows = self._get_rows(pieces[start : start + BLOCK_PIECES])
             total += scales @ rows.astype(np.float32)
         return total
 
-    def _sums(self, words: Sequence[Sequence[int]]) -> Matrix:
+    def _add_all(self, words: Sequence[Sequence[int]]) -> Matrix:
         """Return the sum of each word's pieces; words of as many pieces are added up together."""
         import numpy as np
 
@@ -169,28 +167,28 @@ class StaticEmbedder:
         for count, places in by_count.items():
             if count > MAX_PIECES_TOGETHER:
                 for at in places:
-                    sums[at] = self._sum(words[at])
+                    sums[at] = self._add(words[at])
                 continue
             # Piece by piece, so that a word's vector is the same to the last bit in any company.
             total = np.zeros((len(places), self.dims), dtype=np.float32)
             for pieces in zip(*(words[at] for at in places), strict=True):
-                scales, rows = self._rows(pieces)
+                scales, rows = self._get_rows(pieces)
                 total += rows * scales[:, None]
             sums[places] = total
         return sums
 
-    def _rows(self, pieces: Sequence[int]) -> tuple[NDArray[np.float32], NDArray[np.int8]]:
+    def _get_rows(self, pieces: Sequence[int]) -> tuple[NDArray[np.float32], NDArray[np.int8]]:
         """Return scales (k,) and rows (k, dims) of these pieces."""
         scales, rows = self._tables
-        return scales.take(pieces), unpacked(rows.take(pieces, axis=0), self._file.layout.bits)
+        return scales.take(pieces), unpack(rows.take(pieces, axis=0), self._file.layout.bits)
 
     @_forks.cached_property
     def _tables(self) -> tuple[NDArray[np.float32], NDArray[np.integer]]:
-        return scales_of(self._file), rows_of(self._file)
+        return read_scales(self._file), map_rows(self._file)
 
     @_forks.cached_property
     def _costs(self) -> array[int]:
-        return costs_of(self._file)
+        return read_costs(self._file)
 
     @_forks.cached_property
     def _unknown_cost(self) -> int:
@@ -203,27 +201,27 @@ class StaticEmbedder:
 
     @_forks.cached_property
     def _find_in_file(self) -> Finder:
-        return mapped_finder(self._file)
+        return make_finder(self._file)
 
     @_forks.cached_property
     def _table(self) -> PieceTable:
         if not self._is_ours:
-            all_pieces(self._file)  # which finds what is damaged: ours is known by its SHA-256
+            read_pieces(self._file)  # which finds what is damaged: ours is known by its SHA-256
         return PieceTable(self._file, self._unknown_cost)
 
 
-def _remember(cache: dict[str, T], word: str, value: T, limit: int) -> None:
-    """Keep `value` unless the word is long; a full cache is emptied first."""
+def _remember(cache: dict[str, tuple[int, ...]], word: str, pieces: tuple[int, ...]) -> None:
+    """Keep the pieces unless the word is long; a full cache is emptied first."""
     if len(word) <= MAX_CACHED_CHARS:
-        if len(cache) >= limit:
+        if len(cache) >= MAX_CACHED_WORDS:
             cache.clear()
-        cache[word] = value
+        cache[word] = pieces
 
 
 # --- a text in pieces --------------------------------------------------------------------------------------------
 
 
-def words_of(text: str) -> list[str]:
-    """The words of a text in NFKC and lower case, without the punctuation between them."""
-    found: list[str] = WORD.findall(INVISIBLE.sub("", unicodedata.normalize("NFKC", text).lower()))
-    return found
+def split_words(text: str) -> list[str]:
+    """Return the words of a text in NFKC and lower case, without the punctuation between them."""
+    words: list[str] = WORD.findall(INVISIBLE.sub("", unicodedata.normalize("NFKC", text).lower()))
+    return words

@@ -1,4 +1,4 @@
-"""The file of a static model, format `oms2`: where its parts lie, and reading them out of the mapped bytes.
+"""Read the file of a static model, format `oms2`, out of its mapped bytes.
 
 The file holds, in this order, all numbers little-endian:
 
@@ -47,7 +47,7 @@ _DIGEST = re.compile("[0-9a-f]{16}")
 
 
 class Layout(NamedTuple):
-    """What the header says, and where each part begins, in bytes from the start of the file."""
+    """The fields of the header, and the place of each part in bytes from the start of the file."""
 
     pieces: int
     dims: int
@@ -72,11 +72,11 @@ class ModelFile(NamedTuple):
 
 
 # Stamps of the files whose bytes this process has checked, each with its SHA-256: reading all of one takes 11 ms.
-_checked: set[tuple[tuple[int, ...], str]] = set()
+_verified: set[tuple[tuple[int, ...], str]] = set()
 
 
-def layout_of(*, pieces: int, dims: int, bits: int, pieces_bytes: int, digest: str) -> Layout:
-    """The layout of a file with so many pieces, of so many bytes together, and as many rows."""
+def make_layout(*, pieces: int, dims: int, bits: int, pieces_bytes: int, digest: str) -> Layout:
+    """Return the layout of a file with so many pieces, of so many bytes together, and as many rows."""
     offsets_at = HEADER_BYTES + pieces_bytes + -pieces_bytes % 4
     costs_at = offsets_at + 4 * (pieces + 1)
     scales_at = costs_at + 2 * pieces
@@ -89,8 +89,7 @@ def layout_of(*, pieces: int, dims: int, bits: int, pieces_bytes: int, digest: s
 def open_model(path: Path) -> ModelFile:
     """Map a model file and check its header against its size, or raise EmbedderError.
 
-    Reading and hashing all of it takes longer than the first answer: what is found is a file of another kind, or one
-    that was cut short.
+    All of it is not read, which takes longer than the first answer: it finds a file of another kind, or one cut short.
     """
     try:
         with path.open("rb") as file:
@@ -99,27 +98,27 @@ def open_model(path: Path) -> ModelFile:
     except (OSError, ValueError) as error:
         raise EmbedderError(f"{path} cannot be read as a static model: {error}; {REMEDY}") from error
     stamp = info.st_dev, info.st_ino, info.st_size, info.st_mtime_ns, info.st_ctime_ns
-    return ModelFile(path, data, _checked_layout(path, data), stamp)
+    return ModelFile(path, data, _read_layout(path, data), stamp)
 
 
 def check_bytes(model: ModelFile, sha256: str) -> None:
     """Raise EmbedderError unless the file as a whole has this SHA-256, in hex; a file is read once in a process."""
-    if (model.stamp, sha256) in _checked:
+    if (model.stamp, sha256) in _verified:
         return
     import hashlib
 
-    found = hashlib.sha256(model.data).hexdigest()
-    if found != sha256:
+    actual = hashlib.sha256(model.data).hexdigest()
+    if actual != sha256:
         raise EmbedderError(
-            f"{model.path} is not the file that came with this version: its SHA-256 is {found}, not {sha256}; {REMEDY}"
+            f"{model.path} is not the file that came with this version: its SHA-256 is {actual}, not {sha256}; {REMEDY}"
         )
-    _checked.add((model.stamp, sha256))
+    _verified.add((model.stamp, sha256))
 
 
-def all_pieces(model: ModelFile) -> list[str]:
-    """Return every piece, in the order of the rows; raise EmbedderError where the file is damaged."""
+def read_pieces(model: ModelFile) -> list[str]:
+    """Return every piece, in the order of the rows; raise EmbedderError if the file is damaged."""
     path, data, layout = model.path, model.data, model.layout
-    offsets = _unsigned("I", data[layout.offsets_at : layout.costs_at])
+    offsets = _read_numbers("I", data[layout.offsets_at : layout.costs_at])
     if offsets[0] != 0 or offsets[-1] != layout.pieces_bytes or not all(map(lt, offsets, offsets[1:])):
         raise EmbedderError(f"{path} has pieces that do not follow each other; {REMEDY}")
     block = data[HEADER_BYTES : HEADER_BYTES + layout.pieces_bytes]
@@ -133,16 +132,16 @@ def all_pieces(model: ModelFile) -> list[str]:
     return pieces
 
 
-def piece_at(model: ModelFile, number: int) -> bytes:
-    """Return one piece, in UTF-8; raise EmbedderError where the file is damaged."""
+def get_piece(model: ModelFile, number: int) -> bytes:
+    """Return one piece, in UTF-8; raise EmbedderError if the file is damaged."""
     start, end = _SPAN.unpack_from(model.data, model.layout.offsets_at + 4 * number)
     if not start < end <= model.layout.pieces_bytes:
         raise EmbedderError(f"{model.path} has pieces that do not follow each other; {REMEDY}")
     return model.data[HEADER_BYTES + start : HEADER_BYTES + end]
 
 
-def offsets_of(model: ModelFile) -> NDArray[np.int64]:
-    """Return where each piece begins in their block, and where the last one ends; raise EmbedderError where damaged."""
+def read_offsets(model: ModelFile) -> NDArray[np.int64]:
+    """Return the beginning of each piece in their block, and the end of the last; raise EmbedderError if damaged."""
     import numpy as np
 
     offsets = np.frombuffer(model.data, "<u4", model.layout.pieces + 1, model.layout.offsets_at).astype(np.int64)
@@ -151,24 +150,24 @@ def offsets_of(model: ModelFile) -> NDArray[np.int64]:
     return offsets
 
 
-def costs_of(model: ModelFile) -> array[int]:
-    """Each piece's cost: -1024 times the natural logarithm of its probability."""
-    return _unsigned("H", model.data[model.layout.costs_at : model.layout.scales_at])
+def read_costs(model: ModelFile) -> array[int]:
+    """Return the cost of each piece: -1024 times the natural logarithm of its probability."""
+    return _read_numbers("H", model.data[model.layout.costs_at : model.layout.scales_at])
 
 
-def scales_of(model: ModelFile) -> NDArray[np.float32]:
-    """Return the scale of each row, shape (n,); raise EmbedderError where one is no number."""
+def read_scales(model: ModelFile) -> NDArray[np.float32]:
+    """Return the scale of each row, shape (n,); raise EmbedderError if one is not a number."""
     import numpy as np
 
     layout = model.layout
     scales = np.frombuffer(model.data, "<f2", layout.pieces, layout.scales_at).astype(np.float32)
     if not np.isfinite(scales).all():
-        raise EmbedderError(f"{model.path} has a scale that is no number; {REMEDY}")
+        raise EmbedderError(f"{model.path} has a scale that is not a number; {REMEDY}")
     return scales
 
 
-def rows_of(model: ModelFile) -> NDArray[np.integer[Any]]:
-    """The rows as they lie in the file, not copied: int8 (n, dims), or with 4 bits uint8 (n, dims / 2)."""
+def map_rows(model: ModelFile) -> NDArray[np.integer[Any]]:
+    """Return the rows as they lie in the file, not copied: int8 (n, dims), or with 4 bits uint8 (n, dims / 2)."""
     import numpy as np
 
     layout = model.layout
@@ -177,8 +176,8 @@ def rows_of(model: ModelFile) -> NDArray[np.integer[Any]]:
     return values.reshape(layout.pieces, layout.row_bytes)
 
 
-def unpacked(rows: NDArray[np.integer[Any]], bits: int) -> NDArray[np.int8]:
-    """The values, int8 (k, dims), of some rows as they lie in the file."""
+def unpack(rows: NDArray[np.integer[Any]], bits: int) -> NDArray[np.int8]:
+    """Return the values, int8 (k, dims), of some rows as they lie in the file."""
     import numpy as np
 
     if bits == 8:
@@ -190,7 +189,7 @@ def unpacked(rows: NDArray[np.integer[Any]], bits: int) -> NDArray[np.int8]:
     return values
 
 
-def _checked_layout(path: Path, data: mmap.mmap) -> Layout:
+def _read_layout(path: Path, data: mmap.mmap) -> Layout:
     try:
         header = json.loads(data[:HEADER_BYTES])
         magic, digest = header["magic"], header["digest"]
@@ -200,13 +199,13 @@ def _checked_layout(path: Path, data: mmap.mmap) -> Layout:
     numbers = all(type(number) is int and number > 0 for number in (pieces, dims, bits, pieces_bytes))
     if magic != MAGIC or not numbers or bits not in BITS or dims * bits % 8 or not _DIGEST.fullmatch(str(digest)):
         raise EmbedderError(f"{path} has a header that is not of format {MAGIC}: {header}; {REMEDY}")
-    layout = layout_of(pieces=pieces, dims=dims, bits=bits, pieces_bytes=pieces_bytes, digest=digest)
+    layout = make_layout(pieces=pieces, dims=dims, bits=bits, pieces_bytes=pieces_bytes, digest=digest)
     if len(data) != layout.size:
         raise EmbedderError(f"{path} has {len(data)} bytes where {layout.size} belong; {REMEDY}")
     return layout
 
 
-def _unsigned(code: str, data: bytes) -> array[int]:
+def _read_numbers(code: str, data: bytes) -> array[int]:
     numbers = array(code, data)
     if sys.byteorder == "big":
         numbers.byteswap()

@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from openclaw_memory.embeddings.static_file import HEADER_BYTES, ModelFile, offsets_of, piece_at
+from openclaw_memory.embeddings.static_file import HEADER_BYTES, ModelFile, get_piece, read_offsets
 
 if TYPE_CHECKING:
     from mmap import mmap
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    # From a word and where to begin in it to each piece found there, the shortest first: its end, and its number.
+    # From a word and a place in it to each piece that begins there, the shortest first: its end, and its number.
     Finder: TypeAlias = Callable[[str, int], Iterable[tuple[int, int]]]
     Integers: TypeAlias = NDArray[np.int64]
     Hashes: TypeAlias = NDArray[np.uint64]
@@ -41,8 +42,8 @@ WINDOW = 8  # bytes that are hashed at a time
 WAY_BITS = 24
 
 
-def cheapest_pieces(word: str, find: Finder, costs: Sequence[int], unknown_cost: int) -> list[int]:
-    """The numbers of the pieces that `word` is written in at the lowest cost, unknown characters left out.
+def find_cheapest_pieces(word: str, find: Finder, costs: Sequence[int], unknown_cost: int) -> list[int]:
+    """Return the numbers of the pieces that spell `word` at the lowest cost, without unknown characters.
 
     Viterbi over the unigram costs; of two equals the one found first wins, as in Hugging Face's Unigram.
     """
@@ -62,13 +63,13 @@ def cheapest_pieces(word: str, find: Finder, costs: Sequence[int], unknown_cost:
             cheapest[start + 1], came_by[start + 1] = so_far + unknown_cost, (start, None)
     backwards: list[int] = []
     while size:
-        size, known = came_by[size]
-        if known is not None:
-            backwards.append(known)
+        size, piece_or_none = came_by[size]
+        if piece_or_none is not None:
+            backwards.append(piece_or_none)
     return backwards[::-1]
 
 
-def mapped_finder(model: ModelFile) -> Finder:
+def make_finder(model: ModelFile) -> Finder:
     """Find pieces in the mapped file itself: nothing is made ready first, and a character takes some 4 us.
 
     The pieces are sorted, so those that begin with the characters read so far are a range of them, and every character
@@ -76,21 +77,19 @@ def mapped_finder(model: ModelFile) -> Finder:
     """
     numbers = range(model.layout.pieces)
     ranges: dict[str, tuple[int, int, bool]] = {}  # by the characters: first piece, end, and if they are a piece
-
-    def piece(number: int) -> bytes:
-        return piece_at(model, number)
+    get = partial(get_piece, model)
 
     def find(word: str, start: int) -> Iterator[tuple[int, int]]:
         low, high = 0, len(numbers)
         for end in range(start + 1, len(word) + 1):
-            known = ranges.get(characters := word[start:end])
-            if known is None:
+            piece_range = ranges.get(characters := word[start:end])
+            if piece_range is None:
                 prefix = characters.encode("utf-8", "surrogatepass")
-                low = bisect_left(numbers, prefix, low, high, key=piece)
-                first = piece(low) if low < high else b""
-                high = bisect_left(numbers, prefix + ABOVE, low, high, key=piece) if first.startswith(prefix) else low
-                known = ranges[characters] = low, high, first == prefix
-            low, high, is_piece = known
+                low = bisect_left(numbers, prefix, low, high, key=get)
+                first = get(low) if low < high else b""
+                high = bisect_left(numbers, prefix + ABOVE, low, high, key=get) if first.startswith(prefix) else low
+                piece_range = ranges[characters] = low, high, first == prefix
+            low, high, is_piece = piece_range
             if low == high:
                 return
             if is_piece:
@@ -108,11 +107,11 @@ class PieceTable:
     def __init__(self, model: ModelFile, unknown_cost: int) -> None:
         import numpy as np
 
-        layout, offsets = model.layout, offsets_of(model)
+        layout, offsets = model.layout, read_offsets(model)
         sizes = np.diff(offsets)
         # The pieces where they are mapped; the file goes on behind them, for more than a window.
-        hashes = _hashes(model.data, HEADER_BYTES, offsets[:-1], sizes)
-        buckets = _buckets(hashes)
+        hashes = _hash_runs(model.data, HEADER_BYTES, offsets[:-1], sizes)
+        buckets = _get_buckets(hashes)
         self._numbers = np.argsort(buckets, kind="stable").astype(np.int32)
         self._hashes = hashes[self._numbers]
         # Where the hashes of each bucket begin: a bucket is what they begin with.
@@ -125,7 +124,7 @@ class PieceTable:
         self._unknown_cost = unknown_cost
 
     def cut(self, words: Sequence[str]) -> Iterator[list[int]]:
-        """Yield what `cheapest_pieces` returns for each word, none of them empty."""
+        """Yield the pieces of each word, as `find_cheapest_pieces` does; no word is empty."""
         block: list[str] = []
         chars = 0
         for word in words:
@@ -143,7 +142,7 @@ class PieceTable:
         sizes = np.fromiter(map(len, words), np.int64, len(words))
         ends = np.cumsum(sizes)
         firsts, word = ends - sizes, np.repeat(np.arange(len(words)), sizes)
-        source, target, pieces = self._found("".join(words), ends[word])
+        source, target, pieces = self._find("".join(words), ends[word])
         # The ways from one place in a word to a later one: by a piece, or past a character as an unknown one. The
         # places are numbered through all words, one more than there are characters in each.
         chars = np.arange(len(word))
@@ -172,14 +171,14 @@ class PieceTable:
             places = source[ways]
             is_under_way = places != starts[takers_left]
             places, takers_left = places[is_under_way], takers_left[is_under_way]
-        found, owners = np.concatenate(taken[::-1]), np.concatenate(takers[::-1])
-        found, owners = found[found >= 0], owners[found >= 0]
-        flat = found[np.argsort(owners, kind="stable")].tolist()
+        path, owners = np.concatenate(taken[::-1]), np.concatenate(takers[::-1])
+        path, owners = path[path >= 0], owners[path >= 0]
+        flat = path[np.argsort(owners, kind="stable")].tolist()
         last = np.cumsum(np.bincount(owners, minlength=len(words))).tolist()
         return (flat[begin:end] for begin, end in zip([0, *last[:-1]], last, strict=True))
 
-    def _found(self, text: str, ends: Integers) -> tuple[Integers, Integers, Integers]:
-        """Return each piece in the words of a text: from which character to which, and its number.
+    def _find(self, text: str, ends: Integers) -> tuple[Integers, Integers, Integers]:
+        """Find the pieces in the words of a text; return their first characters, their ends and their numbers.
 
         Args:
             text: The words, end to end.
@@ -195,21 +194,21 @@ class PieceTable:
         counts = np.maximum(np.minimum(ends, within) - chars, 0)
         source = np.repeat(chars, counts)
         target = source + np.arange(len(source)) - np.repeat(np.cumsum(counts) - counts, counts) + 1
-        hashes = _hashes(data + bytes(WINDOW), 0, at[source], at[target] - at[source])
-        buckets = _buckets(hashes)
+        hashes = _hash_runs(data + bytes(WINDOW), 0, at[source], at[target] - at[source])
+        buckets = _get_buckets(hashes)
         places, bounds = self._firsts[buckets], self._firsts[buckets.astype(np.int32) + 1]
-        looked, found = np.arange(len(source)), np.full(len(source), -1)
+        looked, pieces = np.arange(len(source)), np.full(len(source), -1)
         for _ in range(self._most):
             is_left = places < bounds
             looked, places, bounds = looked[is_left], places[is_left], bounds[is_left]
             is_there = self._hashes[places] == hashes[looked]
-            found[looked[is_there]] = self._numbers[places[is_there]]
+            pieces[looked[is_there]] = self._numbers[places[is_there]]
             looked, places, bounds = looked[~is_there], places[~is_there] + 1, bounds[~is_there]
-        is_piece = found >= 0
-        return source[is_piece], target[is_piece], found[is_piece]
+        is_piece = pieces >= 0
+        return source[is_piece], target[is_piece], pieces[is_piece]
 
 
-def _hashes(data: bytes | mmap, offset: int, starts: Integers, sizes: Integers) -> Hashes:
+def _hash_runs(data: bytes | mmap, offset: int, starts: Integers, sizes: Integers) -> Hashes:
     """Return a hash of each run of bytes.
 
     Args:
@@ -244,7 +243,7 @@ def _hash_block(windows: NDArray[np.void], masks: Hashes, starts: Integers, size
     hashes ^= hashes >> np.uint64(32)
 
 
-def _buckets(hashes: Hashes) -> NDArray[np.uint16]:
+def _get_buckets(hashes: Hashes) -> NDArray[np.uint16]:
     import numpy as np
 
     return (hashes >> np.uint64(64 - BUCKET_BITS)).astype(np.uint16)  # numbers of 16 bits are sorted by their digits

@@ -41,13 +41,13 @@ def pack_tokens(text: str, tokens: TokenVectors | None) -> bytes:
     if tokens is None:
         return b""
     vectors, spans = tokens
-    said = dict.fromkeys(map(stem_word, select_content_words(text)), 1.0)
-    kept = np.flatnonzero(token_weights(text, spans, said) > NOTHING)
-    kept = kept[np.argsort(spans[kept, 0], kind="stable")]
+    words = dict.fromkeys(map(stem_word, select_content_words(text)), 1.0)
+    heavy = np.flatnonzero(weigh_tokens(text, spans, words) > NOTHING)
+    heavy = heavy[np.argsort(spans[heavy, 0], kind="stable")]
     breaks = np.array([at for at, sign in enumerate(text) if sign == "\n"], np.int64)
-    lines = np.searchsorted(breaks, spans[kept, 0])
+    lines = np.searchsorted(breaks, spans[heavy, 0])
     counts = np.bincount(lines, minlength=len(breaks) + 1).astype("<u2")
-    signs = rotate(vectors[kept]) > 0
+    signs = rotate(vectors[heavy]) > 0
     return counts.tobytes() + np.packbits(signs, axis=1).tobytes()
 
 
@@ -71,13 +71,13 @@ def rotate(vectors: Matrix) -> Matrix:
     """Return vectors of shape (n, dims) in the space of the codes, with length 1; shape (n, BITS)."""
     import numpy as np
 
-    rows = np.asarray(vectors, np.float32) @ _rotation(vectors.shape[1])
+    rows = np.asarray(vectors, np.float32) @ _make_rotation(vectors.shape[1])
     lengths = np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-10)
-    found: Matrix = (rows / lengths).astype(np.float32)
-    return found
+    unit: Matrix = (rows / lengths).astype(np.float32)
+    return unit
 
 
-def token_weights(text: str, spans: NDArray[np.int64], weights: Mapping[str, float]) -> NDArray[np.float64]:
+def weigh_tokens(text: str, spans: NDArray[np.int64], weights: Mapping[str, float]) -> NDArray[np.float64]:
     """Return the weight of each token: its share, by characters, in the weights of the words that it is part of.
 
     Args:
@@ -92,12 +92,12 @@ def token_weights(text: str, spans: NDArray[np.int64], weights: Mapping[str, flo
         shares[start + 1 : end + 1] += weights.get(stem_word(word), 0.0) / (end - start)
     total = np.cumsum(shares)
     inside = np.clip(spans, 0, len(text))
-    found: NDArray[np.float64] = total[inside[:, 1]] - total[inside[:, 0]]
-    return found
+    sums: NDArray[np.float64] = total[inside[:, 1]] - total[inside[:, 0]]
+    return sums
 
 
 @lru_cache(maxsize=4)
-def _rotation(dims: int) -> Any:
+def _make_rotation(dims: int) -> Any:
     """Return the random rotation, shape (dims, BITS): orthogonal as far as there are dimensions.
 
     Its columns have fixed signs, so that every machine makes the same codes.

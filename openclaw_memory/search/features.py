@@ -327,10 +327,10 @@ class QueryTokens(Struct, frozen=True, eq=False):
 
 def weigh_tokens(query: Query, tokens: TokenVectors) -> QueryTokens | None:
     """Return the tokens of the words that count, weighted by the rarity of these words; None if there are none."""
-    from openclaw_memory.embeddings.token_codes import NOTHING, rotate, token_weights
+    from openclaw_memory.embeddings.token_codes import NOTHING, rotate, weigh_tokens
 
     vectors, spans = tokens
-    weights = token_weights(query.text, spans, dict(zip(query.stems, query.weights, strict=True)))
+    weights = weigh_tokens(query.text, spans, dict(zip(query.stems, query.weights, strict=True)))
     heavy = np.flatnonzero(weights > NOTHING)
     if not len(heavy):
         return None

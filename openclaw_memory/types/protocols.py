@@ -127,7 +127,7 @@ class Embedder(Protocol):
 class WordVectorEmbedder(Embedder, Protocol):
     """An embedder that also has vectors of single words, by which lines are compared with a query."""
 
-    def word_vectors(self, words: Sequence[str]) -> Matrix:
+    def embed_words(self, words: Sequence[str]) -> Matrix:
         """Return the vectors of words, shape (len(words), dims); not normalised.
 
         Args:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from openclaw_memory import Memory, MemoryConfig
 from openclaw_memory.embeddings import load_embedder
-from openclaw_memory.embeddings.local import FAMILY_PROMPTS, LocalEmbedder, create, pieces_by_tokens
+from openclaw_memory.embeddings.local import FAMILY_PROMPTS, LocalEmbedder, create, split_by_tokens
 from openclaw_memory.errors import EmbedderError, MissingExtraError
 from openclaw_memory.testing import check_embedder
 
@@ -64,7 +64,7 @@ class Words:
 
 @given(st.text("ab \n é\ud800", max_size=400), st.integers(1, 9))
 def test_pieces_joined_are_the_text_and_each_fits(text, limit):
-    pieces = pieces_by_tokens(text, len(text), limit, len)
+    pieces = split_by_tokens(text, len(text), limit, len)
     assert "".join(piece for piece, _ in pieces) == text
     assert all(tokens == len(piece) <= limit for piece, tokens in pieces)
 

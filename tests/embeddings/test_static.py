@@ -13,7 +13,7 @@ from static_models import small_model
 from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers
 
 from openclaw_memory.embeddings import load_embedder, static
-from openclaw_memory.embeddings.static import INVISIBLE, WORD, StaticEmbedder, words_of
+from openclaw_memory.embeddings.static import INVISIBLE, WORD, StaticEmbedder, split_words
 from openclaw_memory.embeddings.static_pieces import (
     BLOCK_CHARS,
     MAX_CHARS_TOGETHER,
@@ -88,7 +88,7 @@ def test_a_text_has_the_vector_of_the_pieces_that_hugging_face_finds(embedder, r
 def test_each_word_is_cut_as_hugging_face_cuts_it_and_unknown_words_add_nothing(embedder, reference, text):
     tokenizer, rows = reference
     expected = np.zeros(256)
-    for word in words_of(text):
+    for word in split_words(text):
         pieces = [piece for piece in tokenizer.encode(word).ids if piece != 0]
         if pieces != [tokenizer.token_to_id("▁")]:
             expected += rows[pieces].astype(np.float64).sum(axis=0)
@@ -117,7 +117,7 @@ def test_no_letter_parts_words_or_is_invisible():
 @given(st.text())
 def test_a_sign_of_ascii_or_a_mark_before_a_question_is_no_part_of_a_word(text):
     parting = set(string.punctuation + "¿¡«»“”„‘’–—…·")
-    assert all(word and not parting & set(word) and not any(map(str.isspace, word)) for word in words_of(text))
+    assert all(word and not parting & set(word) and not any(map(str.isspace, word)) for word in split_words(text))
 
 
 def test_words_of_several_blocks_and_of_any_length_are_cut_as_each_alone(embedder):
@@ -125,14 +125,14 @@ def test_words_of_several_blocks_and_of_any_length_are_cut_as_each_alone(embedde
     words = ["".join(letters.choices("aebnst数据é🦄", k=letters.randrange(1, 40))) for _ in range(1200)]
     words += ["x" * MAX_CHARS_TOGETHER, "数据" * MAX_CHARS_TOGETHER, "▁"]
     assert sum(map(len, words)) > BLOCK_CHARS
-    together = StaticEmbedder().word_vectors(words)
-    assert np.array_equal(together, np.concatenate([embedder.word_vectors([word]) for word in words]))
+    together = StaticEmbedder().embed_words(words)
+    assert np.array_equal(together, np.concatenate([embedder.embed_words([word]) for word in words]))
 
 
 @pytest.mark.parametrize("text", ["", "   \n\t", "🦄🎉", "▁ ▁", "\x00", "\ud800"])
 def test_a_text_without_a_known_piece_has_the_zero_vector(embedder, text):
     assert not embedder.embed_query(text).any()
-    assert not embedder.word_vectors([text]).any()
+    assert not embedder.embed_words([text]).any()
 
 
 def test_a_vector_is_the_same_in_any_company(embedder):
@@ -143,19 +143,19 @@ def test_a_vector_is_the_same_in_any_company(embedder):
 
 def test_word_vectors_add_up_to_the_vector_of_their_text(embedder):
     words = ["Caroline", "joined", "the", "Caroline", "Straßenbahn", "🦄", "数据库"]
-    total = embedder.word_vectors(words).sum(axis=0)
+    total = embedder.embed_words(words).sum(axis=0)
     assert np.allclose(embedder.embed_query(" ".join(words)), total / np.linalg.norm(total), atol=1e-6)
 
 
 def test_word_vectors_do_not_change_when_the_caller_writes_into_them(embedder):
-    before = embedder.word_vectors(["kettle"]).copy()
-    embedder.word_vectors(["kettle"])[:] = 7
-    assert np.array_equal(embedder.word_vectors(["kettle"]), before)
+    before = embedder.embed_words(["kettle"]).copy()
+    embedder.embed_words(["kettle"])[:] = 7
+    assert np.array_equal(embedder.embed_words(["kettle"]), before)
 
 
 def test_no_texts_and_no_words_give_no_rows(embedder):
     assert embedder.embed_documents([]).shape == (0, 256)
-    assert embedder.word_vectors([]).shape == (0, 256)
+    assert embedder.embed_words([]).shape == (0, 256)
 
 
 # --- small models ---
@@ -171,7 +171,7 @@ def test_the_vectors_are_those_in_the_file_whatever_its_bits(tmp_path, bits):
     model = StaticEmbedder(path)
     pieces, _, rows = read_model(path)
     expected = sum(rows[pieces.index(piece)] for piece in ("▁ab", "ba"))
-    assert np.allclose(model.word_vectors(["abba"])[0], expected, atol=1e-6)
+    assert np.allclose(model.embed_words(["abba"])[0], expected, atol=1e-6)
     assert np.allclose(model.embed_documents(["abba"])[0], unit(expected), atol=1e-6)
 
 

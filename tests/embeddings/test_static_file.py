@@ -81,8 +81,8 @@ def test_a_file_that_is_no_model_is_refused(tmp_path, bad):
 
 def test_scales_that_are_no_numbers_are_found_at_first_use(tmp_path):
     model = StaticEmbedder(small_model(tmp_path / "small.oms", PIECES, scale=float("nan")))
-    for use in (model.embed_query, lambda word: model.word_vectors([word])):
-        with pytest.raises(EmbedderError, match="no number"):
+    for use in (model.embed_query, lambda word: model.embed_words([word])):
+        with pytest.raises(EmbedderError, match="not a number"):
             use("ab")
 
 

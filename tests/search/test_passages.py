@@ -41,7 +41,7 @@ def by_meaning(chunks, found, near, query, *, has_chunk_vectors=True):
     index = Snapshot(
         store=Shelf(chunks, found, near=near),
         embedder=SimpleNamespace(provider="p", model="m", embed_query=lambda _text: VECTOR),
-        lines=LineIndex(StaticEmbedder().word_vectors),
+        lines=LineIndex(StaticEmbedder().embed_words),
         has_chunk_vectors=has_chunk_vectors,
     )
     settings = SearchConfig(min_score=0.0)

@@ -18,13 +18,13 @@ from openclaw_memory.embeddings.static_file import (
     MAGIC,
     REMEDY,
     ModelFile,
-    all_pieces,
-    costs_of,
-    layout_of,
+    make_layout,
+    map_rows,
     open_model,
-    rows_of,
-    scales_of,
-    unpacked,
+    read_costs,
+    read_pieces,
+    read_scales,
+    unpack,
 )
 from openclaw_memory.errors import EmbedderError
 
@@ -108,9 +108,9 @@ def read_model(path: str | Path) -> tuple[list[str], NDArray[np.uint16], NDArray
     """
     model = open_model(Path(path))
     check_digest(model)
-    rows = unpacked(rows_of(model), model.layout.bits)
-    vectors = rows.astype(np.float32) * scales_of(model)[:, None]
-    return all_pieces(model), np.array(costs_of(model), dtype=np.uint16), vectors
+    rows = unpack(map_rows(model), model.layout.bits)
+    vectors = rows.astype(np.float32) * read_scales(model)[:, None]
+    return read_pieces(model), np.array(read_costs(model), dtype=np.uint16), vectors
 
 
 def _check(
@@ -200,7 +200,7 @@ def _body(
     """Everything after the header, of pieces in the order of their bytes."""
     count, dims = rows.shape
     block = b"".join(encoded)
-    layout = layout_of(pieces=count, dims=dims, bits=bits, pieces_bytes=len(block), digest="")
+    layout = make_layout(pieces=count, dims=dims, bits=bits, pieces_bytes=len(block), digest="")
     offsets = np.cumsum([0, *map(len, encoded)], dtype="<u4")
     if bits == 4:
         raised = (rows + 8).astype(np.uint8)
