@@ -38,13 +38,6 @@ def test_each_has_ids_of_its_own(three):
         assert documents.get([f"only-{(number + 1) % 3}"]) == []
 
 
-@pytest.mark.parametrize("emptied", [0, 1, 2])
-def test_deleting_all_of_one_leaves_the_others(three, emptied):
-    documents = three[emptied]
-    documents.delete(ids(documents.iterate()))
-    assert [len([*each.iterate()]) for each in three] == [0 if number == emptied else 2 for number in range(3)]
-
-
 def test_searches_find_what_is_in_the_collection_alone(three, memory):
     vector = memory.embedder.embed_query("walrus")
     for number, documents in enumerate(three):
@@ -85,12 +78,6 @@ def test_vectors_that_documents_came_with_are_kept_apart(memory):
     for documents, text in ((work, "one"), (home, "two")):
         ((found, _),) = documents.search_vector([1.0, 0.0], 5, identity="theirs")
         assert found.text == text
-
-
-@pytest.mark.parametrize("name", ["", "  ", "\ud800", "\x1fwork"])
-def test_what_is_no_name_is_refused(memory, name):
-    with pytest.raises(InvalidInputError):
-        memory.documents.get_collection(name)
 
 
 def test_no_id_leads_into_a_collection(three):

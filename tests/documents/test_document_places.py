@@ -30,25 +30,6 @@ def moved(memory, name="anna"):
     return (folder / f"{name}.md").rename(folder / "sub" / "other.md")
 
 
-def test_a_document_that_a_person_has_moved_is_written_where_it_is_now(memory):
-    moved(memory)
-    memory.documents.add([Document("anna", "anna has moved")])
-    assert files(memory) == ["berta.md", "carl.md", "other.md"]
-    assert memory.documents.get(["anna"])[0].path == f"{FOLDER}/sub/other.md"
-    assert memory.documents.delete(["anna"]) == ["anna"]
-    assert files(memory) == ["berta.md", "carl.md"]
-
-
-def test_a_document_that_was_moved_is_known_by_its_id_when_the_index_is_lost(memory):
-    moved(memory)
-    memory.sync()
-    memory.documents.add([Document("dora", "dora came late")])
-    shutil.rmtree(index_folder(memory.workspace.root))
-    memory.documents.add([Document("anna", "anna again")])
-    assert files(memory) == ["berta.md", "carl.md", "dora.md", "other.md"]
-    assert {one.id for one, _ in memory.documents.search_keywords("late anna", 5)} == {"anna", "dora"}
-
-
 def test_an_id_that_a_person_has_changed_counts(memory):
     path = memory.workspace.root / FOLDER / "anna.md"
     path.write_text(path.read_text().replace('id: "anna"', 'id: "anita"'))
@@ -57,16 +38,6 @@ def test_an_id_that_a_person_has_changed_counts(memory):
     memory.documents.add([Document("anita", "anita was here")])
     assert [one.path for one in memory.documents.get(["anita"])] == [f"{FOLDER}/anna.md"]
     assert len(files(memory)) == 3
-
-
-def test_what_another_program_has_added_is_replaced_and_deleted_here(memory):
-    with Memory.open(memory.workspace.root, embedder=None) as other:
-        other.documents.add([Document("dora", "dora came late"), Document("emil", "emil came too")])
-        memory.documents.add([Document("dora", "dora came early")])
-        assert memory.documents.delete(["emil"]) == ["emil"]
-        assert other.documents.get(["dora"])[0].text == "dora came early"
-        assert [one.id for one, _ in other.documents.search_keywords("came", 5)] == ["dora"]
-    assert files(memory) == ["anna.md", "berta.md", "carl.md", "dora.md"]
 
 
 def test_documents_are_listed_by_what_they_are_parts_of(memory):

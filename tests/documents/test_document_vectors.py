@@ -1,13 +1,10 @@
 """Documents that came with vectors of their own: found by them, exactly, whatever happens to files and index."""
 
 import dataclasses
-import json
-import os
 import shutil
 import subprocess
 import sys
 import threading
-from base64 import b64encode
 
 import numpy as np
 import pytest
@@ -35,7 +32,6 @@ def vectors_of(documents):
 
 
 LETTERS = VectorSource("letters", "letters", vectors_of)
-either = pytest.mark.parametrize("source", [GIVEN, LETTERS], ids=["not named", "named"])
 
 
 @pytest.fixture
@@ -101,22 +97,6 @@ def test_documents_are_found_by_the_cosine_of_the_vectors_they_came_with(tmp_pat
         answers = found(memory.documents, question, len(rows))
     assert [score for _, score in answers] == pytest.approx(sorted(expected, reverse=True), abs=1e-6)
     assert dict(answers) == pytest.approx({f"n{number}": score for number, score in enumerate(expected)}, abs=1e-6)
-
-
-@pytest.mark.parametrize("spread", [0.02, 1.0], ids=["nearly the same", "different"])
-@pytest.mark.sampled(1)
-def test_the_nearest_are_exact_among_many(documents, spread):
-    random = np.random.default_rng(3)
-    rows = 1.0 + spread * random.normal(size=(300, 64))
-    rows[:, :3] += 40 * random.normal(size=(300, 3))  # a few large components
-    documents.add([Document(f"d{number}", "same", {"number": number}) for number in range(300)], rows, GIVEN)
-    for question in rows[:5] + 0.01:
-        exact = cosines(rows, question)
-        answers = found(documents, question, 10)
-        assert [score for _, score in answers] == pytest.approx(np.sort(exact)[::-1][:10], abs=1e-6)
-        assert [exact[int(name[1:])] for name, _ in answers] == pytest.approx(np.sort(exact)[::-1][:10], abs=1e-6)
-    assert ids(documents, rows[0], 2, where=lambda one: one.metadata["number"] == 7) == ["d7"]
-    assert len(ids(documents, rows[0], 300)) == 300
 
 
 def test_vectors_of_zeros_are_near_to_nothing_and_still_there(documents):
@@ -241,48 +221,6 @@ def test_a_model_that_makes_other_vectors_is_not_that_of_those_that_are_there(do
     assert documents.get_vector_identity() == "given"
 
 
-def test_vectors_in_files_of_earlier_versions_are_read(folder, memory, documents):
-    written_before(folder, documents)
-    memory.sync()
-    shutil.rmtree(index_folder(folder))
-    assert found(documents, letters(TEXTS[0]))[0] == ("n0", pytest.approx(1))
-    assert documents.assign_source(LETTERS)
-    add(documents)
-    assert '"vector"' not in (folder / NOTES / "n0.md").read_text()
-
-
-def written_before(folder, documents):
-    """Documents with vectors of an unnamed model, as earlier versions wrote them: in the files."""
-    documents.add(some())
-    for one, row in zip(some(), vectors_of(some()), strict=True):
-        said = json.dumps({"model": "given", "dims": 8, "vector": b64encode(row.astype("<f4").tobytes()).decode()})
-        rewrite(folder, one.id, "metadata:", f"embedding: {said}\nmetadata:")
-
-
-def test_without_its_source_a_lost_vector_is_reported_and_made_once_the_source_is_there(folder, caplog):
-    with Memory.open(folder, embedder=None) as memory:
-        add(memory.documents, LETTERS)
-    shutil.rmtree(index_folder(folder))
-    with Memory.open(folder, embedder=None) as memory:
-        assert ids(memory.documents, letters("mill")) == []
-        assert memory.documents.count_missing_vectors() == len(TEXTS)
-        assert any("4 documents" in notice and "'letters'" in notice for notice in memory.status().notices)
-        assert ids(memory.documents, letters(TEXTS[0]), source=LETTERS)[0] == "n0"
-        assert memory.documents.count_missing_vectors() == 0
-        assert not [notice for notice in memory.status().notices if "vectors" in notice]
-    assert "4 documents have lost the vectors" in caplog.text
-
-
-def test_a_vector_whose_document_was_deleted_by_hand_is_not_reported(folder, memory, documents, caplog):
-    add(documents, LETTERS)
-    rewrite(folder, "n0", "mill", "windmill")
-    memory.sync()
-    shutil.rmtree(folder / NOTES)
-    with Memory.open(folder, embedder=None) as again:
-        assert again.documents.get_vector_identity(LETTERS) == "letters"
-    assert caplog.text == ""
-
-
 def test_a_source_that_fails_is_reported_and_asked_again_after_the_next_add_or_a_minute(folder, monkeypatch):
     calls = []
 
@@ -322,18 +260,9 @@ def test_a_document_that_a_person_has_changed_is_embedded_again(folder, memory, 
 
 
 @pytest.mark.parametrize("way", ["by hand", "edit", "add", "put"])
-@pytest.mark.parametrize("before", [False, True], ids=["in the index", "in the file"])
-@pytest.mark.sampled(5)
-def test_a_given_vector_stays_with_its_document_whatever_is_done_to_what_is_shown_of_it(
-    folder, memory, documents, way, before
-):
-    if before:
-        written_before(folder, documents)
-        memory.sync()
-    else:
-        add(documents)
+def test_a_given_vector_stays_with_its_document_whatever_is_done_to_its_file(folder, memory, documents, way):
+    add(documents)
     path, expected = f"{NOTES}/n0.md", ("The mill has burnt down.", {"number": 0})
-    assert ('"vector": "…"' in memory.get(path).text) is before
     (one,) = documents.get(["n0"])
     assert one.model == "given"
     if way == "by hand":
@@ -366,19 +295,6 @@ def test_a_given_vector_goes_with_its_text_where_another_one_is_added(documents)
     assert documents.get(["n0"])[0].model == ""
 
 
-def test_a_new_vector_of_an_unnamed_model_takes_the_place_of_the_old(folder, memory, documents):
-    add(documents)
-    long_ago = 1_700_000_000
-    for path in (folder / NOTES).glob("*.md"):
-        os.utime(path, (long_ago, long_ago))  # no stamp is in doubt
-    memory.sync()
-    documents.add([some()[0]], [[-1.0] * 8], GIVEN)
-    assert found(documents, [-1.0] * 8)[0] == ("n0", pytest.approx(1))
-    documents.add([some()[0]], vectors_of(some()[:1]), GIVEN)
-    assert found(documents, letters(TEXTS[0]))[0] == ("n0", pytest.approx(1))
-    assert len(ids(documents, [1.0] * 8)) == 4
-
-
 def test_a_document_that_is_gone_is_not_found(folder, memory, documents):
     add(documents)
     documents.delete(["n0"])
@@ -398,11 +314,9 @@ def test_a_document_that_is_gone_is_not_found(folder, memory, documents):
         ([[1e300] * 8], GIVEN, "beyond float32"),
         ([["a"] * 8], GIVEN, "must be numbers"),
         ([[1.0] * 8] * 2, GIVEN, "give one row for each"),
-        ([1.0] * 8, GIVEN, "give one row for each"),
-        ([[]], GIVEN, "give one row for each"),
         ([[1.0] * 8], None, "add source="),
     ],
-    ids=["dimensions", "model", "nan", "infinite", "text", "count", "flat", "empty", "no source"],
+    ids=["dimensions", "model", "nan", "infinite", "text", "count", "no source"],
 )
 @pytest.mark.sampled(5)
 def test_vectors_that_do_not_fit_are_refused_and_nothing_is_written(folder, documents, rows, source, words):
@@ -467,17 +381,6 @@ def test_documents_with_and_without_vectors_live_side_by_side(documents):
     assert vectors[1] is None
 
 
-@pytest.mark.parametrize("damage", ["?", "AACAPw==", '"}\n#'], ids=["no base64", "too short", "cut off"])
-def test_a_damaged_vector_in_a_file_is_reported(folder, memory, documents, damage):
-    written_before(folder, documents)
-    path = folder / NOTES / "n0.md"
-    head, _, tail = path.read_text().partition('"vector": "')
-    path.write_text(f'{head}"vector": "{damage}{tail[tail.index(chr(34)) :]}')
-    memory.sync()
-    assert sorted(ids(documents, letters("mill"))) == ["n1", "n2", "n3"]
-    assert documents.list_problems(look=True)
-
-
 def test_fields_beside_the_metadata_come_back_and_ours_are_refused(documents):
     fields = {"llama_index": {"relationships": {"1": ["a", None]}}, "more": 1}
     documents.add([Document("a", "text", {"n": 1}, fields=fields)])
@@ -486,44 +389,14 @@ def test_fields_beside_the_metadata_come_back_and_ours_are_refused(documents):
         documents.add([Document("a", "text", fields={"embedding": {}})])
 
 
-def test_a_copy_that_a_person_has_changed_does_not_get_the_vector_of_the_original(folder, documents):
+def test_while_the_index_is_deleted_again_and_again_every_question_is_answered(folder, documents):
     add(documents, LETTERS)
-    original = (folder / NOTES / "n1.md").read_text()
-    (folder / NOTES / "a-copy.md").write_text(original.replace(TEXTS[1], "zzz"))
-    add(documents, LETTERS, [Document("n1", "rrrr")])
-    ((best, score), *_) = nearest(documents, letters("rrrr"), source=LETTERS)
-    assert (best.text, score) == ("rrrr", pytest.approx(1))
-
-
-def test_of_two_that_add_at_once_with_other_dimensions_one_is_refused(documents):
-    outcomes = []
-
-    def add(name, dims):
-        added = [Document(f"{name}{n}", "text") for n in range(5)]
-        try:
-            outcomes.append((dims, documents.add(added, [[1.0] * dims] * 5, GIVEN)))
-        except EmbedderError as error:
-            outcomes.append((0, error))
-
-    threads = [threading.Thread(target=add, args=("a", 4)), threading.Thread(target=add, args=("b", 5))]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    (_, error), (dims, names) = sorted(outcomes, key=lambda outcome: outcome[0])
-    assert isinstance(error, EmbedderError)
-    assert (sorted(ids(documents, [1.0] * dims)), documents.count_missing_vectors()) == (sorted(names), 0)
-
-
-def test_while_the_index_is_deleted_again_and_again_every_question_is_answered(folder, memory, documents):
-    written_before(folder, documents)
-    memory.sync()
     errors, asked, stop = [], threading.Semaphore(0), threading.Event()
 
     def ask():
         while not stop.is_set():
             try:
-                assert len(ids(documents, letters("mill"))) == 4
+                assert len(ids(documents, letters("mill"), source=LETTERS)) == 4
             except Exception as error:  # noqa: BLE001 - each is shown below
                 errors.append(error)
             asked.release()
@@ -539,27 +412,6 @@ def test_while_the_index_is_deleted_again_and_again_every_question_is_answered(f
     for thread in threads:
         thread.join()
     assert errors == []
-
-
-def test_a_slow_source_keeps_no_other_question_waiting(folder, memory, documents):
-    add(documents, LETTERS)
-    rewrite(folder, "n0", TEXTS[0], "changed")
-    memory.sync()
-    begun, go_on = threading.Event(), threading.Event()
-
-    def slow(wanted):
-        begun.set()
-        assert go_on.wait(60)
-        return vectors_of(wanted)
-
-    wishes = {"source": VectorSource("letters", "letters", slow)}
-    asking = threading.Thread(target=found, args=(documents, letters("x")), kwargs=wishes)
-    asking.start()
-    assert begun.wait(60)
-    assert len(found(documents, letters("mill"))) == 3
-    go_on.set()
-    asking.join()
-    assert len(found(documents, letters("mill"))) == 4
 
 
 def test_within_the_progress_of_a_sync_vectors_are_found_and_not_added(folder, memory, documents):

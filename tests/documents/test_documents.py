@@ -55,19 +55,6 @@ def test_documents_come_back_in_the_order_of_their_ids(documents):
     assert (second.metadata, second.path) == ({"n": 1, "tags": ["a", None]}, "memory/notes/launch.md")
 
 
-def test_a_document_takes_the_place_of_the_one_with_its_id(documents):
-    documents.add([Document("venue", "first"), Document("venue", "The venue is a tent.", {"n": 9})])
-    assert [(one.text, one.metadata) for one in documents.get(["venue"])] == [("The venue is a tent.", {"n": 9})]
-    assert ids(documents.search("tent", 1)) == ["venue"]
-    assert "mill" not in "".join(one.text for one, _ in documents.search("old mill", 9))
-
-
-def test_what_is_deleted_is_found_no_more(documents):
-    assert documents.delete(["venue", "nobody", "venue"]) == ["venue"]
-    assert ids(documents.iterate()) == ["empty", "launch"]
-    assert "venue" not in ids(documents.search("venue", 9))
-
-
 def test_the_best_answers_come_first_and_empty_documents_last(documents):
     found = documents.search("When is the launch?", 9)
     assert ids(found) == ["launch", "venue", "empty"]
@@ -75,14 +62,6 @@ def test_the_best_answers_come_first_and_empty_documents_last(documents):
     assert scores == sorted(scores, reverse=True)
     assert (scores[0] > 0.5, scores[-1]) == (True, 0.0)
     assert ids(documents.search("When is the launch?", 9, min_score=0.5)) == ["launch"]
-
-
-def test_a_long_document_comes_whole_and_once(documents):
-    long = "\n\n".join(f"## Part {n}\n\nThe zeppelin was seen in harbour {n}. {'More of it. ' * 40}" for n in range(30))
-    documents.add([Document("long", long)])
-    found = documents.search("Where was the zeppelin seen?", 3)
-    assert found[0][0].text == long
-    assert len(set(ids(found))) == 3
 
 
 def test_a_filter_counts_before_the_number_wanted(documents):
@@ -114,24 +93,6 @@ def test_a_persons_lines_are_not_deleted_and_nothing_else_is_then(documents, mem
             documents.delete(["launch", doc_id])
     assert ids(documents.get(["launch"])) == ["launch"]
     assert "Zeppelin" in memory.get("memory/2026-11-21.md").text
-
-
-def test_the_path_of_a_document_is_not_told_to_be_a_persons_file(documents):
-    documents.files.write("memory/store/x.md", {}, "text")
-    for doc_id in ("memory/notes/venue.md", "memory/notes/venue.md#L6", "memory/store/x.md"):
-        with pytest.raises(PathNotAllowedError, match="of a document: delete it by the `id`") as refused:
-            documents.delete([doc_id])
-        assert "person" not in str(refused.value)
-
-
-def test_the_path_of_no_file_is_an_id_that_is_not_there(documents):
-    paths = ["memory\\notes\\venue.md", "../venue.md", "memory/notes/nobody.md", "MEMORY.md#L1"]
-    assert documents.delete([*paths, "venue"]) == ["venue"]
-
-
-def test_documents_may_come_one_by_one_of_a_generator(documents):
-    assert documents.add(Document(f"g{n}", f"generated {n}") for n in range(3)) == ["g0", "g1", "g2"]
-    assert [one.text for one in documents.get(["g0", "g2"])] == ["generated 0", "generated 2"]
 
 
 @pytest.fixture
@@ -177,14 +138,6 @@ def test_a_file_that_cannot_be_read_keeps_no_other_from_being_found(indexed, mon
     assert ids(fresh.search("walrus", 2)) == ["mill"]
     with pytest.raises(WorkspaceError, match=r"walrus\.md cannot be read"):
         list(fresh.iterate())
-
-
-def test_what_is_dropped_is_found_no_more_before_the_next_sync(indexed):
-    indexed.documents.files.write("memory/store/x.md", {"id": "x"}, "A zebra runs.")
-    indexed.sync()
-    assert ids(indexed.documents.search("zebra", 1)) == ["x"]
-    indexed.documents.files.delete("memory/store/x.md")
-    assert all("zebra" not in one.text for one, _ in indexed.documents.search("zebra", 3))
 
 
 def test_what_is_looked_for_in_transcripts_is_not_filled_up_with_notes(documents, memory):
@@ -274,23 +227,6 @@ def test_a_vector_is_of_finite_numbers(documents):
                 documents.search_vector([number, *[0.5] * 255], 1)
 
 
-def test_a_vector_of_huge_numbers_is_scaled_as_well(documents, memory):
-    vector = memory.embedder.embed_query("mill").astype(np.float64)
-    scores = [score for _, score in documents.search_vector(vector, 3)]
-    for factor in (1e-300, 1e300):
-        assert [score for _, score in documents.search_vector(vector * factor, 3)] == pytest.approx(scores)
-
-
-def test_each_document_has_a_unit_vector_where_it_has_any(documents, memory):
-    memory.append("Anna's boat is called Zeppelin.", date="2026-11-21")
-    memory.sync()
-    some = documents.get(["empty", "venue", "memory/2026-11-21.md#L3"])
-    nothing, venue, lines = documents.get_vectors(some)
-    assert nothing is None
-    assert float(venue @ memory.embedder.embed_query(some[1].text)) == pytest.approx(1, abs=1e-3)
-    assert float(np.linalg.norm(lines)) == pytest.approx(1, abs=1e-5)
-
-
 def test_without_vectors_keywords_answer_and_places_are_filled(tmp_path):
     with Memory.open(tmp_path, embedder=None) as memory:
         memory.documents.add([Document("a", "the old mill"), Document("b", "the ferry")])
@@ -352,15 +288,6 @@ def test_a_program_reads_its_own_documents_as_it_added_them_and_may_move_them(do
     assert (memory.workspace.root / "memory/notes/s.md").read_text() == before
 
 
-def test_a_mask_is_refused_where_its_secret_is_not_known(documents):
-    documents.add([Document("s", f"the zeppelin key is {KEY}")])
-    ((found, _),) = documents.search("zeppelin", 1)
-    documents.delete(["s"])
-    with pytest.raises(InvalidInputError, match="masks a secret"):
-        documents.add([found])
-    documents.add([Document("prose", "She said nothing…then left. The ask-me…please desk.")])
-
-
 def test_a_secret_in_a_persons_lines_is_masked_however_they_are_found(memory):
     (memory.workspace.root / "MEMORY.md").write_text(f"The zeppelin key is {KEY}.\n")
     memory.sync()
@@ -397,15 +324,6 @@ def test_a_damaged_document_is_found_told_of_mended_and_deleted(documents, memor
     assert documents.delete(["venue"]) == ["venue"]
     assert not file.exists()
     assert documents.list_problems(look=True) == []
-
-
-def test_metadata_in_yaml_of_a_person_are_read(documents, memory):
-    file = memory.workspace.root / "memory/notes/venue.md"
-    file.write_text(file.read_text().replace('metadata: {"n": 2}', "metadata:\n  n: 7\n  kind: old mill"))
-    memory.sync()
-    assert documents.get(["venue"])[0].metadata == {"n": 7, "kind": "old mill"}
-    assert ids(documents.search("anything", 3, where=lambda one: one.metadata.get("kind") == "old mill")) == ["venue"]
-    assert not any("kind" in hit.snippet for hit in memory.search("kind old mill"))
 
 
 def test_who_changes_what_was_returned_changes_no_document(documents):
@@ -459,13 +377,6 @@ def test_files_at_paths_are_written_read_listed_and_dropped(documents, memory):
     )
     assert documents.files.read("memory/users/anna/x.md") is None
     assert list(documents.files.iterate("memory/nowhere")) == []
-
-
-def test_hundreds_of_documents_are_one_sync(memory):
-    added = memory.documents.add([Document(f"id {n}", f"text number {n}", {"n": n}) for n in range(300)])
-    assert len(added) == 300
-    assert memory.status().files == 300
-    assert ids(memory.documents.search("text number 277", 1)) == ["id 277"]
 
 
 def test_adding_the_same_again_changes_no_file_and_needs_no_sync(documents, memory):
@@ -550,10 +461,6 @@ def test_words_alone_find_documents_and_lines(documents, memory):
     assert documents.search_keywords("   ", 5) == []
     with pytest.raises(QueryError, match="string"):
         documents.search_keywords(None, 5)
-
-
-def test_what_does_not_fit_is_not_among_all(documents):
-    assert sorted(ids(documents.iterate(lambda one: one.metadata["n"] > 1))) == ["empty", "venue"]
 
 
 def test_documents_of_an_index_that_searches_do_not_build_are_none(tmp_path):

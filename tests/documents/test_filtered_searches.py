@@ -43,10 +43,10 @@ def vectors_of(count):
     return np.random.default_rng(0).normal(size=(count, 8)).astype(np.float32)
 
 
-def opened(folder, store):
+def opened(folder):
     (folder / "memory").mkdir(parents=True)
     (folder / "memory" / "garden.md").write_text("# Garden\n\nThe common mill of a person.\n")
-    memory = Memory.open(folder, embedder="hashing", store=store)
+    memory = Memory.open(folder, embedder="hashing")
     documents = [Document(f"n{at}", f"common mill {at}", one) for at, one in enumerate(METADATA * 2)]
     documents.append(Document("silent", "", {"a": 1}))
     memory.documents.add(documents, vectors_of(len(documents)), GIVEN)
@@ -55,8 +55,7 @@ def opened(folder, store):
 
 @pytest.fixture(scope="module")
 def memory(tmp_path_factory):
-    store = "sqlite"
-    with opened(tmp_path_factory.mktemp("agent"), store) as memory:
+    with opened(tmp_path_factory.mktemp("agent")) as memory:
         yield memory
 
 
@@ -81,16 +80,6 @@ def test_a_filter_finds_what_a_function_finds_however_often(memory, wanted):
                 assert len(found) == len(ranked)
                 assert set(found) <= right
                 assert k == 99 or found == ranked
-
-
-def test_a_filter_and_tests_must_all_hold(memory):
-    fits = compile_filter({"a": 1})
-    for search in searches(memory):
-        right = {one.id for one, _ in search(99, lambda one: fits(one.metadata))} - {"n1", "silent"}
-        where = Documents.Filter({"a": 1}, [lambda one: one.id != "n1"]).with_tests(lambda one: one.id != "silent")
-        assert right
-        for _ in range(2):
-            assert {one.id for one, _ in search(99, where)} == right
 
 
 @pytest.fixture
@@ -128,17 +117,3 @@ def test_what_is_added_changed_and_deleted_passes_as_it_is_then(many):
     assert third(many)[0] == "new"
     many.delete(["new"])
     assert "new" not in third(many)
-
-
-def test_an_index_that_is_built_again_is_asked_again(tmp_path):
-    with Memory.open(tmp_path, embedder=None) as memory:
-        memory.documents.add([Document("a", "mill", {"kind": "x"}), Document("b", "mill", {"kind": "y"})])
-        where = Documents.Filter({"kind": "y"})
-        for _ in range(2):
-            assert [one.id for one, _ in memory.documents.search_keywords("mill", 5, where=where)] == ["b"]
-        memory.documents.delete(["a"])
-        for path in memory.index_path.parent.glob(f"{memory.index_path.name}*"):
-            path.unlink()
-        memory.documents.add([Document("c", "mill", {"kind": "y"})])
-        found = memory.documents.search_keywords("mill", 5, where=where)
-        assert {one.id for one, _ in found} == {"b", "c"}

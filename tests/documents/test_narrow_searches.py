@@ -5,7 +5,6 @@ import pytest
 
 from openclaw_memory import Memory
 from openclaw_memory.documents import Documents
-from openclaw_memory.indexing import metadata
 from openclaw_memory.types import Document, VectorSource
 
 GIVEN = VectorSource("given", "given")
@@ -17,11 +16,11 @@ def vectors_of(count, first=0):
     return np.random.default_rng(first).normal(size=(count, 8)).astype(np.float32)
 
 
-def filled(folder, store):
+def filled(folder):
     """A memory with documents of others, which say the same as the own three, and a person's note that does."""
     (folder / "memory").mkdir(parents=True)
     (folder / "memory" / "mill.md").write_text("# Mill\n\nThe common mill of a person.\n")
-    memory = Memory.open(folder, embedder="hashing", store=store)
+    memory = Memory.open(folder, embedder="hashing")
     parts = [
         Document(f"o{at}", f"The common mill {at}.", {"tenth": at % 10}, fields={"part_of": f"whole {at // 10}"})
         for at in range(OTHERS)
@@ -32,14 +31,10 @@ def filled(folder, store):
     return memory
 
 
-@pytest.fixture(scope="module", params=["SQLite", pytest.param("SQLite, rows without keys", marks=pytest.mark.nightly)])
-def memory(request, tmp_path_factory):
-    store = "sqlite"
-    with pytest.MonkeyPatch.context() as patch:
-        if "without" in request.param:  # as an earlier version has written them
-            patch.setattr(metadata, "_name_document", lambda *_: {})
-        with filled(tmp_path_factory.mktemp("agent"), store) as memory:
-            yield memory
+@pytest.fixture(scope="module")
+def memory(tmp_path_factory):
+    with filled(tmp_path_factory.mktemp("agent")) as memory:
+        yield memory
 
 
 def searches(memory, documents):

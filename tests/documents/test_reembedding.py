@@ -2,8 +2,6 @@
 
 import numpy as np
 import pytest
-from index_files import index_folder
-from secret_samples import KNOWN
 
 from openclaw_memory import Memory
 from openclaw_memory.errors import EmbedderError
@@ -79,13 +77,6 @@ def test_a_second_call_goes_on_where_a_failure_stopped_the_first(documents, monk
     assert [nearest(documents, NEW, text) for text in TEXTS] == [["n0"], ["n1"], ["n2"], ["n3"]]
 
 
-def test_a_secret_stays_what_it_was(memory):
-    text = f"The deploy key is {KNOWN['github']} as of today."
-    memory.documents.add([Document("key", text)])
-    memory.documents.rebuild_vectors(NEW)
-    assert memory.documents.get(["key"])[0].text == text
-
-
 def test_another_collection_is_left_alone_and_a_model_that_makes_nothing_is_refused(memory, documents):
     other = memory.documents.get_collection("other")
     some = [Document("x", TEXTS[0])]
@@ -94,13 +85,3 @@ def test_another_collection_is_left_alone_and_a_model_that_makes_nothing_is_refu
     assert {one.model for one in documents.iterate()} == {OLD.identity}
     with pytest.raises(EmbedderError, match="make"):
         documents.rebuild_vectors(VectorSource("given", "given"))
-
-
-def test_the_vectors_outlive_the_index(tmp_path, documents, memory):
-    documents.rebuild_vectors(NEW)
-    memory.close()
-    for file in index_folder(tmp_path).glob("index.sqlite*"):
-        file.unlink()
-    with Memory.open(tmp_path, embedder=None) as again:
-        assert again.documents.get_vector_identity(NEW) == NEW.identity
-        assert nearest(again.documents, NEW, TEXTS[2]) == ["n2"]

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from openclaw_memory import Memory, MemoryConfig
 from openclaw_memory.embeddings import load_embedder
-from openclaw_memory.embeddings.local import FAMILY_PROMPTS, LocalEmbedder, create, split_by_tokens
+from openclaw_memory.embeddings.local import LocalEmbedder, create, split_by_tokens
 from openclaw_memory.errors import EmbedderError, MissingExtraError
 from openclaw_memory.testing import check_embedder
 
@@ -167,20 +167,6 @@ def test_a_limit_of_no_time_is_refused(option, seconds):
         create("anything", **{option: seconds})
 
 
-@pytest.mark.parametrize(
-    ("name", "prompts"),
-    [
-        ("intfloat/multilingual-e5-small", ("query: ", "passage: ")),
-        ("intfloat/e5-large-v2", ("query: ", "passage: ")),
-        ("intfloat/multilingual-e5-large-instruct", None),
-        ("nomic-ai/nomic-embed-text-v1.5", ("search_query: ", "search_document: ")),
-        ("sentence-transformers/all-MiniLM-L6-v2", None),
-    ],
-)
-def test_families_that_carry_no_prompts_get_those_of_their_model_cards(name, prompts):
-    assert next((row for family, row in FAMILY_PROMPTS if family.search(name.lower())), None) == prompts
-
-
 def test_without_sentence_transformers_the_message_has_the_command(monkeypatch):
     monkeypatch.setitem(sys.modules, "sentence_transformers", None)
     with pytest.raises(MissingExtraError, match=r'pip install "\.\[local\]"'):
@@ -221,24 +207,6 @@ class TestRealWeights:
     def test_the_contract_is_kept(self, embedder):
         check_embedder(embedder)
         assert (embedder.provider, embedder.dims) == ("local", 384)
-
-    def test_each_token_has_its_place_in_the_text(self, copied, embedder):
-        prompted = create(copied("prompted", {"query": "it is asked: ", "document": "note: "}), device="cpu")
-        text = "  Ines's espresso,\nné à Caen. \n"
-        for each in (embedder, prompted):
-            (vectors, spans) = each.embed_query_tokens(text)[1]
-            words = [text[start:end] for start, end in spans.tolist() if end > start]
-            assert "".join(words) == "".join(text.split())
-            assert len(vectors) == len(spans) > len(words)
-
-    def test_a_memory_compares_lines_by_tokens(self, embedder, notes):
-        (notes / "memory" / "2026-03-01.md").write_text(f"# 2026-03-01\n\n{FACT}\n", encoding="utf-8")
-        with Memory.open(notes, embedder=embedder) as memory:
-            memory.sync()
-            best = memory.search(QUESTION, options={"explain": True})[0]
-            assert FACT in best.snippet
-            assert best.parts["tokens"] > 0.2
-            assert memory.status().notices == ()
 
     def test_fewer_dimensions_are_the_first_ones_normalised(self, weights, embedder):
         short = create(weights, device="cpu", dims=64)
@@ -291,11 +259,6 @@ class TestRealWeights:
     def test_a_folder_that_is_not_there_is_named(self, name):
         with pytest.raises(EmbedderError, match=r"there is no folder .*give the folder of a saved model"):
             create(name)
-
-    def test_a_folder_without_a_model_is_refused_in_one_line(self, tmp_path):
-        with pytest.raises(EmbedderError, match="cannot be loaded") as told:
-            create(tmp_path)
-        assert "\n" not in str(told.value)
 
     def test_a_memory_finds_by_meaning_what_shares_no_word_with_the_question(self, embedder, notes):
         (notes / "memory" / "2026-03-01.md").write_text(f"# 2026-03-01\n\n{FACT}\n", encoding="utf-8")

@@ -127,16 +127,3 @@ def test_codes_are_the_same_at_the_sync_and_later(folder):
         assert not any(text.startswith(PROMPTS[1]) for text in later._transformer.read)
         assert kept == {stored.chunk.embedding_text: stored.token_codes for stored in stored_chunks(memory)}
         assert "tokens" in memory.search("spare key", options={"explain": True})[0].parts
-
-
-def test_another_prompt_is_another_model_and_the_index_is_built_again(folder):
-    with Memory.open(folder, embedder=LocalTokenEmbedder(Transformer(), "e5", prompts=("", ""))) as memory:
-        memory.sync()
-    embedder = e5()
-    with Memory.open(folder, embedder=embedder) as memory:
-        found = memory.search("spare key", options={"explain": True})
-        assert found.mode == "keyword"
-        assert "tokens" not in found[0].parts
-        assert memory.sync().rebuilt
-        for stored in stored_chunks(memory):
-            assert stored.token_codes == codes_of(embedder, stored.chunk.embedding_text)

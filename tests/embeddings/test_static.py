@@ -1,6 +1,5 @@
 import json
 import random
-import string
 import sys
 from itertools import pairwise
 from pathlib import Path
@@ -114,12 +113,6 @@ def test_no_letter_parts_words_or_is_invisible():
     assert [letter for letter in letters if not WORD.match(letter) or INVISIBLE.match(letter)] == []
 
 
-@given(st.text())
-def test_a_sign_of_ascii_or_a_mark_before_a_question_is_no_part_of_a_word(text):
-    parting = set(string.punctuation + "¿¡«»“”„‘’–—…·")
-    assert all(word and not parting & set(word) and not any(map(str.isspace, word)) for word in split_words(text))
-
-
 def test_words_of_several_blocks_and_of_any_length_are_cut_as_each_alone(embedder):
     letters = random.Random(5)
     words = ["".join(letters.choices("aebnst数据é🦄", k=letters.randrange(1, 40))) for _ in range(1200)]
@@ -135,27 +128,10 @@ def test_a_text_without_a_known_piece_has_the_zero_vector(embedder, text):
     assert not embedder.embed_words([text]).any()
 
 
-def test_a_vector_is_the_same_in_any_company(embedder):
-    together = embedder.embed_documents(SENTENCES)
-    for text, row in zip(SENTENCES, together, strict=True):
-        assert np.array_equal(embedder.embed_query(text), row)
-
-
 def test_word_vectors_add_up_to_the_vector_of_their_text(embedder):
     words = ["Caroline", "joined", "the", "Caroline", "Straßenbahn", "🦄", "数据库"]
     total = embedder.embed_words(words).sum(axis=0)
     assert np.allclose(embedder.embed_query(" ".join(words)), total / np.linalg.norm(total), atol=1e-6)
-
-
-def test_word_vectors_do_not_change_when_the_caller_writes_into_them(embedder):
-    before = embedder.embed_words(["kettle"]).copy()
-    embedder.embed_words(["kettle"])[:] = 7
-    assert np.array_equal(embedder.embed_words(["kettle"]), before)
-
-
-def test_no_texts_and_no_words_give_no_rows(embedder):
-    assert embedder.embed_documents([]).shape == (0, 256)
-    assert embedder.embed_words([]).shape == (0, 256)
 
 
 # --- small models ---
