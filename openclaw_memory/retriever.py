@@ -106,9 +106,8 @@ class Retriever:
         if not (results or results.filtered or state.store.files()):
             reason = _join(reason, self._workspace.suggest_setup(len(self._workspace.scan().files)))
         building = BUILDING if state.meta is not None and not state.meta.complete else None
-        shortage = getattr(state.store, "shortage", None)
         unread = self._service.explain_unread(state.store, refresh=state.is_behind)
-        return replace(results, stale=stale, reason=_join(building, shortage, results.reason or reason, unread))
+        return replace(results, stale=stale, reason=_join(building, results.reason or reason, unread))
 
     def _get_lines(self, embedder: CircuitBreakerEmbedder | None) -> LineIndex:
         """Return the lines of all searches with an embedder: with its vectors of words, or the bundled model's."""

@@ -174,62 +174,6 @@ def attempt_to_index(disk: Disk, root: Path, turn: int, free: int) -> bool:
     return True
 
 
-# The log of one that was cut off is read; a backup, or a file system in memory, does not keep its shared index.
-KINDS = ("closed", "cut off", "cut off and copied")
-
-
-def full_when_opened(folder: Path, kind: str) -> dict[str, object]:
-    """What is answered and said by memories that are opened where nothing is free, of an index of this kind."""
-    disk, root = Disk(folder), folder / "notes"
-    begin(root)
-    index = index_file(root)
-    if "cut off" in kind:
-        cut_off(root, index)
-        assert index.with_name("index.sqlite-wal").stat().st_size > 0
-    if "copied" in kind:
-        index.with_name("index.sqlite-shm").unlink()
-    (root / "memory/later.md").write_text("memo later\n")
-    (root / "x.toml").write_text('[defaults.embedding]\nprovider = "hashing"\n')
-    disk.leave(0)
-    before = {file.name: file.stat().st_ino for file in index.parent.glob("index.sqlite*")}
-    content = index.read_bytes()
-    with notes(root) as memory, notes(root) as other:
-        found = memory.search("memo kept")
-        state = memory.status(deep=True)
-        seen: dict[str, object] = {
-            "paths": sorted({result.path for result in found}),
-            "cut": [result.path for result in memory.search("cut")][:1],
-            "reason": found.reason,
-            "notices": state.notices,
-            "problems": state.problems,
-            "other": len(other.search("memo kept")),
-            "sync": refusal(memory.sync, StoreError),
-            "append": refusal(lambda: memory.append(LONG), WriteError),
-        }
-        if kind == "closed":
-            seen |= {
-                "search by command": command("search", root, "memo kept"),
-                "append by command": command("append", root, LONG),
-            }
-        for _ in range(5):  # what is kept in memory from the fourth search on answers too
-            assert {result.path for result in memory.search("memo kept")} == {result.path for result in found}
-        now = {file.name: file.stat().st_ino for file in index.parent.glob("index.sqlite*")}
-        assert before.items() <= now.items(), "something was deleted or replaced"
-        assert now.keys() - before.keys() <= {"index.sqlite-shm", "index.sqlite-wal"}
-        assert index.read_bytes() == content
-        disk.empty()
-        assert other.sync().added == (
-            "memory/later.md",
-        )  # though the first memory is still open, and has looked last when all was full
-        assert not memory.search("memo kept").reason
-        assert not memory.status().notices
-        assert "memory/later.md" in {result.path for result in memory.search("memo later")}
-        assert memory.append(LONG)
-    (root / "memory/later.md").unlink()
-    check_index(root)
-    return seen
-
-
 def no_names_left(folder: Path) -> dict[str, object]:
     """What is said where a file system that has room takes no more files, and whether the index answers afterwards."""
     root = folder / "notes"
@@ -245,35 +189,6 @@ def no_names_left(folder: Path) -> dict[str, object]:
         assert index.read_bytes() == content
         shutil.rmtree(many)
         return {"search": said, "answers": len(memory.search("memo kept"))}
-
-
-def cut_off(root: Path, index: Path) -> None:
-    """Write to the index in a process that is killed: its log holds what the file does not."""
-    code = "import os, refusing; m = refusing.notes(refusing.Path({!r})); m.sync(); os.kill(os.getpid(), 9)"
-    (root / "memory/cut.md").write_text(f"memo cut {os.urandom(4).hex()}\n")
-    subprocess.run([sys.executable, "-c", code.format(str(root))], check=False)
-    assert index.with_name("index.sqlite-wal").exists()
-
-
-def command(name: str, root: Path, *rest: str) -> tuple[int, str, str]:
-    """The exit code of a command, what it prints, and what it says on stderr."""
-    done = subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "openclaw_memory",
-            name,
-            "--workspace",
-            str(root),
-            "--config",
-            str(root / "x.toml"),
-            *rest,
-        ],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    return done.returncode, done.stdout, done.stderr
 
 
 def told(error: OpenClawMemoryError, *words: str) -> None:
@@ -377,7 +292,6 @@ if __name__ == "__main__":
         "full": full,
         "full by many pages": partial(full, step=128 * PAGE, writers=("edit", "say")),
         "full by each page": partial(full, step=2 * PAGE),
-        **{f"full when opened, {kind}": partial(full_when_opened, kind=kind) for kind in KINDS},
         "no names left": no_names_left,
         "read-only": read_only,
         "no descriptors": no_descriptors,

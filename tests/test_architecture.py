@@ -55,7 +55,7 @@ PASSED_BY = {
     # keys, in files of the user's own
     "openclaw_memory/security/signatures.py": 2,
     "openclaw_memory/security/keys.py": 3,
-    "openclaw_memory/store/shadow.py": 1,
+    "openclaw_memory/store/rebuild.py": 1,
 }
 WRITING = {"copyfile", "copyfileobj", "copytree", "makedirs", "mkdir", "touch", "write_bytes", "write_text"}
 OPENING = {"open", "io.open", "os.fdopen", "io.FileIO"}

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from openclaw_memory.config import MemoryConfig, SessionsConfig, SyncConfig
 from openclaw_memory.indexing.changes import compare
-from openclaw_memory.store.lock import file_lock
+from openclaw_memory.store.lock import lock_file
 from openclaw_memory.types import FileRecord, MemoryFile, Skipped, SyncReport
 from openclaw_memory.workspace import Workspace
 
@@ -58,7 +58,7 @@ class FakeIndex:
         return self.records
 
     def lock_watching(self) -> AbstractContextManager[bool]:
-        return nullcontext(True) if self.lock is None else file_lock(self.lock, 0)
+        return nullcontext(True) if self.lock is None else lock_file(self.lock, 0)
 
     def follows_the_disk(self) -> bool:
         return not compare(self.workspace.scan().files, self.records).dirty

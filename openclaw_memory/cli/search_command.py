@@ -200,11 +200,7 @@ def _is_bare(memory: Memory) -> bool:
 
 
 def _explains(reason: str, trouble: str | None, report: SyncReport | None) -> bool:
-    """Whether a reason names all that a sync could not do: a full disk, or files that wait for vectors, and why."""
-    from openclaw_memory.store.connection import SHORTAGE
-
-    if SHORTAGE in reason:
-        return True
+    """Return whether a reason names every file that waits for vectors, with its reason."""
     return (
         bool(trouble)
         and report is not None

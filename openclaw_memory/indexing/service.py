@@ -497,13 +497,10 @@ class IndexService:
 
     def _forget_suspects(self, store: Store) -> None:
         """Forget the stamps of suspects, so that this sync reads them and writes their rows again."""
-        from openclaw_memory.store.schema import SCHEMA_VERSION
-
-        records, suspects, meta = store.files(), sorted(self._suspects), store.meta()
+        records, suspects = store.files(), sorted(self._suspects)
         self._suspects = set()
-        if meta is not None and meta.schema_version == SCHEMA_VERSION:  # else every file is read again
-            stale = [replace(records[path], hash="", size=UNREAD_SIZE) for path in suspects if path in records]
-            store.replace_files([(record, None) for record in stale])
+        stale = [replace(records[path], hash="", size=UNREAD_SIZE) for path in suspects if path in records]
+        store.replace_files([(record, None) for record in stale])
 
     def forget(self, paths: Iterable[str], wait: float) -> str | None:
         """Erase text from the bytes of the index that files at these paths no longer hold, and all unused vectors.

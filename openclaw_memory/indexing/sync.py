@@ -271,13 +271,11 @@ def _keep_vectors(parts: SyncParts, plan: Plan, stored: IndexMeta, error: Embedd
     plan.meta = replace(
         keywords, provider=stored.provider, model=stored.model, identity=stored.identity, dims=stored.dims
     )
-    outdated, has_old_tables = explain_outdated(stored, plan.meta), stored.schema_version != SCHEMA_VERSION
-    # Tables of another version cannot be written to: they are made again, from the existing vectors.
-    plan.rebuilt = outdated if has_old_tables else None
+    plan.rebuilt = None
     provider = parts.embedder.provider if parts.embedder is not None else parts.requested
     identity = parts.embedder.identity if parts.embedder is not None else stored.identity
     is_other_model = stored.identity != identity or provider not in {None, stored.provider}
-    if plan.rebuilt is None and (is_other_model or outdated):
+    if is_other_model or explain_outdated(stored, plan.meta):
         plan.waiting = str(error)
     return plan
 
@@ -418,8 +416,6 @@ def explain_outdated(stored: IndexMeta, current: IndexMeta) -> str | None:
     """Return the reason the index is outdated, or None if it is current."""
     if stored.identity != current.identity:
         return f"the embedder was {_name_embedder(stored)} and is now {_name_embedder(current)}"
-    if stored.schema_version != current.schema_version:
-        return f"the index had schema {stored.schema_version}, this version writes {current.schema_version}"
     old, new = stored.chunking, current.chunking
     if old.get("policies") != new.get("policies"):
         return "the policies have changed"
@@ -431,8 +427,7 @@ def explain_outdated(stored: IndexMeta, current: IndexMeta) -> str | None:
 
 def has_current_rules(stored: IndexMeta, policies: Policies) -> bool:
     """Return whether an index was built by this version with these policies."""
-    built = stored.schema_version, stored.chunking.get("rows"), stored.chunking.get("policies", "")
-    return built == (SCHEMA_VERSION, ROWS_VERSION, policies.digest)
+    return (stored.chunking.get("rows"), stored.chunking.get("policies", "")) == (ROWS_VERSION, policies.digest)
 
 
 def _name_embedder(meta: IndexMeta) -> str:

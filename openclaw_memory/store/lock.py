@@ -29,7 +29,7 @@ HOLDER_AT = 1  # on Windows the locked byte, which is the first, cannot be read
 
 
 @contextmanager
-def file_lock(path: Path, wait: float | None = None, notify: Callable[[str], None] | None = None) -> Iterator[bool]:
+def lock_file(path: Path, wait: float | None = None, notify: Callable[[str], None] | None = None) -> Iterator[bool]:
     """Hold the lock at `path` while the block runs; yields whether every other thread and process is kept out.
 
     Waits for `wait` seconds, or without end where that is None. `notify` is called with the reason at once and every
@@ -39,7 +39,7 @@ def file_lock(path: Path, wait: float | None = None, notify: Callable[[str], Non
     Raises:
         SyncBusyError: The lock is still held by another thread or process after `wait` seconds.
     """
-    lock, process = _acquired(path, wait, notify), os.getpid()
+    lock, process = _acquire(path, wait, notify), os.getpid()
     try:
         yield lock is not None
     finally:
@@ -50,11 +50,11 @@ def file_lock(path: Path, wait: float | None = None, notify: Callable[[str], Non
 
 def is_locked(path: Path) -> bool:
     """Return whether any thread or process holds the lock at `path` now; False where that is unknown."""
-    if _holder(path) is None:  # a killed holder has left its name, a live one has signed
+    if _read_holder(path) is None:  # a killed holder has left its name, a live one has signed
         return False
     import filelock
 
-    lock = _lock(path)
+    lock = _make_lock(path)
     try:
         lock.acquire(timeout=0)
     except filelock.Timeout:
@@ -65,13 +65,13 @@ def is_locked(path: Path) -> bool:
     return False
 
 
-def _acquired(path: Path, wait: float | None, notify: Callable[[str], None] | None) -> BaseFileLock | None:
-    """Return the held lock; None where there can be none, or this thread has it."""
+def _acquire(path: Path, wait: float | None, notify: Callable[[str], None] | None) -> BaseFileLock | None:
+    """Return the lock once it is acquired; None if there can be none, or this thread has it."""
     import filelock
 
     if not path.parent.is_dir():
         return None
-    lock, me = _lock(path), (os.getpid(), threading.get_ident())
+    lock, me = _make_lock(path), (os.getpid(), threading.get_ident())
     started = time.monotonic()
     notify_at = 0.0
     while True:
@@ -84,7 +84,7 @@ def _acquired(path: Path, wait: float | None, notify: Callable[[str], None] | No
         else:
             _sign(path, f"{me[0]} {me[1]}")
             return lock
-        holder, waited = _holder(path), time.monotonic() - started
+        holder, waited = _read_holder(path), time.monotonic() - started
         if holder == me:
             return None
         who = "another process" if holder is None else f"thread {holder[1]} of process {holder[0]}"
@@ -98,7 +98,7 @@ def _acquired(path: Path, wait: float | None, notify: Callable[[str], None] | No
         time.sleep(POLL_SECONDS)
 
 
-def _lock(path: Path) -> BaseFileLock:
+def _make_lock(path: Path) -> BaseFileLock:
     import filelock
 
     # A soft lock, which is used where the system has none, goes by what its file says: that is ours to write.
@@ -111,8 +111,8 @@ def _sign(path: Path, holder: str) -> None:
         file.write(holder.encode().ljust(HOLDER_BYTES))  # on a full disk the holder stays unnamed
 
 
-def _holder(path: Path) -> tuple[int, int] | None:
-    """Return the process and the thread that hold the lock; None where they are unknown."""
+def _read_holder(path: Path) -> tuple[int, int] | None:
+    """Return the process and the thread that hold the lock; None if they are unknown."""
     try:
         with open(os.open(path, os.O_RDONLY | NO_LINK), "rb", buffering=0) as file:
             file.seek(HOLDER_AT)

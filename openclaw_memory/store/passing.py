@@ -15,7 +15,7 @@ from functools import cache as cache_of
 from typing import TYPE_CHECKING, NamedTuple
 
 from openclaw_memory.store.connection import fetch
-from openclaw_memory.store.rows import metadata_in
+from openclaw_memory.store.rows import decode_metadata
 from openclaw_memory.store.schema import SCHEMA_VERSION
 from openclaw_memory.types.where import ChunkTest, FileRange, Metadata, Where, chunk_test, get_ranges
 
@@ -136,7 +136,7 @@ def _select_files(ranges: Iterable[FileRange]) -> tuple[str, list[str]]:
 
 def _read(db: apsw.Connection, known: int, ranges: Sequence[FileRange] = ()) -> Iterator[Run]:
     """Yield the runs of the chunks with an id above `known`, of the files in ranges if there are any."""
-    parsed = cache_of(metadata_in)  # one object for the many files that say the same
+    parsed = cache_of(decode_metadata)  # one object for the many files that say the same
     run = said = None
     files, values = _select_files(ranges) if ranges else ("", [])
     statement = LATER_IN_FILES.format(files=files) if ranges else LATER

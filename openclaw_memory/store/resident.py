@@ -387,7 +387,7 @@ class Resident:
         wanted, known = sorted(set(ids)), self._chunks
         found = {chunk_id: known[chunk_id] for chunk_id in wanted if chunk_id in known}
         if len(found) < len(wanted):
-            new = {stored.id: stored for stored in rows.chunks(db, (one for one in wanted if one not in found))}
+            new = {stored.id: stored for stored in rows.read_chunks(db, (one for one in wanted if one not in found))}
             if len(known) + len(new) > MAX_CHUNKS:
                 known.clear()
             known |= new

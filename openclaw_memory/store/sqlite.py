@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Literal, Self
 import apsw
 
 from openclaw_memory import _forks
-from openclaw_memory._weakref import bind_weakly as weakly
-from openclaw_memory.errors import CorruptIndexError, IndexReplacedError, NewerIndexError, StoreError
+from openclaw_memory._weakref import bind_weakly
+from openclaw_memory.errors import CorruptIndexError, NewerIndexError, StoreError
 from openclaw_memory.store import (
     changes,
     document_rows,
@@ -24,9 +24,9 @@ from openclaw_memory.store import (
     fts,
     integrity,
     passing,
+    rebuild,
     rows,
     schema,
-    shadow,
     token_rows,
     vector_cache,
 )
@@ -35,24 +35,22 @@ from openclaw_memory.store.connection import (
     READ,
     Connections,
     OnConnect,
-    OnFullDisk,
     Pinned,
+    begin,
     connect,
-    damaged,
     fetch,
     find_extension,
-    first_bytes,
-    has_moved,
     is_index,
     is_missing,
+    make_damage_error,
     make_hook_error,
     needs_hook,
-    own_errors,
     prepare_file,
-    transaction,
+    read_header,
+    translate_errors,
 )
 from openclaw_memory.store.hits import gather_hits
-from openclaw_memory.store.lock import file_lock, is_locked
+from openclaw_memory.store.lock import is_locked, lock_file
 from openclaw_memory.store.schema import SCHEMA_VERSION
 from openclaw_memory.types import (
     SOURCES,
@@ -114,7 +112,7 @@ class SqliteStore:
         self._hook = hook
         self._wants_extension = vector_extension
         self._connections = Connections(
-            weakly(self._connect), self.path, weakly(self._first), weakly(self._empty), weakly(self._is_absent)
+            bind_weakly(self._connect), self.path, bind_weakly(self._open_first), bind_weakly(self._open_empty)
         )
         self._document_cache: document_rows.Cache = {}
         self._file_cache: rows.FileCache = {}
@@ -167,40 +165,47 @@ class SqliteStore:
     def _is_read_only(self) -> bool:
         return self._read_only or (self.path.is_file() and not os.access(self.path, os.W_OK))
 
-    def _first(self) -> apsw.Connection:
-        """Return a connection to the file, which is made where missing, with readable tables."""
+    def _open_first(self) -> apsw.Connection:
+        """Return a connection to the file, which is made if missing, with readable tables."""
         read_only = self._is_read_only()
         if not read_only:
             prepare_file(self.path)  # an empty file; SQLite removes the log that a deleted index has left next to it
         elif not self.path.is_file():
             raise StoreError(f"{self.path}: there is no index here to read; sync first")
-        db = self._opened(read_only)
+        db = self._open_existing(read_only)
         try:
             schema.check_header(db)
-            _check(db, self.path, read_only or isinstance(db, OnFullDisk))
-        except BaseException as error:
-            moved = isinstance(error, apsw.Error | CorruptIndexError) and has_moved(db)
+            if not read_only:
+                schema.create_tables(db)
+            elif not is_index(db):
+                raise StoreError(f"{self.path} is empty; sync first")
+            meta = rows.read_meta(db)
+            if meta is not None and meta.schema_version > SCHEMA_VERSION:
+                raise NewerIndexError(
+                    f"{self.path} has schema version {meta.schema_version}, this library knows up to "
+                    f"{SCHEMA_VERSION}; update openclaw_memory, or delete the index and sync again"
+                )
+            schema.check_version(db)
+        except BaseException:
             db.close(True)
-            if moved:
-                raise IndexReplacedError(f"{self.path} was replaced while it was opened ({error})") from error
             raise
         return db
 
-    def _opened(self, read_only: bool) -> apsw.Connection:
+    def _open_existing(self, read_only: bool) -> apsw.Connection:
         """Return a connection to the file, as the hook opens it; an empty one is to be an index."""
-        if not read_only and not integrity.size_of(self.path):
+        if not read_only and not integrity.measure_file(self.path):
             if self._hook is not None:
                 self._hook.begin(self.path)
             return self._connect(self.path)
-        db = self._try(None) if self._hook is None else self._hook.open(self.path, self._try)
+        db = self._try_hook(None) if self._hook is None else self._hook.open(self.path, self._try_hook)
         if db is None:
-            if self._hook is None and needs_hook(first_bytes(self.path, 24)):
+            if self._hook is None and needs_hook(read_header(self.path, 24)):
                 raise make_hook_error(self.path)
-            raise damaged(self.path, "file is not a database")
+            raise make_damage_error(self.path, "file is not a database")
         return db
 
-    def _try(self, on_connect: OnConnect | None) -> apsw.Connection | None:
-        """Return a connection that a function has set up; None where nothing can be read with it."""
+    def _try_hook(self, on_connect: OnConnect | None) -> apsw.Connection | None:
+        """Return a connection that a function has set up; None if nothing can be read with it."""
         db = None
         try:
             db = connect(self.path, read_only=self._is_read_only(), extension=self._extension[0], on_connect=on_connect)
@@ -229,25 +234,23 @@ class SqliteStore:
             IndexLockedError: It is in use, or a sync is under way.
             StoreError: It is empty, damaged, or cannot be written. Nothing was changed.
         """
-        with own_errors(self.path), _forks.no_fork(), self.lock("sync", wait) as is_alone:
+        with translate_errors(self.path), _forks.no_fork(), self.lock("sync", wait) as is_alone:
             if not is_alone:
                 raise StoreError(
                     f"{self.path} cannot be locked: its folder must be writable, on a file system with locks"
                 )
             self._connections.forget()
-            with closing(self._opened(read_only=False)) as db:
+            with closing(self._open_existing(read_only=False)) as db:
                 if not is_index(db):
                     raise StoreError(f"{self.path} is empty: sync first")
-                shadow.rewrite(db, self.path, make_hook, announce)
+                rebuild.rewrite(db, self.path, make_hook, announce)
 
-    def _is_absent(self) -> bool:
-        """Return whether there is no file, so that readers see an empty index."""
-        return is_missing(self.path)
-
-    def _empty(self) -> apsw.Connection:
-        """Return a connection to an empty index, for readers where the file is missing."""
+    def _open_empty(self) -> apsw.Connection | None:
+        """Return a connection to an empty index if the file is missing, for readers; else None."""
+        if not is_missing(self.path):
+            return None
         db = connect(Path(IN_MEMORY), read_only=False, extension=None)
-        schema.create(db)
+        schema.create_tables(db)
         return db
 
     def _of(self, connections: Connections) -> Self:
@@ -256,15 +259,10 @@ class SqliteStore:
         other.path, other._connections = connections.path, connections
         return other
 
-    @property
-    def shortage(self) -> str | None:
-        """In words that the disk is full, if it is: the index is read then, and not written."""
-        return self._connections.shortage
-
     def meta(self) -> IndexMeta | None:
         """Return what the index was built with; None when it is new. The first vectors set `dims`."""
         with self._connections.read() as db:
-            return rows.meta(db)
+            return rows.read_meta(db)
 
     def begin_build(self, meta: IndexMeta, *, keep_rows: bool = False) -> Build:
         """Begin the next index: in a file of its own next to a complete index, in place otherwise.
@@ -279,16 +277,16 @@ class SqliteStore:
             begun = stored.building if stored is not None and keep_rows else None
             return _BuildInPlace(self, begun or self._reset(meta))
         if problems := self.verify():
-            raise damaged(self.path, "; ".join(problems))
+            raise make_damage_error(self.path, "; ".join(problems))
         built = self._of(
-            shadow.copied(self._connections, self._extension[0], self._hook.on_connect if self._hook else None)
+            rebuild.copy_index(self._connections, self._extension[0], self._hook.on_connect if self._hook else None)
         )
         try:
             built._document_cache, built._file_cache, built._residency = {}, {}, _Residency()
             built._passing_cache = passing.Cache()
             name = None if keep_rows else built._reset(meta)
         except BaseException:
-            shadow.remove(built._connections)
+            rebuild.remove(built._connections)
             raise
         return _BuildInCopy(built, self, name)
 
@@ -297,36 +295,36 @@ class SqliteStore:
         name = os.urandom(8).hex()
         with self._connections.write() as db:
             self._clear(db)
-            rows.set_meta(db, replace(meta, building=name))
+            rows.write_meta(db, replace(meta, building=name))
             model_id = vector_cache.add_model(db, meta.identity, meta.dims)
             vector_cache.say_dims(db)
             if dims := vector_cache.dims(db):
                 from openclaw_memory.store.vectors import halve
 
                 halve(db, model_id, dims)
-            erasure.note(db, erase=True)
+            erasure.record_removal(db, erase=True)
         return name
 
     def _clear(self, db: apsw.Connection) -> None:
         """Make the tables of files and chunks again, empty; vectors are kept."""
         if self._vector_error is None:
             db.execute("DROP TABLE IF EXISTS chunk_vectors")
-        schema.renew(db)
+        schema.renew_tables(db)
 
     def _finish(self, build: str) -> None:
         """Mark the build of this name as complete, unless another one has begun since."""
         with self._connections.write() as db:
-            rows.finish(db, build)
+            rows.finish_build(db, build)
 
     def _publish(self, built: Self) -> None:
         """Take over the content of `built`; notes stay as they are here.
 
         It is copied over this index in one transaction: readers in all processes see the old index or the new one.
         """
-        with self._connections.alone() as live, built._connections.alone() as source:
-            rows.keep_notes(source, rows.notes(live))
-            shadow.copy(source, live)
-            shadow.settle(live)
+        with self._connections.lock() as live, built._connections.lock() as source:
+            rows.restore_notes(source, rows.list_notes(live))
+            rebuild.copy_pages(source, live)
+            rebuild.settle(live)
 
     def files(
         self,
@@ -339,14 +337,14 @@ class SqliteStore:
         """Return indexed files by path: all, or those with these paths or ids, or parts of this."""
         with self._connections.read() as db:
             if id_prefix is not None:
-                return rows.files(db, "id_range", id_prefix, passing.end_of_prefix(id_prefix))
+                return rows.find_files(db, "id_range", id_prefix, passing.end_of_prefix(id_prefix))
             if part_of is not None:
-                return rows.files(db, "part_of", part_of)
+                return rows.find_files(db, "part_of", part_of)
             if ids is not None:
-                return rows.files(db, "ids", json.dumps(list(ids)))
+                return rows.find_files(db, "ids", json.dumps(list(ids)))
             if paths is not None:
-                return rows.files(db, "paths", json.dumps(list(paths)))
-            return rows.all_files(db, self._file_cache)
+                return rows.find_files(db, "paths", json.dumps(list(paths)))
+            return rows.load_files(db, self._file_cache)
 
     def replace_files(
         self, files: Sequence[tuple[FileRecord, Sequence[ChunkRow] | None]], made_for: IndexMeta | None = None
@@ -358,13 +356,12 @@ class SqliteStore:
                 another model or chunking than the rows were `made_for`; nothing is changed.
         """
         with self._connections.write() as db:
-            schema.check(db)
-            rows.check_made_for(db, made_for)
+            rows.check_meta(db, made_for)
             rows.stamp_files(db, [record for record, chunks in files if chunks is None])
             new = [(record, chunks) for record, chunks in files if chunks is not None]
             dims, vector_ids = vector_cache.ids_of_rows(db, [row for _, chunks in new for row in chunks], made_for)
-            there = rows.files(db, "paths", json.dumps([record.path for record, _ in new]))
-            said = rows.said_in(db, there)
+            there = rows.find_files(db, "paths", json.dumps([record.path for record, _ in new]))
+            lines = rows.list_stored_lines(db, there)
             document_rows.remove(db, there)
             _, removed = rows.remove_files(db, there)
             added = rows.add_files(db, new, vector_ids)
@@ -372,7 +369,9 @@ class SqliteStore:
             self._update_codes(db, dims, removed, added)
             if new:
                 changes.note(db, removed)
-                erasure.note(db, erase=not said <= rows.said_by(row for _, chunks in new for row in chunks))
+                erasure.record_removal(
+                    db, erase=not lines <= rows.list_lines(row for _, chunks in new for row in chunks)
+                )
 
     def extend_file(
         self, record: FileRecord, chunks: Sequence[ChunkRow], from_line: int, made_for: IndexMeta | None = None
@@ -386,26 +385,24 @@ class SqliteStore:
             StoreError: As `replace_files`; or the file is not indexed.
         """
         with self._connections.write() as db:
-            schema.check(db)
-            rows.check_made_for(db, made_for)
+            rows.check_meta(db, made_for)
             dims, vector_ids = vector_cache.ids_of_rows(db, chunks, made_for)
-            said = rows.said_in(db, [record.path], from_line)
+            lines = rows.list_stored_lines(db, [record.path], from_line)
             removed, added, same = rows.extend_file(db, record, chunks, from_line, vector_ids)
             self._update_codes(db, dims, removed, added)
             changes.note(db, removed, same)
-            erasure.note(db, erase=not said <= rows.said_by(chunks))
+            erasure.record_removal(db, erase=not lines <= rows.list_lines(chunks))
 
     def remove_files(self, paths: Iterable[str]) -> int:
         """Remove files and all their rows; returns how many there were."""
         with self._connections.write() as db:
-            schema.check(db)
             gone = list(paths)
             document_rows.remove(db, gone)
             count, removed = rows.remove_files(db, gone)
             self._update_codes(db, vector_cache.dims(db), removed, [])
             changes.note(db, removed)
             if count:
-                erasure.note(db, erase=True)
+                erasure.record_removal(db, erase=True)
             return count
 
     def known_vectors(
@@ -451,7 +448,7 @@ class SqliteStore:
             vector_cache.add_vectors(db, model_id, keys, packed(matrix, exactly=not of_chunks))
             if token_codes is not None:
                 token_rows.add(db, model_id, keys, token_codes)
-            erasure.note(db, erase=False)
+            erasure.record_removal(db, erase=False)
             if document_rows.are_there(db):
                 document_rows.changed(db, model_id)
 
@@ -467,16 +464,15 @@ class SqliteStore:
         removed: list[int] = []
         if not keep_unused:
             with self._connections.write() as db:
-                schema.check(db)
                 erasure.mark_pruned(db)
-                with_documents, is_erasing = document_rows.are_there(db), erasure.is_erasing(db)
+                with_documents, is_erasing = document_rows.are_there(db), erasure.is_pending(db)
                 removed = vector_cache.prune(db, with_documents=with_documents, is_erasing=is_erasing)
                 token_rows.prune(db, vector_cache.as_json(removed))
         self._erase()
         return len(removed)
 
     def _erase(self) -> None:
-        with self._connections.alone() as db:
+        with self._connections.lock() as db:
             erasure.erase(db)
 
     def find_hits(self, request: HitRequest) -> Hits:
@@ -557,7 +553,7 @@ class SqliteStore:
             if self._resident is not None:
                 found = self._resident.chunks(db, wanted)
             else:
-                found = [*document_rows.stored(db, wanted), *rows.chunks(db, [one for one in wanted if one > 0])]
+                found = [*document_rows.stored(db, wanted), *rows.read_chunks(db, [one for one in wanted if one > 0])]
             codes = token_rows.of_chunks(db, wanted) if token_codes else {}
             return [replace(one, token_codes=codes[one.id]) if one.id in codes else one for one in found]
 
@@ -573,20 +569,20 @@ class SqliteStore:
     def set_meta(self, name: str, text: str) -> None:
         """Store a short text under a name, which outlives every build."""
         with self._connections.write() as db:
-            if forgotten := rows.note(db, name, text):
-                erasure.note(db, erase=True)
+            if forgotten := rows.write_note(db, name, text):
+                erasure.record_removal(db, erase=True)
         if forgotten:
             self._erase()
 
     def get_meta(self, name: str) -> str | None:
         """Return the text under a name; None for an unknown name."""
         with self._connections.read() as db:
-            return rows.noted(db, name)
+            return rows.read_note(db, name)
 
     def file_chunks(self, path: str, identity: str | None = None) -> list[StoredChunk]:
         """Return all chunks of one file, in the order of its lines; with an `identity`, the rows of that model."""
         with self._connections.read() as db:
-            return rows.file_chunks(db, path) if identity is None else document_rows.of_file(db, path, identity)
+            return rows.read_file_chunks(db, path) if identity is None else document_rows.of_file(db, path, identity)
 
     def identities(self) -> Mapping[str, tuple[int, int]]:
         """Return how many rows each identity other than the index's own has, and how many of them have vectors."""
@@ -599,9 +595,9 @@ class SqliteStore:
 
         The holder of the lock `sync` first removes what killed builders have left.
         """
-        with file_lock(self._lock_path(name), wait, notify) as taken:
+        with lock_file(self._lock_path(name), wait, notify) as taken:
             if taken and name == "sync":
-                shadow.sweep(self.path)
+                rebuild.sweep(self.path)
             yield taken
 
     def _lock_path(self, name: str) -> Path:
@@ -623,7 +619,7 @@ class SqliteStore:
         if not (counts and info.exists):
             return info
         with self._connections.read() as db:
-            info = integrity.with_counts(info, db, self.path, self._extension, self.shortage)
+            info = integrity.add_counts(info, db, self.path, self._extension)
             return info if self._hook is None else self._hook.describe(info, db)
 
     def verify(self) -> tuple[str, ...]:
@@ -631,12 +627,12 @@ class SqliteStore:
 
         The file is opened again for it. A flipped bit that leaves a vector finite is not found.
         """
-        if self._is_absent():
+        if is_missing(self.path):
             return ()
         found: list[str] = []
         try:
-            with own_errors(self.path), _forks.no_fork(), closing(self._first()) as db, transaction(db, READ):
-                found.extend(integrity.problems(db, with_vec=self._vector_error is None))
+            with translate_errors(self.path), _forks.no_fork(), closing(self._open_first()) as db, begin(db, READ):
+                found.extend(integrity.list_problems(db, with_vec=self._vector_error is None))
         except CorruptIndexError as error:
             found.append(error.found or str(error))
         return tuple(found)
@@ -649,7 +645,8 @@ class SqliteStore:
         """
         self._connections.forget()
         integrity.delete_damaged(self.path)
-        return f"the index was damaged ({reason}) and is built again"
+        fault = reason if reason.startswith(schema.OUTDATED) else f"it was damaged: {reason}"
+        return f"the index is built again ({fault})"
 
     def close(self) -> None:
         """Release the index. Calling it twice is allowed; work under way in other threads ends first."""
@@ -665,7 +662,7 @@ class SqliteStore:
 
     def _pinned(self, db: apsw.Connection) -> Self:
         """Return this store as it is in the read transaction of one connection."""
-        return self._of(Pinned(db, self.path, only_reads=self._connections.only_reads))
+        return self._of(Pinned(db, self.path))
 
     def _update_codes(self, db: apsw.Connection, dims: int | None, removed: list[int], added: list[int]) -> None:
         if dims is None or not (removed or added):
@@ -725,22 +722,8 @@ class _BuildInCopy:
 
     def abort(self) -> None:
         """Close it, and remove its file. Calling it twice is allowed."""
-        shadow.remove(self.store._connections)
+        rebuild.remove(self.store._connections)
 
 
 def _list_sources(db: apsw.Connection) -> list[Source]:
     return [source for source in SOURCES if fetch(db, HAS_SOURCE, (source,))]
-
-
-def _check(db: apsw.Connection, path: Path, read_only: bool) -> None:
-    """Make the tables of a new index; refuse a file that is not an index, or has a newer version."""
-    if not read_only:
-        schema.create(db)
-    elif not is_index(db):
-        raise StoreError(f"{path} is empty; sync first")
-    meta = rows.meta(db)
-    if meta is not None and meta.schema_version > SCHEMA_VERSION:
-        raise NewerIndexError(
-            f"{path} has schema version {meta.schema_version}, this library knows up to {SCHEMA_VERSION}; "
-            "update openclaw_memory, or delete the index and sync again"
-        )

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from openclaw_memory.errors import EmbedderError, IndexReplacedError, StoreError
-from openclaw_memory.store.connection import damaged, fetch
+from openclaw_memory.store.connection import fetch, make_damage_error
 from openclaw_memory.store.rows import META_KEY
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def model(db: apsw.Connection, identity: str | None = None) -> tuple[int, int | 
         return rows[0] if rows else None
     for model_id, dims, said in fetch(db, CURRENT_MODEL):
         if model_id is None or (dims is not None and said not in {None, dims}):
-            raise damaged(db.filename, f"its model has {dims} dimensions, its meta says {said}")
+            raise make_damage_error(db.filename, f"its model has {dims} dimensions, its meta says {said}")
         return model_id, dims
     return None
 

@@ -96,9 +96,7 @@ FAULTS = (
     )),
     Fault(8, "the disk is full", "a typed error, no half-written line or row; all goes on once there is room", "each system call; each page free in a real file system", (
         f"{REFUSING}::test_a_full_disk_is_told_at_every_size_and_nothing_is_torn",
-        f"{REFUSING}::test_an_index_that_is_opened_on_a_full_disk_answers_and_says_so_and_is_written_once_there_is_room",
         f"{REFUSING}::test_where_not_even_a_name_has_room_the_index_is_not_taken_for_damaged",
-        "store/test_connection.py::test_an_index_that_is_opened_where_there_is_no_room_is_read_and_is_written_once_there_is",
         f"{KILLS}::test_a_disk_that_is_full_at_any_system_call_is_a_typed_error_and_the_old_file",
         "workspace/test_edits.py::test_a_failing_disk_leaves_the_note_as_it_was",
     )),
@@ -304,7 +302,7 @@ FAULTS = (
         f"{MADE}::test_whatever_is_made_is_the_owners_alone_even_without_a_umask",
         f"{STORE}::test_files_and_folders_it_makes_are_for_their_owner_alone",
         "workspace/test_session_log.py::test_only_their_owner_reads_logs",
-        "store/test_shadow.py::test_the_file_beside_is_for_its_owner_alone",
+        "store/test_rebuild.py::test_the_file_beside_is_for_its_owner_alone",
         f"{LIFE}::test_its_lock_is_for_its_owner_alone_and_free_after_its_end",
         "cli/test_cli.py::test_init_makes_a_private_workspace",
     )),

@@ -12,9 +12,6 @@ from typing import Any
 
 import pytest
 from processes import ROOT, traced, why_not_traced
-from refusing import KINDS
-
-from openclaw_memory.store.connection import SHORTAGE
 
 SCRIPT = ROOT / "tests/refusing.py"
 # As root of a name space of its own, any user may mount.
@@ -64,29 +61,6 @@ def test_a_full_disk_is_told_at_every_size_and_nothing_is_torn(tmp_path, scene):
     some = {"edit", "say", "sync", "rebuild", "first index"}
     assert outcomes.keys() == (some if "many" in scene else some | {"append", "append to a new note"})
     assert all(found["done"] == 1 and found["refused"] >= 2 for found in outcomes.values()), outcomes
-
-
-@needs_mounts
-@pytest.mark.parametrize("kind", [*(pytest.param(kind, marks=pytest.mark.nightly) for kind in KINDS[:2]), KINDS[2]])
-def test_an_index_that_is_opened_on_a_full_disk_answers_and_says_so_and_is_written_once_there_is_room(tmp_path, kind):
-    """Closed or with a log that a killed process has left; the scene looks at what is written."""
-    said = mounted(f"full when opened, {kind}", tmp_path, "size=24m")
-    assert "memory/2026-11-21.md" in said["paths"]
-    assert (said["cut"] == ["memory/cut.md"]) is ("cut off" in kind)
-    assert said["reason"] == SHORTAGE
-    assert said["notices"] == [SHORTAGE]
-    assert said["problems"] == []
-    assert said["other"] > 0
-    assert "the disk is full" in said["sync"]
-    assert "free some space" in said["sync"]
-    assert "free some disk space" in said["append"] or "the disk is full: make room" in said["append"]
-    if kind == "closed":
-        code, out, err = said["search by command"]
-        assert (code, "memo kept" in out) == (0, True)
-        assert err == f"note: {SHORTAGE}\n"
-        code, out, err = said["append by command"]
-        assert (code, out, len(err.splitlines())) == (2, "", 1)
-        assert "free some disk space" in err or "the disk is full: make room" in err
 
 
 @needs_mounts

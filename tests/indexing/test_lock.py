@@ -18,13 +18,13 @@ import pytest
 from openclaw_memory import Memory, Workspace
 from openclaw_memory.errors import SyncBusyError
 from openclaw_memory.store import SqliteStore
-from openclaw_memory.store.lock import file_lock, is_locked
+from openclaw_memory.store.lock import is_locked, lock_file
 
 HOLDER = """
 import sys
 from pathlib import Path
-from openclaw_memory.store.lock import file_lock
-with file_lock(Path(sys.argv[1])):
+from openclaw_memory.store.lock import lock_file
+with lock_file(Path(sys.argv[1])):
     print("taken", flush=True)
     sys.stdin.read()
 """
@@ -53,7 +53,7 @@ def test_who_will_not_wait_is_told_which_process_has_the_turn(lock_path):
     with another_process(lock_path) as process:
         for wait in (0, 0.2):
             with pytest.raises(SyncBusyError, match=rf"process {process.pid}, and was waited for {wait:g} s"):
-                file_lock(lock_path, wait).__enter__()
+                lock_file(lock_path, wait).__enter__()
 
 
 def test_who_waits_is_told_so_and_gets_the_turn_when_the_other_ends(lock_path):
@@ -65,7 +65,7 @@ def test_who_waits_is_told_so_and_gets_the_turn_when_the_other_ends(lock_path):
             assert process.stdin is not None
             process.stdin.close()
 
-        with file_lock(lock_path, None, told) as alone:
+        with lock_file(lock_path, None, told) as alone:
             assert alone
             assert process.wait(SECONDS) == 0
     assert words[0].startswith("waiting")
@@ -77,12 +77,12 @@ def test_a_holder_that_is_killed_keeps_nobody_waiting(lock_path):
         assert is_locked(lock_path)
         process.send_signal(signal.SIGKILL)
         process.wait(SECONDS)
-        with file_lock(lock_path, 0) as alone:
+        with lock_file(lock_path, 0) as alone:
             assert alone
 
 
 def test_asking_again_and_again_keeps_nobody_from_the_turn(lock_path):
-    with file_lock(lock_path):
+    with lock_file(lock_path):
         pass
     done = threading.Event()
 
@@ -94,7 +94,7 @@ def test_asking_again_and_again_keeps_nobody_from_the_turn(lock_path):
         asking = threads.submit(ask)
         try:
             for _ in range(20):
-                with file_lock(lock_path, 5) as alone:
+                with lock_file(lock_path, 5) as alone:
                     assert alone
         finally:
             done.set()
@@ -104,13 +104,13 @@ def test_asking_again_and_again_keeps_nobody_from_the_turn(lock_path):
 def test_asking_leaves_no_file_and_the_lock_is_for_its_owner_alone(lock_path):
     is_locked(lock_path)
     assert list(lock_path.parent.iterdir()) == []
-    with file_lock(lock_path):
+    with lock_file(lock_path):
         assert stat.S_IMODE(lock_path.stat().st_mode) == 0o600
 
 
 def test_where_no_lock_can_be_made_the_work_goes_on_and_knows_that_it_may_not_be_alone(tmp_path):
     lock_path = tmp_path / "none" / "index.sqlite.sync-lock"
-    with file_lock(lock_path, 0) as alone:
+    with lock_file(lock_path, 0) as alone:
         assert not alone
         assert not is_locked(lock_path)
 
@@ -120,7 +120,7 @@ def test_a_file_system_without_locks_has_no_turns_and_nobody_is_taken_for_dead(l
         raise OSError(errno.ENOSYS, "Function not implemented")
 
     monkeypatch.setattr("fcntl.flock", flock)
-    with file_lock(lock_path, 0) as alone, file_lock(lock_path, 0) as alone_too:
+    with lock_file(lock_path, 0) as alone, lock_file(lock_path, 0) as alone_too:
         assert (alone, alone_too) == (False, False)
         assert not is_locked(lock_path)
 

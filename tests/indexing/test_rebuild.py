@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from openclaw_memory import Memory, MemoryConfig
 from openclaw_memory.config import ChunkingConfig
 from openclaw_memory.indexing import pipeline
-from openclaw_memory.store import SqliteStore, shadow
+from openclaw_memory.store import SqliteStore, rebuild
 from openclaw_memory.testing import RecordingEmbedder
 from openclaw_memory.types import Progress
 
@@ -36,7 +36,7 @@ while True:
 
 
 def left(folder: Path) -> list[str]:
-    return [file.name for file in folder.iterdir() if shadow.SUFFIX in file.name]
+    return [file.name for file in folder.iterdir() if rebuild.SUFFIX in file.name]
 
 
 def write(place: Any, files: int = 5) -> None:

@@ -43,12 +43,12 @@ import sys, time
 from pathlib import Path
 from openclaw_memory.config import MemoryConfig
 from openclaw_memory.indexing.watcher import Watcher
-from openclaw_memory.store.lock import file_lock
+from openclaw_memory.store.lock import lock_file
 from openclaw_memory.types import SyncReport
 from openclaw_memory.workspace import Workspace
 class Index:
     sync_watched, list_files = (lambda _: SyncReport()), (lambda _: {})
-    lock_watching = lambda _: file_lock(Path(sys.argv[2]), 0)
+    lock_watching = lambda _: lock_file(Path(sys.argv[2]), 0)
 index = Index()
 watcher = Watcher(Workspace.open(sys.argv[1]), index, MemoryConfig())
 with watcher:

@@ -3,7 +3,6 @@ import stat
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager
 from dataclasses import replace
 
 import apsw
@@ -11,7 +10,6 @@ import pytest
 
 from openclaw_memory.errors import CorruptIndexError, IndexLockedError, NewerIndexError, StoreError
 from openclaw_memory.store import SqliteStore, connection
-from openclaw_memory.store.connection import SHORTAGE
 from openclaw_memory.store.schema import SCHEMA_VERSION
 
 
@@ -194,42 +192,3 @@ def test_processes_that_make_the_same_index_at_once_all_succeed(path):
     with ThreadPoolExecutor(2) as pool:
         answers = list(pool.map(lambda process: process.communicate("x"), processes))
     assert [answer[0] for answer in answers] == ["0\n"] * 2, answers
-
-
-# --- crashes ---
-
-
-@contextmanager
-def no_room():
-    """No file may grow to a block of a disk within the block, as where a user's share of the disk is used up."""
-    resource = pytest.importorskip("resource", reason="only POSIX limits files")
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (100, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
-
-
-def test_an_index_that_is_opened_where_there_is_no_room_is_read_and_is_written_once_there_is(tmp_path):
-    path = tmp_path / "index.sqlite"
-    with closing(SqliteStore(path)) as store:
-        store.set_meta("word", "quince")
-    content = path.read_bytes()
-    with closing(SqliteStore(path)) as store, closing(SqliteStore(path)) as other:
-        with no_room():
-            assert store.get_meta("word") == other.get_meta("word") == "quince"
-            assert store.describe().notices == (SHORTAGE,)
-            assert store.shortage == SHORTAGE
-            assert store.verify() == ()
-            with store.snapshot() as frozen:
-                assert frozen.get_meta("word") == "quince"
-                assert frozen.shortage == SHORTAGE
-            for one in (store, other):
-                with pytest.raises(StoreError, match="the disk is full"):
-                    one.set_meta("word", "plum")
-            assert path.read_bytes() == content
-        other.set_meta("word", "plum")  # though the first one is open, and was used last where there was no room
-        assert store.get_meta("word") == "plum"
-        assert store.shortage is None
-        assert store.describe().notices == ()

@@ -24,9 +24,11 @@ if TYPE_CHECKING:
 SUFFIX = ".rebuild-"
 # A search holds the index that it began with for a few hundredths of a second; so often, and so long, it is waited for.
 SETTLE_TRIES, SETTLE_PAUSE = 20, 0.02
+ALONE_MS = 1000  # a search that began before is over by then
+NO_KEY = "key="  # tells SQLite that a copy has no key, as the original may have one
 
 
-def copied(live: Connections, extension: str | None, on_connect: OnConnect | None = None) -> Connections:
+def copy_index(live: Connections, extension: str | None, on_connect: OnConnect | None = None) -> Connections:
     """Return connections to a new file next to the live one, with the same content, through the same hook.
 
     Writes to it do not wait for the disk: it is disposable until it is published.
@@ -34,20 +36,20 @@ def copied(live: Connections, extension: str | None, on_connect: OnConnect | Non
     Raises:
         StoreError: It cannot be made; the folder may be read-only, or the disk full.
     """
-    path = new_file(live.path)
-    built = Connections(
+    path = create_copy(live.path)
+    copy = Connections(
         partial(connect, read_only=False, extension=extension, durable=False, on_connect=on_connect), path
     )
     try:
-        with live.lend() as source, built.alone() as target:
-            copy(source, target)
+        with live.lend() as source, copy.lock() as target:
+            copy_pages(source, target)
     except BaseException:
-        remove(built)
+        remove(copy)
         raise
-    return built
+    return copy
 
 
-def new_file(index_path: Path) -> Path:
+def create_copy(index_path: Path) -> Path:
     """Make the empty file of the next index, next to an index, and return its path.
 
     Raises:
@@ -63,7 +65,7 @@ def new_file(index_path: Path) -> Path:
     return path
 
 
-def copy(source: apsw.Connection, target: apsw.Connection) -> None:
+def copy_pages(source: apsw.Connection, target: apsw.Connection) -> None:
     """Copy a whole database over another, in one transaction: readers of the target see its old content or the new.
 
     SQLite copies pages, so that connections of other processes follow as they follow any other write.
@@ -72,12 +74,12 @@ def copy(source: apsw.Connection, target: apsw.Connection) -> None:
         pages.step(-1)
 
 
-def settle(db: apsw.Connection, tries: int | None = None) -> bool:
-    """Move what was committed from the log into the file and onto the disk, and cut the log, without blocking others.
+def settle(db: apsw.Connection, tries: int = SETTLE_TRIES) -> bool:
+    """Move all commits from the log into the file and onto the disk, and cut the log, without blocking others.
 
-    Returns False where a reader still holds an old state.
+    Returns False while a reader still holds an old state.
     """
-    for _ in range(tries or SETTLE_TRIES):
+    for _ in range(tries):
         ((_, logged, moved),) = fetch(db, "PRAGMA wal_checkpoint(PASSIVE)")
         if moved == logged:
             break
@@ -92,38 +94,29 @@ def settle(db: apsw.Connection, tries: int | None = None) -> bool:
         db.set_busy_timeout(connection.BUSY_TIMEOUT_MS)
 
 
-def remove(built: Connections) -> None:
-    """Close the connections to such a file, and remove it. Calling it twice is allowed."""
-    built.close()
-    discard(built.path)
-
-
-def discard(path: Path) -> None:
-    """Remove such a file, to which no connection is open."""
-    _remove(path.parent, path.name)
+def remove(copy: Connections) -> None:
+    """Close the connections to a copy, and remove it. Calling it twice is allowed."""
+    copy.close()
+    _remove_files(copy.path.parent, copy.path.name)
 
 
 def sweep(index_path: Path) -> list[str]:
-    """Remove what killed builders have left next to an index, and return the names.
+    """Remove the files that killed builders have left next to an index, and return their names.
 
     The caller holds the lock `sync` of this index, so that no such file is in use.
     """
-    return _remove(index_path.parent, f"{index_path.name}{SUFFIX}")
+    return _remove_files(index_path.parent, f"{index_path.name}{SUFFIX}")
 
 
-def _remove(folder: Path, beginning: str) -> list[str]:
-    """Remove the files whose names begin so, a database and SQLite's own files; return their names."""
+def _remove_files(folder: Path, beginning: str) -> list[str]:
+    """Remove the files with this beginning of their names, SQLite's own included; return their names."""
     removed = []
-    with suppress(OSError):  # what cannot be removed now is left to the next sync, which sweeps
+    with suppress(OSError):  # the next sync sweeps again
         for file in sorted(folder.iterdir()):
             if file.name.startswith(beginning):
                 file.unlink(missing_ok=True)
                 removed.append(file.name)
     return removed
-
-
-ALONE_MS = 1000  # a search that began before is over by then
-_PLAIN = "key="  # how SQLite is told that a copy has no key, as the original may have one
 
 
 def rewrite(
@@ -141,7 +134,19 @@ def rewrite(
         IndexLockedError: It is open elsewhere.
         StoreError: The copy cannot be made.
     """
-    _keep_others_out(db, index)
+    # Keep every other connection out, until this one is closed, with the whole log in the file: SQLite gives up its
+    # log only if no other connection is open, in any process.
+    mode: list[tuple[str]] = []
+    with suppress(apsw.BusyError, apsw.LockedError):
+        db.set_busy_timeout(ALONE_MS)
+        fetch(db, "PRAGMA locking_mode = EXCLUSIVE")
+        mode = fetch(db, "PRAGMA journal_mode = DELETE")
+        fetch(db, "BEGIN EXCLUSIVE; COMMIT")
+    if mode != [("delete",)] or db.in_transaction:
+        raise IndexLockedError(
+            f"{index} is open elsewhere, which its key cannot be changed under: close each memory of it, and end each "
+            f"program that uses it (`fuser -v {index}` shows which); then try again"
+        )
     copy = _copy_with_hook(db, index, make_hook())
     announce()
     try:
@@ -152,38 +157,19 @@ def rewrite(
         raise StoreError(f"{index} cannot be replaced ({error.strerror}): {remedy(error)}") from error
 
 
-def _keep_others_out(db: apsw.Connection, index: Path) -> None:
-    """Keep every other connection out of the file, until this one is closed, with all of it in the file.
-
-    SQLite gives up its log only where no other connection is open, in any process.
-    """
-    try:
-        db.set_busy_timeout(ALONE_MS)
-        fetch(db, "PRAGMA locking_mode = EXCLUSIVE")
-        mode = fetch(db, "PRAGMA journal_mode = DELETE")
-        fetch(db, "BEGIN EXCLUSIVE; COMMIT")
-    except (apsw.BusyError, apsw.LockedError):
-        mode = []
-    if mode != [("delete",)]:
-        raise IndexLockedError(
-            f"{index} is open elsewhere, which its key cannot be changed under: close each memory of it, and end each "
-            f"program that uses it (`fuser -v {index}` shows which); then try again"
-        )
-
-
 def _copy_with_hook(db: apsw.Connection, index: Path, hook: ConnectionHook | None) -> Path:
     """Return a copy of an index, which is on the disk and opens."""
-    copy = new_file(index)
-    opened = partial(connect, copy, read_only=False, extension=None, on_connect=hook.on_connect if hook else None)
+    copy = create_copy(index)
+    open_copy = partial(connect, copy, read_only=False, extension=None, on_connect=hook.on_connect if hook else None)
     try:
-        options = _PLAIN
+        options = NO_KEY
         if hook is not None:
-            with closing(opened()) as empty:
+            with closing(open_copy()) as empty:
                 options = hook.get_uri_options(empty)
         db.execute("VACUUM INTO ?", (f"{copy.absolute().as_uri()}?{options}",))
-        with closing(opened()) as made:
-            fetch(made, "PRAGMA journal_mode = WAL")
-            if not is_index(made):
+        with closing(open_copy()) as written:
+            fetch(written, "PRAGMA journal_mode = WAL")
+            if not is_index(written):
                 raise StoreError(f"the copy {copy} of {index} is not one: try again")
         descriptor = os.open(copy, os.O_RDWR)
         try:
@@ -191,6 +177,6 @@ def _copy_with_hook(db: apsw.Connection, index: Path, hook: ConnectionHook | Non
         finally:
             os.close(descriptor)
     except BaseException:
-        discard(copy)
+        _remove_files(copy.parent, copy.name)
         raise
     return copy

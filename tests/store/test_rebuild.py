@@ -10,7 +10,7 @@ import apsw
 import pytest
 
 from openclaw_memory.errors import IndexLockedError
-from openclaw_memory.store import SqliteStore, connection, shadow
+from openclaw_memory.store import SqliteStore, connection, rebuild
 
 READER = """
 import sys
@@ -34,7 +34,7 @@ print(seen.count("old"), seen.count("new"), seen == sorted(seen, reverse=True), 
 
 def names(path):
     """What lies beside the index and is none of its own companions."""
-    return sorted(file.name for file in path.parent.iterdir() if shadow.SUFFIX in file.name)
+    return sorted(file.name for file in path.parent.iterdir() if rebuild.SUFFIX in file.name)
 
 
 def filled(store, build, word, count=300):
@@ -148,9 +148,9 @@ def test_leftovers_are_swept_and_nothing_else(store, path, build):
     persons = path.with_name("index.sqlite-rebuild.txt")
     persons.touch()
     left = names(path)
-    assert shadow.sweep(path) == left != []
+    assert rebuild.sweep(path) == left != []
     assert (names(path), persons.exists(), first_words(store)) == ([], True, {"old"})
-    assert shadow.sweep(path) == []
+    assert rebuild.sweep(path) == []
 
 
 def test_a_store_follows_its_file_when_that_is_deleted_or_replaced(store, path, build):
