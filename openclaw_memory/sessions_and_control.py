@@ -96,8 +96,7 @@ class Sessions(MemoryPart):
                 kept.
 
         Returns:
-            The snapshot; that of before if the session has not gone on since, unless with another summary. None where
-            nothing was said, or `config.snapshots.enabled` is off.
+            The snapshot. None if there was no message with words, or `config.snapshots.enabled` is off.
 
         Raises:
             InvalidInputError: The id is empty, or a message has no `role`.
@@ -119,9 +118,9 @@ class Sessions(MemoryPart):
             session_id: Only those of this session.
         """
         self._index.check_open()
-        from openclaw_memory.conversation.snapshots import saved
+        from openclaw_memory.conversation.snapshots import list_snapshots
 
-        return saved(self._workspace, session_id)
+        return list_snapshots(self._workspace, session_id)
 
     @observed("resume")
     def resume(self, session_id: str) -> list[Mapping[str, Any]]:

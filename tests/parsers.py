@@ -12,7 +12,7 @@ import apsw
 
 from openclaw_memory.config import MemoryConfig, PolicyRule
 from openclaw_memory.config.config import parse_toml
-from openclaw_memory.conversation.snapshots import parsed
+from openclaw_memory.conversation.snapshots import parse_snapshot
 from openclaw_memory.indexing.metadata import make_metadata
 from openclaw_memory.records.file_format import parse_record
 from openclaw_memory.search.query_dates import find_dates
@@ -85,7 +85,7 @@ def _transcript(text: str) -> None:
 
 
 def _snapshot(text: str) -> None:
-    parsed(text.encode("utf-8", "surrogatepass"), ".memory/snapshots/a.json")
+    parse_snapshot(text.encode("utf-8", "surrogatepass"), ".memory/snapshots/a.json")
 
 
 def _settings(text: str) -> None:

@@ -61,7 +61,7 @@ def contents(workspace: Workspace, zone: datetime.tzinfo | None) -> tuple[list[C
             continue
         except (OpenClawMemoryError, OSError) as error:
             skipped.append(Skipped(file.path, str(error)))
-    for path in snapshots.paths(workspace.root):
+    for path in snapshots.list_paths(workspace.root):
         try:
             found.append(_snapshot(workspace, path, zone))
         except NotFoundError:
@@ -151,7 +151,7 @@ def _transcript(workspace: Workspace, file: MemoryFile, zone: datetime.tzinfo | 
 
 def _snapshot(workspace: Workspace, path: str, zone: datetime.tzinfo | None) -> Content:
     data, info = workspace.files.read(workspace.files.make_place(path))
-    said = snapshots.parsed(data, path)
+    said = snapshots.parse_snapshot(data, path)
     if snapshots.is_hidden(workspace.files, said):
         raise PathNotAllowedError("a rule of policies.rules leaves sessions of this name out: change it, or delete it")
     day = said.timestamp.astimezone(zone).date()

@@ -14,7 +14,7 @@ from pathlib import Path
 from openclaw_memory.control.contents import contents, place_of, with_transcripts
 from openclaw_memory.control.inspection import zone_of
 from openclaw_memory.control.planning import Wanted, plain_words, plan
-from openclaw_memory.conversation.snapshots import saving
+from openclaw_memory.conversation.snapshots import lock_snapshots
 from openclaw_memory.errors import ConflictError, InvalidInputError, NotFoundError, OpenClawMemoryError, WriteError
 from openclaw_memory.flush.state import FILE_NAME, read_states, remove_states
 from openclaw_memory.indexing.service import IndexService
@@ -186,7 +186,7 @@ def _changed(workspace: Workspace, steps: Sequence[Step], folder: Place, remaini
         for some, lock in (
             (notes, workspace.files.lock),
             (talks, partial(lock_file, Path(folder.base, *folder.parts, ".lock"))),
-            (ends, partial(saving, workspace.root)),
+            (ends, partial(lock_snapshots, workspace.root)),
         ):
             is_held = not some
             with _told(remaining, *(step.citation for step in some)):

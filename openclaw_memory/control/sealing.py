@@ -46,14 +46,14 @@ def list_sealed(workspace: Workspace) -> list[str]:
     every = with_transcripts(workspace)
     listing = every.scan()
     paths = [file.path for file in listing.files] + [file.path for file in listing.skipped]
-    paths += snapshots.paths(every.root)
+    paths += snapshots.list_paths(every.root)
     return sorted({path for path in paths if path.endswith(SUFFIX) or _is_sealed(every, path)})
 
 
 def _lock(workspace: Workspace, place: Place) -> AbstractContextManager[None]:
     """Return the lock under which a file is written."""
     if snapshots.is_snapshot(place.path):
-        return snapshots.saving(workspace.root, place.path)
+        return snapshots.lock_snapshots(workspace.root, place.path)
     if is_transcript(place.path):
         return lock_file(Path(place.base, *place.parts[:-1], ".lock"), place.path)
     return workspace.files.lock(place.path)

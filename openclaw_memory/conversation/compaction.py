@@ -1,10 +1,11 @@
-"""Shorten a conversation: its older part becomes a summary, which a log records; old tool results are cut."""
+"""Shorten a conversation: replace its older part by a summary, which a log records, and cut old tool results."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
+
+from msgspec import Struct
 
 from openclaw_memory.config import CompactionConfig, PruningConfig
 from openclaw_memory.conversation.messages import (
@@ -29,25 +30,32 @@ if TYPE_CHECKING:
 
 Count: TypeAlias = Callable[[Sequence[Message]], int]
 Summarise: TypeAlias = Callable[[Sequence[Message]], str]
+Before: TypeAlias = Callable[[Sequence[Message]], object]
+After: TypeAlias = Callable[["Compaction"], object]
 
 # OpenClaw's words: a model that knows one takes the other for the same.
 SUMMARY = (
     "The conversation history before this point was compacted into the following summary:\n\n"
     "<summary>\n{summary}\n</summary>"
 )
-
-# How much of the beginning, and of the end, of a question stays that is too long to be kept; of pruning's answers too.
-ASKED_CHARS = 1_500
-# Pruning, with OpenClaw's numbers: which results of tools are long, what stays at either end, and what is not replaced.
+ASKED_CHARS = 1_500  # of each end that stay of a question that is too long to be kept
+# Pruning, with OpenClaw's numbers: which results of tools are long, the characters at either end that stay, and the
+# total below which none is replaced.
 LONG_RESULT_CHARS, KEPT_CHARS, LEAST_CLEARED_CHARS = 4_000, 1_500, 50_000
 
 
-@dataclass(frozen=True, slots=True)
-class Compacted:
-    """The outcome of a compaction. `messages` is how the conversation goes on, a new list.
+class Compaction(Struct, frozen=True):
+    """The outcome of a compaction.
 
-    `summarised` are the messages that `summary` replaces, `kept` those that follow it unchanged; sizes are in tokens.
-    If nothing was done, there is no `summary`, and `why` is the reason. `entry_id` is the id of the entry in the log.
+    Attributes:
+        messages: How the conversation goes on, a new list.
+        tokens_before: Its size before.
+        tokens_after: Its size now.
+        summary: The summary; None if nothing was done.
+        summarised: The messages that it replaces.
+        recent: The messages that follow it unchanged.
+        entry_id: The id of the entry in the log.
+        reason: Why nothing was done; "" if it was.
     """
 
     messages: list[Message]
@@ -55,22 +63,9 @@ class Compacted:
     tokens_after: int
     summary: str | None = None
     summarised: tuple[Message, ...] = ()
-    kept: tuple[Message, ...] = ()
+    recent: tuple[Message, ...] = ()
     entry_id: str | None = None
-    why: str = ""
-
-
-def should_compact(tokens: int, window: int | None, rules: CompactionConfig | None = None) -> bool:
-    """Return whether a conversation leaves less of the window free than the rules reserve; never with them off.
-
-    Args:
-        tokens: The size of the conversation.
-        window: The model's context window in tokens; if None (unknown), the answer is False.
-        rules: The compaction settings, by default `CompactionConfig()`.
-    """
-    rules = rules or CompactionConfig()
-    threshold = get_compaction_threshold(window, rules)
-    return rules.enabled and threshold is not None and tokens > threshold
+    reason: str = ""
 
 
 def cut(messages: Sequence[Message], keep_tokens: int, count: Count = estimate_tokens) -> int:
@@ -90,24 +85,24 @@ def cut(messages: Sequence[Message], keep_tokens: int, count: Count = estimate_t
         tokens += count([messages[at]])
     if tokens < keep_tokens:
         return 0
-    return max((place for place in _places(messages) if place <= at), default=0)
+    return max((place for place in _find_cuts(messages) if place <= at), default=0)
 
 
-def _places(messages: Sequence[Message]) -> list[int]:
+def _find_cuts(messages: Sequence[Message]) -> list[int]:
     """Return every index at which the messages can be split, 0 first, ascending."""
-    callers: dict[str, int] = {}  # ids are used again by some models: an answer is to the last call of that id
+    callers: dict[str, int] = {}  # some models use ids again: an answer is to the last call of that id
     answered_at = list(range(len(messages)))
     for at, message in enumerate(messages):
         caller = callers.get(get_answered_call(message) or "")
         if caller is not None:
             answered_at[caller] = at
         callers.update(dict.fromkeys(get_call_ids(message), at))
-    places, tied_to = [], -1
+    cuts, tied_to = [], -1
     for at, message in enumerate(messages):
         if at > tied_to and (at == 0 or not is_result(message)):
-            places.append(at)
+            cuts.append(at)
         tied_to = max(tied_to, answered_at[at])
-    return places
+    return cuts
 
 
 def compact(
@@ -118,9 +113,9 @@ def compact(
     window: int | None = None,
     count: Count = estimate_tokens,
     log: SessionLog | None = None,
-    before: Callable[[Sequence[Message]], object] | None = None,
-    after: Callable[[Compacted], object] | None = None,
-) -> Compacted:
+    before: Before | None = None,
+    after: After | None = None,
+) -> Compaction:
     """Return the conversation with a summary in place of its older messages; the input is not changed.
 
     It goes on with the system messages among the summarised ones, the summary as a message of the role `user` and the
@@ -131,15 +126,15 @@ def compact(
 
     Args:
         messages: The conversation, oldest first.
-        summarise: Returns a summary of the messages it is given, as text.
+        summarise: Returns a summary of messages, as text.
         rules: The compaction settings, by default `CompactionConfig()`.
         window: The model's context window in tokens; None if unknown.
         count: Counts the tokens of messages.
         log: Gets a `compaction` entry, from which `load_conversation` builds the same list again. The messages need
             the ids of their entries then, as `log_message` returns them.
-        before: Called with the messages that are about to be lost, before `summarise`. If nothing is done, neither this
-            nor `after` is called, unless it is the summary that turns out too long.
-        after: Called with the outcome.
+        before: Called with the messages that are about to be lost, before `summarise`; not if nothing is done, unless
+            it is the summary that turns out too long.
+        after: Called with the outcome, if something was done.
 
     Raises:
         InvalidInputError: The messages to keep are not in the log, or the summary is not a text. Nothing was changed.
@@ -147,21 +142,27 @@ def compact(
         WorkspaceError: The log could not be read.
         Exception: Whatever `before`, `summarise` and `after` raise. Except for `after`, nothing was changed then.
     """
-    rules, held = rules or CompactionConfig(), list(messages)
-    tokens, free = count(held), get_compaction_threshold(window, rules)
+    rules, messages = rules or CompactionConfig(), list(messages)
+    tokens, free = count(messages), get_compaction_threshold(window, rules)
+
+    def leave(reason: str) -> Compaction:
+        return Compaction(messages, tokens, tokens, recent=tuple(messages), reason=reason)
+
     if not rules.enabled:
-        return Compacted(
-            held, tokens, tokens, kept=tuple(held), why="no conversation is compacted: compaction.enabled is off"
-        )
-    at = _cut_to_fit(held, rules.keep_recent_tokens, free, count)
-    older, kept = held[:at], held[at:]
+        return leave("no conversation is compacted: compaction.enabled is off")
+    at = _cut_to_fit(messages, rules.keep_recent_tokens, free, count)
+    older, recent = messages[:at], messages[at:]
     lost = tuple(message for message in older if message.get("role") != "system")
-    asked = _asked_again(older, kept, _asked_chars(older, kept, free, count))
-    is_all_there_is = all(message is asked or message.get("type") == "compaction" for message in lost)
+    question = _repeat_question(older, recent, _get_question_chars(older, recent, free, count))
+    has_lost = any(message is not question and message.get("type") != "compaction" for message in lost)
     # An empty summary is the shortest of all: without a gain even so, none is made.
-    if is_all_there_is or count(_going_on(older, asked, kept, "")) >= tokens:
-        return Compacted(held, tokens, tokens, kept=tuple(held), why=_why_not(rules))
-    place = _place_in_log(log, kept) if log is not None else {}
+    if not has_lost or count(_join(older, question, recent, "")) >= tokens:
+        return leave(
+            "there is nothing to summarise, or nothing to gain by it: besides system messages, a summary and the "
+            f"user's last message there are only the last {rules.keep_recent_tokens:,} tokens "
+            "(compaction.keep_recent_tokens), which stay as they are"
+        )
+    place = _find_place(log, recent) if log is not None else {}
     if before is not None:
         before(lost)
     summary = summarise(lost)
@@ -169,19 +170,20 @@ def compact(
         raise InvalidInputError(
             f"the summary of {len(lost)} messages is {summary!r}: let the summariser return its text"
         )
-    left = count(_going_on(older, asked, kept, summary))
+    left = count(_join(older, question, recent, summary))
     if left >= tokens:
-        why = f"with the summary of {len(summary):,} characters there would be {left:,} tokens instead of {tokens:,}"
-        return Compacted(held, tokens, tokens, kept=tuple(held), why=why)
-    entry = {**place, "tokensBefore": tokens, "summary": summary}
-    if asked and "askedChars" in asked:
-        entry["askedChars"] = asked["askedChars"]
-    entry_id = log.append_entry("compaction", **entry) if log is not None else None
-    going_on = _going_on(older, asked, kept, summary, entry_id)
-    done = Compacted(going_on, tokens, left, summary, lost, tuple(kept), entry_id)
+        return leave(
+            f"with the summary of {len(summary):,} characters there would be {left:,} tokens instead of {tokens:,}"
+        )
+    entry_id = None
+    if log is not None:
+        cut_question = {"askedChars": question["askedChars"]} if question and "askedChars" in question else {}
+        entry_id = log.append_entry("compaction", **place, tokensBefore=tokens, summary=summary, **cut_question)
+    result = _join(older, question, recent, summary, entry_id)
+    compaction = Compaction(result, tokens, left, summary, lost, tuple(recent), entry_id)
     if after is not None:
-        after(done)
-    return done
+        after(compaction)
+    return compaction
 
 
 def _cut_to_fit(messages: Sequence[Message], keep_tokens: int, free: int | None, count: Count) -> int:
@@ -189,68 +191,65 @@ def _cut_to_fit(messages: Sequence[Message], keep_tokens: int, free: int | None,
     if free is None:
         return cut(messages, keep_tokens, count)
     at = cut(messages, min(keep_tokens, free // 2), count)
-    later = [place for place in _places(messages) if place >= at] or [at]
+    later = [place for place in _find_cuts(messages) if place >= at] or [at]
     return next((place for place in later if count(messages[place:]) <= free), later[-1])
 
 
-def _going_on(
-    older: Sequence[Message], asked: Message | None, kept: Sequence[Message], summary: str, entry_id: str | None = None
+def _join(
+    older: Sequence[Message],
+    question: Message | None,
+    recent: Sequence[Message],
+    summary: str,
+    entry_id: str | None = None,
 ) -> list[Message]:
-    """Return a conversation after a compaction; `older` are the messages before those that are kept."""
-    lasting = [message for message in older if message.get("role") == "system"]
+    """Return a conversation after a compaction; `older` are the messages before the recent ones."""
+    system = [message for message in older if message.get("role") == "system"]
     message: dict[str, Any] = {"role": "user", "type": "compaction", "content": SUMMARY.format(summary=summary)}
-    return [*lasting, message | ({"id": entry_id} if entry_id else {}), *([asked] if asked else []), *kept]
+    return [*system, message | ({"id": entry_id} if entry_id else {}), *([question] if question else []), *recent]
 
 
-def _last_asked(older: Sequence[Message], kept: Sequence[Message]) -> Message | None:
-    """Return the user's last message if it is older than the kept part: it says what is being done."""
-    if any(map(is_from_user, kept)):
+def _find_question(older: Sequence[Message], recent: Sequence[Message]) -> Message | None:
+    """Return the user's last message if it is older than the kept part: the model still works on it."""
+    if any(map(is_from_user, recent)):
         return None
     return next(filter(is_from_user, reversed(older)), None)
 
 
-def _asked_chars(older: Sequence[Message], kept: Sequence[Message], free: int | None, count: Count) -> int | None:
-    """Return how many characters of each end of the user's last message stay; None for all of it, if there is room."""
-    asked = _last_asked(older, kept)
-    lasting = [message for message in older if message.get("role") == "system" or message is asked]
-    if asked is None or free is None or count([*lasting, *kept]) <= free:
+def _get_question_chars(
+    older: Sequence[Message], recent: Sequence[Message], free: int | None, count: Count
+) -> int | None:
+    """Return how many characters of the user's last message fit at each end; None if it fits as a whole."""
+    question = _find_question(older, recent)
+    lasting = [message for message in older if message.get("role") == "system" or message is question]
+    if question is None or free is None or count([*lasting, *recent]) <= free:
         return None
-    return min(ASKED_CHARS, free * CHARS_PER_TOKEN // 8)  # both ends together take a quarter of what is free at most
+    return min(ASKED_CHARS, free * CHARS_PER_TOKEN // 8)  # both ends together take at most a quarter of the free tokens
 
 
-def _asked_again(older: Sequence[Message], kept: Sequence[Message], chars: int | None) -> Message | None:
+def _repeat_question(older: Sequence[Message], recent: Sequence[Message], chars: int | None) -> Message | None:
     """Return the user's last message to repeat after the summary: whole, or so many characters of each end."""
-    asked = _last_asked(older, kept)
-    if asked is None or chars is None or "askedChars" in asked:
-        return asked
-    text = get_text(asked)
+    question = _find_question(older, recent)
+    if question is None or chars is None or "askedChars" in question:
+        return question
+    text = get_text(question)
     short = cut_middle(text, chars, chars, "this message")
-    return asked if short == text else {**with_text(asked, short), "askedChars": chars}
+    return question if short == text else {**with_text(question, short), "askedChars": chars}
 
 
-def _why_not(rules: CompactionConfig) -> str:
-    return (
-        "there is nothing to summarise, or nothing to gain by it: the last messages, which stay as they are until they "
-        f"have {rules.keep_recent_tokens:,} tokens (compaction.keep_recent_tokens), are all there is, or nearly so, "
-        "besides system messages, a summary and what the user said last"
-    )
-
-
-def _place_in_log(log: SessionLog, kept: Sequence[Message]) -> dict[str, str]:
+def _find_place(log: SessionLog, recent: Sequence[Message]) -> dict[str, str]:
     """Return the fields of a log entry that give its place: the first kept message, and the branch that it ends."""
-    known = {entry["id"] for entry in log.read_entries() if isinstance(entry.get("id"), str)}
-    # A system prompt is often no part of the log.
-    strange = [one for one in kept if one.get("id") not in known and (one.get("role") != "system" or "id" in one)]
-    ids = [one["id"] for one in kept if one.get("id") in known]
-    if strange or not ids:
+    entry_ids = {entry["id"] for entry in log.read_entries() if isinstance(entry.get("id"), str)}
+    ids = [message["id"] for message in recent if message.get("id") in entry_ids]
+    missing = [message for message in recent if message.get("id") not in entry_ids]
+    missing = [message for message in missing if message.get("role") != "system" or "id" in message]
+    if missing or not ids:
         raise InvalidInputError(
-            f"not all messages to keep are in {log.path} (id {(strange or kept)[0].get('id')!r}): add each with "
-            "log_message(log, message) and go on with what it returns, or take them from load_conversation(log)"
+            f"not all messages to keep are in {log.path} (id {(missing or recent)[0].get('id')!r}): add each with "
+            "log_message(log, message) and go on with its result, or take them from load_conversation(log)"
         )
-    place = {"firstKeptEntryId": ids[0]}
-    # What others have added meanwhile stays part of the conversation; only another branch is left alone.
-    on_branch = any(entry.get("id") == ids[-1] for entry in log.read_branch())
-    return place if on_branch else {**place, "parentId": ids[-1]}
+    # Entries that others have added meanwhile stay part of the conversation; only another branch is left alone.
+    is_on_branch = any(entry.get("id") == ids[-1] for entry in log.read_branch())
+    return {"firstKeptEntryId": ids[0], **({} if is_on_branch else {"parentId": ids[-1]})}
 
 
 def log_message(log: SessionLog, message: Message) -> Message:
@@ -263,16 +262,16 @@ def log_message(log: SessionLog, message: Message) -> Message:
     Raises:
         InvalidInputError, PathNotAllowedError, WriteError: As `SessionLog.append_entry`.
     """
-    kept = {key: value for key, value in message.items() if key != "id"}
-    return {**kept, "id": log.append_entry("message", message=kept)}
+    fields = {key: value for key, value in message.items() if key != "id"}
+    return {**fields, "id": log.append_entry("message", message=fields)}
 
 
 def load_conversation(log: SessionLog, leaf: str | None = None) -> list[Message]:
     """Return the messages of a log as the model saw them, each with the `id` of its entry.
 
-    After a compaction these are its summary, what it kept, and what followed. Hidden messages of programs
-    (`custom_message`) are included, in the role `user`. A compaction whose first kept message cannot be read any more
-    does not count: the messages before it are returned instead, and nothing is lost.
+    After a compaction these are its summary, the messages that it kept, and those that followed. Hidden messages of
+    programs (`custom_message`) are included, in the role `user`. A compaction whose first kept message cannot be read
+    any more does not count.
 
     Args:
         log: The log of the session.
@@ -280,7 +279,7 @@ def load_conversation(log: SessionLog, leaf: str | None = None) -> list[Message]
 
     Raises:
         NotFoundError: No entry has the id `leaf`.
-        PathNotAllowedError, WorkspaceError: As `SessionLog.entries`.
+        PathNotAllowedError, WorkspaceError: As `SessionLog.read_entries`.
     """
     branch = log.read_branch(leaf)
     places = {entry["id"]: at for at, entry in enumerate(branch) if isinstance(entry.get("id"), str)}
@@ -288,36 +287,38 @@ def load_conversation(log: SessionLog, leaf: str | None = None) -> list[Message]
         entry = branch[at]
         first = places.get(str(entry.get("firstKeptEntryId"))) if entry.get("type") == "compaction" else None
         if first is not None and first < at and isinstance(entry.get("summary"), str):
-            older, kept = _messages(branch[:first]), _messages(branch[first:at])
+            older, recent = _read_messages(branch[:first]), _read_messages(branch[first:at])
             chars = entry.get("askedChars")
-            asked = _asked_again(older, kept, chars if isinstance(chars, int) and chars > 0 else None)
-            going_on = _going_on(older, asked, kept, entry["summary"], entry.get("id"))
-            return [*going_on, *_messages(branch[at + 1 :])]
-    return _messages(branch)
+            question = _repeat_question(older, recent, chars if isinstance(chars, int) and chars > 0 else None)
+            messages = _join(older, question, recent, entry["summary"], entry.get("id"))
+            return [*messages, *_read_messages(branch[at + 1 :])]
+    return _read_messages(branch)
 
 
-def _messages(entries: Sequence[Mapping[str, Any]]) -> list[Message]:
-    found: list[Message] = []
+def _read_messages(entries: Sequence[Mapping[str, Any]]) -> list[Message]:
+    messages: list[Message] = []
     for entry in entries:
         message = get_message(entry)
         if entry.get("type") == "custom_message" and isinstance(entry.get("content"), str | list):
             message = {**entry, "role": "user"}
         if message:
-            found.append({**message, "id": entry["id"]} if "id" in entry else message)
-    return found
+            messages.append({**message, "id": entry["id"]} if "id" in entry else message)
+    return messages
 
 
-@dataclass(frozen=True, slots=True)
-class AskResult:
-    """A model's reply, and how the conversation goes on: `messages` ends with the reply, unless that was compacted too.
+class AskResult(Struct, frozen=True):
+    """The result of asking a model.
 
-    `compactions` are those that were done, in their order. `failure` is what ended the compaction after the reply: the
-    conversation is then as long as it was, and the next reply tries again.
+    Attributes:
+        reply: The reply of the model.
+        messages: How the conversation goes on; it ends with the reply, unless that was compacted too.
+        compactions: The compactions, in their order.
+        failure: The error that ended the compaction after the reply; the next reply tries again.
     """
 
     reply: Message
     messages: list[Message]
-    compactions: tuple[Compacted, ...] = ()
+    compactions: tuple[Compaction, ...] = ()
     failure: Exception | None = None
 
 
@@ -330,8 +331,8 @@ def ask_with_compaction(
     rules: CompactionConfig | None = None,
     count: Count = estimate_tokens,
     log: SessionLog | None = None,
-    before: Callable[[Sequence[Message]], object] | None = None,
-    after: Callable[[Compacted], object] | None = None,
+    before: Before | None = None,
+    after: After | None = None,
 ) -> AskResult:
     """Ask a model once, and keep the conversation inside its window; the input is not changed.
 
@@ -341,7 +342,7 @@ def ask_with_compaction(
     Args:
         ask: Gets the messages and returns the reply; with a `log`, one that `log_message` has added to it.
         messages: The conversation, oldest first.
-        summarise: Returns a summary of the messages it is given, as text.
+        summarise: Returns a summary of messages, as text.
         window: The model's context window in tokens; None if unknown: then replies cause no compaction.
         rules: The compaction settings, by default `CompactionConfig()`.
         count: Counts the tokens of messages.
@@ -350,39 +351,43 @@ def ask_with_compaction(
         after: Called with the outcome of each compaction.
 
     Raises:
-        Exception: Whatever `ask` raises, the second time at the latest; the log then has the compaction, and
-            `load_conversation(log)` is how it goes on. If nothing could be shortened, it is the first error. What
-            compacting raises before a reply passes on too; after the reply, it is in `failure`.
+        Exception: Whatever `ask` raises, the second time at the latest; the log then has the compaction, and the
+            conversation goes on with `load_conversation(log)`. If nothing could be shortened, it is the first error.
+            Errors of a compaction before a reply pass on too; after the reply, they are in `failure`.
     """
-    rules, held = rules or CompactionConfig(), list(messages)
-    done: list[Compacted] = []
+    rules, messages = rules or CompactionConfig(), list(messages)
+    compactions: list[Compaction] = []
 
-    def compact_to(window: int | None) -> Compacted:
-        return compact(held, summarise, rules=rules, window=window, count=count, log=log, before=before, after=after)
+    def compact_to(window: int | None) -> Compaction:
+        compaction = compact(
+            messages, summarise, rules=rules, window=window, count=count, log=log, before=before, after=after
+        )
+        if compaction.summary is not None:
+            compactions.append(compaction)
+        return compaction
 
     try:
-        reply = ask(list(held))
+        reply = ask(list(messages))
     except Exception as error:
         if not is_overflow(error):
             raise
-        # The model has counted: its window is smaller than this conversation, whatever the counter says.
-        tokens = count(held)
-        compacted = compact_to(min(window or tokens, tokens))
-        if compacted.summary is None:
-            error.add_note(compacted.why)
+        # The model has counted: its window is smaller than this conversation, whatever the counter returns.
+        tokens = count(messages)
+        compaction = compact_to(min(window or tokens, tokens))
+        if compaction.summary is None:
+            error.add_note(compaction.reason)
             raise
-        done.append(compacted)
-        held = compacted.messages
-        reply = ask(list(held))
-    held = [*held, reply]
-    if not should_compact(count(held), window, rules):
-        return AskResult(reply, held, tuple(done))
-    try:
-        compacted = compact_to(window)
-    except Exception as error:  # noqa: BLE001 - the reply is there, and the result has the error
-        return AskResult(reply, held, tuple(done), error)
-    done += [compacted] if compacted.summary is not None else []
-    return AskResult(reply, compacted.messages, tuple(done))
+        messages = compaction.messages
+        reply = ask(list(messages))
+    messages = [*messages, reply]
+    threshold = get_compaction_threshold(window, rules)
+    failure: Exception | None = None
+    if rules.enabled and threshold is not None and count(messages) > threshold:
+        try:
+            messages = compact_to(window).messages
+        except Exception as error:  # noqa: BLE001 - the reply is there, and the result has the error
+            failure = error
+    return AskResult(reply, messages, tuple(compactions), failure)
 
 
 def prune(
@@ -391,14 +396,14 @@ def prune(
     window: int,
     rules: PruningConfig | None = None,
     idle_seconds: float | None = None,
-    count: Callable[[Sequence[Message]], int] = estimate_tokens,
+    count: Count = estimate_tokens,
 ) -> list[Message]:
-    """Return the messages with old tool results shortened where they fill much of the window; the input is not changed.
+    """Return the messages with old tool results shortened if they fill much of the window; the input is not changed.
 
-    From `rules.soft_ratio` of the window on, long results keep their beginning and end around a note of what was cut.
-    If that leaves `rules.hard_ratio` or more, results are replaced by `rules.placeholder`, the oldest first, until less
-    is filled. Results after the last `rules.keep_assistants` replies stay, and so do those that hold anything but text.
-    Pruning twice changes nothing more.
+    From `rules.soft_ratio` of the window on, long results keep their beginning and end around a note. If that leaves
+    `rules.hard_ratio` or more, results are replaced by `rules.placeholder`, the oldest first, until less is filled.
+    Results after the last `rules.keep_assistants` replies stay, and so do those that hold anything but text. Pruning
+    twice changes nothing more.
 
     Args:
         messages: The conversation, oldest first.
@@ -416,14 +421,14 @@ def prune(
     if window <= 0:
         raise InvalidInputError(f"a model's window has at least one token, not {window}: give its size in tokens")
     pruned = list(messages)
-    old = [at for at in range(_protected_from(pruned, rules.keep_assistants)) if _is_prunable(pruned[at])]
+    old = [at for at in range(_find_protected(pruned, rules.keep_assistants)) if _is_prunable(pruned[at])]
     if not old or (idle_seconds is not None and idle_seconds < rules.ttl_seconds):
         return pruned
     sizes = [count([message]) for message in pruned]
     if sum(sizes) < rules.soft_ratio * window:
         return pruned
     for at in old:
-        pruned[at] = _trimmed(pruned[at], rules)
+        pruned[at] = _trim(pruned[at], rules)
         if pruned[at] is not messages[at]:
             sizes[at] = count([pruned[at]])
     if sum(len(get_text(pruned[at])) for at in old) < LEAST_CLEARED_CHARS:
@@ -438,12 +443,20 @@ def prune(
     return pruned
 
 
-def _protected_from(messages: Sequence[Message], replies: int) -> int:
+def _trim(message: Message, rules: PruningConfig) -> Message:
+    text = get_text(message)
+    if len(text) <= LONG_RESULT_CHARS or text == rules.placeholder:
+        return message
+    short = cut_middle(text, KEPT_CHARS, KEPT_CHARS, "this tool result")
+    return message if short == text else with_text(message, short)
+
+
+def _find_protected(messages: Sequence[Message], replies: int) -> int:
     """Return where the last `replies` assistant messages begin; 0 if there are fewer: then all are protected."""
     if replies == 0:
         return len(messages)
-    found = [at for at, message in enumerate(messages) if message.get("role") == "assistant"]
-    return found[-replies] if len(found) >= replies else 0
+    places = [at for at, message in enumerate(messages) if message.get("role") == "assistant"]
+    return places[-replies] if len(places) >= replies else 0
 
 
 def _is_prunable(message: Message) -> bool:
@@ -451,11 +464,3 @@ def _is_prunable(message: Message) -> bool:
     if not is_result(message):
         return False
     return isinstance(content, str) or (isinstance(content, list) and all(is_text_block(block) for block in content))
-
-
-def _trimmed(message: Message, rules: PruningConfig) -> Message:
-    text = get_text(message)
-    if len(text) <= LONG_RESULT_CHARS or text == rules.placeholder:
-        return message
-    short = cut_middle(text, KEPT_CHARS, KEPT_CHARS, "this tool result")
-    return message if short == text else with_text(message, short)

@@ -1,8 +1,8 @@
-"""Read a message, in OpenClaw's shape and in OpenAI's: its text, its tool calls, and how long it is (pure)."""
+"""Read a message, in OpenClaw's shape and in OpenAI's: its text, its tool calls, and its length (pure)."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, TypeAlias
 
 from openclaw_memory.text.fence import strip_fenced
@@ -14,7 +14,7 @@ Message: TypeAlias = Mapping[str, Any]
 RESULT_ROLES = frozenset({"toolResult", "tool"})
 # OpenClaw reads all three.
 _CALL_BLOCKS = frozenset({"toolCall", "toolUse", "functionCall"})
-# What a message of a transcript, or of this library, says besides what is sent.
+# Fields of a message in a transcript that are not sent.
 _NOT_SENT = frozenset({"id", "parentId", "type", "timestamp", "customType", "display", "details", "askedChars"})
 CHARS_PER_TOKEN = 4  # OpenClaw's estimate
 IMAGE_CHARS = 4_800  # OpenClaw's estimate: an image costs 1,200 tokens
@@ -35,8 +35,8 @@ def strip_recalled(text: str) -> str:
     Args:
         text: The text of a message.
     """
-    said = strip_fenced(text)
-    return text if said == text else said.strip()
+    left = strip_fenced(text)
+    return text if left == text else left.strip()
 
 
 def get_call_ids(message: Message) -> tuple[str, ...]:
@@ -45,42 +45,48 @@ def get_call_ids(message: Message) -> tuple[str, ...]:
     Args:
         message: A message in OpenClaw's shape or in OpenAI's.
     """
-    blocks = filter(_is_call, _blocks(message))
-    calls = [*blocks, *_tool_calls(message)]
-    return tuple(call["id"] for call in calls if isinstance(call.get("id"), str))
+    return tuple(call["id"] for call in _get_calls(message) if isinstance(call.get("id"), str))
 
 
 def read_calls(message: Message) -> list[tuple[str, str, dict[str, Any]]]:
     """Return the id, the tool's name and the arguments of each tool call in a message.
 
-    Arguments that are no object of JSON are kept as they are, under `text`.
+    Arguments that are not a JSON object are kept as they are, under `text`.
 
     Args:
         message: A message in OpenClaw's shape or in OpenAI's.
     """
-    found = []
-    for call in (*filter(_is_call, _blocks(message)), *_tool_calls(message)):
-        said = call.get("function")
-        of = {**call, **said} if isinstance(said, Mapping) else call
-        arguments: object = next((of[name] for name in ("arguments", "input", "args") if of.get(name) is not None), {})
-        found.append((str(call.get("id") or ""), str(of.get("name") or ""), _object(arguments)))
-    return found
+    calls = []
+    for call in _get_calls(message):
+        function = call.get("function")
+        fields = {**call, **function} if isinstance(function, Mapping) else call
+        values = (fields.get(name) for name in ("arguments", "input", "args"))
+        arguments = _parse_arguments(next((value for value in values if value is not None), {}))
+        calls.append((str(call.get("id") or ""), str(fields.get("name") or ""), arguments))
+    return calls
 
 
-def drop_calls(message: Message, kept: Collection[str]) -> Message:
-    """Return a copy of a message without its tool calls, but those whose ids are in `kept`."""
-    content, calls = message.get("content"), message.get("tool_calls")
-    changed = dict(message)
-    if isinstance(content, list):
-        changed["content"] = [block for block in content if not _is_call(block) or block.get("id") in kept]
-    if isinstance(calls, list | tuple):
-        left = [call for call in calls if isinstance(call, Mapping) and call.get("id") in kept]
-        changed = {**changed, "tool_calls": left} if left else {k: v for k, v in changed.items() if k != "tool_calls"}
-    return changed
+def drop_calls(message: Message, keep: Collection[str]) -> Message:
+    """Return a copy of a message without its tool calls, except those in `keep`.
+
+    Args:
+        message: The message.
+        keep: The ids of the calls that stay.
+    """
+    copy = dict(message)
+    if isinstance(blocks := message.get("content"), list):
+        copy["content"] = [block for block in blocks if not _is_call(block) or block.get("id") in keep]
+    if isinstance(calls := copy.pop("tool_calls", None), list | tuple):
+        calls = [call for call in calls if isinstance(call, Mapping) and call.get("id") in keep]
+    return {**copy, "tool_calls": calls} if calls else copy
 
 
 def is_result(message: Message) -> bool:
-    """Whether a message is the answer of a tool."""
+    """Return whether a message is the answer of a tool.
+
+    Args:
+        message: A message in OpenClaw's shape or in OpenAI's.
+    """
     return message.get("role") in RESULT_ROLES
 
 
@@ -93,19 +99,27 @@ def get_answered_call(message: Message) -> str | None:
     if not is_result(message):
         return None
     ids = (message.get(key) for key in ("toolCallId", "tool_call_id", "toolUseId"))
-    return next((found for found in ids if isinstance(found, str)), None)
+    return next((call_id for call_id in ids if isinstance(call_id, str)), None)
 
 
 def is_from_user(message: Message) -> bool:
-    """Whether the user said it: not a summary, nor what a program put into the conversation in the user's place."""
+    """Return whether a message is the user's own, and neither a summary nor text of a program in the user's place.
+
+    Args:
+        message: A message in OpenClaw's shape or in OpenAI's.
+    """
     return message.get("role") == "user" and message.get("type", "message") == "message"
 
 
 def count_chars(message: Message) -> int:
-    """Return the length of a message in characters: its text, its other fields as JSON, and 4,800 for an image."""
+    """Return the length of a message in characters: its text, its other fields as JSON, and 4,800 for an image.
+
+    Args:
+        message: A message in OpenClaw's shape or in OpenAI's.
+    """
     content = message.get("content")
-    size = len(content) if isinstance(content, str) else sum(_block_chars(block) for block in _blocks(message))
-    return size + sum(_json_chars(call) for call in _tool_calls(message))
+    size = len(content) if isinstance(content, str) else sum(map(_count_block_chars, _get_blocks(message)))
+    return size + sum(map(_count_json_chars, _get_tool_calls(message)))
 
 
 def estimate_tokens(messages: Iterable[Message]) -> int:
@@ -128,34 +142,47 @@ def prepare_for_model(messages: Iterable[Message]) -> list[dict[str, Any]]:
     return [{key: value for key, value in message.items() if key not in _NOT_SENT} for message in messages]
 
 
-def cut_middle(text: str, head: int, tail: int, what: str) -> str:
+def cut_middle(text: str, head: int, tail: int, name: str) -> str:
     """Cut the middle of a text and put a note there; return the text itself if little would be gained.
 
-    `head` and `tail` are in characters; `what` is what the note calls the text.
+    Args:
+        text: The text.
+        head: The characters to keep of the beginning.
+        tail: The characters to keep of the end.
+        name: The name of the text in the note.
     """
     cut = len(text) - head - tail
     note = (
-        f"\n[... {cut:,} of {len(text):,} characters of {what} were cut here: "
+        f"\n[... {cut:,} of {len(text):,} characters of {name} were cut here: "
         f"the first {head:,} and the last {tail:,} are shown ...]\n"
     )
-    # Nothing is cut where the note is longer than what it saves: a text that was cut before stays as it is.
+    # Nothing is cut where the note is longer than the cut: a text that was cut before stays as it is.
     return text if cut < 2 * len(note) else text[:head] + note + text[len(text) - tail :]
 
 
 def with_text(message: Message, text: str) -> Message:
-    """Return the message with another text; blocks of its content that are not text follow it."""
+    """Return the message with another text; blocks of its content that are not text follow it.
+
+    Args:
+        message: The message.
+        text: The text.
+    """
     if isinstance(message.get("content"), str):
         return {**message, "content": text}
-    others = [block for block in _blocks(message) if not is_text_block(block)]
-    return {**message, "content": [{"type": "text", "text": text}, *others]}
+    media = [block for block in _get_blocks(message) if not is_text_block(block)]
+    return {**message, "content": [{"type": "text", "text": text}, *media]}
 
 
 def is_text_block(block: object) -> bool:
-    """Whether a block of a message's content is text."""
+    """Return whether a block of a message's content is text.
+
+    Args:
+        block: The block.
+    """
     return isinstance(block, Mapping) and block.get("type") == "text" and isinstance(block.get("text"), str)
 
 
-def _object(arguments: object) -> dict[str, Any]:
+def _parse_arguments(arguments: object) -> dict[str, Any]:
     import json
 
     if isinstance(arguments, str):
@@ -170,23 +197,27 @@ def _is_call(block: object) -> bool:
     return isinstance(block, Mapping) and block.get("type") in _CALL_BLOCKS
 
 
-def _blocks(message: Message) -> Iterator[Mapping[str, Any]]:
+def _get_calls(message: Message) -> list[Mapping[str, Any]]:
+    return [*filter(_is_call, _get_blocks(message)), *_get_tool_calls(message)]
+
+
+def _get_blocks(message: Message) -> list[Mapping[str, Any]]:
     content = message.get("content")
-    return (block for block in content if isinstance(block, Mapping)) if isinstance(content, list) else iter(())
+    return [block for block in content if isinstance(block, Mapping)] if isinstance(content, list) else []
 
 
-def _tool_calls(message: Message) -> Iterator[Mapping[str, Any]]:
+def _get_tool_calls(message: Message) -> list[Mapping[str, Any]]:
     calls = message.get("tool_calls")
-    return (call for call in calls if isinstance(call, Mapping)) if isinstance(calls, list | tuple) else iter(())
+    return [call for call in calls if isinstance(call, Mapping)] if isinstance(calls, list | tuple) else []
 
 
-def _block_chars(block: Mapping[str, Any]) -> int:
+def _count_block_chars(block: Mapping[str, Any]) -> int:
     if is_text_block(block):
         return len(block["text"])
-    return IMAGE_CHARS if "image" in str(block.get("type")) else _json_chars(block)
+    return IMAGE_CHARS if "image" in str(block.get("type")) else _count_json_chars(block)
 
 
-def _json_chars(value: Mapping[str, Any]) -> int:
+def _count_json_chars(value: Mapping[str, Any]) -> int:
     import json
 
     return len(json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str))

@@ -1,4 +1,4 @@
-"""Keep the last messages of a session in a file of their own, and return messages by which a conversation goes on."""
+"""Keep the last messages of a session in a file, and resume a session from its transcript or that file."""
 
 from __future__ import annotations
 
@@ -58,20 +58,15 @@ FOLDER = (".memory", "snapshots")
 _PREFIX = "/".join((*FOLDER, ""))
 _NAME = re.compile(rf"\d{{8}}T\d{{6}}Z-(?:\d+-)?([A-Za-z0-9._-]+)\.json(?:{re.escape(SUFFIX)})?")
 TITLE = "Session Snapshot"  # of the entry in the day's note
-_TICKS = datetime.timedelta(seconds=1)  # within which a later snapshot is not let look like an earlier one
-_AHEAD = datetime.timedelta(days=1)  # by which another machine's clock, or its zone, may be wrong
 _SPEAKERS = frozenset({"user", "assistant"})
-_END = 3  # messages by which the end of a conversation is known: one alone, such as "Thanks!", comes again
+_END = 3  # messages that identify the end of a conversation: a single one, such as "Thanks!", comes again
 MAX_UNITS = 500  # of UTF-16 that are kept of each message
-# Of the summary, its mark of the cut included: as many as all that a search shows a model (`recall.max_chars`).
-MAX_SUMMARY_UNITS = 4_000
+MAX_SUMMARY_UNITS = 4_000  # with the mark of the cut: as many as a search shows a model (`recall.max_chars`)
 _CUT = " […]"
-
-# The first message of what is resumed from a snapshot that has no summary: some services want the user to begin.
+# The first message after a snapshot without a summary: some services want the user to begin.
 EARLIER = "The conversation began before this point. Its last messages follow; the end of long ones is cut off."
-
-# Of a message nothing is masked in these: they say who speaks, and which answer belongs to which call.
-_NOT_SAID = frozenset(
+# Fields of a message without words, in which nothing is masked.
+_UNMASKED = frozenset(
     {"id", "parentId", "type", "role", "name", "timestamp", "toolName", "toolCallId", "toolUseId", "tool_call_id"}
 )
 
@@ -91,51 +86,53 @@ def save(
         workspace: The files.
         session_id: The session.
         messages: The conversation, oldest first; None for that of the session's transcript.
-        summary: What it was about; of a longer one than `MAX_SUMMARY_UNITS` the beginning is kept.
+        summary: Its subject; of a longer one than `MAX_SUMMARY_UNITS` the beginning is kept.
         rules: The settings, by default `SnapshotsConfig()`.
         now: The moment, by default this one.
     """
-    rules = rules or SnapshotsConfig()
-    workspace.files.check_name(_transcript(session_id))
+    rules, policies = rules or SnapshotsConfig(), workspace.policies
+    workspace.files.check_name(f"{TRANSCRIPTS}/{make_log_name(session_id)}")
     check_text(session_id, "the id of the session")
     if not rules.enabled:
         return None
-    said = workspace.open_log(session_id).read_messages() if messages is None else messages
-    # What `resume` put first, of an earlier end, is in that one's file.
-    about_before = [SUMMARY.format(summary=one.summary) for one in _read_all(workspace, session_id) if one.summary]
-    kept = tuple(kept_of(workspace.policies, said, {EARLIER, *about_before})[-rules.max_messages :])
-    if not kept:
+    if messages is None:
+        messages = workspace.open_log(session_id).read_messages()
+    earlier = _read_all(workspace, session_id)
+    # The first message after `resume` is in the file of the earlier end.
+    openings = {EARLIER, *(SUMMARY.format(summary=end.summary) for end in earlier if end.summary)}
+    ending = tuple(_keep_messages(policies, messages, openings)[-rules.max_messages :])
+    if not ending:
         return None
+    topic = _shorten_summary(policies, summary)
     now = (now or datetime.datetime.now(datetime.UTC)).astimezone(datetime.UTC)
-    now = now.replace(microsecond=now.microsecond // 1000 * 1000)  # as JavaScript writes it, and as it is read again
-    about = _about(workspace.policies, summary)
-    # The note says what the user may have said there; a snapshot holds no more than what is shown.
-    made = Snapshot(session_id, now, kept, summary_of(workspace.policies, summary), "")
-    with saving(workspace.root, _PREFIX):
-        made = _written(workspace, made)
+    now = now.replace(microsecond=now.microsecond // 1000 * 1000)  # as the file has it
+    if earlier and datetime.timedelta(0) <= earlier[0].timestamp - now < datetime.timedelta(seconds=1):
+        now = earlier[0].timestamp + datetime.timedelta(milliseconds=1)  # the later one stays the later one
+    snapshot = Snapshot(session_id, now, ending, policies.mask(topic) if topic else None, "")
+    with lock_snapshots(workspace.root, _PREFIX):
+        snapshot = replace(snapshot, path=_find_free_path(workspace, snapshot))
+        _write(workspace, snapshot)
     try:
-        _mention(workspace, made, about)
-    except (
-        WorkspaceError,
-        WriteError,
-    ) as error:  # what was said is kept, which matters more; the next call tries again
-        warn(f"{made.path} was kept, and the note of the day does not name it: {error}")
-    return _shown(workspace.policies, made)
+        _add_to_note(workspace, snapshot, topic)
+    except (WorkspaceError, WriteError) as error:  # the messages matter more
+        warn(f"{snapshot.path} was kept, and the note of the day does not name it: {error}")
+    return _mask_snapshot(policies, snapshot)
 
 
-def saved(workspace: Workspace, session_id: str | None = None) -> tuple[Snapshot, ...]:
-    """Return the snapshots that there are, the latest first; see `Memory.sessions.snapshots`.
+def list_snapshots(workspace: Workspace, session_id: str | None = None) -> tuple[Snapshot, ...]:
+    """Return the snapshots, the latest first; see `Memory.sessions.snapshots`.
 
     Args:
         workspace: The files.
         session_id: Only those of this session.
     """
-    there = (one for one in _read_all(workspace, session_id) if not is_hidden(workspace.files, one))
-    return tuple(_shown(workspace.policies, one) for one in there)
+    snapshots = _read_all(workspace, session_id)
+    visible = (snapshot for snapshot in snapshots if not is_hidden(workspace.files, snapshot))
+    return tuple(_mask_snapshot(workspace.policies, snapshot) for snapshot in visible)
 
 
 def resume(workspace: Workspace, session_id: str) -> list[Message]:
-    """Load the messages of a session; see `Memory.sessions.resume`.
+    """Return the messages to resume a session with; see `Memory.sessions.resume`.
 
     Args:
         workspace: The files.
@@ -145,48 +142,52 @@ def resume(workspace: Workspace, session_id: str) -> list[Message]:
     if (rule := workspace.files.find_hiding_rule(log.path)) is not None:
         raise NotFoundError(f"the rule {rule!r} of policies.rules leaves sessions of this name out: change the rule")
     ends = _read_all(workspace, session_id)
-    if not ends or _goes_beyond(log, ends[0]):
+    if not ends or _is_ahead(log, ends[0]):
         messages = load_conversation(log)
-    else:  # what an earlier end was about came before this one
-        messages = _messages(ends[0], next((one.summary for one in ends if one.summary), None))
-    left = [message for message in messages if get_text(message) != FORGOTTEN]
-    said = _whole([_masked(message, partial(_masked_text, workspace.policies)) for message in left])
-    if not said:
+    else:
+        messages = _to_messages(ends[0], next((end.summary for end in ends if end.summary), None))
+    mask = partial(_mask_text, workspace.policies)
+    left = _drop_unanswered([_mask(message, mask) for message in messages if get_text(message) != FORGOTTEN])
+    if not left:
         raise NotFoundError(
             f"nothing was kept of session {session_id!r}: name one that memory.sessions.snapshots() lists, or that "
             f"has a transcript, {log.path}"
         )
-    return said
+    return left
 
 
 # --- the files ----------------------------------------------------------------------------------------------
 
 
 @contextmanager
-def saving(root: Path, path: str) -> Iterator[None]:
-    """Hold the lock under which the snapshots of a workspace are written and removed; their folder is made if missing.
+def lock_snapshots(root: Path, path: str) -> Iterator[None]:
+    """Hold the lock under which snapshots are written and removed; their folder is created if missing.
 
     Args:
         root: The workspace.
-        path: What is written, for errors.
+        path: The file to write, for errors.
 
     Raises:
-        PathNotAllowedError, WriteError: As `workspace.atomic.locked`.
+        PathNotAllowedError, WriteError: As `workspace.atomic.lock_file`.
     """
     with lock_folder(root, FOLDER, path):
-        ignored = (FOLDER[0], ".gitignore")  # what was said in private is part of no repository
+        ignored = (FOLDER[0], ".gitignore")  # private words belong in no repository
         if not os.path.lexists(root.joinpath(*ignored)):
             replace_file(str(root), ignored, b"*\n", None)
         yield
 
 
 def is_snapshot(path: str) -> bool:
-    """Return whether a path, relative to the workspace, is that of a snapshot, by its letters."""
+    """Return whether a path, relative to the workspace, is that of a snapshot.
+
+    Args:
+        path: The path.
+    """
     return path.startswith(_PREFIX) and _NAME.fullmatch(path.removeprefix(_PREFIX)) is not None
 
 
-def paths(root: Path) -> list[str]:
-    """Return the paths of all snapshots, whatever they hold, the latest first.
+def list_paths(root: Path) -> list[str]:
+    """Return the paths of all snapshots, the latest first; the files are not read.
 
     Args:
         root: The workspace.
@@ -198,8 +199,8 @@ def paths(root: Path) -> list[str]:
     return sorted((f"{_PREFIX}{name}" for name in names if _NAME.fullmatch(name)), reverse=True)
 
 
-def parsed(data: bytes, path: str) -> Snapshot:
-    """Return the snapshot in the bytes of its file, as they are.
+def parse_snapshot(data: bytes, path: str) -> Snapshot:
+    """Return the snapshot in the bytes of its file.
 
     Args:
         data: The bytes.
@@ -208,113 +209,32 @@ def parsed(data: bytes, path: str) -> Snapshot:
     Raises:
         UndecodableError: They hold none.
     """
-    said = parse(data) or {}
+    fields = parse(data) or {}
     try:
-        when = datetime.datetime.fromisoformat(said["timestamp"])
-        messages = tuple(SnapshotMessage(_text(one["role"]), _text(one["content"])) for one in said["messages"])
-        summary = None if said.get("summary") is None else _text(said["summary"])
-        if when.tzinfo is None or not messages:
+        time = datetime.datetime.fromisoformat(fields["timestamp"])
+        messages = tuple(
+            SnapshotMessage(_read_text(message["role"]), _read_text(message["content"]))
+            for message in fields["messages"]
+        )
+        summary = None if fields.get("summary") is None else _read_text(fields["summary"])
+        if time.tzinfo is None or not messages:
             raise ValueError
-        return Snapshot(_text(said["id"]), when.astimezone(datetime.UTC), messages, summary, path)
+        return Snapshot(_read_text(fields["id"]), time.astimezone(datetime.UTC), messages, summary, path)
     except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise UndecodableError(
             f"{path} holds no snapshot, {{'id': ..., 'timestamp': ..., 'messages': [...]}}: mend it, or delete it"
         ) from error
 
 
-def summary_of(policies: Policies, summary: str | None) -> str | None:
-    """Return what a snapshot keeps of a summary; None for nothing.
-
-    Args:
-        policies: Those for the files.
-        summary: The summary.
-
-    Raises:
-        PolicyError: A rule says never to store it.
-    """
-    about = _about(policies, summary)
-    return policies.mask(about) if about else None
-
-
-def _about(policies: Policies, summary: str | None) -> str | None:
-    """Return what the note of the day says of a summary: at most `MAX_SUMMARY_UNITS` of it, on one line."""
-    about = None if summary is None else _line(summary)
-    policies.check(None, *filter(None, (summary, about)))
-    if about and measure_utf16(about) > MAX_SUMMARY_UNITS:  # what is hidden is so before the cut, as in messages
-        about = truncate_utf16(policies.mask(about), MAX_SUMMARY_UNITS - len(_CUT)) + _CUT
-    return about
-
-
 def is_hidden(files: WorkspaceFiles, snapshot: Snapshot) -> bool:
-    """Return whether a policy says never to store anything under the name of its session."""
-    return not snapshot.session_id.strip() or files.find_hiding_rule(_transcript(snapshot.session_id)) is not None
-
-
-def _read_all(workspace: Workspace, session_id: str | None) -> list[Snapshot]:
-    """Return the snapshots as they are in their files, the latest first; one that cannot be read is reported."""
-    name = None if session_id is None else file_name(session_id)
-    found = list[Snapshot]()
-    for path in paths(workspace.root):
-        if name is not None and not get_plain_name(path).endswith(f"-{name}.json"):
-            continue
-        try:
-            data, _ = workspace.files.read(workspace.files.make_place(path))
-            found.append(parsed(data, path))
-        except NotFoundError:  # forgotten since it was listed
-            continue
-        except OpenClawMemoryError as error:
-            warn(str(error))
-    found = [one for one in found if session_id in {None, one.session_id}]
-    # One of a clock that was wrong does not hide those that were made since.
-    soon = datetime.datetime.now(datetime.UTC) + _AHEAD
-    return sorted(found, key=lambda one: (one.timestamp <= soon, one.timestamp, one.path), reverse=True)
-
-
-def _written(workspace: Workspace, made: Snapshot) -> Snapshot:
-    """Write a snapshot; return the one that is there if the session has not gone on since. Call it in `saving`."""
-    before = next(iter(_read_all(workspace, made.session_id)), None)
-    if before is not None and before.messages == made.messages and made.summary in {None, before.summary}:
-        return before
-    if before is not None and datetime.timedelta(0) <= before.timestamp - made.timestamp < _TICKS:
-        made = replace(made, timestamp=before.timestamp + datetime.timedelta(milliseconds=1))
-    made = replace(made, path=free_path(workspace, made))
-    write(workspace, made)
-    return made
-
-
-def free_path(workspace: Workspace, made: Snapshot, taken: Collection[str] = ()) -> str:
-    """Return the path that a snapshot is written to, of its second and its session, sealed or not.
+    """Return whether a policy forbids the name of a snapshot's session.
 
     Args:
-        workspace: The files.
-        made: The snapshot.
-        taken: Paths that others will have.
+        files: The files.
+        snapshot: The snapshot.
     """
-    stamp, name = f"{made.timestamp:%Y%m%dT%H%M%SZ}", file_name(made.session_id)
-    names = (f"{stamp}-{name}.json", *(f"{stamp}-{number}-{name}.json" for number in range(2, 10_000)))
-    ending = SUFFIX if workspace.files.codec.is_sealing("snapshot") else ""
-    there = {*taken, *paths(workspace.root)}
-    free = (f"{_PREFIX}{one}" for one in names)
-    return next(f"{one}{ending}" for one in free if not {one, f"{one}{SUFFIX}"} & there)
-
-
-def write(workspace: Workspace, made: Snapshot) -> None:
-    """Write a snapshot to its path. Call it in `saving`.
-
-    Args:
-        workspace: The files.
-        made: The snapshot.
-
-    Raises:
-        SealedFileError: It is to be sealed, and the index is plain, or the key is not here.
-        PathNotAllowedError, WriteError: It could not be written, or a file is there.
-    """
-    data = json.dumps(made.to_dict(), ensure_ascii=False, indent=2).encode() + b"\n"
-    place = workspace.files.make_place(made.path)
-    try:
-        workspace.files.replace(place, data, None)
-    except OSError as error:
-        raise to_write_error(error, made.path) from error
+    session = snapshot.session_id
+    return not session.strip() or files.find_hiding_rule(f"{TRANSCRIPTS}/{make_log_name(session)}") is not None
 
 
 def prepare_snapshot(
@@ -325,7 +245,7 @@ def prepare_snapshot(
     timestamp: datetime.datetime,
     taken: Collection[str] = (),
 ) -> Snapshot:
-    """Return the snapshot of a conversation that another program had; nothing is written.
+    """Return the snapshot of a conversation of another program; nothing is written.
 
     Secrets are masked and long messages cut, as `Memory.sessions.snapshot` does.
 
@@ -333,7 +253,7 @@ def prepare_snapshot(
         workspace: The files.
         session_id: The session.
         messages: The conversation, oldest first.
-        summary: What it was about.
+        summary: Its subject.
         timestamp: When it ended.
         taken: Paths that other snapshots will have.
 
@@ -342,13 +262,14 @@ def prepare_snapshot(
         PolicyError: A rule says never to store the summary.
     """
     policies = workspace.policies
-    ending = tuple(kept_of(policies, messages, ()))
-    snapshot = Snapshot(session_id, timestamp, ending, summary_of(policies, summary), "")
-    if not snapshot.messages:
+    topic = _shorten_summary(policies, summary)
+    ending = tuple(_keep_messages(policies, messages, (EARLIER,)))
+    snapshot = Snapshot(session_id, timestamp, ending, policies.mask(topic) if topic else None, "")
+    if not ending:
         raise InvalidInputError("it has no message with words that may be stored")
     if is_hidden(workspace.files, snapshot):
-        raise InvalidInputError("a rule says never to store what has the name of its session")
-    return replace(snapshot, path=free_path(workspace, snapshot, taken))
+        raise InvalidInputError("a rule says never to store the name of its session")
+    return replace(snapshot, path=_find_free_path(workspace, snapshot, taken))
 
 
 def write_snapshot(workspace: Workspace, snapshot: Snapshot) -> None:
@@ -360,155 +281,184 @@ def write_snapshot(workspace: Workspace, snapshot: Snapshot) -> None:
 
     Raises:
         SealedFileError: It is to be sealed, and the index is plain, or the key is not here.
-        PathNotAllowedError, WriteError: It could not be written, or a file is there.
+        PathNotAllowedError, WriteError: It could not be written, or the file exists.
     """
-    with saving(workspace.root, snapshot.path):
-        write(workspace, snapshot)
+    with lock_snapshots(workspace.root, snapshot.path):
+        _write(workspace, snapshot)
 
 
-def _mention(workspace: Workspace, made: Snapshot, about: str | None) -> None:
-    """Name a snapshot in the note of its day, once; the subject of a sealed one only in a sealed note."""
-    at = get_local_now(workspace.journal.timezone, made.timestamp)
-    said = made.to_dict()
-    # Notes lie one folder below the workspace.
-    many = "message" if len(made.messages) == 1 else f"{len(made.messages)} messages"
-    words = f"- [{said['timestamp']}](../{made.path}): the last {many}"
-    is_told = about or made.summary
-    if made.path.endswith(SUFFIX) and not workspace.files.find(make_day_path(at.date())).endswith(SUFFIX):
-        is_told = None
-    text = f"{words}. {is_told}" if is_told else words
-    append(workspace.files, text, date=at.date(), title=TITLE, now=at, skip_existing=True)
+def _read_all(workspace: Workspace, session_id: str | None) -> list[Snapshot]:
+    """Return the snapshots in their files, the latest first; one that cannot be read is reported."""
+    ending = "" if session_id is None else f"-{_make_name(session_id)}.json"
+    snapshots = list[Snapshot]()
+    for path in list_paths(workspace.root):
+        if not get_plain_name(path).endswith(ending):
+            continue
+        try:
+            data, _ = workspace.files.read(workspace.files.make_place(path))
+            snapshots.append(parse_snapshot(data, path))
+        except NotFoundError:  # forgotten since it was listed
+            continue
+        except OpenClawMemoryError as error:
+            warn(str(error))
+    own = [snapshot for snapshot in snapshots if session_id in {None, snapshot.session_id}]
+    return sorted(own, key=lambda snapshot: (snapshot.timestamp, snapshot.path), reverse=True)
 
 
-def file_name(session_id: str) -> str:
-    """Return what the names of a session's files have of its id.
+def _find_free_path(workspace: Workspace, snapshot: Snapshot, taken: Collection[str] = ()) -> str:
+    """Return the path of a snapshot, by its second and its session; `taken` are paths that others will have."""
+    stamp, name = f"{snapshot.timestamp:%Y%m%dT%H%M%SZ}", _make_name(snapshot.session_id)
+    ending = SUFFIX if workspace.files.codec.is_sealing("snapshot") else ""
+    paths = {get_plain_name(path) for path in (*taken, *list_paths(workspace.root))}
+    candidates = (f"{_PREFIX}{stamp}-{f'{number}-' if number > 1 else ''}{name}.json" for number in range(1, 10_000))
+    return next(f"{path}{ending}" for path in candidates if path not in paths)
 
-    Raises:
-        InvalidInputError: The id is empty.
-    """
+
+def _write(workspace: Workspace, snapshot: Snapshot) -> None:
+    data = json.dumps(snapshot.to_dict(), ensure_ascii=False, indent=2).encode() + b"\n"
+    try:
+        workspace.files.replace(workspace.files.make_place(snapshot.path), data, None)
+    except OSError as error:
+        raise error if isinstance(error, OpenClawMemoryError) else to_write_error(error, snapshot.path) from error
+
+
+def _add_to_note(workspace: Workspace, snapshot: Snapshot, topic: str | None) -> None:
+    """Name a snapshot in the note of its day; the subject of a sealed one only in a sealed note."""
+    now = get_local_now(workspace.journal.timezone, snapshot.timestamp)
+    count = len(snapshot.messages)
+    end = "message" if count == 1 else f"{count} messages"
+    line = f"- [{snapshot.to_dict()['timestamp']}](../{snapshot.path}): the last {end}"  # notes are one folder below
+    is_open = not workspace.files.find(make_day_path(now.date())).endswith(SUFFIX)
+    if topic and not (is_open and snapshot.path.endswith(SUFFIX)):
+        line = f"{line}. {topic}"
+    append(workspace.files, line, date=now.date(), title=TITLE, now=now, skip_existing=True)
+
+
+def _make_name(session_id: str) -> str:
     return make_log_name(session_id).removesuffix(TRANSCRIPT_SUFFIX)
 
 
-def _transcript(session_id: str) -> str:
-    return f"{TRANSCRIPTS}/{make_log_name(session_id)}"
-
-
-def _text(value: object) -> str:
+def _read_text(value: object) -> str:
     if not isinstance(value, str):
         raise TypeError
-    return _unicode(value)
+    return _repair(value)
 
 
 # --- the messages -------------------------------------------------------------------------------------------
 
 
-def kept_of(
-    policies: Policies, messages: Iterable[Message], left_out: Collection[str] = (EARLIER,)
-) -> list[SnapshotMessage]:
-    """Return of messages what a snapshot keeps.
-
-    Those without words, those that are never to be stored, and those whose text is in `left_out` are dropped.
-
-    Args:
-        policies: Those for the files.
-        messages: The messages.
-        left_out: Texts.
+def _shorten_summary(policies: Policies, summary: str | None) -> str | None:
+    """Return a summary on one line, without secrets and recalled text, of at most `MAX_SUMMARY_UNITS`.
 
     Raises:
-        InvalidInputError: They are no list, or one is no message.
+        PolicyError: A rule says never to store it.
+    """
+    if summary is None:
+        return None
+    line = redact_session(" ".join(strip_recalled(check_text(summary, "the summary")).split()))
+    policies.check(None, *filter(None, (summary, line)))
+    if measure_utf16(line) > MAX_SUMMARY_UNITS:  # masked before the cut: half a secret is not recognised
+        line = truncate_utf16(policies.mask(line), MAX_SUMMARY_UNITS - len(_CUT)) + _CUT
+    return line or None
+
+
+def _keep_messages(policies: Policies, messages: Iterable[Message], left_out: Collection[str]) -> list[SnapshotMessage]:
+    """Return the messages of a snapshot: without those that have no words, may not be stored, or are in `left_out`.
+
+    Raises:
+        InvalidInputError: They are not a list, or one is not a message.
     """
     if isinstance(messages, str | bytes | Mapping) or not isinstance(messages, Iterable):
         raise InvalidInputError(f"messages must be a list of messages, not {messages!r:.80}")
-    found = list[SnapshotMessage]()
+    ending = list[SnapshotMessage]()
     for message in messages:
         if not isinstance(message, Mapping) or not isinstance(message.get("role"), str):
             raise InvalidInputError(
                 f"a message must be a mapping with `role` and `content`, not {message!r:.80}: "
                 "those of a framework are for `save_snapshot` of its adapter"
             )
-        role, text = _unicode(message["role"]), _unicode(strip_recalled(get_text(message)))
+        role, text = _repair(message["role"]), _repair(strip_recalled(get_text(message)))
         if not text.strip() or text == FORGOTTEN or text in left_out:
             continue
-        # What is hidden is so before the cut: half a token looks like none.
-        cut = truncate_utf16(_masked_text(policies, text), MAX_UNITS)
+        short = truncate_utf16(_mask_text(policies, text), MAX_UNITS)
         try:
-            policies.check(None, role, text, cut)
+            policies.check(None, role, text, short)
         except PolicyError:
             continue
-        found.append(SnapshotMessage(role, cut))
-    return found
+        ending.append(SnapshotMessage(role, short))
+    return ending
 
 
-def _messages(snapshot: Snapshot, summary: str | None) -> list[Message]:
-    """Return the messages of a snapshot as a conversation: what it was about before, and what the two have said.
+def _to_messages(snapshot: Snapshot, summary: str | None) -> list[Message]:
+    """Return a snapshot as a conversation: the summary, the answers of tools as data, and the words of both speakers.
 
-    Services refuse an answer of a tool without its call, which a snapshot does not keep: what tools answered is shown
-    first, as data. A system prompt is brought along by the program.
+    Services refuse an answer of a tool without its call, which a snapshot does not keep.
     """
-    before = SUMMARY.format(summary=summary) if summary else EARLIER
-    if answers := [one.content for one in snapshot.messages if is_result({"role": one.role})]:
-        before = f"{before}\n\n{fence_text(chr(10).join(answers), 'answers of tools')}"
-    said = [{"role": one.role, "content": one.content} for one in snapshot.messages if one.role in _SPEAKERS]
-    return [{"role": "user", "type": "compaction", "content": before}, *said]
+    opening = SUMMARY.format(summary=summary) if summary else EARLIER
+    if answers := [message.content for message in snapshot.messages if is_result({"role": message.role})]:
+        opening = f"{opening}\n\n{fence_text(chr(10).join(answers), 'answers of tools')}"
+    talk = [{"role": message.role, "content": message.content} for message in snapshot.messages]
+    return [
+        {"role": "user", "type": "compaction", "content": opening},
+        *(message for message in talk if message["role"] in _SPEAKERS),
+    ]
 
 
-def _goes_beyond(log: SessionLog, snapshot: Snapshot) -> bool:
+def _is_ahead(log: SessionLog, snapshot: Snapshot) -> bool:
     """Return whether a transcript has the end of a snapshot, or was written to after it."""
-    end = [one for one in snapshot.messages if one.role in _SPEAKERS][-_END:]
-    said = iter(kept_of(log.files.policies, log.read_messages()))
-    if end and all(one in said for one in end):  # in this order, others between them
+    end = [message for message in snapshot.messages if message.role in _SPEAKERS][-_END:]
+    logged = iter(_keep_messages(log.files.policies, log.read_messages(), ()))
+    if end and all(message in logged for message in end):  # in this order, others between them
         return True
     *_, last = (None, *(get_time(entry) for entry in log.read_branch()))
     return last is not None and last.tzinfo is not None and last > snapshot.timestamp
 
 
-def _shown(policies: Policies, snapshot: Snapshot) -> Snapshot:
-    shown = partial(_masked_text, policies)
-    messages = tuple(SnapshotMessage(one.role, shown(one.content)) for one in snapshot.messages)
-    return replace(snapshot, messages=messages, summary=None if snapshot.summary is None else shown(snapshot.summary))
+def _mask_snapshot(policies: Policies, snapshot: Snapshot) -> Snapshot:
+    messages = tuple(
+        SnapshotMessage(message.role, _mask_text(policies, message.content)) for message in snapshot.messages
+    )
+    summary = None if snapshot.summary is None else _mask_text(policies, snapshot.summary)
+    return replace(snapshot, messages=messages, summary=summary)
 
 
-def _masked_text(policies: Policies, text: str) -> str:
+def _mask_text(policies: Policies, text: str) -> str:
     return redact_talk(policies.mask(text))
 
 
-def _masked(value: Any, shown: Callable[[str], str]) -> Any:
-    """Return a copy of a message, or of a part of it, with every text that was said as it may be shown."""
+def _mask(value: Any, mask: Callable[[str], str]) -> Any:
+    """Return a copy of a message or of one of its parts, with masked texts."""
     if isinstance(value, str):
-        return shown(value)
+        return mask(value)
     if isinstance(value, Mapping):
         if "image" in str(value.get("type")):
             return value
-        return {name: inner if name in _NOT_SAID else _masked(inner, shown) for name, inner in value.items()}
-    return [_masked(inner, shown) for inner in value] if isinstance(value, list | tuple) else value
+        return {name: item if name in _UNMASKED else _mask(item, mask) for name, item in value.items()}
+    return [_mask(item, mask) for item in value] if isinstance(value, list | tuple) else value
 
 
-def _whole(messages: Sequence[Message]) -> list[Message]:
-    """Return messages without calls that nothing answers, and without answers to no call: services refuse both.
+def _drop_unanswered(messages: Sequence[Message]) -> list[Message]:
+    """Drop calls without an answer, and answers without a call: services refuse both.
 
     A program that was killed while a tool ran leaves one.
     """
-    called, answered, answers = dict[str, int](), set[tuple[int, str]](), set[int]()
+    callers, answered, answers = dict[str, int](), set[tuple[int, str]](), set[int]()
     for at, message in enumerate(messages):
-        if (of := get_answered_call(message)) is not None and of in called:
-            answered.add((called.pop(of), of))
+        if (call := get_answered_call(message)) is not None and call in callers:
+            answered.add((callers.pop(call), call))
             answers.add(at)
-        called |= dict.fromkeys(get_call_ids(message), at)
-    found = list[Message]()
+        callers |= dict.fromkeys(get_call_ids(message), at)
+    left = list[Message]()
     for at, message in enumerate(messages):
         if is_result(message):
-            found += [message] if at in answers else []
+            left += [message] if at in answers else []
             continue
-        left = drop_calls(message, {one for place, one in answered if place == at})
-        if get_call_ids(left) or get_text(left).strip() or (left.get("role") == "user" and count_chars(left)):
-            found.append(left)
-    return found
+        whole = drop_calls(message, {call for place, call in answered if place == at})
+        if get_call_ids(whole) or get_text(whole).strip() or (whole.get("role") == "user" and count_chars(whole)):
+            left.append(whole)
+    return left
 
 
-def _line(summary: str) -> str:
-    """Return a summary on one line, without secrets and what was recalled."""
-    return redact_session(" ".join(strip_recalled(check_text(summary, "the summary")).split()))
-
-
-def _unicode(text: str) -> str:
+def _repair(text: str) -> str:
+    """Replace lone surrogates, which no file can hold."""
     return text if text.isascii() else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

@@ -1,4 +1,4 @@
-"""Decide when a conversation is too long: for a flush, for a compaction, or as the model's own error says (pure)."""
+"""Tell when a conversation is too long: for a flush, for a compaction, or by the error of the model (pure)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from openclaw_memory.errors import ConfigError
 Reason: TypeAlias = Literal["threshold", "transcript", "compaction"]
 Kind: TypeAlias = Literal["chat", "heartbeat", "cli", "flush"]
 
-# How the services say that a prompt is too long, each as its errors read; the last four are said by many.
+# The errors of services for a prompt that is too long; several use the last four.
 _TOO_LONG = re.compile(
     r"prompt is too long|request_too_large|request exceeds the maximum (?:size|allowed)"  # Anthropic
     r"|input is too long for requested model"  # Amazon Bedrock
@@ -34,9 +34,9 @@ _TOO_LONG = re.compile(
     r"|context[_ ]length[_ ]exceeded|context[_ ]window[_ ]exceeded|context[_ ]overflow",
     re.IGNORECASE | re.DOTALL,
 )
-# Limits of another kind that speak of tokens too: waiting helps there, and shortening does not.
+# Limits of another kind that mention tokens too: waiting helps, and shortening does not.
 _TOO_FAST = re.compile(r"rate[_ ]?limit|too many requests|tokens per (?:min|day)|\bTPM\b|throttl|quota", re.IGNORECASE)
-# The types that LangChain and LiteLLM raise for it, whatever their text.
+# The error types of LangChain and LiteLLM, whatever their text.
 _TYPES = frozenset({"ContextOverflowError", "ContextWindowExceededError"})
 
 
@@ -44,28 +44,33 @@ def check_window(window: object) -> None:
     """Raise ConfigError if a window is neither a number of tokens above 0 nor None.
 
     Args:
-        window: What a caller passes as the tokens that a conversation has room for.
+        window: The tokens that a conversation has room for.
     """
     if window is not None and (not isinstance(window, int) or isinstance(window, bool) or window <= 0):
         raise ConfigError(f"window={window!r} is not a number of tokens: pass a whole number above 0, such as 200_000")
 
 
-def reserve(window: int | None, rules: CompactionConfig) -> int:
+def get_reserve(window: int | None, rules: CompactionConfig) -> int:
     """Return the tokens kept free for the answer: `reserve_tokens`, at least the floor, at most a quarter window.
 
     Args:
         window: The model's context window in tokens; None or at most 0 if unknown.
         rules: The compaction settings.
     """
-    wanted = max(rules.reserve_tokens, rules.reserve_tokens_floor)
-    return min(wanted, window // 4) if window is not None and window > 0 else wanted
+    reserve = max(rules.reserve_tokens, rules.reserve_tokens_floor)
+    return min(reserve, window // 4) if window is not None and window > 0 else reserve
 
 
-def soft(window: int | None, rules: CompactionConfig) -> int:
-    """How many tokens before a compaction the flush comes: at most half of what the reserve leaves of the window."""
+def get_soft_threshold(window: int | None, rules: CompactionConfig) -> int:
+    """Return by how many tokens a flush precedes a compaction: at most half of the window without the reserve.
+
+    Args:
+        window: The model's context window in tokens; None or at most 0 if unknown.
+        rules: The compaction settings.
+    """
     if window is None or window <= 0:
         return rules.soft_threshold_tokens
-    return min(rules.soft_threshold_tokens, (window - reserve(window, rules)) // 2)
+    return min(rules.soft_threshold_tokens, (window - get_reserve(window, rules)) // 2)
 
 
 def get_compaction_threshold(window: int | None, rules: CompactionConfig) -> int | None:
@@ -75,7 +80,7 @@ def get_compaction_threshold(window: int | None, rules: CompactionConfig) -> int
         window: The model's context window in tokens; None or at most 0 if unknown.
         rules: The compaction settings.
     """
-    return window - reserve(window, rules) if window is not None and window > 0 else None
+    return window - get_reserve(window, rules) if window is not None and window > 0 else None
 
 
 def get_flush_threshold(window: int | None, rules: CompactionConfig) -> int | None:
@@ -88,9 +93,8 @@ def get_flush_threshold(window: int | None, rules: CompactionConfig) -> int | No
     Returns:
         The threshold, at least 1; None if the window is unknown.
     """
-    if window is None or window <= 0:
-        return None
-    return window - reserve(window, rules) - soft(window, rules)
+    limit = get_compaction_threshold(window, rules)
+    return None if limit is None else limit - get_soft_threshold(window, rules)
 
 
 def find_flush_reason(
@@ -102,9 +106,8 @@ def find_flush_reason(
     compacting: bool = False,
     flushed: bool = False,
     kind: Kind = "chat",
-    writable: bool = True,
 ) -> Reason | None:
-    """Return why memories should be saved now, or None if they should not.
+    """Return the reason why a flush is due, or None if it is not.
 
     Args:
         rules: The compaction settings.
@@ -114,9 +117,8 @@ def find_flush_reason(
         compacting: Whether a compaction comes next.
         flushed: Whether this cycle, from one compaction to the next, had its flush.
         kind: Only a `chat` is flushed: no heartbeat, no program that compacts by itself (`cli`), no turn of a flush.
-        writable: Whether notes can be written.
     """
-    if not rules.flushes or flushed or kind != "chat" or not writable:
+    if not rules.flushes or flushed or kind != "chat":
         return None
     threshold = get_flush_threshold(window, rules)
     if threshold is not None and tokens and tokens >= threshold:
@@ -127,21 +129,21 @@ def find_flush_reason(
 
 
 def is_overflow(error: BaseException) -> bool:
-    """Return whether an error says that the prompt is longer than the model's window, by its type and its words.
+    """Return whether an error, or one of its causes, means that the prompt is longer than the model's window.
 
-    Its causes are looked at too. A rate limit is not an overflow.
+    A rate limit is not an overflow.
 
     Args:
-        error: What the call of the model raised.
+        error: The error of the model.
     """
-    seen: list[BaseException] = []
-    at: BaseException | None = error
-    while at is not None and at not in seen:
-        if _TYPES & {kind.__name__ for kind in type(at).__mro__}:
+    checked: list[BaseException] = []
+    cause: BaseException | None = error
+    while cause is not None and cause not in checked:
+        if _TYPES & {kind.__name__ for kind in type(cause).__mro__}:
             return True
-        text = f"{at} {getattr(at, 'code', '')}"
+        text = f"{cause} {getattr(cause, 'code', '')}"
         if _TOO_LONG.search(text) and not _TOO_FAST.search(text):
             return True
-        seen.append(at)
-        at = at.__cause__ or (None if at.__suppress_context__ else at.__context__)
+        checked.append(cause)
+        cause = cause.__cause__ or (None if cause.__suppress_context__ else cause.__context__)
     return False

@@ -9,7 +9,7 @@ from openclaw_memory.conversation.window import (
     find_flush_reason,
     get_compaction_threshold,
     get_flush_threshold,
-    reserve,
+    get_reserve,
 )
 
 RULES = CompactionConfig()
@@ -25,7 +25,7 @@ BIG = RULES.force_flush_bytes
     ],
 )  # fmt: skip
 def test_the_thresholds_of_a_window(window, free, flush, compaction):
-    assert reserve(window, RULES) == free
+    assert get_reserve(window, RULES) == free
     assert get_flush_threshold(window, RULES) == flush
     assert get_compaction_threshold(window, RULES) == compaction
 
@@ -34,7 +34,7 @@ def test_the_thresholds_of_a_window(window, free, flush, compaction):
 def test_the_larger_reserve_counts_for_both(wanted, floor):
     rules = CompactionConfig(reserve_tokens=wanted, reserve_tokens_floor=floor)
 
-    assert reserve(200_000, rules) == 30_000
+    assert get_reserve(200_000, rules) == 30_000
     assert get_flush_threshold(200_000, rules) == 166_000
     assert get_compaction_threshold(200_000, rules) == 170_000
 
@@ -76,7 +76,7 @@ def test_in_a_window_that_is_unknown_no_number_of_tokens_is_a_reason_but_others_
 
 @pytest.mark.parametrize(
     "never",
-    [{"kind": "heartbeat"}, {"kind": "cli"}, {"kind": "flush"}, {"writable": False}, {"flushed": True}],
+    [{"kind": "heartbeat"}, {"kind": "cli"}, {"kind": "flush"}, {"flushed": True}],
     ids=lambda never: str(next(iter(never.items()))),
 )
 @pytest.mark.parametrize(

@@ -31,7 +31,7 @@ from openclaw_memory.chunking.sliding_window import (
 )
 from openclaw_memory.config import JournalConfig, SearchConfig
 from openclaw_memory.config.sections import CompactionConfig, check_section
-from openclaw_memory.conversation.window import reserve, soft
+from openclaw_memory.conversation.window import get_reserve, get_soft_threshold
 from openclaw_memory.embeddings.vectors import pack
 from openclaw_memory.errors import ConfigError, InvalidInputError
 from openclaw_memory.flush import Flush, FlushTurn
@@ -246,9 +246,9 @@ def flush_plan(given: Any) -> dict[str, Any] | None:
     flush = Flush(folder, "main", rules, clock=lambda: datetime(2026, 11, 21, 12, tzinfo=UTC))
     turn = FlushTurn(flush, "compaction", None, 0, None, datetime(2026, 11, 21, 12, tzinfo=UTC))
     return {
-        "softThresholdTokens": soft(given.get("cw"), rules),
+        "softThresholdTokens": get_soft_threshold(given.get("cw"), rules),
         "forceFlushTranscriptBytes": rules.force_flush_bytes,
-        "reserveTokensFloor": reserve(given.get("cw"), rules),
+        "reserveTokensFloor": get_reserve(given.get("cw"), rules),
         "relativePath": turn.path,
         "promptHasNoReply": SILENT in turn.prompt,
     }
