@@ -91,7 +91,7 @@ def middleware_rows(scale: Scale, scratch: Path) -> Iterator[Row]:
     """`before_model` where no flush is due, less what its token counter takes."""
     from langchain_core.messages.utils import count_tokens_approximately
     from langchain_openclaw_memory import MemoryFlushMiddleware
-    from langchain_openclaw_memory.testing import ScriptedChatModel, saying
+    from langchain_openclaw_memory.testing import ScriptedChatModel, respond_with
 
     messages: list[Any] = []
     for number in range(scale.messages // 2):
@@ -101,7 +101,7 @@ def middleware_rows(scale: Scale, scratch: Path) -> Iterator[Row]:
     with Memory.open(scratch / "middleware", embedder=None) as memory:
         middleware = MemoryFlushMiddleware(
             memory=memory,
-            model=ScriptedChatModel(script=saying()),
+            model=ScriptedChatModel(script=respond_with()),
             window=10_000_000,
             token_counter=count_tokens_approximately,
         )

@@ -59,12 +59,12 @@ python_maximum_signature_line_length = 88
 nitpick_ignore_regex = [("py:.*", r"(?!openclaw_memory|langchain_openclaw|llama_index_openclaw).*")]
 # What a signature names and no program needs to: type variables, parts that are made for the caller.
 nitpick_ignore = [
-    ("py:class", "langchain_openclaw_memory._session.InSession"),
-    ("py:class", "langchain_openclaw_memory._session._chosen"),
-    ("py:class", "langchain_openclaw_memory._showing.ShowingMiddleware"),
+    ("py:class", "langchain_openclaw_memory._session.SessionRetriever"),
+    ("py:class", "langchain_openclaw_memory._session._validate_choice"),
+    ("py:class", "langchain_openclaw_memory._prompt.PromptMiddleware"),
     ("py:class", "langchain_openclaw_memory.intent.IntentState"),
     ("py:class", "langchain_openclaw_memory.retriever._checked"),
-    ("py:class", "llama_index_openclaw_memory._showing.ShownBlock"),
+    ("py:class", "llama_index_openclaw_memory._prompt.PromptBlock"),
     ("py:class", "openclaw_memory.memory.Annotated"),  # how pydantic's fields are shown
     ("py:class", "openclaw_memory.indexing.service.IndexService"),
     ("py:class", "openclaw_memory.text.policies.Policies"),

@@ -25,7 +25,7 @@ from langchain_core.output_parsers import StrOutputParser
 from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.runnables import RunnablePassthrough
 from langchain_openclaw_memory import MemoryFlushMiddleware, OpenClawRetriever, memory_tools
-from langchain_openclaw_memory.testing import ScriptedChatModel, asked_for, copying
+from langchain_openclaw_memory.testing import ScriptedChatModel, classify_request, copy_sentences
 from langgraph.checkpoint.memory import InMemorySaver
 
 from openclaw_memory import Memory
@@ -108,7 +108,7 @@ memory.search("What goes into the celadon glaze?")
 # ```
 
 # %%
-model = ScriptedChatModel(script=copying)
+model = ScriptedChatModel(script=copy_sentences)
 
 # %% [markdown]
 # ## A chain that cites
@@ -238,7 +238,7 @@ def tokens_of(agent, thread):
 
 def converse(folder, *, with_flush):
     """Hold the conversation and ask the questions: a row for each turn, the answers, and the messages at the end."""
-    model = ScriptedChatModel(script=copying)
+    model = ScriptedChatModel(script=copy_sentences)
     summarization = SummarizationMiddleware(model, trigger=("tokens", LIMIT), keep=("messages", 4))
     with Memory.open(folder) as memory:
         flush = [MemoryFlushMiddleware.before(summarization, memory=memory)] if with_flush else []
@@ -256,7 +256,7 @@ def converse(folder, *, with_flush):
                     "turn": turn,
                     "tokens": before,
                     "tokens after": count_tokens_approximately(messages[:-1]),
-                    "the model was asked for": ", ".join(dict.fromkeys(map(asked_for, model.requests))),
+                    "the model was asked for": ", ".join(dict.fromkeys(map(classify_request, model.requests))),
                     "in the talk": known_in(message.text for message in messages),
                     "in the notes": known_in(path.read_text("utf-8") for path in folder.rglob("*.md")),
                 }

@@ -18,7 +18,7 @@ from llama_index.core.agent.workflow import FunctionAgent
 from llama_index.core.memory import Memory as ChatMemory
 from llama_index.core.node_parser import SentenceSplitter
 from llama_index_openclaw_memory import OpenClawEmbedding, OpenClawMemoryBlock, OpenClawVectorStore
-from llama_index_openclaw_memory.testing import ScriptedLLM, quoting
+from llama_index_openclaw_memory.testing import ScriptedLLM, quote_sentence
 from openclaw_memory_lab import copy_lab
 
 from openclaw_memory import Memory
@@ -213,7 +213,7 @@ ASKED = [
     "How large is the deposit that the landlord keeps?",
     "Where does the insurance for the transport end?",
 ]
-llm = ScriptedLLM(script=quoting)  # or OpenAI(model="gpt-5-mini"), which needs a key
+llm = ScriptedLLM(script=quote_sentence)  # or OpenAI(model="gpt-5-mini"), which needs a key
 agent = FunctionAgent(llm=llm, system_prompt="You help a bakery to move.")
 
 

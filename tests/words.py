@@ -33,19 +33,25 @@ VERBS = set(
     iterate join judge keep launch lease leave limit link list listen load locate lock log look lower main make map mark mask match measure merge migrate
     mix move name narrow normalise normalize notify number observe obtain offer open order pack pad parse partition pass pick plan plot poll pop
     postpone prepare prepend print probe process promote propose protect prune publish put quantise quantize query quote raise rank rate read rebuild
-    receive recall recompute record recover redact redirect reduce refresh refuse register reject release reload remember remove rename render renew
+    receive recall recompute record recover redact reembed redirect reduce refresh refuse register reject release reload remember remove rename render renew
     reopen repair repeat replace report request require rerank reseal reserve reset resolve respond restore resume retrieve retry return reuse rewrite
     roll rotate run sample save scale scan schedule score seal search see select send serve set settle share shift shorten show shrink shut sign skip
     snap sort split spread stamp start stem step stop store stream strip submit subscribe suggest summarise summarize sweep switch sync take tell
     terminate test tokenize touch train transform translate trim truncate try turn unescape union unlink unlock unpack unquote unseal unsubscribe
     update upsert use validate verify visit wait walk warm warn watch weigh widen wrap write yield
-    visit is has can may should needs to from as on with
+    visit is has can may should needs to from as on with before
     """.split()
 )
-ASYNC = re.compile(r"^a(?=(?:add|append|apply|ask|call|clear|close|delete|detect|edit|embed|from|get|index|invoke|list|load|open|prepare|put|query|retrieve|run|save|search|set|write))")  # fmt: skip
+ASYNC = re.compile(r"^a(?=(?:add|append|apply|ask|call|clear|close|delete|detect|edit|embed|flush|from|get|index|invoke|list|load|open|prepare|put|query|retrieve|run|save|search|set|settle|truncate|write))")  # fmt: skip
 # What a framework, or a protocol of Python, calls its methods; and `observed`, which marks methods as `property` does.
 FRAMEWORKS = set(
-    "openclaw opencode before_model after_model abefore_model aafter_model before_agent after_agent abefore_agent aafter_agent awrap_model_call class_name abatch batch amove observed _repr_html_ do_POST capture_signals startup load_ipython_extension unload_ipython_extension status".split()
+    """
+    openclaw opencode
+    before_model after_model abefore_model aafter_model before_agent after_agent abefore_agent aafter_agent awrap_model_call
+    class_name abatch batch amove observed _repr_html_ do_POST capture_signals startup load_ipython_extension unload_ipython_extension status
+    similarity_search similarity_search_with_score similarity_search_by_vector max_marginal_relevance_search
+    max_marginal_relevance_search_by_vector custom_model_dump chat achat astream_chat acomplete astream_complete async_add
+    """.split()
 )
 # The front door, whose names are fixed.
 FRONT_DOOR = set("for_agent heartbeat status snapshot snapshots memory_tools".split())

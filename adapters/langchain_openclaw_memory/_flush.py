@@ -10,9 +10,9 @@ from functools import partial
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
-from langchain_openclaw_memory._flush_model import Counter, Model, asking
-from langchain_openclaw_memory._messages import first_of, openclaw_messages
-from langchain_openclaw_memory._session import kind_of, run_config, thread_of
+from langchain_openclaw_memory._flush_model import Counter, Model, prepare_flush
+from langchain_openclaw_memory._messages import convert_messages, find_first
+from langchain_openclaw_memory._session import get_run_config, get_run_kind, get_thread
 from openclaw_memory.aio import run_in_thread
 from openclaw_memory.conversation import get_compaction_threshold
 from openclaw_memory.errors import InvalidInputError, OpenClawMemoryError
@@ -32,11 +32,11 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class PendingFlush:
     """A flush that is due: its memory, session, model and messages. `window` and `tokens` are in tokens.
 
     `cut` says that the messages are taken from the conversation next, which then begins a new cycle; `may_wait`, that
-    the cut is postponed if they cannot be saved. `held` is called with whether they are saved or kept:
+    the cut is postponed if they cannot be saved. `on_end` is called with whether they are saved or kept:
     if not, they are flushed again.
     """
 
@@ -44,16 +44,16 @@ class Wanted:
     session: Session
     model: Model
     messages: Sequence[BaseMessage]
-    window: int | None
-    tokens: int
     count: Counter
+    window: int | None = None
+    tokens: int = 0
     cut: bool = False
     may_wait: bool = False
-    held: Callable[[bool], object] = bool
+    on_end: Callable[[bool], object] = bool
 
 
-def checked(memory: MemoryChoice, session_key: str | None) -> MemoryChoice:
-    """Return what chooses the memory of a run.
+def check_memory(memory: MemoryChoice, session_key: str | None) -> MemoryChoice:
+    """Check the memory and the session key that a part is made with; return the memory.
 
     Raises:
         TypeError, ConfigError: As `read_memory_choice`.
@@ -65,53 +65,39 @@ def checked(memory: MemoryChoice, session_key: str | None) -> MemoryChoice:
     return choice
 
 
-def wanted_before_cut(
-    leased: RunMemory,
-    session_key: str | None,
-    model: Model,
-    messages: Sequence[BaseMessage],
-    count: Counter,
-    *,
-    may_wait: bool = False,
-) -> Wanted:
-    """Return the flush of messages that a summary takes from the conversation of the current run."""
-    session = session_of_run(session_key, messages)
-    return Wanted(leased, session, model, messages, None, 0, count, cut=True, may_wait=may_wait)
-
-
-def session_of_run(session_key: str | None, messages: Sequence[BaseMessage]) -> Session:
+def find_session(session_key: str | None, messages: Sequence[BaseMessage]) -> Session:
     """Return the session of a run.
 
     It is the one that is given, else the thread, else one by the first message. The `session_key` of a run says who
     reads along, and does not name the run's own conversation.
     """
-    thread = None if session_key else thread_of(run_config())
-    if session_key or thread or (first := first_of(messages)) is None:
+    thread = None if session_key else get_thread(get_run_config())
+    if session_key or thread or (first := find_first(messages)) is None:
         return Session(session_key or thread or "main", thread)
     text = f"{first.type}\n{first.text}".encode("utf-8", "surrogatepass")
     return Session(f"main:{blake2b(text, digest_size=8).hexdigest()}")
 
 
-def save(wanted: Wanted) -> str | None:
+def save(flush: PendingFlush) -> str | None:
     """Hold the turn of a flush; return its outcome, or None if no flush is wanted. Never raises.
 
     If the flush fails, the messages are kept verbatim. They are "lost" if the memory cannot be opened or written.
     """
     outcome: str | None = "lost"
-    with _reported(wanted), wanted.leased as memory:
-        turn = run_flush(wanted.session.key, partial(_begun, wanted, memory), partial(_asking, wanted, memory))
-        outcome = _end(wanted, memory, turn)
+    with _report_failure(flush), flush.leased as memory:
+        turn = run_flush(flush.session.key, partial(_begin, flush, memory), partial(_prepare, flush, memory))
+        outcome = _end(flush, memory, turn)
     return outcome  # noqa: RET504 - "lost" if an error was reported
 
 
-async def asave(wanted: Wanted) -> str | None:
-    """Do what `save` does with an awaited model; files are read and written in a thread."""
+async def asave(flush: PendingFlush) -> str | None:
+    """Hold the turn of a flush as `save` does, awaiting the model; files are read and written in a thread."""
     outcome: str | None = "lost"
-    with _reported(wanted):
-        async with wanted.leased as memory:
-            prepare = partial(_asking, wanted, memory, is_async=True)
-            turn = await arun_flush(wanted.session.key, partial(_begun, wanted, memory), prepare)
-            outcome = await run_in_thread(_end, wanted, memory, turn)
+    with _report_failure(flush):
+        async with flush.leased as memory:
+            prepare = partial(_prepare, flush, memory, is_async=True)
+            turn = await arun_flush(flush.session.key, partial(_begin, flush, memory), prepare)
+            outcome = await run_in_thread(_end, flush, memory, turn)
     return outcome
 
 
@@ -119,74 +105,73 @@ def can_save(leased: RunMemory, session_key: str | None, messages: Sequence[Base
     """Return whether the memory of the current run can be written now, by trying it."""
     try:
         with leased as memory:
-            return memory.sessions.flush(session_of_run(session_key, messages)).can_be_written
+            return memory.sessions.flush(find_session(session_key, messages)).can_be_written
     except OpenClawMemoryError:
         return False
 
 
 @contextmanager
-def _reported(wanted: Wanted) -> Iterator[None]:
+def _report_failure(flush: PendingFlush) -> Iterator[None]:
     """Log why a memory cannot be opened; nothing else in the block raises."""
     try:
         yield
     except OpenClawMemoryError as error:
-        _log.warning(f"no memories of session {wanted.session.key!r} can be saved before a compaction: {error}")
-        wanted.held(False)
+        _log.warning(f"no memories of session {flush.session.key!r} can be saved before a compaction: {error}")
+        flush.on_end(False)
     except BaseException:  # a run that is cancelled leaves its flush to the next one
-        wanted.held(False)
+        flush.on_end(False)
         raise
 
 
-def window_of(model: Any) -> int | None:
-    """Return a model's context window in tokens, as its profile says; None if it does not."""
+def get_window(model: Any) -> int | None:
+    """Return a model's context window in tokens, from its profile; None if unknown."""
     profile = getattr(model, "profile", None)
     size = profile.get("max_input_tokens") if isinstance(profile, dict) else None
     return size if isinstance(size, int) and size > 0 else None
 
 
-def _asking(
-    wanted: Wanted, memory: Memory, turn: FlushTurn, *, is_async: bool = False
+def _prepare(
+    flush: PendingFlush, memory: Memory, turn: FlushTurn, *, is_async: bool = False
 ) -> tuple[list[BaseMessage] | str, FlushModel[BaseMessage]]:
     # The model can be shown as much as its profile says, or else the given window.
-    room = get_compaction_threshold(window_of(wanted.model) or wanted.window, memory.config.compaction)
-    return asking(turn, wanted.model, wanted.messages, room=room, count=wanted.count, is_async=is_async)
+    room = get_compaction_threshold(get_window(flush.model) or flush.window, memory.config.compaction)
+    return prepare_flush(turn, flush.model, flush.messages, room=room, count=flush.count, is_async=is_async)
 
 
-def _session(wanted: Wanted, memory: Memory) -> Flush:
-    return memory.sessions.flush(wanted.session, window=wanted.window)
+def _open_flush(flush: PendingFlush, memory: Memory) -> Flush:
+    return memory.sessions.flush(flush.session, window=flush.window)
 
 
-def _begun(wanted: Wanted, memory: Memory) -> FlushTurn | None:
-    return _session(wanted, memory).begin(
-        wanted.tokens,
+def _begin(flush: PendingFlush, memory: Memory) -> FlushTurn | None:
+    return _open_flush(flush, memory).begin(
+        flush.tokens,
         compacting=True,  # the caller has decided that a flush is due, and knows whether this cycle had one
         flushed=False,
-        kind=kind_of(run_config()),
-        messages=lambda: openclaw_messages(wanted.messages),
+        kind=get_run_kind(get_run_config()),
+        messages=lambda: convert_messages(flush.messages),
     )
 
 
-def _end(wanted: Wanted, memory: Memory, turn: FlushTurn | None) -> str | None:
+def _end(flush: PendingFlush, memory: Memory, turn: FlushTurn | None) -> str | None:
     """Record a flush that ended: a new cycle begins, or the cut waits for a memory that can be written."""
     workspace, outcome = memory.workspace, turn.outcome if turn else None
     error = ""
-    if turn is None and kind_of(run_config()) == "chat" and memory.config.compaction.flushes:
+    if turn is None and get_run_kind(get_run_config()) == "chat" and memory.config.compaction.flushes:
         outcome = "lost"
         error = "" if workspace.can_be_written else _name_obstacle(workspace.root)
     if error:
-        _log.warning(f"no memories of session {wanted.session.key!r} can be saved before a compaction: {error}")
-        _session(wanted, memory).save(flush_error=error)
-    wanted.held(outcome not in {None, "lost"})
-    if outcome == "lost" and wanted.may_wait:
+        _log.warning(f"no memories of session {flush.session.key!r} can be saved before a compaction: {error}")
+        _open_flush(flush, memory).save(flush_error=error)
+    flush.on_end(outcome not in {None, "lost"})
+    if outcome == "lost" and flush.may_wait:
         _log.warning(
-            f"the summary of session {wanted.session.key!r} waits "
-            "until its messages can be saved, or its window is full"
+            f"the summary of session {flush.session.key!r} waits until its messages can be saved, or its window is full"
         )
-    elif wanted.cut and not error:
+    elif flush.cut and not error:
         try:
-            _session(wanted, memory).record_compaction()
+            _open_flush(flush, memory).record_compaction()
         except Exception as failure:  # noqa: BLE001 - what is shown by status alone never breaks the turn of the user
-            _log.warning(f"the compaction of session {wanted.session.key!r} could not be noted: {failure}")
+            _log.warning(f"the compaction of session {flush.session.key!r} could not be noted: {failure}")
     return outcome
 
 

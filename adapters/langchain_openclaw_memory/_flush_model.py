@@ -1,4 +1,4 @@
-"""Run the silent turn: show a model a conversation, and let it write down what should last."""
+"""Ask a model in the silent turn of a flush, or for an intent."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from langchain_core.runnables.config import var_child_runnable_config
 from langchain_core.runnables.configurable import DynamicRunnable
 from langchain_core.tracers import BaseTracer
 
-from langchain_openclaw_memory._messages import is_whole, without_system
-from langchain_openclaw_memory._session import run_config, thread_of
+from langchain_openclaw_memory._messages import drop_system, is_whole
+from langchain_openclaw_memory._session import get_run_config, get_thread
 from openclaw_memory.errors import ConfigError
 from openclaw_memory.flush import FLUSH_TAG, FlushModel, ModelReply
 
@@ -30,7 +30,7 @@ Counter = Callable[[Sequence[BaseMessage]], int]
 _OF_TOOLS = frozenset({"tools", "tool_choice"})  # what binding tools to a model leaves in its arguments
 
 
-def asking(
+def prepare_flush(
     turn: FlushTurn,
     model: Model,
     messages: Iterable[BaseMessage],
@@ -39,24 +39,24 @@ def asking(
     count: Counter,
     is_async: bool = False,
 ) -> tuple[list[BaseMessage] | str, FlushModel[BaseMessage]]:
-    """Return what to drive a turn with: what `model` is shown of the messages, and how it is asked.
+    """Prepare a turn: the conversation as `model` reads it, and the functions that ask it.
 
     Its calls are children of the current run, whose tracers and callbacks see them; streams, and callbacks for
     single tokens, do not. What does not fit into `room` tokens (None: no known limit) is shown in parts.
     """
     bound, can_call = _with_tool(model, turn)
-    config = _config("flush")
+    config = _make_config("flush")
 
-    def ask(shown: list[BaseMessage]) -> ModelReply:
+    def ask(messages: list[BaseMessage]) -> ModelReply:
         context = copy_context()
         context.run(var_child_runnable_config.set, None)  # else the model would be a part of the run under way
-        return _read(context.run(bound.invoke, shown, config))
+        return _read(context.run(bound.invoke, messages, config))
 
-    async def aask(shown: list[BaseMessage]) -> ModelReply:
+    async def aask(messages: list[BaseMessage]) -> ModelReply:
         var_child_runnable_config.set(None)  # in the context of the task that asks
-        return _read(await bound.ainvoke(shown, config))
+        return _read(await bound.ainvoke(messages, config))
 
-    return _shown(messages), FlushModel(
+    return _choose_form(messages), FlushModel(
         ask=aask if is_async else ask,
         system=SystemMessage,
         user=HumanMessage,
@@ -68,12 +68,12 @@ def asking(
     )
 
 
-def intent_model(model: Model) -> tuple[Callable[[str], str], Callable[[str], Awaitable[str]]]:
-    """Return how `model` is asked for an intent: a function from a prompt to its answer, and its awaited twin.
+def prepare_intent_model(model: Model) -> tuple[Callable[[str], str], Callable[[str], Awaitable[str]]]:
+    """Return a function that asks `model` for an intent, and its awaited twin.
 
     Its calls are children of the current run as those of a flush are: no stream has them.
     """
-    bound, config = _prepared(model, None), _config("intent")
+    bound, config = _prepare(model, None), _make_config("intent")
 
     def ask(prompt: str) -> str:
         context = copy_context()
@@ -90,10 +90,10 @@ def intent_model(model: Model) -> tuple[Callable[[str], str], Callable[[str], Aw
     return ask, aask
 
 
-def _shown(messages: Iterable[BaseMessage]) -> list[BaseMessage] | str:
-    """Return what a model is shown: a text where providers would refuse the messages, so that no answer is left out."""
-    said = without_system(messages)
-    return said if is_whole(said) else get_buffer_string(said)
+def _choose_form(messages: Iterable[BaseMessage]) -> list[BaseMessage] | str:
+    """Return the messages, or their text if providers would refuse them."""
+    conversation = drop_system(messages)
+    return conversation if is_whole(conversation) else get_buffer_string(conversation)
 
 
 def _read(reply: Any) -> ModelReply:
@@ -103,29 +103,29 @@ def _read(reply: Any) -> ModelReply:
     return ModelReply(message, message.text, called, [message.response_metadata])
 
 
-def _config(kind: str) -> RunnableConfig:
+def _make_config(kind: str) -> RunnableConfig:
     """Return the configuration for calls that no user asked for: children of the run that its streams leave out."""
-    config = run_config()
-    thread = thread_of(config)
+    config = get_run_config()
+    thread = get_thread(config)
     # `lc_source` marks calls in traces that no user asked for.
     metadata = {"lc_source": f"openclaw_{kind}", **({"thread_id": thread} if thread else {})}
     # "nostream" is LangGraph's own word for a call whose tokens its streams leave out.
     tags = [FLUSH_TAG, "nostream"]
-    callbacks = _without_listeners((config or {}).get("callbacks"))
+    callbacks = _drop_listeners((config or {}).get("callbacks"))
     return {"run_name": f"memory_{kind}", "tags": tags, "metadata": metadata, "callbacks": callbacks}
 
 
-def _without_listeners(callbacks: Callbacks) -> Callbacks:
-    """Return the callbacks without those that show a user what a model says, while it says it."""
+def _drop_listeners(callbacks: Callbacks) -> Callbacks:
+    """Drop the callbacks that stream a reply to a user."""
     if callbacks is None or isinstance(callbacks, list):
-        return [handler for handler in callbacks or [] if not _listens(handler)] or None
+        return [handler for handler in callbacks or [] if not _is_listener(handler)] or None
     manager = callbacks.copy()
-    manager.handlers = [handler for handler in manager.handlers if not _listens(handler)]
-    manager.inheritable_handlers = [handler for handler in manager.inheritable_handlers if not _listens(handler)]
+    manager.handlers = [handler for handler in manager.handlers if not _is_listener(handler)]
+    manager.inheritable_handlers = [handler for handler in manager.inheritable_handlers if not _is_listener(handler)]
     return manager
 
 
-def _listens(handler: BaseCallbackHandler) -> bool:
+def _is_listener(handler: BaseCallbackHandler) -> bool:
     if hasattr(handler, "tap_output_iter"):  # the streams of LangChain and LangGraph
         return True
     hears_tokens = type(handler).on_llm_new_token not in {
@@ -139,12 +139,12 @@ def _with_tool(model: Model, turn: FlushTurn) -> tuple[Model, bool]:
     """Return the model with the tool of the turn, and whether it can call tools at all."""
     schema = {"name": turn.tool.name, "description": turn.tool.description, "parameters": dict(turn.tool.parameters)}
     try:
-        return _prepared(model, [{"type": "function", "function": schema}]), True
+        return _prepare(model, [{"type": "function", "function": schema}]), True
     except NotImplementedError:
-        return _prepared(model, None), False
+        return _prepare(model, None), False
 
 
-def _prepared(model: Model, tools: list[dict[str, Any]] | None) -> Model:
+def _prepare(model: Model, tools: list[dict[str, Any]] | None) -> Model:
     """Return the model with these tools instead of its own, and without its own callbacks, which belong to the user.
 
     What wraps a model stays around it; of several to choose from, it is the one of the run.
@@ -153,17 +153,17 @@ def _prepared(model: Model, tools: list[dict[str, Any]] | None) -> Model:
         NotImplementedError: It cannot call tools, or something else makes its reply.
     """
     if isinstance(model, DynamicRunnable):
-        return _prepared(model.prepare()[0], tools)
+        return _prepare(model.prepare()[0], tools)
     if isinstance(model, RunnableBindingBase):
         config = {key: value for key, value in model.config.items() if key != "callbacks"}
         kwargs = {name: value for name, value in model.kwargs.items() if tools is None or name not in _OF_TOOLS}
-        inner = {"bound": _prepared(model.bound, tools), "kwargs": kwargs}
+        inner = {"bound": _prepare(model.bound, tools), "kwargs": kwargs}
         return model.model_copy(update={**inner, "config": config, "config_factories": []})
     if isinstance(model, RunnableWithFallbacks):
-        fallbacks = [_prepared(other, tools) for other in model.fallbacks]
-        return model.model_copy(update={"runnable": _prepared(model.runnable, tools), "fallbacks": fallbacks})
+        fallbacks = [_prepare(fallback, tools) for fallback in model.fallbacks]
+        return model.model_copy(update={"runnable": _prepare(model.runnable, tools), "fallbacks": fallbacks})
     if isinstance(model, RunnableSequence) and tools is None:
-        return RunnableSequence(*(_prepared(step, None) for step in model.steps), name=model.name)
+        return RunnableSequence(*(_prepare(step, None) for step in model.steps), name=model.name)
     if isinstance(model, BaseLanguageModel) and model.callbacks:
         model = model.model_copy(update={"callbacks": None})
     if tools is None:
@@ -174,7 +174,7 @@ def _prepared(model: Model, tools: list[dict[str, Any]] | None) -> Model:
     return bind(tools)
 
 
-def chat_model(model: Model | str) -> Model:
+def load_chat_model(model: Model | str) -> Model:
     """Return the chat model, made by `init_chat_model` if it is given by name, for example `openai:gpt-5-mini`.
 
     Constructors call it, so that a wrong model is an error there and not a failed flush later.

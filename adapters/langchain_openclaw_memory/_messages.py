@@ -15,16 +15,16 @@ RESUMED = "openclaw_resumed"  # marks messages that were resumed: what is masked
 
 
 def is_summary(message: BaseMessage) -> bool:
-    """Whether this is the summary of messages that the conversation no longer has."""
+    """Tell whether this is the summary of messages that were removed from the conversation."""
     return message.additional_kwargs.get("lc_source") == SUMMARY_SOURCE
 
 
 def is_from_user(message: BaseMessage) -> bool:
-    """Whether the user said this, and not a summary in the user's place."""
+    """Tell whether the user wrote this: a summary takes the user's place."""
     return isinstance(message, HumanMessage) and not is_summary(message)
 
 
-def reported_tokens(messages: Sequence[BaseMessage]) -> int:
+def get_reported_tokens(messages: Sequence[BaseMessage]) -> int:
     """Return the tokens that the provider counted at the last reply; 0 if not reported, or if a summary came since."""
     for message in reversed(messages):
         if isinstance(message, AIMessage) and message.usage_metadata:
@@ -34,8 +34,8 @@ def reported_tokens(messages: Sequence[BaseMessage]) -> int:
     return 0
 
 
-def _role(message: BaseMessage) -> tuple[str, str]:
-    """Return how messages of the same text differ: who said it, what it calls or answers, what else it shows."""
+def _describe_role(message: BaseMessage) -> tuple[str, str]:
+    """Return the author, the calls and the attachments of a message, to tell those of the same text apart."""
     if isinstance(message, AIMessage):
         return message.type, str([(call["name"], call["args"]) for call in message.tool_calls])
     if isinstance(message, ToolMessage):
@@ -43,46 +43,46 @@ def _role(message: BaseMessage) -> tuple[str, str]:
     return message.type, "" if isinstance(message.content, str) else str(message.content)
 
 
-READING: Reading[BaseMessage] = Reading(role=_role, text=lambda message: message.text)
+READING: Reading[BaseMessage] = Reading(role=_describe_role, text=lambda message: message.text)
 
 
-def openclaw_messages(messages: Iterable[BaseMessage]) -> Iterator[dict[str, Any]]:
+def convert_messages(messages: Iterable[BaseMessage]) -> Iterator[dict[str, Any]]:
     """Yield the messages as OpenClaw writes them, without system prompts and summaries."""
     for message in messages:
-        if not is_summary(message) and (written := openclaw_message(message)) is not None:
+        if not is_summary(message) and (written := convert_message(message)) is not None:
             yield written
 
 
-def openclaw_message(message: BaseMessage) -> dict[str, Any] | None:
+def convert_message(message: BaseMessage) -> dict[str, Any] | None:
     """Return one message as OpenClaw writes it, with its id if any; None if it is not part of the conversation."""
-    known = {"id": message.id} if message.id else {}
+    identity = {"id": message.id} if message.id else {}
     if isinstance(message, HumanMessage):
-        return {"role": "user", "content": _words(message), **known}
+        return {"role": "user", "content": _render_text(message), **identity}
     if isinstance(message, ToolMessage):
         result = {"toolCallId": message.tool_call_id, "toolName": message.name or ""}
         failed = {"isError": True} if message.status == "error" else {}
-        return {"role": "toolResult", "content": _blocks(_words(message)), **result, **failed, **known}
+        return {"role": "toolResult", "content": _to_blocks(_render_text(message)), **result, **failed, **identity}
     if isinstance(message, AIMessage):
         calls = [
             {"type": "toolCall", "id": call["id"] or "", "name": call["name"], "arguments": call["args"]}
             for call in message.tool_calls
         ]
-        return {"role": "assistant", "content": [*_blocks(message.text), *calls], **known}
+        return {"role": "assistant", "content": [*_to_blocks(message.text), *calls], **identity}
     return None
 
 
-def without_system(messages: Iterable[BaseMessage]) -> list[BaseMessage]:
+def drop_system(messages: Iterable[BaseMessage]) -> list[BaseMessage]:
     """Return the messages that are not system prompts."""
     return [message for message in messages if not isinstance(message, SystemMessage)]
 
 
-def first_of(messages: Iterable[BaseMessage]) -> BaseMessage | None:
+def find_first(messages: Iterable[BaseMessage]) -> BaseMessage | None:
     """Return the first message that is not a system prompt; None if there is none."""
     return next((message for message in messages if not isinstance(message, SystemMessage)), None)
 
 
 def is_whole(messages: Iterable[BaseMessage]) -> bool:
-    """Whether every tool call has an answer behind it, and every answer a call before it.
+    """Tell whether every tool call has an answer, and every answer a call before it.
 
     Providers refuse a request with either of the others.
     """
@@ -97,29 +97,29 @@ def is_whole(messages: Iterable[BaseMessage]) -> bool:
     return not waiting
 
 
-def _words(message: BaseMessage) -> str:
-    """Return the text of a message, and what it shows besides: the names of files, and without text anything else."""
+def _render_text(message: BaseMessage) -> str:
+    """Return the text of a message and the names of its files; without text, any attachment."""
     if isinstance(message.content, str):
         return message.content
     kinds = {"image", "audio", "video", "file", "text-plain"}
     attached = [block for block in message.content_blocks if block["type"] in kinds]
-    shown = [_shown(block) for block in attached if not message.text or _file_name(block)]
-    return "\n".join(([message.text] if message.text else []) + ([" ".join(shown)] if shown else []))
+    names = [_name_attachment(block) for block in attached if not message.text or _get_file_name(block)]
+    return "\n".join(([message.text] if message.text else []) + ([" ".join(names)] if names else []))
 
 
-def _shown(block: Any) -> str:
+def _name_attachment(block: Any) -> str:
     """Return the address of an attachment, or `[file]` with its name if it has one."""
-    name, address = _file_name(block), block.get("url")
+    name, address = _get_file_name(block), block.get("url")
     if name or address is None or address.startswith("data:"):
         return f"[{block['type']} {name}]" if name else f"[{block['type']}]"
     return str(address)
 
 
-def _file_name(block: Any) -> str:
+def _get_file_name(block: Any) -> str:
     extras = block.get("extras") or {}
-    said = {**block, **extras, **(extras.get("metadata") or {})}
-    return next((" ".join(str(said[key]).split()) for key in ("filename", "name", "title") if said.get(key)), "")
+    fields = {**block, **extras, **(extras.get("metadata") or {})}
+    return next((" ".join(str(fields[key]).split()) for key in ("filename", "name", "title") if fields.get(key)), "")
 
 
-def _blocks(text: str) -> list[dict[str, Any]]:
+def _to_blocks(text: str) -> list[dict[str, Any]]:
     return [{"type": "text", "text": text}] if text else []

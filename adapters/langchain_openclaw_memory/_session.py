@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from langchain_core.runnables import RunnableConfig
 
 # What other retrievers call their arguments, and ours.
-_MEANT = {
+_ALIASES = {
     **dict.fromkeys(("top_k", "similarity_top_k", "max_results", "n_results", "limit"), "k"),
     **dict.fromkeys(("score_threshold", "threshold", "similarity_cutoff"), "min_score"),
     **dict.fromkeys(("filters", "where"), "filter"),
@@ -43,7 +43,7 @@ _HOW = 'give it with the run, as context={"user_id": ...} or in the "configurabl
 
 
 class MemoryRun(NamedTuple):
-    """What a function that chooses the memory of a run is called with.
+    """Describe a run to a function that chooses its memory.
 
     `context` is that of the run; where it has none, its `metadata` and `configurable` as one dictionary. `config` is
     its `RunnableConfig`.
@@ -53,7 +53,7 @@ class MemoryRun(NamedTuple):
     config: RunnableConfig
 
 
-def _chosen(memory: Any) -> Any:
+def _validate_choice(memory: Any) -> Any:
     try:
         return read_memory_choice(memory)
     except TypeError as error:  # pydantic reports a ValueError along with what is wrong with other fields
@@ -62,11 +62,11 @@ def _chosen(memory: Any) -> Any:
 
 # A field for a live object: it is part of no dump, and of no trace.
 MemoryField: TypeAlias = Annotated[
-    SkipJsonSchema[MemoryChoice], PlainValidator(_chosen), Field(exclude=True, repr=False)
+    SkipJsonSchema[MemoryChoice], PlainValidator(_validate_choice), Field(exclude=True, repr=False)
 ]
 
 
-def memory_of_run(choice: MemoryChoice, config: RunnableConfig | None) -> RunMemory:
+def lease_run_memory(choice: MemoryChoice, config: RunnableConfig | None) -> RunMemory:
     """Return the memory that a run uses, for the time of a `with` block.
 
     A template takes its values from the run's `context` (a dictionary, dataclass or pydantic model), its
@@ -76,31 +76,31 @@ def memory_of_run(choice: MemoryChoice, config: RunnableConfig | None) -> RunMem
         ConfigError: The run does not have a value, or the function returned no memory.
     """
     config = config or {}
-    session = session_of(None, config)
+    session = get_session_key(None, config)
     if isinstance(choice, Memory):
         return RunMemory(choice, DOOR, session)
-    values = {**(config.get("metadata") or {}), **_configurable(config)}
-    context = _context()
+    values = {**(config.get("metadata") or {}), **_get_configurable(config)}
+    context = _get_context()
     run = MemoryRun(values if context is None else context, config)
-    values |= _as_dict(context)
+    values |= _to_dict(context)
     return lease_memory(choice, run, values=values, how=_HOW, door=DOOR, session=session)
 
 
-def in_run(method: Method) -> Method:
-    """Have a method of a store act on the memory of the run that it is called in: on `store._over(memory)`."""
+def use_run_memory(method: Method) -> Method:
+    """Have a method of a store act on the memory of the run that it is called in: on `store._use(memory)`."""
 
     @wraps(method)
     def call(store: Any, /, *args: Any, **kwargs: Any) -> Any:
         if isinstance(store._choice, Memory):
-            with acting_as(DOOR, session=session_of(None, run_config())):
+            with acting_as(DOOR, session=get_session_key(None, get_run_config())):
                 return method(store, *args, **kwargs)
-        with memory_of_run(store._choice, run_config()) as memory:
-            return method(store._over(memory), *args, **kwargs)
+        with lease_run_memory(store._choice, get_run_config()) as memory:
+            return method(store._use(memory), *args, **kwargs)
 
     return cast("Method", call)
 
 
-def _context() -> Any:
+def _get_context() -> Any:
     """Return the context of the current run of a graph, or None."""
     if "langgraph" in sys.modules:
         from langgraph.runtime import get_runtime
@@ -110,7 +110,7 @@ def _context() -> Any:
     return None
 
 
-def _as_dict(context: Any) -> dict[str, Any]:
+def _to_dict(context: Any) -> dict[str, Any]:
     if isinstance(context, Mapping):
         return dict(context)
     if dataclasses.is_dataclass(context):
@@ -118,22 +118,22 @@ def _as_dict(context: Any) -> dict[str, Any]:
     return dict(getattr(context, "__dict__", {}))
 
 
-def session_of(given: str | None, config: RunnableConfig | None) -> str | None:
-    """Return the session that says who reads along: `given`, else the run's `session_key` or `thread_id`, else None."""
-    if given is not None:
-        return given
-    configurable = _configurable(config)
+def get_session_key(explicit: str | None, config: RunnableConfig | None) -> str | None:
+    """Return the key of the session, which tells who reads along: `explicit`, or the one of the run."""
+    if explicit is not None:
+        return explicit
+    configurable = _get_configurable(config)
     key = configurable.get("session_key") or configurable.get("thread_id")
     return str(key) if key else None
 
 
-def thread_of(config: RunnableConfig | None) -> str | None:
+def get_thread(config: RunnableConfig | None) -> str | None:
     """Return the id of the thread that a run belongs to; None if it has none.
 
     A run inside another one, in a tool or a subgraph, has a conversation of its own in the same thread. It is called
     `<thread>:<node>`, by the node of the outer graph that it runs in, the same in each call.
     """
-    configurable = _configurable(config)
+    configurable = _get_configurable(config)
     thread = configurable.get("thread_id")
     if thread is None or thread == "":
         return None
@@ -142,57 +142,57 @@ def thread_of(config: RunnableConfig | None) -> str | None:
     return ":".join([str(thread), *(part.partition(":")[0] for part in outer if not part.isdigit())])
 
 
-def kind_of(config: RunnableConfig | None) -> RunKind:
-    """Return the kind of run, as the `run_kind` in its `configurable` says: `heartbeat`, `cli`, or a `chat`."""
-    kind = _configurable(config).get("run_kind")
+def get_run_kind(config: RunnableConfig | None) -> RunKind:
+    """Return the `run_kind` in the run's `configurable`: `heartbeat`, `cli`, or else `chat`."""
+    kind = _get_configurable(config).get("run_kind")
     return kind if kind in {"heartbeat", "cli"} else "chat"
 
 
-def run_config() -> RunnableConfig | None:
+def get_run_config() -> RunnableConfig | None:
     """Return the configuration of the current run; None outside of a run."""
     return var_child_runnable_config.get()
 
 
-class InSession(BaseRetriever):
+class SessionRetriever(BaseRetriever):
     """A retriever that knows, while it searches, the configuration it was invoked with."""
 
     model_config = ConfigDict(extra="forbid")
 
     @model_validator(mode="before")
     @classmethod
-    def _known(cls, given: Any) -> Any:
-        if isinstance(given, dict) and (unknown := given.keys() - cls.model_fields.keys()):
-            raise QueryError(unknown_argument(unknown, cls.model_fields, cls.__name__.lstrip("_")))
-        return given
+    def _check_fields(cls, fields: Any) -> Any:
+        if isinstance(fields, dict) and (unknown := fields.keys() - cls.model_fields.keys()):
+            raise QueryError(describe_unknown(unknown, cls.model_fields, cls.__name__.lstrip("_")))
+        return fields
 
     def invoke(self, input: str, config: RunnableConfig | None = None, **kwargs: Any) -> list[Document]:  # noqa: A002
-        with _in_run(config):
+        with _set_run_config(config):
             return super().invoke(input, config, **kwargs)
 
     async def ainvoke(self, input: str, config: RunnableConfig | None = None, **kwargs: Any) -> list[Document]:  # noqa: A002
-        with _in_run(config):
+        with _set_run_config(config):
             return await super().ainvoke(input, config, **kwargs)
 
 
-def unknown_argument(unknown: Iterable[str], known: Iterable[str], call: str) -> str:
-    """Return what to say of arguments that a call does not take, with the one that was probably meant."""
-    name, names = min(unknown), sorted(known)
-    meant = _MEANT.get(name, name)
-    if meant not in names and "search_kwargs" in names:
-        hint = f"did you mean search_kwargs={{{meant!r}: ...}}? "
+def describe_unknown(unknown: Iterable[str], accepted: Iterable[str], call: str) -> str:
+    """Describe an argument that a call does not take, and suggest the right one."""
+    name, names = min(unknown), sorted(accepted)
+    intended = _ALIASES.get(name, name)
+    if intended not in names and "search_kwargs" in names:
+        hint = f"did you mean search_kwargs={{{intended!r}: ...}}? "
     else:
-        hint = f"did you mean {meant!r}? " if meant in names else nearest(name, names)
+        hint = f"did you mean {intended!r}? " if intended in names else nearest(name, names)
     return f"{call} takes no {name!r}: {hint}it takes {', '.join(names)}"
 
 
-def refuse(unknown: Iterable[str], call: str, known: Iterable[str]) -> None:
+def refuse(unknown: Iterable[str], call: str, accepted: Iterable[str]) -> None:
     """Raise TypeError, as Python does, if there are arguments that a call does not take."""
     if names := {*unknown}:
-        raise TypeError(unknown_argument(names, known, call))
+        raise TypeError(describe_unknown(names, accepted, call))
 
 
 @contextmanager
-def _in_run(config: RunnableConfig | None) -> Iterator[None]:
+def _set_run_config(config: RunnableConfig | None) -> Iterator[None]:
     # LangChain hands the configuration to tools and to the steps of a chain, but not to what a retriever does.
     token = var_child_runnable_config.set(ensure_config(config))
     try:
@@ -201,16 +201,16 @@ def _in_run(config: RunnableConfig | None) -> Iterator[None]:
         var_child_runnable_config.reset(token)
 
 
-def _configurable(config: RunnableConfig | None) -> dict[str, Any]:
+def _get_configurable(config: RunnableConfig | None) -> dict[str, Any]:
     return (config or {}).get("configurable") or {}
 
 
-def remember(kept: OrderedDict[Key, Value], key: Key, value: Value, most: int) -> bool:
+def remember(cache: OrderedDict[Key, Value], key: Key, value: Value, most: int) -> bool:
     """Keep a value as the latest of at most so many; return whether the oldest was forgotten for it."""
-    kept[key] = value
-    kept.move_to_end(key)
-    if is_over := len(kept) > most:
-        kept.popitem(last=False)
+    cache[key] = value
+    cache.move_to_end(key)
+    if is_over := len(cache) > most:
+        cache.popitem(last=False)
     return is_over
 
 

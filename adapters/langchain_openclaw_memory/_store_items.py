@@ -1,4 +1,4 @@
-"""Read the items of a LangGraph store from their files, and write them."""
+"""Convert the items of a LangGraph store to files, and back."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from openclaw_memory.documents import item_files
 _LOG = logging.getLogger(__name__)
 
 
-def file_of(item: Item, paths: Sequence[str]) -> tuple[dict[str, Any], str]:
-    """Return front matter and body of an item, whose values at `paths` a search can find."""
+def format_item(item: Item, paths: Sequence[str]) -> tuple[dict[str, Any], str]:
+    """Return front matter and body of an item; searches find its values at `paths`."""
     times = (item.created_at, item.updated_at)
-    return item_files.make_file(item.namespace, item.key, item.value, times, _texts(item.value, paths), paths)
+    return item_files.make_file(item.namespace, item.key, item.value, times, _list_texts(item.value, paths), paths)
 
 
-def item_in(path: str, fields: Mapping[str, Any], text: str) -> Item | None:
+def parse_item(path: str, fields: Mapping[str, Any], text: str) -> Item | None:
     """Return the item in a file; None if the file is something else, or its front matter is damaged."""
     if not item_files.is_item(path, fields):
         return None
@@ -33,7 +33,7 @@ def item_in(path: str, fields: Mapping[str, Any], text: str) -> Item | None:
                 "in several fields, so edit `value` above the text instead",
                 path,
             )
-        created_at, updated_at = (_moment(fields[name]) for name in ("created_at", "updated_at"))
+        created_at, updated_at = (_parse_time(fields[name]) for name in ("created_at", "updated_at"))
     except (KeyError, TypeError, ValueError):
         _LOG.warning("%r is skipped: fix its front matter, where `value` must be a JSON object on one line", path)
         return None
@@ -41,20 +41,20 @@ def item_in(path: str, fields: Mapping[str, Any], text: str) -> Item | None:
 
 
 def _is_shown(value: dict[str, Any], paths: Sequence[str], text: str) -> bool:
-    """Whether a body is what is shown of a value."""
-    return item_files.trim_body(text) == item_files.trim_body(item_files.make_body(_texts(value, paths), paths))
+    """Tell whether a body is the unedited text of a value."""
+    return item_files.trim_body(text) == item_files.trim_body(item_files.make_body(_list_texts(value, paths), paths))
 
 
-def _moment(written: str) -> datetime:
+def _parse_time(written: str) -> datetime:
     """Parse a point in time, in local time if it was edited to have no zone."""
     return datetime.fromisoformat(written).astimezone(UTC)
 
 
-def _texts(value: dict[str, Any], paths: Sequence[str]) -> list[item_files.Text]:
-    return [text for path in paths for text in _at_path(value, path)]
+def _list_texts(value: dict[str, Any], paths: Sequence[str]) -> list[item_files.Text]:
+    return [text for path in paths for text in _find_texts(value, path)]
 
 
-def _at_path(value: dict[str, Any], path: str) -> Iterator[item_files.Text]:
+def _find_texts(value: dict[str, Any], path: str) -> Iterator[item_files.Text]:
     if path == item_files.WHOLE:
         yield from item_files.list_texts(value)
         return

@@ -1,7 +1,6 @@
-"""Show the records of a memory as items of a LangGraph store, and read what a put observes.
+"""Convert records to items of a LangGraph store, and puts to observations.
 
-The namespace of a record is `("records", type)`, or `("records", type, user)`; besides them, only items of an earlier
-time are below `records`.
+The namespace of a record is `("records", type)`, or `("records", type, user)`.
 """
 
 from __future__ import annotations
@@ -18,9 +17,9 @@ from openclaw_memory.records import Record, RecordSource
 
 RECORDS = "records"
 
-_GIVEN = ("value", "confidence", "source", "sensitivity", "ttl", "version")
+_FIELDS = ("value", "confidence", "source", "sensitivity", "ttl", "version")
 # The library says these of a record. They come back from a caller who changes what was read, and count for nothing.
-_SAID = (
+_READ_ONLY = (
     *("memory_id", "user_id", "type", "key", "last_confirmed_at", "embedding_ref", "created_at", "updated_at"),
     *("expires_at", "waiting"),
 )
@@ -28,36 +27,36 @@ _SAME_CONFIDENCE = 0.005  # that of a preference falls while its reader thinks
 
 
 class Name(NamedTuple):
-    """What names a record besides its key."""
+    """Name the type and the user of records."""
 
     type: Any
     user_id: str | None
 
 
-def name_of(namespace: tuple[str, ...]) -> Name | None:
+def parse_namespace(namespace: tuple[str, ...]) -> Name | None:
     """Return type and user of the records of a namespace, which may be unknown to the memory; None for another one."""
     if len(namespace) not in {2, 3} or namespace[0] != RECORDS:
         return None
     return Name(namespace[1], namespace[2] if len(namespace) == 3 else None)
 
 
-def namespace_of(record: Record) -> tuple[str, ...]:
+def get_namespace(record: Record) -> tuple[str, ...]:
     """Return the namespace of a record."""
     return (RECORDS, record.type) if record.user_id is None else (RECORDS, record.type, record.user_id)
 
 
-def item_of(record: Record) -> Item:
-    """Return the item of a record, whose value is its fields, and what waits."""
+def to_item(record: Record) -> Item:
+    """Return a record as an item, with its fields and the values that wait."""
     expires = record.expires_at
     value = {
         **record.to_dict(),
         "expires_at": None if expires is None else f"{expires:%Y-%m-%dT%H:%M:%SZ}",
-        "waiting": [one.to_dict() for one in record.waiting],
+        "waiting": [record_waiting.to_dict() for record_waiting in record.waiting],
     }
     return Item(
         value=value,
         key=record.key,
-        namespace=namespace_of(record),
+        namespace=get_namespace(record),
         created_at=record.created_at,
         updated_at=record.updated_at,
     )
@@ -69,7 +68,7 @@ def check_put(op: PutOp) -> Name:
     Raises:
         InvalidInputError: It is no record, or the put says how to index it.
     """
-    name = name_of(op.namespace)
+    name = parse_namespace(op.namespace)
     if name is None:
         raise InvalidInputError(
             f'{op.namespace!r} is no place for an item: below {RECORDS!r} are records alone, in ("{RECORDS}", type) or '
@@ -82,10 +81,10 @@ def check_put(op: PutOp) -> Name:
     return name
 
 
-def observed(
+def read_observation(
     op: PutOp, name: Name, stored: Record | None, session: str | None, default_ttl: float | None
 ) -> dict[str, Any]:
-    """Return what a put observes, as the named arguments of `Records.remember`.
+    """Return a put as the named arguments of `Records.remember`.
 
     What comes back as it was read says nothing new: the source, with which the observation would be late, and the
     confidence, which is that of the value that was read.
@@ -100,55 +99,55 @@ def observed(
     Raises:
         InvalidInputError: A field is missing, unknown or wrong.
     """
-    said = op.value or {}
-    if "value" not in said:
-        raise InvalidInputError(f"a record is put as {{'value': ...}}, with {', '.join(_GIVEN[1:])} if you like")
-    if unknown := sorted(str(field) for field in said if field not in _GIVEN and field not in _SAID):
-        raise InvalidInputError(f"a record has no field {unknown[0]!r}: put {', '.join(_GIVEN)}")
-    for field, named in (("type", name.type), ("user_id", name.user_id), ("key", op.key)):
-        if field in said and said[field] != named:
-            raise InvalidInputError(f"{field} is {said[field]!r}, and {named!r} where it is put: leave it out")
-    given: dict[str, Any] = {
+    value = op.value or {}
+    if "value" not in value:
+        raise InvalidInputError(f"a record is put as {{'value': ...}}, with {', '.join(_FIELDS[1:])} if you like")
+    if unknown := sorted(str(field) for field in value if field not in _FIELDS and field not in _READ_ONLY):
+        raise InvalidInputError(f"a record has no field {unknown[0]!r}: put {', '.join(_FIELDS)}")
+    for field, expected in (("type", name.type), ("user_id", name.user_id), ("key", op.key)):
+        if field in value and value[field] != expected:
+            raise InvalidInputError(f"{field} is {value[field]!r}, and {expected!r} where it is put: leave it out")
+    arguments: dict[str, Any] = {
         "user_id": name.user_id,
-        "source": _source(said.get("source"), stored, session),
-        "sensitivity": said.get("sensitivity"),
-        "expected_version": said.get("version"),
+        "source": _read_source(value.get("source"), stored, session),
+        "sensitivity": value.get("sensitivity"),
+        "expected_version": value.get("version"),
     }
-    if "confidence" in said and not _is_as_read(said, stored):
-        given["confidence"] = said["confidence"]
-    if op.ttl is not None and (op.ttl != default_ttl or "ttl" not in said):
-        given["ttl"] = _seconds(op.ttl)
-    elif "ttl" in said:
-        given["ttl"] = said["ttl"]
-    return given
+    if "confidence" in value and not _is_as_read(value, stored):
+        arguments["confidence"] = value["confidence"]
+    if op.ttl is not None and (op.ttl != default_ttl or "ttl" not in value):
+        arguments["ttl"] = _to_seconds(op.ttl)
+    elif "ttl" in value:
+        arguments["ttl"] = value["ttl"]
+    return arguments
 
 
-def _source(given: Any, stored: Record | None, session: str | None) -> RecordSource:
+def _read_source(source: Any, stored: Record | None, session: str | None) -> RecordSource:
     now = datetime.now(UTC)
-    if given is None or (stored is not None and given == stored.to_dict()["source"]):
+    if source is None or (stored is not None and source == stored.to_dict()["source"]):
         return RecordSource("tool", session or "no session key", now)
     try:
-        moment = datetime.fromisoformat(given["observed_at"]) if "observed_at" in given else now
-        if isinstance(given, Mapping) and isinstance(given["ref"], str):
-            return RecordSource(given["kind"], given["ref"], moment)
+        moment = datetime.fromisoformat(source["observed_at"]) if "observed_at" in source else now
+        if isinstance(source, Mapping) and isinstance(source["ref"], str):
+            return RecordSource(source["kind"], source["ref"], moment)
     except (KeyError, TypeError, ValueError):
         pass
     raise InvalidInputError(
-        f"source is {given!r:.80}, not {{'kind': 'user', 'ref': 'message 7', 'observed_at': '2026-01-31T09:00:00Z'}}"
+        f"source is {source!r:.80}, not {{'kind': 'user', 'ref': 'message 7', 'observed_at': '2026-01-31T09:00:00Z'}}"
     )
 
 
-def _is_as_read(said: Mapping[str, Any], stored: Record | None) -> bool:
-    confidence = said["confidence"]
+def _is_as_read(value: Mapping[str, Any], stored: Record | None) -> bool:
+    confidence = value["confidence"]
     return (
         stored is not None
-        and said.get("memory_id") == stored.memory_id
+        and value.get("memory_id") == stored.memory_id
         and isinstance(confidence, int | float)
         and math.isclose(confidence, stored.confidence, abs_tol=_SAME_CONFIDENCE)
     )
 
 
-def _seconds(minutes: float) -> int:
+def _to_seconds(minutes: float) -> int:
     if not math.isfinite(minutes):
         raise InvalidInputError(f"the time to live of a record is a number of minutes, not {minutes!r}: leave it out")
     return max(1, round(60 * minutes))

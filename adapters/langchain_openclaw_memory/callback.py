@@ -13,10 +13,10 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_core.messages.utils import count_tokens_approximately
 from langchain_core.outputs import ChatGeneration, LLMResult
 
-from langchain_openclaw_memory._flush import Wanted, checked, save, window_of
-from langchain_openclaw_memory._flush_model import Model, chat_model
-from langchain_openclaw_memory._messages import READING, SUMMARY_SOURCE, without_system
-from langchain_openclaw_memory._session import memory_of_run, remember, run_config
+from langchain_openclaw_memory._flush import PendingFlush, check_memory, get_window, save
+from langchain_openclaw_memory._flush_model import Model, load_chat_model
+from langchain_openclaw_memory._messages import READING, SUMMARY_SOURCE, drop_system
+from langchain_openclaw_memory._session import get_run_config, lease_run_memory, remember
 from openclaw_memory.errors import ConfigError
 from openclaw_memory.flush import FLUSH_TAG, ConversationDetector, Session
 from openclaw_memory.runs import MemoryChoice, RunMemory
@@ -66,9 +66,9 @@ class OpenClawFlushCallback(BaseCallbackHandler):
         token_counter: Callable[..., int] = count_tokens_approximately,
         session_key: str | None = None,
     ) -> None:
-        self.memory, self.session_key = checked(memory, session_key), session_key
-        self.model, self.token_counter = chat_model(model), token_counter
-        self.window = window_of(self.model) if window is None else window
+        self.memory, self.session_key = check_memory(memory, session_key), session_key
+        self.model, self.token_counter = load_chat_model(model), token_counter
+        self.window = get_window(self.model) if window is None else window
         if self.window is None:
             raise ConfigError(
                 f"unknown context window of {type(self.model).__name__}, so no flush would be due: pass "
@@ -78,7 +78,7 @@ class OpenClawFlushCallback(BaseCallbackHandler):
         self._detector = ConversationDetector(
             READING,
             self._save,
-            rules=lambda key: self._memory_of(key).config.compaction,
+            rules=lambda key: self._get_leased(key).config.compaction,
             window=self.window,
             count=token_counter,
         )
@@ -91,8 +91,8 @@ class OpenClawFlushCallback(BaseCallbackHandler):
         run_id: UUID,
         **about: Any,
     ) -> None:
-        """Remember what the model is shown; if it is asked for a summary, flush what was shown before."""
-        self._started(messages[0] if messages else [], run_id, about)
+        """Remember the messages of a call; before a summary, flush those of earlier calls."""
+        self._begin(messages[0] if messages else [], run_id, about)
 
     def on_llm_start(
         self,
@@ -102,50 +102,51 @@ class OpenClawFlushCallback(BaseCallbackHandler):
         run_id: UUID,
         **about: Any,
     ) -> None:
-        """Remember what a model that takes text is shown."""
-        self._started([HumanMessage(prompt) for prompt in prompts], run_id, about)
+        """Remember the prompts of a model that takes text."""
+        self._begin([HumanMessage(prompt) for prompt in prompts], run_id, about)
 
     def on_llm_end(self, response: LLMResult, *, run_id: UUID, **_: Any) -> None:
         """Flush if the conversation, with this reply, has come near the end of the window."""
-        self._detector.end_call(run_id, *_reply(response))
+        self._detector.end_call(run_id, *_read_reply(response))
 
     def on_llm_error(self, error: BaseException, *, run_id: UUID, **_: Any) -> None:
         """Flush if the provider refused the conversation as too long; forget calls that failed otherwise."""
         self._detector.fail_call(run_id, error)
 
-    def _started(self, messages: Sequence[BaseMessage], run_id: UUID, call: dict[str, Any]) -> None:
-        conversation = without_system(messages)
+    def _begin(self, messages: Sequence[BaseMessage], run_id: UUID, call: dict[str, Any]) -> None:
+        conversation = drop_system(messages)
         if FLUSH_TAG in (call.get("tags") or ()) or not conversation:
             return
-        about, config = call.get("metadata") or {}, run_config() or {}
+        about, config = call.get("metadata") or {}, get_run_config() or {}
         # Of a call of the model itself, the metadata are all that is known.
-        leased = memory_of_run(self.memory, {**config, "metadata": {**(config.get("metadata") or {}), **about}})
-        key = _key(about, leased.folder)
+        leased = lease_run_memory(self.memory, {**config, "metadata": {**(config.get("metadata") or {}), **about}})
+        key = _make_key(about, leased.folder)
         remember(self._leased, key, leased, _CONVERSATIONS)
         if about.get("lc_source") == SUMMARY_SOURCE:
             self._detector.begin_summary(key, conversation)
         else:
             self._detector.begin_call(run_id, key, conversation)
 
-    def _memory_of(self, key: str) -> RunMemory:
-        return self._leased.get(key) or memory_of_run(self.memory, run_config())
+    def _get_leased(self, key: str) -> RunMemory:
+        return self._leased.get(key) or lease_run_memory(self.memory, get_run_config())
 
     def _save(self, key: str, messages: Sequence[BaseMessage], tokens: int, compacting: bool) -> bool:  # noqa: ARG002
         session = Session(self.session_key or key.partition("\n")[0] or "main")
-        wanted = Wanted(self._memory_of(key), session, self.model, messages, self.window, tokens, self.token_counter)
-        return save(wanted) not in {None, "lost"}
+        count, window = self.token_counter, self.window
+        flush = PendingFlush(self._get_leased(key), session, self.model, messages, count, window, tokens)
+        return save(flush) not in {None, "lost"}
 
 
-def _key(metadata: dict[str, Any], folder: Path) -> str:
-    """Return the conversation of a call: its thread or session, how deep in nested graphs it was made, and whose."""
-    configurable = (run_config() or {}).get("configurable") or {}
+def _make_key(metadata: dict[str, Any], folder: Path) -> str:
+    """Identify the conversation of a call by its thread or session, its depth in nested graphs, and its memory."""
+    configurable = (get_run_config() or {}).get("configurable") or {}
     ids = (about.get(name) for about in (metadata, configurable) for name in ("thread_id", "session_id"))
-    thread = next((found for found in ids if found), None)
+    thread = next((name for name in ids if name), None)
     depth = str(metadata.get("langgraph_checkpoint_ns") or "").count("|")
     return f"{'' if thread is None else thread}\n{depth}\n{folder}"
 
 
-def _reply(response: LLMResult) -> tuple[BaseMessage, int]:
+def _read_reply(response: LLMResult) -> tuple[BaseMessage, int]:
     """Return the model's reply, and how many tokens the whole call took by the provider's count; 0 if not reported."""
     generation = response.generations[0][0]
     message = generation.message if isinstance(generation, ChatGeneration) else AIMessage(generation.text)

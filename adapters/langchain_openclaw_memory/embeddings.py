@@ -37,15 +37,15 @@ class OpenClawEmbeddings(Embeddings):
             ConfigError: The embedder is None or `none`, or a model or options came with a loaded embedder.
         """
         if not isinstance(embedder, str) and (model is not None or options):
-            given = ", ".join([*(["model"] if model is not None else []), *options])  # their values may be keys
-            raise ConfigError(f"a loaded embedder takes no model and no options: leave out {given}")
+            names = ", ".join([*(["model"] if model is not None else []), *options])  # their values may be keys
+            raise ConfigError(f"a loaded embedder takes no model and no options: leave out {names}")
         self._settings = embedder, model, options
-        if embedder in (None, "none") or not _in_event_loop():
+        if embedder in (None, "none") or not _is_in_event_loop():
             self.embedder  # noqa: B018 - what is wrong with the settings is said at once
 
     @cached_property
     def embedder(self) -> Embedder:
-        """What makes the vectors."""
+        """The embedder that makes the vectors."""
         embedder, model, options = self._settings
         loaded = load_embedder(embedder, model, **options) if isinstance(embedder, str) else embedder
         if loaded is None:
@@ -68,11 +68,11 @@ class OpenClawEmbeddings(Embeddings):
         if isinstance(embedder, str):
             return partial(type(self), **options), (embedder, model)
         # An embedder holds open files and connections: one that was handed in goes by its names, if they lead to it.
-        named = embedder.provider, embedder.model
-        again = load_embedder(*named)
+        names = embedder.provider, embedder.model
+        again = load_embedder(*names)
         if again is None or again.identity != embedder.identity:
             raise ConfigError(f"{embedder.identity!r} cannot be made from its names: pass its provider and options")
-        return type(self), named
+        return type(self), names
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
         """Return the vector of each text, of length 1."""
@@ -113,7 +113,7 @@ class LangChainEmbedder(FrameworkEmbedder):
         self.embeddings = embeddings
 
 
-def _in_event_loop() -> bool:
+def _is_in_event_loop() -> bool:
     try:
         asyncio.get_running_loop()
     except RuntimeError:

@@ -11,10 +11,10 @@ from langchain_core.tools import BaseTool
 from langgraph.runtime import Runtime
 from langgraph.types import interrupt
 
-from langchain_openclaw_memory._flush_model import Model, chat_model, intent_model
+from langchain_openclaw_memory._flush_model import Model, load_chat_model, prepare_intent_model
 from langchain_openclaw_memory._messages import is_from_user
-from langchain_openclaw_memory._session import kind_of, run_config
-from langchain_openclaw_memory._showing import ShowingMiddleware, ended
+from langchain_openclaw_memory._prompt import PromptMiddleware, append_to_system
+from langchain_openclaw_memory._session import get_run_config, get_run_kind
 from openclaw_memory import Memory
 from openclaw_memory.aio import run_in_thread
 from openclaw_memory.conversation import strip_recalled
@@ -39,13 +39,13 @@ _ANSWERED = {
 
 
 class IntentState(AgentState[Any]):
-    """The state of an agent, and what is suggested for the message that it is answering, by middleware; private."""
+    """Keep the suggestions for the message under way, by middleware, as a private part of the state."""
 
     openclaw_intent: NotRequired[Annotated[dict[str, dict[str, Any] | None], PrivateStateAttr]]
 
 
-class OpenClawIntentMiddleware(ShowingMiddleware):
-    """Find out what each message wants of the memory, and suggest it: to the model, or to the user first.
+class OpenClawIntentMiddleware(PromptMiddleware):
+    """Detect memory requests in each message, and suggest an action to the model, or to the user first.
 
     Once a turn, a model is asked what the user's message wants: to remember, to look up, to forget, or nothing; see
     `detect_intent` of `openclaw_memory_intent`. Messages that `worth_asking` passes over cost no call. What is
@@ -74,7 +74,7 @@ class OpenClawIntentMiddleware(ShowingMiddleware):
     """
 
     state_schema = IntentState
-    nothing = "nothing is suggested for a message"
+    failure = "nothing is suggested for a message"
 
     def __init__(
         self,
@@ -88,71 +88,73 @@ class OpenClawIntentMiddleware(ShowingMiddleware):
         super().__init__(memory, session_key, memory_name)
         if mode not in get_args(IntentMode):
             raise ConfigError(f"mode must be 'note' or 'interrupt', not {mode!r}")
-        self.model, self.mode = chat_model(model), mode
+        self.model, self.mode = load_chat_model(model), mode
         self._detector_of = load_plugin("detectors", "intent")
 
     def before_agent(self, state: AgentState[Any], runtime: Runtime[Any]) -> dict[str, Any] | None:  # noqa: ARG002
-        """Find out what the message wants."""
+        """Detect the intent of the message."""
         suggestion = None
         if task := self._find_task(state):
             message, detector = task
-            suggestion = self._suggest(detector.detect(message, intent_model(self.model)[0]), detector)
+            suggestion = self._suggest(detector.detect(message, prepare_intent_model(self.model)[0]), detector)
         return self._keep(state, suggestion)
 
     async def abefore_agent(self, state: AgentState[Any], runtime: Runtime[Any]) -> dict[str, Any] | None:  # noqa: ARG002
-        """Find out what the message wants, from an awaited model."""
+        """Detect the intent of the message with an awaited model."""
         suggestion = None
         if task := await run_in_thread(self._find_task, state):
             message, detector = task
-            suggestion = self._suggest(await detector.detect_async(message, intent_model(self.model)[1]), detector)
+            suggestion = self._suggest(
+                await detector.detect_async(message, prepare_intent_model(self.model)[1]), detector
+            )
         return await run_in_thread(self._keep, state, suggestion)
 
     def before_model(self, state: AgentState[Any], runtime: Runtime[Any]) -> dict[str, Any] | None:  # noqa: ARG002
         """Ask the user, if that is due."""
-        held = self._of(state)
-        if self.mode == "note" or held is None or "agreed" in held or not _is_question(held):
+        suggestion = self._get_suggestion(state)
+        if self.mode == "note" or suggestion is None or "agreed" in suggestion or not _is_question(suggestion):
             return None
-        question = {"type": _QUESTION, **held["question"]}
-        answer = interrupt(question | ({"lines": held["lines"]} if held["kind"] == "forget" else {}))
-        return self._update(state, {**held, "agreed": answer is True})
+        question = {"type": _QUESTION, **suggestion["question"]}
+        answer = interrupt(question | ({"lines": suggestion["lines"]} if suggestion["kind"] == "forget" else {}))
+        return self._update(state, {**suggestion, "agreed": answer is True})
 
     async def abefore_model(self, state: AgentState[Any], runtime: Runtime[Any]) -> dict[str, Any] | None:
         """Ask the user, if that is due."""
         return self.before_model(state, runtime)
 
-    def _shown(self, request: ModelRequest[Any]) -> tuple[ModelRequest[Any], None]:
-        held = self._of(request.state)
-        if held is None:
+    def _extend_request(self, request: ModelRequest[Any]) -> tuple[ModelRequest[Any], None]:
+        suggestion = self._get_suggestion(request.state)
+        if suggestion is None:
             return request, None
-        write, search = (self._tool(name) for name in ("memory_append", "memory_search"))
-        needed = write if held["kind"] == "memory_write" else search
+        write, search = (self._name_tool(name) for name in ("memory_append", "memory_search"))
+        needed = write if suggestion["kind"] == "memory_write" else search
         if needed not in {tool.name for tool in request.tools if isinstance(tool, BaseTool)}:
             return request, None
-        if "agreed" not in held:
-            return ended(request, held["instructions"]), None
-        text = _ANSWERED[held["kind"], held["agreed"]].format(write=write)
-        if held["agreed"] and held["lines"]:
-            lines = [(line["citation"], line["text"]) for line in held["lines"]]
+        if "agreed" not in suggestion:
+            return append_to_system(request, suggestion["instructions"]), None
+        text = _ANSWERED[suggestion["kind"], suggestion["agreed"]].format(write=write)
+        if suggestion["agreed"] and suggestion["lines"]:
+            lines = [(line["citation"], line["text"]) for line in suggestion["lines"]]
             text = f"{text}\n{fence_results(lines, self.memory_name or 'memory')}"
-        return ended(request, text), None
+        return append_to_system(request, text), None
 
     def _find_task(self, state: AgentState[Any]) -> tuple[str, Any] | None:
         """Return the message that a model is to be asked about, and the detector; None where none is worth it."""
-        said = state["messages"][-1] if state["messages"] else None
-        if said is None or not is_from_user(said) or kind_of(run_config()) != "chat":
+        latest = state["messages"][-1] if state["messages"] else None
+        if latest is None or not is_from_user(latest) or get_run_kind(get_run_config()) != "chat":
             return None
-        message = strip_recalled(str(said.text))
+        message = strip_recalled(str(latest.text))
 
         def make_detector(memory: Memory, session: str | None) -> Any:
             return self._detector_of(memory.config) if is_shown(memory, session) is None else None
 
-        detector = self._of_memory(make_detector)
+        detector = self._read_memory(make_detector)
         return (message, detector) if detector is not None and detector.is_worth_asking(message) else None
 
     def _suggest(self, intent: Any, detector: Any) -> dict[str, Any] | None:
         """Return the suggestion as it is kept in the state."""
         if intent.reason is not None:
-            self._warn_once(tuple(intent.reason.split(": ")[:2]), f"{self.nothing}: {intent.reason}")
+            self._warn_once(tuple(intent.reason.split(": ")[:2]), f"{self.failure}: {intent.reason}")
         if (suggestion := detector.suggest(intent)) is None:
             return None
         return {
@@ -164,26 +166,26 @@ class OpenClawIntentMiddleware(ShowingMiddleware):
 
     def _keep(self, state: AgentState[Any], suggestion: dict[str, Any] | None) -> dict[str, Any] | None:
         if suggestion is None:
-            return self._update(state, None) if self._of(state) else None
+            return self._update(state, None) if self._get_suggestion(state) else None
         wants_lines = self.mode == "interrupt" and suggestion["kind"] == "forget" and suggestion["query"]
 
-        def lines(memory: Memory, session: str | None) -> list[dict[str, str]]:  # noqa: ARG001
+        def find_lines(memory: Memory, session: str | None) -> list[dict[str, str]]:  # noqa: ARG001
             hits = memory.search(suggestion["query"], filter={"source": "memory"}) if wants_lines else ()
             return [{"citation": hit.citation, "text": hit.snippet} for hit in hits if hit.confidence == "strong"]
 
-        return self._update(state, {**suggestion, "lines": self._of_memory(lines) or []})
+        return self._update(state, {**suggestion, "lines": self._read_memory(find_lines) or []})
 
-    def _of(self, state: Any) -> dict[str, Any] | None:
-        held: Mapping[str, dict[str, Any] | None] = state.get("openclaw_intent") or {}
-        return held.get(self.name)
+    def _get_suggestion(self, state: Any) -> dict[str, Any] | None:
+        suggestions: Mapping[str, dict[str, Any] | None] = state.get("openclaw_intent") or {}
+        return suggestions.get(self.name)
 
-    def _update(self, state: Any, held: dict[str, Any] | None) -> dict[str, Any]:
-        return {"openclaw_intent": {**(state.get("openclaw_intent") or {}), self.name: held}}
+    def _update(self, state: Any, suggestion: dict[str, Any] | None) -> dict[str, Any]:
+        return {"openclaw_intent": {**(state.get("openclaw_intent") or {}), self.name: suggestion}}
 
-    def _tool(self, name: str) -> str:
+    def _name_tool(self, name: str) -> str:
         return name if self.memory_name is None else f"{self.memory_name}_{name}"
 
 
-def _is_question(held: Mapping[str, Any]) -> bool:
+def _is_question(suggestion: Mapping[str, Any]) -> bool:
     """Return whether the user can answer yes or no: there are lines to forget, or something to remember."""
-    return held["kind"] == "memory_write" or (held["kind"] == "forget" and bool(held["lines"]))
+    return suggestion["kind"] == "memory_write" or (suggestion["kind"] == "forget" and bool(suggestion["lines"]))

@@ -28,9 +28,16 @@ from langgraph.store.base import (
     validate_op_namespace,
 )
 
-from langchain_openclaw_memory._session import in_run, run_config, session_of, unknown_argument
-from langchain_openclaw_memory._store_items import file_of, item_in
-from langchain_openclaw_memory._store_records import RECORDS, check_put, item_of, name_of, namespace_of, observed
+from langchain_openclaw_memory._session import describe_unknown, get_run_config, get_session_key, use_run_memory
+from langchain_openclaw_memory._store_items import format_item, parse_item
+from langchain_openclaw_memory._store_records import (
+    RECORDS,
+    check_put,
+    get_namespace,
+    parse_namespace,
+    read_observation,
+    to_item,
+)
 from openclaw_memory import Memory, SearchFilter
 from openclaw_memory.aio import run_in_thread
 from openclaw_memory.documents import compile_filter, item_files
@@ -39,15 +46,14 @@ from openclaw_memory.errors import (
     InvalidInputError,
     PathNotAllowedError,
     QueryError,
-    RecordError,
     SyncBusyError,
 )
-from openclaw_memory.records import Record
 from openclaw_memory.runs import MemoryChoice, read_memory_choice
 from openclaw_memory.tools import is_shown
 
 _PASSAGES = 4  # of an item at most, on average, that a search returns
 _SYNC_SECONDS = 5.0  # a search waits at most this long for the sync of another process
+_MOST_BYTES = 2000  # of a path within the workspace: systems limit the whole path to 4096
 _MOST_RESULTS = 1000  # of one search; see `Memory.search`
 # A read puts off the end of an item if so much of its time has passed: not each one touches the file.
 _REFRESHED = 0.1
@@ -96,19 +102,19 @@ class OpenClawStore(BaseStore):
         if isinstance(fields, str):
             raise ConfigError(f"fields={fields!r} is one text: give a list of paths, such as [{fields!r}]")
         if unknown := {*(ttl or {})} - {*TTLConfig.__annotations__}:
-            raise ConfigError(unknown_argument(unknown, TTLConfig.__annotations__, "ttl"))
+            raise ConfigError(describe_unknown(unknown, TTLConfig.__annotations__, "ttl"))
         self._fields = tuple(fields)
         self.ttl_config = ttl
         self._swept: dict[Path, float] = {}  # when, by the folder of the memory
         # The items of files, while these are as they were: the fields are the same object then.
         self._read_before: dict[str, tuple[Mapping[str, Any], str, Item | None]] = {}
 
-    def _over(self, memory: Memory) -> OpenClawStore:
+    def _use(self, memory: Memory) -> OpenClawStore:
         store = OpenClawStore(memory, fields=self._fields, ttl=self.ttl_config)
         store._swept = self._swept
         return store
 
-    @in_run
+    @use_run_memory
     def batch(self, ops: Iterable[Op]) -> list[Result]:
         """Do several operations. Reads come before all writes; of two puts of an item the last counts.
 
@@ -127,13 +133,13 @@ class OpenClawStore(BaseStore):
             RecordError: The file of a record is damaged.
             WriteError: A file could not be written.
         """
-        wanted = list(ops)
+        operations = list(ops)
         puts: dict[tuple[tuple[str, ...], str], PutOp] = {}
-        for op in wanted:
+        for op in operations:
             validate_op_namespace(op)
             if isinstance(op, PutOp):
-                puts[op.namespace, op.key] = _checked(op)
-        results = [self._read(op) for op in wanted]
+                puts[op.namespace, op.key] = _check_put(op)
+        results = [self._read(op) for op in operations]
         self._write(puts.values())
         interval = (self.ttl_config or {}).get("sweep_interval_minutes")
         if puts and interval is not None:
@@ -142,123 +148,107 @@ class OpenClawStore(BaseStore):
                 self.sweep_ttl()
         return results
 
-    @in_run
+    @use_run_memory
     def sweep_ttl(self) -> int:
-        """Delete the items whose time to live has passed; return how many there were."""
+        """Delete expired items, and return their number."""
         self._swept[self._memory.workspace.root] = time.monotonic()
         files = self._memory.documents.files
         below = files.iterate(item_files.FOLDER)
-        gone = [
+        expired = [
             path for path, fields, _ in below if self._is_expired(path, fields) and item_files.is_item(path, fields)
         ]
-        files.delete(*gone)
-        return len(gone)
+        files.delete(*expired)
+        return len(expired)
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
-        """Do what `batch` does in a thread, without blocking the event loop."""
+        """Run `batch` in a thread."""
         return await run_in_thread(self.batch, list(ops))
 
     def _read(self, op: Op) -> Result:
         if isinstance(op, GetOp):
-            return self._item(tuple(op.namespace), op.key, refresh=op.refresh_ttl)
+            return self._get_item(tuple(op.namespace), op.key, refresh=op.refresh_ttl)
         if isinstance(op, SearchOp):
             return list(self._search(op))
         if isinstance(op, ListNamespacesOp):
-            return _namespaces({item.namespace for item in self._under(()).values()}, op)
+            return _list_namespaces({item.namespace for item in self._list_items(()).values()}, op)
         if isinstance(op, PutOp):
             return None
         raise InvalidInputError(
             f"{op!r} is not an operation of a store: use GetOp, SearchOp, ListNamespacesOp or PutOp"
         )
 
-    def _item(self, namespace: tuple[str, ...], key: str, *, refresh: bool = False) -> Item | None:
+    def _get_item(self, namespace: tuple[str, ...], key: str, *, refresh: bool = False) -> Item | None:
         if namespace[:1] != (RECORDS,):
-            return self._plain_item(namespace, key, refresh=refresh)
-        if not self._shows_records():
-            return None
-        try:
-            record = self._record(namespace, key)
-        except RecordError:
-            if (item := self._plain_item(namespace, key, refresh=refresh)) is None:
-                raise
-            return item
-        return _copy(item_of(record)) if record else self._plain_item(namespace, key, refresh=refresh)
-
-    def _record(self, namespace: tuple[str, ...], key: str) -> Record | None:
-        if (name := name_of(namespace)) is None:
-            return None
-        with suppress(InvalidInputError):  # there is no record of such a name
-            return self._memory.records.get(name.type, key, user_id=name.user_id)
+            return self._get_plain_item(namespace, key, refresh=refresh)
+        if (name := parse_namespace(namespace)) and self._may_show_records():
+            with suppress(InvalidInputError):  # there is no record of such a name
+                record = self._memory.records.get(name.type, key, user_id=name.user_id)
+                return _copy(to_item(record)) if record else None
         return None
 
-    def _shows_records(self) -> bool:
-        """Whether the readers of the session may be shown records, which are private."""
-        return is_shown(self._memory, session_of(None, run_config())) is None
+    def _may_show_records(self) -> bool:
+        """Tell whether the readers of the session may see records, which are private."""
+        return is_shown(self._memory, get_session_key(None, get_run_config())) is None
 
-    def _plain_item(self, namespace: tuple[str, ...], key: str, *, refresh: bool = False) -> Item | None:
+    def _get_plain_item(self, namespace: tuple[str, ...], key: str, *, refresh: bool = False) -> Item | None:
         path = self._memory.workspace.files.find(item_files.make_path(namespace, key))
-        found = self._memory.documents.files.read(path)
-        item = self._parsed(path, *found) if found else None
+        file = self._memory.documents.files.read(path)
+        item = self._parse(path, *file) if file else None
         if item is None:
             return None
         if refresh:
             self._refresh(path)
         return _copy(item)
 
-    def _below(self, folder: str) -> dict[str, Item]:
+    def _list_files(self, folder: str) -> dict[str, Item]:
         """Return the items below a folder by their paths, without records. They are shared: only read them."""
         below = self._memory.documents.files.iterate(folder)
-        found = [(path, self._parsed(path, fields, text)) for path, fields, text in below]
-        items = [(path, item) for path, item in found if item is not None]
-        if folder == item_files.FOLDER:  # all that there is: forget what is gone
-            there = {path for path, _ in found}
-            for path in self._read_before.keys() - there:
+        parsed = [(path, self._parse(path, fields, text)) for path, fields, text in below]
+        if folder == item_files.FOLDER:  # of all files: forget those that are gone
+            for path in self._read_before.keys() - {path for path, _ in parsed}:
                 self._read_before.pop(path, None)
-        return dict(items)
+        return {path: item for path, item in parsed if item is not None and item.namespace[0] != RECORDS}
 
-    def _under(self, prefix: tuple[str, ...]) -> dict[str, Item]:
-        """Return items and records whose namespace begins so, by their paths, the oldest first, only to be read."""
-        items = self._below(item_files.make_folder(prefix))
-        if prefix[:1] in {(), (RECORDS,)}:
-            if self._shows_records():
-                among = (one for one in self._memory.records if namespace_of(one)[: len(prefix)] == prefix)
-                items.update((record.path, item_of(record)) for record in among)
-            else:
-                items = {path: item for path, item in items.items() if item.namespace[0] != RECORDS}
+    def _list_items(self, prefix: tuple[str, ...]) -> dict[str, Item]:
+        """Return the items and records of a namespace and those below it by path, oldest first, only to be read."""
+        items = self._list_files(item_files.make_folder(prefix))
+        if prefix[:1] in {(), (RECORDS,)} and self._may_show_records():
+            among = (record for record in self._memory.records if get_namespace(record)[: len(prefix)] == prefix)
+            items.update((record.path, to_item(record)) for record in among)
         return dict(sorted(items.items(), key=lambda entry: (entry[1].created_at, entry[1].namespace, entry[1].key)))
 
-    def _age(self, path: str) -> float:
-        """Return the seconds since a file was written or refreshed; its time says it, which no other write undoes."""
+    def _get_age(self, path: str) -> float:
+        """Return the seconds since a file was written or refreshed, from its mtime."""
         try:
             return _now() - os.lstat(self._memory.workspace.root / path).st_mtime
         except FileNotFoundError:
             return float("inf")
 
     def _is_expired(self, path: str, fields: Mapping[str, Any]) -> bool:
-        seconds = _seconds_to_live(fields)
-        return seconds is not None and self._age(path) > seconds
+        seconds = _get_ttl(fields)
+        return seconds is not None and self._get_age(path) > seconds
 
     def _refresh(self, path: str) -> None:
-        found = self._read_before.get(path)
-        seconds = _seconds_to_live(found[0]) if found and found[2] else None  # a record is no item of a file
+        entry = self._read_before.get(path)
+        seconds = _get_ttl(entry[0]) if entry and entry[2] else None  # a record is no item of a file
         with suppress(OSError):  # it was deleted just now
-            if seconds is not None and self._age(path) > _REFRESHED * seconds:
+            if seconds is not None and self._get_age(path) > _REFRESHED * seconds:
                 os.utime(self._memory.workspace.root / path, (_now(), _now()))
 
-    def _parsed(self, path: str, fields: Mapping[str, Any], text: str) -> Item | None:
+    def _parse(self, path: str, fields: Mapping[str, Any], text: str) -> Item | None:
         """Return the item in a file, parsed again only if the file has changed: a warning about it is logged once."""
         if self._is_expired(path, fields):
             return None
         before = self._read_before.get(path)
         if before is None or (before[0] is not fields and before[:2] != (fields, text)):
-            before = (fields, text, item_in(path, fields, text))
+            before = (fields, text, parse_item(path, fields, text))
         self._read_before[path] = (fields, text, before[2])
         return before[2]
 
     def _search(self, op: SearchOp) -> Iterator[SearchItem]:
         fits = compile_filter(op.filter)
-        items = {path: item for path, item in self._under(tuple(op.namespace_prefix)).items() if fits(item.value)}
-        scores = self._scores(op.query, items, op.offset + op.limit) if op.query else {}
+        items = {path: item for path, item in self._list_items(tuple(op.namespace_prefix)).items() if fits(item.value)}
+        scores = self._search_scores(op.query, items, op.offset + op.limit) if op.query else {}
         ranked = [*scores, *(path for path in items if path not in scores)]
         for path in ranked[op.offset : op.offset + op.limit]:
             item = _copy(items[path])
@@ -268,7 +258,7 @@ class OpenClawStore(BaseStore):
                 item.namespace, item.key, item.value, item.created_at, item.updated_at, score=scores.get(path)
             )
 
-    def _scores(self, query: str, items: Mapping[str, Item], count: int) -> dict[str, float]:
+    def _search_scores(self, query: str, items: Mapping[str, Item], count: int) -> dict[str, float]:
         """Return the scores of the items that a query finds, by path, best first; up to `count`."""
         scores: dict[str, float] = {}
         if not items or count < 1:
@@ -283,87 +273,77 @@ class OpenClawStore(BaseStore):
 
     def _write(self, puts: Iterable[PutOp]) -> None:
         """Remember records, put all items at once, and then delete."""
-        wanted = list(puts)
-        below_records = [op for op in wanted if op.namespace[0] == RECORDS]
-        if below_records and not self._shows_records():
+        operations = list(puts)
+        below_records = [op for op in operations if op.namespace[0] == RECORDS]
+        if below_records and not self._may_show_records():
             raise PathNotAllowedError(
                 f"{RECORDS!r} is private, and others read along here: remember and forget records in direct chats alone"
             )
-        remember = [self._observation(op) for op in below_records if op.value is not None]
-        for one in remember:
-            one()
-        self._write_items(op for op in wanted if op.namespace[0] != RECORDS)
+        remember = [self._prepare_record(op) for op in below_records if op.value is not None]
+        for call in remember:
+            call()
+        self._write_items(op for op in operations if op.namespace[0] != RECORDS)
         for op in below_records:
             if op.value is None:
                 self._forget(op)
 
-    def _observation(self, op: PutOp) -> Callable[[], object]:
+    def _prepare_record(self, op: PutOp) -> Callable[[], object]:
         """Check the put of a record; return a function that remembers it."""
         name = check_put(op)
-        if self._plain_item(op.namespace, op.key) is not None:
-            raise InvalidInputError(
-                f"{item_files.make_path(op.namespace, op.key)} holds an item that was put there before there were "
-                "records: read it if you need it, and delete it first"
-            )
         stored = self._memory.records.get(name.type, op.key, user_id=name.user_id)
         default_ttl = (self.ttl_config or {}).get("default_ttl")
-        given = observed(op, name, stored, session_of(None, run_config()), default_ttl)
+        observation = read_observation(op, name, stored, get_session_key(None, get_run_config()), default_ttl)
         value = (op.value or {})["value"]
         if stored is not None and value == stored.value:
-            there = [one.value for one in self._memory.records.list_all(op.key) if one.path == stored.path]
+            there = [record.value for record in self._memory.records.list_all(op.key) if record.path == stored.path]
             if there and there[0] != value:
                 raise InvalidInputError(
                     f"the value of {op.key!r} is masked as it is shown, and would be lost: put the whole value"
                 )
-        return partial(self._memory.records.remember, name.type, op.key, value, **given)
+        return partial(self._memory.records.remember, name.type, op.key, value, **observation)
 
     def _forget(self, op: PutOp) -> None:
-        """Forget a record, and delete the item of an earlier time that has its names."""
-        path = item_files.make_path(op.namespace, op.key)
-        found = self._memory.documents.files.read(path)
-        if found and item_files.is_item(path, found[0]):
-            self._memory.documents.files.delete(path)
-        if name := name_of(op.namespace):
+        if name := parse_namespace(op.namespace):
             with suppress(InvalidInputError):  # there is no record of such a name
                 self._memory.records.forget(name.type, op.key, user_id=name.user_id)
 
     def _write_items(self, puts: Iterable[PutOp]) -> None:
         began = datetime.now(UTC)
         written: list[tuple[str, Mapping[str, Any], str]] = []
-        gone: list[str] = []
+        deleted: list[str] = []
         for number, op in enumerate(puts):
             now = began + timedelta(microseconds=number)  # the order of a batch is that of its items
             path = item_files.make_path(op.namespace, op.key)
             if op.value is None:
-                gone.append(path)
+                deleted.append(path)
                 continue
-            before = self._plain_item(op.namespace, op.key)
+            before = self._get_plain_item(op.namespace, op.key)
             created_at = before.created_at if before else now
             item = Item(value=dict(op.value), key=op.key, namespace=op.namespace, created_at=created_at, updated_at=now)
             fields: Sequence[str] = self._fields if op.index is None else op.index or ()
-            about, body = file_of(item, fields)
+            about, body = format_item(item, fields)
             written.append((path, about if op.ttl is None else {**about, "ttl": op.ttl}, body))
         self._memory.documents.files.write_many(written)
-        self._memory.documents.files.delete(*gone)
+        self._memory.documents.files.delete(*deleted)
 
 
 _now = time.time
 
 
-def _seconds_to_live(fields: Mapping[str, Any]) -> float | None:
+def _get_ttl(fields: Mapping[str, Any]) -> float | None:
     minutes = fields.get("ttl")
     return 60.0 * minutes if isinstance(minutes, int | float) else None
 
 
 def _copy(item: Item) -> Item:
-    """Return an item whose value its caller may change."""
+    """Copy an item, so that its caller may change the value."""
     value = json.loads(json.dumps(item.value))
     return Item(
         value=value, key=item.key, namespace=item.namespace, created_at=item.created_at, updated_at=item.updated_at
     )
 
 
-def _checked(op: PutOp) -> PutOp:
+def _check_put(op: PutOp) -> PutOp:
     if not op.namespace:
         raise InvalidNamespaceError("Namespace cannot be empty.")
     if op.value is not None and not isinstance(op.value, Mapping):
@@ -372,23 +352,29 @@ def _checked(op: PutOp) -> PutOp:
         raise InvalidInputError(f"index={op.index!r} is one text: give a list of paths, such as [{op.index!r}]")
     if op.ttl is not None and not (isinstance(op.ttl, int | float) and op.ttl > 0):
         raise InvalidInputError(f"a time to live is a number of minutes above 0, not {op.ttl!r}")
+    if (length := len(item_files.make_path(op.namespace, op.key).encode())) > _MOST_BYTES:
+        raise InvalidInputError(
+            f"namespace and key make a path of {length} bytes, more than {_MOST_BYTES}: use fewer labels"
+        )
     if item_files.is_too_deep(op.value):
         raise InvalidInputError(f"the value is nested deeper than {item_files.MAX_DEPTH} levels: make it flatter")
     return op._replace(namespace=tuple(op.namespace))
 
 
-def _namespaces(namespaces: Iterable[tuple[str, ...]], op: ListNamespacesOp) -> list[tuple[str, ...]]:
+def _list_namespaces(namespaces: Iterable[tuple[str, ...]], op: ListNamespacesOp) -> list[tuple[str, ...]]:
     """Return the namespaces that an operation asks for: those that match, cut to its depth, sorted, its page."""
     conditions = op.match_conditions or ()
-    matched = [namespace for namespace in namespaces if all(_fits(namespace, one) for one in conditions)]
+    matched = [
+        namespace for namespace in namespaces if all(_is_match(namespace, condition) for condition in conditions)
+    ]
     return sorted({namespace[: op.max_depth] for namespace in matched})[op.offset : op.offset + op.limit]
 
 
-def _fits(namespace: tuple[str, ...], condition: MatchCondition) -> bool:
+def _is_match(namespace: tuple[str, ...], condition: MatchCondition) -> bool:
     path = tuple(condition.path)
     if condition.match_type not in {"prefix", "suffix"}:
         raise QueryError(f"namespaces match by 'prefix' or 'suffix', not by {condition.match_type!r}")
     if len(namespace) < len(path):
         return False
     start = 0 if condition.match_type == "prefix" else len(namespace) - len(path)
-    return all(wanted in ("*", label) for label, wanted in zip(namespace[start:], path, strict=False))
+    return all(expected in ("*", label) for label, expected in zip(namespace[start:], path, strict=False))

@@ -20,18 +20,25 @@ from langgraph.graph.message import REMOVE_ALL_MESSAGES
 from langgraph.runtime import Runtime
 
 from langchain_openclaw_memory._flush import (
-    Wanted,
+    PendingFlush,
     asave,
     can_save,
-    checked,
+    check_memory,
+    find_session,
+    get_window,
     save,
-    session_of_run,
-    wanted_before_cut,
-    window_of,
 )
-from langchain_openclaw_memory._flush_model import Model, chat_model
-from langchain_openclaw_memory._messages import READING, first_of, is_summary, reported_tokens
-from langchain_openclaw_memory._session import WarnOnce, kind_of, memory_of_run, refuse, remember, run_config, thread_of
+from langchain_openclaw_memory._flush_model import Model, load_chat_model
+from langchain_openclaw_memory._messages import READING, find_first, get_reported_tokens, is_summary
+from langchain_openclaw_memory._session import (
+    WarnOnce,
+    get_run_config,
+    get_run_kind,
+    get_thread,
+    lease_run_memory,
+    refuse,
+    remember,
+)
 from openclaw_memory.aio import run_in_thread
 from openclaw_memory.config import CompactionConfig
 from openclaw_memory.conversation import is_overflow
@@ -43,7 +50,7 @@ _log = logging.getLogger(__name__)
 
 _WAITING = 4096  # conversations at once that wait for the model that is to be asked
 _FULL = 0.9  # of its window: a summary waits no longer then
-_FORMERLY = ("max_tokens_before_summary", "messages_to_keep")  # arguments of LangChain's that it still takes
+_DEPRECATED = ("max_tokens_before_summary", "messages_to_keep")  # arguments of LangChain's that it still takes
 _KINDS = frozenset({"tokens", "messages", "fraction"})
 
 # ("tokens", 4000), ("messages", 50) or ("fraction", 0.8); {"tokens": 4000, "messages": 10} wants both; of a list, any.
@@ -52,7 +59,7 @@ Trigger: TypeAlias = Clause | Sequence[Clause]
 
 
 class OpenClawSummarizationMiddleware(SummarizationMiddleware[Any, Any]):
-    """Summarise a long conversation as `SummarizationMiddleware` does, and save memories of what the summary takes.
+    """Summarise a long conversation as `SummarizationMiddleware` does, and save memories of the removed messages first.
 
     The messages that are about to be cut are shown to a model, which writes what should last into today's note, before
     the state changes. The turn is silent: no stream sees it, and the conversation is not changed by it. A flush that
@@ -89,18 +96,20 @@ class OpenClawSummarizationMiddleware(SummarizationMiddleware[Any, Any]):
         session_key: str | None = None,
         **options: Any,
     ) -> None:
-        known = {*signature(SummarizationMiddleware).parameters, *_FORMERLY}
-        refuse(options.keys() - known, type(self).__name__, known - {"model", "deprecated_kwargs", *_FORMERLY})
+        accepted = {*signature(SummarizationMiddleware).parameters, *_DEPRECATED}
+        refuse(options.keys() - accepted, type(self).__name__, accepted - {"model", "deprecated_kwargs", *_DEPRECATED})
         super().__init__(model, **options)
-        self.memory, self.session_key = checked(memory, session_key), session_key
-        self.flush_model = chat_model(flush_model or self.model)
+        self.memory, self.session_key = check_memory(memory, session_key), session_key
+        self.flush_model = load_chat_model(flush_model or self.model)
         # The conversations whose summary waits, and whether their model refused them as too long since.
         self._postponed: OrderedDict[tuple[Path, str], bool] = OrderedDict()
         _warn_without_trigger(self)
 
     def before_model(self, state: AgentState[Any], runtime: Runtime[Any]) -> dict[str, Any] | None:
-        """Summarise if that is due, and save what the summary takes."""
-        leased = memory_of_run(self.memory, run_config())  # a run that chooses none is told before a summary is paid
+        """Summarise if that is due, and save memories of the messages that the summary replaces."""
+        leased = lease_run_memory(
+            self.memory, get_run_config()
+        )  # a run that chooses none is told before a summary is paid
         if not leased.config.compaction.enabled:
             return None
         messages = state["messages"]
@@ -108,13 +117,13 @@ class OpenClawSummarizationMiddleware(SummarizationMiddleware[Any, Any]):
         if may_wait and place in self._postponed and not can_save(leased, self.session_key, messages):
             return None
         update = super().before_model(state, runtime)
-        lost = _lost(messages, update)
-        outcome = save(self._wanted(leased, lost, may_wait=may_wait)) if lost else None
+        lost = _find_removed(messages, update)
+        outcome = save(self._plan(leased, lost, may_wait=may_wait)) if lost else None
         return self._settle(place, update, postpone=may_wait and outcome == "lost")
 
     async def abefore_model(self, state: AgentState[Any], runtime: Runtime[Any]) -> dict[str, Any] | None:
-        """Summarise if that is due, and save what the summary takes. Files are read and written in a thread."""
-        leased = memory_of_run(self.memory, run_config())
+        """Summarise as `before_model` does, with awaited models and files in a thread."""
+        leased = lease_run_memory(self.memory, get_run_config())
         if not leased.config.compaction.enabled:
             return None
         messages = state["messages"]
@@ -123,8 +132,8 @@ class OpenClawSummarizationMiddleware(SummarizationMiddleware[Any, Any]):
         if waits and not await run_in_thread(can_save, leased, self.session_key, messages):
             return None
         update = await super().abefore_model(state, runtime)
-        lost = _lost(messages, update)
-        outcome = await asave(self._wanted(leased, lost, may_wait=may_wait)) if lost else None
+        lost = _find_removed(messages, update)
+        outcome = await asave(self._plan(leased, lost, may_wait=may_wait)) if lost else None
         return self._settle(place, update, postpone=may_wait and outcome == "lost")
 
     def wrap_model_call(
@@ -149,18 +158,17 @@ class OpenClawSummarizationMiddleware(SummarizationMiddleware[Any, Any]):
                 raise
             return await handler(_with_update(request, await super().abefore_model(request.state, request.runtime)))
 
-    def _wanted(self, leased: RunMemory, lost: list[AnyMessage], *, may_wait: bool) -> Wanted:
-        return wanted_before_cut(
-            leased, self.session_key, self.flush_model, lost, self.token_counter, may_wait=may_wait
-        )
+    def _plan(self, leased: RunMemory, lost: list[AnyMessage], *, may_wait: bool) -> PendingFlush:
+        session = find_session(self.session_key, lost)
+        return PendingFlush(leased, session, self.flush_model, lost, self.token_counter, cut=True, may_wait=may_wait)
 
     def _locate(self, leased: RunMemory, messages: Sequence[AnyMessage]) -> tuple[tuple[Path, str], bool]:
         """Return folder and session of this run's conversation, and whether there is room for it to wait."""
-        place = leased.folder, session_of_run(self.session_key, messages).key
-        window, is_refused = window_of(self.model), self._postponed.get(place, False)
+        place = leased.folder, find_session(self.session_key, messages).key
+        window, is_refused = get_window(self.model), self._postponed.get(place, False)
         if window is None or is_refused:
             return place, not is_refused
-        return place, max(self.token_counter(messages), reported_tokens(messages)) < _FULL * window
+        return place, max(self.token_counter(messages), get_reported_tokens(messages)) < _FULL * window
 
     def _settle(
         self, place: tuple[Path, str], update: dict[str, Any] | None, *, postpone: bool
@@ -175,7 +183,7 @@ class OpenClawSummarizationMiddleware(SummarizationMiddleware[Any, Any]):
 
     def _end_wait(self, request: ModelRequest[Any]) -> bool:
         """Have the conversation of a refused request wait no longer; return whether it did."""
-        place, _ = self._locate(memory_of_run(self.memory, run_config()), request.state["messages"])
+        place, _ = self._locate(lease_run_memory(self.memory, get_run_config()), request.state["messages"])
         if is_waiting := place in self._postponed:
             self._postponed[place] = True
         return is_waiting
@@ -220,17 +228,17 @@ class MemoryFlushMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         session_key: str | None = None,
     ) -> None:
         super().__init__()
-        self.memory, self.session_key = checked(memory, session_key), session_key
+        self.memory, self.session_key = check_memory(memory, session_key), session_key
         self.window, self.token_counter = window, token_counter
-        self.model = chat_model(model) if model is not None else None
-        self.trigger, self._clauses = trigger, _clauses_of(trigger) if trigger is not None else []
+        self.model = load_chat_model(model) if model is not None else None
+        self.trigger, self._clauses = trigger, _read_trigger(trigger) if trigger is not None else []
         self._summarization: SummarizationMiddleware[Any, Any] | None = None
         self._detectors: dict[tuple[int | None, CompactionConfig], ConversationDetector[BaseMessage]] = {}
         self._get_detector(window, CompactionConfig())  # a wrong window is an error now, and not in the first run
         self._waiting: OrderedDict[tuple[Path, str | None, str], list[AnyMessage]] = OrderedDict()
         self._first: OrderedDict[tuple[Path, str], str | None] = OrderedDict()
         self._warn_once = WarnOnce(_log)
-        if self.model is not None and (words := self._unknown_window(self.model)):
+        if self.model is not None and (words := self._describe_window(self.model)):
             raise ConfigError(words)
 
     @classmethod
@@ -242,7 +250,7 @@ class MemoryFlushMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         *,
         session_key: str | None = None,
     ) -> Self:
-        """Return the flush of what `summarization` takes, just before it does.
+        """Return middleware that flushes the messages which `summarization` replaces, just before it does.
 
         Place it directly before `summarization` in the list of middleware: a cut that is due only by messages which
         another middleware adds in between is not foreseen. Which messages a summary takes is asked of a copy of
@@ -267,63 +275,63 @@ class MemoryFlushMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
                 "state, use MemoryFlushMiddleware(memory, model, trigger=...); where the state keeps them all and the "
                 "model alone is shown less, run the agent with OpenClawFlushCallback(memory, model)"
             )
-        checked(memory, session_key)
+        check_memory(memory, session_key)
         _warn_without_trigger(summarization)
-        made = cls(memory, token_counter=summarization.token_counter, session_key=session_key)
-        made.model, made._summarization = chat_model(model or summarization.model), summarization
-        return made
+        middleware = cls(memory, token_counter=summarization.token_counter, session_key=session_key)
+        middleware.model, middleware._summarization = load_chat_model(model or summarization.model), summarization
+        return middleware
 
     def before_model(self, state: AgentState[Any], runtime: Runtime[Any]) -> None:
         """Flush if it is due."""
-        if wanted := self._look(state, runtime):
-            save(wanted)
+        if flush := self._look(state, runtime):
+            save(flush)
 
     async def abefore_model(self, state: AgentState[Any], runtime: Runtime[Any]) -> None:
         """Flush if it is due. Files are read in a thread."""
-        if wanted := await run_in_thread(self._look, state, runtime):
-            await asave(wanted)
+        if flush := await run_in_thread(self._look, state, runtime):
+            await asave(flush)
 
     def wrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
     ) -> ModelResponse[Any]:
         """Flush with the agent's own model if no other is given, and if the model refuses the prompt as too long."""
-        if wanted := self._waited(request):
-            save(wanted)
+        if flush := self._take_waiting(request):
+            save(flush)
         try:
             return handler(request)
         except Exception as error:
-            if is_overflow(error) and (wanted := self._refused(request)):
-                save(wanted)
+            if is_overflow(error) and (flush := self._plan_after_refusal(request)):
+                save(flush)
             raise
 
     async def awrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
     ) -> ModelResponse[Any]:
-        """Do what `wrap_model_call` does with awaited models."""
-        if wanted := self._waited(request):
-            await asave(wanted)
+        """Flush as `wrap_model_call` does, with awaited models."""
+        if flush := self._take_waiting(request):
+            await asave(flush)
         try:
             return await handler(request)
         except Exception as error:
-            if is_overflow(error) and (wanted := self._refused(request)):
-                await asave(wanted)
+            if is_overflow(error) and (flush := self._plan_after_refusal(request)):
+                await asave(flush)
             raise
 
-    def _look(self, state: AgentState[Any], runtime: Runtime[Any]) -> Wanted | None:
+    def _look(self, state: AgentState[Any], runtime: Runtime[Any]) -> PendingFlush | None:
         messages: list[AnyMessage] = state["messages"]
-        leased = memory_of_run(self.memory, run_config())
+        leased = lease_run_memory(self.memory, get_run_config())
         if (summarization := self._summarization) is not None:
-            return self._tried(lambda: self._before_cut(leased, messages, summarization, state, runtime))
+            return self._try(lambda: self._plan_before_cut(leased, messages, summarization, state, runtime))
         if (model := self.model) is not None:
-            return self._tried(lambda: self._due(leased, messages, model))
+            return self._try(lambda: self._plan_if_due(leased, messages, model))
         # Which model this run asks is known only when it is called. A compaction may have taken the messages by then.
         last = messages[-1].id if messages else None
-        if last and remember(self._waiting, (leased.folder, thread_of(run_config()), last), messages, _WAITING):
+        if last and remember(self._waiting, (leased.folder, get_thread(get_run_config()), last), messages, _WAITING):
             words = f"more than {_WAITING} conversations wait for their model at once, and not all are flushed"
             self._warn_once("waiting", f"{words}: pass MemoryFlushMiddleware a model")
         return None
 
-    def _tried(self, look: Callable[[], Wanted | None]) -> Wanted | None:
+    def _try(self, look: Callable[[], PendingFlush | None]) -> PendingFlush | None:
         try:
             return look()
         except Exception as error:  # noqa: BLE001 - a counter, a file: no flush ever breaks the turn of the user
@@ -331,25 +339,26 @@ class MemoryFlushMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
             self._warn_once(type(error).__name__, words)
             return None
 
-    def _before_cut(
+    def _plan_before_cut(
         self,
         leased: RunMemory,
         messages: Sequence[AnyMessage],
         summarization: SummarizationMiddleware[Any, Any],
         state: AgentState[Any],
         runtime: Runtime[Any],
-    ) -> Wanted | None:
+    ) -> PendingFlush | None:
         probe = copy.copy(summarization)
         probe.trim_tokens_to_summarize = 0  # of nothing no model is asked for a summary
         vars(probe)["_create_summary"] = lambda _messages: ""  # a system prompt at the beginning is never trimmed
-        lost = _lost(messages, probe.before_model(state, runtime))
-        self._warn_of_the_order(leased, messages, lost)
+        lost = _find_removed(messages, probe.before_model(state, runtime))
+        self._warn_of_order(leased, messages, lost)
         model = self.model or summarization.model
-        return wanted_before_cut(leased, self.session_key, model, lost, self.token_counter) if lost else None
+        session = find_session(self.session_key, lost)
+        return PendingFlush(leased, session, model, lost, self.token_counter, cut=True) if lost else None
 
-    def _warn_of_the_order(self, leased: RunMemory, messages: Sequence[AnyMessage], lost: Sequence[AnyMessage]) -> None:
+    def _warn_of_order(self, leased: RunMemory, messages: Sequence[AnyMessage], lost: Sequence[AnyMessage]) -> None:
         """Warn once if a summary came that was not seen to come: it took messages that no flush was shown."""
-        thread, first = thread_of(run_config()), first_of(messages)
+        thread, first = get_thread(get_run_config()), find_first(messages)
         if thread is None or first is None:
             return
         if is_summary(first) and self._first.pop((leased.folder, thread), None) not in {None, first.id}:
@@ -360,54 +369,54 @@ class MemoryFlushMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
             )
         remember(self._first, (leased.folder, thread), None if lost else first.id, _WAITING)
 
-    def _waited(self, request: ModelRequest[Any]) -> Wanted | None:
-        """Return the flush of what waited for this call of the model."""
+    def _take_waiting(self, request: ModelRequest[Any]) -> PendingFlush | None:
+        """Return the flush that waited for this call of the model."""
         if self.model is not None:
             return None
-        leased, thread = memory_of_run(self.memory, run_config()), thread_of(run_config())
+        leased, thread = lease_run_memory(self.memory, get_run_config()), get_thread(get_run_config())
         # A compaction keeps the latest message, and others may have added some.
         places = ((leased.folder, thread, message.id or "") for message in reversed(request.state["messages"]))
-        before = next((self._waiting.pop(known) for known in places if known in self._waiting), None)
+        before = next((self._waiting.pop(place) for place in places if place in self._waiting), None)
         if before is None:
             return None
-        if words := self._unknown_window(request.model):
+        if words := self._describe_window(request.model):
             self._warn_once("window", words)
-        return self._tried(lambda: self._due(leased, before, request.model))
+        return self._try(lambda: self._plan_if_due(leased, before, request.model))
 
-    def _refused(self, request: ModelRequest[Any]) -> Wanted | None:
+    def _plan_after_refusal(self, request: ModelRequest[Any]) -> PendingFlush | None:
         """Return the flush of a conversation that the model refused; a summarization has not cut it yet."""
         if self._summarization is not None:
             return None
-        leased = memory_of_run(self.memory, run_config())
+        leased = lease_run_memory(self.memory, get_run_config())
         model, messages = self.model or request.model, request.state["messages"]
-        return self._tried(lambda: self._due(leased, messages, model, overflow=True))
+        return self._try(lambda: self._plan_if_due(leased, messages, model, overflow=True))
 
-    def _due(
+    def _plan_if_due(
         self, leased: RunMemory, messages: Sequence[AnyMessage], model: Model, *, overflow: bool = False
-    ) -> Wanted | None:
-        if kind_of(run_config()) != "chat":
+    ) -> PendingFlush | None:
+        if get_run_kind(get_run_config()) != "chat":
             return None
-        window = self.window or window_of(model)
-        session = session_of_run(self.session_key, messages)
-        tokens = max(self.token_counter(messages) if self._clauses else 0, reported_tokens(messages))
+        window = self.window or get_window(model)
+        session = find_session(self.session_key, messages)
+        tokens = max(self.token_counter(messages) if self._clauses else 0, get_reported_tokens(messages))
         sizes = {"messages": len(messages), "tokens": tokens, "fraction": tokens / window if window else 0.0}
         reached = any(all(sizes[kind] >= limit for kind, limit in clause.items()) for clause in self._clauses)
         rules, count = leased.config.compaction, self.token_counter
-        held = self._get_detector(window, rules).begin_flush(
+        on_end = self._get_detector(window, rules).begin_flush(
             f"{leased.folder}\n{session.key}", messages, tokens=tokens, compacting=overflow or reached
         )
-        if held is None:
+        if on_end is None:
             return None
-        return Wanted(leased, session, model, messages, window, tokens, count, held=held)
+        return PendingFlush(leased, session, model, messages, count, window, tokens, on_end=on_end)
 
     def _get_detector(self, window: int | None, rules: CompactionConfig) -> ConversationDetector[BaseMessage]:
         return self._detectors.get((window, rules)) or self._detectors.setdefault(
             (window, rules), ConversationDetector(READING, rules=rules, window=window, count=self.token_counter)
         )
 
-    def _unknown_window(self, model: Model) -> str | None:
+    def _describe_window(self, model: Model) -> str | None:
         """Return why no flush would ever be due with this model, or None."""
-        if self.window or window_of(model) or any("fraction" not in clause for clause in self._clauses):
+        if self.window or get_window(model) or any("fraction" not in clause for clause in self._clauses):
             return None
         return (
             f"unknown context window of {type(model).__name__}, so no flush would be due: pass "
@@ -428,26 +437,26 @@ def _warn_without_trigger(summarization: SummarizationMiddleware[Any, Any]) -> N
         warnings.warn(f'{words}, for example trigger=("fraction", 0.8)', UserWarning, stacklevel=3)
 
 
-def _lost(messages: Sequence[AnyMessage], update: Mapping[str, Any] | None) -> list[AnyMessage]:
+def _find_removed(messages: Sequence[AnyMessage], update: Mapping[str, Any] | None) -> list[AnyMessage]:
     """Return the messages that an update takes from the state; none if it takes no more than an earlier summary."""
     if not (changed := (update or {}).get("messages")):
         return []
-    gone = {message.id for message in changed if isinstance(message, RemoveMessage)}
-    kept = {message.id for message in changed if not isinstance(message, RemoveMessage)}
+    removed = {message.id for message in changed if isinstance(message, RemoveMessage)}
+    present = {message.id for message in changed if not isinstance(message, RemoveMessage)}
     lost = [
         message
         for message in messages
-        if message.id not in kept and (message.id in gone or REMOVE_ALL_MESSAGES in gone)
+        if message.id not in present and (message.id in removed or REMOVE_ALL_MESSAGES in removed)
     ]
     return lost if any(not isinstance(message, SystemMessage) and not is_summary(message) for message in lost) else []
 
 
-def _clauses_of(trigger: Trigger) -> list[dict[str, float]]:
+def _read_trigger(trigger: Trigger) -> list[dict[str, float]]:
     """Return the clauses of a trigger: all limits of a clause must be reached."""
     alone = isinstance(trigger, Mapping) or (isinstance(trigger, tuple) and isinstance(next(iter(trigger), None), str))
-    given: Any = [trigger] if alone else trigger
+    conditions: Any = [trigger] if alone else trigger
     try:
-        clauses = [dict(clause if isinstance(clause, Mapping) else [clause]) for clause in given]
+        clauses = [dict(clause if isinstance(clause, Mapping) else [clause]) for clause in conditions]
     except (TypeError, ValueError):
         clauses = [{}]
     if not all(clause and all(map(_is_limit, clause, clause.values())) for clause in clauses):

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from langchain_core.tools import BaseTool
 
-from langchain_openclaw_memory._messages import is_from_user, openclaw_messages
-from langchain_openclaw_memory._session import remember, run_config, thread_of
-from langchain_openclaw_memory._showing import ShowingMiddleware
+from langchain_openclaw_memory._messages import convert_messages, is_from_user
+from langchain_openclaw_memory._prompt import PromptMiddleware
+from langchain_openclaw_memory._session import get_run_config, get_thread, remember
 from openclaw_memory.errors import ConfigError
 from openclaw_memory.runs import MemoryChoice
 from openclaw_memory.tools import extract_question, recall
@@ -31,7 +31,7 @@ _TURNS = 64
 
 
 class _Turn(NamedTuple):
-    """A user message that is being answered: whose it is, its session, its id, and what to look up for it."""
+    """Identify a user message that is being answered, and the question to look up."""
 
     folder: Path
     thread: str | None
@@ -40,8 +40,8 @@ class _Turn(NamedTuple):
     question: str
 
 
-class OpenClawRecallMiddleware(ShowingMiddleware):
-    """Put one fenced, bounded block of relevant memory before the user's message, only in what the model is shown.
+class OpenClawRecallMiddleware(PromptMiddleware):
+    """Put a fenced block of relevant memory before the user's message, only in the prompt.
 
     The conversation in the agent's state is not changed, so that recalled text does not pile up in it. The block is
     made from the latest user message and stays the same until that is answered. It is left out if that message is blank
@@ -63,7 +63,7 @@ class OpenClawRecallMiddleware(ShowingMiddleware):
             tools of the agent have one name.
     """
 
-    nothing = "nothing could be recalled"
+    failure = "nothing could be recalled"
 
     def __init__(
         self,
@@ -83,7 +83,7 @@ class OpenClawRecallMiddleware(ShowingMiddleware):
         self._blocks: OrderedDict[_Turn, str] = OrderedDict()
         self._lock = threading.Lock()
 
-    def _shown(self, request: ModelRequest[Any]) -> tuple[ModelRequest[Any], _Turn | None]:
+    def _extend_request(self, request: ModelRequest[Any]) -> tuple[ModelRequest[Any], _Turn | None]:
         places = reversed(range(len(request.messages)))
         place = next((at for at in places if is_from_user(request.messages[at])), None)
         names = [tool.name for tool in request.tools if isinstance(tool, BaseTool)]
@@ -98,37 +98,37 @@ class OpenClawRecallMiddleware(ShowingMiddleware):
         if not (query := extract_question(str(message.text))):
             return request, None
 
-        def recalled(memory: Memory, session: str | None) -> tuple[_Turn, str]:
-            turn = _Turn(memory.workspace.root, thread_of(run_config()), session, message.id, query)
-            return turn, self._block(memory, turn, request.messages)
+        def recall_block(memory: Memory, session: str | None) -> tuple[_Turn, str]:
+            turn = _Turn(memory.workspace.root, get_thread(get_run_config()), session, message.id, query)
+            return turn, self._get_block(memory, turn, request.messages)
 
-        turn, block = self._of_memory(recalled) or (None, "")
+        turn, block = self._read_memory(recall_block) or (None, "")
         if not block:
             return request, turn
         messages = [*request.messages]
-        messages[place] = _below(block, message)
+        messages[place] = _prepend(block, message)
         return request.override(messages=messages), turn
 
-    def _block(self, memory: Memory, turn: _Turn, messages: Sequence[AnyMessage]) -> str:
+    def _get_block(self, memory: Memory, turn: _Turn, messages: Sequence[AnyMessage]) -> str:
         with self._lock:
             if (block := self._blocks.get(turn)) is not None:
                 return block
-        in_view = openclaw_messages(messages)  # read only when something of a transcript was found
+        in_view = convert_messages(messages)  # read only when something of a transcript was found
         block = self._recall(memory, turn.question, session_key=turn.session_key, in_view=in_view)
         with self._lock:
             remember(self._blocks, turn, block, _TURNS)
         return block
 
-    def _answered(self, turn: _Turn | None, response: ModelResponse[Any]) -> None:
-        """Note that a response ends the turn, if it does: the next one is shown what the memory holds then."""
-        said = getattr(response, "result", [response])
-        goes_on = any(getattr(message, "tool_calls", None) for message in said)
+    def _handle_response(self, turn: _Turn | None, response: ModelResponse[Any]) -> None:
+        """Drop the block if a response ends the turn."""
+        messages = getattr(response, "result", [response])
+        goes_on = any(getattr(message, "tool_calls", None) for message in messages)
         if turn is not None and (not goes_on or getattr(response, "structured_response", None) is not None):
             with self._lock:
                 self._blocks.pop(turn, None)
 
 
-def _below(block: str, message: AnyMessage) -> AnyMessage:
+def _prepend(block: str, message: AnyMessage) -> AnyMessage:
     """Return a copy of the message that begins with the block: a separate message would break alternating turns."""
     content = message.content
     if isinstance(content, str):

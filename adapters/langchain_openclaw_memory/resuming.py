@@ -15,7 +15,7 @@ from langchain_core.messages import (
     convert_to_messages,
 )
 
-from langchain_openclaw_memory._messages import RESUMED, SUMMARY_SOURCE, is_summary, openclaw_messages
+from langchain_openclaw_memory._messages import RESUMED, SUMMARY_SOURCE, convert_messages, is_summary
 from langchain_openclaw_memory._session import DOOR
 from openclaw_memory.conversation import get_text, read_calls
 from openclaw_memory.errors import InvalidInputError
@@ -51,12 +51,12 @@ def save_snapshot(
     if isinstance(messages, str | Mapping):
         raise InvalidInputError(f'messages must be a list of messages, such as state["messages"], not {messages!r:.80}')
     try:
-        given = convert_to_messages(list(messages))
+        conversation = convert_to_messages(list(messages))
     except Exception as error:  # LangChain's are of many kinds
         raise InvalidInputError(f"messages must be a list of messages as LangChain takes them: {error}") from error
-    about = _summary(given) if summary is None else summary
+    about = _find_summary(conversation) if summary is None else summary
     with acting_as(DOOR, session=session_id):
-        return memory.sessions.snapshot(session_id, list(openclaw_messages(given)), about)
+        return memory.sessions.snapshot(session_id, list(convert_messages(conversation)), about)
 
 
 def resume_messages(memory: Memory, session_id: str) -> list[BaseMessage]:
@@ -72,27 +72,27 @@ def resume_messages(memory: Memory, session_id: str) -> list[BaseMessage]:
         NotFoundError: Nothing was kept of it.
     """
     with acting_as(DOOR, session=session_id):
-        return [_message(message) for message in check_memory(memory).sessions.resume(session_id)]
+        return [_to_message(message) for message in check_memory(memory).sessions.resume(session_id)]
 
 
-def _summary(messages: Iterable[BaseMessage]) -> str | None:
-    """Return the latest summary of LangChain's; what `resume_messages` puts first is in an earlier snapshot."""
-    said = [message.text for message in messages if is_summary(message) and message.text.startswith(_SUMMARISED)]
-    return said[-1].removeprefix(_SUMMARISED) if said else None
+def _find_summary(messages: Iterable[BaseMessage]) -> str | None:
+    """Return LangChain's latest summary; the one that `resume_messages` puts first is in an earlier snapshot."""
+    texts = [message.text for message in messages if is_summary(message) and message.text.startswith(_SUMMARISED)]
+    return texts[-1].removeprefix(_SUMMARISED) if texts else None
 
 
-def _message(message: Mapping[str, Any]) -> BaseMessage:
+def _to_message(message: Mapping[str, Any]) -> BaseMessage:
     text, role = get_text(message), message.get("role")
     comes_first = message.get("type") == "compaction"
     marks = {"lc_source": SUMMARY_SOURCE} if comes_first else {RESUMED: True}
-    known: dict[str, Any] = {"additional_kwargs": marks} | ({"id": str(message["id"])} if message.get("id") else {})
+    fields: dict[str, Any] = {"additional_kwargs": marks} | ({"id": str(message["id"])} if message.get("id") else {})
     if role == "system":
-        return SystemMessage(text, **known)
+        return SystemMessage(text, **fields)
     if role in {"toolResult", "tool"}:
         call = message.get("toolCallId") or message.get("tool_call_id") or message.get("toolUseId")
         status = "error" if message.get("isError") else "success"
-        return ToolMessage(text, tool_call_id=str(call), name=message.get("toolName") or None, status=status, **known)
+        return ToolMessage(text, tool_call_id=str(call), name=message.get("toolName") or None, status=status, **fields)
     if role == "assistant":
         calls = [{"id": one_id, "name": name, "args": arguments} for one_id, name, arguments in read_calls(message)]
-        return AIMessage(text, tool_calls=calls, **known)
-    return HumanMessage(text, **known)
+        return AIMessage(text, tool_calls=calls, **fields)
+    return HumanMessage(text, **fields)

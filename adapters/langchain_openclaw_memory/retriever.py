@@ -8,12 +8,12 @@ from langchain_core.documents import Document
 from pydantic import Field, PlainValidator
 
 from langchain_openclaw_memory._session import (
-    InSession,
     MemoryField,
-    memory_of_run,
-    run_config,
-    session_of,
-    unknown_argument,
+    SessionRetriever,
+    describe_unknown,
+    get_run_config,
+    get_session_key,
+    lease_run_memory,
 )
 from openclaw_memory import SearchFilter, SearchOptions
 from openclaw_memory.aio import run_in_thread
@@ -26,7 +26,10 @@ if TYPE_CHECKING:
     from openclaw_memory import Memory, SearchResults
 
 
-class OpenClawRetriever(InSession):
+_SETTINGS = ("k", "max_chars", "min_score", "filter", "options")  # those that a call may set
+
+
+class OpenClawRetriever(SessionRetriever):
     """Retrieve the lines of a memory that answer a question, each with its citation.
 
     The fields but `memory` may differ for one call: `retriever.invoke(question, k=1)`. Its `filter` or `options`
@@ -62,31 +65,24 @@ class OpenClawRetriever(InSession):
         query: str,
         *,
         run_manager: CallbackManagerForRetrieverRun,  # noqa: ARG002 - LangChain hands it over by its name
-        k: int | None = None,
-        max_chars: int | None = None,
-        min_score: float | None = None,
-        filter: SearchFilter | dict[str, Any] | None = None,  # noqa: A002 - LangChain's name
-        options: SearchOptions | dict[str, Any] | None = None,
-        **unknown: Any,
+        **settings: Any,
     ) -> list[Document]:
-        if unknown:
-            known = ("k", "max_chars", "min_score", "filter", "options")
-            raise QueryError(unknown_argument(unknown, known, "a search"))
+        if unknown := settings.keys() - set(_SETTINGS):
+            raise QueryError(describe_unknown(unknown, _SETTINGS, "a search"))
+        k = settings.get("k")
         if k is not None and (not isinstance(k, int) or isinstance(k, bool) or k < 1):
             raise QueryError(f"k must be a whole number of at least 1, not {k!r}")
-        config = run_config()
-        with memory_of_run(self.memory, config) as memory:
-            found = search_for(
+        values = {name: getattr(self, name) if settings.get(name) is None else settings[name] for name in _SETTINGS}
+        config = get_run_config()
+        with lease_run_memory(self.memory, config) as memory:
+            results = search_for(
                 memory,
                 query,
-                session_key=session_of(self.session_key, config),
-                max_results=self.k if k is None else k,
-                max_chars=self.max_chars if max_chars is None else max_chars,
-                min_score=self.min_score if min_score is None else min_score,
-                filter=self.filter if filter is None else filter,
-                options=self.options if options is None else options,
+                session_key=get_session_key(self.session_key, config),
+                max_results=values.pop("k"),
+                **values,
             )
-            return documents_of(found, memory)
+            return to_documents(results, memory)
 
     async def _aget_relevant_documents(
         self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun, **wishes: Any
@@ -94,13 +90,13 @@ class OpenClawRetriever(InSession):
         return await run_in_thread(self._get_relevant_documents, query, run_manager=run_manager.get_sync(), **wishes)
 
 
-def documents_of(found: SearchResults, memory: Memory | None = None) -> list[Document]:
+def to_documents(results: SearchResults, memory: Memory | None = None) -> list[Document]:
     """Return one document per result, best first: its text is the snippet, its id the citation, the metadata JSON.
 
     With the memory, those of records have their fields.
     """
     names = ("path", "start_line", "end_line", "score", "confidence", "source", "citation")
-    search = {"mode": found.mode, "stale": found.stale} | ({"reason": found.reason} if found.reason else {})
+    search = {"mode": results.mode, "stale": results.stale} | ({"reason": results.reason} if results.reason else {})
     return [
         Document(
             id=result.citation,
@@ -112,5 +108,5 @@ def documents_of(found: SearchResults, memory: Memory | None = None) -> list[Doc
                 **({} if memory is None else record_fields(memory, result)),
             },
         )
-        for result in found
+        for result in results
     ]

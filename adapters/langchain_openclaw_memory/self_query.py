@@ -1,4 +1,4 @@
-"""`OpenClawTranslator`: what a model asks of `SelfQueryRetriever` as a filter of `OpenClawVectorStore`."""
+"""`OpenClawTranslator`: structured queries of `SelfQueryRetriever` as filters of `OpenClawVectorStore`."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ class OpenClawTranslator(Visitor):
     allowed_operators = tuple(Operator)
 
     def visit_operation(self, operation: Operation) -> dict[str, Any]:
-        """Return the filter of joined conditions; `not` is that none of them holds."""
-        parts = [one.accept(self) for one in operation.arguments]
+        """Return the filter of joined conditions; `not` means none holds."""
+        parts = [argument.accept(self) for argument in operation.arguments]
         if operation.operator is Operator.NOT:
             return {"$not": {"$or": parts}}
         return {f"${operation.operator.value}": parts}
@@ -33,7 +33,7 @@ class OpenClawTranslator(Visitor):
         kind, value = comparison.comparator, comparison.value
         if kind in {Comparator.IN, Comparator.NIN} and not isinstance(value, list | tuple):
             value = [value]
-        values = [_plain(one) for one in value] if isinstance(value, list | tuple) else _plain(value)
+        values = [_read_date(item) for item in value] if isinstance(value, list | tuple) else _read_date(value)
         name = "contains" if kind is Comparator.CONTAIN else kind.value
         if kind is Comparator.LIKE and isinstance(values, str) and not {"%", "_"} & {*values}:
             name, values = "ilike", f"%{values}%"
@@ -41,11 +41,11 @@ class OpenClawTranslator(Visitor):
 
     def visit_structured_query(self, structured_query: StructuredQuery) -> tuple[str, dict[str, Any]]:
         """Return the question, and the keywords of the search."""
-        wanted = structured_query.filter
-        return structured_query.query, {} if wanted is None else {"filter": wanted.accept(self)}
+        condition = structured_query.filter
+        return structured_query.query, {} if condition is None else {"filter": condition.accept(self)}
 
 
-def _plain(value: Any) -> Any:
+def _read_date(value: Any) -> Any:
     """Return a value with the dates as the query language writes them, `{"type": "date", "date": ...}`, as dates."""
     if not isinstance(value, Mapping) or value.get("type") not in {"date", "datetime"}:
         return value

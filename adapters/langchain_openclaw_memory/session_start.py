@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from langchain_core.tools import BaseTool
 
-from langchain_openclaw_memory._showing import ShowingMiddleware, ended
+from langchain_openclaw_memory._prompt import PromptMiddleware, append_to_system
 from openclaw_memory.runs import MemoryChoice
 from openclaw_memory.tools import compose_session_start
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from langchain.agents.middleware import ModelRequest
 
 
-class OpenClawSessionStartMiddleware(ShowingMiddleware):
+class OpenClawSessionStartMiddleware(PromptMiddleware):
     """End the system message with the notes that a session starts with; see `compose_session_start`.
 
     That is how to use the memory's tools, `SOUL.md`, `MEMORY.md` where the user alone reads, and the notes of yesterday
@@ -35,7 +35,7 @@ class OpenClawSessionStartMiddleware(ShowingMiddleware):
             tools of the agent have one name.
     """
 
-    nothing = "nothing of the memory is shown at the start"
+    failure = "nothing of the memory is shown at the start"
 
     def __init__(
         self,
@@ -48,8 +48,10 @@ class OpenClawSessionStartMiddleware(ShowingMiddleware):
         super().__init__(memory, session_key, memory_name)
         self.max_chars = max_chars
 
-    def _shown(self, request: ModelRequest[Any]) -> tuple[ModelRequest[Any], None]:
+    def _extend_request(self, request: ModelRequest[Any]) -> tuple[ModelRequest[Any], None]:
         names = [tool.name for tool in request.tools if isinstance(tool, BaseTool)]
 
         start = partial(compose_session_start, tool_names=names, max_chars=self.max_chars, name=self.memory_name)
-        return ended(request, self._of_memory(lambda memory, key: start(memory, session_key=key)) or ""), None
+        return append_to_system(
+            request, self._read_memory(lambda memory, key: start(memory, session_key=key)) or ""
+        ), None

@@ -1,6 +1,6 @@
 """Test agents with a chat model that replies by a script and records every request. No network, no key.
 
->>> model = ScriptedChatModel(script=saying("The ferry leaves at seven."))
+>>> model = ScriptedChatModel(script=respond_with("The ferry leaves at seven."))
 >>> model.invoke("When does the ferry leave?").text
 'The ferry leaves at seven.'
 >>> model.requests[0].text
@@ -28,7 +28,15 @@ if TYPE_CHECKING:
     from langchain_core.language_models.base import LangSmithParams
     from langchain_core.runnables import Runnable
 
-__all__ = ["Request", "ScriptedChatModel", "TextOnlyChatModel", "asked_for", "calling", "copying", "saying"]
+__all__ = [
+    "Request",
+    "ScriptedChatModel",
+    "TextOnlyChatModel",
+    "classify_request",
+    "copy_sentences",
+    "make_call",
+    "respond_with",
+]
 
 
 @dataclass
@@ -49,7 +57,7 @@ Script = Callable[[Request], Reply]
 
 
 class ScriptedChatModel(BaseChatModel):
-    """A chat model whose replies come from `script`: a function from a `Request` to a text, a message or an exception.
+    """A chat model that replies by `script`, a function from a `Request` to a text, a message or an exception.
 
     `requests` are all requests so far. `usage` counts the input tokens that a reply reports (None: it reports none).
     """
@@ -71,7 +79,7 @@ class ScriptedChatModel(BaseChatModel):
         # A summary counts reported tokens only where the reply names the same provider as the model.
         return {**super()._get_ls_params(stop=stop, **kwargs), "ls_provider": "scripted"}
 
-    def _reply(self, messages: list[BaseMessage], tools: list[Any]) -> AIMessage:
+    def _make_reply(self, messages: list[BaseMessage], tools: list[Any]) -> AIMessage:
         request = Request(list(messages), [_name(tool) for tool in tools])
         self.requests.append(request)
         reply = self.script(request)
@@ -80,8 +88,8 @@ class ScriptedChatModel(BaseChatModel):
         reply = AIMessage(reply) if isinstance(reply, str) else reply
         if self.usage is not None:
             read = self.usage(messages) if callable(self.usage) else self.usage
-            said = count_tokens_approximately([reply])
-            reply.usage_metadata = UsageMetadata(input_tokens=read, output_tokens=said, total_tokens=read + said)
+            spoken = count_tokens_approximately([reply])
+            reply.usage_metadata = UsageMetadata(input_tokens=read, output_tokens=spoken, total_tokens=read + spoken)
         reply.response_metadata["model_provider"] = self.name_in_usage
         return reply
 
@@ -93,7 +101,7 @@ class ScriptedChatModel(BaseChatModel):
         tools: Sequence[Any] = (),
         **kwargs: Any,  # noqa: ARG002
     ) -> ChatResult:
-        return ChatResult(generations=[ChatGeneration(message=self._reply(messages, list(tools)))])
+        return ChatResult(generations=[ChatGeneration(message=self._make_reply(messages, list(tools)))])
 
     def _stream(
         self,
@@ -103,7 +111,7 @@ class ScriptedChatModel(BaseChatModel):
         tools: Sequence[Any] = (),
         **kwargs: Any,  # noqa: ARG002
     ) -> Iterator[ChatGenerationChunk]:
-        reply = self._reply(messages, list(tools))
+        reply = self._make_reply(messages, list(tools))
         for piece in re.findall(r"\S+\s*|\s+", reply.text):
             chunk = ChatGenerationChunk(message=AIMessageChunk(content=piece))
             if run_manager:
@@ -129,13 +137,13 @@ class TextOnlyChatModel(ScriptedChatModel):
         raise NotImplementedError
 
 
-def saying(*replies: Reply) -> Script:
+def respond_with(*replies: Reply) -> Script:
     """Return a script that gives `replies` one after the other, and repeats the last one."""
     left = list(replies)
     return lambda _request: left.pop(0) if len(left) > 1 else left[0]
 
 
-def calling(name: str, call_id: str = "call", **arguments: Any) -> AIMessage:
+def make_call(name: str, call_id: str = "call", **arguments: Any) -> AIMessage:
     """Return a reply that calls the tool `name` with these arguments."""
     return AIMessage("", tool_calls=[{"name": name, "args": arguments, "id": call_id}])
 
@@ -144,8 +152,8 @@ _SOURCE = re.compile(r"\[(\S+#L\d+\S*)\]")
 _SUMMARY_SENTENCES = 3
 
 
-def asked_for(request: Request) -> str:
-    """Return what a model is asked for: "flush", "summary" or "answer".
+def classify_request(request: Request) -> str:
+    """Classify a request as "flush", "summary" or "answer".
 
     Args:
         request: A request of an agent.
@@ -155,8 +163,8 @@ def asked_for(request: Request) -> str:
     return "summary" if "<messages>" in request.messages[-1].text else "answer"
 
 
-def copying(request: Request) -> str | AIMessage:
-    """The script of a model that knows nothing, and copies sentences that it is shown.
+def copy_sentences(request: Request) -> str | AIMessage:
+    """Reply like a model that knows nothing, and copies sentences from its prompt.
 
     A question is answered by the sentence that shares most words with it, and the source above that; where none does,
     `memory_search` is called if there is one. A flush saves what the user said with a number or a name in it. A summary
@@ -167,51 +175,53 @@ def copying(request: Request) -> str | AIMessage:
     """
     *before, last = request.messages
     talk = "\n".join(message.text for message in before if isinstance(message, HumanMessage))
-    kind = asked_for(request)
+    kind = classify_request(request)
     if kind == "flush":
-        said = [each for each in _sentences(talk) if re.search(r"\d|\w,? [A-Z]\w", each) and "?" not in each]
-        is_done = isinstance(last, ToolMessage) or not said
-        return "NO_REPLY" if is_done else calling("memory_append", text="\n".join(f"- {each}" for each in said))
+        facts = [each for each in _split_sentences(talk) if re.search(r"\d|\w,? [A-Z]\w", each) and "?" not in each]
+        is_done = isinstance(last, ToolMessage) or not facts
+        return "NO_REPLY" if is_done else make_call("memory_append", text="\n".join(f"- {each}" for each in facts))
     if kind == "summary":
         turns = re.findall(r'<message type="human">(.*?)</message>', last.text, re.DOTALL)
-        return _summary("\n".join(turns))
+        return _summarize("\n".join(turns))
     if isinstance(last, ToolMessage):
         notes = "\n".join(f"[{row['citation']}]\n{row['snippet']}" for row in json.loads(last.text)["results"])
-        return _copied(talk.splitlines()[-1], notes) or "I looked, and do not know."
-    shown, _, question = last.text.rpartition("Question: ")
+        return _copy_sentence(talk.splitlines()[-1], notes) or "I looked, and do not know."
+    context, _, question = last.text.rpartition("Question: ")
     if not question.endswith("?"):
         return "I see."
-    if known := _copied(question, f"{talk}\n{shown}"):
-        return known
-    return calling("memory_search", query=question) if "memory_search" in request.tools else "I do not know."
+    if answer := _copy_sentence(question, f"{talk}\n{context}"):
+        return answer
+    return make_call("memory_search", query=question) if "memory_search" in request.tools else "I do not know."
 
 
-def _copied(question: str, text: str) -> str:
-    """The sentence of `text` that shares most words with the question, at least two; and the source above it."""
+def _copy_sentence(question: str, text: str) -> str:
+    """Return the sentence of `text` that shares most words with the question, at least two, and the source above it."""
     best, source, most = "", "", 1
-    for sentence in _sentences(text):
+    for sentence in _split_sentences(text):
         if cited := _SOURCE.fullmatch(sentence):
             source = cited[0]
-        shared = len(set(_words(question)) & set(_words(sentence)))
+        shared = len(set(_split_words(question)) & set(_split_words(sentence)))
         if shared > most and not sentence.endswith("?"):
             best, most = f"{sentence} {source}".strip(), shared
     return best
 
 
-def _summary(text: str) -> str:
-    """The sentences whose words are the most frequent ones, in the order in which they were said."""
-    said, count = list(dict.fromkeys(_sentences(text))), Counter(_words(text))
-    weight = {each: sum(count[word] for word in _words(each)) / (len(_words(each)) or 1) for each in said}
-    kept = sorted(said, key=weight.__getitem__, reverse=True)[:_SUMMARY_SENTENCES]
-    return " ".join(each for each in said if each in kept)
+def _summarize(text: str) -> str:
+    """Return the sentences with the most frequent words, in their order."""
+    sentences, count = list(dict.fromkeys(_split_sentences(text))), Counter(_split_words(text))
+    weight = {
+        each: sum(count[word] for word in _split_words(each)) / (len(_split_words(each)) or 1) for each in sentences
+    }
+    best = sorted(sentences, key=weight.__getitem__, reverse=True)[:_SUMMARY_SENTENCES]
+    return " ".join(each for each in sentences if each in best)
 
 
-def _sentences(text: str) -> list[str]:
+def _split_sentences(text: str) -> list[str]:
     return [part.strip("- ") for part in re.split(r"(?<=[.?!])\s+|\n+", text) if re.search(r"\w.*[.?!\]]$", part)]
 
 
-def _words(text: str) -> list[str]:
-    """The beginnings of the longer words."""
+def _split_words(text: str) -> list[str]:
+    """Return the beginnings of the longer words."""
     return [word[:4] for word in re.findall(r"\w{4,}", text.lower())]
 
 

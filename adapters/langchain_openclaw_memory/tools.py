@@ -10,8 +10,8 @@ from langchain_core.runnables import RunnableConfig  # noqa: TC002 - LangChain l
 from langchain_core.tools import BaseTool, BaseToolkit
 from pydantic import ConfigDict, Field
 
-from langchain_openclaw_memory._session import MemoryField, memory_of_run, session_of
-from langchain_openclaw_memory.retriever import documents_of
+from langchain_openclaw_memory._session import MemoryField, get_session_key, lease_run_memory
+from langchain_openclaw_memory.retriever import to_documents
 from openclaw_memory import tools as core
 from openclaw_memory.aio import run_in_thread
 from openclaw_memory.runs import MemoryChoice, read_memory_choice
@@ -19,7 +19,7 @@ from openclaw_memory.types import Source, Tool, ToolAnswer
 
 
 class MemoryTool(BaseTool):
-    """One of the memory's tools. Its content is the answer as compact JSON, whose `status` says what went wrong.
+    """One of the memory's tools. Its content is the answer as compact JSON, with a `status`.
 
     The artifact of `memory_search` is a list of the documents that `OpenClawRetriever` returns, each as a dict
     (`Document(**item)` makes it a document again). For every other tool, and for an answer that is not `ok`, it is the
@@ -33,8 +33,8 @@ class MemoryTool(BaseTool):
     def _run(self, /, *, config: RunnableConfig, **arguments: Any) -> tuple[str, Any]:
         # Only a program hands over what has a state: a model's arguments are plain data.
         runtime = arguments.pop(_RUNTIME) if hasattr(arguments.get(_RUNTIME), "state") else None
-        answer = self.tool_for(config, partial(_user_said, runtime)).run(arguments)
-        return answer.text, _artifact(answer)
+        answer = self.tool_for(config, partial(_read_user_message, runtime)).run(arguments)
+        return answer.text, _make_artifact(answer)
 
     @cached_property
     def _injected_args_keys(self) -> frozenset[str]:
@@ -42,8 +42,8 @@ class MemoryTool(BaseTool):
 
     @property
     def func(self) -> Callable[..., None] | None:
-        """What LangGraph reads off which arguments a tool wants of a run; the schema is the model's alone."""
-        return _wants_runtime if self.name.endswith("memory_erase") else None
+        """A function that has LangGraph hand over the runtime; the schema is the model's alone."""
+        return _take_runtime if self.name.endswith("memory_erase") else None
 
     async def _arun(self, /, *, config: RunnableConfig, **arguments: Any) -> tuple[str, Any]:
         return await run_in_thread(partial(self._run, config=config, **arguments))
@@ -64,7 +64,7 @@ class OpenClawToolkit(BaseToolkit):
     erase: bool = False
 
     def get_tools(self) -> list[BaseTool]:
-        """Return what `memory_tools` makes of these arguments."""
+        """Return the tools."""
         return memory_tools(**{field: getattr(self, field) for field in type(self).model_fields})
 
 
@@ -104,13 +104,13 @@ def memory_tools(
     """
     choice = read_memory_choice(memory)
 
-    def tools(
-        config: RunnableConfig | None = None, user_said: Callable[[], str | None] = lambda: None
+    def make_tools(
+        config: RunnableConfig | None = None, user_message: Callable[[], str | None] = lambda: None
     ) -> dict[str, Tool]:
-        memory, key = partial(memory_of_run, choice, config), session_of(session_key, config)
-        wanted = {"edit": edit, "append": append, "records": records}
-        said = erase and user_said
-        every = core.memory_tools(memory, session_key=key, **wanted, source=source, name=name, erase=said)
+        memory, key = partial(lease_run_memory, choice, config), get_session_key(session_key, config)
+        optional = {"edit": edit, "append": append, "records": records}
+        erasing = erase and user_message
+        every = core.memory_tools(memory, session_key=key, **optional, source=source, name=name, erase=erasing)
         return {tool.name: tool for tool in every}
 
     return [
@@ -118,20 +118,20 @@ def memory_tools(
             name=tool.name,
             description=tool.description,
             args_schema=dict(tool.parameters),
-            tool_for=partial(lambda called, config, user_said: tools(config, user_said)[called], tool.name),
+            tool_for=partial(lambda called, config, user_message: make_tools(config, user_message)[called], tool.name),
         )
-        for tool in tools().values()
+        for tool in make_tools().values()
     ]
 
 
 _RUNTIME = "runtime"  # the name under which LangGraph hands over a run, its state among the rest
 
 
-def _wants_runtime(runtime: Any) -> None:
+def _take_runtime(runtime: Any) -> None:
     """Name the argument that LangGraph is to hand over."""
 
 
-def _user_said(runtime: Any) -> str | None:
+def _read_user_message(runtime: Any) -> str | None:
     """Return the user's latest message in a run; None outside of one."""
     state = getattr(runtime, "state", None)
     messages = state.get("messages") if isinstance(state, dict) else getattr(state, "messages", state)
@@ -140,9 +140,9 @@ def _user_said(runtime: Any) -> str | None:
     return next((str(message.text) for message in reversed(messages) if message.type == "human"), "")
 
 
-def _artifact(answer: ToolAnswer) -> Any:
+def _make_artifact(answer: ToolAnswer) -> Any:
     from openclaw_memory import SearchResults  # loads numpy, as the first search does
 
     if answer.ok and isinstance(answer.artifact, SearchResults):
-        return [document.model_dump() for document in documents_of(answer.artifact)]
+        return [document.model_dump() for document in to_documents(answer.artifact)]
     return dict(answer.data)

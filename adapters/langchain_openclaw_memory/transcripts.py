@@ -16,8 +16,8 @@ from langchain.agents.middleware.types import AgentMiddleware, AgentState
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langgraph.runtime import Runtime
 
-from langchain_openclaw_memory._messages import RESUMED, is_summary, openclaw_message
-from langchain_openclaw_memory._session import WarnOnce, memory_of_run, remember, run_config, thread_of
+from langchain_openclaw_memory._messages import RESUMED, convert_message, is_summary
+from langchain_openclaw_memory._session import WarnOnce, get_run_config, get_thread, lease_run_memory, remember
 from openclaw_memory.aio import run_in_thread
 from openclaw_memory.conversation import estimate_tokens, load_conversation
 from openclaw_memory.errors import OpenClawMemoryError, PolicyError
@@ -38,8 +38,8 @@ class _Entry(NamedTuple):
 
 
 @dataclass(slots=True)
-class _Known:
-    """What a log has: the entry of each message by the message's id, the number of entries, and its size."""
+class _Log:
+    """The state of a log: the entry of each message by the message's id, the number of entries, and its size."""
 
     entries: dict[str, _Entry] = field(default_factory=dict)
     count: int = 0
@@ -72,7 +72,7 @@ class OpenClawTranscriptMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
     def __init__(self, memory: MemoryChoice, *, session_id: str | None = None) -> None:
         super().__init__()
         self.memory, self.session_id = read_memory_choice(memory), session_id
-        self._known: OrderedDict[tuple[str, str], _Known] = OrderedDict()
+        self._known: OrderedDict[tuple[str, str], _Log] = OrderedDict()
         self._lock = threading.Lock()
         self._warn_once = WarnOnce(_log)
 
@@ -80,17 +80,17 @@ class OpenClawTranscriptMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         return self  # shared like its memory, by frameworks that copy their parts
 
     def before_model(self, state: AgentState[Any], runtime: Runtime[Any]) -> None:  # noqa: ARG002
-        """Write what came since the latest call of the model: user messages and tool results."""
+        """Write the messages since the latest call of the model."""
         self._write(state["messages"])
 
     async def abefore_model(self, state: AgentState[Any], runtime: Runtime[Any]) -> None:  # noqa: ARG002
-        """Write what came since the latest call of the model, in a thread."""
+        """Write the messages since the latest call of the model, in a thread."""
         await run_in_thread(self._write, state["messages"])
 
     after_agent, aafter_agent = before_model, abefore_model  # then the reply
 
     def _write(self, messages: Sequence[BaseMessage]) -> None:
-        session = self.session_id or thread_of(run_config())
+        session = self.session_id or get_thread(get_run_config())
         if session is None:
             self._warn_once(
                 "no session",
@@ -98,38 +98,38 @@ class OpenClawTranscriptMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
                 'session_id=...), or run the agent with {"configurable": {"thread_id": ...}}',
             )
             return
-        leased = memory_of_run(self.memory, run_config())
-        known = self._of((str(leased.folder), session))
+        leased = lease_run_memory(self.memory, get_run_config())
+        seen_log = self._get_log((str(leased.folder), session))
         try:
-            with leased as memory, known.lock:
+            with leased as memory, seen_log.lock:
                 log = memory.sessions.log(session)
                 # Others write to it too: a flush that failed, another process.
-                if (size := log.size) != known.size:
-                    _read(log, known)
-                known.size = -1  # where writing fails, what was noted is not true
-                if entries := _new_entries(messages, log, known):
-                    held = [fit_entry(entry) for entry in entries]
-                    refused = _append(log, [entry for entry, _ in held])
-                    written = entries if refused is None else _written(entries, log)
-                    if any(usage := _usage(messages, written)):
+                if (size := log.size) != seen_log.size:
+                    _read_log(log, seen_log)
+                seen_log.size = -1  # where writing fails, what was noted is not true
+                if entries := _make_entries(messages, log, seen_log):
+                    fitted = [fit_entry(entry) for entry in entries]
+                    refused = _append(log, [entry for entry, _ in fitted])
+                    written = entries if refused is None else _find_written(entries, log)
+                    if any(usage := _count_tokens(messages, written)):
                         memory.sessions.flush(session).add_tokens(*usage)
                     if refused is not None:
                         words = f"not all messages of session {session!r} are in its transcript: {refused}"
                         self._warn_once("never stored", words)
                         return  # what the transcript has of them is read from it
-                    if why := next((why for _, why in held if why), ""):
+                    if why := next((why for _, why in fitted if why), ""):
                         words = f"not all of a message of session {session!r} is in its transcript: {why}"
                         self._warn_once("left out", words)
                     size = log.size
-                known.size = size
+                seen_log.size = size
         except OpenClawMemoryError as error:
             self._warn_once("failed", f"the transcript of session {session!r} is not written: {error}")
 
-    def _of(self, session: tuple[str, str]) -> _Known:
+    def _get_log(self, session: tuple[str, str]) -> _Log:
         with self._lock:
-            known = self._known.get(session) or _Known()
-            remember(self._known, session, known, _SESSIONS)
-            return known
+            seen_log = self._known.get(session) or _Log()
+            remember(self._known, session, seen_log, _SESSIONS)
+            return seen_log
 
 
 def _append(log: Any, entries: Sequence[dict[str, Any]]) -> PolicyError | None:
@@ -144,22 +144,22 @@ def _append(log: Any, entries: Sequence[dict[str, Any]]) -> PolicyError | None:
     return None
 
 
-def _written(entries: Sequence[dict[str, Any]], log: Any) -> list[dict[str, Any]]:
+def _find_written(entries: Sequence[dict[str, Any]], log: Any) -> list[dict[str, Any]]:
     there = {entry.get("id") for entry in log.read_entries()}
     return [entry for entry in entries if entry["id"] in there]
 
 
-def _usage(messages: Sequence[BaseMessage], entries: Sequence[dict[str, Any]]) -> tuple[int, int]:
+def _count_tokens(messages: Sequence[BaseMessage], entries: Sequence[dict[str, Any]]) -> tuple[int, int]:
     """Return how many tokens the model has read and said for the messages of new entries, as its provider reports."""
     new = {entry["id"] for entry in entries if "corrects" not in entry}
-    told = (message.usage_metadata for message in messages if message.id in new and isinstance(message, AIMessage))
-    used = [usage for usage in told if usage]
+    reports = (message.usage_metadata for message in messages if message.id in new and isinstance(message, AIMessage))
+    used = [usage for usage in reports if usage]
     return sum(usage["input_tokens"] for usage in used), sum(usage["output_tokens"] for usage in used)
 
 
-def _new_entries(messages: Sequence[BaseMessage], log: Any, known: _Known) -> list[dict[str, Any]]:
-    """Return the entries that the log does not have yet, and note them in `known`."""
-    entries = known.entries
+def _make_entries(messages: Sequence[BaseMessage], log: Any, seen_log: _Log) -> list[dict[str, Any]]:
+    """Return the entries that the log does not have yet, and note them in `seen_log`."""
+    entries = seen_log.entries
     there = [at for at, message in enumerate(messages) if message.id in entries]
     tip = max((entries[messages[at].id or ""] for at in there), default=None)
     above: _Entry | None = None  # the latest entry of the messages before
@@ -169,7 +169,7 @@ def _new_entries(messages: Sequence[BaseMessage], log: Any, known: _Known) -> li
             continue
         before, is_last = entries.get(message.id), not there or at >= there[-1]
         if before is None or _is_edited(message, before):
-            entry = _entry(message, messages[at + 1 :], log, known)
+            entry = _make_entry(message, messages[at + 1 :], log, seen_log)
             if entry is None:
                 continue
             if before is not None:
@@ -180,27 +180,29 @@ def _new_entries(messages: Sequence[BaseMessage], log: Any, known: _Known) -> li
             parent = above if is_last else tip
             if parent is None and before is not None:
                 entry["parentId"] = None
-            elif parent is not None and parent.place != known.count - 1:
+            elif parent is not None and parent.place != seen_log.count - 1:
                 entry["parentId"] = parent.id
             new.append(entry)
-            entries[message.id] = before = _Entry(known.count, entry["id"], entry.get("crc"))
+            entries[message.id] = before = _Entry(seen_log.count, entry["id"], entry.get("crc"))
             tip = before
-            known.count += 1
+            seen_log.count += 1
         above = before if above is None else max(above, before)
     return new
 
 
-def _entry(message: BaseMessage, following: Sequence[BaseMessage], log: Any, known: _Known) -> dict[str, Any] | None:
+def _make_entry(
+    message: BaseMessage, following: Sequence[BaseMessage], log: Any, seen_log: _Log
+) -> dict[str, Any] | None:
     """Return the entry for a message; None if there is nothing to write."""
     if is_summary(message):
-        kept = next((other.id for other in following if other.id in known.entries), None)
-        first = {"firstKeptEntryId": kept and known.entries[kept].id}
+        first_kept = next((later.id for later in following if later.id in seen_log.entries), None)
+        first = {"firstKeptEntryId": first_kept and seen_log.entries[first_kept].id}
         tokens = estimate_tokens(load_conversation(log))
         return {"type": "compaction", "id": message.id, "summary": message.text, **first, "tokensBefore": tokens}
-    if (converted := openclaw_message(message)) is None:
+    if (converted := convert_message(message)) is None:
         return None
     spoken = {key: value for key, value in converted.items() if key != "id"}
-    crc = {"crc": _crc(message.text)} if _can_be_edited(message) else {}
+    crc = {"crc": _hash_text(message.text)} if _can_be_edited(message) else {}
     return {"type": "message", "id": message.id, **crc, "message": spoken}
 
 
@@ -212,20 +214,23 @@ def _can_be_edited(message: BaseMessage) -> bool:
 def _is_edited(message: BaseMessage, entry: _Entry) -> bool:
     if message.additional_kwargs.get(RESUMED):
         return False
-    return entry.crc is not None and _crc(message.text) != entry.crc
+    return entry.crc is not None and _hash_text(message.text) != entry.crc
 
 
-def _crc(text: str) -> int:
+def _hash_text(text: str) -> int:
     return crc32(text.encode("utf-8", "replace"))  # as checkpointers do with what is no text
 
 
-def _read(log: Any, known: _Known) -> None:
-    known.entries, known.count = {}, 0
+def _read_log(log: Any, seen_log: _Log) -> None:
+    seen_log.entries, seen_log.count = {}, 0
     for entry in log.read_entries():
         if entry.get("type") == "session" or not isinstance(entry.get("id"), str):
             continue
         crc = entry.get("crc")
         of = entry.get("corrects", entry["id"])
-        found = _Entry(known.count, entry["id"], crc if isinstance(crc, int) else None)
-        known.entries |= {str(of): found, entry["id"]: found}  # messages that are resumed have the ids of entries
-        known.count += 1
+        entry_read = _Entry(seen_log.count, entry["id"], crc if isinstance(crc, int) else None)
+        seen_log.entries |= {
+            str(of): entry_read,
+            entry["id"]: entry_read,
+        }  # messages that are resumed have the ids of entries
+        seen_log.count += 1

@@ -1,4 +1,4 @@
-"""`OpenClawVectorStore`: LangChain's vector store over a memory; what is added to it becomes Markdown."""
+"""`OpenClawVectorStore`: LangChain's vector store over a memory; documents become Markdown files."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias
 from langchain_core.documents import Document
 from langchain_core.vectorstores import VectorStore, VectorStoreRetriever
 
-from langchain_openclaw_memory._session import InSession, in_run, refuse, run_config, session_of
+from langchain_openclaw_memory._session import SessionRetriever, get_run_config, get_session_key, refuse, use_run_memory
 from langchain_openclaw_memory.embeddings import LangChainEmbedder, OpenClawEmbeddings
 from openclaw_memory import Memory, MemoryConfig
 from openclaw_memory.embeddings import get_inner
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from openclaw_memory.types import Embedder, Source
 
 
-class _StoreRetriever(InSession, VectorStoreRetriever):
+class _StoreRetriever(SessionRetriever, VectorStoreRetriever):
     """A retriever over a store that knows the session of its run."""
 
 
@@ -72,7 +72,7 @@ class OpenClawVectorStore(VectorStore):
             self.memory = self._choice
             self._documents = self.memory.documents.get_collection(collection)
 
-    def _over(self, memory: Memory) -> Self:
+    def _use(self, memory: Memory) -> Self:
         """Return the same store over one memory."""
         store = copy(self)
         store._choice = store.memory = memory
@@ -132,16 +132,16 @@ class OpenClawVectorStore(VectorStore):
         return store
 
     @property
-    @in_run
+    @use_run_memory
     def embeddings(self) -> Embeddings | None:
-        """What makes the vectors; None if the search is by keywords alone."""
+        """The embeddings of the store; None if the search is by keywords alone."""
         embedder = self.memory.embedder
         inner = get_inner(embedder)
         if isinstance(inner, LangChainEmbedder):
             return inner.embeddings
         return None if embedder is None else OpenClawEmbeddings(embedder)
 
-    @in_run
+    @use_run_memory
     def add_texts(
         self,
         texts: Iterable[str],
@@ -176,7 +176,7 @@ class OpenClawVectorStore(VectorStore):
             ]
         )
 
-    @in_run
+    @use_run_memory
     def delete(self, ids: list[str] | None = None, **kwargs: Any) -> bool:
         """Delete documents, all of the collection if no ids are given; return True even if some did not exist.
 
@@ -184,20 +184,20 @@ class OpenClawVectorStore(VectorStore):
             PathNotAllowedError: An id is the citation of a person's own lines. Nothing was deleted.
         """
         refuse(kwargs, "delete", ("ids",))
-        self._documents.delete([one.id for one in self._documents.iterate()] if ids is None else ids)
+        self._documents.delete([document.id for document in self._documents.iterate()] if ids is None else ids)
         return True
 
-    @in_run
+    @use_run_memory
     def get_by_ids(self, ids: Sequence[str], /) -> list[Document]:
         """Return the documents with these ids, in their order, without those that do not exist."""
-        where = self._where(None)
-        return [_shown(one) for one in self._documents.get(ids) if where is None or where(one)]
+        where = self._make_filter(None)
+        return [_to_document(document) for document in self._documents.get(ids) if where is None or where(document)]
 
     def similarity_search(self, query: str, k: int = 4, **kwargs: Any) -> list[Document]:
         """Return the k documents that answer best; other arguments are those of `similarity_search_with_score`."""
         return [document for document, _ in self.similarity_search_with_score(query, k, **kwargs)]
 
-    @in_run
+    @use_run_memory
     def similarity_search_with_score(
         self,
         query: str,
@@ -226,10 +226,10 @@ class OpenClawVectorStore(VectorStore):
             QueryError: An argument has a wrong type or value.
         """
         refuse(kwargs, "similarity_search", ("k", "filter", "min_score", "source"))
-        found = self._documents.search(query, k, where=self._where(filter), min_score=min_score, source=source)
-        return [(_shown(one), score) for one, score in found]
+        results = self._documents.search(query, k, where=self._make_filter(filter), min_score=min_score, source=source)
+        return [(_to_document(document), score) for document, score in results]
 
-    @in_run
+    @use_run_memory
     def similarity_search_by_vector(self, embedding: list[float], k: int = 4, **kwargs: Any) -> list[Document]:
         """Return the k documents nearest to a vector of the store's own embeddings.
 
@@ -238,9 +238,9 @@ class OpenClawVectorStore(VectorStore):
         Raises:
             EmbedderError: The vector has other dimensions than those of the index.
         """
-        return [_shown(one) for one in self._near(embedding, k, **kwargs)]
+        return [_to_document(document) for document in self._find_nearest(embedding, k, **kwargs)]
 
-    def _near(
+    def _find_nearest(
         self,
         embedding: list[float],
         k: int,
@@ -253,24 +253,24 @@ class OpenClawVectorStore(VectorStore):
         refuse(kwargs, "a search by a vector", ("k", "filter", "min_score", "source"))
         if source not in {None, "memory", "sessions"}:
             raise QueryError(f"source must be 'memory', 'sessions' or None, not {source!r}")
-        near = self._documents.search_vector(embedding, k, where=self._where(filter, source))
+        near = self._documents.search_vector(embedding, k, where=self._make_filter(filter, source))
         # A cosine may be below 0: without a least score there are k of k documents.
-        return [one for one, cosine in near if not 0 < min_score > cosine]
+        return [document for document, cosine in near if not 0 < min_score > cosine]
 
-    def _where(self, wanted: Filter | None, source: Source | None = None) -> Documents.Filter | None:
+    def _make_filter(self, condition: Filter | None, source: Source | None = None) -> Documents.Filter | None:
         """Return which documents count: those that pass the filter, and that the readers of the run may be shown."""
         tests: list[Callable[[Written], bool]] = []
-        shown = is_shown(self.memory, session_of(self.session_key, run_config()))
-        if shown is not None:
-            tests.append(lambda one: shown(one.path))
+        may_show = is_shown(self.memory, get_session_key(self.session_key, get_run_config()))
+        if may_show is not None:
+            tests.append(lambda document: may_show(document.path))
         if source is not None:  # transcripts, and nothing else, are cited below `sessions/`
-            tests.append(lambda one: one.path.startswith("sessions/") is (source == "sessions"))
-        if isinstance(wanted, Mapping):
-            return self.memory.documents.Filter(wanted, tests)
-        if callable(wanted):
-            tests.append(lambda one: bool(wanted(_shown(one))))
-        elif wanted is not None:
-            raise QueryError(f"filter must be a mapping of metadata, or a function of a document, not {wanted!r}")
+            tests.append(lambda document: document.path.startswith("sessions/") is (source == "sessions"))
+        if isinstance(condition, Mapping):
+            return self.memory.documents.Filter(condition, tests)
+        if callable(condition):
+            tests.append(lambda document: bool(condition(_to_document(document))))
+        elif condition is not None:
+            raise QueryError(f"filter must be a mapping of metadata, or a function of a document, not {condition!r}")
         return self.memory.documents.Filter(tests=tests) if tests else None
 
     def as_retriever(self, **kwargs: Any) -> VectorStoreRetriever:
@@ -282,7 +282,7 @@ class OpenClawVectorStore(VectorStore):
     def _select_relevance_score_fn(self) -> Callable[[float], float]:
         return lambda score: min(1.0, max(0.0, score))  # a score is its own relevance
 
-    @in_run
+    @use_run_memory
     def max_marginal_relevance_search(
         self, query: str, k: int = 4, fetch_k: int = 20, lambda_mult: float = 0.5, **kwargs: Any
     ) -> list[Document]:
@@ -300,20 +300,20 @@ class OpenClawVectorStore(VectorStore):
         vector = embedder.embed_query(query).tolist()
         return self.max_marginal_relevance_search_by_vector(vector, k, fetch_k, lambda_mult, **kwargs)
 
-    @in_run
+    @use_run_memory
     def max_marginal_relevance_search_by_vector(
         self, embedding: list[float], k: int = 4, fetch_k: int = 20, lambda_mult: float = 0.5, **kwargs: Any
     ) -> list[Document]:
-        """Do what `max_marginal_relevance_search` does for a vector."""
+        """Search by a vector as `max_marginal_relevance_search` does by a question."""
         import numpy as np
         from langchain_core.vectorstores.utils import maximal_marginal_relevance
 
-        near = self._near(embedding, max(k, fetch_k), **kwargs)
+        near = self._find_nearest(embedding, max(k, fetch_k), **kwargs)
         pairs = zip(near, self._documents.get_vectors(near), strict=True)
-        comparable = [(one, vector) for one, vector in pairs if vector is not None]
+        comparable = [(document, vector) for document, vector in pairs if vector is not None]
         vectors: list[Any] = [vector for _, vector in comparable]
-        chosen = maximal_marginal_relevance(np.array(embedding, dtype=np.float32), vectors, lambda_mult, k)
-        return [_shown(comparable[at][0]) for at in chosen]
+        positions = maximal_marginal_relevance(np.array(embedding, dtype=np.float32), vectors, lambda_mult, k)
+        return [_to_document(comparable[at][0]) for at in positions]
 
 
 def _index_of(workspace: str | os.PathLike[str], embedder: Embedder, config: MemoryConfig | None) -> Path | None:
@@ -328,5 +328,5 @@ def _index_of(workspace: str | os.PathLike[str], embedder: Embedder, config: Mem
         return usual.index_path.with_name(f"index-{sha256(embedder.identity.encode()).hexdigest()[:12]}.sqlite")
 
 
-def _shown(document: Written) -> Document:
+def _to_document(document: Written) -> Document:
     return Document(id=document.id, page_content=document.text, metadata=dict(document.metadata))

@@ -1,4 +1,4 @@
-"""Work that no caller waits for: it runs in threads, and what fails is logged once."""
+"""Run work in threads of its own, and log failures once."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 class Background:
-    """Threads that the end of the program waits for, and what was reported."""
+    """Hold the threads that the end of the program waits for, and the errors that were reported."""
 
     def __init__(self) -> None:
         self._under_way: set[Future[Any]] = set()
@@ -27,39 +27,39 @@ class Background:
 
         It cannot be cancelled. The result holds what it returns or raises.
         """
-        done: Future[T] = Future()
-        done.set_running_or_notify_cancel()
-        self._under_way.add(done)
-        done.add_done_callback(self._under_way.discard)
+        future: Future[T] = Future()
+        future.set_running_or_notify_cancel()
+        self._under_way.add(future)
+        future.add_done_callback(self._under_way.discard)
 
         def run() -> None:
             try:
-                done.set_result(work())
+                future.set_result(work())
             except BaseException as error:  # noqa: BLE001 - raised where the result is waited for
-                done.set_exception(error)
+                future.set_exception(error)
 
         try:
             # No daemon: what is being written when the program ends is written to its end.
             threading.Thread(target=copy_context().run, args=(run,), name="openclaw-memory", daemon=False).start()
         except RuntimeError:
             run()
-        return done
+        return future
 
     def settle(self) -> None:
-        """Wait until all work is done, also what that work has begun."""
+        """Wait until all work is done, including work begun by it."""
         while under_way := self._under_way.copy():
             wait(under_way)
 
     def report(self, what: str, error: Exception) -> None:
-        """Log what failed, once for each type of error."""
+        """Log a failure, once for each type of error."""
         words = f"{what}: {type(error).__name__}"
         if words not in self._reported:
             self._reported.add(words)
             _log.warning(f"{words}: {error}")
 
 
-def in_event_loop() -> bool:
-    """Whether this thread runs an event loop, which nothing should block."""
+def is_in_event_loop() -> bool:
+    """Tell whether this thread runs an event loop."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:

@@ -1,4 +1,4 @@
-"""What `Memory` ejects: written to the session's transcript at once, and flushed once there is enough of it."""
+"""Write messages that `Memory` ejects to the transcript at once, and flush them once there are enough."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 from llama_index_openclaw_memory import _flush_model
 from llama_index_openclaw_memory._background import Background
-from llama_index_openclaw_memory._flush_model import flush_of
-from llama_index_openclaw_memory._messages import as_text, estimated
+from llama_index_openclaw_memory._flush_model import open_flush
+from llama_index_openclaw_memory._messages import as_text, estimate_text
 from openclaw_memory.conversation import Message, cut, estimate_tokens, get_compaction_threshold
 from openclaw_memory.errors import PolicyError
 from openclaw_memory.flush import Flush, read_messages_since, write_messages
@@ -37,7 +37,7 @@ _BACKLOG = 8  # so many times `flush_tokens` are caught up with, or as much as t
 
 
 class Ejected:
-    """What was ejected of one session. Messages are written, and flushes run, in threads of their own.
+    """The ejected messages of one session; they are written and flushed in threads of their own.
 
     The memory stays open meanwhile. What waits for a flush is what the transcript has since the latest one. So nothing
     of it is lost with the program, and programs that share a session see what the others have looked at.
@@ -46,7 +46,7 @@ class Ejected:
     def __init__(
         self, leased: RunMemory, key: str, llm: LLM | None, flush_tokens: int | None, background: Background
     ) -> None:
-        """Without `flush_tokens`, as many are taken as the memory's configuration says."""
+        """Take over a session; without `flush_tokens`, the memory's configuration decides."""
         self._leased, self._key, self._background = leased, key, background
         self._given_llm, self._given_tokens = llm, flush_tokens
         self._unwritten: list[Message] = []
@@ -57,12 +57,12 @@ class Ejected:
         self._writing, self._flushing = threading.Lock(), threading.Lock()
 
     def take(self, messages: Sequence[Message]) -> Future[None]:
-        """Take messages, whose writing cannot be stopped from here on; done when they are written, or could not be.
+        """Write messages in a thread that cannot be cancelled; the future ends when they are written or refused.
 
         A flush that is due begins then, without being waited for.
         """
         self._unwritten += messages
-        return self._background.begin(self._work)
+        return self._background.begin(self._process)
 
     @property
     def unwritten(self) -> list[Message]:
@@ -71,16 +71,16 @@ class Ejected:
 
     @property
     def is_needed(self) -> bool:
-        """Whether something is at work, or waits that no transcript has."""
+        """Tell whether work is under way, or messages wait that no transcript has."""
         return bool(self._unwritten) or self._writing.locked() or self._flushing.locked()
 
     @property
     def waits(self) -> bool:
-        """Whether something is at work, or waits, if only for a flush."""
+        """Tell whether work is under way, or messages wait, if only for a flush."""
         return self.is_needed or self._is_behind
 
     def flush(self) -> None:
-        """Write and flush whatever waits; what is under way is waited for."""
+        """Write and flush all waiting messages, after work that is under way."""
         with ExitStack() as opened:
             if flush := self._open(opened):
                 self._write(flush)
@@ -88,7 +88,7 @@ class Ejected:
                     self._flush(flush)
                 self._look(flush)
 
-    def _work(self) -> None:
+    def _process(self) -> None:
         with ExitStack() as opened:
             if flush := self._open(opened):
                 self._write(flush)
@@ -97,12 +97,12 @@ class Ejected:
     def _open(self, opened: ExitStack) -> Flush | None:
         """Return the session's flush; its memory stays open until the stack is closed. None where that cannot be."""
         try:
-            return flush_of(opened.enter_context(self._leased), self._key)
+            return open_flush(opened.enter_context(self._leased), self._key)
         except Exception as error:  # noqa: BLE001 - it is logged, and tried again with the next messages
-            self._failed(f"what was ejected waits in memory, and stays in the model's view: {error}")
+            self._report_failure(f"what was ejected waits in memory, and stays in the model's view: {error}")
             return None
 
-    def _failed(self, why: str) -> None:
+    def _report_failure(self, why: str) -> None:
         if not self._has_failed:
             _log.warning(f"session {self._key!r}: {why}")
         self._has_failed = True
@@ -110,7 +110,7 @@ class Ejected:
     # --- the transcript ---
 
     def _write(self, flush: Flush) -> None:
-        """Write what the transcript lacks."""
+        """Write the waiting messages to the transcript."""
         with self._writing:
             if not self._unwritten:
                 return
@@ -119,16 +119,16 @@ class Ejected:
                 if flush.log.path not in self._starts:
                     self._starts[flush.log.path] = self._start(flush)
                 while batch := self._unwritten[:_BATCH]:
-                    refused = _refusal(flush, batch) or refused
+                    refused = _write_allowed(flush, batch) or refused
                     del self._unwritten[: len(batch)]
             except Exception as error:  # noqa: BLE001 - it is logged, and tried again with the next messages
                 count = len(self._unwritten)
                 why = f"{count} ejected messages are not in the transcript, and stay in the model's view: {error}"
-                self._failed(why)
+                self._report_failure(why)
                 flush.save(flush_error=why)
                 return
             if refused:
-                self._failed(refused)
+                self._report_failure(refused)
                 flush.save(flush_error=refused)
             elif self._has_failed:
                 flush.save(flush_error=None)
@@ -138,7 +138,8 @@ class Ejected:
     def _start(self, flush: Flush) -> int:
         """Return where that begins which may have waited: of a transcript without a flush, no more than an end."""
         state, size, most = flush.state, flush.log.size, self._flush_tokens(flush)
-        if self._llm(flush) is None or state.compacted_bytes or state.memory_flush_at or state.memory_flush_started_at:
+        has_flushed = state.compacted_bytes or state.memory_flush_at or state.memory_flush_started_at
+        if has_flushed or self._get_llm(flush) is None:
             return 0
         length = min(size, most * _BYTES_PER_TOKEN)
         while estimate_tokens(read_messages_since(flush.log, size - length)) > most:
@@ -147,19 +148,20 @@ class Ejected:
 
     # --- the flush ---
 
-    def _llm(self, flush: Flush) -> LLM | None:
+    def _get_llm(self, flush: Flush) -> LLM | None:
         return self._given_llm if flush.rules.flushes else None
 
     def _flush_tokens(self, flush: Flush) -> int:
         return self._given_tokens or flush.rules.soft_threshold_tokens
 
-    def _waiting(self, flush: Flush) -> list[Message]:
+    def _read_waiting(self, flush: Flush) -> list[Message]:
         """Return the messages of the transcript that no flush has looked at: the latest, if there are very many."""
-        if (llm := self._llm(flush)) is None:
+        if (llm := self._get_llm(flush)) is None:
             return []
-        size, seen = flush.log.size, flush.state.compacted_bytes
-        most = max(_BACKLOG * self._flush_tokens(flush), _room(llm, flush) or 0)
-        start = max(self._starts.get(flush.log.path, 0), seen if seen <= size else 0, size - most * _BYTES_PER_TOKEN)
+        size, flushed = flush.log.size, flush.state.compacted_bytes
+        most = max(_BACKLOG * self._flush_tokens(flush), _get_room(llm, flush) or 0)
+        last = flushed if flushed <= size else 0
+        start = max(self._starts.get(flush.log.path, 0), last, size - most * _BYTES_PER_TOKEN)
         try:
             messages = read_messages_since(flush.log, start)
         except Exception as error:  # noqa: BLE001 - they are in the transcript, whatever is wrong with that
@@ -169,10 +171,10 @@ class Ejected:
 
     def _look(self, flush: Flush) -> None:
         with self._writing:
-            self._is_behind = bool(self._waiting(flush))
+            self._is_behind = bool(self._read_waiting(flush))
 
     def _flush_while_due(self, flush: Flush, opened: ExitStack) -> None:
-        """Flush while there is enough for one; where another thread does that, it goes on with what came meanwhile."""
+        """Flush while there is enough for a flush; another thread that does so takes new messages too."""
         with opened:
             while self._is_due(flush) and self._flushing.acquire(blocking=False):
                 try:
@@ -185,13 +187,13 @@ class Ejected:
 
     def _is_due(self, flush: Flush) -> bool:
         is_pause = time.monotonic() < self._retry_at
-        return not is_pause and estimate_tokens(self._waiting(flush)) >= self._flush_tokens(flush)
+        return not is_pause and estimate_tokens(self._read_waiting(flush)) >= self._flush_tokens(flush)
 
     def _flush(self, flush: Flush) -> bool:
-        """Have the model look at what waits. If it fails, that goes on waiting, and False is returned."""
+        """Show the model the waiting messages; if it fails, they go on waiting, and False is returned."""
         with self._writing:  # so that both are of one moment
-            end, messages = flush.log.size, self._waiting(flush)
-        llm, tokens = self._llm(flush), estimate_tokens(messages)
+            end, messages = flush.log.size, self._read_waiting(flush)
+        llm, tokens = self._get_llm(flush), estimate_tokens(messages)
         if llm is None or not messages:
             return True
 
@@ -200,14 +202,15 @@ class Ejected:
             return flush.begin(tokens, compacting=True, flushed=False, messages=lambda: messages)
 
         self._retry_at = time.monotonic() + _PAUSE_SECONDS
-        turn = _flush_model.flush(self._key, begin, llm, as_text(messages), room=_room(llm, flush), count=estimated)
+        room = _get_room(llm, flush)
+        turn = _flush_model.flush(self._key, begin, llm, as_text(messages), room=room, count=estimate_text)
         if turn and turn.outcome in {"saved", "nothing"}:
             flush.record_compaction(log_bytes=end)
             self._retry_at = 0.0
         return not self._retry_at
 
 
-def _refusal(flush: Flush, batch: Sequence[Message]) -> str:
+def _write_allowed(flush: Flush, batch: Sequence[Message]) -> str:
     """Write messages to the transcript; return why some are never to be stored, or ""."""
     try:
         write_messages(flush.log, batch)
@@ -219,5 +222,5 @@ def _refusal(flush: Flush, batch: Sequence[Message]) -> str:
     return ""
 
 
-def _room(llm: LLM, flush: Flush) -> int | None:
-    return get_compaction_threshold(_flush_model.window_of(llm), flush.rules)
+def _get_room(llm: LLM, flush: Flush) -> int | None:
+    return get_compaction_threshold(_flush_model.get_window(llm), flush.rules)

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 from llama_index.core.vector_stores.types import FilterCondition, FilterOperator, MetadataFilter, MetadataFilters
 
-from llama_index_openclaw_memory._nodes import ADDED, NO_SOURCE, SOURCE_NAMES, value_of
+from llama_index_openclaw_memory._nodes import ADDED, NO_SOURCE, SOURCE_NAMES, get_value
 from openclaw_memory import SearchFilter, documents
 from openclaw_memory.errors import QueryError
 from openclaw_memory.types import Document
@@ -17,7 +17,7 @@ Where: TypeAlias = Callable[[Document], bool]
 _Conditions: TypeAlias = Mapping[str, Any]
 
 
-def matching(
+def build_filter(
     filters: MetadataFilters | None, *, ids: Iterable[str] = (), parts_of: Iterable[str] = (), folder: str = ""
 ) -> documents.Documents.Filter | None:
     """Return a filter of documents for filters, with filters in filters, ids and wholes; None if all documents pass.
@@ -34,13 +34,13 @@ def matching(
     narrow: dict[str, Any] = {"ids": frozenset(ids) or None, "parts_of": frozenset(parts_of) or None, "folder": folder}
     if filters is None or not filters.filters:
         return documents.Documents.Filter(**narrow) if any(narrow.values()) else None
-    conditions, added = _conditions(filters), ADDED.intersection(names_in(filters))
+    conditions, added = _build_conditions(filters), ADDED.intersection(list_names(filters))
     if not added:
         return documents.Documents.Filter(conditions, **narrow)
     fits = documents.compile_filter(conditions)
 
     def test(document: Document) -> bool:
-        return fits({**document.metadata, **{name: value_of(document, name) for name in added}})
+        return fits({**document.metadata, **{name: get_value(document, name) for name in added}})
 
     if narrow["parts_of"] is None:  # else the test alone is asked of the few that are left
         narrow["parts_of"] = _find_wholes(filters)
@@ -64,13 +64,13 @@ def _find_wholes(condition: MetadataFilter | MetadataFilters) -> frozenset[str] 
     return frozenset[str]().union(*wholes) if is_any and wholes else None
 
 
-def names_in(filters: MetadataFilters) -> Iterator[str]:
-    """Yield what filters, and filters in filters, are about."""
-    for one in filters.filters:
-        yield from names_in(one) if isinstance(one, MetadataFilters) else (one.key,)
+def list_names(filters: MetadataFilters) -> Iterator[str]:
+    """Yield the keys of filters, nested ones included."""
+    for condition in filters.filters:
+        yield from list_names(condition) if isinstance(condition, MetadataFilters) else (condition.key,)
 
 
-def search_filter(filters: MetadataFilters | SearchFilter | Mapping[str, Any] | None) -> SearchFilter:
+def to_search_filter(filters: MetadataFilters | SearchFilter | Mapping[str, Any] | None) -> SearchFilter:
     """Return the filter of a search; filters of LlamaIndex, and those within, must all hold.
 
     Raises:
@@ -78,18 +78,18 @@ def search_filter(filters: MetadataFilters | SearchFilter | Mapping[str, Any] | 
     """
     if not isinstance(filters, MetadataFilters):
         return SearchFilter.read(filters)
-    found: dict[str, Any] = {}
-    for one in _all_of(filters):
-        several = _SEVERAL.get(one.key, FilterOperator.IN)
-        if one.operator not in {FilterOperator.EQ, several, *_ALIKE.get(one.key, ())}:
+    fields: dict[str, Any] = {}
+    for condition in _list_all(filters):
+        several = _SEVERAL.get(condition.key, FilterOperator.IN)
+        if condition.operator not in {FilterOperator.EQ, several, *_ALIKE.get(condition.key, ())}:
             raise QueryError(
-                f"a search does not filter by {one.key} {one.operator.value}: use == or {several.value}, or a "
-                "filter of OpenClawVectorStore"
+                f"a search does not filter by {condition.key} {condition.operator.value}: use == or {several.value}, "
+                "or a filter of OpenClawVectorStore"
             )
-        if one.key in found:
-            raise QueryError(f"two filters are about {one.key}: make one of them")
-        found[one.key] = one.value
-    return SearchFilter.read(found)
+        if condition.key in fields:
+            raise QueryError(f"two filters are about {condition.key}: make one of them")
+        fields[condition.key] = condition.value
+    return SearchFilter.read(fields)
 
 
 # What says of a name that its value is a list, or a limit; for others it is `in`.
@@ -104,44 +104,44 @@ _SEVERAL: Mapping[str, FilterOperator] = {
 _ALIKE: Mapping[str, tuple[FilterOperator, ...]] = {"tags": (FilterOperator.CONTAINS,)}
 
 
-def _all_of(filters: MetadataFilters) -> Iterator[MetadataFilter]:
+def _list_all(filters: MetadataFilters) -> Iterator[MetadataFilter]:
     is_only = len(filters.filters) == 1 and filters.condition is FilterCondition.OR
     if filters.condition is not FilterCondition.AND and not is_only:
         raise QueryError("the filters of a search must all hold: join them by AND, or use OpenClawVectorStore")
-    for one in filters.filters:
-        yield from _all_of(one) if isinstance(one, MetadataFilters) else (one,)
+    for condition in filters.filters:
+        yield from _list_all(condition) if isinstance(condition, MetadataFilters) else (condition,)
 
 
-def _conditions(given: MetadataFilter | MetadataFilters) -> _Conditions:
-    if isinstance(given, MetadataFilter):
-        return {given.key: _condition(given)}
-    parts = [_conditions(one) for one in given.filters]
-    if given.condition is FilterCondition.OR and parts:
+def _build_conditions(filters: MetadataFilter | MetadataFilters) -> _Conditions:
+    if isinstance(filters, MetadataFilter):
+        return {filters.key: _build_condition(filters)}
+    parts = [_build_conditions(part) for part in filters.filters]
+    if filters.condition is FilterCondition.OR and parts:
         return {"$or": parts}
-    return {"$not": {"$or": parts}} if given.condition is FilterCondition.NOT else {"$and": parts}
+    return {"$not": {"$or": parts}} if filters.condition is FilterCondition.NOT else {"$and": parts}
 
 
-def _condition(given: MetadataFilter) -> _Conditions:
-    wanted, kind = given.value, given.operator
+def _build_condition(leaf: MetadataFilter) -> _Conditions:
+    value, kind = leaf.value, leaf.operator
     (types, words), condition = _CONDITIONS[kind]
-    if not isinstance(wanted, types):
-        raise QueryError(f"the filter {given.key} {kind.value} {wanted!r} cannot work: {kind.value!r} takes {words}")
-    return condition(wanted)
+    if not isinstance(value, types):
+        raise QueryError(f"the filter {leaf.key} {kind.value} {value!r} cannot work: {kind.value!r} takes {words}")
+    return condition(value)
 
 
-def _in(wanted: Any) -> _Conditions:
-    return {"$within": wanted} if isinstance(wanted, str) else _there(_one_of(wanted))
+def _match_any(value: Any) -> _Conditions:
+    return {"$within": value} if isinstance(value, str) else _require_value(_join_equal(value))
 
 
-def _part(wanted: str) -> str:
-    return "%" + re.sub(r"([%_\\])", r"\\\1", wanted) + "%"
+def _escape_pattern(text: str) -> str:
+    return "%" + re.sub(r"([%_\\])", r"\\\1", text) + "%"
 
 
-def _one_of(values: list[Any]) -> _Conditions:
-    return {"$or": [{"$eq": one} for one in values]}
+def _join_equal(values: list[Any]) -> _Conditions:
+    return {"$or": [{"$eq": value} for value in values]}
 
 
-def _there(condition: _Conditions) -> _Conditions:
+def _require_value(condition: _Conditions) -> _Conditions:
     return {"$exists": True, **condition}
 
 
@@ -152,18 +152,18 @@ _LIST = (list, str), "a list"
 _TEXT = (str,), "a text"
 # `in` and `contains` look for one text in another where both are texts; what is not there is unlike everything.
 _CONDITIONS: Mapping[FilterOperator, tuple[tuple[tuple[type, ...], str], Callable[[Any], _Conditions]]] = {
-    FilterOperator.EQ: (_ANYTHING, lambda wanted: _there({"$eq": wanted})),
-    FilterOperator.NE: (_ANYTHING, lambda wanted: {"$not": _there({"$eq": wanted})}),
-    FilterOperator.GT: (_LIMIT, lambda wanted: {"$gt": wanted}),
-    FilterOperator.GTE: (_LIMIT, lambda wanted: {"$gte": wanted}),
-    FilterOperator.LT: (_LIMIT, lambda wanted: {"$lt": wanted}),
-    FilterOperator.LTE: (_LIMIT, lambda wanted: {"$lte": wanted}),
-    FilterOperator.IN: (_LIST, _in),
-    FilterOperator.NIN: (_LIST, lambda wanted: {"$not": _in(wanted)}),
-    FilterOperator.CONTAINS: (_ANYTHING, lambda wanted: {"$contains": wanted}),
-    FilterOperator.ANY: (_LIST, lambda wanted: {"$or": [{"$contains": one} for one in wanted]}),
-    FilterOperator.ALL: (_LIST, lambda wanted: _there({"$and": [{"$contains": one} for one in wanted]})),
-    FilterOperator.TEXT_MATCH: (_TEXT, lambda wanted: {"$like": _part(wanted)}),
-    FilterOperator.TEXT_MATCH_INSENSITIVE: (_TEXT, lambda wanted: {"$ilike": _part(wanted)}),
-    FilterOperator.IS_EMPTY: (_ANYTHING, lambda _: _one_of([None, "", []])),
+    FilterOperator.EQ: (_ANYTHING, lambda value: _require_value({"$eq": value})),
+    FilterOperator.NE: (_ANYTHING, lambda value: {"$not": _require_value({"$eq": value})}),
+    FilterOperator.GT: (_LIMIT, lambda value: {"$gt": value}),
+    FilterOperator.GTE: (_LIMIT, lambda value: {"$gte": value}),
+    FilterOperator.LT: (_LIMIT, lambda value: {"$lt": value}),
+    FilterOperator.LTE: (_LIMIT, lambda value: {"$lte": value}),
+    FilterOperator.IN: (_LIST, _match_any),
+    FilterOperator.NIN: (_LIST, lambda value: {"$not": _match_any(value)}),
+    FilterOperator.CONTAINS: (_ANYTHING, lambda value: {"$contains": value}),
+    FilterOperator.ANY: (_LIST, lambda value: {"$or": [{"$contains": item} for item in value]}),
+    FilterOperator.ALL: (_LIST, lambda value: _require_value({"$and": [{"$contains": item} for item in value]})),
+    FilterOperator.TEXT_MATCH: (_TEXT, lambda value: {"$like": _escape_pattern(value)}),
+    FilterOperator.TEXT_MATCH_INSENSITIVE: (_TEXT, lambda value: {"$ilike": _escape_pattern(value)}),
+    FilterOperator.IS_EMPTY: (_ANYTHING, lambda _: _join_equal([None, "", []])),
 }

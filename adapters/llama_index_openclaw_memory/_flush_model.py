@@ -1,4 +1,4 @@
-"""Run the silent turn: show a model a conversation, and have it write down what should last."""
+"""Ask a model in the silent turn of a flush, or for an intent."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from llama_index.core.async_utils import asyncio_run
 from llama_index.core.base.llms.types import ChatMessage, ChatResponse, MessageRole
 from llama_index_instrumentation.dispatcher import active_instrument_tags, instrument_tags
 
-from llama_index_openclaw_memory._messages import OF_THE_PROGRAM, as_text, is_whole, openclaw_messages
+from llama_index_openclaw_memory._messages import OF_THE_PROGRAM, as_text, convert_messages, is_whole
 from llama_index_openclaw_memory.tools import MemoryTool
 from openclaw_memory.conversation import strip_recalled
 from openclaw_memory.errors import StoreError
@@ -37,26 +37,26 @@ def flush(
     handlers know the calls by the tag `FLUSH_TAG`. The model is asked without `await` where it can be: many
     integrations keep a client that belongs to the loop in which it was made.
     """
-    shown: Conversation = conversation
+    readable: Conversation = conversation
     if not isinstance(conversation, str):
-        said = [message for message in conversation if message.role not in OF_THE_PROGRAM]
+        spoken = [message for message in conversation if message.role not in OF_THE_PROGRAM]
         # Providers refuse calls without an answer, and answers to calls that are not there; and what the memory has
         # recalled is nothing new to it.
-        is_plain = is_whole(said) and all(
-            strip_recalled(message.content or "") == (message.content or "") for message in said
+        is_plain = is_whole(spoken) and all(
+            strip_recalled(message.content or "") == (message.content or "") for message in spoken
         )
-        shown = said if is_plain else _text(said)
+        readable = spoken if is_plain else _to_text(spoken)
 
     def prepare(turn: FlushTurn) -> tuple[Conversation, FlushModel[ChatMessage]]:
         can_call = llm.metadata.is_function_calling_model and hasattr(llm, "chat_with_tools")
-        tools = [MemoryTool(lambda _key, _said: turn.tool, "")]
-        return shown, FlushModel(
-            ask=partial(_with_tools, llm, tools) if can_call else partial(_without_tools, llm),
+        tools = [MemoryTool(lambda _key, _user_message: turn.tool, "")]
+        return readable, FlushModel(
+            ask=partial(_ask_with_tools, llm, tools) if can_call else partial(_ask_plainly, llm),
             system=lambda text: ChatMessage(text, role=MessageRole.SYSTEM),
             user=ChatMessage,
             answer=_answer,
-            size=lambda messages: count(_text(messages)),
-            text=_text,
+            size=lambda messages: count(_to_text(messages)),
+            text=_to_text,
             can_call=can_call,
             room=room,
         )
@@ -65,22 +65,22 @@ def flush(
         return run_flush(key, begin, prepare)
 
 
-def reply_to(llm: LLM, prompt: str) -> str:
+def ask_model(llm: LLM, prompt: str) -> str:
     """Ask `llm` something that no user asked for, which event handlers know by the tag `FLUSH_TAG`; return its text."""
     with instrument_tags({**active_instrument_tags.get(), FLUSH_TAG: True}):
-        return _asked(llm, "chat", [ChatMessage(prompt)]).message.content or ""
+        return _ask(llm, "chat", [ChatMessage(prompt)]).message.content or ""
 
 
-def flush_of(memory: Memory, key: str, window: int | None = None) -> Flush:
-    """Return the flush of a session, also of a memory that was closed meanwhile, whose folder is still there."""
+def open_flush(memory: Memory, key: str, window: int | None = None) -> Flush:
+    """Return the flush of a session, also if the memory was closed meanwhile."""
     try:
         return memory.sessions.flush(key, window=window)
     except StoreError:
         return Flush(memory.workspace, key, memory.config.compaction, window=window)
 
 
-def window_of(llm: LLM) -> int | None:
-    """The tokens that a model can read; None where its integration does not know the model."""
+def get_window(llm: LLM) -> int | None:
+    """Return the context window of a model in tokens; None if its integration does not know the model."""
     try:
         size = llm.metadata.context_window
     except Exception:  # noqa: BLE001 - each raises its own for a name that it does not know
@@ -88,15 +88,15 @@ def window_of(llm: LLM) -> int | None:
     return size if size > 0 else None
 
 
-def _with_tools(llm: Any, tools: list[MemoryTool], shown: list[ChatMessage]) -> ModelReply:
-    reply = _asked(llm, "chat_with_tools", tools, chat_history=shown)
+def _ask_with_tools(llm: Any, tools: list[MemoryTool], messages: list[ChatMessage]) -> ModelReply:
+    reply = _ask(llm, "chat_with_tools", tools, chat_history=messages)
     calls = llm.get_tool_calls_from_response(reply, error_on_no_tool_call=False)
     called = [(call.tool_id, call.tool_name, call.tool_kwargs) for call in calls]
     return _to_model_reply(reply, called)
 
 
-def _without_tools(llm: Any, shown: list[ChatMessage]) -> ModelReply:
-    return _to_model_reply(_asked(llm, "chat", shown))
+def _ask_plainly(llm: Any, messages: list[ChatMessage]) -> ModelReply:
+    return _to_model_reply(_ask(llm, "chat", messages))
 
 
 def _to_model_reply(reply: ChatResponse, called: Sequence[tuple[str, str, object]] = ()) -> ModelReply:
@@ -109,8 +109,8 @@ def _answer(call_id: str, name: str, text: str) -> ChatMessage:
     return ChatMessage(text, role=MessageRole.TOOL, additional_kwargs={"tool_call_id": call_id, "name": name})
 
 
-def _asked(llm: Any, name: str, *arguments: Any, **options: Any) -> ChatResponse:
-    """A model's reply: from a stream, or with `await`, where its integration has no other way to ask."""
+def _ask(llm: Any, name: str, *arguments: Any, **options: Any) -> ChatResponse:
+    """Ask a model; by a stream or with `await` if its integration has no other way."""
     reply: ChatResponse
     with suppress(NotImplementedError):
         reply = getattr(llm, name)(*arguments, **options)
@@ -122,5 +122,5 @@ def _asked(llm: Any, name: str, *arguments: Any, **options: Any) -> ChatResponse
     return reply
 
 
-def _text(conversation: Conversation) -> str:
-    return conversation if isinstance(conversation, str) else as_text(openclaw_messages(conversation))
+def _to_text(conversation: Conversation) -> str:
+    return conversation if isinstance(conversation, str) else as_text(convert_messages(conversation))

@@ -23,7 +23,7 @@ class WholeIndex(VectorStoreIndex):
     """
 
     def as_retriever(self, **kwargs: Any) -> VectorIndexRetriever:
-        """A retriever over the whole store; `kwargs` are those of `VectorIndexRetriever`."""
+        """Return a retriever over the whole store; `kwargs` are those of `VectorIndexRetriever`."""
         options = {
             "callback_manager": self._callback_manager,
             "object_map": self._object_map,
@@ -34,10 +34,10 @@ class WholeIndex(VectorStoreIndex):
 
 
 def index_over(store: BasePydanticVectorStore, context: StorageContext | None, **kwargs: Any) -> WholeIndex:
-    """An index over a store, with what else is in a context; it goes on with the one index that is known there."""
+    """Make an index over a store, continuing the one index of a storage context."""
     context = context or StorageContext.from_defaults(vector_store=store)
     if context.vector_store is not store:
         context = replace(context, vector_stores={**context.vector_stores, DEFAULT_VECTOR_STORE: store})
-    known = [one for one in context.index_store.index_structs() if isinstance(one, IndexDict)]
-    over: dict[str, Any] = {"index_struct": known[0]} if len(known) == 1 else {"nodes": []}
+    structs = [struct for struct in context.index_store.index_structs() if isinstance(struct, IndexDict)]
+    over: dict[str, Any] = {"index_struct": structs[0]} if len(structs) == 1 else {"nodes": []}
     return WholeIndex(storage_context=context, **{**over, **kwargs})

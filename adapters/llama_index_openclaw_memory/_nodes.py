@@ -1,4 +1,4 @@
-"""Nodes of LlamaIndex as documents of a memory, and back."""
+"""Convert nodes of LlamaIndex to documents of a memory, and back."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ NO_SOURCE = "None"  # as LlamaIndex writes it
 ADDED = SOURCE_NAMES | {"_node_type"}  # the names that LlamaIndex adds to the metadata when it stores a node
 
 
-def written_of(node: BaseNode) -> Written:
+def to_document(node: BaseNode) -> Written:
     """Return the document that is written for a node, without its embedding.
 
     What differs from the defaults of its class is kept; of the metadata, what is not JSON, such as a date, becomes
@@ -52,66 +52,66 @@ def written_of(node: BaseNode) -> Written:
     Raises:
         InvalidInputError: A value can be no JSON.
     """
-    metadata = {name: _json(value, f"metadata[{name!r}]", node) for name, value in node.metadata.items()}
-    fields = _json(node, "it", node)
+    metadata = {name: _dump_json(value, f"metadata[{name!r}]", node) for name, value in node.metadata.items()}
+    fields = _dump_json(node, "it", node)
     text = _with_resources(node, fields) if isinstance(node, Node) else node.get_content()
-    short, whole = _short(fields, json.dumps(metadata)), node.ref_doc_id
+    short, whole = _shorten(fields, json.dumps(metadata)), node.ref_doc_id
     if not whole:
         return Written(node.node_id, text, metadata, fields={FIELD: short})
     del short["relationships"][_SOURCE]["node_id"]
     return Written(node.node_id, text, metadata, fields={_PART_OF: whole, FIELD: short})
 
 
-def _short(fields: dict[str, Any], own: str) -> dict[str, Any]:
-    """Return what is written of a node, without what the file says elsewhere; `_long` undoes it.
+def _shorten(fields: dict[str, Any], own: str) -> dict[str, Any]:
+    """Drop from the fields of a node the values that the file has elsewhere; `_restore` undoes it.
 
     Metadata of another node that are the node's `own`, as those of all parts of a file are, are null.
     """
 
-    def shortened(related: Mapping[str, Any]) -> dict[str, Any]:
+    def shrink(related: Mapping[str, Any]) -> dict[str, Any]:
         short = {name: value for name, value in related.items() if name != "class_name"}
         return {**short, "metadata": None} if json.dumps(short.get("metadata") or None) == own else short
 
     if "relationships" in fields:
-        fields = {**fields, "relationships": _each(fields["relationships"], shortened)}
+        fields = {**fields, "relationships": _map_related(fields["relationships"], shrink)}
     embed, llm = (fields.get(name) for name in _EXCLUDED_FROM)
     if embed is not None and embed == llm:
         fields = {_EXCLUDED: embed, **{name: value for name, value in fields.items() if name not in _EXCLUDED_FROM}}
     return fields
 
 
-def _long(document: Written) -> dict[str, Any]:
-    """Return what `_short` made short, as LlamaIndex reads it; whatever else a person made of it is left to that."""
+def _restore(document: Written) -> dict[str, Any]:
+    """Return the fields of a node as LlamaIndex reads them, from those that `_shorten` left."""
 
-    def lengthened(related: Any) -> Any:
+    def restore(related: Any) -> Any:
         is_same = isinstance(related, Mapping) and related.get("metadata", document.metadata) is None
         return {**related, "metadata": dict(document.metadata)} if is_same else related
 
-    fields = _fields_of(document)
+    fields = _get_fields(document)
     long = {**dict.fromkeys(_EXCLUDED_FROM, fields[_EXCLUDED]), **fields} if _EXCLUDED in fields else dict(fields)
     if isinstance(long.get("relationships"), Mapping):
-        related = long["relationships"] = _each(long["relationships"], lengthened)
+        related = long["relationships"] = _map_related(long["relationships"], restore)
         if isinstance(related.get(_SOURCE), Mapping) and _PART_OF in document.fields:
             related[_SOURCE] = {"node_id": document.fields[_PART_OF], **related[_SOURCE]}
     return long
 
 
-def _each(relationships: Mapping[str, Any], change: Callable[[Any], Any]) -> dict[str, Any]:
+def _map_related(relationships: Mapping[str, Any], change: Callable[[Any], Any]) -> dict[str, Any]:
     return {
         kind: [*map(change, related)] if isinstance(related, list) else change(related)
         for kind, related in relationships.items()
     }
 
 
-def _json(value: Any, name: str, node: BaseNode) -> Any:
-    """Return a value of a node as JSON; of the node itself what is written in its field."""
+def _dump_json(value: Any, name: str, node: BaseNode) -> Any:
+    """Dump a value of a node as JSON, or the node itself without the values of `_ELSEWHERE`."""
     try:
         if value is not node:
-            return _plain(value)
-        dumped = _plain(node.model_dump(mode="json", exclude=_ELSEWHERE, exclude_defaults=True))
+            return _to_json(value)
+        dumped = _to_json(node.model_dump(mode="json", exclude=_ELSEWHERE, exclude_defaults=True))
         if isinstance(node, IndexNode) and node.obj is not None:
             # Older versions of LlamaIndex leave the defaults out of it too, and cannot read it then.
-            dumped["obj"] = _plain(node.to_dict()["obj"])
+            dumped["obj"] = _to_json(node.to_dict()["obj"])
     except ValueError as error:  # pydantic's, and that of an IndexNode
         raise InvalidInputError(
             f"node {node.node_id!r} cannot be written, as {name} is not JSON ({error}): turn what it holds into text, "
@@ -121,10 +121,10 @@ def _json(value: Any, name: str, node: BaseNode) -> Any:
         "<recalled-memory "
     ):  # of lines that were found: made for each answer
         del dumped["text_template"]
-    return {name: kept for name, kept in dumped.items() if kept is not None and name not in _ELSEWHERE}
+    return {name: field for name, field in dumped.items() if field is not None and name not in _ELSEWHERE}
 
 
-def _plain(value: Any) -> Any:
+def _to_json(value: Any) -> Any:
     """Return a value as JSON has it, and a NaN or an infinity as null."""
     return json.loads(to_json(value, inf_nan_mode="null"))
 
@@ -138,33 +138,33 @@ def _with_resources(node: Node, fields: dict[str, Any]) -> str:
     resource = node.text_resource
     if resource is None:
         return ""
-    kept = fields["text_resource"]
+    dumped = fields["text_resource"]
     # What is here without a text has an empty one, which is another thing than none.
-    fields["text_resource"] = {name: kept[name] for name in kept if kept[name] is not None and name != "text"}
+    fields["text_resource"] = {name: dumped[name] for name in dumped if dumped[name] is not None and name != "text"}
     if resource.text is None:
         fields["text_resource"]["text"] = None
     return resource.text or ""
 
 
-def node_of(document: Written) -> BaseNode:
-    """The node that a document is: of the class, and with the relationships, that it was added with.
+def to_node(document: Written) -> BaseNode:
+    """Convert a document to the node that was added, with its class and relationships.
 
     What another framework added is a `TextNode`, and so is a document above whose text a person has made the part of
     LlamaIndex unreadable, which is said in the log. A person's own lines are a `TextNode` with their file as source.
     """
     if is_cited(document):
-        return cited_node(document.id, document.text, document.metadata, document.path, document.id)
-    fields = _long(document)
+        return make_cited_node(document.id, document.text, document.metadata, document.path, document.id)
+    fields = _restore(document)
     kind = _CLASSES.get(str(fields.get("class_name")), TextNode)
     same = {"id_": document.id, "metadata": dict(document.metadata)}
     try:
-        return kind.from_dict({**fields, **_text_of(kind, fields, document.text), **same})
+        return kind.from_dict({**fields, **_make_text(kind, fields, document.text), **same})
     except (TypeError, ValueError) as error:  # pydantic's is a ValueError; an IndexNode may lack its `index_id`
         _log.warning(f"what {FIELD} says above the text of {document.path!r} cannot be read, and is left out: {error}")
         return TextNode(text=document.text, **same)
 
 
-def _text_of(kind: type[BaseNode], fields: Mapping[str, Any], text: str) -> dict[str, Any]:
+def _make_text(kind: type[BaseNode], fields: Mapping[str, Any], text: str) -> dict[str, Any]:
     if not issubclass(kind, Node):
         return {"text": text}
     resource = fields.get("text_resource")
@@ -174,15 +174,15 @@ def _text_of(kind: type[BaseNode], fields: Mapping[str, Any], text: str) -> dict
     return {"text_resource": {**resource, "text": text} if text else resource}
 
 
-def cited_node(node_id: str, text: str, metadata: Mapping[str, Any], path: str, citation: str) -> TextNode:
-    """Lines of a file as a node, whose source is that file.
+def make_cited_node(node_id: str, text: str, metadata: Mapping[str, Any], path: str, citation: str) -> TextNode:
+    """Return lines of a file as a node with that file as its source.
 
     An LLM is shown the text in a fence, below its citation, an embedding model none of the metadata. Where the text
     names the fence itself, a blank replaces the hyphen of the name.
     """
     block = fence_results([(citation, text)])
-    opening, place, rest = block.split("\n", 2)
-    harmless, closing = rest.rsplit("\n", 1)
+    opening, place, below = block.split("\n", 2)
+    harmless, closing = below.rsplit("\n", 1)
     head, closing = (part.replace("{", "{{").replace("}", "}}") for part in (f"{opening}\n{place}", closing))
     return TextNode(
         id_=node_id,
@@ -196,13 +196,13 @@ def cited_node(node_id: str, text: str, metadata: Mapping[str, Any], path: str, 
 
 
 def is_cited(document: Written) -> bool:
-    """Whether a document is lines of a person's file, and none that a framework added."""
+    """Tell whether a document is lines of a person's file."""
     metadata = document.metadata
     return metadata.get("citation") == document.id and metadata.get("path") == document.path
 
 
-def value_of(document: Written, name: str) -> Any:
-    """Return what a filter finds under a name: metadata, and the names that LlamaIndex adds when it stores a node.
+def get_value(document: Written, name: str) -> Any:
+    """Return the value of a name for a filter: metadata, or one that LlamaIndex adds to stored nodes.
 
     `document_id`, `doc_id` and `ref_doc_id` are the id of the source, or "None", and `_node_type` is the class; they
     come before metadata of the same name. None if there is no value.
@@ -210,11 +210,11 @@ def value_of(document: Written, name: str) -> Any:
     if name in SOURCE_NAMES:
         return document.part_of or NO_SOURCE
     if name == "_node_type":
-        kind = str(_fields_of(document).get("class_name"))
+        kind = str(_get_fields(document).get("class_name"))
         return kind if kind in _CLASSES else TextNode.class_name()
     return document.metadata.get(name)
 
 
-def _fields_of(document: Written) -> Mapping[str, Any]:
+def _get_fields(document: Written) -> Mapping[str, Any]:
     fields = document.fields.get(FIELD)
     return fields if isinstance(fields, Mapping) else {}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from llama_index.core.vector_stores.types import VectorStoreQuery, VectorStoreQueryMode
 
-from llama_index_openclaw_memory._filters import Where, matching
+from llama_index_openclaw_memory._filters import Where, build_filter
 from llama_index_openclaw_memory._vector_origin import VectorOrigins
 from openclaw_memory.errors import EmbedderError, QueryError
 from openclaw_memory.types import Document
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from openclaw_memory.documents import Documents
     from openclaw_memory.types import Vector
 
-Found: TypeAlias = list[tuple[Document, float]]
+Scored: TypeAlias = list[tuple[Document, float]]
 
 # MMR chooses from so many times as many nodes as are wanted, and from so many at least: of more, those far away would
 # be chosen because they are far away.
@@ -34,7 +34,7 @@ def answer(
     *,
     folder: str = "",
     in_words: bool = False,
-) -> Found:
+) -> Scored:
     """Return the documents that answer a query in its mode, best first, with their similarities.
 
     With `is_shown` those alone whose path it allows, and with a `folder` those in it. `in_words` replaces the mode by
@@ -48,12 +48,12 @@ def answer(
     try:
         find = _MODES[VectorStoreQueryMode(query.mode)]
     except (KeyError, ValueError):
-        known = ", ".join(mode.value for mode in _MODES)
-        raise QueryError(f"the mode {query.mode!r} is not a mode of this store: use one of {known}") from None
+        modes = ", ".join(mode.value for mode in _MODES)
+        raise QueryError(f"the mode {query.mode!r} is not a mode of this store: use one of {modes}") from None
     k = query.similarity_top_k
     if not isinstance(k, int) or isinstance(k, bool) or k < 0:
         raise QueryError(f"similarity_top_k must be a whole number of at least 0, not {k!r}")
-    where = _where(query, folder)
+    where = _build_where(query, folder)
     if is_shown is not None:
         from openclaw_memory.documents import Documents
 
@@ -62,37 +62,37 @@ def answer(
         return []
     is_filtered = bool(query.node_ids or query.doc_ids or (query.filters and query.filters.filters))
     if is_filtered and query.query_embedding is None and not (query.query_str or "").strip():
-        return [(one, 0.0) for one in islice(_listed(origins, query, where), k)]
+        return [(document, 0.0) for document in islice(_list_documents(origins, query, where), k)]
     if in_words and _is_of_its_words(origins, query):
-        find = _by_both
+        find = _search_both
     return find(origins, query, where)
 
 
 def _is_of_its_words(origins: VectorOrigins, query: VectorStoreQuery) -> bool:
-    """Whether the vector of a query is known to be what the model of the nodes makes of its text.
+    """Tell whether the vector of a query is known to be that of its text.
 
     It is not where a program looks for something else than it says, such as an answer that a model has made up.
     """
     if query.query_embedding is None:
-        origins.required()
-        origins.check(origins.model_of(query))
+        origins.require_embedder()
+        origins.check(origins.get_query_model(query))
         return True
-    vector = _vector(origins, query)
+    vector = _get_vector(origins, query)
     if origins.is_own(origins.model_there):
-        return origins.makes(vector, query.query_str or "")
+        return origins.is_made_by_own(vector, query.query_str or "")
     # The mode goes by this vector too, if a model was named: that is not asked again what it makes.
     return origins.theirs is not None
 
 
-def _by_vectors(origins: VectorOrigins, query: VectorStoreQuery, where: Where | None) -> Found:
-    vector = _vector(origins, query)
+def _search_vectors(origins: VectorOrigins, query: VectorStoreQuery, where: Where | None) -> Scored:
+    vector = _get_vector(origins, query)
     if not query.node_ids:
-        return _nearest(origins, vector, query.similarity_top_k, where)
+        return _find_nearest(origins, vector, query.similarity_top_k, where)
     # A few that are named are compared one by one: to look for them among all others would take longer.
-    return _chosen(origins, vector, _listed(origins, query, where), query.similarity_top_k, 1)
+    return _select_diverse(origins, vector, _list_documents(origins, query, where), query.similarity_top_k, 1)
 
 
-def _nearest(origins: VectorOrigins, vector: Sequence[float], k: int, where: Where | None) -> Found:
+def _find_nearest(origins: VectorOrigins, vector: Sequence[float], k: int, where: Where | None) -> Scored:
     documents, there = origins.documents, origins.model_there
     if there is not None:
         return documents.search_vector(vector, k, identity=there, where=where)
@@ -105,91 +105,92 @@ def _nearest(origins: VectorOrigins, vector: Sequence[float], k: int, where: Whe
         return []
 
 
-def _by_words(origins: VectorOrigins, query: VectorStoreQuery, where: Where | None) -> Found:
-    return origins.documents.search_keywords(_words(query), query.sparse_top_k or query.similarity_top_k, where=where)
+def _search_words(origins: VectorOrigins, query: VectorStoreQuery, where: Where | None) -> Scored:
+    k = query.sparse_top_k or query.similarity_top_k
+    return origins.documents.search_keywords(_require_words(query), k, where=where)
 
 
-def _by_both(origins: VectorOrigins, query: VectorStoreQuery, where: Where | None) -> Found:
+def _search_both(origins: VectorOrigins, query: VectorStoreQuery, where: Where | None) -> Scored:
     k = query.hybrid_top_k or query.similarity_top_k
     if query.alpha is None and not _is_fused(origins, query):
-        return origins.documents.search(_words(query), k, where=where)
-    alpha = _share("alpha", query.alpha, _ALPHA)
-    dense = _by_vectors(origins, query, where) if alpha > 0 else []
-    sparse = _by_words(origins, query, where) if alpha < 1 else []
-    return _fused(dense, sparse, alpha)[:k]
+        return origins.documents.search(_require_words(query), k, where=where)
+    alpha = _check_share("alpha", query.alpha, _ALPHA)
+    dense = _search_vectors(origins, query, where) if alpha > 0 else []
+    sparse = _search_words(origins, query, where) if alpha < 1 else []
+    return _fuse(dense, sparse, alpha)[:k]
 
 
 def _is_fused(origins: VectorOrigins, query: VectorStoreQuery) -> bool:
-    """Whether nodes have vectors that the memory's own search does not use, and that the query can be compared with."""
+    """Tell whether the nodes have vectors of another model than the memory's, comparable with the query."""
     there = origins.model_there
     if there is None or origins.is_own(there):
         return False
-    asked = origins.model_of(query)
-    return asked == there if query.query_embedding is None else asked in {None, there}
+    query_model = origins.get_query_model(query)
+    return query_model == there if query.query_embedding is None else query_model in {None, there}
 
 
-def _without_repeats(origins: VectorOrigins, query: VectorStoreQuery, where: Where | None) -> Found:
-    threshold, k = _share("mmr_threshold", query.mmr_threshold, 0.5), query.similarity_top_k
-    vector = _vector(origins, query)
-    near = _nearest(origins, vector, max(_MMR_LEAST, _MMR_WIDER * k), where)
-    return _chosen(origins, vector, (one for one, _ in near), k, threshold)
+def _search_diverse(origins: VectorOrigins, query: VectorStoreQuery, where: Where | None) -> Scored:
+    threshold, k = _check_share("mmr_threshold", query.mmr_threshold, 0.5), query.similarity_top_k
+    vector = _get_vector(origins, query)
+    near = _find_nearest(origins, vector, max(_MMR_LEAST, _MMR_WIDER * k), where)
+    return _select_diverse(origins, vector, (document for document, _ in near), k, threshold)
 
 
-_MODES: Mapping[VectorStoreQueryMode, Callable[[VectorOrigins, VectorStoreQuery, Where | None], Found]] = {
-    VectorStoreQueryMode.DEFAULT: _by_vectors,
-    VectorStoreQueryMode.TEXT_SEARCH: _by_words,
-    VectorStoreQueryMode.SPARSE: _by_words,
-    VectorStoreQueryMode.HYBRID: _by_both,
-    VectorStoreQueryMode.SEMANTIC_HYBRID: _by_both,
-    VectorStoreQueryMode.MMR: _without_repeats,
+_MODES: Mapping[VectorStoreQueryMode, Callable[[VectorOrigins, VectorStoreQuery, Where | None], Scored]] = {
+    VectorStoreQueryMode.DEFAULT: _search_vectors,
+    VectorStoreQueryMode.TEXT_SEARCH: _search_words,
+    VectorStoreQueryMode.SPARSE: _search_words,
+    VectorStoreQueryMode.HYBRID: _search_both,
+    VectorStoreQueryMode.SEMANTIC_HYBRID: _search_both,
+    VectorStoreQueryMode.MMR: _search_diverse,
 }
 
 
-def _listed(origins: VectorOrigins, query: VectorStoreQuery, where: Where | None) -> Iterable[Document]:
+def _list_documents(origins: VectorOrigins, query: VectorStoreQuery, where: Where | None) -> Iterable[Document]:
     if not query.node_ids:
         return origins.documents.iterate(where, masked=True)
-    named = origins.documents.get(query.node_ids, masked=True)
-    return (one for one in named if where is None or where(one))
+    documents = origins.documents.get(query.node_ids, masked=True)
+    return (document for document in documents if where is None or where(document))
 
 
-def _vector(origins: VectorOrigins, query: VectorStoreQuery) -> Sequence[float]:
+def _get_vector(origins: VectorOrigins, query: VectorStoreQuery) -> Sequence[float]:
     """Return the vector of a query, of dims numbers, as it came or made here."""
     import numpy as np
 
     if query.query_embedding is None and not query.query_str:
         raise QueryError("a search by vectors takes a query_embedding, or a query_str to make one of")
-    made = origins.embedding() if query.query_embedding is None else None
-    origins.check(origins.model_of(query))
-    given = query.query_embedding if made is None else made.get_query_embedding(query.query_str or "")
+    model = origins.get_embedding() if query.query_embedding is None else None
+    origins.check(origins.get_query_model(query))
+    raw = query.query_embedding if model is None else model.get_query_embedding(query.query_str or "")
     try:
-        vector = np.asarray(given, dtype=np.float64)
+        vector = np.asarray(raw, dtype=np.float64)
     except (TypeError, ValueError, OverflowError) as error:
-        raise QueryError(f"query_embedding must be a list of numbers, not {given!r:.80}") from error
+        raise QueryError(f"query_embedding must be a list of numbers, not {raw!r:.80}") from error
     if not np.isfinite(vector).all():
         raise EmbedderError("the vector of the query holds a NaN or an infinity: check the embedder")
     numbers: list[float] = vector.tolist()
     return numbers
 
 
-def _where(query: VectorStoreQuery, folder: str) -> Documents.Filter | None:
-    ids, parts_of = _names("node_ids", query.node_ids), _names("doc_ids", query.doc_ids)
-    return matching(query.filters, ids=ids, parts_of=parts_of, folder=folder)
+def _build_where(query: VectorStoreQuery, folder: str) -> Documents.Filter | None:
+    ids, parts_of = _check_names("node_ids", query.node_ids), _check_names("doc_ids", query.doc_ids)
+    return build_filter(query.filters, ids=ids, parts_of=parts_of, folder=folder)
 
 
-def _names(name: str, given: Any) -> frozenset[str]:
-    if isinstance(given, str):
-        raise QueryError(f"{name} must be a list of ids, not the text {given!r}: [{given!r}]")
-    return frozenset(given or ())
+def _check_names(name: str, ids: Any) -> frozenset[str]:
+    if isinstance(ids, str):
+        raise QueryError(f"{name} must be a list of ids, not the text {ids!r}: [{ids!r}]")
+    return frozenset(ids or ())
 
 
-def _words(query: VectorStoreQuery) -> str:
+def _require_words(query: VectorStoreQuery) -> str:
     if query.query_str is None:
         mode = VectorStoreQueryMode(query.mode).value
         raise QueryError(f"the mode {mode!r} searches by words: pass a query_str")
     return query.query_str
 
 
-def _share(name: str, value: Any, default: float) -> float:
+def _check_share(name: str, value: Any, default: float) -> float:
     if value is None:
         return default
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
@@ -197,8 +198,8 @@ def _share(name: str, value: Any, default: float) -> float:
     return float(value)
 
 
-def _fused(dense: Found, sparse: Found, alpha: float) -> Found:
-    """Both legs in one, best first: `alpha` times the score of the first plus `1 - alpha` times that of the second.
+def _fuse(dense: Scored, sparse: Scored, alpha: float) -> Scored:
+    """Fuse both rankings, best first: `alpha` times the score of the first plus `1 - alpha` times that of the second.
 
     The scores of each leg are scaled to 0..1 by its least and its largest (relative score fusion, as other hybrid
     stores of LlamaIndex do it), and are 1 where they are the same; what a leg lacks has 0 there.
@@ -214,9 +215,9 @@ def _fused(dense: Found, sparse: Found, alpha: float) -> Found:
     return sorted(total.values(), key=lambda pair: -pair[1])
 
 
-def _chosen(
+def _select_diverse(
     origins: VectorOrigins, vector: Sequence[float], near: Iterable[Document], k: int, threshold: float
-) -> Found:
+) -> Scored:
     """Return k documents that are near to a vector and repeat nothing, in the order they are chosen, with scores.
 
     They go by the vectors they came with, or else by those of their chunks. Each is the one of the rest with the
@@ -225,24 +226,24 @@ def _chosen(
     """
     import numpy as np
 
-    there, found = origins.model_there, list(near)
+    there, documents = origins.model_there, list(near)
     if there is None and not origins.is_own(None):
         return []
-    rows: list[Vector | None] = origins.documents.get_vectors(found, there)
-    known = [(one, row) for one, row in zip(found, rows, strict=True) if row is not None]
-    if not known:
+    rows: list[Vector | None] = origins.documents.get_vectors(documents, there)
+    embedded = [(document, row) for document, row in zip(documents, rows, strict=True) if row is not None]
+    if not embedded:
         return []
-    asked = np.asarray(vector, dtype=np.float64)
-    matrix = np.asarray([row for _, row in known], dtype=np.float64)
-    if matrix.shape[1:] != asked.shape:
-        wrong = f"the query vector has shape {asked.shape}, the nodes have vectors of {matrix.shape[1]} dimensions"
-        raise EmbedderError(wrong)
-    near_by = matrix @ (asked / (float(np.linalg.norm(asked)) or 1.0)) * threshold
-    score, left = near_by.copy(), np.ones(len(known), dtype=bool)
-    chosen: Found = []
-    while len(chosen) < min(k, len(known)):
+    query_vector = np.asarray(vector, dtype=np.float64)
+    matrix = np.asarray([row for _, row in embedded], dtype=np.float64)
+    if matrix.shape[1:] != query_vector.shape:
+        shape, dims = query_vector.shape, matrix.shape[1]
+        raise EmbedderError(f"the query vector has shape {shape}, the nodes have vectors of {dims} dimensions")
+    near_by = matrix @ (query_vector / (float(np.linalg.norm(query_vector)) or 1.0)) * threshold
+    score, left = near_by.copy(), np.ones(len(embedded), dtype=bool)
+    selection: Scored = []
+    while len(selection) < min(k, len(embedded)):
         at = int(np.argmax(np.where(left, score, -np.inf)))
-        chosen.append((known[at][0], float(score[at])))
+        selection.append((embedded[at][0], float(score[at])))
         left[at] = False
         score = near_by - (1 - threshold) * (matrix @ matrix[at])
-    return chosen
+    return selection

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable
 from functools import wraps
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -19,20 +20,22 @@ DOOR = "llama-index"  # as the access log calls what comes through these parts
 SESSION_TAG = "session_key"  # by this tag of the instrumentation a call says which session it belongs to
 
 Method = TypeVar("Method", bound=Callable[..., Any])
+Key = TypeVar("Key")
+Value = TypeVar("Value")
 
 
-def session_of(given: str | None) -> str | None:
-    """Return the session that says who reads along: `given`, else that of the run, else None.
+def get_session_key(explicit: str | None) -> str | None:
+    """Return the key of the session, which tells who reads along: `explicit`, or the one of the run.
 
     LlamaIndex hands a run's context to tools alone. All parts of a run see the tags of its `instrument_tags`.
     """
-    if given is not None:
-        return given
-    key = _tags().get(SESSION_TAG)
+    if explicit is not None:
+        return explicit
+    key = _get_tags().get(SESSION_TAG)
     return str(key) if key else None
 
 
-def memory_of_run(choice: MemoryChoice) -> RunMemory:
+def lease_run_memory(choice: MemoryChoice) -> RunMemory:
     """Return the memory that a run uses, for the time of a `with` block.
 
     A template takes its values from LlamaIndex's `instrument_tags` around the run, and from `run_values`.
@@ -40,22 +43,30 @@ def memory_of_run(choice: MemoryChoice) -> RunMemory:
     Raises:
         ConfigError: A value is missing, or the function returned no memory.
     """
-    return lease_memory(choice, values=_tags(), door=DOOR, session=session_of(None))
+    return lease_memory(choice, values=_get_tags(), door=DOOR, session=get_session_key(None))
 
 
-def in_run(method: Method) -> Method:
+def use_run_memory(method: Method) -> Method:
     """Have a method of a pydantic model act on the memory of the run that it is called in: on a copy over that one."""
 
     @wraps(method)
     def call(model: Any, /, *args: Any, **kwargs: Any) -> Any:
         if isinstance(model.memory, Memory):
-            with acting_as(DOOR, session=session_of(None)):
+            with acting_as(DOOR, session=get_session_key(None)):
                 return method(model, *args, **kwargs)
-        with memory_of_run(model.memory) as memory:
+        with lease_run_memory(model.memory) as memory:
             return method(model.model_copy(update={"memory": memory}), *args, **kwargs)
 
     return cast("Method", call)
 
 
-def _tags() -> dict[str, Any]:
+def _get_tags() -> dict[str, Any]:
     return dispatcher.active_instrument_tags.get()  # type: ignore[attr-defined]  # not re-exported
+
+
+def remember(cache: OrderedDict[Key, Value], key: Key, value: Value, most: int) -> None:
+    """Keep a value as the latest of at most so many."""
+    cache[key] = value
+    cache.move_to_end(key)
+    if len(cache) > most:
+        cache.popitem(last=False)

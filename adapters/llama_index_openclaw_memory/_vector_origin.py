@@ -1,4 +1,4 @@
-"""Which model made the vectors of nodes, which one makes new ones, and which may be compared."""
+"""Track the model that made the vectors of nodes, makes new ones, or may be compared with them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from llama_index.core.schema import BaseNode, MetadataMode
 
-from llama_index_openclaw_memory._nodes import node_of
+from llama_index_openclaw_memory._nodes import to_node
 from llama_index_openclaw_memory.embeddings import LlamaIndexEmbedder, OpenClawEmbedding
 from openclaw_memory.documents import UNNAMED, is_same
 from openclaw_memory.errors import ConfigError, EmbedderError
@@ -56,7 +56,7 @@ class VectorOrigins:
         """The model that makes vectors; None if there is no model, or it is not available."""
         return self.theirs or self.own
 
-    def required(self) -> Embedder:
+    def require_embedder(self) -> Embedder:
         """Return the model that makes vectors.
 
         Raises:
@@ -71,36 +71,36 @@ class VectorOrigins:
             )
         return embedder
 
-    def embedding(self) -> BaseEmbedding:
-        """Return the model that `required` returns as an embedding of LlamaIndex."""
-        return OpenClawEmbedding(self.required()) if self.theirs is None else self.theirs.embed_model
+    def get_embedding(self) -> BaseEmbedding:
+        """Return the model that `require_embedder` returns as an embedding of LlamaIndex."""
+        return OpenClawEmbedding(self.require_embedder()) if self.theirs is None else self.theirs.embed_model
 
-    def source_for_new(self) -> VectorSource | None:
+    def choose_source(self) -> VectorSource | None:
         """Return a source of vectors that can be compared with those in the store; None if there is no such model."""
         embedder = self.theirs or self.memory.embedder
         if embedder is None or self.model_there not in {None, embedder.identity}:
             return None
-        return source_by(embedder)
+        return make_source(embedder)
 
     @cached_property
     def model_there(self) -> str | None:
-        """The model whose vectors the nodes came with; None if they came with none."""
+        """The identity of the model that made the vectors of the nodes; None if they have none."""
         if self.known is None:
             return self.documents.get_vector_identity()
         # The source that makes lost vectors again comes before the search that would miss them.
-        source = source_by(self.known)
+        source = make_source(self.known)
         there = self.documents.get_vector_identity(source)
         if there != UNNAMED:
             return there
         try:
-            is_it = self.documents.assign_source(source, source_by(self.known, MetadataMode.NONE))
+            is_it = self.documents.assign_source(source, make_source(self.known, MetadataMode.NONE))
         except EmbedderError:
             if self.theirs is not None:
                 raise
             return there
         return self.documents.get_vector_identity() if is_it else there
 
-    def of_nodes(self, nodes: Sequence[BaseNode]) -> VectorSource:
+    def detect_source(self, nodes: Sequence[BaseNode]) -> VectorSource:
         """Return the source of the embeddings that nodes come with: `UNKNOWN_SOURCE` if no known model made them.
 
         The first node that has a text and a vector other than zeros is embedded again and compared. Without such a
@@ -113,12 +113,12 @@ class VectorOrigins:
         if embedder is None:
             return UNKNOWN_SOURCE
         for sample in nodes:
-            if any(sample.embedding or []) and (texts := _texts_of(sample)):
-                made = zip(texts.values(), embedder.embed_documents(list(texts)), strict=True)
-                modes = (mode for mode, row in made if is_same(row, sample.embedding))
+            if any(sample.embedding or []) and (texts := _list_texts(sample)):
+                vectors = zip(texts.values(), embedder.embed_documents(list(texts)), strict=True)
+                modes = (mode for mode, row in vectors if is_same(row, sample.embedding))
                 if (mode := next(modes, None)) is not None:
                     _ = self.model_there  # vectors whose model was not named may be of it too
-                    return source_by(embedder, mode)
+                    return make_source(embedder, mode)
                 if self.theirs is None:
                     return UNKNOWN_SOURCE
                 raise EmbedderError(
@@ -129,53 +129,53 @@ class VectorOrigins:
         is_its = self.theirs is not None or self.model_there == embedder.identity
         if self.theirs is None and self.model_there is None:
             is_its = embedder.embed_query("how long is a vector?").shape[0] == len(nodes[0].embedding or [])
-        return source_by(embedder) if is_its else UNKNOWN_SOURCE
+        return make_source(embedder) if is_its else UNKNOWN_SOURCE
 
     def is_own(self, model: str | None) -> bool:
-        """Whether vectors of a model (None: nodes have none) can be compared with those of the memory's chunks."""
-        asked = model or (self.theirs.identity if self.theirs is not None else None)
-        return self.own is not None and asked in {None, self.own.identity}
+        """Tell whether vectors of a model can be compared with those of the memory's chunks; None: nodes have none."""
+        model_asked = model or (self.theirs.identity if self.theirs is not None else None)
+        return self.own is not None and model_asked in {None, self.own.identity}
 
-    def model_of(self, query: VectorStoreQuery) -> str | None:
+    def get_query_model(self, query: VectorStoreQuery) -> str | None:
         """Return the identity of the model that made the vector of a query, or makes it; None if it is unknown."""
         if self.known is None or (self.theirs is None and query.query_embedding is not None):
             return None
         return self.known.identity
 
-    def check(self, asked: str | None) -> None:
+    def check(self, query_model: str | None) -> None:
         """Raise EmbedderError for a query by another model than the one of the vectors in the store; None passes."""
-        there = self.model_there if asked is not None else None
-        if there in {None, asked}:
+        there = self.model_there if query_model is not None else None
+        if there in {None, query_model}:
             return
         name_it = "OpenClawVectorStore(memory, embed_model=...), or delete those nodes and add them again"
         if there == UNNAMED:
             raise EmbedderError(
-                f"the nodes that are there came with vectors of a model that was not named, and {asked!r} does not "
-                f"make the same of their texts: name the one that made them, {name_it}"
+                f"the nodes that are there came with vectors of a model that was not named, and {query_model!r} does "
+                f"not make the same of their texts: name the one that made them, {name_it}"
             )
         raise EmbedderError(
-            f"this search is by vectors of {asked!r}, the nodes that are there came with some of {there!r}, and "
+            f"this search is by vectors of {query_model!r}, the nodes that are there came with some of {there!r}, and "
             f"the two cannot be compared: search with that model, {name_it}"
         )
 
-    def makes(self, vector: Sequence[float], question: str) -> bool:
-        """Whether the memory's own embedder makes this vector of a question; not if it fails."""
+    def is_made_by_own(self, vector: Sequence[float], question: str) -> bool:
+        """Tell whether the memory's own embedder makes this vector of a question; False if it fails."""
         try:
             return self.own is not None and is_same(self.own.embed_query(question), vector)
         except EmbedderError:
             return False
 
 
-def source_by(embedder: Embedder, mode: MetadataMode = MetadataMode.EMBED) -> VectorSource:
+def make_source(embedder: Embedder, mode: MetadataMode = MetadataMode.EMBED) -> VectorSource:
     """Return an embedder as the source of the vectors of nodes, of their texts in this mode."""
 
     def make(documents: Sequence[Document]) -> Matrix:
-        return embedder.embed_documents([node_of(one).get_content(mode) for one in documents])
+        return embedder.embed_documents([to_node(document).get_content(mode) for document in documents])
 
     return VectorSource(embedder.identity, embedder.model, make)
 
 
-def _texts_of(node: BaseNode) -> dict[str, MetadataMode]:
+def _list_texts(node: BaseNode) -> dict[str, MetadataMode]:
     """Return the texts of a node that may have been embedded, each once, with the mode that makes it."""
     texts = {node.get_content(mode): mode for mode in (MetadataMode.NONE, MetadataMode.EMBED)}
     return {text: texts[text] for text in reversed(texts) if text.strip()}

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 from llama_index.core.base.embeddings.base import BaseEmbedding
 from pydantic import PrivateAttr, model_serializer
 
-from llama_index_openclaw_memory._background import Background, in_event_loop
+from llama_index_openclaw_memory._background import Background, is_in_event_loop
 from openclaw_memory.aio import run_in_thread
 from openclaw_memory.embeddings import FrameworkEmbedder, load_embedder
 from openclaw_memory.errors import ConfigError, EmbedderError
@@ -30,7 +30,7 @@ _NAMES = ("provider", "model_name", "identity")
 
 
 class OpenClawEmbedding(BaseEmbedding):
-    """An embedder of this library for whatever takes LlamaIndex's embeddings; what is async runs in a thread.
+    """An embedder of this library as LlamaIndex's embeddings; async calls run in a thread.
 
     What is dumped, or pickled for another process, are names alone: `provider`, `model_name` and `identity`. The
     embedder is loaded by them there; one that needs options, or was handed in and has no name, is handed in again.
@@ -60,8 +60,8 @@ class OpenClawEmbedding(BaseEmbedding):
         if embedder in (None, "none"):
             raise ConfigError(_NO_EMBEDDER)
         if not isinstance(embedder, str) and (model is not None or options):
-            given = ", ".join([*(["model"] if model is not None else []), *options])  # their values may be keys
-            raise ConfigError(f"an embedder that is there takes no model and no options: leave out {given}")
+            names = ", ".join([*(["model"] if model is not None else []), *options])  # their values may be keys
+            raise ConfigError(f"an embedder that is there takes no model and no options: leave out {names}")
         super().__init__(**{"embed_batch_size": _BATCH, **fields, **dict.fromkeys(_NAMES, "")})
         for name in _NAMES:
             del vars(self)[name]  # until the embedder says it
@@ -70,7 +70,7 @@ class OpenClawEmbedding(BaseEmbedding):
         else:
             self._loading = Future()
             self._loading.set_result(embedder)
-        if not (isinstance(embedder, str) and in_event_loop()):
+        if not (isinstance(embedder, str) and is_in_event_loop()):
             self.embedder  # noqa: B018 - what is wrong with its names is raised at once
 
     @classmethod

@@ -24,10 +24,10 @@ from llama_index_instrumentation import root_dispatcher
 from llama_index_instrumentation.events.span import SpanDropEvent
 from pydantic import Field, PrivateAttr, SkipValidation
 
-from llama_index_openclaw_memory._background import Background, in_event_loop
-from llama_index_openclaw_memory._flush_model import flush, flush_of, window_of
-from llama_index_openclaw_memory._messages import OF_THE_PROGRAM, as_text, calls_of, estimated, openclaw_messages
-from llama_index_openclaw_memory._session import SESSION_TAG, memory_of_run
+from llama_index_openclaw_memory._background import Background, is_in_event_loop
+from llama_index_openclaw_memory._flush_model import flush, get_window, open_flush
+from llama_index_openclaw_memory._messages import OF_THE_PROGRAM, as_text, convert_messages, estimate_text, list_calls
+from llama_index_openclaw_memory._session import SESSION_TAG, lease_run_memory, remember
 from openclaw_memory import Memory
 from openclaw_memory.aio import run_in_thread
 from openclaw_memory.conversation import get_compaction_threshold
@@ -45,7 +45,7 @@ _PARALLEL = 16  # conversations in one session at once: without tags, all of a p
 _BUFFER_SHARE = 0.75  # of the window: where the buffers of LlamaIndex begin to drop messages
 _READING: Reading[ChatMessage] = Reading(
     # A call of a tool has no text; it differs from others by what it calls.
-    role=lambda message: (message.role, str(calls_of(message))),
+    role=lambda message: (message.role, str(list_calls(message))),
     text=lambda message: message.content or "",
 )
 
@@ -54,7 +54,7 @@ _PLACES = ("usage", "usage_metadata", "token_usage", "usageMetadata")
 # The tokens of a call: a total, or what was read and what was said (OpenAI, Gemini, Ollama, Anthropic, Bedrock); of the
 # last two, what was read out of a cache, and into it, is counted apart.
 _TOTALS = ("total_tokens", "total_token_count", "totalTokens", "totalTokenCount")
-_READ_AND_SAID = (
+_INPUT_AND_OUTPUT = (
     (("prompt_tokens",), "completion_tokens"),
     (("prompt_token_count",), "candidates_token_count"),
     (("prompt_eval_count",), "eval_count"),
@@ -116,20 +116,20 @@ class MemoryFlushEventHandler(BaseEventHandler):
     ) -> None:
         if not isinstance(llm, LLM):
             raise ConfigError(f"llm={llm!r:.80} is no LLM of LlamaIndex: give one, it writes the memories down")
-        size = int(_BUFFER_SHARE * (window_of(llm) or 0)) if window is None else window
+        size = int(_BUFFER_SHARE * (get_window(llm) or 0)) if window is None else window
         if window is None and not size:
             raise ConfigError(
                 f"unknown context window of {type(llm).__name__}, so no flush would be due: pass window=200_000"
             )
         fields: dict[str, Any] = {"memory": read_memory_choice(memory), "llm": llm, "window": size}
-        super().__init__(**fields | {"session_key": session_key, "token_counter": token_counter or estimated})
+        super().__init__(**fields | {"session_key": session_key, "token_counter": token_counter or estimate_text})
         self._detector = ConversationDetector(
             _READING,
             self._save,
-            rules=lambda key: self._memory_of(key).config.compaction,
+            rules=lambda key: self._get_leased(key).config.compaction,
             window=self.window,
-            count=lambda conversation: self.token_counter(as_text(openclaw_messages(conversation))),
-            run=self._hold,
+            count=lambda conversation: self.token_counter(as_text(convert_messages(conversation))),
+            run=self._run,
             parallel=_PARALLEL,
         )
 
@@ -138,21 +138,21 @@ class MemoryFlushEventHandler(BaseEventHandler):
         return "MemoryFlushEventHandler"
 
     def handle(self, event: BaseEvent, **_: Any) -> None:
-        """Follow the calls of an LLM. Nothing is raised: what fails is logged, once for each kind of error."""
+        """Follow the calls of an LLM; errors are logged once for each kind, and not raised."""
         try:
-            self._hear(event)
+            self._follow(event)
         except Exception as error:  # noqa: BLE001 - the dispatcher would swallow it
             self._background.report("a call of an LLM could not be watched for the flush", error)
 
     def flush(self, session_key: str | None = None) -> None:
-        """Write down, at the end of a session, what no flush was shown; running flushes are waited for.
+        """Flush, at the end of a session, the messages that no flush was shown, and wait for running flushes.
 
         What fails is logged, and nothing is raised, except where this run has no value for the template of its memory.
 
         Args:
             session_key: The session, of the memory of this run. Default: all of them, of all memories.
         """
-        key = None if session_key is None else _key(session_key, memory_of_run(self.memory))
+        key = None if session_key is None else _make_key(session_key, lease_run_memory(self.memory))
         self._detector.finish(key)
         self.settle()
 
@@ -172,139 +172,137 @@ class MemoryFlushEventHandler(BaseEventHandler):
         """`settle` that lets the loop go on."""
         await run_in_thread(self.settle)
 
-    def _hear(self, event: BaseEvent) -> None:
+    def _follow(self, event: BaseEvent) -> None:
         detector, call = self._detector, event.span_id
         match event:
             case LLMChatStartEvent():
-                self._began(event, event.messages)
+                self._begin(event, event.messages)
             case LLMCompletionStartEvent():
-                self._began(event, [ChatMessage(event.prompt)])
+                self._begin(event, [ChatMessage(event.prompt)])
             case LLMChatInProgressEvent() | LLMCompletionInProgressEvent():
-                detector.count_tokens(call, reported_tokens(event.response))
+                detector.count_tokens(call, get_reported_tokens(event.response))
             case LLMChatEndEvent():
                 reply = event.response.message if event.response else None
                 self._count(call, event.response)
-                detector.end_call(call, reply, reported_tokens(event.response))
+                detector.end_call(call, reply, get_reported_tokens(event.response))
             case LLMCompletionEndEvent():
-                said = ChatMessage(event.response.text, role=MessageRole.ASSISTANT)
+                reply = ChatMessage(event.response.text, role=MessageRole.ASSISTANT)
                 self._count(call, event.response)
-                detector.end_call(call, said, reported_tokens(event.response))
+                detector.end_call(call, reply, get_reported_tokens(event.response))
             case ExceptionEvent():
                 detector.fail_call(call, event.exception)
             case SpanDropEvent():
                 # The event comes while the error is being handled, and has only its text.
                 detector.fail_call(call, sys.exception() or RuntimeError(event.err_str))
 
-    def _began(self, event: LLMChatStartEvent | LLMCompletionStartEvent, messages: Sequence[ChatMessage]) -> None:
+    def _begin(self, event: LLMChatStartEvent | LLMCompletionStartEvent, messages: Sequence[ChatMessage]) -> None:
         tagged = event.tags.get(SESSION_TAG)
         if self._is_replaced():
             return
         if event.tags.get(FLUSH_TAG) or (tagged and self.session_key and str(tagged) != self.session_key):
             return
-        leased = memory_of_run(self.memory)  # an event is handled where the call is made
-        key = _key(self.session_key or str(tagged or "main"), leased)
+        leased = lease_run_memory(self.memory)  # an event is handled where the call is made
+        key = _make_key(self.session_key or str(tagged or "main"), leased)
         # An LLM that takes text is asked for a chat by a completion, which is the same call once more.
         if isinstance(event, LLMCompletionStartEvent) and self._detector.is_call_prompt(key, event.prompt):
             return
         if conversation := [message for message in messages if message.role not in OF_THE_PROGRAM]:
-            self._leased[key] = leased
-            self._leased.move_to_end(key)
-            while len(self._leased) > _SESSIONS:
-                self._leased.popitem(last=False)
+            remember(self._leased, key, leased, _SESSIONS)
             self._detector.begin_call(event.span_id, key, conversation)
 
     def _count(self, call: Any, response: Any) -> None:
-        """Add what a call that is watched has read and said to the counts of its session."""
-        usage = reported_usage(response)
+        """Add the tokens of a watched call to the counts of its session."""
+        usage = get_reported_usage(response)
         if (run := self._detector.runs.get(call)) is None or not any(usage):
             return
-        session, leased = run.key.partition("\n")[0], self._memory_of(run.key)
+        session, leased = run.key.partition("\n")[0], self._get_leased(run.key)
 
-        def work() -> None:
+        def add_tokens() -> None:
             try:
                 with leased as memory:
-                    flush_of(memory, session).add_tokens(*usage)
+                    open_flush(memory, session).add_tokens(*usage)
             except Exception as error:  # noqa: BLE001 - no count ever breaks the turn of the user
                 self._background.report("the tokens of a session could not be counted", error)
 
-        self._hold(work)
+        self._run(add_tokens)
 
     def _is_replaced(self) -> bool:
-        """Whether one for the same memory and session was added after this one: two would have all written twice."""
+        """Tell whether a handler for the same memory and session was added later: two would write everything twice."""
         alike = [
-            other
-            for other in root_dispatcher.event_handlers
-            if isinstance(other, MemoryFlushEventHandler)
-            and (other.session_key, _places(other.memory)) == (self.session_key, _places(self.memory))
+            handler
+            for handler in root_dispatcher.event_handlers
+            if isinstance(handler, MemoryFlushEventHandler)
+            and (handler.session_key, _get_memories_key(handler.memory))
+            == (self.session_key, _get_memories_key(self.memory))
         ]
-        return any(other is self for other in alike) and alike[-1] is not self
+        return any(handler is self for handler in alike) and alike[-1] is not self
 
-    def _memory_of(self, key: str) -> RunMemory:
-        return self._leased.get(key) or memory_of_run(self.memory)
+    def _get_leased(self, key: str) -> RunMemory:
+        return self._leased.get(key) or lease_run_memory(self.memory)
 
     def _save(self, key: str, messages: Sequence[ChatMessage], tokens: int, compacting: bool) -> bool:
-        session, leased = key.partition("\n")[0], self._memory_of(key)
-        room = get_compaction_threshold(window_of(self.llm) or self.window, leased.config.compaction)
+        session, leased = key.partition("\n")[0], self._get_leased(key)
+        room = get_compaction_threshold(get_window(self.llm) or self.window, leased.config.compaction)
         with ExitStack() as opened:
 
             def begin() -> FlushTurn | None:
-                return flush_of(opened.enter_context(leased), session, self.window).begin(
+                return open_flush(opened.enter_context(leased), session, self.window).begin(
                     tokens,
                     compacting=compacting,
                     flushed=False,  # the detector has decided that a flush is due
-                    messages=lambda: openclaw_messages(messages),
+                    messages=lambda: convert_messages(messages),
                 )
 
             return flush(session, begin, self.llm, messages, room=room, count=self.token_counter) is not None
 
-    def _hold(self, work: Callable[[], None]) -> None:
+    def _run(self, work: Callable[[], None]) -> None:
         """Run a flush: at once, or in a thread where it would block an event loop."""
-        if in_event_loop():
+        if is_in_event_loop():
             self._background.begin(work)
         else:
             work()
 
 
-def _key(session: str, leased: RunMemory) -> str:
+def _make_key(session: str, leased: RunMemory) -> str:
     return f"{session}\n{leased.folder}"
 
 
-def _places(choice: Any) -> object:
-    """What two handlers have in common that save to the same memories."""
+def _get_memories_key(choice: Any) -> object:
+    """Return a value that is equal for handlers which save to the same memories."""
     if isinstance(choice, Memory):
         return choice.workspace.root
     return (choice.memories.root, choice.template) if hasattr(choice, "template") else choice
 
 
-def reported_tokens(response: Any) -> int:
-    """Return the tokens that a call took, read and written; 0 if there is no response, or it does not say."""
-    totals = (_number(place, name) for place in _usages(response) for name in _TOTALS)
-    return max(sum(reported_usage(response)), *totals, 0)
+def get_reported_tokens(response: Any) -> int:
+    """Return the tokens of a call that a response reports; 0 if none."""
+    totals = (_number(place, name) for place in _list_usages(response) for name in _TOTALS)
+    return max(sum(get_reported_usage(response)), *totals, 0)
 
 
-def reported_usage(response: Any) -> tuple[int, int]:
-    """Return the tokens that a call has read and said; (0, 0) if there is no response, or it does not say."""
+def get_reported_usage(response: Any) -> tuple[int, int]:
+    """Return the input and output tokens that a response reports; (0, 0) if none."""
     counts = (
-        (sum(_number(place, name) for name in read), _number(place, said))
-        for place in _usages(response)
-        for read, said in _READ_AND_SAID
+        (sum(_number(place, name) for name in read), _number(place, output))
+        for place in _list_usages(response)
+        for read, output in _INPUT_AND_OUTPUT
     )
     return max(counts, key=sum, default=(0, 0))
 
 
-def _usages(response: Any) -> list[Any]:
-    """Return where a response may say what it took."""
+def _list_usages(response: Any) -> list[Any]:
+    """List the objects of a response that may report tokens."""
     if response is None:
         return []
     message = getattr(response, "message", None)
     holders = (response.raw, response.additional_kwargs, getattr(message, "additional_kwargs", {}))
-    return [*holders, *(_of(holder, name) for holder in holders for name in _PLACES)]
+    return [*holders, *(_get(holder, name) for holder in holders for name in _PLACES)]
 
 
 def _number(usage: Any, name: str) -> int:
-    value = _of(usage, name)
+    value = _get(usage, name)
     return value if isinstance(value, int) and not isinstance(value, bool) else 0
 
 
-def _of(value: Any, name: str) -> Any:
+def _get(value: Any, name: str) -> Any:
     return value.get(name) if isinstance(value, Mapping) else getattr(value, name, None)

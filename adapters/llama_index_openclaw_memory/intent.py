@@ -1,4 +1,4 @@
-"""`IntentBlock`: what a message wants of the memory is suggested to the model, by a block of LlamaIndex's `Memory`."""
+"""`IntentBlock`: detect memory requests in a message and suggest an action, as a block of LlamaIndex's `Memory`."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from llama_index.core.base.llms.types import MessageRole
 from llama_index.core.llms import LLM
 from pydantic import Field, PrivateAttr
 
-from llama_index_openclaw_memory._flush_model import reply_to
-from llama_index_openclaw_memory._showing import ShownBlock
+from llama_index_openclaw_memory._flush_model import ask_model
+from llama_index_openclaw_memory._prompt import PromptBlock
+from llama_index_openclaw_memory._session import remember
 from openclaw_memory.conversation import strip_recalled
 from openclaw_memory.errors import ConfigError
 from openclaw_memory.plugins import load_plugin
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 _TURNS = 64  # whose text is kept, so that all calls of one turn show the same: those that may be at work at a time
 
 
-class IntentBlock(ShownBlock):
+class IntentBlock(PromptBlock):
     """Detect the intent of each message, and suggest it to the model; see `openclaw_memory_intent`.
 
     Once a turn, `llm` is asked what the user's message wants: to remember, to look up, to forget, or nothing. Messages
@@ -44,7 +45,7 @@ class IntentBlock(ShownBlock):
     llm: LLM = Field(exclude=True, repr=False)
     memory_name: str | None = None
 
-    nothing = "nothing is suggested for a message"
+    failure = "nothing is suggested for a message"
 
     _texts: OrderedDict[tuple[Path, str | None, str], str] = PrivateAttr(default_factory=OrderedDict)
     _lock: Any = PrivateAttr(default_factory=threading.Lock)
@@ -83,31 +84,28 @@ class IntentBlock(ShownBlock):
         super().__init__(name=name, **options)
         self._detector_of = load_plugin("detectors", "intent")
 
-    def _text(self, messages: Sequence[ChatMessage], session_id: str | None) -> str:
-        said = next((each for each in reversed(messages) if each.role == MessageRole.USER), None)
-        message = strip_recalled(said.content or "") if said is not None else ""
+    def _compose(self, messages: Sequence[ChatMessage], session_id: str | None) -> str:
+        latest = next((each for each in reversed(messages) if each.role == MessageRole.USER), None)
+        message = strip_recalled(latest.content or "") if latest is not None else ""
 
         def make_detector(memory: Memory, session: str | None) -> tuple[Any, Path] | None:
             if is_shown(memory, session) is not None:
                 return None
             return self._detector_of(memory.config), memory.workspace.root
 
-        known = self._of_memory(session_id, make_detector)
-        if known is None or not known[0].is_worth_asking(message):
+        found_detector = self._read_memory(session_id, make_detector)
+        if found_detector is None or not found_detector[0].is_worth_asking(message):
             return ""
-        detector, folder = known
+        detector, folder = found_detector
         turn = folder, session_id, message
         with self._lock:
             if (text := self._texts.get(turn)) is not None:
                 return text
-        intent = detector.detect(message, partial(reply_to, self.llm))
+        intent = detector.detect(message, partial(ask_model, self.llm))
         if intent.reason is not None:
-            self._warn_once(tuple(intent.reason.split(": ")[:2]), f"{self.nothing}: {intent.reason}")
+            self._warn_once(tuple(intent.reason.split(": ")[:2]), f"{self.failure}: {intent.reason}")
         suggestion = detector.suggest(intent)
         text = "" if suggestion is None else detector.write_instructions(suggestion, name=self.memory_name)
         with self._lock:
-            self._texts[turn] = text
-            self._texts.move_to_end(turn)
-            while len(self._texts) > _TURNS:
-                self._texts.popitem(last=False)
+            remember(self._texts, turn, text, _TURNS)
         return text

@@ -1,4 +1,4 @@
-"""`OpenClawMemoryBlock`: what LlamaIndex's `Memory` ejects is kept and flushed, and what is relevant is recalled."""
+"""`OpenClawMemoryBlock`: keep and flush messages that LlamaIndex's `Memory` ejects, and recall relevant memory."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from hashlib import sha256
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 from llama_index.core.base.llms.types import ChatMessage, MessageRole
 from llama_index.core.llms import LLM
-from llama_index.core.memory.memory import BaseMemoryBlock
 from llama_index.core.utils import get_tokenizer
 from pydantic import Field, PrivateAttr
 
 from llama_index_openclaw_memory._background import Background
 from llama_index_openclaw_memory._eviction import Ejected
-from llama_index_openclaw_memory._flush_model import window_of
-from llama_index_openclaw_memory._messages import as_text, openclaw_messages, words_of
-from llama_index_openclaw_memory._session import memory_of_run
+from llama_index_openclaw_memory._flush_model import get_window
+from llama_index_openclaw_memory._messages import as_text, convert_messages, render_text
+from llama_index_openclaw_memory._prompt import PromptBlock
+from llama_index_openclaw_memory._session import lease_run_memory, remember
 from openclaw_memory import Memory
 from openclaw_memory.aio import run_in_thread
 from openclaw_memory.conversation import cut, estimate_tokens, strip_recalled
-from openclaw_memory.errors import ConfigError, InvalidInputError
+from openclaw_memory.errors import ConfigError
 from openclaw_memory.runs import MemoryChoice, read_memory_choice
 from openclaw_memory.tools import extract_question, fence_results, recall, with_fewer_results
 
@@ -43,7 +43,7 @@ _BETWEEN_BLOCKS = re.compile(r"\n\n(?=<recalled-memory )")  # no text in a block
 _WAITING = 4096  # sessions that are known to wait for a flush; what of others waits is in their transcripts
 
 
-class OpenClawMemoryBlock(BaseMemoryBlock[str]):
+class OpenClawMemoryBlock(PromptBlock):
     """An agent's memory as a block of LlamaIndex's `Memory`: `Memory.from_defaults(memory_blocks=[block])`.
 
     Every message that `Memory` ejects is written to a transcript at once, word for word and with secrets masked, where
@@ -60,9 +60,7 @@ class OpenClawMemoryBlock(BaseMemoryBlock[str]):
     An open memory is not pickled, nor is its block: to a `Context` that was restored, hand the `Memory` over again.
     """
 
-    memory: Any = Field(exclude=True, repr=False)
     llm: LLM | None = Field(default=None, exclude=True, repr=False)
-    session_key: str | None = None
     flush_tokens: int | None = None
     max_chars: int | None = None
     max_results: int | None = None
@@ -70,9 +68,11 @@ class OpenClawMemoryBlock(BaseMemoryBlock[str]):
     source: Any = None
     tokenizer_fn: Callable[[str], Sequence[Any]] = Field(default_factory=get_tokenizer, exclude=True, repr=False)
 
+    failure = "nothing could be recalled"
+
     _ejected: OrderedDict[tuple[Path, str], Ejected] = PrivateAttr(default_factory=OrderedDict)
     _lock: Any = PrivateAttr(default_factory=threading.Lock)
-    _shown: OrderedDict[tuple[Path, str], tuple[str, str]] = PrivateAttr(default_factory=OrderedDict)
+    _recalled_blocks: OrderedDict[tuple[Path, str], tuple[str, str]] = PrivateAttr(default_factory=OrderedDict)
     _background: Background = PrivateAttr(default_factory=Background)
 
     def __init__(
@@ -127,9 +127,6 @@ class OpenClawMemoryBlock(BaseMemoryBlock[str]):
         options |= {} if tokenizer_fn is None else {"tokenizer_fn": tokenizer_fn}
         super().__init__(name=name, **options)
 
-    def __deepcopy__(self, _memo: object = None) -> Self:
-        return self  # like the memory, by frameworks that copy their parts
-
     # --- what is ejected ---
 
     async def aput(
@@ -143,15 +140,15 @@ class OpenClawMemoryBlock(BaseMemoryBlock[str]):
         await self._take(messages, None)
 
     async def _take(self, messages: Sequence[ChatMessage], session_id: str | None) -> None:
-        key, leased = self._key(session_id), memory_of_run(self.memory)
+        key, leased = self._get_key(session_id), lease_run_memory(self.memory)
         with self._lock:
-            self._shown.pop((leased.folder, key), None)  # what is out of view can be recalled from here on
+            self._recalled_blocks.pop((leased.folder, key), None)  # what is out of view can be recalled from here on
         # Taken before anything is waited for: a task that is cancelled from here on loses nothing.
-        if ejected := openclaw_messages(messages):
-            await asyncio.wrap_future(self._ejected_of(leased, key).take(ejected))
+        if ejected := convert_messages(messages):
+            await asyncio.wrap_future(self._get_ejected(leased, key).take(ejected))
 
-    def _ejected_of(self, leased: RunMemory, key: str) -> Ejected:
-        """Return what was ejected of a session; of those of which nothing waits here alone, the latest are known."""
+    def _get_ejected(self, leased: RunMemory, key: str) -> Ejected:
+        """Return the ejected messages of a session, and forget the oldest sessions with nothing that waits."""
         place = leased.folder, key
         with self._lock:
             if place not in self._ejected:
@@ -163,7 +160,7 @@ class OpenClawMemoryBlock(BaseMemoryBlock[str]):
             return self._ejected[place]
 
     def flush(self, session_id: str | None = None) -> None:
-        """Flush what was ejected since the last flush, at the end of a session.
+        """Flush the messages ejected since the last flush, at the end of a session.
 
         What is under way is waited for. What `Memory` has not ejected is not included: hand it to `aput` first if the
         conversation is over.
@@ -172,7 +169,7 @@ class OpenClawMemoryBlock(BaseMemoryBlock[str]):
             session_id: The session, of the memory of this run. Default: all of them, of all memories.
         """
         if session_id is not None:
-            self._ejected_of(memory_of_run(self.memory), self._key(session_id)).flush()
+            self._get_ejected(lease_run_memory(self.memory), self._get_key(session_id)).flush()
             return
         for ejected in list(self._ejected.values()):
             if ejected.waits:
@@ -187,7 +184,7 @@ class OpenClawMemoryBlock(BaseMemoryBlock[str]):
         await run_in_thread(self.flush, session_id)
 
     def settle(self) -> None:
-        """Wait until every flush that is under way is over. What waits for the next one goes on waiting."""
+        """Wait until every flush that is under way is over."""
         self._background.settle()
 
     async def asettle(self) -> None:
@@ -196,63 +193,48 @@ class OpenClawMemoryBlock(BaseMemoryBlock[str]):
 
     # --- what is recalled ---
 
-    async def _aget(self, messages: list[ChatMessage] | None = None, **block_kwargs: Any) -> str:
-        session_id = block_kwargs.get("session_id")
-        recalled = await run_in_thread(self._recalled, messages or [], session_id)
-        return "\n\n".join(filter(None, (self._show_unwritten(session_id), recalled)))
+    def _compose(self, messages: Sequence[ChatMessage], session_id: str | None) -> str:
+        return "\n\n".join(filter(None, (self._show_unwritten(session_id), self._recall(messages, session_id))))
 
     def _show_unwritten(self, session_id: str | None) -> str:
         """Return the ejected messages that could not be written, in a fence; the latest, if not all have room."""
-        leased = memory_of_run(self.memory)
+        leased = lease_run_memory(self.memory)
         with self._lock:
-            ejected = self._ejected.get((leased.folder, self._key(session_id)))
+            ejected = self._ejected.get((leased.folder, self._get_key(session_id)))
         messages = [] if ejected is None else ejected.unwritten
-        window = None if self.llm is None else window_of(self.llm)
+        window = None if self.llm is None else get_window(self.llm)
         most = leased.config.compaction.soft_threshold_tokens if window is None else window // 4
         messages = messages[cut(messages, most) :]
         while estimate_tokens(messages) > most:
             messages.pop(0)
         return fence_results([(_UNWRITTEN, as_text(messages))], "this conversation") if messages else ""
 
-    def _recalled(self, messages: Sequence[ChatMessage], session_id: str | None) -> str:
+    def _recall(self, messages: Sequence[ChatMessage], session_id: str | None) -> str:
         is_from_user = [message.role == MessageRole.USER for message in messages]
-        asked = len(messages) - is_from_user[::-1].index(True) if any(is_from_user) else 0
-        said = messages[asked - 1] if asked else ChatMessage("")
-        question = extract_question(strip_recalled(said.content or "") or strip_recalled(words_of(said)))
+        position = len(messages) - is_from_user[::-1].index(True) if any(is_from_user) else 0
+        latest = messages[position - 1] if position else ChatMessage("")
+        question = extract_question(strip_recalled(latest.content or "") or strip_recalled(render_text(latest)))
         if not question:
             return ""
-        leased, turn = memory_of_run(self.memory), _digest(messages[:asked])
-        place = leased.folder, self._key(session_id)
+        leased, turn = lease_run_memory(self.memory), _digest(messages[:position])
+        place = leased.folder, self._get_key(session_id)
         with self._lock:
-            before, block = self._shown.get(place, ("", ""))
+            before, block = self._recalled_blocks.get(place, ("", ""))
         if before == turn:
             return block
-        block = self._found(leased, place[1], question, messages)
+        block = self._search(place[1], question, messages)
         with self._lock:
-            self._shown[place] = (turn, block)
-            self._shown.move_to_end(place)
-            while len(self._shown) > _SESSIONS:
-                self._shown.popitem(last=False)
+            remember(self._recalled_blocks, place, (turn, block), _SESSIONS)
         return block
 
-    def _found(self, leased: RunMemory, key: str, question: str, messages: Sequence[ChatMessage]) -> str:
-        try:
-            with leased as memory:
-                return recall(
-                    memory,
-                    question,
-                    max_chars=self.max_chars,
-                    max_results=self.max_results,
-                    min_score=self.min_score,
-                    session_key=key,
-                    source=self.source,
-                    in_view=openclaw_messages(messages),
-                )
-        except (ConfigError, InvalidInputError):  # wrong from the first call on, whatever the memory holds
-            raise
-        except Exception as error:  # noqa: BLE001 - whatever is wrong with a memory, the user's turn goes on without it
-            self._background.report("nothing could be recalled, as the memory failed", error)
-            return ""
+    def _search(self, key: str, question: str, messages: Sequence[ChatMessage]) -> str:
+        names = ("max_chars", "max_results", "min_score", "source")
+        settings: dict[str, Any] = {name: getattr(self, name) for name in names}
+
+        def search(memory: Memory, _key: str | None) -> str:
+            return recall(memory, question, session_key=key, in_view=convert_messages(messages), **settings)
+
+        return self._read_memory(key, search) or ""
 
     async def atruncate(self, content: str, tokens_to_truncate: int) -> str | None:
         """Return the block without its last results until so many tokens are saved; None if nothing is left."""
@@ -273,16 +255,16 @@ class OpenClawMemoryBlock(BaseMemoryBlock[str]):
     def _is_short(self, before: Sequence[str], most: int, last: str = "") -> bool:
         return len(self.tokenizer_fn("\n\n".join([*before, last]).strip())) <= most
 
-    def _key(self, session_id: str | None) -> str:
+    def _get_key(self, session_id: str | None) -> str:
         return next((name for name in (self.session_key, session_id) if name and name.strip()), MAIN)
 
 
 def _digest(messages: Iterable[ChatMessage]) -> str:
-    """By this a turn of a conversation is known again. A message that is handed over once more counts once."""
+    """Hash a conversation, to recognise the turn. A message that is repeated at once counts once."""
     digest, before = sha256(), ""
     for message in messages:
-        said = f"{message.role}\0{words_of(message)}\0"
-        if said != before:
-            digest.update(said.encode("utf-8", "surrogatepass"))
-        before = said
+        line = f"{message.role}\0{render_text(message)}\0"
+        if line != before:
+            digest.update(line.encode("utf-8", "surrogatepass"))
+        before = line
     return digest.hexdigest()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from llama_index.core.base.llms import types as llm_types
 from llama_index.core.base.llms.types import ChatMessage, MessageRole, TextBlock
 
-from llama_index_openclaw_memory._messages import openclaw_messages
+from llama_index_openclaw_memory._messages import convert_messages
 from llama_index_openclaw_memory._session import DOOR
 from openclaw_memory.conversation import get_text, read_calls
 from openclaw_memory.errors import InvalidInputError
@@ -41,11 +41,11 @@ def save_snapshot(
     """
     if not isinstance(messages, Iterable):
         raise InvalidInputError(f"messages must be a list of ChatMessage, not {messages!r:.80}")
-    given = list(messages)
-    if wrong := [message for message in given if not isinstance(message, ChatMessage)]:
+    conversation = list(messages)
+    if wrong := [message for message in conversation if not isinstance(message, ChatMessage)]:
         raise InvalidInputError(f"messages must be a list of ChatMessage; {wrong[0]!r:.80} is not one")
     with acting_as(DOOR, session=session_id):
-        return check_memory(memory).sessions.snapshot(session_id, openclaw_messages(given), summary)
+        return check_memory(memory).sessions.snapshot(session_id, convert_messages(conversation), summary)
 
 
 def resume_messages(memory: Memory, session_id: str) -> list[ChatMessage]:
@@ -59,15 +59,15 @@ def resume_messages(memory: Memory, session_id: str) -> list[ChatMessage]:
         NotFoundError: Nothing was kept of it.
     """
     with acting_as(DOOR, session=session_id):
-        return [_message(message) for message in check_memory(memory).sessions.resume(session_id)]
+        return [_to_message(message) for message in check_memory(memory).sessions.resume(session_id)]
 
 
-def _message(message: Mapping[str, Any]) -> ChatMessage:
+def _to_message(message: Mapping[str, Any]) -> ChatMessage:
     text, role = get_text(message), str(message.get("role"))
     if role in {"toolResult", "tool"}:
         call = message.get("toolCallId") or message.get("tool_call_id") or message.get("toolUseId")
-        known = {"tool_call_id": call, "name": message.get("toolName") or ""}
-        return ChatMessage(text, role=MessageRole.TOOL, additional_kwargs=known)
+        details = {"tool_call_id": call, "name": message.get("toolName") or ""}
+        return ChatMessage(text, role=MessageRole.TOOL, additional_kwargs=details)
     if role != "assistant" or not (calls := read_calls(message)):
         return ChatMessage(text, role=_ROLES.get(role, MessageRole.USER))
     # Older versions of LlamaIndex have no blocks for calls.
@@ -77,5 +77,5 @@ def _message(message: Mapping[str, Any]) -> ChatMessage:
             for call_id, name, arguments in calls
         ]
         return ChatMessage(text, role=MessageRole.ASSISTANT, additional_kwargs={"tool_calls": older})
-    blocks = [block_of(tool_call_id=call_id, tool_name=name, tool_kwargs=given) for call_id, name, given in calls]
+    blocks = [block_of(tool_call_id=call_id, tool_name=name, tool_kwargs=kwargs) for call_id, name, kwargs in calls]
     return ChatMessage(role=MessageRole.ASSISTANT, blocks=[*([TextBlock(text=text)] if text else []), *blocks])

@@ -9,9 +9,9 @@ from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.schema import NodeWithScore
 from llama_index.core.settings import Settings
 
-from llama_index_openclaw_memory._filters import search_filter
-from llama_index_openclaw_memory._nodes import cited_node
-from llama_index_openclaw_memory._session import memory_of_run, session_of
+from llama_index_openclaw_memory._filters import to_search_filter
+from llama_index_openclaw_memory._nodes import make_cited_node
+from llama_index_openclaw_memory._session import get_session_key, lease_run_memory
 from openclaw_memory import SearchFilter, SearchOptions
 from openclaw_memory.aio import run_in_thread
 from openclaw_memory.errors import ConfigError
@@ -89,23 +89,23 @@ class OpenClawRetriever(BaseRetriever):
         if min_score is not None and (not _is_number(min_score, int | float) or not 0 <= min_score <= 1):
             raise ConfigError(f"min_score must be a number from 0 to 1, not {min_score!r}")
         self.similarity_top_k, self.max_chars, self.min_score = similarity_top_k, max_chars, min_score
-        self.filters, self.options = search_filter(filters), SearchOptions.read(options)
+        self.filters, self.options = to_search_filter(filters), SearchOptions.read(options)
         self.session_key = session_key
         super().__init__(callback_manager=callback_manager or Settings.callback_manager, **kwargs)
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        with memory_of_run(self.memory) as memory:
-            found = search_for(
+        with lease_run_memory(self.memory) as memory:
+            results = search_for(
                 memory,
                 query_bundle.query_str,
-                session_key=session_of(self.session_key),
+                session_key=get_session_key(self.session_key),
                 max_results=self.similarity_top_k,
                 max_chars=self.max_chars,
                 min_score=self.min_score,
                 filter=self.filters,
                 options=self.options,
             )
-            return _nodes_of(found, memory)
+            return _to_nodes(results, memory)
 
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         return await run_in_thread(self._retrieve, query_bundle)
@@ -115,10 +115,11 @@ def _is_number(value: object, kind: Any) -> bool:
     return isinstance(value, kind) and not isinstance(value, bool)
 
 
-def _nodes_of(found: SearchResults, memory: Memory) -> list[NodeWithScore]:
-    of_the_search = {"mode": found.mode, "stale": found.stale} | ({"reason": found.reason} if found.reason else {})
+def _to_nodes(results: SearchResults, memory: Memory) -> list[NodeWithScore]:
+    reason = {"reason": results.reason} if results.reason else {}
+    of_the_search = {"mode": results.mode, "stale": results.stale, **reason}
     nodes: dict[str, NodeWithScore] = {}
-    for result in found:
+    for result in results:
         document = memory.documents.read(result.path) if result.source == "memory" else None
         # Nothing that differs by question, such as the confidence: LlamaIndex 0.14.0 fuses by the metadata too.
         metadata = {
@@ -135,6 +136,6 @@ def _nodes_of(found: SearchResults, memory: Memory) -> list[NodeWithScore]:
         node_id = result.citation
         if node_id in nodes:  # a further passage of one long line: LlamaIndex drops a node whose id it has seen
             node_id += f"~{sha256(result.snippet.encode('utf-8', 'replace')).hexdigest()[:8]}"
-        node = cited_node(node_id, result.snippet, metadata, result.path, result.citation)
+        node = make_cited_node(node_id, result.snippet, metadata, result.path, result.citation)
         nodes[node_id] = NodeWithScore(node=node, score=result.score)
     return list(nodes.values())

@@ -1,11 +1,11 @@
-"""`SessionStartBlock`: who an agent is, what stays true, and the last two days, as a block of LlamaIndex's `Memory`."""
+"""`SessionStartBlock`: long-term memory and the notes of two days, as a block of LlamaIndex's `Memory`."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from llama_index_openclaw_memory._showing import ShownBlock
+from llama_index_openclaw_memory._prompt import PromptBlock
 from openclaw_memory.runs import MemoryChoice, read_memory_choice
 from openclaw_memory.tools import compose_session_start
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from openclaw_memory import Memory
 
 
-class SessionStartBlock(ShownBlock):
+class SessionStartBlock(PromptBlock):
     """Hold the notes that a session starts with, as a block of LlamaIndex's `Memory`; see `compose_session_start`.
 
     That is how to use the memory's tools, `SOUL.md`, `MEMORY.md` where the user alone reads, and the notes of yesterday
@@ -30,7 +30,7 @@ class SessionStartBlock(ShownBlock):
     tool_names: tuple[str, ...] = ()
     max_chars: int | None = None
 
-    nothing = "nothing of the memory is shown at the start"
+    failure = "nothing of the memory is shown at the start"
 
     def __init__(
         self,
@@ -62,8 +62,8 @@ class SessionStartBlock(ShownBlock):
         options |= {"tool_names": tuple(tool.metadata.get_name() for tool in tools)}
         super().__init__(name=name, **options)
 
-    def _text(self, _messages: Sequence[ChatMessage], session_id: str | None) -> str:
+    def _compose(self, _messages: Sequence[ChatMessage], session_id: str | None) -> str:
         def start(memory: Memory, session: str | None) -> str:
             return compose_session_start(memory, self.tool_names, session_key=session, max_chars=self.max_chars)
 
-        return self._of_memory(session_id, start) or ""
+        return self._read_memory(session_id, start) or ""

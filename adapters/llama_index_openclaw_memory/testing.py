@@ -1,9 +1,9 @@
 """For tests of agents: LLMs that reply by a script, and record every request. No network, no key.
 
->>> llm = ScriptedLLM(script=saying("The ferry leaves at seven."))
+>>> llm = ScriptedLLM(script=respond_with("The ferry leaves at seven."))
 >>> str(llm.complete("When does the ferry leave?"))
 'The ferry leaves at seven.'
->>> llm.seen[0][0].content
+>>> llm.requests[0][0].content
 'When does the ferry leave?'
 """
 
@@ -29,12 +29,12 @@ from llama_index.core.llms.function_calling import FunctionCallingLLM
 from llama_index.core.llms.llm import ToolSelection
 from pydantic import Field
 
-from llama_index_openclaw_memory._messages import calls_of
+from llama_index_openclaw_memory._messages import list_calls
 
 if TYPE_CHECKING:
     from llama_index.core.tools import BaseTool
 
-__all__ = ["ScriptedLLM", "TextOnlyLLM", "calling", "quoting", "saying"]
+__all__ = ["ScriptedLLM", "TextOnlyLLM", "make_call", "quote_sentence", "respond_with"]
 
 # Older versions of LlamaIndex have no blocks for calls.
 ToolCallBlock = getattr(llm_types, "ToolCallBlock", None)
@@ -47,12 +47,12 @@ T = TypeVar("T")
 class TextOnlyLLM(LLM):
     """A model that cannot call tools. Its replies come from `script`, given the messages and the names of the tools.
 
-    A reply is a text, a message, or an exception to raise. `seen` holds the messages of each call, `offered` its tools
-    in OpenAI's schema. `usage` counts the tokens of a prompt, which a reply reports as OpenAI's integration does.
+    A reply is a text, a message, or an exception to raise. `requests` holds the messages of each call, `offered` its
+    tools in OpenAI's schema. `usage` counts the tokens of a prompt, which a reply reports as OpenAI's integration does.
     """
 
     script: Script = Field(exclude=True)
-    seen: list[list[ChatMessage]] = Field(default_factory=list, exclude=True)
+    requests: list[list[ChatMessage]] = Field(default_factory=list, exclude=True)
     offered: list[list[dict[str, Any]]] = Field(default_factory=list, exclude=True)
     usage: Callable[[Sequence[ChatMessage]], int] | None = Field(default=None, exclude=True)
     context_window: int = 128_000
@@ -71,53 +71,53 @@ class TextOnlyLLM(LLM):
             model_name=self.name,
         )
 
-    def _reply(self, messages: Sequence[ChatMessage], tools: Sequence[dict[str, Any]] = ()) -> ChatResponse:
-        asked = [message.model_copy(deep=True) for message in messages]
-        self.seen.append(asked)
+    def _make_reply(self, messages: Sequence[ChatMessage], tools: Sequence[dict[str, Any]] = ()) -> ChatResponse:
+        request = [message.model_copy(deep=True) for message in messages]
+        self.requests.append(request)
         self.offered.append(list(tools))
-        reply = self.script(asked, [tool["function"]["name"] for tool in tools])
+        reply = self.script(request, [tool["function"]["name"] for tool in tools])
         if isinstance(reply, BaseException):
             raise reply
         if isinstance(reply, str):
             reply = ChatMessage(role=MessageRole.ASSISTANT, content=reply)
-        counted = {} if self.usage is None else {"prompt_tokens": self.usage(asked), "completion_tokens": 1}
+        counted = {} if self.usage is None else {"prompt_tokens": self.usage(request), "completion_tokens": 1}
         return ChatResponse(message=reply, raw={"scripted": True}, additional_kwargs=counted)
 
     @llm_chat_callback()
     def chat(self, messages: Sequence[ChatMessage], **kwargs: Any) -> ChatResponse:
-        return self._reply(messages, kwargs.get("tools", ()))
+        return self._make_reply(messages, kwargs.get("tools", ()))
 
     @llm_chat_callback()
     async def achat(self, messages: Sequence[ChatMessage], **kwargs: Any) -> ChatResponse:
-        return self._reply(messages, kwargs.get("tools", ()))
+        return self._make_reply(messages, kwargs.get("tools", ()))
 
     @llm_chat_callback()
     def stream_chat(self, messages: Sequence[ChatMessage], **kwargs: Any) -> Iterator[ChatResponse]:
-        return _pieces(self._reply, messages, kwargs.get("tools", ()))
+        return _stream_pieces(self._make_reply, messages, kwargs.get("tools", ()))
 
     @llm_chat_callback()
     async def astream_chat(self, messages: Sequence[ChatMessage], **kwargs: Any) -> AsyncGenerator[ChatResponse, None]:
-        return _awaited(_pieces(self._reply, messages, kwargs.get("tools", ())))
+        return _yield_async(_stream_pieces(self._make_reply, messages, kwargs.get("tools", ())))
 
     @llm_completion_callback()
     def complete(self, prompt: str, *_: Any, **__: Any) -> CompletionResponse:
-        return _completion(self._reply([ChatMessage(prompt)]))
+        return _to_completion(self._make_reply([ChatMessage(prompt)]))
 
     @llm_completion_callback()
     async def acomplete(self, prompt: str, *_: Any, **__: Any) -> CompletionResponse:
-        return _completion(self._reply([ChatMessage(prompt)]))
+        return _to_completion(self._make_reply([ChatMessage(prompt)]))
 
     @llm_completion_callback()
     def stream_complete(self, prompt: str, *_: Any, **__: Any) -> Iterator[CompletionResponse]:
-        return map(_completion, _pieces(self._reply, [ChatMessage(prompt)]))
+        return map(_to_completion, _stream_pieces(self._make_reply, [ChatMessage(prompt)]))
 
     @llm_completion_callback()
     async def astream_complete(self, prompt: str, *_: Any, **__: Any) -> CompletionPieces:
-        return _awaited(map(_completion, _pieces(self._reply, [ChatMessage(prompt)])))
+        return _yield_async(map(_to_completion, _stream_pieces(self._make_reply, [ChatMessage(prompt)])))
 
 
 class ScriptedLLM(TextOnlyLLM, FunctionCallingLLM):
-    """A scripted model that can call tools: a reply made with `calling` does."""
+    """A scripted model that can call tools: a reply made with `make_call` does."""
 
     def _prepare_chat_with_tools(
         self,
@@ -134,22 +134,22 @@ class ScriptedLLM(TextOnlyLLM, FunctionCallingLLM):
     def get_tool_calls_from_response(
         self, response: ChatResponse, error_on_no_tool_call: bool = True, **_: Any
     ) -> list[ToolSelection]:
-        found = [
+        selections = [
             ToolSelection(tool_id=call_id, tool_name=name, tool_kwargs=arguments)
-            for call_id, name, arguments in calls_of(response.message)
+            for call_id, name, arguments in list_calls(response.message)
         ]
-        if error_on_no_tool_call and not found:
+        if error_on_no_tool_call and not selections:
             raise ValueError("The reply calls no tool.")
-        return found
+        return selections
 
 
-def saying(*replies: Reply) -> Script:
+def respond_with(*replies: Reply) -> Script:
     """Return a script that gives `replies` one after the other, and repeats the last one."""
     left = list(replies)
     return lambda _messages, _tools: left.pop(0) if len(left) > 1 else left[0]
 
 
-def calling(name: str, call_id: str = "call", /, **arguments: Any) -> ChatMessage:
+def make_call(name: str, call_id: str = "call", /, **arguments: Any) -> ChatMessage:
     """Return a reply that calls the tool `name`: as a block, or as OpenAI did it before there were blocks."""
     if ToolCallBlock is None:
         function = {"name": name, "arguments": json.dumps(arguments)}
@@ -159,46 +159,46 @@ def calling(name: str, call_id: str = "call", /, **arguments: Any) -> ChatMessag
     return ChatMessage(role=MessageRole.ASSISTANT, blocks=[call])
 
 
-def quoting(messages: Sequence[ChatMessage], tools: Sequence[str]) -> Reply:
-    """The script of a model that knows nothing: it quotes the sentence that fits the question best.
+def quote_sentence(messages: Sequence[ChatMessage], tools: Sequence[str]) -> Reply:
+    """Reply like a model that knows nothing, and quotes the sentence that fits the question best.
 
     In a flush it saves what the user said with a number in it.
     """
     *before, last = [message.content or "" for message in messages]
     lines = "\n".join([*before, last]).splitlines()
     if list(tools) == ["memory_append"]:
-        said = [line.removeprefix("User: ") for line in lines if re.match(r"User: .*\d", line)]
-        is_done = messages[-1].role == MessageRole.TOOL or not said
-        return "NO_REPLY" if is_done else calling("memory_append", text="\n".join(f"- {line}" for line in said))
+        facts = [line.removeprefix("User: ") for line in lines if re.match(r"User: .*\d", line)]
+        is_done = messages[-1].role == MessageRole.TOOL or not facts
+        return "NO_REPLY" if is_done else make_call("memory_append", text="\n".join(f"- {line}" for line in facts))
     if not last.endswith("?"):
         return "I see."
     texts = [line.strip("- ").removeprefix("User: ") for line in lines]
     sentences = [each for text in texts for each in re.split(r"(?<=[.?!])\s", text)]
-    known = {each: len(_words(each) & _words(last)) for each in sentences if each.endswith((".", "!"))}
-    best = max(known, key=known.__getitem__, default="")
-    return best if known.get(best, 0) > 1 else "I do not know."
+    overlap = {each: len(_split_words(each) & _split_words(last)) for each in sentences if each.endswith((".", "!"))}
+    best = max(overlap, key=overlap.__getitem__, default="")
+    return best if overlap.get(best, 0) > 1 else "I do not know."
 
 
-def _words(text: str) -> set[str]:
-    """The beginnings of the longer words of a text."""
+def _split_words(text: str) -> set[str]:
+    """Return the beginnings of the longer words of a text."""
     return {word[:4] for word in re.findall(r"\w{4,}", text.lower())}
 
 
-def _pieces(reply: Callable[..., ChatResponse], *asked: Any) -> Iterator[ChatResponse]:
-    """The reply word by word as services stream it: each piece has everything so far, the calls are in the last."""
-    whole, said = reply(*asked), ""
+def _stream_pieces(reply: Callable[..., ChatResponse], *request: Any) -> Iterator[ChatResponse]:
+    """Yield a reply word by word, as services stream it: each piece has all text so far, the last one the calls."""
+    whole, text = reply(*request), ""
     for word in re.findall(r"\S+\s*|\s+", whole.message.content or ""):
-        said += word
-        message = ChatMessage(role=MessageRole.ASSISTANT, blocks=[TextBlock(text=said)])
+        text += word
+        message = ChatMessage(role=MessageRole.ASSISTANT, blocks=[TextBlock(text=text)])
         yield ChatResponse(message=message, delta=word, raw=whole.raw)
     yield whole.model_copy(update={"delta": ""})
 
 
-async def _awaited(pieces: Iterator[T]) -> AsyncGenerator[T, None]:
+async def _yield_async(pieces: Iterator[T]) -> AsyncGenerator[T, None]:
     for piece in pieces:
         yield piece
 
 
-def _completion(response: ChatResponse) -> CompletionResponse:
+def _to_completion(response: ChatResponse) -> CompletionResponse:
     text = response.message.content or ""
     return CompletionResponse(text=text, delta=response.delta, additional_kwargs=response.additional_kwargs)

@@ -14,7 +14,7 @@ from llama_index.core.tools.types import DefaultToolFnSchema, ToolMetadata, Tool
 from llama_index.core.workflow import Context
 from pydantic import BaseModel, ConfigDict, create_model
 
-from llama_index_openclaw_memory._session import memory_of_run, session_of
+from llama_index_openclaw_memory._session import get_session_key, lease_run_memory
 from openclaw_memory import tools as core
 from openclaw_memory.aio import run_in_thread
 from openclaw_memory.errors import ConfigError
@@ -41,8 +41,8 @@ class MemoryTool(FunctionTool):
         metadata: ToolMetadata | None = None,
     ) -> None:
         tool = tool_for(session_key, None)
-        shown = metadata or ToolMetadata(tool.description, tool.name, _arguments_model(tool))
-        super().__init__(fn=_function(tool), metadata=shown)
+        description = metadata or ToolMetadata(tool.description, tool.name, _make_arguments_model(tool))
+        super().__init__(fn=_make_function(tool), metadata=description)
         self.tool_for = tool_for
         self.session_key = session_key
         # Agents pass the context of their run, which other callers need not: FunctionTool would insist on it.
@@ -54,28 +54,30 @@ class MemoryTool(FunctionTool):
         return self.call(*args, **kwargs)
 
     def call(self, /, *args: Any, **kwargs: Any) -> ToolOutput:
-        context = self._taken_context(kwargs)
-        key, said = (self.session_key, None) if context is None else asyncio_run(self._run_of(context))
-        return self._output(key, said, args, kwargs)
+        context = self._take_context(kwargs)
+        key, user_message = (self.session_key, None) if context is None else asyncio_run(self._read_run(context))
+        return self._make_output(key, user_message, args, kwargs)
 
     async def acall(self, /, *args: Any, **kwargs: Any) -> ToolOutput:
-        context = self._taken_context(kwargs)
-        key, said = (self.session_key, None) if context is None else await self._run_of(context)
-        return await run_in_thread(self._output, key, said, args, kwargs)
+        context = self._take_context(kwargs)
+        key, user_message = (self.session_key, None) if context is None else await self._read_run(context)
+        return await run_in_thread(self._make_output, key, user_message, args, kwargs)
 
-    def _taken_context(self, kwargs: dict[str, Any]) -> Context[Any] | None:
-        """Take the context of the run out of what a tool is called with; None where it is not needed."""
+    def _take_context(self, kwargs: dict[str, Any]) -> Context[Any] | None:
+        """Remove the context of the run from the arguments of a call; None if it is not needed."""
         context = kwargs.pop(CONTEXT) if isinstance(kwargs.get(CONTEXT), Context) else None
         return context if self.requires_context else None
 
-    async def _run_of(self, context: Context[Any]) -> tuple[str | None, str | None]:
-        """Return the session of a run, and what the user has said at its start; None where it is no agent's."""
-        key = await _session_of(context) if self.session_key is None else self.session_key
+    async def _read_run(self, context: Context[Any]) -> tuple[str | None, str | None]:
+        """Return the session of a run, and the user's message; None if it is not the run of an agent."""
+        key = await _find_session(context) if self.session_key is None else self.session_key
         return key, await context.store.get(USER_SAID, default=None)
 
-    def _output(self, key: str | None, said: str | None, args: Sequence[Any], kwargs: dict[str, Any]) -> ToolOutput:
-        tool = self.tool_for(session_of(key), said)
-        answer = tool.run(_arguments(tool, args, kwargs))
+    def _make_output(
+        self, key: str | None, typed: str | None, args: Sequence[Any], kwargs: dict[str, Any]
+    ) -> ToolOutput:
+        tool = self.tool_for(get_session_key(key), typed)
+        answer = tool.run(_name_arguments(tool, args, kwargs))
         return ToolOutput(
             tool_name=self.metadata.get_name(),
             content=answer.text,
@@ -86,7 +88,7 @@ class MemoryTool(FunctionTool):
 
 
 class OpenClawToolSpec(BaseToolSpec):
-    """The memory's tools as a tool spec; the arguments, and what is raised, are those of `memory_tools`.
+    """The memory's tools as a tool spec; arguments and errors are those of `memory_tools`.
 
     `spec_functions` has the names of the tools, each of which is a function of the spec that answers with JSON text.
     Metadata that is given for one of them replaces its name and description, and its schema where it brings one.
@@ -103,8 +105,8 @@ class OpenClawToolSpec(BaseToolSpec):
         records: bool = False,
         erase: bool = False,
     ) -> None:
-        wanted = {"edit": edit, "append": append, "records": records, "erase": erase}
-        tools = memory_tools(memory, session_key=session_key, **wanted, source=source, name=name)
+        optional = {"edit": edit, "append": append, "records": records, "erase": erase}
+        tools = memory_tools(memory, session_key=session_key, **optional, source=source, name=name)
         self._tools = {tool.metadata.get_name(): tool for tool in tools}
         self.spec_functions: list[SPEC_FUNCTION_TYPE] = getattr(self, "spec_functions", None) or list(self._tools)
         for called, tool in self._tools.items():
@@ -121,12 +123,12 @@ class OpenClawToolSpec(BaseToolSpec):
             ConfigError: A name is unknown.
         """
         tools: list[FunctionTool] = []
-        for wanted in spec_functions or self.spec_functions:
-            name = wanted if isinstance(wanted, str) else wanted[0]
+        for chosen_function in spec_functions or self.spec_functions:
+            name = chosen_function if isinstance(chosen_function, str) else chosen_function[0]
             if name in self._tools:
-                tools.append(_described(self._tools[name], (func_to_metadata_mapping or {}).get(name)))
+                tools.append(_describe(self._tools[name], (func_to_metadata_mapping or {}).get(name)))
             elif hasattr(self, name):  # a method of a class that was made of this one
-                tools += super().to_tool_list([wanted], func_to_metadata_mapping)
+                tools += super().to_tool_list([chosen_function], func_to_metadata_mapping)
             else:
                 raise ConfigError(
                     f"there is no tool {name!r} here, only {', '.join(self._tools)}: memory_edit, memory_forget and "
@@ -172,23 +174,23 @@ def memory_tools(
         ConfigError: `source` is unknown, or given with `erase`; or `name` cannot be part of a tool's name; or a run has
             no value for the template.
     """
-    leased = partial(memory_of_run, read_memory_choice(memory))
+    leased = partial(lease_run_memory, read_memory_choice(memory))
 
-    def tools(key: str | None, said: str | None = None) -> dict[str, Tool]:
-        wanted = {"edit": edit, "append": append, "records": records}
+    def make_tools(key: str | None, user_message: str | None = None) -> dict[str, Tool]:
+        optional = {"edit": edit, "append": append, "records": records}
         every = core.memory_tools(
-            leased, session_key=key, **wanted, source=source, name=name, erase=erase and (lambda: said)
+            leased, session_key=key, **optional, source=source, name=name, erase=erase and (lambda: user_message)
         )
         return {tool.name: tool for tool in every}
 
     return [
-        MemoryTool(partial(lambda called, key, said: tools(key, said)[called], one), session_key)
-        for one in tools(session_key)
+        MemoryTool(partial(lambda called, *run: make_tools(*run)[called], name), session_key)
+        for name in make_tools(session_key)
     ]
 
 
-def _arguments_model(tool: Tool) -> type[BaseModel]:
-    """A model whose JSON schema is the tool's. It takes whatever is sent: the tool itself says what does not fit."""
+def _make_arguments_model(tool: Tool) -> type[BaseModel]:
+    """Make a model with the JSON schema of a tool. It accepts any value: the tool itself validates."""
 
     def show(schema: dict[str, Any]) -> None:
         schema.clear()
@@ -200,26 +202,26 @@ def _arguments_model(tool: Tool) -> type[BaseModel]:
     return create_model(tool.name, __config__=ConfigDict(extra="allow", json_schema_extra=show), **fields)
 
 
-def _function(tool: Tool) -> Callable[..., str]:
-    def function(*args: Any, **arguments: Any) -> str:
-        return tool(_arguments(tool, args, arguments))
+def _make_function(tool: Tool) -> Callable[..., str]:
+    def call_tool(*args: Any, **arguments: Any) -> str:
+        return tool(_name_arguments(tool, args, arguments))
 
-    function.__name__ = tool.name
+    call_tool.__name__ = tool.name
     # An agent that writes code is shown the name and the docstring, and no schema.
     described = (f"{name}: {about['description']}" for name, about in tool.parameters["properties"].items())
-    function.__doc__ = "\n".join([tool.description, "", *described])
-    return function
+    call_tool.__doc__ = "\n".join([tool.description, "", *described])
+    return call_tool
 
 
-def _arguments(tool: Tool, args: Sequence[Any], kwargs: dict[str, Any]) -> dict[str, Any]:
-    """The arguments of a call by name; those without one are in the order of the schema."""
+def _name_arguments(tool: Tool, args: Sequence[Any], kwargs: dict[str, Any]) -> dict[str, Any]:
+    """Return the arguments of a call by name; positional ones are in the order of the schema."""
     names = list(tool.parameters["properties"])
     if len(args) > len(names):
         raise TypeError(f"{tool.name} takes {len(names)} arguments ({', '.join(names)}), {len(args)} were given")
     return {**dict(zip(names, args, strict=False)), **kwargs}
 
 
-def _described(tool: MemoryTool, metadata: ToolMetadata | None) -> MemoryTool:
+def _describe(tool: MemoryTool, metadata: ToolMetadata | None) -> MemoryTool:
     if metadata is None:
         return tool
     # DefaultToolFnSchema is what ToolMetadata has without a schema of its own.
@@ -228,7 +230,7 @@ def _described(tool: MemoryTool, metadata: ToolMetadata | None) -> MemoryTool:
     return MemoryTool(tool.tool_for, tool.session_key, metadata)
 
 
-async def _session_of(context: Context[Any]) -> str | None:
+async def _find_session(context: Context[Any]) -> str | None:
     """Return the session that a run belongs to: its own, else that of its conversation; None if it is unknown."""
     for path in ("session_key", "state.session_key", "memory.session_id"):
         if key := await context.store.get(path, default=None):

@@ -18,11 +18,11 @@ from llama_index.core.vector_stores.types import (
     VectorStoreQueryResult,
 )
 
-from llama_index_openclaw_memory._filters import matching, names_in
-from llama_index_openclaw_memory._nodes import is_cited, node_of, written_of
+from llama_index_openclaw_memory._filters import build_filter, list_names
+from llama_index_openclaw_memory._nodes import is_cited, to_document, to_node
 from llama_index_openclaw_memory._query_modes import answer
-from llama_index_openclaw_memory._session import in_run, session_of
-from llama_index_openclaw_memory._vector_origin import VectorOrigins, source_by
+from llama_index_openclaw_memory._session import get_session_key, use_run_memory
+from llama_index_openclaw_memory._vector_origin import VectorOrigins, make_source
 from llama_index_openclaw_memory.embeddings import LlamaIndexEmbedder, check_embedding
 from openclaw_memory import Memory
 from openclaw_memory.aio import run_in_thread
@@ -117,11 +117,11 @@ class OpenClawVectorStore(BasePydanticVectorStore):
 
     @property
     def client(self) -> Memory:
-        """The memory, or what chooses that of a run."""
+        """The memory, or the template or function that chooses that of a run."""
         return self.memory  # type: ignore[no-any-return]
 
     @property
-    @in_run
+    @use_run_memory
     def embedding(self) -> BaseEmbedding:
         """The model that makes the vectors: the `embed_model`, or the memory's own embedder.
 
@@ -129,7 +129,7 @@ class OpenClawVectorStore(BasePydanticVectorStore):
             ConfigError: The memory searches by keywords alone.
             EmbedderError: The memory's embedder is not available.
         """
-        return self._origins.embedding()
+        return self._origins.get_embedding()
 
     @property
     def _origins(self) -> VectorOrigins:
@@ -156,13 +156,13 @@ class OpenClawVectorStore(BasePydanticVectorStore):
                 "OpenClawVectorStore(memory, embed_model=...), or open the memory with it, "
                 "Memory.open(folder, embedder=LlamaIndexEmbedder(...))"
             )
-        return index_over(self, storage_context, embed_model=self._checked_embedding(), **kwargs)
+        return index_over(self, storage_context, embed_model=self._check_embedding(), **kwargs)
 
-    @in_run
-    def _checked_embedding(self) -> BaseEmbedding:
+    @use_run_memory
+    def _check_embedding(self) -> BaseEmbedding:
         origins = self._origins
-        origins.check(origins.required().identity)
-        return origins.embedding()
+        origins.check(origins.require_embedder().identity)
+        return origins.get_embedding()
 
     def __deepcopy__(self, _memo: dict[int, Any] | None = None) -> Self:
         return self.model_copy()  # the memory and the model are shared
@@ -173,7 +173,7 @@ class OpenClawVectorStore(BasePydanticVectorStore):
 
     # --- by id ---------------------------------------------------------------------------------------------------
 
-    @in_run
+    @use_run_memory
     def add(self, nodes: Iterable[BaseNode], **kwargs: Any) -> list[str]:
         """Write the nodes, each to a file of its own in place of the one with its id, and index them; return the ids.
 
@@ -188,21 +188,21 @@ class OpenClawVectorStore(BasePydanticVectorStore):
                 some nodes have none, and the model of the others is unknown.
             WriteError: A node is larger than `files.max_bytes`, or could not be written.
         """
-        _mention(kwargs, "add")
-        given = list(nodes)
-        if not given:
+        _log_unused(kwargs, "add")
+        nodes_given = list(nodes)
+        if not nodes_given:
             return []
-        once = {node.node_id: node for node in given}
-        documents = [written_of(node) for node in once.values()]
+        once = {node.node_id: node for node in nodes_given}
+        documents = [to_document(node) for node in once.values()]
         rows = [node.embedding for node in once.values()]
         embedded = [node for node in once.values() if node.embedding is not None]
         origins = self._origins
-        source = origins.of_nodes(embedded) if embedded else origins.source_for_new()
-        vectors = None if source is None else _completed(rows, documents, source)
+        source = origins.detect_source(embedded) if embedded else origins.choose_source()
+        vectors = None if source is None else _complete(rows, documents, source)
         origins.documents.add(documents, vectors, source)
-        return [node.node_id for node in given]
+        return [node.node_id for node in nodes_given]
 
-    @in_run
+    @use_run_memory
     def get_nodes(
         self,
         node_ids: list[str] | None = None,
@@ -217,16 +217,16 @@ class OpenClawVectorStore(BasePydanticVectorStore):
             filters: Only nodes that pass. Default: all.
             with_embeddings: Whether they come with the vectors that they are found by, of length 1, as `embedding`.
         """
-        found = self._documents(node_ids, filters)
-        nodes = [node_of(document) for document in found]
+        documents = self._list_documents(node_ids, filters)
+        nodes = [to_node(document) for document in documents]
         if with_embeddings:
             origins = self._origins
-            vectors = origins.documents.get_vectors(found, origins.model_there)
+            vectors = origins.documents.get_vectors(documents, origins.model_there)
             for node, vector in zip(nodes, vectors, strict=True):
                 node.embedding = None if vector is None else vector.tolist()
         return nodes
 
-    @in_run
+    @use_run_memory
     def reembed(self) -> int:
         """Embed all nodes of this store again, by the model that it names or else the memory's own.
 
@@ -240,9 +240,9 @@ class OpenClawVectorStore(BasePydanticVectorStore):
             EmbedderError: The model failed, or is not available.
         """
         origins = self._origins
-        return origins.documents.rebuild_vectors(source_by(origins.required()))
+        return origins.documents.rebuild_vectors(make_source(origins.require_embedder()))
 
-    @in_run
+    @use_run_memory
     def delete(self, ref_doc_id: str, **delete_kwargs: Any) -> None:
         """Delete the nodes that have this source; without any, nothing happens.
 
@@ -250,16 +250,16 @@ class OpenClawVectorStore(BasePydanticVectorStore):
             PathNotAllowedError: It is the path of a person's own file, or a citation. Nothing was deleted.
             InvalidInputError: It is not a string.
         """
-        _mention(delete_kwargs, "delete")
+        _log_unused(delete_kwargs, "delete")
         if not isinstance(ref_doc_id, str):
             raise InvalidInputError(f"ref_doc_id must be the id of a source, not {ref_doc_id!r}")
         documents = self._origins.documents
-        gone = [document.id for document in documents.iterate(part_of=ref_doc_id)]
-        if gone or all(is_cited(document) for document in documents.get([ref_doc_id])):
+        ids = [document.id for document in documents.iterate(part_of=ref_doc_id)]
+        if ids or all(is_cited(document) for document in documents.get([ref_doc_id])):
             # What is the id of nothing here may name a person's file: that is refused.
-            documents.delete(gone or [ref_doc_id])
+            documents.delete(ids or [ref_doc_id])
 
-    @in_run
+    @use_run_memory
     def delete_nodes(
         self, node_ids: list[str] | None = None, filters: MetadataFilters | None = None, **delete_kwargs: Any
     ) -> None:
@@ -274,28 +274,28 @@ class OpenClawVectorStore(BasePydanticVectorStore):
             PathNotAllowedError: An id is a path or a citation of a person's own lines. Nothing was deleted.
             InvalidInputError: A filter is not valid, or neither ids nor filters were given.
         """
-        _mention(delete_kwargs, "delete_nodes")
-        is_filtered = matching(filters) is not None
-        if node_ids is None and not (filters and any(names_in(filters))):
+        _log_unused(delete_kwargs, "delete_nodes")
+        is_filtered = build_filter(filters) is not None
+        if node_ids is None and not (filters and any(list_names(filters))):
             raise InvalidInputError("delete_nodes takes node_ids or filters: clear() deletes all nodes")
         if is_filtered or node_ids is None:
-            node_ids = [document.id for document in self._documents(node_ids, filters)]
+            node_ids = [document.id for document in self._list_documents(node_ids, filters)]
         self._origins.documents.delete(node_ids)
 
-    @in_run
+    @use_run_memory
     def clear(self, **kwargs: Any) -> None:
-        """Delete every document that a framework ever added; what people wrote stays."""
-        _mention(kwargs, "clear")
+        """Delete every document that a framework added; notes of people stay."""
+        _log_unused(kwargs, "clear")
         documents = self._origins.documents
         documents.delete([document.id for document in documents.iterate()])
 
     # --- by what they say ----------------------------------------------------------------------------------------
 
-    @in_run
+    @use_run_memory
     def query(self, query: VectorStoreQuery, **kwargs: Any) -> VectorStoreQueryResult:
         """Return the nodes that answer, best first, with their similarities: larger is better.
 
-        Nodes that were added come as they were, with the same hash; `citation_of` says where they are. A person's
+        Nodes that were added come as they were, with the same hash; `get_citation` says where they are. A person's
         lines have that as `metadata["citation"]`.
 
         DEFAULT is HYBRID for a question in words whose vector is that of the words, as an index of LlamaIndex asks,
@@ -323,37 +323,37 @@ class OpenClawVectorStore(BasePydanticVectorStore):
             query = replace(query, mmr_threshold=kwargs["mmr_threshold"])
         is_default = query.mode == VectorStoreQueryMode.DEFAULT
         in_words = is_default and self.default_mode == "hybrid" and bool((query.query_str or "").strip())
-        shown = is_shown(self.memory, session_of(self.session_key))
-        found = answer(self._origins, query, shown, folder=self._folder, in_words=in_words)
+        may_show = is_shown(self.memory, get_session_key(self.session_key))
+        results = answer(self._origins, query, may_show, folder=self._folder, in_words=in_words)
         return VectorStoreQueryResult(
-            nodes=[node_of(document) for document, _ in found],
-            similarities=[score for _, score in found],
-            ids=[document.id for document, _ in found],
+            nodes=[to_node(document) for document, _ in results],
+            similarities=[score for _, score in results],
+            ids=[document.id for document, _ in results],
         )
 
-    @in_run
-    def citation_of(self, node: BaseNode) -> str:
-        """Return where the text of a node is now, as `memory/notes/cook.md#L6-L7`; "" if it is in no file.
+    @use_run_memory
+    def get_citation(self, node: BaseNode) -> str:
+        """Return the citation of a node, such as `memory/notes/cook.md#L6-L7`; "" if it is in no file.
 
         Args:
             node: A node that was found here, or added.
         """
-        found = self._origins.documents.get([node.node_id])
-        return found[0].citation if found else ""
+        documents = self._origins.documents.get([node.node_id])
+        return documents[0].citation if documents else ""
 
     @property
     def _folder(self) -> str:
         """The folder of the documents that count, or ""."""
         return _ADDED if self.only_added else ""
 
-    def _documents(self, node_ids: list[str] | None, filters: MetadataFilters | None) -> list[Document]:
-        where = matching(filters, folder=self._folder)
+    def _list_documents(self, node_ids: list[str] | None, filters: MetadataFilters | None) -> list[Document]:
+        where = build_filter(filters, folder=self._folder)
         documents = self._origins.documents
         if node_ids is None:
             return list(documents.iterate(where=where))
-        shown = is_shown(self.memory, session_of(self.session_key))
-        found = (one for one in documents.get(node_ids) if shown is None or shown(one.path))
-        return [document for document in found if where is None or where(document)]
+        may_show = is_shown(self.memory, get_session_key(self.session_key))
+        visible = (document for document in documents.get(node_ids) if may_show is None or may_show(document.path))
+        return [document for document in visible if where is None or where(document)]
 
     # --- async ---------------------------------------------------------------------------------------------------
 
@@ -384,9 +384,7 @@ class OpenClawVectorStore(BasePydanticVectorStore):
         return await run_in_thread(self.query, query, **kwargs)
 
 
-def _completed(
-    rows: Sequence[Sequence[float] | None], documents: Sequence[Document], source: VectorSource
-) -> list[Any]:
+def _complete(rows: Sequence[Sequence[float] | None], documents: Sequence[Document], source: VectorSource) -> list[Any]:
     """Return the vectors of documents, and make those that are missing."""
     lacking = [document for row, document in zip(rows, documents, strict=True) if row is None]
     if lacking and source.make is None:
@@ -394,11 +392,11 @@ def _completed(
             f"node {lacking[0].id!r} came without an embedding, and the model of the others is unknown: embed "
             "it too, or name the model: OpenClawVectorStore(memory, embed_model=...)"
         )
-    made: Iterator[Any] = iter(source.make(lacking) if lacking and source.make is not None else ())
-    return [next(made) if row is None else row for row in rows]
+    vectors: Iterator[Any] = iter(source.make(lacking) if lacking and source.make is not None else ())
+    return [next(vectors) if row is None else row for row in rows]
 
 
-def _mention(unused: Mapping[str, Any], call: str) -> None:
-    """Log what a call was given and does not use: LlamaIndex passes what is meant for other parts too."""
+def _log_unused(unused: Mapping[str, Any], call: str) -> None:
+    """Log arguments that a call does not use: LlamaIndex passes those for other parts too."""
     if unused:
         _log.warning(f"{call} uses no {', '.join(sorted(unused))}")

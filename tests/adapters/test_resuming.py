@@ -99,7 +99,7 @@ class LlamaIndex:
         return self.adapter.resume_messages(self.memory, SESSION)
 
     def given(self) -> list[tuple[str, str]]:
-        return [(message.role.value, message.content or "") for message in self.llm.seen[-1]]
+        return [(message.role.value, message.content or "") for message in self.llm.requests[-1]]
 
 
 AGENTS: dict[str, Callable[..., Any]] = {
@@ -206,7 +206,7 @@ def test_calls_answers_and_roles_become_those_of_the_framework(tmp_path, kind):
         log.append("assistant", "At noon.")
         messages = adapter.resume_messages(memory, SESSION)
         # What comes back in OpenClaw's shape is what was there.
-        back = list(sys.modules[f"{kind}._messages"].openclaw_messages(messages))
+        back = list(sys.modules[f"{kind}._messages"].convert_messages(messages))
         plain = [{name: value for name, value in one.items() if name != "id"} for one in back]
         assert plain[:3] == [
             {"role": "user", "content": "High tide?"},

@@ -100,7 +100,7 @@ SHOWING: dict[str, Callable[[Place, Asked], Any]] = {
         told_by_opencode(at, "tool", tool="memory_get", args={"path": it.path}),
     ],
     "MCP": lambda at, it: [
-        asked_of_mcp(at, "call_tool", "memory_search", {"query": it.words}),
+        asked_of_mcp(at, "make_call", "memory_search", {"query": it.words}),
         asked_of_mcp(at, "get_prompt", "recall", {"question": it.words}),
         asked_of_mcp(at, "list_resources"),
         asked_of_mcp(at, "read_resource", f"memory:///{it.path}"),
@@ -275,7 +275,7 @@ def told_by_agent(middleware: Any, said: list[str]) -> None:
     agents = pytest.importorskip("langchain.agents")
     testing = pytest.importorskip("langchain_openclaw_memory.testing")
     saver = pytest.importorskip("langgraph.checkpoint.memory").InMemorySaver()
-    model = testing.ScriptedChatModel(script=testing.saying("Yes."))
+    model = testing.ScriptedChatModel(script=testing.respond_with("Yes."))
     agent = agents.create_agent(model, [], middleware=[middleware], checkpointer=saver)
     for text in said:
         agent.invoke({"messages": [("user", text)]}, {"configurable": {"thread_id": "agent:main:talk"}})

@@ -10,7 +10,7 @@ from typing import Any
 from langchain.agents import create_agent
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.messages import BaseMessage, HumanMessage, ToolMessage
-from langchain_openclaw_memory.testing import Reply, Request, ScriptedChatModel, calling, saying
+from langchain_openclaw_memory.testing import Reply, Request, ScriptedChatModel, make_call, respond_with
 from langgraph.checkpoint.memory import InMemorySaver
 
 from openclaw_memory import Memory
@@ -53,7 +53,7 @@ def writes_facts(request: Request) -> Reply:
     if isinstance(request.messages[-1], ToolMessage):
         return "NO_REPLY"
     facts = facts_in(request.messages)
-    return calling("memory_append", "flush-1", text="\n".join(f"- {fact}" for fact in facts)) if facts else "NO_REPLY"
+    return make_call("memory_append", "flush-1", text="\n".join(f"- {fact}" for fact in facts)) if facts else "NO_REPLY"
 
 
 def says_facts(request: Request) -> Reply:
@@ -76,7 +76,7 @@ def thread(name: str = "tuesday", **more: Any) -> dict[str, Any]:
 
 def chat_with(*middleware: Any, model: Any = None, tools: Sequence[Any] = (), saver: Any = None) -> Any:
     """An agent whose model says ok, and which keeps its conversations."""
-    model = model or ScriptedChatModel(script=saying("ok"))
+    model = model or ScriptedChatModel(script=respond_with("ok"))
     return create_agent(model, tools, middleware=middleware, checkpointer=saver or InMemorySaver())
 
 

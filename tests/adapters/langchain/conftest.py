@@ -8,7 +8,7 @@ import pytest
 sys.path.append(str(Path(__file__).parent))
 
 from chat_scripts import writes_facts
-from langchain_openclaw_memory.testing import ScriptedChatModel, TextOnlyChatModel, saying
+from langchain_openclaw_memory.testing import ScriptedChatModel, TextOnlyChatModel, respond_with
 
 
 @pytest.fixture
@@ -17,7 +17,7 @@ def scripted():
 
     def make(*script, kind=ScriptedChatModel, **fields):
         is_script = len(script) == 1 and callable(script[0])
-        return kind(script=script[0] if is_script else saying(*script), **fields)
+        return kind(script=script[0] if is_script else respond_with(*script), **fields)
 
     return make
 

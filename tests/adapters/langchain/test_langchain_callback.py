@@ -11,7 +11,7 @@ from langchain_core.language_models.fake import FakeListLLM
 from langchain_core.messages import AIMessage, HumanMessage, get_buffer_string
 from langchain_core.runnables import RunnableLambda
 from langchain_openclaw_memory import OpenClawFlushCallback
-from langchain_openclaw_memory.testing import calling
+from langchain_openclaw_memory.testing import make_call
 
 from openclaw_memory.errors import ConfigError
 
@@ -113,7 +113,7 @@ def test_a_tool_that_asks_a_model_about_a_long_page_does_not_hide_the_conversati
         return helper.invoke([HumanMessage(f"What is page {page} about? {words(2_000)}")]).text
 
     def script(request):
-        return calling("read_page", page="x") if request.messages[-1].text == "Read it." else "ok"
+        return make_call("read_page", page="x") if request.messages[-1].text == "Read it." else "ok"
 
     shortens = SummarizationMiddleware(scripted(SUMMARY), trigger=("messages", 8), keep=("messages", 2))
     agent = chat_with(shortens, model=scripted(script), tools=[read_page])

@@ -18,7 +18,7 @@ from langchain.agents.middleware import (
 from langchain_core.exceptions import ContextOverflowError
 from langchain_core.messages import AIMessage, HumanMessage, RemoveMessage, ToolMessage
 from langchain_openclaw_memory import MemoryFlushMiddleware, OpenClawSummarizationMiddleware
-from langchain_openclaw_memory.testing import ScriptedChatModel, calling
+from langchain_openclaw_memory.testing import ScriptedChatModel, make_call
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.config import get_config
@@ -215,7 +215,7 @@ def whispers(request):
     """A flush model that talks while it writes."""
     if isinstance(request.messages[-1], ToolMessage):
         return "NO_REPLY flush-whisper"
-    reply = calling("memory_append", "flush-1", text="- the boiler code is 4711")
+    reply = make_call("memory_append", "flush-1", text="- the boiler code is 4711")
     reply.content = "flush-whisper"
     return reply
 
@@ -312,7 +312,9 @@ def test_an_overflow_flushes_what_was_said_and_not_what_others_made_of_it(memory
     agent = create_agent(scripted(ContextOverflowError("too long")), [], middleware=[clears, flush])
     answer = ToolMessage(f"{FACT} {'x ' * 200}", tool_call_id="call", name="look")
     with pytest.raises(ContextOverflowError):
-        agent.invoke({"messages": [HumanMessage("Look."), calling("look"), answer, AIMessage("."), HumanMessage("?")]})
+        agent.invoke(
+            {"messages": [HumanMessage("Look."), make_call("look"), answer, AIMessage("."), HumanMessage("?")]}
+        )
     assert "4711" in notes(memory)
 
 
@@ -420,7 +422,7 @@ async def test_an_agent_in_a_tool_has_the_same_session_in_each_call(memory, scri
         """Ask the other agent."""
         return (await inner.ainvoke(says(question)))["messages"][-1].text
 
-    calls = [calling("ask", f"call-{number}", question=f"Question {number}?") for number in range(2)]
+    calls = [make_call("ask", f"call-{number}", question=f"Question {number}?") for number in range(2)]
     outer = create_agent(scripted(*calls, "done"), [ask], checkpointer=InMemorySaver())
     await outer.ainvoke(says("Ask twice."), thread())
     assert len(silent.requests) == 2

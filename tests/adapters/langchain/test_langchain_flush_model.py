@@ -10,9 +10,9 @@ from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, Tool
 from langchain_core.messages.utils import count_tokens_approximately
 from langchain_core.output_parsers import StrOutputParser
 from langchain_core.runnables import ConfigurableField, RunnableLambda
-from langchain_openclaw_memory._flush_model import asking, chat_model
-from langchain_openclaw_memory._messages import openclaw_message
-from langchain_openclaw_memory.testing import ScriptedChatModel, TextOnlyChatModel, calling, saying
+from langchain_openclaw_memory._flush_model import load_chat_model, prepare_flush
+from langchain_openclaw_memory._messages import convert_message
+from langchain_openclaw_memory.testing import ScriptedChatModel, TextOnlyChatModel, make_call, respond_with
 from pydantic import Field
 
 from openclaw_memory.errors import ConfigError
@@ -23,15 +23,17 @@ CONVERSATION = (HumanMessage(FACT),)
 
 async def hold(memory, model, talk=CONVERSATION, *, way="invoke", room=None, count=count_tokens_approximately):
     """Hold a turn about messages, and return how it ended."""
-    written = [written for message in talk if (written := openclaw_message(message))]
+    written = [written for message in talk if (written := convert_message(message))]
     turn = memory.sessions.flush("talk").begin(10, compacting=True, flushed=False, messages=lambda: written)
     turn.max_calls = turn.max_calls if room is None else 100
     options = {"room": room, "count": count}
     if way == "invoke":
-        run_flush("talk", lambda: turn, lambda turn: asking(turn, model, list(talk), **options))
+        run_flush("talk", lambda: turn, lambda turn: prepare_flush(turn, model, list(talk), **options))
         return turn.outcome
 
-    await arun_flush("talk", lambda: turn, lambda turn: asking(turn, model, list(talk), is_async=True, **options))
+    await arun_flush(
+        "talk", lambda: turn, lambda turn: prepare_flush(turn, model, list(talk), is_async=True, **options)
+    )
     return turn.outcome
 
 
@@ -40,13 +42,13 @@ class TestContract(FlushModelContract):
     writes, says = staticmethod(writes_facts), staticmethod(says_facts)
 
     def call(self, name, **arguments):
-        return calling(name, **arguments)
+        return make_call(name, **arguments)
 
     async def turn(self, memory, way, script, talk, *, tools=True, room=None, cut_off=False):
         if cut_off:
             first = AIMessage(script[0]) if isinstance(script[0], str) else script[0]
             script = [first.model_copy(update={"response_metadata": {"finish_reason": "length"}}), *script[1:]]
-        script = script[0] if callable(script[0]) else saying(*script)
+        script = script[0] if callable(script[0]) else respond_with(*script)
         model = (ScriptedChatModel if tools else TextOnlyChatModel)(script=script)
         outcome = await hold(memory, model, [message(*said) for said in talk], way=way, room=room)
         roles = {"human": "user", "ai": "assistant"}
@@ -124,7 +126,7 @@ def test_the_model_that_a_run_chose_is_asked_for_its_thread_and_kept_out_of_stre
     model = scripted(writes_facts, kind=Watched)
     chosen = failing(Listening()).configurable_alternatives(LLM, other=model.bind(temperature=0))
     turn = memory.sessions.flush().begin(10, compacting=True)
-    shown = lambda turn: asking(turn, chosen, [HumanMessage(FACT)], room=None, count=len)  # noqa: E731
+    shown = lambda turn: prepare_flush(turn, chosen, [HumanMessage(FACT)], room=None, count=len)  # noqa: E731
     run = RunnableLambda(lambda _: run_flush("main", lambda: turn, shown))
     run.invoke(None, {"configurable": {"thread_id": "tuesday", "llm": "other"}, "tags": ["of the run"]})
     assert (turn.outcome, len(model.made)) == ("saved", 2)
@@ -146,10 +148,10 @@ async def test_a_counter_that_fails_costs_no_message(memory, scripted, spoken, r
 def test_a_model_by_its_name_is_made_by_langchain(monkeypatch, scripted):
     made = scripted("ok")
     monkeypatch.setattr("langchain.chat_models.init_chat_model", {"house:large": made}.__getitem__)
-    assert chat_model("house:large") is made
+    assert load_chat_model("house:large") is made
     for wrong, said in (("house:small", "'house:small' cannot be made"), (42, "model=42 is no chat model")):
         with pytest.raises(ConfigError, match=said):
-            chat_model(wrong)
+            load_chat_model(wrong)
     monkeypatch.setitem(sys.modules, "langchain.chat_models", None)
     with pytest.raises(ConfigError, match=r"langchain-agents\]"):
-        chat_model("openai:gpt-5-mini")
+        load_chat_model("openai:gpt-5-mini")

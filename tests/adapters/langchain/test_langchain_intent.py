@@ -9,7 +9,7 @@ from chat_scripts import chat_with, run, says, thread
 from contract_agents import FORGET, QUERY, REMEMBER, IntentContract, Talk, intent
 from langchain.agents import create_agent
 from langchain_openclaw_memory import OpenClawIntentMiddleware, OpenClawRecallMiddleware, memory_tools
-from langchain_openclaw_memory.testing import calling
+from langchain_openclaw_memory.testing import make_call
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
@@ -53,7 +53,7 @@ class TestContract(IntentContract):
     async def talk(self, memory, replies, *messages, searches=False, session=None, is_async=False, **wishes):
         middleware = self.part(memory, *replies, **wishes)
         model = self.scripted(
-            *([calling("memory_search", query="Carla")] if searches else []), *["Vale."] * len(messages)
+            *([make_call("memory_search", query="Carla")] if searches else []), *["Vale."] * len(messages)
         )
         agent = agent_with(memory, model, middleware)
         config = thread() if session is None else thread(session_key=session)
@@ -113,7 +113,7 @@ async def test_the_user_is_asked_before_something_is_remembered(memory, scripted
 
 @pytest.mark.parametrize("agrees", [True, False])
 async def test_the_very_lines_are_shown_before_they_are_forgotten(kept, scripted, agrees):
-    model = scripted(calling("memory_get", path="memory/2026-11-21.md"), "Hecho.")
+    model = scripted(make_call("memory_get", path="memory/2026-11-21.md"), "Hecho.")
     intents = scripted(intent("forget", "caldera", language="es"))
     agent = agent_of(kept, model, intents, mode="interrupt")
     (asked,) = agent.invoke(says(FORGET), thread())["__interrupt__"]

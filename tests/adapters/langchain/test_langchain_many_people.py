@@ -22,7 +22,7 @@ from langchain_openclaw_memory import (
     OpenClawTranscriptMiddleware,
     memory_tools,
 )
-from langchain_openclaw_memory.testing import ScriptedChatModel, calling, saying
+from langchain_openclaw_memory.testing import ScriptedChatModel, make_call, respond_with
 from msgspec.structs import replace
 from pydantic import BaseModel
 
@@ -38,7 +38,7 @@ def search_then_answer(request):
     """Search once, then say what was found."""
     if request.messages[-1].type == "tool":
         return request.messages[-1].text
-    return calling("memory_search", query=QUERY)
+    return make_call("memory_search", query=QUERY)
 
 
 class TestContract(PeopleContract):
@@ -136,7 +136,7 @@ def noting(request):
     """Answer, write down each zebra that a flush shows, and summarise without naming any."""
     zebras = sorted({*re.findall(r"zebra-\w+", request.text)})
     if request.tools == ["memory_append"] and zebras and request.messages[-1].type != "tool":
-        return calling("memory_append", text=f"Noted: {' '.join(zebras)}.")
+        return make_call("memory_append", text=f"Noted: {' '.join(zebras)}.")
     return "NO_REPLY" if request.tools == ["memory_append"] else "Fine."
 
 
@@ -188,7 +188,7 @@ def test_a_flush_is_due_by_the_settings_of_the_memory_that_is_chosen(tmp_path, w
     def chosen(run):
         return pools[run.config["metadata"]["pool"]].use("anna")
 
-    noted, model = ScriptedChatModel(script=noting), ScriptedChatModel(script=saying("Fine."), usage=7_000)
+    noted, model = ScriptedChatModel(script=noting), ScriptedChatModel(script=respond_with("Fine."), usage=7_000)
     for name in pools:
         config = {"metadata": {"pool": name}}
         said = [HumanMessage("I take the ferry zebra-anna.", id=name), AIMessage("Fine."), HumanMessage("Really.")]
@@ -212,7 +212,7 @@ PARTS = {
 
 @pytest.mark.parametrize("part", PARTS)
 def test_parts_say_at_the_first_call_that_a_run_chooses_no_memory(users, part):
-    model = ScriptedChatModel(script=saying("Fine."))
+    model = ScriptedChatModel(script=respond_with("Fine."))
     agent = create_agent(model, middleware=[PARTS[part](users.use_template("{user_id}"), model)])
     with pytest.raises(ConfigError, match=r"user_id is missing from this run.*context={\"user_id\": ...}"):
         agent.invoke(says(QUESTION), context={"tenant": "acme"})

@@ -2,7 +2,7 @@
 
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
-from langchain_openclaw_memory._messages import openclaw_message
+from langchain_openclaw_memory._messages import convert_message
 
 CALL = {"name": "look", "args": {}, "id": "a"}
 PDF = {"type": "file", "mime_type": "application/pdf", "base64": "AAAA"}
@@ -40,7 +40,7 @@ def assistant(*blocks):
     ],
 )  # fmt: skip
 def test_a_message_of_langchain_as_one_of_openclaw(message, expected):
-    assert openclaw_message(message) == expected
+    assert convert_message(message) == expected
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def test_a_message_of_langchain_as_one_of_openclaw(message, expected):
 )  # fmt: skip
 def test_a_file_keeps_its_name_on_one_line_with_words_and_alone(block):
     for before, text in (([SEE], "See.\n"), ([], "")):
-        content = openclaw_message(HumanMessage([*before, block]))["content"]
+        content = convert_message(HumanMessage([*before, block]))["content"]
         assert content.replace("offer .pdf", "offer.pdf") == f"{text}[file offer.pdf]"
-    returned = openclaw_message(ToolMessage([block], tool_call_id="1", name="fetch"))["content"]
+    returned = convert_message(ToolMessage([block], tool_call_id="1", name="fetch"))["content"]
     assert "\n" not in returned[0]["text"]

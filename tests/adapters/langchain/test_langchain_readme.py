@@ -8,7 +8,7 @@ import pytest
 from adapter_readmes import check_examples
 from chat_scripts import writes_facts
 from langchain_core.messages import HumanMessage, ToolMessage
-from langchain_openclaw_memory.testing import ScriptedChatModel, calling
+from langchain_openclaw_memory.testing import ScriptedChatModel, make_call
 
 README = (Path(langchain_openclaw_memory.__file__).parent / "README.md").read_text(encoding="utf-8")
 WHEN = "When is the launch?"
@@ -22,7 +22,7 @@ def script(request):
     if WHEN in last.text and (shown := re.search(r"\[(\S+) \w+\]\nAnna moved the launch to Friday", last.text)):
         return f"On Friday [{shown[1]}]."
     if isinstance(last, HumanMessage) and last.text.endswith("?") and "memory_search" in request.tools:
-        return calling("memory_search", query=last.text)
+        return make_call("memory_search", query=last.text)
     return "In the old mill." if isinstance(last, ToolMessage) else "Noted."
 
 

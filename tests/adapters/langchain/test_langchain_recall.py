@@ -10,7 +10,7 @@ from langchain.agents import create_agent
 from langchain.agents.middleware import HumanInTheLoopMiddleware, SummarizationMiddleware, wrap_model_call
 from langchain_core.messages import AIMessage, HumanMessage
 from langchain_openclaw_memory import OpenClawRecallMiddleware, OpenClawTranscriptMiddleware, memory_tools
-from langchain_openclaw_memory.testing import calling
+from langchain_openclaw_memory.testing import make_call
 from langgraph.types import Command
 
 from openclaw_memory import Memory
@@ -80,7 +80,7 @@ async def test_the_same_message_in_another_run_is_shown_what_the_memory_holds_th
 
 
 async def test_a_turn_that_waits_for_approval_goes_on_with_the_same_block(memory, scripted):
-    model = scripted(calling("memory_search", query="spare key"), "Van Dam.")
+    model = scripted(make_call("memory_search", query="spare key"), "Van Dam.")
     approval = HumanInTheLoopMiddleware(interrupt_on={"memory_search": True})
     agent = chat_with(OpenClawRecallMiddleware(memory), approval, model=model, tools=memory_tools(memory))
     await ask(agent, QUESTION)

@@ -6,7 +6,7 @@ from contract_agents import SessionStartContract
 from langchain.agents import create_agent
 from langchain_core.messages import SystemMessage
 from langchain_openclaw_memory import OpenClawRecallMiddleware, OpenClawSessionStartMiddleware, memory_tools
-from langchain_openclaw_memory.testing import calling
+from langchain_openclaw_memory.testing import make_call
 
 from openclaw_memory import Memory
 
@@ -19,7 +19,7 @@ class TestContract(SessionStartContract):
         self.scripted = scripted
 
     async def systems(self, part, *replies, session=None, recalls=False, tools=True, values=None):
-        model = self.scripted(*(one if isinstance(one, str) else calling(one[0], **one[1]) for one in replies))
+        model = self.scripted(*(one if isinstance(one, str) else make_call(one[0], **one[1]) for one in replies))
         middleware = [part, *([OpenClawRecallMiddleware(part.memory)] if recalls else [])]
         made = memory_tools(part.memory) if tools else []
         agent = create_agent(model, made, system_prompt="Be kind.", middleware=middleware)

@@ -16,7 +16,7 @@ from langchain.tools import ToolRuntime
 from langchain_core.tools import tool
 from langchain_openclaw_memory import langgraph_store
 from langchain_openclaw_memory.langgraph_store import OpenClawStore
-from langchain_openclaw_memory.testing import calling
+from langchain_openclaw_memory.testing import make_call
 from langgraph.config import get_store
 from langgraph.store.base import GetOp, InvalidNamespaceError, PutOp, SearchItem, SearchOp
 
@@ -205,7 +205,7 @@ def look_up(question: str) -> str:
 
 async def test_what_one_agent_put_another_finds(memory, scripted):
     async def reported(tool, **arguments):
-        agent = create_agent(scripted(calling(tool.name, **arguments), "done"), [tool], store=OpenClawStore(memory))
+        agent = create_agent(scripted(make_call(tool.name, **arguments), "done"), [tool], store=OpenClawStore(memory))
         return (await agent.ainvoke(says("go on")))["messages"][-2].content
 
     for fact in ("Spare key: it is with Mrs. Groen.", "Boiler: serviced each October."):

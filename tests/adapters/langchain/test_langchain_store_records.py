@@ -10,7 +10,7 @@ from langchain.agents import create_agent
 from langchain.tools import ToolRuntime
 from langchain_core.tools import tool
 from langchain_openclaw_memory.langgraph_store import OpenClawStore
-from langchain_openclaw_memory.testing import calling
+from langchain_openclaw_memory.testing import make_call
 from langgraph.store.base import PutOp
 
 from openclaw_memory import Memory, MemoryConfig
@@ -30,13 +30,6 @@ def memory(notes):
 @pytest.fixture
 def store(memory):
     return OpenClawStore(memory)
-
-
-def plain_item(memory, namespace, key, path):
-    """An item as the store wrote it below `records` while it did not know them."""
-    moment = "2026-01-01T00:00:00+00:00"
-    fields = {"namespace": [*namespace], "key": key, "value": {"text": None}, "text_at": ["text"]}
-    memory.documents.files.write(path, {**fields, "created_at": moment, "updated_at": moment}, "An old item.")
 
 
 def set_clock(memory, days_ago):
@@ -157,7 +150,7 @@ async def act(scripted, memory, session, store_call):
         await store_call(runtime.store)
         return "done"
 
-    agent = create_agent(scripted(calling("act"), "done"), [act], store=OpenClawStore(memory))
+    agent = create_agent(scripted(make_call("act"), "done"), [act], store=OpenClawStore(memory))
     await agent.ainvoke(says("go on"), thread(session))
 
 
@@ -176,12 +169,11 @@ async def test_an_agent_settles_no_value_by_repeating_itself(memory, scripted):
 
 async def test_a_group_sees_and_changes_no_record(memory, scripted):
     memory.records.remember("fact", "boat", "a sloop")
-    plain_item(memory, FACTS, "old", "memory/records/fact/old.md")
     seen = []
 
     async def look(store):
         await store.aput(("users",), "anna", {"text": "Anna has a boat."})
-        seen.extend([await store.aget(FACTS, "boat"), await store.aget(FACTS, "old"), await store.alist_namespaces()])
+        seen.extend([await store.aget(FACTS, "boat"), await store.alist_namespaces()])
         seen.append([item.key for item in await store.asearch(())])
         seen.append([item.key for item in await store.asearch(FACTS, query="boat")])
         for value in ({"value": "a ketch"}, None):
@@ -189,7 +181,7 @@ async def test_a_group_sees_and_changes_no_record(memory, scripted):
                 await store.abatch([PutOp(FACTS, "boat", value), PutOp(("users",), "bo", {"text": "Bo has none."})])
 
     await act(scripted, memory, "agent:main:telegram:group:42", look)
-    assert seen == [None, None, [("users",)], ["anna"], []]
+    assert seen == [None, [("users",)], ["anna"], []]
     assert memory.records.get("fact", "boat").version == 1
 
 
@@ -279,19 +271,3 @@ def test_what_waits_is_confirmed_by_no_put(store, memory):
         store.put(FACTS, "billing.card", {"value": "any", "source": source, "confidence": 1.0, "waiting": []})
     assert memory.records.get("fact", "billing.card").value == "none"
     assert len(store.get(FACTS, "billing.card").value["waiting"]) == 3
-
-
-# --- items of an earlier time
-
-
-@pytest.mark.parametrize("namespace", [FACTS, ("records",), ("records", "boats", "a", "b")])
-def test_items_that_were_put_there_before_can_be_read_and_deleted(store, memory, namespace):
-    path = f"memory/{'/'.join(namespace)}/boat.md"
-    plain_item(memory, namespace, "boat", path)
-    assert store.get(namespace, "boat").value == {"text": "An old item."}
-    assert [item.namespace for item in store.search(("records",))] == [namespace] == store.list_namespaces()
-    with pytest.raises(InvalidInputError, match=r"delete it first|\(\"records\", type\)"):
-        store.put(namespace, "boat", {"value": "a sloop"})
-    store.delete(namespace, "boat")
-    assert store.get(namespace, "boat") is None
-    assert not (memory.workspace.root / path).exists()

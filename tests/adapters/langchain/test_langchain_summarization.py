@@ -14,7 +14,7 @@ from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
 from langchain_core.messages.utils import count_tokens_approximately
 from langchain_core.tracers import BaseTracer
 from langchain_openclaw_memory import MemoryFlushMiddleware, OpenClawSummarizationMiddleware
-from langchain_openclaw_memory.testing import ScriptedChatModel, calling, saying
+from langchain_openclaw_memory.testing import ScriptedChatModel, make_call, respond_with
 from langgraph.checkpoint.memory import InMemorySaver
 from unwritable import UNWRITABLE, full, gone
 
@@ -202,7 +202,7 @@ async def test_the_calls_of_a_flush_are_children_of_its_run_and_their_tokens_cou
 def unreliable(chance, seed):
     """The script of a flush model that fails in all ways, and else writes the facts."""
     dice = random.Random(seed)
-    failures = [RuntimeError("down"), "I am sorry.", calling("memory_append", text=3), calling("memory_append"), ""]
+    failures = [RuntimeError("down"), "I am sorry.", make_call("memory_append", text=3), make_call("memory_append"), ""]
     return lambda request: dice.choice(failures) if dice.random() < chance else writes_facts(request)
 
 
@@ -226,13 +226,15 @@ async def talk(agent, name, rounds, dice, *, is_async):
 @pytest.mark.sampled(2)
 async def test_whatever_is_said_by_how_many_each_cut_has_a_flush_and_no_fact_is_lost(memory, way, seed, is_async):
     dice, (talks, rounds, chance) = random.Random(seed), (8, 20, 0.5) if seed > 1 else (3, 8, 0.3)
-    summary, flush_model = (ScriptedChatModel(script=script) for script in (saying(SUMMARY), unreliable(chance, seed)))
+    summary, flush_model = (
+        ScriptedChatModel(script=script) for script in (respond_with(SUMMARY), unreliable(chance, seed))
+    )
     limits = {
         "trigger": dice.choice([("messages", dice.randrange(4, 12)), ("tokens", dice.randrange(80, 160))]),
         "keep": dice.choice([("messages", dice.randrange(1, 4)), ("tokens", dice.randrange(10, 60))]),
     }
     middleware = way(summary, memory, flush_model, session_key=dice.choice([None, "team"]), **limits)
-    model = ScriptedChatModel(script=saying("ok"))
+    model = ScriptedChatModel(script=respond_with("ok"))
     agent = create_agent(model, [], middleware=middleware, checkpointer=InMemorySaver())
     passing = create_agent(model, [], middleware=middleware)
     names = [f"thread {number}" if dice.random() < 0.7 else None for number in range(talks)]
@@ -252,7 +254,7 @@ UNPARSED = {"name": "memory_append", "args": '{"text": "- fac', "id": "a", "erro
 
 
 @pytest.mark.parametrize(
-    "reply", [AIMessage("", invalid_tool_calls=[UNPARSED]), calling("memory_append", "a", text=["- fact 0."])]
+    "reply", [AIMessage("", invalid_tool_calls=[UNPARSED]), make_call("memory_append", "a", text=["- fact 0."])]
 )
 @RUNS
 async def test_what_a_failed_call_should_have_saved_is_kept_and_shown_in_the_status(

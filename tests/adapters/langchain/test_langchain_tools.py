@@ -9,7 +9,7 @@ from langchain_core.documents import Document
 from langchain_core.messages import ToolMessage
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from langchain_openclaw_memory import OpenClawRetriever, OpenClawToolkit, memory_tools
-from langchain_openclaw_memory.testing import calling
+from langchain_openclaw_memory.testing import make_call
 from langchain_tests.integration_tests import ToolsIntegrationTests
 from langchain_tests.unit_tests import ToolsUnitTests
 from pydantic import ValidationError
@@ -88,7 +88,7 @@ class TestContract(ToolsContract):
         return answer
 
     async def talk(self, tools, script, *messages):
-        model = self.scripted(*(one if isinstance(one, str) else calling(one[0], **one[1]) for one in script))
+        model = self.scripted(*(one if isinstance(one, str) else make_call(one[0], **one[1]) for one in script))
         agent, answers, before = chat_with(model=model, tools=tools), [], 0
         for message in messages:
             said = (await agent.ainvoke(says(message), thread()))["messages"]
@@ -128,7 +128,7 @@ def test_a_toolkit_has_the_tools_and_a_schema_and_the_memory_is_part_of_no_dump(
 
 @pytest.mark.parametrize("is_async", [False, True])
 async def test_an_agent_searches_and_the_answer_is_the_same_after_a_checkpoint(memory, scripted, is_async, caplog):
-    agent = chat_with(model=scripted(calling("memory_search", **KEY), "At hers."), tools=memory_tools(memory))
+    agent = chat_with(model=scripted(make_call("memory_search", **KEY), "At hers."), tools=memory_tools(memory))
     before = (await run(agent, says(KEY["query"]), thread(), is_async=is_async))["messages"][-2]
     # Read back from the checkpoint, in which a foreign type would be a warning.
     answered = agent.get_state(thread()).values["messages"][-2]

@@ -12,7 +12,7 @@ from langchain.agents.middleware import SummarizationMiddleware
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
 from langchain_core.messages.utils import count_tokens_approximately
 from langchain_openclaw_memory import MemoryFlushMiddleware, OpenClawRecallMiddleware, OpenClawTranscriptMiddleware
-from langchain_openclaw_memory.testing import calling
+from langchain_openclaw_memory.testing import make_call
 from langgraph.checkpoint.memory import InMemorySaver
 
 from openclaw_memory.conversation import get_text, load_conversation
@@ -41,7 +41,7 @@ def texts(memory):
 @pytest.fixture
 def asks_weather(memory, scripted):
     """An agent that looks at the weather before it answers."""
-    model = scripted(calling("weather", place="Delft"), "Take a hat.", "You are welcome.")
+    model = scripted(make_call("weather", place="Delft"), "Take a hat.", "You are welcome.")
     return chat_with(OpenClawTranscriptMiddleware(memory), model=model, tools=[weather])
 
 
@@ -136,7 +136,7 @@ def test_a_message_that_no_log_can_hold_costs_none_of_the_others(memory, texts, 
 
 
 def test_a_call_whose_arguments_are_no_json_is_kept_without_them(memory, scripted, entries):
-    model = scripted(calling("weather", place=float("nan")), "Take a hat.")
+    model = scripted(make_call("weather", place=float("nan")), "Take a hat.")
     chat_with(OpenClawTranscriptMiddleware(memory), model=model, tools=[weather]).invoke(says(ASKED), THREAD)
     assert len(entries()) == 4
     note, call = entries()[1]["message"]["content"]
@@ -188,7 +188,7 @@ def test_an_agent_in_a_tool_of_an_agent_has_a_transcript_of_its_own(memory, scri
         """Asks somebody who knows."""
         return expert.invoke(says(question))["messages"][-1].text
 
-    model = scripted(calling("ask_the_expert", question="How is it in Delft?"), "Take a hat.")
+    model = scripted(make_call("ask_the_expert", question="How is it in Delft?"), "Take a hat.")
     chief = chat_with(OpenClawTranscriptMiddleware(memory), model=model, tools=[ask_the_expert])
     for text in (ASKED, "Thanks."):
         chief.invoke(says(text), THREAD)

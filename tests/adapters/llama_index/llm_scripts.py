@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from llama_index.core.base.llms.types import ChatMessage, MessageRole
-from llama_index_openclaw_memory.testing import Reply, calling
+from llama_index_openclaw_memory.testing import Reply, make_call
 
 
 def facts_in(messages: Sequence[ChatMessage]) -> list[str]:
@@ -22,7 +22,7 @@ def writes_facts(messages: Sequence[ChatMessage], tools: Sequence[str]) -> Reply
     facts = facts_in(messages)
     if messages[-1].role == MessageRole.TOOL or not facts or "memory_append" not in tools:
         return "NO_REPLY"
-    return calling("memory_append", "flush-1", text="\n".join(f"- {fact}" for fact in facts))
+    return make_call("memory_append", "flush-1", text="\n".join(f"- {fact}" for fact in facts))
 
 
 def says_facts(messages: Sequence[ChatMessage], _tools: Sequence[str]) -> Reply:

@@ -10,13 +10,13 @@ from llama_index.core.memory import Memory as ChatMemory
 from llama_index.core.tools import ToolMetadata
 from llama_index.core.workflow import Context, JsonSerializer
 from llama_index_openclaw_memory import OpenClawToolSpec, memory_tools
-from llama_index_openclaw_memory.testing import ScriptedLLM, TextOnlyLLM, calling, saying
+from llama_index_openclaw_memory.testing import ScriptedLLM, TextOnlyLLM, make_call, respond_with
 from sqlalchemy.ext.asyncio import create_async_engine
 
 from openclaw_memory.tools.handlers import TOOLS
 
 QUESTION = "Where is the spare key?"
-SEARCH = calling("memory_search", query=QUESTION)
+SEARCH = make_call("memory_search", query=QUESTION)
 
 
 @pytest.fixture
@@ -37,7 +37,7 @@ async def reported(agent, question=QUESTION, **wishes):
 
 
 def agent(tools, *replies, script=None, **wishes):
-    return FunctionAgent(tools=tools, llm=ScriptedLLM(script=script or saying(*replies)), **wishes)
+    return FunctionAgent(tools=tools, llm=ScriptedLLM(script=script or respond_with(*replies)), **wishes)
 
 
 def reads_what_it_finds(messages, _tools):
@@ -47,7 +47,7 @@ def reads_what_it_finds(messages, _tools):
         return SEARCH
     if len(answers) == 1:
         found = answers[0]["results"][0]
-        return calling("memory_get", path=found["path"], **{"from": int(found["lines"].split("-")[1]), "lines": 1})
+        return make_call("memory_get", path=found["path"], **{"from": int(found["lines"].split("-")[1]), "lines": 1})
     return f"I read: {answers[1]['text']}"
 
 
@@ -70,20 +70,20 @@ async def test_calls_at_the_same_time_are_all_answered_and_the_next_agent_finds_
     _, outputs = await reported(agent(tools, calls, "Done."), "Remember all of it.")
     assert [output.is_error for output in outputs] == [False] * 6
     memory.sync()
-    search = calling("memory_search", query="When does the piano tuner come?")
+    search = make_call("memory_search", query="When does the piano tuner come?")
     _, (output,) = await reported(agent(tools, search, "I do not know."))
     assert all(fact in str(output.raw_output["results"]) for fact in facts)
 
 
 async def test_an_agent_goes_on_after_a_call_that_was_wrong(tools):
-    wrong = [calling("memory_get", path="nowhere.md"), calling("memory_search"), calling("memory_get", input="?")]
+    wrong = [make_call("memory_get", path="nowhere.md"), make_call("memory_search"), make_call("memory_get", input="?")]
     goes_on = agent(tools, *wrong, SEARCH, "With Mrs. Groen.")
     answer, outputs = await reported(goes_on)
     assert answer == "With Mrs. Groen."
     assert [output.raw_output["status"] for output in outputs[1:]] == ["invalid", "invalid", "ok"]
     assert [output.is_error for output in outputs] == [True, True, True, False]
     # What the model reads is the answer, with the way out, and no traceback of the program.
-    assert "missing required field `query`" in goes_on.llm.seen[2][-1].content
+    assert "missing required field `query`" in goes_on.llm.requests[2][-1].content
 
 
 REACT = (
@@ -93,17 +93,17 @@ REACT = (
 
 
 async def test_a_model_that_cannot_call_tools_reasons_its_way_through_them(tools):
-    llm = TextOnlyLLM(script=saying(*REACT))
+    llm = TextOnlyLLM(script=respond_with(*REACT))
     answer, (read,) = await reported(ReActAgent(tools=tools, llm=llm))
     assert answer == "With Mrs. Groen."
     assert "Mrs. Groen" in read.raw_output["text"]
-    instructions = llm.seen[0][0].content
+    instructions = llm.requests[0][0].content
     assert TOOLS["memory_get"].description in instructions
     assert '"from": {"description": "The first line to read' in instructions
 
 
 def workflow(tools, *replies, **wishes):
-    return AgentWorkflow.from_tools_or_functions(tools, llm=ScriptedLLM(script=saying(*replies)), **wishes)
+    return AgentWorkflow.from_tools_or_functions(tools, llm=ScriptedLLM(script=respond_with(*replies)), **wishes)
 
 
 @pytest.mark.parametrize("make", [agent, workflow])
@@ -139,7 +139,7 @@ async def test_a_run_that_called_a_tool_can_be_saved_and_goes_on(tools):
 async def test_a_tool_that_ends_the_run_ends_it_with_a_good_answer_alone(memory):
     last = {"memory_search": ToolMetadata("Look it up.", "memory_search", return_direct=True)}
     tools = OpenClawToolSpec(memory).to_tool_list(func_to_metadata_mapping=last)
-    answer, outputs = await reported(agent(tools, calling("memory_search", query=""), SEARCH, "never said"))
+    answer, outputs = await reported(agent(tools, make_call("memory_search", query=""), SEARCH, "never said"))
     assert [output.is_error for output in outputs] == [True, False]
     assert "Mrs. Groen" in answer
     assert "never said" not in answer
@@ -147,7 +147,7 @@ async def test_a_tool_that_ends_the_run_ends_it_with_a_good_answer_alone(memory)
 
 async def test_a_model_can_be_asked_for_one_call_without_an_agent(tools):
     def llm():
-        return ScriptedLLM(script=saying(calling("memory_get", path="MEMORY.md", **{"from": 4, "lines": 1})))
+        return ScriptedLLM(script=respond_with(make_call("memory_get", path="MEMORY.md", **{"from": 4, "lines": 1})))
 
     # The synchronous call, too, runs inside of a loop that is running.
     for done in (llm().predict_and_call(tools, QUESTION), await llm().apredict_and_call(tools, QUESTION)):
@@ -156,7 +156,7 @@ async def test_a_model_can_be_asked_for_one_call_without_an_agent(tools):
 
 
 def test_an_agent_that_writes_code_takes_tools_of_one_session(memory):
-    llm = ScriptedLLM(script=saying(""))
+    llm = ScriptedLLM(script=respond_with(""))
     made = CodeActAgent(tools=memory_tools(memory, session_key="main"), llm=llm, code_execute_fn=print)
     described = made._get_tool_descriptions(made.tools[:3])
     assert "def memory_get(" in described

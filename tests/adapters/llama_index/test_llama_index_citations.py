@@ -12,7 +12,7 @@ def test_what_is_found_cites_the_lines_where_its_text_is(own, static_memory):
     own.add([node("poem", "The heron waits.\n\nThe heron waits still.", page=3)])
     for mode in MODES:
         (found,) = own.query(asking("The heron waits", 1, mode)).nodes
-        path, _, lines = own.citation_of(found).partition("#L")
+        path, _, lines = own.get_citation(found).partition("#L")
         start, end = (int(number) for number in lines.split("-L"))
         assert static_memory.get(path, start=start, lines=end - start + 1).text == found.text
         assert (path, found.metadata["page"]) == ("memory/notes/poem.md", 3)
@@ -26,7 +26,7 @@ def test_it_cites_them_where_a_person_has_moved_them(own, static_memory):
     static_memory.sync()
     (found,) = own.query(asking("Piotr cooks", 1, "hybrid")).nodes
     above = (notes / "kitchen.md").read_text().splitlines().index("", 1)
-    assert own.citation_of(found) == f"memory/notes/kitchen.md#L{above + 1}-L{above + 3}"
+    assert own.get_citation(found) == f"memory/notes/kitchen.md#L{above + 1}-L{above + 3}"
 
 
 def test_nodes_that_were_added_are_found_with_the_hash_they_came_with(own):

@@ -19,7 +19,7 @@ from llama_index.core.llms import CustomLLM
 from llama_index.core.llms.callbacks import llm_completion_callback
 from llama_index.core.memory import ChatMemoryBuffer, ChatSummaryMemoryBuffer
 from llama_index_openclaw_memory import MemoryFlushEventHandler
-from llama_index_openclaw_memory.testing import ScriptedLLM, TextOnlyLLM, calling, saying
+from llama_index_openclaw_memory.testing import ScriptedLLM, TextOnlyLLM, make_call, respond_with
 from llm_scripts import facts_in, writes_facts
 
 from openclaw_memory.errors import ConfigError
@@ -30,7 +30,7 @@ ASSISTANT = MessageRole.ASSISTANT
 
 def scripted(*script, kind=ScriptedLLM, **fields):
     is_script = len(script) == 1 and callable(script[0])
-    return kind(script=script[0] if is_script else saying(*script), **fields)
+    return kind(script=script[0] if is_script else respond_with(*script), **fields)
 
 
 @pytest.fixture
@@ -57,7 +57,7 @@ def watching(memory):
 
 def flushes(flush_llm):
     """How many turns were held: the second request of a turn ends in the answer of the tool."""
-    return sum(messages[-1].role == "user" for messages in flush_llm.seen)
+    return sum(messages[-1].role == "user" for messages in flush_llm.requests)
 
 
 async def ask(llm, conversation, how):
@@ -112,17 +112,17 @@ class TestContract(WatchContract):
         return flushes(model)
 
     def requests(self, model):
-        return len(model.seen)
+        return len(model.requests)
 
 
 def test_a_stream_that_says_its_tokens_before_its_end_counts(watching, flush_llm):
     handler = watching(flush_llm, window=WINDOW)
 
     class SaysThemFirst(ScriptedLLM):
-        def _reply(self, messages, tools=()):
-            return super()._reply(messages, tools).model_copy(update={"raw": {"usage": {"total_tokens": 3_000}}})
+        def _make_reply(self, messages, tools=()):
+            return super()._make_reply(messages, tools).model_copy(update={"raw": {"usage": {"total_tokens": 3_000}}})
 
-    pieces = SaysThemFirst(script=saying("one two")).stream_chat([ChatMessage(FACT)])
+    pieces = SaysThemFirst(script=respond_with("one two")).stream_chat([ChatMessage(FACT)])
     seen = next(pieces)
     seen.raw["usage"] = {}
     list(pieces)
@@ -132,7 +132,7 @@ def test_a_stream_that_says_its_tokens_before_its_end_counts(watching, flush_llm
 
 def lost(memory, llm, count):
     """Which of the numbered facts are neither noted nor in what the model was shown last."""
-    still_there = set(facts_in(llm.seen[-1]))
+    still_there = set(facts_in(llm.requests[-1]))
     assert len(still_there) < 0.8 * count
     facts = [f"number {number} is blue." for number in range(count)]
     return [fact for fact in facts if fact not in notes(memory) and fact not in still_there]
@@ -141,7 +141,7 @@ def lost(memory, llm, count):
 def tool_user(messages, tools):
     """The script of an agent that looks at a page wherever it is asked to."""
     if messages[-1].role == "user" and (messages[-1].content or "").startswith("Read") and "read_page" in tools:
-        return calling("read_page", f"call-{len(messages)}", page="x")
+        return make_call("read_page", f"call-{len(messages)}", page="x")
     return f"Noted, that was {sum(message.role == 'user' for message in messages)}."
 
 
@@ -247,7 +247,7 @@ def test_a_handler_of_one_session_leaves_the_calls_of_others_alone(watching, mem
     conversation = [ChatMessage(FACT), ChatMessage(words(2_000))]
     with instrument_tags({"session_key": "two"}):
         scripted("ok").chat(conversation)
-    assert flush_llm.seen == []
+    assert flush_llm.requests == []
     with instrument_tags({"session_key": "one"}):
         scripted("ok").chat(conversation)
     scripted("ok").chat([*conversation, ChatMessage("ok", role=ASSISTANT), ChatMessage("Go on.")])
@@ -346,10 +346,10 @@ OPENAI = {"prompt_tokens": 100, "completion_tokens": 7}
 )
 async def test_what_replies_have_read_and_said_is_counted_for_each_session(watching, memory, flush_llm, raw, more):
     class Reports(ScriptedLLM):
-        def _reply(self, messages, tools=()):
-            return super()._reply(messages, tools).model_copy(update={"raw": raw, "additional_kwargs": more})
+        def _make_reply(self, messages, tools=()):
+            return super()._make_reply(messages, tools).model_copy(update={"raw": raw, "additional_kwargs": more})
 
-    handler, llm = watching(flush_llm, window=100_000), Reports(script=saying("ok"))
+    handler, llm = watching(flush_llm, window=100_000), Reports(script=respond_with("ok"))
 
     async def talk(session, how, turns):
         with instrument_tags({"session_key": session}):

@@ -3,8 +3,8 @@
 import pytest
 from llama_index.core.schema import TextNode
 from llama_index.core.vector_stores.types import FilterCondition, FilterOperator, MetadataFilter, MetadataFilters
-from llama_index_openclaw_memory._filters import matching
-from llama_index_openclaw_memory._nodes import written_of
+from llama_index_openclaw_memory._filters import build_filter
+from llama_index_openclaw_memory._nodes import to_document
 
 from openclaw_memory.errors import QueryError
 
@@ -21,8 +21,8 @@ from openclaw_memory.errors import QueryError
 def test_operators_whose_meaning_is_not_that_of_their_word(kind, value, expected, condition):
     some = {"one": 1, "two": 2, "word": "A Boat", "list": ["red", "green"], "empty": "", "none": None}
     one = MetadataFilter(key="k", value=value, operator=kind)
-    test = matching(MetadataFilters(filters=[one], condition=condition))
-    found = {name for name, inner in some.items() if test(written_of(TextNode(metadata={"k": inner})))}
+    test = build_filter(MetadataFilters(filters=[one], condition=condition))
+    found = {name for name, inner in some.items() if test(to_document(TextNode(metadata={"k": inner})))}
     assert found == (some.keys() - expected if condition is FilterCondition.NOT else expected)
 
 
@@ -34,11 +34,11 @@ def test_a_filter_that_cannot_work_is_refused_by_its_name():
         broken = MetadataFilter(key="page", value=value, operator=kind)
         inside = MetadataFilters(filters=[MetadataFilters(filters=[broken], condition=FilterCondition.NOT)])
         with pytest.raises(QueryError, match=rf"page {kind.value} .*{kind.value}.* takes"):
-            matching(inside)
+            build_filter(inside)
 
 
 def test_no_filters_leave_out_nothing_and_what_are_none_is_refused():
-    assert matching(None) is matching(MetadataFilters(filters=[])) is None
+    assert build_filter(None) is build_filter(MetadataFilters(filters=[])) is None
     for wrong in ({"page": 3}, [], "page"):
         with pytest.raises(QueryError, match="MetadataFilters"):
-            matching(wrong)
+            build_filter(wrong)

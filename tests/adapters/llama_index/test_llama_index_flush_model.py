@@ -8,7 +8,7 @@ from llama_index.core.base.llms.types import ChatMessage, ToolCallBlock
 from llama_index.core.instrumentation.events.llm import LLMChatEndEvent, LLMChatStartEvent
 from llama_index_instrumentation.dispatcher import instrument_tags
 from llama_index_openclaw_memory import _flush_model
-from llama_index_openclaw_memory.testing import ScriptedLLM, TextOnlyLLM, calling, quoting, saying
+from llama_index_openclaw_memory.testing import ScriptedLLM, TextOnlyLLM, make_call, quote_sentence, respond_with
 from llm_scripts import says_facts, writes_facts
 
 from openclaw_memory.flush import FLUSH_TAG
@@ -31,9 +31,9 @@ def cut(kind, raw):
     """A kind of model whose first reply was cut off."""
 
     class Cut(kind):
-        def _reply(self, *given):
-            reply = super()._reply(*given)
-            return reply.model_copy(update={"raw": raw}) if len(self.seen) == 1 else reply
+        def _make_reply(self, *given):
+            reply = super()._make_reply(*given)
+            return reply.model_copy(update={"raw": raw}) if len(self.requests) == 1 else reply
 
     return Cut
 
@@ -42,14 +42,14 @@ class TestContract(FlushModelContract):
     writes, says = staticmethod(writes_facts), staticmethod(says_facts)
 
     def call(self, name, **arguments):
-        return calling(name, **arguments)
+        return make_call(name, **arguments)
 
     async def turn(self, memory, _way, script, talk, *, tools=True, room=None, cut_off=False):
-        script = script[0] if callable(script[0]) else saying(*script)
+        script = script[0] if callable(script[0]) else respond_with(*script)
         kind = ScriptedLLM if tools else TextOnlyLLM
         llm = (cut(kind, RAW[0]) if cut_off else kind)(script=script)
         outcome = hold(memory, llm, [message(*said) for said in talk], room)
-        shown = [[(one.role.value, one.content or "") for one in asked] for asked in llm.seen]
+        shown = [[(one.role.value, one.content or "") for one in asked] for asked in llm.requests]
         offered = [[tool["function"]["name"] for tool in tools] for tools in llm.offered]
         return outcome, [Request(*both) for both in zip(shown, offered, strict=True)]
 
@@ -74,19 +74,19 @@ def message(role, text):
 def test_an_answer_goes_with_its_call_and_what_was_recalled_is_not_shown(memory):
     llm = ScriptedLLM(script=writes_facts)
     assert hold(memory, llm, (ChatMessage(RECALLED, role="system"), *CONVERSATION)) == "saved"
-    *_, asked, answered = llm.seen[-1]
+    *_, asked, answered = llm.requests[-1]
     (call,) = [block for block in asked.blocks if isinstance(block, ToolCallBlock)]
     assert answered.additional_kwargs == {"tool_call_id": call.tool_call_id, "name": "memory_append"}
-    llm = ScriptedLLM(script=saying("NO_REPLY"))
+    llm = ScriptedLLM(script=respond_with("NO_REPLY"))
     hold(memory, llm, (*CONVERSATION, ChatMessage(RECALLED)))
-    (only,) = llm.seen[0]
+    (only,) = llm.requests[0]
     assert f"User: {FACT}\nAssistant: Noted." in only.content
     assert "Groen" not in only.content
 
 
 @pytest.mark.parametrize("raw", RAW, ids=str)
 def test_each_way_in_which_providers_report_a_reply_that_was_cut_off_counts(memory, raw):
-    assert hold(memory, cut(TextOnlyLLM, raw)(script=saying("It is 47"))) == "kept"
+    assert hold(memory, cut(TextOnlyLLM, raw)(script=respond_with("It is 47"))) == "kept"
     assert "cut off" in memory.status().flush["talk"]
 
 
@@ -105,13 +105,13 @@ def test_a_model_is_asked_in_the_one_way_that_it_knows(memory, kind, missing):
 def test_the_calls_of_a_flush_bear_its_tag_and_those_of_the_run_around_it(memory, events):
     with instrument_tags({"run": "7"}):
         hold(memory, ScriptedLLM(script=writes_facts))
-        ScriptedLLM(script=saying("Hi.")).chat(list(CONVERSATION))
+        ScriptedLLM(script=respond_with("Hi.")).chat(list(CONVERSATION))
     calls = [event.tags for event in events if isinstance(event, LLMChatStartEvent | LLMChatEndEvent)]
     assert calls == [{"run": "7", FLUSH_TAG: True}] * 4 + [{"run": "7"}] * 2
 
 
 def test_the_script_of_the_notebook_quotes_what_it_is_shown_and_saves_numbers(memory, noted):
-    llm = ScriptedLLM(script=quoting)
+    llm = ScriptedLLM(script=quote_sentence)
     conversation = "User: Hello, you. The boiler code is 4711.\nAssistant: I see.\nUser: It rains."
     assert hold(memory, llm, conversation) == "saved"
     assert noted().splitlines()[-1] == "- Hello, you. The boiler code is 4711."

@@ -12,8 +12,8 @@ from subprocess import DEVNULL
 import pytest
 from llama_index.core.base.llms.types import ChatMessage
 from llama_index_openclaw_memory import OpenClawMemoryBlock
-from llama_index_openclaw_memory._messages import openclaw_messages
-from llama_index_openclaw_memory.testing import ScriptedLLM, calling
+from llama_index_openclaw_memory._messages import convert_messages
+from llama_index_openclaw_memory.testing import ScriptedLLM, make_call
 from llm_scripts import facts_in, writes_facts
 from processes import python
 
@@ -50,7 +50,7 @@ def said(chance, talk, turns):
             filler = "so it goes " * chance.choice([0, 0, 3, 40])
             yield ChatMessage(f"Please remember: talk {talk} fact {turn} is here.\n{filler}", role="user")
         if chance.random() < 0.2:
-            yield calling("look", f"call-{turn}", at="shelf")
+            yield make_call("look", f"call-{turn}", at="shelf")
             yield ChatMessage("found", role="tool", additional_kwargs={"tool_call_id": f"call-{turn}"})
         yield ChatMessage(chance.choice(["Noted.", *SMALL_TALK]), role="assistant")
 
@@ -73,7 +73,7 @@ def kept(memory):
 
 
 def texts_of(messages):
-    return Counter(get_text(message) for message in openclaw_messages(messages))
+    return Counter(get_text(message) for message in convert_messages(messages))
 
 
 async def gather(calls):

@@ -8,23 +8,23 @@ from llama_index.core.agent.workflow import FunctionAgent
 from llama_index.core.base.llms.types import ChatMessage
 from llama_index.core.memory import Memory as ChatMemory
 from llama_index_openclaw_memory import IntentBlock, OpenClawMemoryBlock, memory_tools
-from llama_index_openclaw_memory.testing import ScriptedLLM, TextOnlyLLM, calling, saying
+from llama_index_openclaw_memory.testing import ScriptedLLM, TextOnlyLLM, make_call, respond_with
 
 from openclaw_memory.errors import ConfigError, StoreError
 
 
 def intents_of(*replies):
-    return TextOnlyLLM(script=saying(*replies))
+    return TextOnlyLLM(script=respond_with(*replies))
 
 
 async def said_to(memory, block, *messages, replies=("Vale.",), session_id="agent:main:main", blocks=()):
     """Say messages to an agent, and return what it was shown as system messages, in each call of its model, and said."""
-    llm = ScriptedLLM(script=saying(*replies))
+    llm = ScriptedLLM(script=respond_with(*replies))
     chat = ChatMemory.from_defaults(session_id=session_id, memory_blocks=[block, *blocks], token_limit=30_000)
     agent = FunctionAgent(tools=memory_tools(memory, edit=True), llm=llm, system_prompt="Be kind.")
     for message in messages:
         await agent.run(message, memory=chat)
-    shown = ["\n".join(message.content for message in seen if message.role == "system") for seen in llm.seen]
+    shown = ["\n".join(message.content for message in seen if message.role == "system") for seen in llm.requests]
     return shown, await chat.aget_all()
 
 
@@ -41,9 +41,9 @@ class TestContract(IntentContract):
 
     async def talk(self, memory, replies, *messages, searches=False, session="agent:main:main"):
         block = self.part(memory, *replies)
-        said = [*([calling("memory_search", query="Carla")] if searches else []), *["Vale."] * len(messages)]
+        said = [*([make_call("memory_search", query="Carla")] if searches else []), *["Vale."] * len(messages)]
         systems, conversation = await said_to(memory, block, *messages, replies=said, session_id=session)
-        asked = [seen[0].content for seen in block.llm.seen]
+        asked = [seen[0].content for seen in block.llm.requests]
         return Talk(systems, asked, [message.content or "" for message in conversation])
 
     async def hint(self, part, message):
@@ -55,7 +55,7 @@ class TestContract(IntentContract):
         shown, _ = await said_to(kept, block, "¿Qué te dije de la caldera?", blocks=blocks)
         assert "La caldera hace ruido." in shown[0]
         assert "Words: caldera" in shown[0]
-        assert "ruido" not in block.llm.seen[0][0].content
+        assert "ruido" not in block.llm.requests[0][0].content
 
 
 async def test_a_turn_whose_first_messages_go_out_of_view_costs_no_second_call(kept):
@@ -63,7 +63,7 @@ async def test_a_turn_whose_first_messages_go_out_of_view_costs_no_second_call(k
     block = IntentBlock(kept, intents)
     before = await block.aget([ChatMessage("Hoi!"), ChatMessage("Hoi!", role="assistant"), ChatMessage(REMEMBER)])
     assert await block.aget([ChatMessage(REMEMBER), ChatMessage("", role="assistant")]) == before != ""
-    assert len(intents.seen) == 1
+    assert len(intents.requests) == 1
 
 
 async def test_a_memory_of_a_name_is_spoken_of_by_its_tools(kept):

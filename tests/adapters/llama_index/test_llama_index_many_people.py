@@ -16,7 +16,7 @@ from llama_index_openclaw_memory import (
     OpenClawToolSpec,
     memory_tools,
 )
-from llama_index_openclaw_memory.testing import ScriptedLLM, calling
+from llama_index_openclaw_memory.testing import ScriptedLLM, make_call
 
 from openclaw_memory import Memories
 from openclaw_memory.errors import ConfigError
@@ -28,7 +28,7 @@ QUESTION = "Which ferry do I take?"
 def search_then_answer(messages, _):
     """Search once, then say what was found."""
     last = messages[-1]
-    return last.content if last.role.value == "tool" else calling("memory_search", query=QUERY)
+    return last.content if last.role.value == "tool" else make_call("memory_search", query=QUERY)
 
 
 class TestContract(PeopleContract):
@@ -64,7 +64,7 @@ def saving_notes(messages, _):
     found = re.findall(r"zebra-\w+", "\n".join(message.content or "" for message in messages))
     if messages[-1].role.value == "tool" or not found:
         return "NO_REPLY"
-    return calling("memory_append", text=f"Seen: {' '.join(sorted(set(found)))}.")
+    return make_call("memory_append", text=f"Seen: {' '.join(sorted(set(found)))}.")
 
 
 def zebras(folder, files):

@@ -10,8 +10,8 @@ from llama_index.core.memory import Memory as Conversation
 from llama_index.core.memory.memory import InsertMethod
 from llama_index.core.storage.chat_store.sql import MessageStatus
 from llama_index_openclaw_memory import OpenClawMemoryBlock, memory_tools
-from llama_index_openclaw_memory._messages import openclaw_messages
-from llama_index_openclaw_memory.testing import ScriptedLLM, TextOnlyLLM, calling, saying
+from llama_index_openclaw_memory._messages import convert_messages
+from llama_index_openclaw_memory.testing import ScriptedLLM, TextOnlyLLM, make_call, respond_with
 from llm_scripts import says_facts, writes_facts
 from unwritable import UNWRITABLE, full
 
@@ -55,7 +55,7 @@ def turns(count, name="s1"):
 
 async def ejected(chat):
     """The messages that `Memory` has archived, as OpenClaw writes them, with secrets masked."""
-    return mask(openclaw_messages(await chat.aget_all(status=MessageStatus.ARCHIVED)))
+    return mask(convert_messages(await chat.aget_all(status=MessageStatus.ARCHIVED)))
 
 
 @pytest.fixture
@@ -65,17 +65,17 @@ def kept(memory):
 
 
 async def test_a_flush_is_held_for_many_ejections_and_shown_each_message_once(memory, conversation):
-    llm = ScriptedLLM(script=saying("NO_REPLY"))
+    llm = ScriptedLLM(script=respond_with("NO_REPLY"))
     block = OpenClawMemoryBlock(memory, llm=llm, flush_tokens=FLUSH_TOKENS)
     chat = conversation(block)
     for message in turns(80):
         await chat.aput(message)
     await block.aflush()
-    shown = "\n".join(asked[0].content for asked in llm.seen)
+    shown = "\n".join(asked[0].content for asked in llm.requests)
     archived = await ejected(chat)
     assert all(shown.count(get_text(message)) == 1 for message in archived if " locker " in get_text(message))
     chars = sum(len(json.dumps(message)) for message in archived)
-    assert 2 < len(llm.seen) < chars / FLUSH_TOKENS / 3
+    assert 2 < len(llm.requests) < chars / FLUSH_TOKENS / 3
 
 
 def test_without_a_loop_the_conversation_goes_on_in_a_new_one_for_each_call(
@@ -89,7 +89,7 @@ def test_without_a_loop_the_conversation_goes_on_in_a_new_one_for_each_call(
     chat.put_messages(list(turns(20, "other")))
     memory.sync()
     assert "item3." in chat.get(input="What holds item3?")[0].content
-    assert kept() == mask(openclaw_messages(chat.get_all(status=MessageStatus.ARCHIVED)))
+    assert kept() == mask(convert_messages(chat.get_all(status=MessageStatus.ARCHIVED)))
     assert "item1." in noted()
     asyncio.run(chat.sql_store._async_engine.dispose())
 
@@ -120,7 +120,7 @@ async def test_an_agent_talks_with_the_memory_and_recalls_what_was_ejected(memor
         if messages[-1].role == "tool":
             return f"I looked it up: {messages[-1].content}"
         is_question = messages[-1].content.endswith("?")
-        return calling("memory_search", query=messages[-1].content) if is_question else "Noted."
+        return make_call("memory_search", query=messages[-1].content) if is_question else "Noted."
 
     llm = ScriptedLLM(script=script)
     agent = FunctionAgent(llm=llm, tools=memory_tools(memory), system_prompt="Be kind.")
@@ -128,12 +128,14 @@ async def test_an_agent_talks_with_the_memory_and_recalls_what_was_ejected(memor
         await agent.run(f"Please remember: locker {number} holds item{number}.", memory=chat)
     memory.sync()
     assert "locker 3 holds item3" in str(await agent.run("What holds item3?", memory=chat))
-    shown = [asked for asked in llm.seen if "What holds item3?" in str(asked[-1].content) or asked[-1].role == "tool"]
+    shown = [
+        asked for asked in llm.requests if "What holds item3?" in str(asked[-1].content) or asked[-1].role == "tool"
+    ]
     blocks = [next(m.content for m in asked if "<recalled-memory" in (m.content or "")) for asked in shown]
     assert all("locker 3 holds item3." in block for block in blocks)
     assert "item3." in noted()
     assert "<recalled-memory" not in json.dumps([message for message in kept() if message["role"] != "toolResult"])
-    assert len(flush_model.seen) < 20
+    assert len(flush_model.requests) < 20
 
 
 @pytest.mark.parametrize("unwritable", UNWRITABLE.values(), ids=UNWRITABLE.keys())
@@ -161,7 +163,7 @@ async def test_while_the_memory_cannot_be_written_no_fact_leaves_the_models_view
 
 @pytest.mark.parametrize(("window", "most"), [(4_000, 1_000), (None, 4_000)])
 async def test_what_cannot_be_written_takes_no_more_than_a_quarter_of_the_window(memory, window, most):
-    llm = None if window is None else ScriptedLLM(script=saying("NO_REPLY"), context_window=window)
+    llm = None if window is None else ScriptedLLM(script=respond_with("NO_REPLY"), context_window=window)
     block = OpenClawMemoryBlock(memory, llm=llm)
     with full(memory.workspace.root):
         await block.aput(list(turns(400)), from_short_term_memory=True, session_id="s1")

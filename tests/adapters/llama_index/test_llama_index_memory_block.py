@@ -7,7 +7,6 @@ import os
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from copy import deepcopy
-from dataclasses import replace
 
 import pytest
 from contract_agents import RecallContract
@@ -15,8 +14,9 @@ from llama_index.core.base.llms.types import ChatMessage, ImageBlock, TextBlock
 from llama_index.core.memory import Memory as ChatMemory
 from llama_index.core.utils import get_tokenizer
 from llama_index_openclaw_memory import OpenClawMemoryBlock, _eviction
-from llama_index_openclaw_memory.testing import ScriptedLLM, TextOnlyLLM, saying
+from llama_index_openclaw_memory.testing import ScriptedLLM, TextOnlyLLM, respond_with
 from llm_scripts import says_facts, writes_facts
+from msgspec.structs import replace
 
 from openclaw_memory import Memory, MemoryConfig
 from openclaw_memory.config import CompactionConfig, EmbeddingConfig
@@ -127,11 +127,11 @@ def test_what_was_recalled_into_a_message_is_neither_kept_nor_shown_to_the_model
     memory.append("The boiler code is 4711.", date="2026-02-09")
     memory.sync()
     asked = user("What is the boiler code?")
-    llm = ScriptedLLM(script=saying("NO_REPLY"))
+    llm = ScriptedLLM(script=respond_with("NO_REPLY"))
     block = OpenClawMemoryBlock(memory, llm=llm, flush_tokens=1)
     put(block, [user(f"{get(block, asked)}\n{asked.content}")])
     assert spoken("s1") == [asked.content]
-    assert "code is 4711" not in llm.seen[0][0].content
+    assert "code is 4711" not in llm.requests[0][0].content
 
 
 def test_what_a_full_disk_refuses_is_reported_in_the_status_and_written_later(memory, spoken, full_disk):
@@ -192,9 +192,9 @@ def test_a_flush_is_held_once_enough_was_ejected(memory, count):
     llm = ScriptedLLM(script=writes_facts)
     block = OpenClawMemoryBlock(memory, llm=llm, flush_tokens=40)
     put(block, facts(1, 2))
-    assert llm.seen == []
+    assert llm.requests == []
     put(block, facts(3, 5))
-    assert len(llm.seen) == 2  # the note, and the silence after it
+    assert len(llm.requests) == 2  # the note, and the silence after it
     assert count(*range(1, 6)) == [1] * 5
 
 
@@ -206,7 +206,7 @@ def test_without_a_model_or_where_the_memory_wants_none_no_flush_is_held(tmp_pat
         block = OpenClawMemoryBlock(memory, llm=llm, flush_tokens=1)
         put(block, facts(1))
         block.flush()
-    assert llm is None or llm.seen == []
+    assert llm is None or llm.requests == []
     assert not (tmp_path / "memory").exists()
 
 
@@ -217,16 +217,16 @@ def test_the_end_of_a_session_flushes_what_is_left(memory, count, session):
     for _ in range(2):
         asyncio.run(block.aflush(session))
     assert count(1) == [1]
-    assert len(block.llm.seen) == 1
+    assert len(block.llm.requests) == 1
 
 
 def test_of_a_long_transcript_that_was_never_flushed_the_end_alone_is_shown(memory):
     put(OpenClawMemoryBlock(memory), facts(1, 400))
-    llm = ScriptedLLM(script=saying("NO_REPLY"))
+    llm = ScriptedLLM(script=respond_with("NO_REPLY"))
     block = OpenClawMemoryBlock(memory, llm=llm, flush_tokens=50)
     put(block, facts(401))
     block.flush()
-    (asked,) = llm.seen
+    (asked,) = llm.requests
     assert ("fact 401" in asked[0].content, "fact 380" in asked[0].content) == (True, False)
 
 
@@ -251,7 +251,7 @@ def test_what_is_ejected_while_a_flush_is_held_is_flushed_after_it_where_that_is
     held.go_on.set()
     block.settle()
     assert count(1, 2) == [1, 1]
-    shown = [("fact 1" in asked[0].content, "fact 2" in asked[0].content) for asked in llm.seen[::2]]
+    shown = [("fact 1" in asked[0].content, "fact 2" in asked[0].content) for asked in llm.requests[::2]]
     assert shown == [(True, False), (False, True)]
 
 
@@ -288,10 +288,10 @@ def test_what_a_flush_that_failed_was_shown_comes_again_after_a_pause(memory, co
     for number in (1, 2):
         put(block, facts(number))
     is_down.clear()
-    asked = len(llm.seen)
+    asked = len(llm.requests)
     put(block, facts(3))
     assert count(1, 2, 3) == ([1, 1, 1] if pause == 0 else [0, 0, 0])
-    assert (len(llm.seen) == asked) is (pause > 0)
+    assert (len(llm.requests) == asked) is (pause > 0)
     block.flush()  # at the end of a session no pause is made
     assert count(1, 2, 3) == [1, 1, 1]
 

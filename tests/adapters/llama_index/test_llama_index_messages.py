@@ -18,7 +18,7 @@ from llama_index.core.base.llms.types import (
     ToolCallBlock,
     VideoBlock,
 )
-from llama_index_openclaw_memory._messages import as_text, calls_of, openclaw_message, openclaw_messages
+from llama_index_openclaw_memory._messages import as_text, convert_message, convert_messages, list_calls
 
 from openclaw_memory.conversation import get_call_ids as ids_of
 from openclaw_memory.conversation import get_text
@@ -73,19 +73,19 @@ CITED = CitationBlock(cited_content=text("It rains."), source="S", title="T", ad
     ],
 )  # fmt: skip
 def test_a_message_says_in_a_transcript_what_it_said(blocks, words):
-    assert openclaw_message(ChatMessage(role="user", blocks=blocks)) == {"role": "user", "content": words}
+    assert convert_message(ChatMessage(role="user", blocks=blocks)) == {"role": "user", "content": words}
     expected = {"role": "assistant", "content": said(words) if words else []}
     for role in ("assistant", "chatbot", "model"):
-        assert openclaw_message(ChatMessage(role=role, blocks=blocks)) == expected
+        assert convert_message(ChatMessage(role=role, blocks=blocks)) == expected
 
 
 def test_calls_and_answers_go_with_each_other_and_the_program_says_nothing():
-    assert openclaw_message(call(text="Let me.", at="sky"))["content"] == [*said("Let me."), called(at="sky")]
-    assert openclaw_message(answer(name="look")) == found()
-    assert openclaw_message(ChatMessage("x", role="function")) == found("", "", "x")
-    assert openclaw_messages([call("a"), ChatMessage("Be kind.", role="system"), answer("a")])[1:] == [found()]
+    assert convert_message(call(text="Let me.", at="sky"))["content"] == [*said("Let me."), called(at="sky")]
+    assert convert_message(answer(name="look")) == found()
+    assert convert_message(ChatMessage("x", role="function")) == found("", "", "x")
+    assert convert_messages([call("a"), ChatMessage("Be kind.", role="system"), answer("a")])[1:] == [found()]
     for role in ("system", "developer"):
-        assert openclaw_message(ChatMessage("Be kind.", role=role)) is None
+        assert convert_message(ChatMessage("Be kind.", role=role)) is None
 
 
 LOOK = SimpleNamespace(name="look", arguments='{"at": "sky"}')
@@ -107,14 +107,14 @@ LOOK = SimpleNamespace(name="look", arguments='{"at": "sky"}')
 )
 def test_calls_are_read_where_older_integrations_put_them(given, expected):
     message = ChatMessage(role="assistant", content="", additional_kwargs={"tool_calls": [given]})
-    assert calls_of(message) == [expected]
+    assert list_calls(message) == [expected]
     message.blocks = [ToolCallBlock(tool_call_id=expected[0], tool_name="look", tool_kwargs=expected[2])]
-    assert calls_of(message) == [expected], "what is in both places is one"
+    assert list_calls(message) == [expected], "what is in both places is one"
 
 
 def test_what_is_no_call_is_none():
     for calls in (None, "look", [None], [{"id": "a"}], [3]):
-        assert calls_of(ChatMessage(role="assistant", additional_kwargs={"tool_calls": calls})) == []
+        assert list_calls(ChatMessage(role="assistant", additional_kwargs={"tool_calls": calls})) == []
 
 
 MESSAGES = st.lists(
@@ -131,12 +131,12 @@ MESSAGES = st.lists(
 @settings(max_examples=15)
 @given(MESSAGES)
 def test_no_message_of_a_conversation_is_lost_and_all_can_be_written(messages):
-    converted = openclaw_messages(messages)
+    converted = convert_messages(messages)
     assert len(converted) == len(messages)
     assert json.loads(json.dumps(converted)) == converted
     assert [get_text(message) for message in converted] == [message.content or "" for message in messages]
     assert [ids_of(message) for message in converted] == [
-        tuple(call_id for call_id, *_ in calls_of(message)) for message in messages
+        tuple(call_id for call_id, *_ in list_calls(message)) for message in messages
     ]
     answers = [message.additional_kwargs["tool_call_id"] for message in messages if message.role == "tool"]
     assert [found for message in converted if (found := get_answered_call(message))] == answers

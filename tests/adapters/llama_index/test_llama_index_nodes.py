@@ -20,7 +20,7 @@ from llama_index.core.schema import (
     RelatedNodeInfo,
     TextNode,
 )
-from llama_index_openclaw_memory._nodes import FIELD, is_cited, node_of, value_of, written_of
+from llama_index_openclaw_memory._nodes import FIELD, get_value, is_cited, to_document, to_node
 
 from openclaw_memory.errors import InvalidInputError
 from openclaw_memory.types import Document as Written
@@ -78,15 +78,15 @@ nodes = st.one_of(
 
 @given(nodes)
 def test_a_node_comes_back_equal(node):
-    back = node_of(written_of(node))
+    back = to_node(to_document(node))
     assert type(back) is type(node)
     assert back == node
 
 
 def test_the_embedding_is_not_written_and_the_node_not_changed():
     node = TextNode(text="a", embedding=[0.5, 0.5])
-    written = written_of(node)
-    assert node_of(written_of(node)).embedding is None
+    written = to_document(node)
+    assert to_node(to_document(node)).embedding is None
     assert node.embedding == [0.5, 0.5]
     assert "embedding" not in written.fields[FIELD]
 
@@ -98,10 +98,10 @@ def test_what_a_file_says_of_each_of_its_parts_is_written_once():
     part = TextNode(id_="part", text="a", metadata=about, relationships={NodeRelationship.CHILD: []})
     part.relationships |= {NodeRelationship.SOURCE: whole.as_related_node_info()}
     part.excluded_embed_metadata_keys = part.excluded_llm_metadata_keys = keys
-    written = written_of(part)
+    written = to_document(part)
     assert "press.pdf" not in str(written.fields)
     assert str(written.fields).count("file_name") == 1
-    back = node_of(written)
+    back = to_node(written)
     assert back.source_node.metadata == back.metadata == {"file_name": "press.pdf", "day": "2026-01-02"}
     assert back.excluded_embed_metadata_keys == back.excluded_llm_metadata_keys == keys
     assert written.part_of == whole.node_id
@@ -109,7 +109,7 @@ def test_what_a_file_says_of_each_of_its_parts_is_written_once():
 
 def test_an_index_node_keeps_what_it_leads_to():
     inner = TextNode(id_="inner", text="what it leads to")
-    back = node_of(written_of(IndexNode(id_="outer", text="summary", index_id="inner", obj=inner)))
+    back = to_node(to_document(IndexNode(id_="outer", text="summary", index_id="inner", obj=inner)))
     assert back.obj == inner
     assert (back.index_id, back.text) == ("inner", "summary")
 
@@ -125,7 +125,7 @@ def test_an_index_node_keeps_what_it_leads_to():
 )
 def test_what_can_be_no_json_is_refused_by_the_id_of_its_node(node, named):
     with pytest.raises(InvalidInputError, match=rf"'odd' cannot be written, as {named} is not JSON.*turn"):
-        written_of(node)
+        to_document(node)
 
 
 DAMAGED = [
@@ -140,10 +140,10 @@ def test_what_a_person_has_damaged_is_left_out_and_said_and_an_unknown_class_is_
     for odd in [*DAMAGED, *UNKNOWN]:
         caplog.clear()
         document = Written("a", "text", {"n": 1}, "memory/notes/a.md", {} if odd is None else {FIELD: odd})
-        assert node_of(document) == TextNode(id_="a", text="text", metadata={"n": 1})
+        assert to_node(document) == TextNode(id_="a", text="text", metadata={"n": 1})
         assert ("memory/notes/a.md" in caplog.text) is (odd in DAMAGED), odd
         assert document.part_of is None
-        assert odd in DAMAGED or value_of(document, "_node_type") == "TextNode"
+        assert odd in DAMAGED or get_value(document, "_node_type") == "TextNode"
 
 
 LINES = Written(
@@ -155,7 +155,7 @@ LINES = Written(
 
 
 def test_a_persons_lines_are_a_node_with_their_file_as_source():
-    node = node_of(LINES)
+    node = to_node(LINES)
     assert (node.node_id, node.ref_doc_id, node.text) == (LINES.id, "memory/a.md", "two\nlines")
     assert node.metadata == LINES.metadata
     assert node.get_content(MetadataMode.EMBED) == "two\nlines"
@@ -164,10 +164,10 @@ def test_a_persons_lines_are_a_node_with_their_file_as_source():
 
 
 def test_a_node_made_of_a_persons_lines_that_is_added_is_no_persons():
-    written = written_of(node_of(LINES))
+    written = to_document(to_node(LINES))
     added = Written(written.id, written.text, written.metadata, "memory/notes/a.md", written.fields)
     assert is_cited(LINES)
     assert not is_cited(added)
-    fence = node_of(LINES).text_template
-    assert node_of(added).model_copy(update={"text_template": fence}) == node_of(LINES)
+    fence = to_node(LINES).text_template
+    assert to_node(added).model_copy(update={"text_template": fence}) == to_node(LINES)
     assert "recalled-memory" not in str(written)

@@ -8,7 +8,7 @@ from llama_index.core.query_engine import CitationQueryEngine, RetrieverQueryEng
 from llama_index.core.retrievers import QueryFusionRetriever
 from llama_index.core.retrievers.fusion_retriever import FUSION_MODES
 from llama_index_openclaw_memory import OpenClawRetriever
-from llama_index_openclaw_memory.testing import TextOnlyLLM, saying
+from llama_index_openclaw_memory.testing import TextOnlyLLM, respond_with
 
 QUESTION = "Who services the boiler?"
 LINES = "memory/household.md#L1-L3"
@@ -21,12 +21,12 @@ def retriever(household):
 
 @pytest.fixture
 def llm():
-    return TextOnlyLLM(script=saying("Van Dam does [1]."))
+    return TextOnlyLLM(script=respond_with("Van Dam does [1]."))
 
 
 def shown(llm):
     """All that the model was shown."""
-    return "\n".join(message.content or "" for messages in llm.seen for message in messages)
+    return "\n".join(message.content or "" for messages in llm.requests for message in messages)
 
 
 def cited_above(text, llm):
@@ -67,7 +67,7 @@ async def test_a_chat_engine_answers_from_the_lines_in_every_way_of_asking(retri
 @pytest.mark.parametrize("use_async", [False, True])
 @pytest.mark.sampled(2)
 async def test_a_fusion_finds_lines_that_several_questions_found_once(household, mode, use_async):
-    llm = TextOnlyLLM(script=saying("When is the boiler serviced?\nWhere is the spare key?"))
+    llm = TextOnlyLLM(script=respond_with("When is the boiler serviced?\nWhere is the spare key?"))
     notes, sessions = (OpenClawRetriever(household, filters={"source": source}) for source in ("memory", "sessions"))
     fusion = QueryFusionRetriever(
         [notes, sessions], llm=llm, mode=mode, num_queries=3, similarity_top_k=20, use_async=use_async

@@ -7,7 +7,7 @@ import pytest
 from adapter_readmes import check_examples
 from llama_index.core.base.llms.types import MessageRole
 from llama_index.core.instrumentation import get_dispatcher
-from llama_index_openclaw_memory.testing import ScriptedLLM, calling
+from llama_index_openclaw_memory.testing import ScriptedLLM, make_call
 from llm_scripts import writes_facts
 from some_nodes import WordEmbedding
 
@@ -25,7 +25,7 @@ def script(messages, tools):
     if last.content == PROJECTOR and "<recalled-memory" in shown and "- Ines brings the projector." in shown:
         return "Ines does."
     if last.role == MessageRole.USER and last.content.endswith("?") and "memory_search" in tools:
-        return calling("memory_search", query=last.content)
+        return make_call("memory_search", query=last.content)
     return "In the old mill." if last.role == MessageRole.TOOL and "the old mill" in last.content else "Noted."
 
 

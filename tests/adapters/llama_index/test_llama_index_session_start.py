@@ -4,7 +4,7 @@ from contract_agents import SessionStartContract
 from llama_index.core.agent.workflow import FunctionAgent
 from llama_index.core.memory import Memory as ChatMemory
 from llama_index_openclaw_memory import OpenClawMemoryBlock, SessionStartBlock, memory_tools
-from llama_index_openclaw_memory.testing import ScriptedLLM, calling, saying
+from llama_index_openclaw_memory.testing import ScriptedLLM, make_call, respond_with
 
 from openclaw_memory.runs import run_values
 
@@ -17,7 +17,7 @@ class TestContract(SessionStartContract):
 
     async def systems(self, part, *replies, session=None, recalls=False, tools=True, values=None):
         llm = ScriptedLLM(
-            script=saying(*(one if isinstance(one, str) else calling(one[0], **one[1]) for one in replies))
+            script=respond_with(*(one if isinstance(one, str) else make_call(one[0], **one[1]) for one in replies))
         )
         blocks = [part, *([OpenClawMemoryBlock(part.memory)] if recalls else [])]
         session = session or "agent:main:main"
@@ -25,7 +25,7 @@ class TestContract(SessionStartContract):
         agent = FunctionAgent(tools=memory_tools(part.memory) if tools else [], llm=llm, system_prompt="Be kind.")
         with run_values(**(values or {})):
             await agent.run("When was the boiler serviced?", memory=chat)
-        return ["\n".join(message.content for message in seen if message.role == "system") for seen in llm.seen]
+        return ["\n".join(message.content for message in seen if message.role == "system") for seen in llm.requests]
 
 
 async def test_what_changes_is_shown_from_then_on(lived_in):

@@ -12,7 +12,7 @@ from llama_index.core.tools.calling import acall_tool, call_tool
 from llama_index.core.workflow import Context, Workflow, step
 from llama_index.core.workflow.events import StartEvent, StopEvent
 from llama_index_openclaw_memory import OpenClawToolSpec, memory_tools
-from llama_index_openclaw_memory.testing import ScriptedLLM, calling, saying
+from llama_index_openclaw_memory.testing import ScriptedLLM, make_call, respond_with
 from pydantic import BaseModel
 from sqlalchemy.ext.asyncio import create_async_engine
 
@@ -70,8 +70,8 @@ class TestContract(ToolsContract):
         return output.raw_output
 
     async def talk(self, tools, script, *messages):
-        replies = (one if isinstance(one, str) else calling(one[0], **one[1]) for one in script)
-        agent = FunctionAgent(tools=tools, llm=ScriptedLLM(script=saying(*replies)))
+        replies = (one if isinstance(one, str) else make_call(one[0], **one[1]) for one in script)
+        agent = FunctionAgent(tools=tools, llm=ScriptedLLM(script=respond_with(*replies)))
         engine = create_async_engine("sqlite+aiosqlite:///:memory:")
         conversation = ChatMemory.from_defaults(session_id="agent:main:dm:1", async_engine=engine)
         answers = []

@@ -1,4 +1,4 @@
-"""What middleware has in common that shows a model something of a memory, in its calls alone."""
+"""Share between middleware how a model's prompt is extended from a memory."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from langchain.agents.middleware import AgentMiddleware, AgentState
 from langchain_core.messages import SystemMessage
 
-from langchain_openclaw_memory._session import WarnOnce, memory_of_run, run_config, session_of
+from langchain_openclaw_memory._session import WarnOnce, get_run_config, get_session_key, lease_run_memory
 from openclaw_memory.aio import run_in_thread
 from openclaw_memory.errors import ConfigError, InvalidInputError
 from openclaw_memory.flush import FLUSH_TAG
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class ShowingMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
-    """Changes what a model is shown, and not the conversation; a memory that fails costs that, never the turn.
+class PromptMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
+    """Extend the prompt of each model call; the conversation stays as it is, and a memory that fails breaks no turn.
 
-    A class of it says in `_shown` what a call shows, which runs in a thread where the agent is awaited, and in
-    `nothing` what a failure costs.
+    A class of it says in `_extend_request` what a call shows, which runs in a thread where the agent is awaited, and in
+    `failure` what a failure costs.
 
     Args:
         memory: The memory, or what chooses that of each run.
@@ -35,7 +35,7 @@ class ShowingMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         memory_name: Distinguishes this middleware from that of another memory in the same agent.
     """
 
-    nothing = "nothing of the memory is shown"
+    failure = "nothing of the memory is shown"
 
     def __init__(self, memory: MemoryChoice, session_key: str | None, memory_name: str | None) -> None:
         super().__init__()
@@ -57,9 +57,9 @@ class ShowingMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
     ) -> ModelResponse[Any]:
         if _is_flush():
             return handler(request)
-        shown, turn = self._shown(request)
-        response = handler(shown)
-        self._answered(turn, response)
+        changed, turn = self._extend_request(request)
+        response = handler(changed)
+        self._handle_response(turn, response)
         return response
 
     async def awrap_model_call(
@@ -67,35 +67,35 @@ class ShowingMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
     ) -> ModelResponse[Any]:
         if _is_flush():
             return await handler(request)
-        shown, turn = await run_in_thread(self._shown, request)
-        response = await handler(shown)
-        self._answered(turn, response)
+        changed, turn = await run_in_thread(self._extend_request, request)
+        response = await handler(changed)
+        self._handle_response(turn, response)
         return response
 
-    def _shown(self, request: ModelRequest[Any]) -> tuple[ModelRequest[Any], Any]:
-        """Return what the model is asked, and what `_answered` is called with."""
+    def _extend_request(self, request: ModelRequest[Any]) -> tuple[ModelRequest[Any], Any]:
+        """Return the extended request, and the turn to call `_handle_response` with."""
         raise NotImplementedError
 
-    def _answered(self, turn: Any, response: ModelResponse[Any]) -> None:
+    def _handle_response(self, turn: Any, response: ModelResponse[Any]) -> None:
         """Look at the response."""
 
-    def _of_memory(self, read: Callable[[Memory, str | None], T]) -> T | None:
-        """Return what `read` makes of the memory of this run and its session; None where the memory fails."""
-        config = run_config()
+    def _read_memory(self, read: Callable[[Memory, str | None], T]) -> T | None:
+        """Call `read` with the memory of this run and its session; None if the memory fails."""
+        config = get_run_config()
         try:
-            with memory_of_run(self.memory, config) as memory:
-                return read(memory, session_of(self.session_key, config))
+            with lease_run_memory(self.memory, config) as memory:
+                return read(memory, get_session_key(self.session_key, config))
         except (ConfigError, InvalidInputError):  # wrong from the first call on, whatever the memory holds
             raise
         except Exception as error:  # noqa: BLE001 - whatever is wrong with a memory, the user's turn goes on without it
             why = f"{type(error).__name__}: {error}"
-            self._warn_once(type(error), f"{self.nothing}, as the memory failed: {why}")
-            self._log.debug(self.nothing, exc_info=error)
+            self._warn_once(type(error), f"{self.failure}, as the memory failed: {why}")
+            self._log.debug(self.failure, exc_info=error)
             return None
 
 
-def ended(request: ModelRequest[Any], text: str) -> ModelRequest[Any]:
-    """Return a request whose system message ends with the text: what the program says comes first."""
+def append_to_system(request: ModelRequest[Any], text: str) -> ModelRequest[Any]:
+    """Append a text to the system message of a request."""
     if not text:
         return request
     message = request.system_message
@@ -110,4 +110,4 @@ def ended(request: ModelRequest[Any], text: str) -> ModelRequest[Any]:
 
 
 def _is_flush() -> bool:
-    return FLUSH_TAG in ((run_config() or {}).get("tags") or ())
+    return FLUSH_TAG in ((get_run_config() or {}).get("tags") or ())

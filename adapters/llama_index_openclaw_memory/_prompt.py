@@ -1,4 +1,4 @@
-"""What memory blocks have in common that show something of a memory, and keep nothing of what `Memory` ejects."""
+"""Share between memory blocks how text of a memory is shown."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 from llama_index.core.memory.memory import BaseMemoryBlock
 from pydantic import Field, PrivateAttr
 
-from llama_index_openclaw_memory._session import memory_of_run, session_of
+from llama_index_openclaw_memory._session import get_session_key, lease_run_memory
 from openclaw_memory.aio import run_in_thread
 from openclaw_memory.errors import ConfigError, InvalidInputError
 
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class ShownBlock(BaseMemoryBlock[str]):
-    """Shows what `_text` returns, which runs in a thread; a memory that fails costs the text, never the turn."""
+class PromptBlock(BaseMemoryBlock[str]):
+    """Show the text that `_compose` returns in a thread; a memory that fails costs the text, never the turn."""
 
     memory: Any = Field(exclude=True, repr=False)
     session_key: str | None = None
 
-    nothing: ClassVar[str] = "nothing of the memory is shown"  # what a failure costs
+    failure: ClassVar[str] = "nothing of the memory is shown"  # what a failure costs
 
     _reported: set[object] = PrivateAttr(default_factory=set)
 
@@ -39,23 +39,23 @@ class ShownBlock(BaseMemoryBlock[str]):
         """Keep nothing: that is for `OpenClawMemoryBlock`."""
 
     async def _aget(self, messages: list[ChatMessage] | None = None, **block_kwargs: Any) -> str:
-        return await run_in_thread(self._text, messages or [], block_kwargs.get("session_id"))
+        return await run_in_thread(self._compose, messages or [], block_kwargs.get("session_id"))
 
     @abstractmethod
-    def _text(self, messages: Sequence[ChatMessage], session_id: str | None) -> str:
-        """Return what is shown next to the messages."""
+    def _compose(self, messages: Sequence[ChatMessage], session_id: str | None) -> str:
+        """Compose the text that is shown next to the messages."""
 
-    def _of_memory(self, session_id: str | None, read: Callable[[Memory, str | None], T]) -> T | None:
-        """Return what `read` makes of the memory of this run and its session; None where the memory fails."""
+    def _read_memory(self, session_id: str | None, read: Callable[[Memory, str | None], T]) -> T | None:
+        """Call `read` with the memory of this run and its session; None if the memory fails."""
         key = next((key for key in (self.session_key, session_id) if key and key.strip()), None)
         try:
-            with memory_of_run(self.memory) as memory:
-                return read(memory, session_of(key))
+            with lease_run_memory(self.memory) as memory:
+                return read(memory, get_session_key(key))
         except (ConfigError, InvalidInputError):  # wrong from the first message on, whatever the memory holds
             raise
         except Exception as error:  # noqa: BLE001 - whatever is wrong with a memory, the user's turn goes on without it
             why = f"{type(error).__name__}: {error}"
-            self._warn_once(type(error), f"{self.nothing}, as the memory failed: {why}")
+            self._warn_once(type(error), f"{self.failure}, as the memory failed: {why}")
             return None
 
     def _warn_once(self, topic: object, words: str) -> None:
