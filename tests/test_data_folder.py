@@ -7,7 +7,7 @@ import pytest
 
 from openclaw_memory import Memory, load_embedder
 from openclaw_memory.cli import main
-from openclaw_memory.cli.doctor import examine
+from openclaw_memory.cli.doctor import check_memory
 from openclaw_memory.config.data_folder import locate_user_data, locate_workspace_data
 
 
@@ -59,7 +59,9 @@ def test_prune_removes_the_folders_of_workspaces_that_are_gone_and_no_other(home
         main(["doctor", "--prune", "--workspace", str(notes / "kept")])
     assert deleted.exists()
     shutil.rmtree(notes / "deleted")
-    assert any("deleted" in finding.detail for finding in examine(lambda: Memory.open(notes / "kept", embedder=None)))
+    assert any(
+        "deleted" in finding.detail for finding in check_memory(lambda: Memory.open(notes / "kept", embedder=None))
+    )
     with pytest.raises(SystemExit, match="0"):
         main(["doctor", "--prune", "--workspace", str(notes / "kept")])
     assert str(deleted) in capsys.readouterr().err
@@ -71,15 +73,8 @@ def test_prune_removes_the_folders_of_workspaces_that_are_gone_and_no_other(home
 def test_the_doctor_checks_a_memory_of_a_user_without_a_home_folder(notes, monkeypatch):
     monkeypatch.delenv("OPENCLAW_MEMORY_HOME")
     monkeypatch.setattr("platformdirs.user_data_path", lambda *_, **__: (_ for _ in ()).throw(RuntimeError("no home")))
-    findings = examine(lambda: Memory.open(notes / "kept", embedder=None, index_path=notes / "index.sqlite"))
+    findings = check_memory(lambda: Memory.open(notes / "kept", embedder=None, index_path=notes / "index.sqlite"))
     assert any(finding.check == "workspace" and finding.level == "ok" for finding in findings)
-
-
-def test_an_index_of_an_earlier_version_is_named_with_its_remedy(notes):
-    (notes / "kept/.memory").mkdir(exist_ok=True)
-    (notes / "kept/.memory/index.sqlite").touch()
-    findings = examine(lambda: Memory.open(notes / "kept", embedder=None))
-    assert any("rm " in finding.remedy and ".memory/index.sqlite" in finding.remedy for finding in findings)
 
 
 def test_that_a_new_data_folder_has_all_texts_sent_again_is_said(home, notes, embedding_server, caplog):

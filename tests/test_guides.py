@@ -15,7 +15,7 @@ from adapter_readmes import EXAMPLE
 from every_command import COMMANDS
 
 from openclaw_memory import JournalConfig, Memory, MemoryConfig, SessionsConfig, Status, SyncConfig
-from openclaw_memory.cli.doctor import examine
+from openclaw_memory.cli.doctor import check_memory
 from openclaw_memory.config import CompactionConfig, PruningConfig
 from openclaw_memory.conversation import compaction, get_compaction_threshold
 from openclaw_memory.conversation.window import get_flush_threshold
@@ -106,7 +106,7 @@ def test_the_guide_to_stores_names_every_method():
 def test_every_check_of_the_doctor_is_told(notes):
     with Memory.open(notes) as memory:
         memory.sync()
-    checks = {finding.check for finding in examine(lambda: Memory.open(notes))}
+    checks = {finding.check for finding in check_memory(lambda: Memory.open(notes))}
     # On other systems, or in other states, there are more.
     others = {"open", "data folder", "encryption", "time zone", "file system", "notice"}
     assert checks | others == first_column(UPKEEP, "Check |")

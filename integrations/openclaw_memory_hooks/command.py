@@ -6,7 +6,6 @@ import json
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -43,7 +42,7 @@ def hook(place: Place, host: str, event: str) -> int:
     """
     try:
         if place.workspace is None and place.agent is None:
-            place = replace(place, workspace=".")  # no workspace above, nor a default one, gets to read the session
+            place = place._replace(workspace=".")  # no workspace above, nor a default one, gets to read the session
             if not _is_workspace(place.folder):
                 return 0
         # Of OpenCode's plugin, the lines after the first one answer what it is asked in between.

@@ -44,34 +44,33 @@ def main(arguments: Sequence[str] | None = None) -> None:
         # A terminal that cannot show a character shows a question mark, instead of ending the command.
         if (reconfigure := getattr(stream, "reconfigure", None)) is not None:
             reconfigure(errors="replace")
-    sys.exit(_run(arguments))
-
-
-def _run(arguments: Sequence[str] | None) -> int:
+    words = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        return _ran(arguments)
+        code = _run(words)
     except OSError as error:
         if error.errno not in NO_ROOM:
             raise
         _drop_output()  # Python would complain once more when it flushes stdout at exit
         with suppress(OSError):  # stderr may be full too
             show_error(f"the output could not be written: {os.strerror(error.errno)}")
-        return FAILED
+        code = FAILED
+    sys.exit(code)
 
 
-def _drop_output() -> None:
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-def _ran(arguments: Sequence[str] | None) -> int:
+def _run(words: list[str]) -> int:
     try:
-        code = commands.main(arguments, prog_name="openclaw-memory", standalone_mode=False, color=use_colours())
+        code = commands.main(words, prog_name="openclaw-memory", standalone_mode=False, color=use_colours())
         sys.stdout.flush()
         return int(code or OK)
     except click.exceptions.NoArgsIsHelpError as error:
         click.echo(error.format_message())
     except (click.ClickException, OpenClawMemoryError) as error:
-        _fail(error, as_json=_wants_json(arguments))
+        message = _format_error(error)
+        # Wrong usage is found before the options are known.
+        if "--json" in words[: words.index("--") if "--" in words else None]:
+            kind = "UsageError" if isinstance(error, click.ClickException) else type(error).__name__
+            show_json({"error": message, "kind": kind}, indent=None)
+        show_error(message)
     except BrokenPipeError:
         _drop_output()  # the reader (`| head`) has seen enough
         return OK
@@ -81,21 +80,11 @@ def _ran(arguments: Sequence[str] | None) -> int:
     return FAILED
 
 
-def _wants_json(arguments: Sequence[str] | None) -> bool:
-    """Whether to report an error in JSON too: wrong usage is found before the options are known."""
-    given = list(sys.argv[1:] if arguments is None else arguments)
-    return "--json" in given[: given.index("--") if "--" in given else None]
+def _drop_output() -> None:
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _fail(error: click.ClickException | OpenClawMemoryError, *, as_json: bool) -> None:
-    message = _message_of(error)
-    kind = "UsageError" if isinstance(error, click.ClickException) else type(error).__name__
-    if as_json:
-        show_json({"error": message, "kind": kind}, indent=None)
-    show_error(message)
-
-
-def _message_of(error: Exception) -> str:
+def _format_error(error: Exception) -> str:
     if isinstance(error, click.UsageError):
         where = error.ctx.command_path if error.ctx else "openclaw-memory"
         return f"{error.format_message()} (see `{where} --help`)"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -10,36 +9,27 @@ import click
 
 from openclaw_memory import __version__
 from openclaw_memory._safe import clean, clean_line
-from openclaw_memory.cli.options import Place, list_waiting, show_progress, with_place
-from openclaw_memory.cli.output import render, show, show_findings, show_json, show_note, show_status
+from openclaw_memory.cli.options import Place, json_option, list_waiting, show_progress, with_place
+from openclaw_memory.cli.output import render, show, show_findings, show_json, show_note, show_results, show_status
 from openclaw_memory.errors import ConfigError
 from openclaw_memory.plugins import has_plugin, list_plugins, load_plugin
 from openclaw_memory.types.codec import get_plain_name
 from openclaw_memory.types.files import citation, cited
 
 if TYPE_CHECKING:
-    from openclaw_memory.search import SearchResults
     from openclaw_memory.types import SyncReport
 
-# Commands that are loaded when they are asked for, each with its module and its name in there.
-_ELSEWHERE = {
-    "search": ("search_command", "search"),
-    "init": ("write_commands", "init"),
-    "append": ("write_commands", "append"),
-    "inspect": ("control_commands", "inspect"),
-    "forget": ("control_commands", "forget"),
-    "sign": ("control_commands", "sign"),
-    "heartbeat": ("upkeep_commands", "heartbeat"),
-    "watch": ("watch", "watch"),
-    "config": ("config_command", "config"),
-}
-# What to look at in each answer, and the question.
+# The module of each command that is loaded when it is asked for.
+_MODULES = {
+    "search": "search_command", "init": "write_commands", "append": "write_commands", "inspect": "control_commands",
+    "forget": "control_commands", "sign": "control_commands", "heartbeat": "upkeep_commands",
+    "watch": "upkeep_commands", "config": "config_command",
+}  # fmt: skip
 QUESTIONS = (
     ("by meaning: the note says it in other words", "Which visitors do not eat meat?"),
     ("by an exact name", "What does E_CAL_DRIFT mean?"),
     ("without an answer in these notes: all is weak", "How do I change the oil of a motorcycle?"),
 )
-SHOWN = 2  # results for each question: enough to see that the right one comes first
 
 
 def _replace_command(name: str, error: ConfigError) -> click.Command:
@@ -53,34 +43,34 @@ def _replace_command(name: str, error: ConfigError) -> click.Command:
 
 
 class _Commands(click.Group):
-    """A group that ends quietly when its reader (`| head`) has seen enough: click itself would exit with 1.
-
-    An option that is written before the command gets an error that says where it belongs.
-    """
+    """A group that loads commands when they are asked for, and plug-ins' commands too."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - as click calls it
-        return sorted({*self.commands, *_ELSEWHERE, *list_plugins("commands")})
+        return sorted({*self.commands, *_MODULES, *list_plugins("commands")})
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name in _ELSEWHERE and cmd_name not in self.commands:
-            module, name = _ELSEWHERE[cmd_name]
-            self.add_command(getattr(import_module(f"openclaw_memory.cli.{module}"), name))
+        if cmd_name in _MODULES and cmd_name not in self.commands:
+            self.add_command(getattr(import_module(f"openclaw_memory.cli.{_MODULES[cmd_name]}"), cmd_name))
         elif cmd_name not in self.commands and has_plugin("commands", cmd_name):
             try:
                 self.add_command(load_plugin("commands", cmd_name))
             except ConfigError as error:
-                return _replace_command(cmd_name, error)  # and not kept: its package may be installed by the next time
+                return _replace_command(
+                    cmd_name, error
+                )  # and not stored: its package may be installed by the next time
         return super().get_command(ctx, cmd_name)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Explain where an option belongs that is written before the command."""
         try:
             return super().parse_args(ctx, args)
         except click.NoSuchOption as error:
             name = next((word for word in args if word in self.list_commands(ctx)), "search")
-            behind = f"{error.option_name} belongs behind a command: `openclaw-memory {name} {error.option_name} ...`"
-            raise click.UsageError(behind, ctx) from None
+            remedy = f"{error.option_name} belongs behind a command: `openclaw-memory {name} {error.option_name} ...`"
+            raise click.UsageError(remedy, ctx) from None
 
     def invoke(self, ctx: click.Context) -> Any:
+        """End quietly when the reader (`| head`) has seen enough: click itself would exit with 1."""
         try:
             return super().invoke(ctx)
         except BrokenPipeError:
@@ -102,29 +92,36 @@ def commands() -> None:
 
 
 @commands.command()
-@click.option("--json", "as_json", is_flag=True, help="Answer in JSON.")
+@json_option
 def demo(as_json: bool) -> int:
     """Index a small workspace that comes along; ask three things.
 
     Example: openclaw-memory demo
     """
     import tempfile
-    from pathlib import Path
 
     from openclaw_memory.memory import Memory
     from openclaw_memory.testing import sample_workspace
 
-    with tempfile.TemporaryDirectory(prefix="openclaw-memory-demo-") as folder:
-        workspace = Path(folder) / "notes"
-        sample_workspace(workspace)
-        with Memory.open(workspace) as memory:
-            report = memory.sync()
-            answers = [(why, question, memory.search(question, max_results=SHOWN)) for why, question in QUESTIONS]
+    with (
+        tempfile.TemporaryDirectory(prefix="openclaw-memory-demo-") as folder,
+        Memory.open(sample_workspace(f"{folder}/notes")) as memory,
+    ):
+        report = memory.sync()
+        answers = [(reason, question, memory.search(question, max_results=2)) for reason, question in QUESTIONS]
     if as_json:
-        shown = [{"query": question, "shows": why, "results": list(results)} for why, question, results in answers]
-        show_json({"sync": report, "questions": shown})
-    else:
-        _say_demo(report, answers)
+        questions = [{"shows": shows, "query": query, "results": list(results)} for shows, query, results in answers]
+        show_json({"sync": report, "questions": questions})
+        return 0
+    first = answers[0][2]
+    show(render("openclaw-memory", bold=True) + "  Markdown in, cited lines out; nothing leaves this machine")
+    counts = f"{len(report.added)} files of notes indexed in {report.seconds:.2f} s"
+    show(f"{counts}; {first.mode} search, {first.provider} {first.model}")
+    for reason, question, results in answers:
+        mark = click.style("?", fg="green", bold=True)
+        show(f"\n{mark} {render(question, bold=True)}  {render(reason, dim=True)}")
+        show_results(results, query=question)
+    show('\nYour own notes:  openclaw-memory search --workspace PATH "a question"')
     return 0
 
 
@@ -142,10 +139,7 @@ def index(place: Place, force: bool) -> int:
         files = len(report.added) + len(report.changed) + report.unchanged
         if not place.as_json and (advice := memory.workspace.suggest_setup(files)):
             show_note(advice)
-    if place.as_json:
-        show_json(report)
-    else:
-        _say_report(report)
+    (show_json if place.as_json else _show_report)(report)
     return 0 if report.ok else 1
 
 
@@ -153,7 +147,7 @@ def index(place: Place, force: bool) -> int:
 @click.argument("path")
 @with_place
 def get(place: Place, path: str) -> int:
-    """Read a memory file, or lines of it.
+    """Read a memory file, or some lines.
 
     PATH is that of the file, as seen from the workspace, or a citation as `search` prints it: PATH#L3-L4.
 
@@ -163,26 +157,25 @@ def get(place: Place, path: str) -> int:
         excerpt = memory.get(path)
     if place.as_json:
         show_json(excerpt)
-    else:
-        show(clean(excerpt.text).removesuffix("\n"))
-        if get_plain_name(excerpt.path).endswith(".jsonl") and not excerpt.text.strip():
-            show_note(f"{excerpt.citation} holds nothing that is shown: a tool, a silent reply, or no JSON")
-        if excerpt.next_start is not None and cited(path) is None:
-            following = (excerpt.next_start, excerpt.next_start + excerpt.end_line - excerpt.start_line)
-            show_note(f"it goes on: {citation(excerpt.path, following)}")
+        return 0
+    show(clean(excerpt.text).removesuffix("\n"))
+    if get_plain_name(excerpt.path).endswith(".jsonl") and not excerpt.text.strip():
+        show_note(f"{excerpt.citation} holds nothing that is shown: a tool, a silent reply, or no JSON")
+    if excerpt.next_start is not None and cited(path) is None:
+        following = (excerpt.next_start, excerpt.next_start + excerpt.end_line - excerpt.start_line)
+        show_note(f"it goes on: {citation(excerpt.path, following)}")
     return 0
 
 
 @commands.command()
-@click.option("--deep", is_flag=True, help="Also prove the index, by a real query on each path.")
 @with_place
-def status(place: Place, deep: bool) -> int:
-    """Say what is indexed, with what, and what could work better.
+def status(place: Place) -> int:
+    """Show the state of the index, and any shortcomings.
 
-    Example: openclaw-memory status --workspace notes --deep
+    Example: openclaw-memory status --workspace notes
     """
     with place.open() as memory:
-        state = memory.status(deep=deep)
+        state = memory.status()
     if place.as_json:
         show_json(state)
     else:
@@ -194,31 +187,34 @@ def status(place: Place, deep: bool) -> int:
 @click.option("--prune", is_flag=True, help="Remove the data folders of workspaces that are gone.")
 @with_place
 def doctor(place: Place, prune: bool) -> int:
-    """Check what search needs; say what to do about findings.
+    """Check all that search needs; name remedies.
 
     Exit code 1: there are problems.
 
     Example: openclaw-memory doctor --workspace notes
     """
-    from openclaw_memory.cli.doctor import examine
-    from openclaw_memory.config.data_folder import list_orphans
+    from openclaw_memory.cli.doctor import check_memory
 
-    for folder, workspace in list_orphans() if prune else ():
-        shutil.rmtree(folder)
-        show_note(f"removed {folder}, of {clean_line(workspace)}")
+    if prune:
+        import shutil
 
-    findings = examine(place.open, place.options)
-    problems = sum(finding.level == "problem" for finding in findings)
+        from openclaw_memory.config.data_folder import list_orphans
+
+        for folder, workspace in list_orphans():
+            shutil.rmtree(folder)
+            show_note(f"removed {folder}, of {clean_line(workspace)}")
+    findings = check_memory(place.open, place.options)
+    has_problems = any(finding.level == "problem" for finding in findings)
     if place.as_json:
-        show_json({"ok": problems == 0, "findings": findings})
+        show_json({"ok": not has_problems, "findings": findings})
     else:
         show_findings(findings)
-    return 1 if problems else 0
+    return 1 if has_problems else 0
 
 
-def _say_report(report: SyncReport) -> None:
-    done = f"{len(report.added)} added, {len(report.changed)} changed, {len(report.removed)} removed"
-    show(f"{done}, {report.unchanged} unchanged in {report.seconds:.2f} s; {report.embedded} chunks embedded")
+def _show_report(report: SyncReport) -> None:
+    counts = f"{len(report.added)} added, {len(report.changed)} changed, {len(report.removed)} removed"
+    show(f"{counts}, {report.unchanged} unchanged in {report.seconds:.2f} s; {report.embedded} chunks embedded")
     if report.rebuilt:
         show(f"built again: {clean(report.rebuilt)}")
     for file in report.skipped:
@@ -227,23 +223,3 @@ def _say_report(report: SyncReport) -> None:
         show(f"{click.style('failed', fg='red')}  {clean_line(file.path)}: {clean(file.reason)}")
     for line in list_waiting(report):
         show(f"{click.style('waiting', fg='yellow')}  {clean(line)}")
-
-
-def _say_demo(report: SyncReport, answers: list[tuple[str, str, SearchResults]]) -> None:
-    from openclaw_memory.cli.results import show_results
-
-    results = answers[0][2]
-    show(render("openclaw-memory", bold=True) + "  Markdown in, cited lines out; nothing leaves this machine")
-    show(
-        f"{len(report.added)} files of notes indexed in {report.seconds:.2f} s; "
-        f"{results.mode} search, {results.provider} {results.model}"
-    )
-    for why, question, found in answers:
-        show()
-        show(f"{click.style('?', fg='green', bold=True)} {render(question, bold=True)}  {render(why, dim=True)}")
-        if found:
-            show_results(found, query=question)
-        else:
-            show("    Nothing found: the notes do not say.")
-    show()
-    show('Your own notes:  openclaw-memory search --workspace PATH "a question"')

@@ -1,4 +1,4 @@
-"""Define the command that shows which settings hold."""
+"""Define the command `config`."""
 
 from __future__ import annotations
 
@@ -15,79 +15,61 @@ from openclaw_memory.cli.output import render, show, show_json, show_note, to_pl
 if TYPE_CHECKING:
     from openclaw_memory.config import MemoryConfig
 
-_HIDDEN = "***"
-
 
 @click.command()
 @with_place
 def config(place: Place) -> int:
-    """Show which settings hold.
+    """Show the settings in use.
 
-    That is the workspace and what chose it, the file of settings, and what differs from the defaults.
+    That is the workspace and why it was chosen, the file of settings, and what differs from the defaults.
 
     Example: openclaw-memory config --workspace notes
     """
-    from openclaw_memory.cli.places import user_settings, workspace_folder
+    from openclaw_memory.cli.find_workspace import find_workspace, read_user_settings
     from openclaw_memory.config.unread import find_unread_settings
 
-    settings = user_settings()
-    by_agent = place.workspace is None and place.agent is not None
-    by = f"it is that of the agent {place.agent}" if by_agent else workspace_folder(place.workspace).by
-    with place.open(stays=True) as memory:  # what the settings say, not what a command needs
-        root, used = memory.workspace.root, memory.config
-    file, notices = place.settings_file, [*used.notices, *find_unread_settings(used)]
-    tables = _tables(used)
+    user = read_user_settings()
+    is_agents = place.workspace is None and place.agent is not None
+    reason = f"it is that of the agent {place.agent}" if is_agents else find_workspace(place.workspace).reason
+    with place.open(stays=True) as memory:  # the settings as they are written, not as a command needs them
+        root, settings = str(memory.workspace.root), memory.config
+    file, notices = place.settings_file, [*settings.notices, *find_unread_settings(settings)]
+    tables = _find_changes(settings)
     if place.as_json:
-        show_json(
-            {
-                "workspace": str(root),
-                "chosen": by,
-                "file": None if file is None else str(file),
-                "workspaces": dict(settings.workspaces),
-                "settings": tables,
-                "notices": notices,
-            }
-        )
+        facts = {"workspace": root, "chosen": reason, "file": None if file is None else str(file)}
+        show_json({**facts, "workspaces": dict(user.workspaces), "settings": tables, "notices": notices})
         return 0
-    show(f"{render('workspace', dim=True)}  {clean(str(root))} ({clean(by)})")
-    show(f"{render('settings', dim=True)}   {clean(str(file)) if file else f'{settings.file} (not there)'}")
-    for name, folder in settings.workspaces.items():
+    show(f"{render('workspace', dim=True)}  {clean(root)} ({clean(reason)})")
+    show(f"{render('settings', dim=True)}   {clean(str(file)) if file else f'{user.file} (not there)'}")
+    for name, folder in user.workspaces.items():
         show(f"{render('named', dim=True)}      {clean(name)} = {clean(folder)}")
-    for part, table in tables.items():
-        show(f"\n[{part}]")
+    for section, table in tables.items():
+        show(f"\n[{section}]")
         for key, value in table.items():
-            show(f"{key} = {clean(_toml(value))}")
+            show(f"{key} = {clean(_format_toml(value))}")
     for notice in notices:
         show_note(notice)
     return 0
 
 
-def _tables(config: MemoryConfig) -> dict[str, dict[str, Any]]:
-    """Return the settings by part; those that differ from the defaults. Values that may be keys are hidden."""
+def _find_changes(config: MemoryConfig) -> dict[str, dict[str, Any]]:
+    """Find the settings that differ from the defaults, by section. Values that may be keys are hidden."""
     from openclaw_memory.config import MemoryConfig
     from openclaw_memory.config.sections import SECTIONS
 
-    usual, tables = MemoryConfig(), {}
-    for part in SECTIONS:
-        own, default = getattr(config, part), getattr(usual, part)
-        names = own.__struct_fields__
-        table = {
-            name: _shown(part, name, getattr(own, name))
-            for name in names
-            if getattr(own, name) != getattr(default, name)
-        }
+    usual, tables = MemoryConfig(), dict[str, dict[str, Any]]()
+    for section in SECTIONS:
+        own, default = getattr(config, section), getattr(usual, section)
+        values = {name: getattr(own, name) for name in own.__struct_fields__}
+        table = {name: to_plain(value) for name, value in values.items() if value != getattr(default, name)}
+        if section == "embedding" and "providers" in table:
+            table["providers"] = {name: dict.fromkeys(options, "***") for name, options in table["providers"].items()}
         if table:
-            tables[part] = table
+            tables[section] = table
     return tables
 
 
-def _shown(part: str, name: str, value: Any) -> Any:
-    if part == "embedding" and name == "providers":
-        return {provider: dict.fromkeys(options, _HIDDEN) for provider, options in value.items()}
-    return to_plain(value)
-
-
-def _toml(value: Any) -> str:
+def _format_toml(value: Any) -> str:
     if isinstance(value, Mapping):
-        return "{ " + ", ".join(f"{key} = {_toml(item)}" for key, item in value.items()) + " }"
+        return "{ " + ", ".join(f"{key} = {_format_toml(item)}" for key, item in value.items()) + " }"
     return "(not set)" if value is None else json.dumps(value, ensure_ascii=False, default=str)

@@ -1,4 +1,4 @@
-"""Run the checks of `doctor`: the deep status of a memory and its disk, each finding with a remedy."""
+"""Diagnose a memory: its deep status, its disk and its data folder, each finding with a remedy."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import os
 import re
 import shlex
 import shutil
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from msgspec import Struct
+
 from openclaw_memory.errors import ConfigError, CorruptIndexError, EmbedderError, OpenClawMemoryError
-from openclaw_memory.types import MemoryFile
 from openclaw_memory.types.codec import get_plain_name
 from openclaw_memory.types.results import first_of
 from openclaw_memory.types.status import behind, failure, in_use, last_sync, size
@@ -24,19 +24,18 @@ if TYPE_CHECKING:
 # OpenClaw asks that MEMORY.md be kept below so many words: all of it is read at the start of every session.
 LONG_TERM_WORDS = 2000
 # An index is built again next to the one that answers, and then copied into its log: twice its size, for a while.
-ROOM_FOR_REBUILD = 2
+REBUILD_FACTOR = 2
 # With less than this even a small note, or the log of a small sync, may not fit any more.
-LEAST_ROOM = 16 * 1024 * 1024
+MIN_ROOM = 16 * 1024 * 1024
 # The processes that use a database in WAL mode share memory, which they can only do on one machine (sqlite.org/wal).
 NETWORK_FILE_SYSTEMS = frozenset(
-    {"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "ceph", "glusterfs", "lustre", "ncpfs", "vboxsf", "davfs"}
-    | {"fuse.sshfs", "fuse.s3fs", "fuse.rclone", "fuse.gcsfuse", "fuse.glusterfs", "fuse.davfs2", "fuse.curlftpfs"}
+    "nfs nfs4 cifs smb3 smbfs 9p afs ceph glusterfs lustre ncpfs vboxsf davfs fuse.sshfs fuse.s3fs fuse.rclone "
+    "fuse.gcsfuse fuse.glusterfs fuse.davfs2 fuse.curlftpfs".split()
 )
 MOUNTS = Path("/proc/mounts")
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(Struct, frozen=True):
     """The outcome of one check: `note` is worth knowing, `problem` needs the `remedy`."""
 
     check: str
@@ -45,35 +44,32 @@ class Finding:
     remedy: str = ""
 
 
-def examine(open_memory: Callable[[], Memory], options: str = "") -> list[Finding]:
+def check_memory(open_memory: Callable[[], Memory], options: str = "") -> list[Finding]:
     """Make every check that can be made; a memory that cannot be opened is the only finding.
 
     Args:
-        open_memory: Opens the memory to examine.
+        open_memory: Opens the memory to check.
         options: Those that choose this memory (` --workspace notes`), for the commands that a remedy names.
 
     Returns:
         The findings, in the order of the checks.
     """
     try:
-        memory = open_memory()
+        with open_memory() as memory:
+            return [*_check(memory, options)]
     except OpenClawMemoryError as error:
         return [Finding("open", "problem", str(error), "Fix this first; the other checks need an open memory.")]
-    with memory:
-        try:
-            files = memory.workspace.scan().files
-        except OpenClawMemoryError as error:
-            return [Finding("workspace", "problem", str(error), "Do as the message says.")]
-        index = memory.index_path
-        mounts = MOUNTS.read_text(errors="replace") if MOUNTS.is_file() else ""
-        return [
-            check_workspace(str(memory.workspace.root)),
-            *check_session_start(memory),
-            check_transcripts(memory, files),
-            *check_status(memory, len(files), options),
-            *([] if index is None else [check_room(index), *check_file_system(index, mounts)]),
-            *check_data_folder(memory.workspace.root),
-        ]
+
+
+def _check(memory: Memory, options: str) -> Iterator[Finding]:
+    files = len(memory.workspace.scan().files)
+    yield check_workspace(str(memory.workspace.root))
+    yield from check_session_start(memory)
+    yield from check_status(memory, files, options)
+    if (index := memory.index_path) is not None:
+        yield check_room(index)
+        yield from check_file_system(index, MOUNTS.read_text(errors="replace") if MOUNTS.is_file() else "")
+    yield from check_data_folder()
 
 
 def check_workspace(folder: str) -> Finding:
@@ -107,21 +103,9 @@ def check_session_start(memory: Memory) -> Iterator[Finding]:
             yield Finding("session start", "ok", f"{file.path}: {file.chars:,} of {file.max_chars:,} characters")
 
 
-def check_transcripts(memory: Memory, files: Sequence[MemoryFile]) -> Finding:
-    """Check the folder of the transcripts."""
-    rules = memory.config.sessions
-    folder = memory.workspace.root / Path(rules.folder).expanduser()
-    if not rules.index or not os.path.lexists(folder):
-        return Finding("transcripts", "ok", f"none in {folder}" if rules.index else "not indexed (sessions.index)")
-    if not folder.is_dir():
-        remedy = "Put the transcripts into a folder, and name it in sessions.folder."
-        return Finding("transcripts", "problem", f"{folder} is not a folder", remedy)
-    sizes = [file.size for file in files if file.source == "sessions"]
-    return Finding("transcripts", "ok", f"{len(sizes):,} in {folder}, {size(sum(sizes))}")
-
-
 def check_status(memory: Memory, files: int, options: str) -> Iterator[Finding]:
     """Check the deep status; if there is none, the reason is the one finding."""
+    sync = f"Run `openclaw-memory index{options}`."
     rebuild = f"Run `openclaw-memory index{options} --force`: the index is made from the files, and nothing is lost."
     try:
         state = memory.status(deep=True)
@@ -136,7 +120,7 @@ def check_status(memory: Memory, files: int, options: str) -> Iterator[Finding]:
         missing = str(error)
     yield from check_files(state, options, advice)
     yield check_embedder(state, missing)
-    yield from check_index(state, options, rebuild)
+    yield from check_index(state, sync, rebuild)
     if state.last_error is not None:
         remedy = f"Do as the message says; then run `openclaw-memory index{options}`."
         yield Finding("last sync", "problem", failure(state.last_error), remedy)
@@ -144,12 +128,11 @@ def check_status(memory: Memory, files: int, options: str) -> Iterator[Finding]:
         yield Finding("last sync", "ok", last_sync(state))
     for notice in state.notices:
         if not any(message and message in notice for message in (missing, advice)):
-            needs_sync = notice.endswith("sync the memory")
-            yield Finding("notice", "note", notice, f"Run `openclaw-memory index{options}`." if needs_sync else "")
+            yield Finding("notice", "note", notice, sync if notice.endswith("sync the memory") else "")
 
 
 def check_files(state: Status, options: str, advice: str) -> Iterator[Finding]:
-    """Check which files are indexed and which are not; `advice` says what to do if there are few."""
+    """Check that files are indexed; `advice` is the remedy if there are few."""
     if state.files or state.dirty:
         yield Finding("files", "ok", f"{state.files} files indexed, {state.chunks} chunks")
         if advice:
@@ -161,8 +144,8 @@ def check_files(state: Status, options: str, advice: str) -> Iterator[Finding]:
         remedy = "Fix the file, or name it in files.exclude."
         yield Finding("files", "note", f"{file.path} is left out: {file.reason}", remedy)
     if dirty := behind(state):
-        named = [f"{path} ({state.dirty[path]})" if path in state.dirty else path for path in first_of(dirty)]
-        detail = f"{len(dirty):,} not indexed as they are now: {', '.join(named)}"
+        paths = [f"{path} ({state.dirty[path]})" if path in state.dirty else path for path in first_of(dirty)]
+        detail = f"{len(dirty):,} not indexed as they are now: {', '.join(paths)}"
         yield Finding("files", "note", detail, f"Run `openclaw-memory index{options}`.")
 
 
@@ -172,17 +155,16 @@ def check_embedder(state: Status, missing: str) -> Finding:
         remedy = "Search goes on by keywords. Check that the service is up and the key is right, or choose another one."
         return Finding("embedder", "problem", str(state.vector.error), remedy)
     if state.vector.enabled:
-        if state.requested_provider in {state.provider, "auto"}:
-            return Finding("embedder", "ok", f"{in_use(state)}: it answers")
-        remedy = f"The next sync asks {state.requested_provider} again."
-        return Finding("embedder", "note", f"{in_use(state)}: it answers", remedy)
+        is_chosen = state.requested_provider in {state.provider, "auto"}
+        remedy = "" if is_chosen else f"The next sync asks {state.requested_provider} again."
+        return Finding("embedder", "ok" if is_chosen else "note", f"{in_use(state)}: it answers", remedy)
     if state.requested_provider == "none":
         return Finding("embedder", "ok", "none, as the settings say: search is by keywords")
     remedy = "Search goes on by keywords. Do as the message says; the next sync makes the vectors."
     return Finding("embedder", "problem", missing or f"{state.requested_provider} does not load", remedy)
 
 
-def check_index(state: Status, options: str, rebuild: str) -> Iterator[Finding]:
+def check_index(state: Status, sync: str, rebuild: str) -> Iterator[Finding]:
     """Check that the index is sound and private, and that both legs of a search answer."""
     index = Path(state.index_path)
     is_file = index.exists()
@@ -191,7 +173,7 @@ def check_index(state: Status, options: str, rebuild: str) -> Iterator[Finding]:
         remedy = f"Move away or make writable {place}, or set OPENCLAW_MEMORY_HOME to a folder of your own."
         yield Finding("index", "problem", f"{index} cannot be written", remedy)
     elif not is_file:
-        yield Finding("index", "note", "there is no index yet", f"Run `openclaw-memory index{options}`, or search.")
+        yield Finding("index", "note", "there is no index yet", f"{sync[:-1]}, or search.")
     if not is_file:
         return
     if os.name == "posix" and index.stat().st_mode & 0o077:
@@ -207,25 +189,23 @@ def check_index(state: Status, options: str, rebuild: str) -> Iterator[Finding]:
     else:
         yield Finding("keyword search", "ok", "answers a query")
     if state.vector.answers:  # otherwise the embedder is the problem
-        yield check_vectors(state, options, rebuild)
+        yield check_vectors(state, sync, rebuild)
 
 
-def check_vectors(state: Status, options: str, rebuild: str) -> Finding:
+def check_vectors(state: Status, sync: str, rebuild: str) -> Finding:
     """Check that the vectors of the index fit the embedder, and answer."""
     from openclaw_memory.store.embedding_cache import locate_cache
 
     vector = state.vector
     if vector.fits is False:
-        remedy = (
-            f"Choose the model that made the index, or delete {state.index_path} and {locate_cache()} and run "
-            f"`openclaw-memory index{options}`: the index is made from the files, and nothing is lost."
-        )
+        places = f"{state.index_path} and {locate_cache()}"
+        remedy = f"Choose the model that made the index, or delete {places}, which are made from the files. {sync}"
         return Finding("vector search", "problem", str(vector.error), remedy)
     if not vector.available or vector.verified is False:
         detail = str(vector.error or "a query found nothing, though chunks are indexed")
         return Finding("vector search", "problem", detail, rebuild)
     if vector.verified is None:
-        remedy = f"Run `openclaw-memory index{options}`; the notes below say more."
+        remedy = f"{sync[:-1]}; the notes below say more."
         return Finding("vector search", "note", "the index holds no vectors of this embedder yet", remedy)
     if vector.error:
         remedy = "Results are the same, more slowly. If sqlite-vec is missing: pip install --force-reinstall sqlite-vec"
@@ -236,32 +216,28 @@ def check_vectors(state: Status, options: str, rebuild: str) -> Finding:
 def check_room(index: Path) -> Finding:
     """Check whether the index could be built again in the bytes that are free."""
     folder = next(path for path in index.absolute().parents if path.is_dir())
-    free, needed = shutil.disk_usage(folder).free, ROOM_FOR_REBUILD * (index.stat().st_size if index.is_file() else 0)
+    free, needed = shutil.disk_usage(folder).free, REBUILD_FACTOR * (index.stat().st_size if index.is_file() else 0)
     detail, remedy = f"{size(free)} free in {folder}", f"Make room: df -h {shlex.quote(str(folder))}"
-    if free < LEAST_ROOM:
+    if free < MIN_ROOM:
         return Finding("disk", "problem", f"{detail}: nothing can be written safely", remedy)
     if free < needed:
-        detail = f"{detail}; to build the index again takes {size(needed)} for a while"
-        return Finding("disk", "note", detail, remedy)
+        return Finding("disk", "note", f"{detail}; to build the index again takes {size(needed)} for a while", remedy)
     return Finding("disk", "ok", detail)
 
 
-def check_data_folder(root: Path) -> Iterator[Finding]:
-    """Find data folders of workspaces that are gone, and an index in the workspace, where it is no longer kept."""
+def check_data_folder() -> Iterator[Finding]:
+    """Find data folders of workspaces that are gone."""
     from openclaw_memory.config.data_folder import list_orphans
 
     if orphans := list_orphans():
         detail = f"{len(orphans)} of workspaces that are gone, such as {orphans[0][1]}"
         yield Finding("data folder", "note", detail, "Remove them: openclaw-memory doctor --prune")
-    if os.path.lexists(old := root / ".memory" / "index.sqlite"):
-        remedy = f"Remove it: rm {shlex.quote(str(old))}*"
-        yield Finding("data folder", "note", f"nothing reads {old}: the index is in the data folder", remedy)
 
 
 def check_file_system(index: Path, mounts: str) -> Iterator[Finding]:
     """Check that the index is on a local disk; `mounts` is the text of /proc/mounts, empty on other systems.
 
-    A line of it is `device folder type options 0 0`, with spaces and the like in octal.
+    A line is `device folder type options 0 0`, with spaces and the like in octal.
     """
     lines = [line.split() for line in mounts.splitlines()]
     # The last mount on a folder is the visible one.

@@ -1,25 +1,28 @@
-"""Print tables, findings and JSON, all of it safe for a terminal."""
+"""Print results, tables, findings and JSON, safe for a terminal."""
 
 from __future__ import annotations
 
+import shutil
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
-from msgspec import Struct
+import msgspec
 
 from openclaw_memory._safe import clean, clean_line
 from openclaw_memory.config.environment import use_colours
 
 if TYPE_CHECKING:
     from openclaw_memory.cli.doctor import Finding
-    from openclaw_memory.types import Status
+    from openclaw_memory.types import SearchResult, Status
+
+_MAX_WIDTH = 100  # columns; longer lines are hard to read
 
 
 def show(text: str = "") -> None:
-    """Print text that may hold parts of notes; styles are added by `render`, after cleaning.
+    """Print clean text; styles are added by `render`, after cleaning.
 
     Args:
         text: Clean text.
@@ -28,7 +31,7 @@ def show(text: str = "") -> None:
 
 
 def render(text: str, **style: Any) -> str:
-    """Return clean text in a style; bare text for a pipe or a terminal without colours.
+    """Render clean text in a style; bare text for a pipe or a terminal without colours.
 
     Args:
         text: Any text.
@@ -55,7 +58,7 @@ def show_json(value: Any, indent: int | None = 2) -> None:
     """Print any of the library's values as JSON; everything beyond ASCII is escaped, so that it is safe to show.
 
     Args:
-        value: Structs, mappings, sequences and plain values.
+        value: Structs, dataclasses, mappings, sequences and plain values.
         indent: Columns of each level; None for one line.
     """
     import json
@@ -64,16 +67,16 @@ def show_json(value: Any, indent: int | None = 2) -> None:
 
 
 def to_plain(value: Any) -> Any:
-    """Return structs and mappings as dicts, tuples as lists; a struct with a `citation` shows it."""
-    if isinstance(value, Struct) or (is_dataclass(value) and not isinstance(value, type)):
-        names = value.__struct_fields__ if isinstance(value, Struct) else [field.name for field in fields(value)]
-        shown = {name: to_plain(getattr(value, name)) for name in names}
+    """Convert structs, dataclasses and mappings to dicts, tuples to lists; a `citation` is added to its fields."""
+    names = []
+    if isinstance(value, msgspec.Struct):
+        names = list(value.__struct_fields__)
+    elif is_dataclass(value) and not isinstance(value, type):
+        names = [field.name for field in fields(value)]
+    if names:
+        data = {name: to_plain(getattr(value, name)) for name in names}
         citation = getattr(value, "citation", None)
-        if citation is not None:
-            shown.setdefault("citation", citation)
-        return shown
-    if hasattr(value, "__struct_fields__"):
-        return {name: to_plain(getattr(value, name)) for name in value.__struct_fields__}
+        return data if citation is None else {**data, "citation": citation}
     if isinstance(value, Mapping):
         return {str(key): to_plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
@@ -82,10 +85,10 @@ def to_plain(value: Any) -> Any:
 
 
 def show_findings(findings: Iterable[Finding]) -> None:
-    """Print each finding on a line, and below it what to do."""
-    colours = {"ok": "green", "note": "yellow", "problem": "red"}
+    """Print each finding on a line, and its remedy below."""
+    colour = {"ok": "green", "note": "yellow", "problem": "red"}
     for finding in findings:
-        level = click.style(finding.level.ljust(7), fg=colours[finding.level])
+        level = click.style(finding.level.ljust(7), fg=colour[finding.level])
         show(f"{level}  {clean(finding.check)}: {clean(finding.detail)}")
         if finding.remedy:
             show(f"         {clean(finding.remedy)}")
@@ -97,31 +100,71 @@ def show_status(state: Status, options: str) -> None:
     from openclaw_memory.types.status import behind, details, failure, overview
 
     rows = [(name, str(value)) for name, value in (*overview(state), *details(state))]
-    longest = max(len(name) for name, _ in rows)
+    width = max(len(name) for name, _ in rows)
     for name, value in rows:
-        show(f"{click.style(name.ljust(longest), dim=True)}  {clean(value)}")
+        show(f"{click.style(name.ljust(width), dim=True)}  {clean(value)}")
     if (error := state.last_error) is not None:
         show(f"{click.style('error', fg='red')}    {clean(failure(error))}")
     for path in first_of(behind(state)):
-        why = f"{state.dirty[path]}; " if path in state.dirty else ""  # the last one may say how many more there are
-        do = f"run `openclaw-memory index{options}`"
-        show(f"{click.style('dirty', fg='yellow')}    {clean(f'{path}: {why}{do}')}")
+        reason = f"{state.dirty[path]}; " if path in state.dirty else ""  # the last one may count the others
+        remedy = f"run `openclaw-memory index{options}`"
+        show(f"{click.style('dirty', fg='yellow')}    {clean(f'{path}: {reason}{remedy}')}")
     for file in state.skipped:
         show(f"{click.style('skipped', fg='yellow')}  {clean_line(file.path)}: {clean(file.reason)}")
     for notice in state.notices:
         show(f"{click.style('note', fg='yellow')}     {clean(notice)}")
 
 
+def show_results(results: Iterable[SearchResult], *, query: str = "", explain: bool = False) -> None:
+    """Print each result as its citation and score, and its lines below, folded to the width of the terminal."""
+    click.echo("\n".join(_format_rows(results, query=query, explain=explain)))
+
+
+def _format_rows(results: Iterable[SearchResult], *, query: str, explain: bool) -> Iterator[str]:
+    from openclaw_memory.text.terms import select_content_words, stem_word
+
+    columns = min(shutil.get_terminal_size().columns, _MAX_WIDTH) - 4
+    stems = frozenset(map(stem_word, select_content_words(query)))
+    for number, result in enumerate(results, 1):
+        if number > 1:
+            yield ""
+        is_weak = result.confidence == "weak"
+        score = click.style(f"{result.score:.2f}{' weak' if is_weak else ''}", dim=True)
+        place = render(clean_line(result.citation), fg="cyan", bold=not is_weak)
+        yield f"{click.style(f'{number:>2}', dim=True)}  {place}  {score}"
+        for line in clean(result.snippet).split("\n"):
+            yield from (f"    {mark_words(row, stems, dim=is_weak)}" for row in fold_line(line, columns))
+        if explain:
+            parts = "  ".join(f"{name} {value:.3g}" for name, value in result.parts.items())
+            yield f"    {render(parts, dim=True)}"
+
+
+def mark_words(row: str, stems: frozenset[str], *, dim: bool = False) -> str:
+    """Mark the words of a row that have one of the stems: other forms too (boat, boats)."""
+    from openclaw_memory.text.terms import locate_words, stem_word
+
+    def render_rest(text: str) -> str:
+        return click.style(text, dim=True) if dim and text else text
+
+    marked_row, end = "", 0
+    for start, stop, word in locate_words(row) if stems else ():
+        if stem_word(word) in stems and start >= end:
+            # As grep marks, readable on light and dark.
+            marked_row += render_rest(row[end:start]) + click.style(row[start:stop], fg="red", bold=True)
+            end = stop
+    return marked_row + render_rest(row[end:])
+
+
 def fold_line(line: str, columns: int) -> Iterator[str]:
     """Yield `line` in rows of at most `columns` columns, cut at spaces where possible; wide characters take two."""
     row, used, space = "", 0, 0
     for character in line.expandtabs(4).rstrip():
-        size = 2 if unicodedata.east_asian_width(character) in "WF" else 1
+        size = _count_columns(character)
         if used + size > columns and row:
             cut = space if space > 0 else len(row)
             yield row[:cut].rstrip()
             row = row[cut:]
-            used, space = _columns(row), 0
+            used, space = _count_columns(row), 0
         row += character
         used += size
         if character == " ":
@@ -129,5 +172,5 @@ def fold_line(line: str, columns: int) -> Iterator[str]:
     yield row.rstrip()
 
 
-def _columns(text: str) -> int:
+def _count_columns(text: str) -> int:
     return sum(2 if unicodedata.east_asian_width(character) in "WF" else 1 for character in text)

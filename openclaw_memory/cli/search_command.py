@@ -1,61 +1,45 @@
-"""Define the command that searches, and shows what it has found."""
+"""Define the command `search`."""
 
 from __future__ import annotations
 
 import os
 import re
+from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import click
 
 from openclaw_memory._safe import clean_line
-from openclaw_memory.cli.options import Followed, Place, TakesText, join_words, sync_index, with_place
-from openclaw_memory.cli.output import show, show_json, show_note
-from openclaw_memory.cli.results import list_files, show_results
+from openclaw_memory.cli.options import Place, SyncOutcome, TextCommand, join_words, sync_index, with_place
+from openclaw_memory.cli.output import show, show_json, show_note, show_results
 from openclaw_memory.config.sections import MAX_RESULTS
 from openclaw_memory.errors import nearest
-from openclaw_memory.types.files import SOURCES, Source
 
 if TYPE_CHECKING:
     from openclaw_memory.memory import Memory
     from openclaw_memory.search import SearchResults
-    from openclaw_memory.search.syntax import Asked
-    from openclaw_memory.types import SyncReport
+    from openclaw_memory.workspace import Workspace
 
-_COUNT = click.IntRange(1, MAX_RESULTS)
-_SHARE = click.FloatRange(0, 1)
 # Of --filter: the field of `SearchFilter`.
-FILTERS = {"tag": "tags", "type": "type", "key": "key", "user": "user_id", "min-confidence": "min_confidence"}
-_LEFT_OUT = re.compile(r"-[^\W\d_][\w-]*[^\W_]")
+FILTERS = {
+    "tag": "tags", "type": "type", "key": "key", "user": "user_id", "min-confidence": "min_confidence",
+    "source": "source",
+}  # fmt: skip
 
 
-class _Query(TakesText):
-    """A command whose query may have words with a minus before them: `key -boat`."""
+class _QueryCommand(TextCommand):
+    """A command that takes words to leave out: `key -boat`."""
 
-    def is_text(self, argument: str) -> bool:
-        if not _LEFT_OUT.fullmatch(argument) or argument.startswith("--"):
-            return False
-        short = argument[:2]
-        if any(short in option.opts for option in self.params):
-            raise click.UsageError(
-                f"{argument} could mean {short} {argument[2:]} too: write {short} and its value apart, or the whole "
-                f'query in quotes, as in "key {argument}"'
-            )
-        return True
+    text: ClassVar[re.Pattern[str]] = re.compile(r"-[^\W\d_][\w-]*[^\W_]")
 
 
-@click.command(cls=_Query)
+@click.command(cls=_QueryCommand)
 @click.argument("query", nargs=-1, required=True)
 @click.option(
-    "-n",
-    "--max-results",
-    type=_COUNT,
-    metavar="N",
-    help="How many results. Default: 6.",
+    "-n", "--max-results", type=click.IntRange(1, MAX_RESULTS), metavar="N", help="How many results. Default: 6."
 )
-@click.option("--min-score", type=_SHARE, metavar="X", help="Leave out scores below, 0 to 1.")
-@click.option("--source", type=click.Choice(SOURCES), help="Only notes, or only transcripts (sessions).")
+@click.option("--min-score", type=click.FloatRange(0, 1), metavar="X", help="Leave out scores below, 0 to 1.")
 @click.option("--path", multiple=True, metavar="GLOB", help="Only files that match a .gitignore pattern. Repeatable.")
 @click.option("--since", metavar="DAY", help="Only lines of this day or later: 2026-01-31.")
 @click.option("--until", metavar="DAY", help="Only lines of this day or earlier.")
@@ -64,10 +48,9 @@ class _Query(TakesText):
     "filters",
     multiple=True,
     metavar="NAME=X",
-    help="Only files with a tag=X; only records with a type=X, key=GLOB, user=X, min-confidence=0.5. Repeatable.",
+    help="Only source=memory (notes) or source=sessions (transcripts); only files with a tag=X; only records with a "
+    "type=X, key=GLOB, user=X, min-confidence=0.5. Repeatable.",
 )
-@click.option("--task", metavar="TEXT", help="What you are at work on: what has to do with it comes first.")
-@click.option("--set", "changes", multiple=True, metavar="NAME=X", help="Rank otherwise: mmr=0.7. Repeatable.")
 @click.option("-l", "--files-only", is_flag=True, help="Print the files of the results alone, each once.")
 @click.option("--explain", is_flag=True, help="Show how each score came about.")
 @click.option("--no-sync", is_flag=True, help="Answer from the index as it is, though files may have changed.")
@@ -77,88 +60,84 @@ def search(
     query: tuple[str, ...],
     max_results: int | None,
     min_score: float | None,
-    source: Source | None,
-    path: tuple[str, ...],
-    since: str | None,
-    until: str | None,
     filters: tuple[str, ...],
-    task: str | None,
-    changes: tuple[str, ...],
     files_only: bool,
     explain: bool,
     no_sync: bool,
+    **days_and_path: Any,
 ) -> int:
     """Ask a question; get the lines that answer it, each cited.
 
     QUERY is the question, or words to look for. What is between quotation marks must occur as it is ('"spare key"',
     quoted for the shell too), and a word after a minus must not (-boat). The index first follows the files that
-    changed. Where all results are weak, three are shown, or as many as --max-results asks for. --set gives a setting of
-    `search` that this search has instead; `off` turns it off. Exit code 1: nothing was found.
+    changed. Where all results are weak, three are shown, or as many as --max-results asks for. Exit code 1: nothing was
+    found.
 
     Example: openclaw-memory search --workspace notes "Who has the spare key?"
     """
     from openclaw_memory.search.budget import limit_weak
-
-    question, asked = _asked(query)
-    with place.open() as memory:
-        is_bare = _is_bare(memory)
-        report, trouble, error = Followed() if no_sync or is_bare else sync_index(memory, hidden=place.as_json)
-        results = memory.search(
-            asked.text,
-            max_results=max_results,
-            min_score=min_score,
-            filter={
-                "source": source,
-                "path": path,
-                "since": since,
-                "until": until,
-                **_read_filters(filters),
-                **asked.filter,
-            },
-            options={"explain": explain, "task": task, "settings": dict(map(_parse_setting, changes))},
-        )
-        results = limit_weak(results, max_results)
-        if error is not None and not results and memory.status().last_sync is None:
-            raise error  # there is no index to answer from, and none can be built
-        if is_bare:
-            results = replace(results, stale=False, reason=None)
-        stale = results.stale or trouble is not None or (no_sync and bool(memory.status().dirty))
-        advice = "" if results or results.reason else memory.workspace.suggest_setup(len(memory.workspace.scan().files))
-        if results and not place.as_json and files_only:
-            show("\n".join(map(clean_line, list_files(results, memory.workspace))))
-        elif results and not place.as_json:
-            show_results(results, query=asked.text, explain=explain)
-    if place.as_json:
-        known = {name: getattr(results, name) for name in ("mode", "reason", "provider", "model", "filtered")}
-        known["reason"] = results.reason or advice or None
-        show_json({"query": question, **known, "stale": stale, "sync_error": trouble, "results": list(results)})
-        return 0 if results else 1
-    _say_limits(results, advice)
-    if stale and not _explains(results.reason or advice, trouble, report):
-        show_note(trouble or f"the index is behind the files: run `openclaw-memory index{place.options}`")
-    return 0 if results else 1
-
-
-def _asked(query: tuple[str, ...]) -> tuple[str, Asked]:
     from openclaw_memory.search.syntax import read_query
 
     question = join_words(query, "QUERY")
-    if not question.strip():
-        raise click.UsageError("QUERY is empty: ask a question, or name words to look for")
-    asked = read_query(question)
-    if not asked.text.strip():
-        raise click.UsageError("QUERY only leaves words out: name what to look for, too")
-    return question, asked
+    asked_query = read_query(question)
+    if not asked_query.text.strip():
+        problem = (
+            "only leaves words out: name what to look for, too" if question.strip() else "is empty: ask a question"
+        )
+        raise click.UsageError(f"QUERY {problem}")
+    with place.open() as memory:
+        is_bare = _is_bare(memory)
+        outcome = SyncOutcome() if no_sync or is_bare else sync_index(memory, hidden=place.as_json)
+        results = memory.search(
+            asked_query.text,
+            max_results=max_results,
+            min_score=min_score,
+            filter={**days_and_path, **_read_filters(filters), **asked_query.filter},
+            options={"explain": explain},
+        )
+        results = limit_weak(results, max_results)
+        state = memory.status() if (outcome.error and not results) or no_sync else None
+        if outcome.error is not None and state is not None and state.last_sync is None:
+            raise outcome.error  # there is no index to answer from, and none can be built
+        if is_bare:
+            results = replace(results, stale=False, reason=None)
+        is_stale = results.stale or outcome.trouble is not None or bool(no_sync and state and state.dirty)
+        reason = results.reason or ""
+        if not results and not reason:
+            reason = memory.workspace.suggest_setup(len(memory.workspace.scan().files))
+        files = _list_files(results, memory.workspace) if files_only else None
+    if place.as_json:
+        facts = {name: getattr(results, name) for name in ("mode", "provider", "model", "filtered")}
+        facts |= {"reason": reason or None, "stale": is_stale, "sync_error": outcome.trouble}
+        show_json({"query": question, **facts, "results": list(results)})
+        return 0 if results else 1
+    _show_answer(results, asked_query.text, reason, files=files, explain=explain)
+    if is_stale and not is_explained(reason, outcome):
+        show_note(outcome.trouble or f"the index is behind the files: run `openclaw-memory index{place.options}`")
+    return 0 if results else 1
 
 
-def _say_limits(results: SearchResults, advice: str) -> None:
-    if results.all_weak:
-        show_note("all results are weak: the notes may not answer this")
-    if not results:
+def _show_answer(results: SearchResults, query: str, reason: str, *, files: list[str] | None, explain: bool) -> None:
+    if results and files is not None:
+        show("\n".join(map(clean_line, files)))
+    elif results:
+        show_results(results, query=query, explain=explain)
+    else:
         hint = f"; {results.filtered} below the minimum score: --min-score 0 shows them" if results.filtered else ""
         click.echo(f"nothing found{hint}", err=True)
-    if reason := results.reason or advice:
+    if results.all_weak:
+        show_note("all results are weak: the notes may not answer this")
+    if reason:
         show_note(reason)
+
+
+def _list_files(results: SearchResults, workspace: Workspace) -> list[str]:
+    """List the files of results, each once, as they can be opened from the current folder."""
+    places = (workspace.locate(result.path) for result in results)
+    files = dict.fromkeys(os.path.join(place.base, *place.parts) for place in places)
+    with suppress(ValueError):  # on another drive
+        return [min(file, os.path.relpath(file), key=len) for file in files]
+    return list(files)
 
 
 def _read_filters(pairs: tuple[str, ...]) -> dict[str, Any]:
@@ -170,40 +149,27 @@ def _read_filters(pairs: tuple[str, ...]) -> dict[str, Any]:
             raise click.UsageError(
                 f"--filter {pair!r} is not NAME=VALUE: {nearest(name, FILTERS)}the names are {', '.join(FILTERS)}"
             )
-        if name != "min-confidence":
+        if name == "source":
+            arguments["source"] = value
+        elif name == "min-confidence":
+            try:
+                arguments["min_confidence"] = float(value)
+            except ValueError:
+                raise click.UsageError(f"--filter {pair!r} needs a number from 0 to 1") from None
+        else:
             arguments.setdefault(FILTERS[name], []).append(value)
-            continue
-        try:
-            arguments["min_confidence"] = float(value)
-        except ValueError:
-            raise click.UsageError(f"--filter {pair!r} needs a number from 0 to 1") from None
     return arguments
 
 
-def _parse_setting(text: str) -> tuple[str, Any]:
-    """Return the name and the value of `mmr=0.7`: TOML, or a bare word, of which `off` is None."""
-    import tomllib
-
-    name, is_given, value = text.partition("=")
-    if not is_given:
-        raise click.UsageError(f"--set {text!r} has no value: write NAME=VALUE, as in mmr=0.7")
-    try:
-        return name.strip(), tomllib.loads(f"value = {value}")["value"]
-    except tomllib.TOMLDecodeError:
-        return name.strip(), None if value.strip() == "off" else value.strip()
-
-
 def _is_bare(memory: Memory) -> bool:
-    """Whether there is nothing to index, and no index: a folder that is no workspace is left as it is."""
+    """Return whether there is no index and nothing to index: such a folder is left as it is."""
     index = memory.index_path
     return index is not None and not os.path.lexists(index) and not memory.workspace.scan().files
 
 
-def _explains(reason: str, trouble: str | None, report: SyncReport | None) -> bool:
+def is_explained(reason: str, outcome: SyncOutcome) -> bool:
     """Return whether a reason names every file that waits for vectors, with its reason."""
-    return (
-        bool(trouble)
-        and report is not None
-        and not report.failed
-        and all(one.reason in reason for one in report.waiting)
-    )
+    report = outcome.report
+    if report is None or not outcome.trouble or report.failed:
+        return False
+    return all(file.reason in reason for file in report.waiting)

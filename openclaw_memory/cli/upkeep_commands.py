@@ -1,23 +1,31 @@
-"""Define the command that looks after a memory."""
+"""Define the commands that look after a memory: heartbeat, and watch."""
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
 
-from openclaw_memory._safe import clean_line
-from openclaw_memory.cli.options import Place, with_place
+from openclaw_memory._safe import clean, clean_line
+from openclaw_memory.cli.options import Place, list_waiting, show_progress, with_place
 from openclaw_memory.cli.output import render, show, show_json, show_note
+from openclaw_memory.errors import OpenClawMemoryError
 
 if TYPE_CHECKING:
+    from openclaw_memory.indexing.watcher import Watcher
+    from openclaw_memory.types import Skipped, SyncReport
     from openclaw_memory.types.results import HeartbeatReport
+
+_POLL_SECONDS = 0.2
 
 
 @click.command()
 @with_place
 def heartbeat(place: Place) -> int:
-    """Look for what has expired, is overdue, double or stale.
+    """Look for expired, overdue, double and stale memories.
 
     It changes records alone (expired ones go, confidence falls); of notes it reports. Where nothing has changed, it is
     over at once: run it from cron.
@@ -26,24 +34,96 @@ def heartbeat(place: Place) -> int:
     """
     with place.open() as memory:
         report = memory.heartbeat()
-    if place.as_json:
-        show_json(report)
-    else:
-        _say_heartbeat(report)
+    (show_json if place.as_json else _show_heartbeat)(report)
     return 0
 
 
-def _say_heartbeat(report: HeartbeatReport) -> None:
+def _show_heartbeat(report: HeartbeatReport) -> None:
     if report.is_busy:
         show_note("another heartbeat is under way, and nothing was done: it does the work")
-        return
-    if report.is_quiet:
+    elif report.is_quiet:
         show("quiet: nothing has changed, and nothing is due")
-        return
-    for task in report.tasks:
-        counts = f"{len(task.findings)} found, {len(task.changed)} changed, {task.seconds:.2f} s"
-        show(f"{render(task.name, bold=True)}  {counts}")
-        for finding in task.findings:
-            show(f"    {clean_line(finding.where)}: {clean_line(finding.words)}")
-    if report.left:
-        show_note(f"no time was left for {', '.join(report.left)}: the next heartbeat begins with these")
+    else:
+        for task in report.tasks:
+            counts = f"{len(task.findings)} found, {len(task.changed)} changed, {task.seconds:.2f} s"
+            show(f"{render(task.name, bold=True)}  {counts}")
+            for finding in task.findings:
+                show(f"    {clean_line(finding.where)}: {clean_line(finding.words)}")
+        if report.left:
+            show_note(f"no time was left for {', '.join(report.left)}: the next heartbeat begins with these")
+
+
+@click.command()
+@click.option("--for", "seconds", type=float, metavar="SECONDS", help="End after so long, once all is indexed.")
+@with_place
+def watch(place: Place, seconds: float | None) -> int:
+    """Index whatever changes, as it changes, until Ctrl-C.
+
+    With --json there is one object a line, for each sync.
+
+    Example: openclaw-memory watch --workspace notes --for 0.5
+    """
+    if seconds is not None and not seconds > 0:
+        raise click.BadParameter(f"must be greater than 0, got {seconds:g}", param_hint="--for")
+    show_report = partial(show_json, indent=None) if place.as_json else _show_sync
+    with place.open() as memory:
+        try:
+            is_shown = True
+            try:  # with a bar, as the first index may take long
+                with show_progress(hidden=place.as_json, say_waiting=True) as progress:
+                    show_report(memory.sync(progress=progress))
+            except OpenClawMemoryError:  # the watcher meets it too, reports it, and tries again
+                is_shown = False
+            with memory.watch() as watcher:
+                try:
+                    _follow(watcher, seconds, show_report, is_shown=is_shown)
+                except KeyboardInterrupt:
+                    if watcher.is_behind and watcher.last_error is None:
+                        show_note("ending after the step under way; what is not indexed yet is left to the next sync")
+        except KeyboardInterrupt:
+            show_note("ended at once: the next sync goes on from there")
+    return 0
+
+
+def _follow(
+    watcher: Watcher, seconds: float | None, show_report: Callable[[SyncReport], None], *, is_shown: bool
+) -> None:
+    """Show each sync on stdout, and the watcher's state and errors on stderr."""
+    until = float("inf") if seconds is None else time.monotonic() + seconds
+    syncs, state, error = 0, "starting", None
+    skipped: tuple[Skipped, ...] = ()
+    while True:
+        is_busy = watcher.is_behind and watcher.last_error is None
+        is_over = watcher.state == "stopped" or (time.monotonic() >= until and not is_busy)
+        if watcher.state != state and not is_over:
+            state = watcher.state
+            show_note(state)
+        last = watcher.last
+        if watcher.syncs != syncs and last is not None:
+            syncs = watcher.syncs
+            has_changes = last.added or last.changed or last.removed or last.rebuilt or not last.ok
+            if not is_shown or has_changes or last.skipped != skipped:
+                show_report(last)
+                is_shown = True
+            skipped = last.skipped
+        if watcher.last_error != error:
+            error = watcher.last_error
+            show_note(error or "all is well again")
+        if is_over:
+            return
+        time.sleep(_POLL_SECONDS)
+
+
+def _show_sync(report: SyncReport) -> None:
+    from openclaw_memory.types.results import first_of
+
+    paths = [*report.added, *report.changed, *report.removed]
+    counts = f"{len(report.added)} added, {len(report.changed)} changed, {len(report.removed)} removed"
+    parts = [
+        f"{counts} in {report.seconds:.2f} s" + (f": {', '.join(first_of(paths))}" if paths else ""),
+        *([f"built again: {report.rebuilt}"] if report.rebuilt else []),
+        *(f"failed: {file.path}: {file.reason}" for file in report.failed),
+        *list_waiting(report),
+        *(f"skipped: {line}" for line in first_of([f"{file.path}: {file.reason}" for file in report.skipped])),
+    ]
+    show(f"{render(time.strftime('%H:%M:%S'), dim=True)}  {clean('; '.join(parts))}")

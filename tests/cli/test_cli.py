@@ -79,15 +79,6 @@ def test_index_counts_what_it_did(run, notes):
     assert run("index", "--workspace", notes).out.startswith("0 added, 0 changed, 0 removed, 4 unchanged")
 
 
-def test_index_names_what_it_skipped(run, notes):
-    (notes / "memory" / "link.md").symlink_to(notes / "MEMORY.md")
-    assert re.search(r"skipped +memory/link\.md: \S", run("index", "--workspace", notes).out)
-
-
-def test_get_takes_a_citation(run, notes):
-    assert run("get", "--workspace", notes, "MEMORY.md#L3").out == "- Ines prefers trains to planes.\n"
-
-
 def test_get_says_where_the_file_goes_on(run, notes):
     (notes / "MEMORY.md").write_text("".join(f"line {number}\n" for number in range(1, 200)), encoding="utf-8")
     outcome = run("get", "--workspace", notes, "MEMORY.md")
@@ -114,13 +105,6 @@ def test_a_note_can_come_from_standard_input(run, notes, monkeypatch):
     assert "First line.\nSecond line.\n" in (notes / "memory" / "2026-03-01.md").read_text()
 
 
-def test_status_says_what_is_indexed(run, notes):
-    run("index", "--workspace", notes)
-    out = run("status", "--workspace", notes).out
-    assert re.search(r"search +hybrid, static", out)
-    assert "4 files" in out
-
-
 @pytest.mark.usefixtures("tries_again_at_once")
 @pytest.mark.parametrize("provider", ["openai", "auto"])
 def test_status_says_what_was_wanted_where_something_else_is_in_use(run, notes, provider, monkeypatch):
@@ -144,23 +128,6 @@ def test_init_makes_a_private_workspace(run, tmp_path):
     assert (folder / "memory").is_dir()
     assert stat.S_IMODE((folder / "MEMORY.md").stat().st_mode) == 0o600
     assert stat.S_IMODE((folder / "memory").stat().st_mode) == 0o700
-
-
-def test_init_never_overwrites(run, notes):
-    before = (notes / "MEMORY.md").read_text()
-    assert "nothing was changed" in run("init", "--workspace", notes).out
-    assert (notes / "MEMORY.md").read_text() == before
-
-
-@pytest.mark.parametrize(("agent", "folder"), [("main", "workspace"), ("Work", "workspace-work")])
-def test_init_makes_the_workspace_of_an_agent_where_its_other_commands_look(run, tmp_path, monkeypatch, agent, folder):
-    monkeypatch.setenv("OPENCLAW_STATE_DIR", str(tmp_path / "state"))
-    monkeypatch.chdir(tmp_path)
-    assert run("init", "--agent", agent).code == 0
-    assert (tmp_path / "state" / folder / "MEMORY.md").is_file()
-    assert not (tmp_path / "MEMORY.md").exists()
-    assert run("append", "--agent", agent, "The ferry leaves at seven.").code == 0
-    assert "ferry" in run("search", "--agent", agent, "ferry").out
 
 
 def test_init_always_names_its_count_and_the_next_step(run, tmp_path):
@@ -226,13 +193,6 @@ def test_a_workspace_that_is_no_folder_is_named(name, kind, run, tmp_path):
     assert outcome.code == 2
     assert outcome.err.startswith("error: ")
     assert str(folder) in outcome.err
-
-
-def test_the_remedy_for_a_missing_workspace_works(run, tmp_path):
-    reported = run("status", "--workspace", tmp_path / "new place")
-    remedy = re.search(r"`openclaw-memory (.+)`", reported.err)
-    assert run(*shlex.split(remedy[1])).code == 0
-    assert run("status", "--workspace", tmp_path / "new place").code == 0
 
 
 def test_a_damaged_index_is_reported_and_built_again(run, notes):

@@ -4,13 +4,13 @@ import json
 
 import pytest
 
-from openclaw_memory.cli import places
+from openclaw_memory.cli import find_workspace
 
 
 @pytest.fixture
 def file(tmp_path, monkeypatch):
     file = tmp_path / "config/config.toml"
-    monkeypatch.setattr(places, "settings_file", lambda: file)
+    monkeypatch.setattr(find_workspace, "locate_settings", lambda: file)
     return file
 
 

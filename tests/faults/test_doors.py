@@ -62,7 +62,7 @@ NOT_SHOWN = {
     "integrations/openclaw_memory_qmd/program.py": "a pipe",
     "openclaw_memory/cli/__init__.py": "the null device",
     "openclaw_memory/cli/doctor.py": "the mounts of the system",
-    "openclaw_memory/cli/places.py": "settings",
+    "openclaw_memory/cli/find_workspace.py": "settings",
 }
 
 # What of a workspace is no text: names as policies let them be shown, folders, counts.
@@ -70,7 +70,7 @@ NO_TEXT = {"root", "scan", "suggest_setup", "can_be_written", "sessions", "locat
 NO_TEXT |= {"files.find", "files.find_long_term", "files.codec"}
 # Workspaces that are paths, and objects whose `read` is a public method, or reads no file.
 PATHS = {"self.workspace", "place.workspace", "settings.workspace", "key.workspace", "self._key.workspace"}
-PATHS |= {"locate_agent(self.agent).workspace", "(settings := user_settings()).workspace"}
+PATHS |= {"locate_agent(self.agent).workspace", "user.workspaces"}
 MAY_READ = re.compile(r"workspace|\b(?:open|read|fdopen|FileIO|read_bytes|read_text)\(")
 READING = {"open", "read", "fdopen", "FileIO", "read_bytes", "read_text"}
 METHODS = {"memory.records", "memory.documents", "self._memory.documents.files"}

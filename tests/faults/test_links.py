@@ -12,7 +12,7 @@ from index_files import index_file
 
 from openclaw_memory import Memory, MemoryConfig
 from openclaw_memory.cli import main
-from openclaw_memory.cli.doctor import examine
+from openclaw_memory.cli.doctor import check_memory
 from openclaw_memory.config import SyncConfig
 from openclaw_memory.errors import PathNotAllowedError, StoreError
 
@@ -70,7 +70,7 @@ def used(folder: Path) -> tuple[str, ...]:
 
 def told(folder: Path, words: str) -> bool:
     """Whether the doctor says so."""
-    return any(words in finding.detail for finding in examine(lambda: opened(folder)))
+    return any(words in finding.detail for finding in check_memory(lambda: opened(folder)))
 
 
 @pytest.mark.parametrize("exists", [True, False], ids=["a folder", "nothing"])

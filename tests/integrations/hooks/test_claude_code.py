@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from openclaw_memory_hooks import claude_code
 
 from openclaw_memory import Memory
-from openclaw_memory.cli import places
+from openclaw_memory.cli import find_workspace
 from openclaw_memory.cli.commands import commands
 from openclaw_memory.config import MemoryConfig, PoliciesConfig, PolicyRule, SessionsConfig
 from openclaw_memory.errors import InvalidInputError
@@ -212,7 +212,7 @@ def test_a_process_answers_the_host_as_recorded(notes, host):
 def test_a_hook_works_on_no_workspace_that_is_not_where_it_runs(run, notes, monkeypatch, tmp_path):
     file = tmp_path / "config.toml"
     file.write_text(f'workspace = "{notes}"\n', encoding="utf-8")
-    monkeypatch.setattr(places, "settings_file", lambda: file)
+    monkeypatch.setattr(find_workspace, "locate_settings", lambda: file)
     monkeypatch.setenv("OPENCLAW_MEMORY_WORKSPACE", str(notes))
     (notes / "project").mkdir()
     for folder in (tmp_path, notes / "project"):

@@ -18,34 +18,34 @@ SETTINGS_NAME, INDEX_NAME = "config.toml", "index.sqlite"
 
 
 class UserSettings(NamedTuple):
-    """What the user's own file says of workspaces: each name with its folder, and the one that is used by default."""
+    """The workspaces in the user's own settings file: their folders by name, and the default one."""
 
     file: Path
     workspace: str | None = None
     workspaces: Mapping[str, str] = {}
 
 
-class Found(NamedTuple):
-    """A folder, and what chose it, in words."""
+class FoundWorkspace(NamedTuple):
+    """A folder, and why it was chosen."""
 
     folder: Path
-    by: str
+    reason: str
 
 
-def settings_file() -> Path:
-    """Return the user's settings file, which need not exist: `~/.config/openclaw-memory/config.toml` on Linux."""
+def locate_settings() -> Path:
+    """Locate the user's settings file, which need not exist: `~/.config/openclaw-memory/config.toml` on Linux."""
     from platformdirs import user_config_path
 
     return user_config_path("openclaw-memory", appauthor=False) / SETTINGS_NAME
 
 
-def user_settings() -> UserSettings:
-    """Read what the user's settings file says of workspaces.
+def read_user_settings() -> UserSettings:
+    """Read the workspaces in the user's settings file.
 
     Raises:
         ConfigError: It cannot be read, or has a value of a wrong type.
     """
-    file = settings_file()
+    file = locate_settings()
     try:
         text = file.read_text(encoding="utf-8")
     except (FileNotFoundError, NotADirectoryError):
@@ -61,64 +61,67 @@ def user_settings() -> UserSettings:
     return UserSettings(file, workspace=default, workspaces=names)
 
 
-def workspace_folder(given: str | None, *, new: bool = False) -> Found:
-    """Return the folder of notes that a command works on.
+def find_workspace(name: str | None, *, new: bool = False) -> FoundWorkspace:
+    """Find the folder of notes that a command works on.
 
-    In this order: what the command names, what OPENCLAW_MEMORY_WORKSPACE names, the nearest workspace among the current
-    folder and those above, the default one of the user's settings, the current folder. What is named is a name of
-    the user's settings, or else the path of a folder.
+    In this order: the name in the command, OPENCLAW_MEMORY_WORKSPACE, the nearest workspace among the current folder
+    and those above, the default one of the user's settings, the current folder. A name is one of the user's settings,
+    or else the path of a folder.
 
     Args:
-        given: What the command names; None for nothing.
+        name: The name in the command; None without one.
         new: Whether the folder is still to be made a workspace: then neither those above nor the default count.
 
     Raises:
-        ConfigError: The user's settings cannot be read.
+        ConfigError: The user's settings cannot be read, or the name is empty.
         WorkspaceError: There is no such name, and no such folder.
     """
-    if given is not None:
-        return _named(given, user_settings(), "--workspace")
+    if name is not None:
+        if not name.strip():
+            raise ConfigError("--workspace is empty: name a folder, or leave the option out for the current one")
+        return _look_up(name, read_user_settings(), "--workspace")
     if variable := read_default_workspace():
-        return _named(variable, user_settings(), "OPENCLAW_MEMORY_WORKSPACE")
+        return _look_up(variable, read_user_settings(), "OPENCLAW_MEMORY_WORKSPACE")
     here = Path.cwd()
-    above = None if new else workspace_above(here)
+    above = None if new else find_workspace_above(here)
     if above is not None and above != here:
-        return Found(above, "it is above the current folder")
-    if above is None and not new and not (here / NOTES).is_dir() and (settings := user_settings()).workspace:
-        return _named(settings.workspace or "", settings, f"workspace in {settings.file}")
-    return Found(Path(), "it is the current folder")
+        return FoundWorkspace(above, "it is above the current folder")
+    if above is None and not new and not (here / NOTES).is_dir():
+        settings = read_user_settings()
+        if settings.workspace:
+            return _look_up(settings.workspace, settings, f"workspace in {settings.file}")
+    return FoundWorkspace(Path(), "it is the current folder")
 
 
-def workspace_above(start: Path) -> Path | None:
-    """Return the nearest workspace among a folder and those above it; None where there is none of this user's own.
+def find_workspace_above(start: Path) -> Path | None:
+    """Find the nearest workspace among a folder and those above it; None if there is none of this user's own.
 
     A workspace has MEMORY.md, settings or an index; or one is in its `memory/`, with notes. The search ends at
     a folder that another user owns.
     """
     below = start
     for folder in (start, *start.parents):
-        if not _is_ours(folder):
+        if not _is_own(folder):
             return None
         is_left = below.name == NOTES and below != folder and _has_notes(below)
-        inside_notes = folder.name == NOTES and _is_marked(folder.parent)
-        if is_left or (_is_marked(folder) and not inside_notes):
+        is_notes = folder.name == NOTES and _is_marked(folder.parent)
+        if is_left or (_is_marked(folder) and not is_notes):
             return folder
         below = folder
     return None
 
 
-def _named(given: str, settings: UserSettings, by: str) -> Found:
-    name = given.strip()
+def _look_up(value: str, settings: UserSettings, origin: str) -> FoundWorkspace:
+    name = value.strip()
     if name in settings.workspaces:
-        return Found(Path(settings.workspaces[name]).expanduser(), f"{by} names it {name!r}")
-    folder = Path(given).expanduser()
+        return FoundWorkspace(Path(settings.workspaces[name]).expanduser(), f"{origin} names it {name!r}")
+    folder = Path(value).expanduser()
     if settings.workspaces and not folder.exists() and _is_entry(name, "."):
-        known = ", ".join(sorted(settings.workspaces))
         raise WorkspaceError(
-            f"{by} is {given!r}, which is no folder and no workspace of {settings.file}: "
-            f"{nearest(name, settings.workspaces)}there are {known}"
+            f"{origin} is {value!r}, which is not a folder and not a workspace of {settings.file}: "
+            f"{nearest(name, settings.workspaces)}there are {', '.join(sorted(settings.workspaces))}"
         )
-    return Found(folder, f"{by} names it")
+    return FoundWorkspace(folder, f"{origin} names it")
 
 
 def _is_entry(name: str, folder: Any) -> bool:
@@ -126,11 +129,11 @@ def _is_entry(name: str, folder: Any) -> bool:
 
 
 def _is_marked(folder: Path) -> bool:
-    return any(_is_ours(folder / name) for name in MARKS) or (locate_workspace_data(folder) / INDEX_NAME).is_file()
+    return any(_is_own(folder / name) for name in MARKS) or (locate_workspace_data(folder) / INDEX_NAME).is_file()
 
 
-def _is_ours(path: Path) -> bool:
-    """Return whether a path exists and is this user's own; on Windows no more is asked than that it exists."""
+def _is_own(path: Path) -> bool:
+    """Return whether a path exists and this user owns it; on Windows, whether it exists."""
     try:
         owner = os.stat(path).st_uid
     except OSError:

@@ -6,7 +6,7 @@ import os
 import pytest
 
 from openclaw_memory import MemoryConfig
-from openclaw_memory.cli import places
+from openclaw_memory.cli import find_workspace
 from openclaw_memory.errors import ConfigError
 
 
@@ -14,11 +14,11 @@ from openclaw_memory.errors import ConfigError
 def settings(tmp_path, monkeypatch):
     """Writes the user's settings; there are none before."""
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
-    monkeypatch.setattr(places, "settings_file", lambda: tmp_path / "config/openclaw-memory/config.toml")
+    monkeypatch.setattr(find_workspace, "locate_settings", lambda: tmp_path / "config/openclaw-memory/config.toml")
     monkeypatch.delenv("OPENCLAW_MEMORY_WORKSPACE", raising=False)
 
     def write(text):
-        file = places.settings_file()
+        file = find_workspace.locate_settings()
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text, encoding="utf-8")
 
@@ -49,9 +49,9 @@ def test_what_others_have_put_above_is_no_workspace_of_this_user(notes, monkeypa
         return os.stat_result([*found[:4], os.geteuid() + 1, *found[5:]]) if is_theirs else found
 
     (notes / "docs").mkdir()
-    assert places.workspace_above(notes / "docs") == notes
+    assert find_workspace.find_workspace_above(notes / "docs") == notes
     monkeypatch.setattr(os, "stat", as_another)
-    assert places.workspace_above(notes / "docs") is None
+    assert find_workspace.find_workspace_above(notes / "docs") is None
 
 
 @pytest.mark.parametrize("options", [[], ["--no-sync"], ["--json"]])
@@ -103,7 +103,7 @@ def test_an_unknown_name_is_an_error_that_names_the_nearest(run, notes, settings
     settings(f'[workspaces]\nhome = "{notes}"\n')
     outcome = run("search", "-w", "hone", "boiler")
     assert outcome.code == 2
-    assert "--workspace is 'hone', which is no folder and no workspace of" in outcome.err
+    assert "--workspace is 'hone', which is not a folder and not a workspace of" in outcome.err
     assert "home" in outcome.err.rpartition("config.toml")[2]
 
 
