@@ -29,7 +29,7 @@ NAMES = ("name", "question")
 ABLATIONS: dict[str, tuple[dict[str, object], tuple[str, ...], dict[str, object]]] = {
     "default": ({}, (), {}),
     "default, no minimum score": (NO_THRESHOLD, (), {}),
-    "vectors only": (NO_THRESHOLD | {"text_weight": 0.0, "vector_weight": 1.0}, ("keyword", "pairs", "exact"), {}),
+    "vectors only": (NO_THRESHOLD | {"vector_weight": 1.0}, ("keyword", "pairs", "exact"), {}),
     "whole chunks answer, not lines": (NO_THRESHOLD | {"answer": "chunks"}, (), {}),
     "MMR 0.7": (NO_THRESHOLD | {"mmr": 0.7}, (), {}),
     **{f"without {name}": (NO_THRESHOLD, (name,), {}) for name in FEATURES},

@@ -29,8 +29,8 @@ from retrieval import LEFT_OUT, SHOWN_AT, Workspace, chosen_workspaces, machine,
 from openclaw_memory import Memory, SearchResult
 from openclaw_memory.types import Embedder
 
-CHUNKS = {"answer": "chunks", "keyword_fill": False}
-BY_VECTOR = CHUNKS | {"vector_weight": 1.0, "text_weight": 0.0}
+CHUNKS = {"answer": "chunks"}
+BY_VECTOR = CHUNKS | {"vector_weight": 1.0}
 DEPTH = 60  # of each ranking that is fused
 RRF_K = 60
 METRICS = ("first", f"shown@{SHOWN_AT}")

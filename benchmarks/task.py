@@ -19,10 +19,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from msgspec.structs import replace
 from retrieval import SHOWN_AT, Workspace, chosen_workspaces, machine, opened, shown
 
 from openclaw_memory import Memory, MemoryConfig
+from openclaw_memory.search import search as search_module
 
 WEIGHTS = (0.05, 0.1, 0.2, 0.3, 0.5)
 TASKS = ("previous", "unrelated")
@@ -72,8 +72,8 @@ def measured(chosen: Sequence[Workspace], embedder: str | None) -> list[dict[str
 
 def _with_weight(memory: Memory, weight: float, embedder: str | None) -> Memory:
     """The same folder and index, searched with another weight."""
-    config = replace(memory.config, search=replace(memory.config.search, task_weight=weight))
-    other = Memory.open(memory.workspace.root, config=config, embedder=embedder)
+    other = Memory.open(memory.workspace.root, config=memory.config, embedder=embedder)
+    search_module.TASK_WEIGHT = weight
     for _ in range(4):  # from its fourth search on it keeps the index in memory
         other.search("warm up")
     return other

@@ -147,7 +147,7 @@ presets = {
     "default": MemoryConfig(),
     "openclaw": MemoryConfig.openclaw().replace({"embedding": {"provider": "static"}}),
     "keywords only": MemoryConfig().replace({"embedding": {"provider": "none"}}),
-    "vectors only": with_search(vector_weight=1.0, text_weight=0.0, answer="chunks"),
+    "vectors only": with_search(vector_weight=1.0, answer="chunks"),
 }
 side_by_side = try_all(presets)
 COLOURS = dict(zip(presets, [BLUE, ORANGE, GREY, GREEN], strict=True))
@@ -229,7 +229,7 @@ assert all(row.keyword > 0.95 * row.score for row in explained.rows[:3])
 # %% [markdown]
 # ## Keywords or vectors: the weights
 #
-# `search.vector_weight` and `search.text_weight` say how much each of the two counts when **chunks** are ranked. What
+# `search.vector_weight` says how much vectors count when **chunks** are ranked, and keywords the rest. What
 # that means depends on the recipe:
 #
 # - With `answer = "chunks"` the weights decide the order of what is shown.
@@ -247,12 +247,7 @@ recipes = {
     "openclaw (chunks)": presets["openclaw"],
 }
 by_weight = {
-    name: try_all(
-        {
-            f"vector_weight = {w:g}": base.replace({"search": {"vector_weight": w, "text_weight": 1 - w}})
-            for w in weights
-        }
-    )
+    name: try_all({f"vector_weight = {w:g}": base.replace({"search": {"vector_weight": w}}) for w in weights})
     for name, base in recipes.items()
 }
 
@@ -262,7 +257,7 @@ for ax, (name, found), colour, marker in zip(axes, by_weight.items(), [BLUE, GRE
     ax.set_title(name, fontsize=10)
     ax.set_xticks(weights)
     ax.set_xlim(-0.15, 1.15)
-    ax.set_xlabel("vector_weight (text_weight is the rest)")
+    ax.set_xlabel("vector_weight (keywords have the rest)")
     share(ax, "")
 share(axes[0], f"evidence shown (share), n = {len(answerable)}")
 fig.suptitle(

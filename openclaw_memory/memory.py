@@ -313,7 +313,7 @@ class Memory:
             return excerpt
         from openclaw_memory.backends.gate import mask_excerpt
 
-        return mask_excerpt(excerpt, self.workspace, self.config)
+        return mask_excerpt(excerpt, self.workspace)
 
     def append(
         self,

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from openclaw_memory.types import IndexMeta
     from openclaw_memory.workspace import Workspace
 
+MAX_TRANSCRIPT_SHARE = 0.34  # of the results, unless notes have no more
+
 # By embedder: the memories of many users share one.
 _LINE_INDEXES: WeakKeyDictionary[CircuitBreakerEmbedder, LineIndex] = WeakKeyDictionary()
 
@@ -100,7 +102,7 @@ class Retriever:
             embedder=embedder,
             lines=self._get_lines(embedder),
             has_chunk_vectors=embedder is not None and not hasattr(embedder.inner, "embed_words"),
-            max_share=self._config.sessions.max_share,
+            max_share=MAX_TRANSCRIPT_SHARE,
         )
         results = search(snapshot, request)
         if not (results or results.filtered or state.store.files()):

@@ -85,9 +85,9 @@ class Sessions(MemoryPart):
     ) -> Snapshot | None:
         """Keep the end of a session that ends or may be killed, and name it in today's note.
 
-        Kept are the last messages with words (`config.snapshots`), 500 UTF-16 units of each, with secrets masked, and
-        none that policies never let be stored, in `.memory/snapshots/`. Nothing removes them but `forget`. A note that
-        cannot be written is a warning in the log.
+        Kept are the last messages with words (`sessions.snapshot_messages`), 500 UTF-16 units of each, with secrets
+        masked, and none that policies never let be stored, in `.memory/snapshots/`. Nothing removes them but `forget`.
+        A note that cannot be written is a warning in the log.
 
         Args:
             session_id: The session.
@@ -96,7 +96,7 @@ class Sessions(MemoryPart):
                 kept.
 
         Returns:
-            The snapshot. None if there was no message with words, or `config.snapshots.enabled` is off.
+            The snapshot. None if there was no message with words, or `sessions.snapshot_messages` is 0.
 
         Raises:
             InvalidInputError: The id is empty, or a message has no `role`.
@@ -106,7 +106,7 @@ class Sessions(MemoryPart):
         self._index.check_open()
         from openclaw_memory.conversation.snapshots import save
 
-        made = save(self._workspace, session_id, messages, summary, rules=self.config.snapshots)
+        made = save(self._workspace, session_id, messages, summary, count=self.config.sessions.snapshot_messages)
         self._index.record_write()
         return made
 

@@ -124,7 +124,7 @@ def _query(text: str) -> None:
 
 def _dates(text: str) -> None:
     for one in find_dates(text):
-        one.agreement(date(2026, 11, 23))
+        one.rate_agreement(date(2026, 11, 23))
     parse_note_date(f"memory/{text}.md")
     parse_note_date(text)
     parse_day(text, "since", None)
@@ -201,9 +201,9 @@ PARSERS: dict[str, Parser] = {
     ),
     "settings": Parser(
         _settings,
-        ("[chunking]\n", "[search]\n", "[[policies.rules]]\n", "max_chars = ", "style = ", "rules = ", "half_life_days = ", "1", "-1", "1e999", "nan", "inf", '"a"',
+        ("[chunking]\n", "[search]\n", "[[policies]]\n", "max_chars = ", "style = ", "rules = ", "half_life_days = ", "1", "-1", "1e999", "nan", "inf", '"a"',
          "[", "]", "{", "}", "=", "\n", "true", "1979-05-27", "a.b.c = 1\n", "'''", '"""', "\\u0000", 'name = "x"\n', 'action = "masked"\n', 'pattern = "("\n', "\r\n"),
-        ("[a]\n", "a = 1\n", "#", " ", "\n", "[[policies.rules]]\n"),
+        ("[a]\n", "a = 1\n", "#", " ", "\n", "[[policies]]\n"),
     ),
     "policies": Parser(
         _policies,

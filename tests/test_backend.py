@@ -11,7 +11,7 @@ import pytest
 from index_files import index_file
 
 from openclaw_memory import Memory, MemoryConfig, SearchFilter, SearchOptions, SearchResults, SqliteStore, Workspace
-from openclaw_memory.config import PoliciesConfig, PolicyRule
+from openclaw_memory.config import PolicyRule
 from openclaw_memory.errors import ConfigError, StoreError
 from openclaw_memory.search import SearchRequest
 from openclaw_memory.tools import recall
@@ -112,7 +112,7 @@ def test_policies_hold_for_what_another_backend_finds_and_reads(notes):
 
     with Memory.open(notes, embedder=None) as memory:
         memory.records.remember("fact", "health.knee", "a bad knee")
-    config = MemoryConfig(policies=PoliciesConfig(rules=rules))
+    config = MemoryConfig(policies=rules)
     memory = Memory(Workspace.open(notes), backend=Careless(Workspace.open(notes)), config=config)
     found = memory.search("trains")
     assert [hit.snippet for hit in found] == ["- Ines prefers trains to ***."]

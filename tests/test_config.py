@@ -44,7 +44,7 @@ def test_the_ends_of_a_range_are_taken_as_they_are_and_numbers_beyond_are_clampe
     assert len(ranges) > 20
     for (part, key), limits in ranges.items():
         limit = limits[end]
-        if limit == float("inf") or key.endswith("_weight"):  # weights are also scaled
+        if limit == float("inf"):
             continue
         at = MemoryConfig().replace({part: {key: limit}})
         beyond = MemoryConfig().replace({part: {key: limit - 1 if end == 0 else limit + 1}})
@@ -76,7 +76,7 @@ def test_a_wrong_type_choice_or_name_is_refused_by_name(part, named):
 
 
 def test_a_wrong_choice_is_told_the_right_ones():
-    with pytest.raises(ConfigError, match=r"search\.fusion must be one of standardised, weighted, not 'rrf'"):
+    with pytest.raises(ConfigError, match=r"search\.fusion must be one of standardised, weighted, boosted, not 'rrf'"):
         MemoryConfig().replace({"search": {"fusion": "rrf"}})
 
 
@@ -92,7 +92,7 @@ KEY = "sk-proj-4rX9kQ7zAb12Cd34Ef56"
         lambda _: MemoryConfig().replace({"search": {"openai": KEY}}),
         lambda _: MemoryConfig().replace({"search": {"openai": {"api_key": KEY}}}),
         lambda _: MemoryConfig().replace({"search": {"api_key": KEY}, "providers": KEY}),
-        lambda _: MemoryConfig().replace({"search": {"match": KEY * 2}}),
+        lambda _: MemoryConfig().replace({"search": {"fusion": KEY * 2}}),
         lambda _: MemoryConfig().replace({"search": {"min_score": {"api_key": KEY}}}),
         lambda file: MemoryConfig.from_toml(file(f'[defaults]\nembedding.providers.openai = "{KEY}"\n')),
         lambda file: MemoryConfig.from_toml(file(f'defaults = "{KEY}{KEY}"\n')),
@@ -113,16 +113,12 @@ def test_a_part_of_another_kind_is_refused():
 
 # --- weights
 @pytest.mark.parametrize(
-    ("vector", "text", "expected"),
-    [
-        (0.7, 0.3, (0.7, 0.3)), (7.0, 3.0, (0.7, 0.3)), (1, 0, (1, 0)), (0, 2, (0, 1)), (0, 0, (0.5, 0.5)),
-        (float("inf"), 1, (0.5, 0.5)), (-1, 1, (0, 1)),
-    ],
-)  # fmt: skip
-def test_weights_sum_to_one(vector, text, expected):
-    config = MemoryConfig(search=SearchConfig(vector_weight=vector, text_weight=text))
+    ("vector", "expected"), [(0.7, (0.7, 0.3)), (1, (1, 0)), (0, (0, 1)), (7.0, (1, 0)), (-1, (0, 1))]
+)
+def test_weights_sum_to_one(vector, expected):
+    config = MemoryConfig(search=SearchConfig(vector_weight=vector))
     assert (config.search.vector_weight, config.search.text_weight) == pytest.approx(expected)
-    assert bool(config.notices) == ((vector, text) != pytest.approx(expected))
+    assert bool(config.notices) == (vector not in (0.7, 1, 0))
 
 
 @pytest.mark.parametrize(
@@ -146,7 +142,7 @@ def test_weights_sum_to_one(vector, text, expected):
         (
             "openclaw-2026.2",
             MemoryConfig.openclaw("2026.2"),
-            {"chunking.style": "lines", "search.candidates": 200, "search.boosts": False, "recall.get_lines": 50},
+            {"chunking.style": "lines", "search.candidates": 200, "search.fusion": "weighted", "recall.get_lines": 50},
         ),
         ("opencode", MemoryConfig.opencode(), {"search.max_results": 10, "embedding.max_entries": 10_000}),
     ],
@@ -219,13 +215,6 @@ def test_an_agent_that_the_file_does_not_name_is_told_so(tmp_path):
     file = toml(tmp_path, LAYERS)
     assert any("[agents.unheard-of]" in notice for notice in MemoryConfig.from_toml(file, agent="unheard-of").notices)
     assert MemoryConfig.from_toml(file, agent="research").notices == MemoryConfig.from_toml(file).notices == ()
-
-
-def test_both_layers_are_one_before_weights_are_scaled(tmp_path):
-    text = "[defaults]\nsearch.vector_weight = 0.8\n[agents.a]\nsearch.text_weight = 0.2\n"
-    config = MemoryConfig.from_toml(toml(tmp_path, text), agent="a")
-    assert (config.search.vector_weight, config.search.text_weight) == (0.8, 0.2)
-    assert config.notices == ()
 
 
 def test_a_preset_lies_below_both_layers(tmp_path):

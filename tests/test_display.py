@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from openclaw_memory import MemoryConfig, display
-from openclaw_memory.config import EmbeddingConfig, PoliciesConfig, PolicyRule, StoreConfig
+from openclaw_memory.config import EmbeddingConfig, PolicyRule, StoreConfig
 from openclaw_memory.errors import MissingExtraError
 
 
@@ -87,7 +87,7 @@ def test_settings_do_not_show_what_may_hold_a_key():
     rule = PolicyRule("no codes", "never-store", pattern="the door code is 4711")
     embedding = EmbeddingConfig(providers={"openai": {"api_key": "sk-hidden"}})
     store = StoreConfig(url="postgresql://me:hunter2@localhost/notes")
-    shown = repr(MemoryConfig(embedding=embedding, policies=PoliciesConfig(rules=(rule,)), store=store))
+    shown = repr(MemoryConfig(embedding=embedding, policies=(rule,), store=store))
     assert "no codes" in shown
     assert "sk-hidden" not in shown
     assert "4711" not in shown

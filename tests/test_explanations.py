@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import fields
 
 from openclaw_memory import Memory
-from openclaw_memory.config import RecordsConfig, SearchConfig, SessionsConfig
+from openclaw_memory.config import RecordsConfig, SearchConfig
 from openclaw_memory.heartbeat import heartbeat
 from openclaw_memory.records import settling
 from openclaw_memory.search import candidates, features, line_index, passages, query_dates
@@ -82,22 +82,19 @@ def test_the_tasks_of_a_heartbeat_are_those_of_the_code_in_their_order(tmp_path)
         (RANKING, f"keywords only: {KEYWORD.slope} and {KEYWORD.middle}"),
         (RANKING, f"share = e^((value - best value) / {HYBRID.spread:g})"),
         (RANKING, f"`search.min_score` ({SearchConfig().min_score})"),
-        (RANKING, f"`sessions.max_share` ({SessionsConfig().max_share})"),
         (RANKING, "four times as many passages" if passages.POOL == 4 else "another pool"),
         (RECORDS, f"the latest {settling.MAX_VERSIONS} values"),
         (RECORDS, f"the latest {settling.MAX_WAITING} observations"),
         (RECORDS, f"surer, up to {settling.MAX_CONFIDENCE}:"),
-        (RECORDS, f"has held for {RULES.stable_days:g} days (`records.stable_days`)"),
+        (RECORDS, f"has held for {settling.STABLE_DAYS} days"),
         (RECORDS, "`{}`, `{}` and `{}` (`records.high_impact`)".format(*RULES.high_impact)),
-        (RECORDS, f"halves every {RULES.half_life_days:g} days (`records.half_life_days`"),
-        (RECORDS, f"there are at most {RULES.most:,} (`records.most`)"),
-        (RECORDS, f"less sure than {RULES.least_confidence} (`records.least_confidence`)"),
+        (RECORDS, f"there are at most {settling.MAX_RECORDS:,}"),
         (
             RECORDS,
             "others for 90 days" if "other=90" in RULES.ttl_days and "reminder=90" in RULES.ttl_days else "other days",
         ),
         (RECORDS, "facts hold for a year" if {"preference=365", "fact=365"} <= {*RULES.ttl_days} else "another time"),
-        (RECORDS, "a second time, independently" if RULES.observations == 2 else "another number"),
+        (RECORDS, "a second time, independently" if settling.OBSERVATIONS == 2 else "another number"),
         (HEARTBEAT, f"at most {heartbeat.MAX_FINDINGS} findings of each task"),
         (HEARTBEAT, f"at most {heartbeat.MAX_QUESTIONS} in a heartbeat"),
         (HEARTBEAT, f"unconfirmed ones below {heartbeat.STALE_CONFIDENCE}"),

@@ -16,7 +16,7 @@ from every_command import COMMANDS
 
 from openclaw_memory import JournalConfig, Memory, MemoryConfig, SessionsConfig, Status, SyncConfig
 from openclaw_memory.cli.doctor import check_memory
-from openclaw_memory.config import CompactionConfig, PruningConfig
+from openclaw_memory.config import CompactionConfig
 from openclaw_memory.conversation import compaction, get_compaction_threshold
 from openclaw_memory.conversation.window import get_flush_threshold
 from openclaw_memory.indexing import staleness, watcher
@@ -83,8 +83,8 @@ def test_what_a_guide_has_typed_is_understood(line):
 
 @pytest.mark.parametrize(
     ("guide", "part"),
-    [(UPKEEP, SyncConfig), (TRANSCRIPTS, SessionsConfig), (AGENTS, CompactionConfig), (AGENTS, PruningConfig)],
-    ids=["sync", "sessions", "compaction", "pruning"],
+    [(UPKEEP, SyncConfig), (TRANSCRIPTS, SessionsConfig), (AGENTS, CompactionConfig)],
+    ids=["sync", "sessions", "compaction"],
 )
 def test_the_settings_of_a_guide_are_those_of_the_code(guide, part):
     values = {name: getattr(part(), name) for name in part.__struct_fields__}

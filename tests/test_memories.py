@@ -18,7 +18,7 @@ from processes import python
 import openclaw_memory.memories
 from openclaw_memory import AsyncMemory, Memories, Memory, MemoryConfig, SyncConfig
 from openclaw_memory.aio import run_in_thread
-from openclaw_memory.config import PoliciesConfig, PolicyRule, StoreConfig
+from openclaw_memory.config import PolicyRule, StoreConfig
 from openclaw_memory.errors import ConfigError, PathNotAllowedError, StoreError
 from openclaw_memory.memories import encode_folder_name
 from openclaw_memory.runs import lease_memory, read_memory_choice, run_values
@@ -162,7 +162,7 @@ def test_a_pool_that_is_closed_leaves_no_thread(tmp_path):
 # --- what a memory is kept by
 def ruled(pattern):
     """Settings with a rule that is not shown."""
-    return MemoryConfig(policies=PoliciesConfig(rules=(PolicyRule(name="a", action="masked", pattern=pattern),)))
+    return MemoryConfig(policies=(PolicyRule(name="a", action="masked", pattern=pattern),))
 
 
 def test_a_memory_is_kept_by_agent_workspace_and_settings(users, tmp_path):

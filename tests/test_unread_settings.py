@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from openclaw_memory import Memory, MemoryConfig
-from openclaw_memory.config import ChunkingConfig, SearchConfig
+from openclaw_memory.config import ChunkingConfig, CompactionConfig
 from openclaw_memory.config.sections import SECTIONS
 from openclaw_memory.config.unread import READ_WHEN, find_unread_settings
 from openclaw_memory.records import RecordSource
@@ -18,24 +18,19 @@ OFF = {
     "search": {"answer": "chunks"},
     "sessions": {"index": False},
     "compaction": {"enabled": False},
-    "snapshots": {"enabled": False},
-    "records": {"decaying": []},
     "embedding": {"provider": "none"},
 }
 # These are handed on, and what they are handed to makes nothing of them.
 HANDED_ON = {
     "embedding.fallback",
     "embedding.max_entries",
-    "search.keyword_fill",
     "search.vector_weight",
-    "sessions.max_share",
     "embedding.batch_size",
     "embedding.model",
 }
 # What reads these is a watcher, a framework's middleware, another program's command, or a file with hard links.
 READ_BY_OTHERS = {
-    "sync.debounce_seconds", "sync.rescan_seconds", "recall.get_lines", "recall.max_chars",
-    "files.allow_hard_links", *(f"pruning.{name}" for name in SECTIONS["pruning"].__struct_fields__),
+    "sync.debounce_seconds", "recall.get_lines", "recall.max_chars", "files.allow_hard_links",
 }  # fmt: skip
 
 
@@ -104,7 +99,7 @@ def test_no_preset_sets_what_is_not_read():
     ("config", "name", "reader"),
     [
         (MemoryConfig(chunking=ChunkingConfig(tokens=300)), "chunking.tokens", {"chunking": {"style": "lines"}}),
-        (MemoryConfig(search=SearchConfig(boosts=False)), "search.boosts", {"search": {"fusion": "weighted"}}),
+        (MemoryConfig(compaction=CompactionConfig(flush=False, prompt="x")), "compaction.prompt", {"compaction": {"flush": True}}),
         (MemoryConfig().replace({"chunking": {"overlap_tokens": 80}}), "chunking.overlap_tokens", {"chunking": {"style": "tokens"}}),
         (MemoryConfig().replace({"embedding": {"provider": "none"}, "search": {"vector_weight": 0.9}}), "search.vector_weight", {"embedding": {"provider": "static"}}),
         (MemoryConfig().replace({"embedding": {"concurrency": 2}}), "embedding.concurrency", {"embedding": {"provider": "openai"}}),
@@ -118,9 +113,9 @@ def test_a_setting_counts_as_set_if_it_differs_or_was_written_out(config, name, 
 
 
 def test_the_status_names_what_is_not_read(tmp_path):
-    with Memory.open(tmp_path, config=MemoryConfig(search=SearchConfig(boosts=False))) as memory:
+    with Memory.open(tmp_path, config=MemoryConfig(chunking=ChunkingConfig(tokens=300))) as memory:
         notices = memory.status().notices
-    assert [one.split()[0] for one in notices if "not read" in one] == ["search.boosts"]
+    assert [one.split()[0] for one in notices if "not read" in one] == ["chunking.tokens"]
 
 
 def test_a_table_of_no_plugin_is_named(tmp_path):

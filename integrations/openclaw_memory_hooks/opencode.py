@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from openclaw_memory import Memory
-from openclaw_memory.config import PruningConfig, find_unread_settings
+from openclaw_memory.config import find_unread_settings
 from openclaw_memory.conversation import Message, estimate_tokens, get_text
 from openclaw_memory.errors import ConfigError, InvalidInputError, PolicyError, SyncBusyError
 from openclaw_memory.flush import FlushModel, ModelReply, keep_named, read_messages_since, run_flush
@@ -35,7 +35,6 @@ RECALLED_CHARS = 1_500
 # a switch and a value there, and one value here, which is `off` without the switch.
 _SETTINGS = {
     "search.hybrid.vectorWeight": "search.vector_weight",
-    "search.hybrid.textWeight": "search.text_weight",
     "search.hybrid.candidateMultiplier": "search.candidate_multiplier",
     "search.minScore": "search.min_score",
     "search.maxResults": "search.max_results",
@@ -47,21 +46,19 @@ _SETTINGS = {
     "intentDetection.enabled": "plugins.intent.enabled",
     "intentDetection.languages": "plugins.intent.languages",
     "intentDetection.confidenceThreshold": "plugins.intent.confidence_threshold",
-    "snapshots.enabled": "snapshots.enabled",
-    "snapshots.maxMessages": "snapshots.max_messages",
 }
 # The host compacts and prunes by its own settings, and a message is searched for without asking what it wants.
 UNUSED = frozenset(
     {
         *(f"plugins.intent.{name}" for name in ("languages", "confidence_threshold", "deadline_seconds")),
         *(f"compaction.{name}" for name in ("reserve_tokens", "reserve_tokens_floor", "keep_recent_tokens")),
-        *(f"pruning.{name}" for name in PruningConfig.__struct_fields__),
     }
 )
 _SWITCHED: Mapping[str, tuple[str, str, Any]] = {
     "search.mmr": ("lambda", "search.mmr", None),
     "search.temporalDecay": ("halfLifeDays", "search.half_life_days", None),
     "cache": ("maxEntries", "embedding.max_entries", 0),
+    "snapshots": ("maxMessages", "sessions.snapshot_messages", 0),
 }
 
 
@@ -80,8 +77,11 @@ def read_settings(block: Any) -> dict[str, dict[str, Any]]:
         on, value = values.pop(f"{path}.enabled", None), values.pop(f"{path}.{name}", None)
         if on is False or value is not None:
             _put(tables, place, off if on is False else value)
-    if values.pop("search.hybrid.enabled", True) is False:  # the words alone: nothing is found by meaning
-        values |= {"search.hybrid.vectorWeight": 0.0, "search.hybrid.textWeight": 1.0}
+    text = values.pop("search.hybrid.textWeight", None)
+    if values.pop("search.hybrid.enabled", True) is False:  # nothing is found by meaning
+        values["search.hybrid.vectorWeight"] = 0.0
+    elif text is not None and isinstance(vector := values.get("search.hybrid.vectorWeight", 1 - text), int | float):
+        values["search.hybrid.vectorWeight"] = vector / ((vector + text) or 1)  # its share of both counts here
     for path, value in values.items():
         if path not in _SETTINGS:
             raise ConfigError(f"the settings of the plugin have no {path!r}: there are {', '.join(_SETTINGS)}")

@@ -42,7 +42,7 @@ class BuiltinBackend:
         self._flush_failures = flush_failures
         self._embedders = make_selector(embedder, config.embedding)
         self.service = IndexService(workspace, self._embedders, config, store)
-        self._record_files = RecordFiles(workspace, config.records)
+        self._record_files = RecordFiles(workspace)
         self._retriever = Retriever(workspace, self.service, self._embedders, config, self._record_files)
 
     @property

@@ -41,7 +41,7 @@ def search_backend(
     """
     now = resolve_request(request, config).now
     answer = backend.search(request)
-    records = RecordFiles(workspace, config.records)
+    records = RecordFiles(workspace)
     hidden = records.find_hidden((result.path for result in (*answer.results, *answer.rejected)), now)
 
     def show(results: Sequence[SearchResult]) -> tuple[SearchResult, ...]:
@@ -56,19 +56,18 @@ def search_backend(
     return replace(answer, results=results, omitted=answer.omitted + omitted)
 
 
-def mask_excerpt(excerpt: Excerpt, workspace: Workspace, config: MemoryConfig) -> Excerpt:
+def mask_excerpt(excerpt: Excerpt, workspace: Workspace) -> Excerpt:
     """Return lines from an engine that knows neither policies nor signatures, as they may be shown.
 
     Args:
         excerpt: What the engine read.
         workspace: The files, with the policies.
-        config: The settings.
 
     Raises:
         NotFoundError: They are those of a record that has expired.
         SignatureError: They are those of a record that no signature vouches for.
     """
-    RecordFiles(workspace, config.records).check_visible(excerpt.path)
+    RecordFiles(workspace).check_visible(excerpt.path)
     return replace(excerpt, text=_mask(excerpt.text, excerpt.path, workspace))
 
 

@@ -33,7 +33,7 @@ def guarded_workspace(
     """
     share: Callable[[Path], SharedFiles | None] | None = getattr(store, "shared_files", None)
     shared = None if share is None else share(workspace.root)
-    files = replace(workspace.files, policies=Policies(config.policies.rules), shared=shared)
+    files = replace(workspace.files, policies=Policies(config.policies), shared=shared)
     return replace(workspace, files=files)
 
 

@@ -30,6 +30,9 @@ MAX_CONTEXT_PART = 80
 # A title and tags stand among the first lines of the front matter.
 MAX_MATTER = 1000
 
+# Lines of a chunk that the next one of its section repeats.
+OVERLAP_LINES = 1
+
 # A cut looks this far back at most for a place that parts no combined character.
 MAX_CLUSTER = 32
 
@@ -73,7 +76,7 @@ def chunk_headings(text: str, _path: str, rules: ChunkingConfig, note_date: date
     """Yield chunks of at most `rules.max_chars` characters that never cross a heading.
 
     Front matter is a chunk of its own. A block that is too large is cut between lines, a line that is too large at the
-    end of a sentence, else at a space. A chunk that continues its section begins with the last `rules.overlap_lines`
+    end of a sentence, else at a space. A chunk that continues its section begins with the last `OVERLAP_LINES`
     lines of the previous one if they fit. `text[c.start_char:][:len(c.text)] == c.text`.
     """
     lines = text.split("\n")
@@ -173,7 +176,7 @@ def _overlapped(file: _File, end: int, first: int, stop: int, rules: ChunkingCon
     It never reaches the beginning of the previous chunk: from there on, first..stop-1 did not fit.
     """
     repeated = first
-    for line in range(end - 1, end - 1 - rules.overlap_lines, -1):
+    for line in range(end - 1, end - 1 - OVERLAP_LINES, -1):
         if is_fence(file.lines[line]) or file.size(line, stop) > rules.max_chars:
             break
         if file.lines[line].strip():

@@ -22,16 +22,15 @@ from openclaw_memory.config.sections import (
     EmbeddingConfig,
     FilesConfig,
     JournalConfig,
-    PoliciesConfig,
-    PruningConfig,
+    PolicyRule,
     RecallConfig,
     RecordsConfig,
     SearchConfig,
     SessionsConfig,
-    SnapshotsConfig,
     StoreConfig,
     SyncConfig,
     check_section,
+    read_policies,
 )
 from openclaw_memory.errors import ConfigError, nearest
 
@@ -43,10 +42,8 @@ _OPENCLAW: Mapping[str, Mapping[str, Any]] = {
     "search": {
         "min_score": 0.35,
         "candidates": 200,
-        "match": "all",
-        "fusion": "weighted",
+        "fusion": "boosted",
         "vector_weight": 0.7,
-        "text_weight": 0.3,
         "answer": "chunks",
     },
     "embedding": {"provider": "auto", "query_seconds": 60.0},
@@ -56,7 +53,7 @@ _OPENCLAW: Mapping[str, Mapping[str, Any]] = {
 # OpenClaw of February 2026, which its documents describe.
 _FEBRUARY: Mapping[str, Mapping[str, Any]] = {
     "chunking": {"style": "lines"},
-    "search": {"candidate_multiplier": 4, "boosts": False},
+    "search": {"candidate_multiplier": 4, "fusion": "weighted"},
     "embedding": {"max_entries": 10_000},
     "recall": {"get_lines": 50},
 }
@@ -87,7 +84,9 @@ PRESETS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
 class MemoryConfig(Struct, frozen=True, kw_only=True, eq=False):
     """Hold all settings of one memory; `notices` lists values that were clamped, normalised or not allowed.
 
-    `plugins` has the settings of each plug-in by its name, which the plug-in checks: see `read_plugin_settings`.
+    `policies` are the user's rules about what may be stored and shown: of those that match, the strictest counts, and
+    of equally strict ones the first. `plugins` has the settings of each plug-in by its
+    name, which the plug-in checks: see `read_plugin_settings`.
     `explicit` names the settings that a file or a program wrote out, as `"search.mmr"`.
     """
 
@@ -100,11 +99,9 @@ class MemoryConfig(Struct, frozen=True, kw_only=True, eq=False):
     journal: JournalConfig = JournalConfig()
     recall: RecallConfig = RecallConfig()
     compaction: CompactionConfig = CompactionConfig()
-    pruning: PruningConfig = PruningConfig()
-    snapshots: SnapshotsConfig = SnapshotsConfig()
     records: RecordsConfig = RecordsConfig()
-    policies: PoliciesConfig = PoliciesConfig()
     store: StoreConfig = StoreConfig()
+    policies: tuple[PolicyRule, ...] = ()
     plugins: Mapping[str, Mapping[str, Any]] = {}
     notices: tuple[str, ...] = ()
     explicit: tuple[str, ...] = ()
@@ -119,6 +116,7 @@ class MemoryConfig(Struct, frozen=True, kw_only=True, eq=False):
         for name, default in _DEFAULTS.items():
             if (section := getattr(self, name)) is not default:
                 structs.force_setattr(self, name, check_section(name, section, notices))
+        structs.force_setattr(self, "policies", read_policies(self.policies))
         if not _is_table_of_tables(self.plugins):
             raise ConfigError(f"plugins must be a table of tables, not {describe_value('plugins', self.plugins)}")
         structs.force_setattr(self, "notices", tuple(dict.fromkeys(notices)))
@@ -192,6 +190,9 @@ class MemoryConfig(Struct, frozen=True, kw_only=True, eq=False):
             if name == "plugins":
                 changes[name] = merge_tables(self.plugins, table) if isinstance(table, Mapping) else table
                 continue
+            if name == "policies":
+                changes[name] = table
+                continue
             if name not in SECTIONS:
                 sections = ", ".join(SECTIONS)
                 raise ConfigError(f"{origin}unknown part [{name}]; {nearest(name, SECTIONS)}the parts are {sections}")
@@ -199,7 +200,7 @@ class MemoryConfig(Struct, frozen=True, kw_only=True, eq=False):
                 raise ConfigError(f"{origin}[{name}] must be a table of settings, not {describe_value(name, table)}")
             check_keys(SECTIONS[name], table, name, origin)
             changes[name] = structs.replace(getattr(self, name), **table)
-        names = (f"{name}.{key}" for name in changes if name != "plugins" for key in tables[name])
+        names = (f"{name}.{key}" for name in changes if name in SECTIONS for key in tables[name])
         try:
             return structs.replace(self, **changes, explicit=tuple(sorted({*self.explicit, *names})))
         except ConfigError as error:

@@ -5,18 +5,16 @@ from collections.abc import Mapping
 from typing import Annotated, Any, Literal, TypeAlias
 
 from msgspec import Meta, Struct
-from msgspec.structs import force_setattr, replace
 
-from openclaw_memory.config.checks import check_keys, check_values
+from openclaw_memory.config.checks import check_keys, check_values, describe_value
 from openclaw_memory.config.globs import read_globs
 from openclaw_memory.errors import ConfigError
 from openclaw_memory.types.records import RecordType, Sensitivity
 
 # The one place that names the choices; each is the key of a function in the table behind the arrow.
 Style: TypeAlias = Literal["headings", "tokens", "lines"]  # -> chunking.chunking.STYLES
-Fusion: TypeAlias = Literal["standardised", "weighted"]  # -> search.candidates
+Fusion: TypeAlias = Literal["standardised", "weighted", "boosted"]  # -> search.candidates
 Answer: TypeAlias = Literal["lines", "chunks"]  # -> search.passages
-Match: TypeAlias = Literal["any", "all"]
 Citations: TypeAlias = Literal["on", "off", "auto"]
 PolicyAction: TypeAlias = Literal["never-store", "masked", "allowed"]  # -> text.policies.ACTIONS
 Text: TypeAlias = Annotated[str, Meta(min_length=1)]
@@ -48,14 +46,12 @@ class ChunkingConfig(Section, frozen=True):
             of OpenClaw 2026.2, which repeats whole lines.
         max_chars: The most characters of a chunk of `headings`. As many as a snippet has by default, so that a result
             can show a chunk whole.
-        overlap_lines: How many lines of a chunk of `headings` the next one of its section repeats.
         tokens: The size of a chunk of `tokens` and `lines`, in OpenClaw's tokens of four characters.
         overlap_tokens: How much of such a chunk the next one repeats.
     """
 
     style: Style = "headings"
     max_chars: Annotated[int, Meta(ge=80, le=100_000)] = 700
-    overlap_lines: Annotated[int, Meta(ge=0, le=20)] = 1
     tokens: Annotated[int, Meta(ge=8, le=100_000)] = 400
     overlap_tokens: Annotated[int, Meta(ge=0, le=100_000)] = 80
 
@@ -100,23 +96,17 @@ class SearchConfig(Section, frozen=True):
         max_results: How many results there are at most.
         min_score: What a result must reach to be shown.
         snippet_chars: The most characters of a snippet.
-        passage_chars: Up to how many characters lines are put together; not set: `snippet_chars`, or 300 where a search
-            has a budget.
         candidates: How many of the best chunks have their lines scored.
         candidate_multiplier: Keyword and vector search bring so many times `max_results` chunks each, at most
             `candidates`.
-        match: Whether a chunk must hold `any` or `all` words of the query to be found by keywords.
-        fusion: `standardised` mixes z-scores of the keyword and the vector search, `weighted` mixes raw scores.
-        vector_weight: How much vectors count where chunks are ranked; the two weights are scaled to sum to 1.
-        text_weight: How much keywords count there.
-        boosts: Whether `weighted` takes the keyword score with OpenClaw's boosts.
-        keyword_fill: Of chunks, whether places that nothing at or above `min_score` takes go to those that hold the
-            words; a `min_score` given to a search lets none pass below.
+        fusion: `standardised` mixes z-scores of the keyword and the vector search; a chunk is found by any word.
+            `weighted` and `boosted` are OpenClaw's: raw scores, the second with boosts of the keyword score; a chunk
+            must hold all words, or any where too few do.
+        vector_weight: How much vectors count where chunks are ranked; keywords have what is left of 1.
         answer: `lines` scores the lines of the best chunks and returns the best lines of each place; `chunks` returns
             the beginnings of the best chunks.
         mmr: Variety of the results: 1 is the score alone, 0 variety alone; not set: off.
         half_life_days: The score of a dated note halves for every so many days of its age; not set: off.
-        task_weight: How much the likeness of a result to the task counts, where a search is given one.
         memory_mb: How many MB of its indexes a process keeps in memory. One that does not fit is read from the file, as
             are all with 0.
     """
@@ -124,20 +114,29 @@ class SearchConfig(Section, frozen=True):
     max_results: Annotated[int, Meta(ge=1, le=MAX_RESULTS)] = 6
     min_score: Annotated[float, Meta(ge=0, le=1)] = 0.0
     snippet_chars: Annotated[int, Meta(ge=40, le=100_000)] = 700
-    passage_chars: Annotated[int, Meta(ge=1, le=100_000)] | None = None
     candidates: Annotated[int, Meta(ge=1, le=1000)] = 50
     candidate_multiplier: Annotated[int, Meta(ge=1, le=1000)] | None = None
-    match: Match = "any"
     fusion: Fusion = "standardised"
-    vector_weight: Annotated[float, Meta(ge=0)] = 0.5
-    text_weight: Annotated[float, Meta(ge=0)] = 0.5
-    boosts: bool = True
-    keyword_fill: bool = True
+    vector_weight: Annotated[float, Meta(ge=0, le=1)] = 0.5
     answer: Answer = "lines"
     mmr: Annotated[float, Meta(ge=0, le=1)] | None = None
     half_life_days: Annotated[float, Meta(ge=0.001, le=1_000_000)] | None = None
-    task_weight: Annotated[float, Meta(ge=0, le=1)] = 0.1
     memory_mb: Annotated[int, Meta(ge=0, le=1_000_000)] = 256
+
+    @property
+    def text_weight(self) -> float:
+        """The weight of keywords: both sum to 1."""
+        return 1 - self.vector_weight
+
+    @property
+    def match(self) -> Literal["any", "all"]:
+        """The words of a query that a chunk must hold."""
+        return "any" if self.fusion == "standardised" else "all"
+
+    @property
+    def passage_chars(self) -> int:
+        """The most characters that lines of one result are joined to."""
+        return self.snippet_chars
 
 
 class EmbeddingConfig(Section, frozen=True):
@@ -151,7 +150,6 @@ class EmbeddingConfig(Section, frozen=True):
         providers: Each provider's own options by its name, also those of `fallback` and of what `auto` tries:
             `{"openai": {"base_url": "http://localhost:11434/v1", "model": "embeddinggemma"}}`.
         query_seconds: How long a search waits for the vector of its question before keywords answer alone.
-        request_seconds: How long a sync waits for one answer of a service.
         concurrency: How many requests of a sync run at a time, in each process.
         batch_size: The most texts of a request, or of a run of a local model; not set: as many as suit the provider,
             whose own option of this kind counts first.
@@ -164,7 +162,6 @@ class EmbeddingConfig(Section, frozen=True):
     allow_remote: bool = True
     providers: Mapping[str, Mapping[str, Any]] = {}
     query_seconds: Annotated[float, Meta(ge=0.1, le=3600)] = 10.0
-    request_seconds: Annotated[float, Meta(ge=1, le=3600)] = 120.0
     concurrency: Annotated[int, Meta(ge=1, le=64)] = 4
     batch_size: Annotated[int, Meta(ge=1, le=10_000)] | None = None
     max_entries: Annotated[int, Meta(ge=0, le=1 << 40)] = 50_000
@@ -180,7 +177,6 @@ class SyncConfig(Section, frozen=True):
         on_search: Whether a search begins one, if files have changed since the last check.
         interval_seconds: A sync in the background this often; 0: never.
         debounce_seconds: How long nothing must have happened before the watcher syncs.
-        rescan_seconds: How often the watcher scans all files, with events or without.
     """
 
     before_search: bool = True
@@ -188,7 +184,6 @@ class SyncConfig(Section, frozen=True):
     on_search: bool = True
     interval_seconds: Annotated[float, Meta(ge=0, le=31_536_000)] = 0.0
     debounce_seconds: Annotated[float, Meta(ge=0, le=3600)] = 1.5
-    rescan_seconds: Annotated[float, Meta(ge=1, le=86_400)] = 300.0
 
 
 class SessionsConfig(Section, frozen=True):
@@ -197,18 +192,16 @@ class SessionsConfig(Section, frozen=True):
     Attributes:
         index: Whether transcripts are indexed and found.
         folder: Where their `*.jsonl` are, relative to the workspace or absolute.
-        max_share: The most that transcripts get of the results when notes are searched too, unless these have no more.
         delta_bytes: The watcher syncs a transcript once it has grown by so many bytes, or by `delta_messages` lines.
         delta_messages: By how many lines one grows before the watcher syncs it.
-        debounce_seconds: How long the watcher leaves a transcript alone after its last change.
+        snapshot_messages: How many of its last messages are kept when a session ends; 0: none.
     """
 
     index: bool = True
     folder: str = "sessions"
-    max_share: Annotated[float, Meta(ge=0, le=1)] = 0.34
     delta_bytes: Annotated[int, Meta(ge=1, le=1 << 40)] = 100_000
     delta_messages: Annotated[int, Meta(ge=1, le=1_000_000)] = 50
-    debounce_seconds: Annotated[float, Meta(ge=0, le=3600)] = 5.0
+    snapshot_messages: Annotated[int, Meta(ge=0, le=1000)] = 15
 
     def check(self) -> None:
         _check_paths("sessions.folder", (self.folder,))
@@ -258,7 +251,6 @@ class CompactionConfig(Section, frozen=True):
         soft_threshold_tokens: How long before the compaction the flush is due.
         force_flush_bytes: A flush is due also when a transcript has grown by so many bytes; 0: never.
         flush_timeout_seconds: When a flush is given up.
-        flush_max_calls: How often a flush asks its model at most.
         prompt: The prompt of the flush; not set: the built-in one.
         system_prompt: The same for its system prompt.
     """
@@ -271,7 +263,6 @@ class CompactionConfig(Section, frozen=True):
     soft_threshold_tokens: Annotated[int, Meta(ge=0, le=10_000_000)] = 4_000
     force_flush_bytes: Annotated[int, Meta(ge=0, le=1 << 40)] = 2 * 1024 * 1024
     flush_timeout_seconds: Annotated[float, Meta(ge=0.01, le=3600)] = 120.0
-    flush_max_calls: Annotated[int, Meta(ge=1, le=1000)] = 8
     prompt: str | None = None
     system_prompt: str | None = None
 
@@ -281,60 +272,17 @@ class CompactionConfig(Section, frozen=True):
         return self.enabled and self.flush
 
 
-class PruningConfig(Section, frozen=True):
-    """How old tool results are shortened in memory; OpenClaw's numbers. A ratio is a share of the window.
-
-    Attributes:
-        ttl_seconds: Nothing happens within so long of the last call, while a provider's cache holds the messages.
-        keep_assistants: What follows the last so many replies stays as it is.
-        soft_ratio: From which share of the window on long results keep their beginning and end alone.
-        hard_ratio: From which share on results are replaced, oldest first.
-        placeholder: What replaces a result.
-    """
-
-    ttl_seconds: Annotated[float, Meta(ge=0, le=31_536_000)] = 300.0
-    keep_assistants: Annotated[int, Meta(ge=0, le=1_000_000)] = 3
-    soft_ratio: Annotated[float, Meta(ge=0, le=1)] = 0.3
-    hard_ratio: Annotated[float, Meta(ge=0, le=1)] = 0.5
-    placeholder: str = "[Old tool result content cleared]"
-
-
-class SnapshotsConfig(Section, frozen=True):
-    """The ends of sessions, each kept in a file of its own.
-
-    Attributes:
-        enabled: Whether the end of a session is kept.
-        max_messages: How many of its last messages are.
-    """
-
-    enabled: bool = True
-    max_messages: Annotated[int, Meta(ge=1, le=1000)] = 15
-
-
 class RecordsConfig(Section, frozen=True):
     """How facts are settled, and for how long they hold.
 
     Attributes:
-        stable_days: How old a value is when it counts as stable, as one that was confirmed does.
-        observations: How many observations of another value replace a stable one.
-        half_life_days: How long it takes for the confidence in a record of the types `decaying` to halve, until it is
-            confirmed.
-        decaying: The types of record whose confidence decays.
         high_impact: Globs of keys whose values are replaced by a confirmation alone; OpenClaw names billing and the
             scope of credentials.
-        least_confidence: Observations below it are refused.
         ttl_days: For how many days a record holds, by type (`other=90`); for ever where a type is not named.
-        most: How many records of one type and user there are at most: the least certain go first.
     """
 
-    stable_days: Annotated[float, Meta(ge=0, le=1_000_000)] = 7.0
-    observations: Annotated[int, Meta(ge=1, le=1000)] = 2
-    half_life_days: Annotated[float, Meta(ge=0.001, le=1_000_000)] = 30.0
-    decaying: tuple[str, ...] = ("preference",)
     high_impact: tuple[str, ...] = ("billing.*", "credential.*", "*.scope")
-    least_confidence: Annotated[float, Meta(ge=0, le=1)] = 0.3
     ttl_days: tuple[str, ...] = ("preference=365", "fact=365", "reminder=90", "other=90")
-    most: Annotated[int, Meta(ge=1, le=10_000_000)] = 10_000
 
 
 class PolicyRule(Section, frozen=True):
@@ -357,9 +305,9 @@ class PolicyRule(Section, frozen=True):
         Raises:
             ConfigError: A value is wrong; the message names the rule, and never its pattern.
         """
-        rule = f"policies.rules[{self.name!r}]"
+        rule = f"policies[{self.name!r}]"
         if not isinstance(self.name, str) or not self.name.strip():
-            raise ConfigError("a rule of policies.rules has no name: give each one, by which a refusal names it")
+            raise ConfigError("a rule of policies has no name: give each one, by which a refusal names it")
         check_values(PolicyRule, {field: getattr(self, field) for field in self.__struct_fields__}, rule, [])
         if not (self.pattern or self.type or self.key or self.sensitivity):
             raise ConfigError(f"{rule} matches everything: name a pattern, type, key or sensitivity")
@@ -372,34 +320,26 @@ class PolicyRule(Section, frozen=True):
             raise ConfigError(f"the pattern of {rule} matches an empty text: have it match a character")
 
 
-class PoliciesConfig(Section, frozen=True):
-    """What may be stored and shown, by rules of the user's: `never-store`, `masked` or `allowed`.
+def read_policies(rules: Any) -> tuple[PolicyRule, ...]:
+    """Read rules; each may be a table, as TOML has it.
 
-    Attributes:
-        rules: The rules. Of those that match, the strictest counts, and of equally strict ones the first; without any
-            all is allowed.
+    Args:
+        rules: The rules.
+
+    Raises:
+        ConfigError: A rule is wrong, or two have one name.
     """
-
-    rules: tuple[PolicyRule, ...] = ()
-
-    def __post_init__(self) -> None:
-        """Read rules from tables too, as TOML has them.
-
-        Raises:
-            ConfigError: A rule is wrong.
-        """
-        if isinstance(self.rules, list | tuple):
-            rules = (_read_rule(rule) if isinstance(rule, Mapping) else rule for rule in self.rules)
-            force_setattr(self, "rules", tuple(rules))
-
-    def check(self) -> None:
-        names = [rule.name for rule in self.rules]
-        if doubles := [name for name in names if names.count(name) > 1]:
-            raise ConfigError(f"policies.rules has two rules {doubles[0]!r}: give each a name of its own")
+    if not isinstance(rules, list | tuple) or not all(isinstance(rule, PolicyRule | Mapping) for rule in rules):
+        raise ConfigError(f"policies must be a list of rules, not {describe_value('policies', rules)}")
+    policies = tuple(rule if isinstance(rule, PolicyRule) else _read_rule(rule) for rule in rules)
+    names = [rule.name for rule in policies]
+    if doubles := [name for name in names if names.count(name) > 1]:
+        raise ConfigError(f"policies has two rules {doubles[0]!r}: give each a name of its own")
+    return policies
 
 
 def _read_rule(table: Mapping[str, Any]) -> PolicyRule:
-    check_keys(PolicyRule, table, "policies.rules")
+    check_keys(PolicyRule, table, "policies")
     return PolicyRule(**{"name": "", "action": "", **table})
 
 
@@ -419,7 +359,7 @@ class StoreConfig(Section, frozen=True):
 
 SECTIONS: Mapping[str, type[Section]] = {section.__name__.removesuffix("Config").lower(): section for section in (
     ChunkingConfig, FilesConfig, SearchConfig, EmbeddingConfig, SyncConfig, SessionsConfig, JournalConfig,
-    RecallConfig, CompactionConfig, PruningConfig, SnapshotsConfig, RecordsConfig, PoliciesConfig, StoreConfig,
+    RecallConfig, CompactionConfig, RecordsConfig, StoreConfig,
 )}  # fmt: skip
 
 
@@ -441,20 +381,7 @@ def check_section(name: str, section: Any, notices: list[str]) -> Any:
         **check_values(model, {field: getattr(section, field) for field in model.__struct_fields__}, name, notices)
     )
     checked.check()
-    return normalise_weights(checked, notices) if isinstance(checked, SearchConfig) else checked
-
-
-def normalise_weights(search: SearchConfig, notices: list[str]) -> SearchConfig:
-    """Return weights that sum to 1; equal ones if both are zero."""
-    vector, text = search.vector_weight, search.text_weight
-    total = vector + text
-    if abs(total - 1) < 1e-9:
-        return search
-    if total in (0, float("inf")):
-        notices.append(f"search.vector_weight {vector:g} and text_weight {text:g} have no usable sum: 0.5 each is used")
-        return replace(search, vector_weight=0.5, text_weight=0.5)
-    notices.append(f"search weights {vector:g} and {text:g} were scaled to sum to 1")
-    return replace(search, vector_weight=vector / total, text_weight=text / total)
+    return checked
 
 
 def _check_paths(name: str, paths: tuple[str, ...]) -> None:

@@ -48,21 +48,17 @@ _NAMED = (lambda config: config.embedding.provider not in {"auto", "none"}, "a n
 # Settings that are not here are always read, or by a call that a program makes, such as `watch`.
 READ_WHEN: Mapping[str, Condition] = {
     "chunking.max_chars": _require("chunking", "style", "headings"),
-    "chunking.overlap_lines": _require("chunking", "style", "headings"),
     "chunking.tokens": _require("chunking", "style", "tokens", "lines"),
     "chunking.overlap_tokens": _require("chunking", "style", "tokens", "lines"),
-    "search.boosts": _require("search", "fusion", "weighted"),
-    "search.passage_chars": _require("search", "answer", "lines"),
-    "search.keyword_fill": _require("search", "answer", "chunks"),
     "search.vector_weight": _EMBEDS,
     "embedding.model": _NAMED,
     "embedding.fallback": _EMBEDS,
     "embedding.providers": (_has_own_table, "each as embedding.provider or embedding.fallback"),
     "embedding.batch_size": _SLOW,
     "embedding.max_entries": _SLOW,
-    **dict.fromkeys(("embedding.query_seconds", "embedding.request_seconds", "embedding.concurrency"), _SERVICE),
+    **dict.fromkeys(("embedding.query_seconds", "embedding.concurrency"), _SERVICE),
     **dict.fromkeys(
-        (f"sessions.{name}" for name in ("max_share", "delta_bytes", "delta_messages", "debounce_seconds")),
+        (f"sessions.{name}" for name in ("delta_bytes", "delta_messages")),
         _require("sessions", "index", True),
     ),
     **dict.fromkeys(
@@ -70,14 +66,9 @@ READ_WHEN: Mapping[str, Condition] = {
         _require("compaction", "enabled", True),
     ),
     **dict.fromkeys(
-        (
-            f"compaction.{name}"
-            for name in ("force_flush_bytes", "flush_timeout_seconds", "flush_max_calls", "prompt", "system_prompt")
-        ),
+        (f"compaction.{name}" for name in ("force_flush_bytes", "flush_timeout_seconds", "prompt", "system_prompt")),
         _FLUSHES,
     ),
-    "snapshots.max_messages": _require("snapshots", "enabled", True),
-    "records.half_life_days": (lambda config: bool(config.records.decaying), "a type in records.decaying"),
 }
 
 

@@ -153,7 +153,7 @@ def _snapshot(workspace: Workspace, path: str, zone: datetime.tzinfo | None) -> 
     data, info = workspace.files.read(workspace.files.make_place(path))
     said = snapshots.parse_snapshot(data, path)
     if snapshots.is_hidden(workspace.files, said):
-        raise PathNotAllowedError("a rule of policies.rules leaves sessions of this name out: change it, or delete it")
+        raise PathNotAllowedError("a rule of policies leaves sessions of this name out: change it, or delete it")
     day = said.timestamp.astimezone(zone).date()
     changed = datetime.datetime.fromtimestamp(info.st_mtime_ns / 1e9, datetime.UTC)
     text = decode(data, path)

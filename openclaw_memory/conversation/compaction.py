@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from msgspec import Struct
 
-from openclaw_memory.config import CompactionConfig, PruningConfig
+from openclaw_memory.config import CompactionConfig
 from openclaw_memory.conversation.messages import (
     CHARS_PER_TOKEN,
     Message,
@@ -42,6 +42,10 @@ ASKED_CHARS = 1_500  # of each end that stay of a question that is too long to b
 # Pruning, with OpenClaw's numbers: which results of tools are long, the characters at either end that stay, and the
 # total below which none is replaced.
 LONG_RESULT_CHARS, KEPT_CHARS, LEAST_CLEARED_CHARS = 4_000, 1_500, 50_000
+SOFT_RATIO, HARD_RATIO = 0.3, 0.5  # shares of the window
+PROTECTED_REPLIES = 3
+CACHE_SECONDS = 300.0  # for which a provider's cache holds the messages
+PLACEHOLDER = "[Old tool result content cleared]"
 
 
 class Compaction(Struct, frozen=True):
@@ -394,22 +398,20 @@ def prune(
     messages: Sequence[Message],
     *,
     window: int,
-    rules: PruningConfig | None = None,
     idle_seconds: float | None = None,
     count: Count = estimate_tokens,
 ) -> list[Message]:
     """Return the messages with old tool results shortened if they fill much of the window; the input is not changed.
 
-    From `rules.soft_ratio` of the window on, long results keep their beginning and end around a note. If that leaves
-    `rules.hard_ratio` or more, results are replaced by `rules.placeholder`, the oldest first, until less is filled.
-    Results after the last `rules.keep_assistants` replies stay, and so do those that hold anything but text. Pruning
+    From `SOFT_RATIO` of the window on, long results keep their beginning and end around a note. If that leaves
+    `HARD_RATIO` or more, results are replaced by `PLACEHOLDER`, the oldest first, until less is filled.
+    Results after the last `PROTECTED_REPLIES` replies stay, and so do those that hold anything but text. Pruning
     twice changes nothing more.
 
     Args:
         messages: The conversation, oldest first.
         window: The model's context window in tokens.
-        rules: The pruning settings, by default `PruningConfig()`.
-        idle_seconds: How long ago the model was last asked. Up to `rules.ttl_seconds` nothing is shortened, since the
+        idle_seconds: How long ago the model was last asked. Up to `CACHE_SECONDS` nothing is shortened, since the
             provider still has the messages in a cache that any change makes worthless. None means unknown, as after a
             restart: then they are shortened.
         count: Counts the tokens of messages.
@@ -417,35 +419,34 @@ def prune(
     Raises:
         InvalidInputError: The window is not larger than 0.
     """
-    rules = rules or PruningConfig()
     if window <= 0:
         raise InvalidInputError(f"a model's window has at least one token, not {window}: give its size in tokens")
     pruned = list(messages)
-    old = [at for at in range(_find_protected(pruned, rules.keep_assistants)) if _is_prunable(pruned[at])]
-    if not old or (idle_seconds is not None and idle_seconds < rules.ttl_seconds):
+    old = [at for at in range(_find_protected(pruned, PROTECTED_REPLIES)) if _is_prunable(pruned[at])]
+    if not old or (idle_seconds is not None and idle_seconds < CACHE_SECONDS):
         return pruned
     sizes = [count([message]) for message in pruned]
-    if sum(sizes) < rules.soft_ratio * window:
+    if sum(sizes) < SOFT_RATIO * window:
         return pruned
     for at in old:
-        pruned[at] = _trim(pruned[at], rules)
+        pruned[at] = _trim(pruned[at])
         if pruned[at] is not messages[at]:
             sizes[at] = count([pruned[at]])
     if sum(len(get_text(pruned[at])) for at in old) < LEAST_CLEARED_CHARS:
         return pruned
     total = sum(sizes)
     for at in old:
-        if total < rules.hard_ratio * window:
+        if total < HARD_RATIO * window:
             break
-        if len(get_text(pruned[at])) > len(rules.placeholder):
-            pruned[at] = with_text(pruned[at], rules.placeholder)
+        if len(get_text(pruned[at])) > len(PLACEHOLDER):
+            pruned[at] = with_text(pruned[at], PLACEHOLDER)
             total += count([pruned[at]]) - sizes[at]
     return pruned
 
 
-def _trim(message: Message, rules: PruningConfig) -> Message:
+def _trim(message: Message) -> Message:
     text = get_text(message)
-    if len(text) <= LONG_RESULT_CHARS or text == rules.placeholder:
+    if len(text) <= LONG_RESULT_CHARS or text == PLACEHOLDER:
         return message
     short = cut_middle(text, KEPT_CHARS, KEPT_CHARS, "this tool result")
     return message if short == text else with_text(message, short)

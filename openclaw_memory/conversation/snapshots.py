@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from openclaw_memory._log import warn
-from openclaw_memory.config import SnapshotsConfig
 from openclaw_memory.conversation.compaction import SUMMARY, load_conversation
 from openclaw_memory.conversation.messages import (
     Message,
@@ -77,7 +76,7 @@ def save(
     messages: Sequence[Message] | None = None,
     summary: str | None = None,
     *,
-    rules: SnapshotsConfig | None = None,
+    count: int = 15,
     now: datetime.datetime | None = None,
 ) -> Snapshot | None:
     """Keep the end of a session, and name it in the note of the day; see `Memory.sessions.snapshot`.
@@ -87,20 +86,20 @@ def save(
         session_id: The session.
         messages: The conversation, oldest first; None for that of the session's transcript.
         summary: Its subject; of a longer one than `MAX_SUMMARY_UNITS` the beginning is kept.
-        rules: The settings, by default `SnapshotsConfig()`.
+        count: How many of the last messages are kept; with 0 nothing is.
         now: The moment, by default this one.
     """
-    rules, policies = rules or SnapshotsConfig(), workspace.policies
+    policies = workspace.policies
     workspace.files.check_name(f"{TRANSCRIPTS}/{make_log_name(session_id)}")
     check_text(session_id, "the id of the session")
-    if not rules.enabled:
+    if not count:
         return None
     if messages is None:
         messages = workspace.open_log(session_id).read_messages()
     earlier = _read_all(workspace, session_id)
     # The first message after `resume` is in the file of the earlier end.
     openings = {EARLIER, *(SUMMARY.format(summary=end.summary) for end in earlier if end.summary)}
-    ending = tuple(_keep_messages(policies, messages, openings)[-rules.max_messages :])
+    ending = tuple(_keep_messages(policies, messages, openings)[-count:])
     if not ending:
         return None
     topic = _shorten_summary(policies, summary)
@@ -140,7 +139,7 @@ def resume(workspace: Workspace, session_id: str) -> list[Message]:
     """
     log = workspace.open_log(session_id)
     if (rule := workspace.files.find_hiding_rule(log.path)) is not None:
-        raise NotFoundError(f"the rule {rule!r} of policies.rules leaves sessions of this name out: change the rule")
+        raise NotFoundError(f"the rule {rule!r} of policies leaves sessions of this name out: change the rule")
     ends = _read_all(workspace, session_id)
     if not ends or _is_ahead(log, ends[0]):
         messages = load_conversation(log)

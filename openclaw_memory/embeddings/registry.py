@@ -97,7 +97,7 @@ def load_configured(provider: str, rules: EmbeddingConfig) -> Embedder | None:
     if "max_items" in parameters or provider not in OWN_PROVIDERS:  # it may ask a service
         from openclaw_memory.embeddings.service import RetryPolicy
 
-        retry = RetryPolicy(rules.concurrency, rules.query_seconds, rules.request_seconds)
+        retry = RetryPolicy(rules.concurrency, rules.query_seconds)
     embedder = _create(provider, model, options, retry)
     check_allowed(embedder, rules)
     return embedder

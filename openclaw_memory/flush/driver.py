@@ -274,7 +274,7 @@ def _show_part(turn: FlushTurn, part: Conversation, model: FlushModel[Any], call
         for (call_id, name, _arguments), answer in zip(reply.calls, answers, strict=True):
             request.append(model.answer(call_id, name or "", answer.text))
     if not has_written:
-        raise RuntimeError(f"the model was asked {turn.max_calls} times, as compaction.flush_max_calls allows")
+        raise RuntimeError(f"the model was asked {turn.max_calls} times, the most of a flush")
     return SILENT
 
 

@@ -38,6 +38,8 @@ from openclaw_memory.workspace.days import get_local_now
 from openclaw_memory.workspace.journal import make_day_path
 from openclaw_memory.workspace.session_log import make_log_name
 
+MAX_CALLS = 8  # of the model in one flush
+
 Outcome: TypeAlias = Literal["saved", "nothing", "kept", "lost"]
 
 FLUSH_TAG = "openclaw:flush"  # marks the model calls of a flush for callbacks and traces
@@ -264,7 +266,7 @@ class FlushTurn:
         """Begin the turn; `first_day` is the day on which it, or one that broke off before it, began."""
         self.reason = reason
         self.outcome: Outcome | None = None
-        self.timeout, self.max_calls = flush.rules.flush_timeout_seconds, flush.rules.flush_max_calls
+        self.timeout, self.max_calls = flush.rules.flush_timeout_seconds, MAX_CALLS
         self._flush, self._messages, self._first_day = flush, messages, first_day
         self._marks: dict[str, Any] = {"memory_flush_compaction_count": compaction_count}
         if tokens:

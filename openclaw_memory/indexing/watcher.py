@@ -38,7 +38,9 @@ PATIENCE = 4
 # Without events, scanning all files may take this share of the time.
 POLL_SECONDS = 5.0
 POLL_SHARE = 0.02
-# A sync that failed is tried again after this time, and then twice as long each time, up to `sync.rescan_seconds`.
+RESCAN_SECONDS = 300.0  # between scans of all files, with events or without
+TRANSCRIPT_DEBOUNCE_SECONDS = 5.0  # for which a transcript is left alone after its last change
+# A sync that failed is tried again after this time, and then twice as long each time, up to `RESCAN_SECONDS`.
 RETRY_SECONDS = 2.0
 STOP_SECONDS = 10.0
 
@@ -67,7 +69,7 @@ class Watcher:
 
     File events are hints: any number of them leads to one scan, and to one sync if the files differ from the index. A
     transcript counts once it has grown as `sessions` says. In addition, everything is synced every
-    `sync.rescan_seconds`, and files are scanned again and again where the system gives no events.
+    `RESCAN_SECONDS`, and files are scanned again and again where the system gives no events.
 
     One watcher is at work on an index, over all processes: others wait, and one takes over when it ends.
 
@@ -93,7 +95,7 @@ class Watcher:
         self._workspace, self._index, self._config = workspace, weakref.ref(index), config
         self._pauses: dict[Source, float] = {
             "memory": config.sync.debounce_seconds,
-            "sessions": config.sessions.debounce_seconds,
+            "sessions": TRANSCRIPT_DEBOUNCE_SECONDS,
         }
         self._hints: dict[Source, tuple[float, float]] = {}  # when the first and the last one came
         self._wake, self._stopping = threading.Event(), threading.Event()
@@ -241,11 +243,11 @@ class Watcher:
             return
         self.last_error, self._failing = None, False
         self._retry_seconds = RETRY_SECONDS
-        self._sync_at = time.monotonic() + self._config.sync.rescan_seconds
+        self._sync_at = time.monotonic() + RESCAN_SECONDS
 
     def _record_failure(self, message: str) -> None:
         self.last_error, self._failing = message, True
-        longest = self._config.sync.rescan_seconds
+        longest = RESCAN_SECONDS
         self._sync_at = time.monotonic() + min(self._retry_seconds, longest)
         self._retry_seconds = min(2 * self._retry_seconds, longest)
 

@@ -12,12 +12,12 @@ from typing import Any, get_args
 import msgspec
 from msgspec.structs import replace
 
-from openclaw_memory.config import RecordsConfig
 from openclaw_memory.errors import RecordError
 from openclaw_memory.records.settling import add_value, decay
 from openclaw_memory.security.signatures import FIELD
 from openclaw_memory.text.front_matter import FrontMatter
 from openclaw_memory.types.records import (
+    DECAYING,
     Moment,
     Record,
     RecordSource,
@@ -97,18 +97,17 @@ def parse_record(path: str, file: FrontMatter, changed_at: datetime) -> tuple[Re
     return record, max(record.last_confirmed_at, decayed_at)
 
 
-def apply_decay(record: Record, since: datetime, now: datetime, rules: RecordsConfig) -> Record:
+def apply_decay(record: Record, since: datetime, now: datetime) -> Record:
     """Return a record with its confidence at a moment: that of a preference falls.
 
     Args:
         record: The record as its file has it.
         since: From when on it falls.
         now: The moment, in UTC.
-        rules: Which types fade, and how fast.
     """
-    if record.type not in rules.decaying:
+    if record.type not in DECAYING:
         return record
-    return replace(record, confidence=decay(record.confidence, since, now, rules.half_life_days))
+    return replace(record, confidence=decay(record.confidence, since, now))
 
 
 def read_tokens(file: FrontMatter | None) -> tuple[str, ...]:

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from openclaw_memory import _forks
-from openclaw_memory.config import RecordsConfig
 from openclaw_memory.errors import NotFoundError, PathNotAllowedError, RecordError, SignatureError, WorkspaceError
 from openclaw_memory.text.policies import NONE, get_about
 from openclaw_memory.types.codec import get_plain_name
@@ -40,12 +39,12 @@ class RecordFiles:
         forged: Why no signature vouches for files, by path, as of the latest `walk` or `look_for_forged`.
     """
 
-    def __init__(self, workspace: Workspace, rules: RecordsConfig) -> None:
-        """Read the records of a workspace; `rules` say how fast confidence falls."""
+    def __init__(self, workspace: Workspace) -> None:
+        """Read the records of a workspace."""
         self.damaged: dict[str, str] = {}
         self.forged: dict[str, str] = {}
         self._unsigned: dict[str, Stamp] = {}  # files that need no signature, with their stamps
-        self._workspace, self._rules = workspace, rules
+        self._workspace = workspace
         self._files = replace(workspace.files, policies=NONE)  # hidden names are read, and not shown
         self._records: dict[str, tuple[FrontMatter, int, Record, datetime]] = {}
 
@@ -215,7 +214,7 @@ class RecordFiles:
 
         if (problem := self._find_problem(path, content)) is not None:
             record = msgspec.structs.replace(record, problem=problem)
-        return apply_decay(record, since, now, self._rules)
+        return apply_decay(record, since, now)
 
     def _parse(self, path: str, content: FrontMatter | None, changed_ns: int) -> tuple[FrontMatter, Record, datetime]:
         from openclaw_memory.records.file_format import parse_record

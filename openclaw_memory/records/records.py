@@ -40,12 +40,13 @@ from openclaw_memory.records.file_format import (
     to_fields,
 )
 from openclaw_memory.records.files import RecordFiles, is_expired, make_path, match_names
-from openclaw_memory.records.settling import Settlement, add_value, is_same, settle
+from openclaw_memory.records.settling import LEAST_CONFIDENCE, MAX_RECORDS, Settlement, add_value, is_same, settle
 from openclaw_memory.search.request import SearchRequest
 from openclaw_memory.security import signatures
 from openclaw_memory.text.policies import About
 from openclaw_memory.types.codec import SUFFIX
 from openclaw_memory.types.records import (
+    DECAYING,
     Observation,
     Record,
     RecordSource,
@@ -128,7 +129,7 @@ class Records:
         self._on_write, self._clock = on_write, clock
         self._ttl = _parse_ttl(rules)
         self._policies, self.events = workspace.policies, workspace.events
-        self._files = files or RecordFiles(workspace, rules)
+        self._files = files or RecordFiles(workspace)
 
     @observed("remember", lambda answer, *_, **__: [(answer.record.path, "")], writes=True)
     def remember(
@@ -151,7 +152,7 @@ class Records:
             type: preference, fact, decision, entity, reminder or other.
             key: Its subject, such as `editor.theme`.
             value: Any value of JSON.
-            confidence: How sure it is, 0 to 1. Below `records.least_confidence` it is refused.
+            confidence: How sure it is, 0 to 1. Below 0.3 it is refused.
             source: The source. Without one, the user, just now.
             sensitivity: low, medium or high; None for that of the record, and low for a new one.
             ttl: For how many seconds it holds, None for ever; by default as `records.ttl_days` has it for the type.
@@ -181,9 +182,9 @@ class Records:
         observation = _check_observation(value, confidence, source, now)
         if observation.source.kind == "external" and type == "preference":
             raise OriginError(f"{key} is a preference, which no text from outside states: ask the user")
-        if observation.confidence < self._rules.least_confidence:
+        if observation.confidence < LEAST_CONFIDENCE:
             raise InvalidInputError(
-                f"a confidence of {confidence} is below records.least_confidence ({self._rules.least_confidence}): "
+                f"a confidence of {confidence} is below the least that is taken ({LEAST_CONFIDENCE}): "
                 "observe it again, or ask"
             )
         seconds = self._ttl.get(type) if ttl == "default" else ttl
@@ -507,7 +508,7 @@ class Records:
 
         for record in self.list_all() if among is None else among:
             path = record.path
-            if is_expired(record, now) or record.type not in self._rules.decaying or record.problem is not None:
+            if is_expired(record, now) or record.type not in DECAYING or record.problem is not None:
                 continue
             if self._files.read_confidence(path) - record.confidence < least:
                 continue
@@ -522,12 +523,12 @@ class Records:
     def _keep_within_limit(self, latest: Record) -> None:
         """Delete the least certain records of a type and user, beyond the limit: unconfirmed, oldest ones first."""
         folder = self._workspace.root.joinpath(*latest.path.split("/")[:-1])
-        if sum(1 for _ in os.scandir(folder)) <= self._rules.most:
+        if sum(1 for _ in os.scandir(folder)) <= MAX_RECORDS:
             return
         own = [record for record in self.find(type=latest.type) if record.user_id == latest.user_id]
         own = [record for record in own if record.path != latest.path]
         own.sort(key=lambda record: (record.is_confirmed, record.confidence, record.updated_at))
-        self._remove([record.path for record in own[: max(0, len(own) + 1 - self._rules.most)]])
+        self._remove([record.path for record in own[: max(0, len(own) + 1 - MAX_RECORDS)]])
 
     # --- policies ---------------------------------------------------------------------------------------------
 

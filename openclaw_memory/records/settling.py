@@ -12,9 +12,21 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from openclaw_memory.config import RecordsConfig
-from openclaw_memory.types.records import Observation, Outcome, Record, RecordSource, RecordVersion, Sensitivity
+from openclaw_memory.types.records import (
+    HALF_LIFE_DAYS,
+    Observation,
+    Outcome,
+    Record,
+    RecordSource,
+    RecordVersion,
+    Sensitivity,
+)
 
 DAY = timedelta(days=1)
+STABLE_DAYS = 7  # after which a value counts as stable, as one that was confirmed does
+OBSERVATIONS = 2  # of another value that replace a stable one
+LEAST_CONFIDENCE = 0.3  # of an observation that is taken
+MAX_RECORDS = 10_000  # of one type and user: the least certain go first
 MAX_CONFIDENCE = 0.99  # of observations without a confirmation: they may share a mistake
 MAX_VERSIONS = 2  # values that the file of a record keeps; with more, files still grow when a year is over
 MAX_WAITING = 5  # observations that wait, of which the file keeps the latest
@@ -40,8 +52,8 @@ def settle(record: Record | None, observation: Observation, rules: RecordsConfig
     """Decide the effect of an observation.
 
     The value of the record supports it, and drops the observations that waited. Another value replaces one that is not
-    yet stable and no more certain. A stable value, which was confirmed or is older than `stable_days`, is replaced
-    after `observations` independent observations of one other value, with none of its own between them. One of high
+    yet stable and no more certain. A stable value, which was confirmed or is older than `STABLE_DAYS`, is replaced
+    after `OBSERVATIONS` independent observations of one other value, with none of its own between them. One of high
     impact is only replaced by `confirm`. A value from outside neither supports nor replaces another, and does not wait;
     any other replaces it.
 
@@ -75,11 +87,11 @@ def _settle_rival(record: Record, observation: Observation, rules: RecordsConfig
     if not all(is_independent(rival.source, observation.source) for rival in rivals):
         return Settlement("same", record.confidence, record.waiting, "this observation waits already")
     confidence = combine(*(rival.confidence for rival in rivals), observation.confidence)
-    missing = rules.observations - len(rivals) - 1
+    missing = OBSERVATIONS - len(rivals) - 1
     outcome: Outcome = "waiting"
     if is_high_impact(record.key, record.sensitivity, rules):
         outcome, reason = "asks", f"{record.key} is of high impact: a person has to confirm the new value"
-    elif is_stable(record, rules, now):
+    elif is_stable(record, now):
         outcome = "waiting" if missing > 0 else "replaced"
         reason = f"{record.key} is stable: {missing} more from another source, or a confirmation, replaces it"
     else:
@@ -87,8 +99,7 @@ def _settle_rival(record: Record, observation: Observation, rules: RecordsConfig
         reason = f"{record.key} is more certain as it is ({record.confidence:.2f}, not {confidence:.2f})"
     if outcome == "replaced":
         return Settlement(outcome, confidence)
-    most = max(MAX_WAITING, rules.observations)  # fewer could never replace a value
-    return Settlement(outcome, record.confidence, (*record.waiting, observation)[-most:], reason)
+    return Settlement(outcome, record.confidence, (*record.waiting, observation)[-MAX_WAITING:], reason)
 
 
 def is_independent(source: RecordSource, second: RecordSource) -> bool:
@@ -120,16 +131,15 @@ def add_value(history: tuple[RecordVersion, ...], newest: RecordVersion) -> tupl
     return (*(version for version in history if version not in earlier), newest)[-MAX_VERSIONS:]
 
 
-def is_stable(record: Record, rules: RecordsConfig, now: datetime) -> bool:
-    """Return whether a value is confirmed, or older than `stable_days`.
+def is_stable(record: Record, now: datetime) -> bool:
+    """Return whether a value is confirmed, or older than `STABLE_DAYS`.
 
     Args:
         record: The record.
-        rules: The settings.
         now: The moment, in UTC.
     """
     since = record.history[-1].since if record.history else record.created_at
-    return record.is_confirmed or now - since >= rules.stable_days * DAY
+    return record.is_confirmed or now - since >= STABLE_DAYS * DAY
 
 
 def is_high_impact(key: str, sensitivity: Sensitivity, rules: RecordsConfig) -> bool:
@@ -143,16 +153,15 @@ def is_high_impact(key: str, sensitivity: Sensitivity, rules: RecordsConfig) -> 
     return sensitivity == "high" or any(fnmatchcase(key, glob) for glob in rules.high_impact)
 
 
-def decay(confidence: float, since: datetime, now: datetime, half_life_days: float) -> float:
-    """Return `confidence * 2^(-days / half_life_days)`.
+def decay(confidence: float, since: datetime, now: datetime) -> float:
+    """Return `confidence * 2^(-days / HALF_LIFE_DAYS)`.
 
     Args:
         confidence: The confidence, 0 to 1.
         since: The moment of that confidence, in UTC.
         now: The moment, in UTC.
-        half_life_days: The days after which it is half.
     """
-    return float(confidence * 2 ** (-max(0.0, (now - since) / DAY) / half_life_days))
+    return float(confidence * 2 ** (-max(0.0, (now - since) / DAY) / HALF_LIFE_DAYS))
 
 
 def combine(*confidences: float) -> float:

@@ -129,7 +129,7 @@ def _make_hit_request(
         match=settings.match,
         enough=settings.max_results,
         source=request.filter.source,
-        all_cosines=settings.fusion != "weighted",
+        all_cosines=settings.fusion == "standardised",
         counted=(*query.stems, *counted),
         where=request.where,
         memory_bytes=settings.memory_mb << 20,
@@ -258,7 +258,7 @@ def _score_weighted(
         keyword, stored = 0.0, chunks[at]
         if at in hits.text:
             keyword = scale_bm25(-hits.text[at])  # OpenClaw's formula takes ranks below zero
-            if settings.boosts:
+            if settings.fusion == "boosted":
                 keyword = boost_keyword_score(query.text, stored.path, stored.chunk.text, keyword)
         scores[at] = combine_scores(vector.get(at, 0.0), keyword, settings.vector_weight, text_weight)
     return scores

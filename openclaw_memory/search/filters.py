@@ -6,19 +6,16 @@ import datetime
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Any, TypeVar, get_args
+from typing import Any, TypeVar, get_args
 from unicodedata import normalize
 
 from openclaw_memory.config.globs import read_paths
 from openclaw_memory.errors import ConfigError, QueryError, nearest
 from openclaw_memory.types.files import SOURCES, Source
-from openclaw_memory.types.records import RecordType
+from openclaw_memory.types.records import DECAYING, HALF_LIFE_DAYS, RecordType
 from openclaw_memory.types.where import CONFIDENCE, DAY, KEY, SURE_AT, TAGS, TYPE, USER, FileRange, Metadata
 from openclaw_memory.workspace.days import parse_day
 from openclaw_memory.workspace.paths import parse_note_date
-
-if TYPE_CHECKING:
-    from openclaw_memory.config import RecordsConfig
 
 SECONDS_OF_DAY, SECONDS_OF_HOUR = 86_400, 3_600
 _TEXTS = ("path", "type", "key", "user_id", "tags", "phrases", "without")
@@ -122,16 +119,13 @@ class SearchFilter:
 class ChunkFilter:
     """A filter as a function of a chunk, equal for equal ones: the index finds out once which chunks pass.
 
-    `since` and `until` are days in ISO 8601, "" for none. `half_life_days` is that of the confidence of records of the
-    `decaying` types, and `now` the moment to which it has fallen, in seconds: the beginning of an hour, so that the
-    answer holds for the searches of that hour.
+    `since` and `until` are days in ISO 8601, "" for none. `now` is the moment to which the confidence of decaying
+    records has fallen, in seconds: the beginning of an hour, so that the answer holds for the searches of that hour.
     """
 
     only: SearchFilter
     since: str = ""
     until: str = ""
-    decaying: tuple[str, ...] = ()
-    half_life_days: float = 1.0
     now: int = 0
 
     def __call__(self, path: str, metadata: Metadata) -> bool:
@@ -165,18 +159,17 @@ class ChunkFilter:
         least, confidence, at = self.only.min_confidence, metadata.get(CONFIDENCE), metadata.get(SURE_AT)
         if least is None or not isinstance(confidence, int | float):
             return True
-        if metadata.get(TYPE) in self.decaying and isinstance(at, int | float):
+        if metadata.get(TYPE) in DECAYING and isinstance(at, int | float):
             days = max(0.0, (self.now - at) / SECONDS_OF_DAY)
-            confidence = confidence * 2 ** (-days / self.half_life_days)
+            confidence = confidence * 2 ** (-days / HALF_LIFE_DAYS)
         return confidence >= least
 
 
-def make_chunk_filter(only: SearchFilter, records: RecordsConfig, now: datetime.datetime | None) -> ChunkFilter:
+def make_chunk_filter(only: SearchFilter, now: datetime.datetime | None) -> ChunkFilter:
     """Make a filter a function of a chunk.
 
     Args:
         only: The filter.
-        records: How fast the confidence of which records falls.
         now: The moment of the search, with a time zone; this one where None.
     """
     only = replace(only, source=None, phrases=(), without=())  # of which a chunk's metadata know nothing
@@ -185,7 +178,7 @@ def make_chunk_filter(only: SearchFilter, records: RecordsConfig, now: datetime.
         return ChunkFilter(only, since, until)
     moment = int((now or datetime.datetime.now(datetime.UTC)).timestamp())
     hour = moment - moment % SECONDS_OF_HOUR
-    return ChunkFilter(only, since, until, tuple(records.decaying), records.half_life_days, hour)
+    return ChunkFilter(only, since, until, hour)
 
 
 def fold_tag(tag: str) -> str:

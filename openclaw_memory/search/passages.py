@@ -317,7 +317,7 @@ class PassageFinder:
 
     def __init__(self, table: LineTable, query: Query, settings: SearchConfig) -> None:
         self._table = table
-        self._max_chars = min(settings.passage_chars or settings.snippet_chars, settings.snippet_chars)
+        self._max_chars = settings.passage_chars
         self._contents, self._sizes = table.contents.tolist(), table.sizes.tolist()
         self._aside = _find_aside(table, query.words)
 

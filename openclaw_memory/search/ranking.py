@@ -120,6 +120,9 @@ def apply_age(
     return aged
 
 
+TASK_WEIGHT = 0.1  # of the likeness of a result to the task
+
+
 def apply_task(
     results: Sequence[SearchResult], chunks: Iterable[StoredChunk], similarities: Mapping[int, float], weight: float
 ) -> list[SearchResult]:
@@ -166,7 +169,9 @@ def order_results(results: Iterable[SearchResult], query: str, mmr_lambda: float
     return sorted(first, key=lambda result: -tiers[result.path]) + last
 
 
-def select_results(results: Sequence[SearchResult], settings: SearchConfig, max_share: float) -> list[SearchResult]:
+def select_results(
+    results: Sequence[SearchResult], settings: SearchConfig, max_share: float, *, fill: bool = True
+) -> list[SearchResult]:
     """Return the results at or above the threshold; free places go to chunks that keyword search found.
 
     These are the ones that keyword search alone found, or all where nothing reaches the threshold. A threshold for a
@@ -174,12 +179,13 @@ def select_results(results: Sequence[SearchResult], settings: SearchConfig, max_
 
     Args:
         results: The results, best first.
-        settings: The threshold `min_score`, `max_results`, and whether `keyword_fill` fills places.
+        settings: The threshold `min_score`, and `max_results`.
         max_share: The share of transcripts, 0..1, unless notes leave places free.
+        fill: Whether free places go to chunks below the threshold.
     """
     limit = settings.max_results
     strict = [result for result in results if result.score >= settings.min_score]
-    if not settings.keyword_fill:
+    if not fill:
         return _share_places(strict, limit, max_share)
     matching = [result for result in results if result.parts.get(TEXT_SCORE, 0.0) > 0 and result.score >= 0]
     if not strict:

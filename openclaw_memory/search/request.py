@@ -37,7 +37,7 @@ class SearchOptions:
     Attributes:
         explain: Keep what `SearchResults.explain()` shows.
         task: What the asker is at work on, in a sentence or several: of results that answer about as well, those that
-            have more to do with it come first (`config.search.task_weight`). A blank one changes nothing.
+            have more to do with it come first . A blank one changes nothing.
         settings: Settings of `config.search` that this search has instead, as `{"mmr": 0.7, "half_life_days": 30}`;
             None turns either off. Not `max_results`, `min_score`, which are arguments, and `memory_mb`.
 
@@ -103,7 +103,13 @@ class SearchRequest:
     @property
     def has_task(self) -> bool:
         """True if the likeness to a task counts."""
-        return bool((self.options.task or "").strip()) and self.settings.task_weight > 0
+        return bool((self.options.task or "").strip())
+
+
+class BudgetSettings(SearchConfig, frozen=True):
+    """Settings of a search with a budget: lines are joined to shorter passages than a snippet may be."""
+
+    passage_chars: int = BUDGET_PASSAGE_CHARS  # type: ignore[assignment]  # a property of all others
 
 
 def resolve_request(request: SearchRequest, config: MemoryConfig) -> SearchRequest:
@@ -121,7 +127,7 @@ def resolve_request(request: SearchRequest, config: MemoryConfig) -> SearchReque
         settings = structs.replace(settings, min_score=0.0)  # whatever holds the phrase was asked for
     now, where = with_time_zone(request.now), request.where
     if only.asks_metadata:
-        where = make_chunk_filter(only, config.records, now)
+        where = make_chunk_filter(only, now)
     return replace(request, settings=settings, where=where, now=now)
 
 
@@ -145,15 +151,16 @@ def apply_request(request: SearchRequest, settings: SearchConfig) -> SearchConfi
         max_chars = _check_count("max_chars", request.max_chars)
         if settings.answer == "lines":
             most = min(settings.snippet_chars, max_chars)
-            length = min(settings.passage_chars or BUDGET_PASSAGE_CHARS, most)
+            length = min(BUDGET_PASSAGE_CHARS, most)
             count = min(math.ceil(1.25 * max_chars / length), MAX_RESULTS)  # passages are shorter than they may be
-            settings = structs.replace(settings, snippet_chars=most, passage_chars=length, max_results=count)
+            values = structs.asdict(settings) | {"snippet_chars": most, "max_results": count}
+            settings = BudgetSettings(**values, passage_chars=length)
     if request.max_results is not None:
         settings = structs.replace(
             settings, max_results=min(_check_count("max_results", request.max_results), MAX_RESULTS)
         )
     if request.min_score is not None:
-        settings = structs.replace(settings, min_score=check_share("min_score", request.min_score), keyword_fill=False)
+        settings = structs.replace(settings, min_score=check_share("min_score", request.min_score))
     return settings
 
 

@@ -19,7 +19,14 @@ from openclaw_memory.search.line_index import LineIndex
 from openclaw_memory.search.passages import list_chunks, rank_lines, show_beginning
 from openclaw_memory.search.phrases import show_phrases
 from openclaw_memory.search.query import Query, match_file_name, parse_query
-from openclaw_memory.search.ranking import apply_age, apply_task, has_common_line, order_results, select_results
+from openclaw_memory.search.ranking import (
+    TASK_WEIGHT,
+    apply_age,
+    apply_task,
+    has_common_line,
+    order_results,
+    select_results,
+)
 from openclaw_memory.search.results import SearchResults
 from openclaw_memory.types import SearchResult
 from openclaw_memory.types.where import chunk_test
@@ -88,13 +95,13 @@ def search(index: Snapshot, request: SearchRequest) -> SearchResults:
     if task is not None and results:
         task = task.weigh(candidates.frequencies, candidates.chunk_count)
         similarities, failure = _compare_task(task, candidates, index)
-        results, reason = apply_task(results, candidates.chunks, similarities, settings.task_weight), failure or reason
+        results, reason = apply_task(results, candidates.chunks, similarities, TASK_WEIGHT), failure or reason
     beginnings = _show_named_files(index, query, request)
     results = [*beginnings, *(own for own in results if not any(has_common_line(own, first) for first in beginnings))]
     if settings.half_life_days is not None:
         results = apply_age(results, candidates.chunks, settings.half_life_days, request.now or datetime.now(UTC))
     ordered = order_results(results, query.text, settings.mmr)
-    selected = select_results(ordered, settings, index.max_share)
+    selected = select_results(ordered, settings, index.max_share, fill=request.min_score is None)
     filtered = min(len(ordered), settings.max_results) - len(selected)
     below: list[SearchResult] = []
     if request.options.explain:

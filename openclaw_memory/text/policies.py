@@ -104,7 +104,7 @@ class Policies:
             if (rule := self._find_never(text, about)) is not None:
                 raise PolicyError(
                     f"the rule {rule!r} says never to store this, and nothing was written: leave it out, or "
-                    "change policies.rules in the user's settings",
+                    "change policies in the user's settings",
                     rule=rule,
                 )
 
@@ -134,7 +134,7 @@ class Policies:
         if (rule := self.find_name_rule(name)) is not None:
             raise PolicyError(
                 f"the rule {rule!r} says never to store a file of this name, and nothing was written: choose another "
-                "name, or change policies.rules in the user's settings",
+                "name, or change policies in the user's settings",
                 rule=rule,
             )
 

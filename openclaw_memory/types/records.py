@@ -12,6 +12,8 @@ from msgspec import Meta, Struct, field
 
 RecordType: TypeAlias = Literal["preference", "fact", "decision", "entity", "reminder", "other"]
 Sensitivity: TypeAlias = Literal["low", "medium", "high"]
+DECAYING: frozenset[RecordType] = frozenset({"preference"})  # their confidence falls until they are confirmed
+HALF_LIFE_DAYS = 30.0  # of that confidence
 # A message, a file of the user's, an agent's tool, the user; or text from outside: a page, a mail, a program.
 SourceKind: TypeAlias = Literal["chat_turn", "file", "tool", "user", "external"]
 # The result of an observation; see `openclaw_memory.records.settling.settle`.

@@ -110,7 +110,7 @@ class WorkspaceFiles:
             raise self._explain_not_allowed(path, relative, sessions)
         if (rule := self.find_hiding_rule(place.path)) is not None:
             raise PathNotAllowedError(
-                f"the rule {rule!r} of policies.rules leaves files of this name out: rename it, or change the rule"
+                f"the rule {rule!r} of policies leaves files of this name out: rename it, or change the rule"
             )
         if not matches_globs(self.settings, place.path):
             raise PathNotAllowedError(f"{path!r} is left out by files.include or files.exclude: change them to read it")

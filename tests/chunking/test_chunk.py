@@ -27,7 +27,6 @@ RULES = st.builds(
     ChunkingConfig,
     style=st.sampled_from(sorted(STYLES)),
     max_chars=st.integers(80, 300),
-    overlap_lines=st.integers(0, 4),
     tokens=st.integers(8, 60),
     overlap_tokens=st.integers(0, 80),
 )

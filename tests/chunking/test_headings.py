@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from datetime import date
+from unittest.mock import patch
 
 import pytest
 
-from openclaw_memory.chunking import chunk
+from openclaw_memory.chunking import chunk, headings
 from openclaw_memory.config import ChunkingConfig
 from openclaw_memory.types import Chunk
 
 
 def cut(text: str, max_chars: int = 80, overlap_lines: int = 0, path: str = "memory/2023-05-08.md") -> list[Chunk]:
-    return chunk(text, path, ChunkingConfig(max_chars=max_chars, overlap_lines=overlap_lines))
+    with patch.object(headings, "OVERLAP_LINES", overlap_lines):
+        return chunk(text, path, ChunkingConfig(max_chars=max_chars))
 
 
 def texts(chunks: list[Chunk]) -> list[str]:

@@ -6,12 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from openclaw_memory.config import PruningConfig
-from openclaw_memory.conversation.compaction import prune
+from openclaw_memory.conversation.compaction import PLACEHOLDER, prune
 from openclaw_memory.conversation.messages import estimate_tokens
 from openclaw_memory.errors import InvalidInputError
-
-RULES = PruningConfig()
 
 
 def result(text, **extra):
@@ -50,7 +47,7 @@ def test_trimming_begins_at_three_tenths_of_the_window(window, is_cut):
 def test_from_half_of_the_window_on_answers_are_cleared_the_oldest_first_until_less_is_filled():
     messages = [*(result("x" * 3_999, at=at) for at in range(20)), *REPLIES]
     pruned = prune(messages, window=37_000)  # 20,003 tokens: over half; 18,500 are half
-    cleared = [one["at"] for one in pruned if one["content"] == RULES.placeholder]
+    cleared = [one["at"] for one in pruned if one["content"] == PLACEHOLDER]
     assert cleared == [0, 1]
     assert estimate_tokens(pruned) < 18_500
     assert pruned[2:] == messages[2:]
@@ -59,7 +56,7 @@ def test_from_half_of_the_window_on_answers_are_cleared_the_oldest_first_until_l
 @pytest.mark.parametrize(("last", "is_cleared"), [(1_999, False), (2_000, True)])
 def test_answers_that_have_less_than_50000_characters_together_are_not_cleared(last, is_cleared):
     pruned = prune([*(result("x" * 4_000) for _ in range(12)), result("x" * last), *REPLIES], window=10_000)
-    assert (pruned[0]["content"] == RULES.placeholder) is is_cleared
+    assert (pruned[0]["content"] == PLACEHOLDER) is is_cleared
 
 
 @pytest.mark.parametrize("replies", [0, 1, 2])
@@ -124,19 +121,12 @@ MESSAGES = st.lists(
     ),
     max_size=25,
 )
-ANY_RULES = st.builds(
-    PruningConfig,
-    keep_assistants=st.integers(0, 4),
-    soft_ratio=st.floats(0, 1),
-    hard_ratio=st.floats(0, 1),
-    placeholder=st.sampled_from([RULES.placeholder, "", "x", long_text(350)]),
-)
 
 
-@given(MESSAGES, ANY_RULES, st.integers(1, 60_000))
-def test_pruning_shortens_answers_of_tools_alone_once_and_for_all(messages, rules, window):
+@given(MESSAGES, st.integers(1, 60_000))
+def test_pruning_shortens_answers_of_tools_alone_once_and_for_all(messages, window):
     before = copy.deepcopy(messages)
-    pruned = prune(messages, window=window, rules=rules)
+    pruned = prune(messages, window=window)
     assert messages == before
     assert estimate_tokens(pruned) <= estimate_tokens(messages)
     assert len(pruned) == len(messages)
@@ -144,4 +134,4 @@ def test_pruning_shortens_answers_of_tools_alone_once_and_for_all(messages, rule
         if old["role"] != "toolResult":
             assert new is old
         assert {**new, "content": ""} == {**old, "content": ""}
-    assert prune(pruned, window=window, rules=rules) == pruned
+    assert prune(pruned, window=window) == pruned

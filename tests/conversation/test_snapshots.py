@@ -8,7 +8,7 @@ import stat
 import pytest
 
 from openclaw_memory import JournalConfig, Memory, MemoryConfig
-from openclaw_memory.config import PolicyRule, SnapshotsConfig
+from openclaw_memory.config import PolicyRule
 from openclaw_memory.conversation import snapshots
 from openclaw_memory.conversation.compaction import SUMMARY
 from openclaw_memory.conversation.messages import read_calls
@@ -144,7 +144,7 @@ def test_nothing_is_kept_of_nothing_or_where_it_is_switched_off(memory):
     assert save(memory, messages=[]) is None
     assert save(memory, messages=[user(" "), call("c1")]) is None
     assert memory.sessions.snapshot("no such session") is None
-    off = snapshots.save(memory.workspace, "boats", BOATS, rules=SnapshotsConfig(enabled=False))
+    off = snapshots.save(memory.workspace, "boats", BOATS, count=0)
     assert off is None
     assert not (memory.workspace.root / ".memory").exists()
 
@@ -211,7 +211,7 @@ def test_a_long_summary_is_cut_visibly_in_the_file_and_in_the_note(memory, lette
 
 def test_a_cut_of_a_summary_reveals_no_half_of_what_a_policy_masks(tmp_path):
     rule = PolicyRule("codes", "masked", pattern=r"code-\w{6}-end")
-    config = UTC.replace({"policies": {"rules": (rule,)}})
+    config = UTC.replace({"policies": (rule,)})
     with Memory.open(tmp_path, embedder=None, config=config) as memory:
         made = memory.sessions.snapshot("boats", BOATS, "x" * 3_985 + " code-471147-end and more")
         (note,) = (tmp_path / "memory").glob("*.md")

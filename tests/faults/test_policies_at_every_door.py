@@ -11,7 +11,7 @@ from index_files import copy_workspace, index_folder
 from msgspec.structs import asdict
 
 from openclaw_memory import Memory, MemoryConfig
-from openclaw_memory.config import PoliciesConfig, PolicyRule
+from openclaw_memory.config import PolicyRule
 from openclaw_memory.conversation import snapshots
 from openclaw_memory.errors import PathNotAllowedError, PolicyError, RecordError, SignatureError
 from openclaw_memory.types import Document
@@ -22,9 +22,9 @@ RULES = (
     PolicyRule("delicate", "masked", sensitivity="high"),
     PolicyRule("health", "never-store", key="health.*"),
 )
-CONFIG = MemoryConfig(policies=PoliciesConfig(rules=RULES))
+CONFIG = MemoryConfig(policies=RULES)
 TOML = "".join(
-    "[[defaults.policies.rules]]\n"
+    "[[defaults.policies]]\n"
     + "".join(f"{name} = {json.dumps(value)}\n" for name, value in asdict(rule).items() if value)
     for rule in RULES
 )
@@ -241,7 +241,7 @@ def test_of_a_snapshot_all_is_kept_but_what_is_never_to_be_stored_and_nothing_ma
 
 
 def with_rules(*rules: PolicyRule) -> MemoryConfig:
-    return MemoryConfig(policies=PoliciesConfig(rules=rules))
+    return MemoryConfig(policies=rules)
 
 
 def test_status_names_a_rule_as_it_is_called_now(tmp_path):
@@ -389,7 +389,7 @@ def test_rules_inside_a_workspace_count_for_nothing(tmp_path):
     (tmp_path / ".memory").mkdir()
     (tmp_path / ".memory" / "config.toml").write_text("[policies]\nrules = []\n", encoding="utf-8")
     with Memory.open(tmp_path, config=CONFIG) as memory:
-        assert any("policies.rules" in notice for notice in memory.status().notices)
+        assert any("policies" in notice for notice in memory.status().notices)
         with pytest.raises(PolicyError):
             memory.append(FORBIDDEN)
 

@@ -13,11 +13,9 @@ import time
 from collections.abc import Callable
 
 import pytest
-from msgspec.structs import replace
 from watchdog.observers import inotify_c
 from watching import CONFIG, LONG_ENOUGH, FakeIndex, append, eventually, replace_all_notes, replace_atomically
 
-from openclaw_memory.config import SyncConfig
 from openclaw_memory.errors import WorkspaceError
 from openclaw_memory.indexing import watcher
 from openclaw_memory.indexing.watcher import Watcher
@@ -123,8 +121,8 @@ def test_when_watches_run_out_amid_a_tree_it_looks_instead(watched, root, monkey
 
 def test_everything_is_looked_at_now_and_then_whatever_was_told(watched, root, monkeypatch):
     monkeypatch.setattr(Watcher, "_take_hint", lambda *_: None)  # as on a network drive, or when the queue overflows
-    config = replace(CONFIG, sync=SyncConfig(debounce_seconds=0.1, rescan_seconds=1.0))
-    _, index = watched(root, config)
+    monkeypatch.setattr("openclaw_memory.indexing.watcher.RESCAN_SECONDS", 1.0)
+    _, index = watched(root)
     append(root)
     assert not index.follows_the_disk()
     eventually(index.follows_the_disk)

@@ -15,7 +15,7 @@ from openclaw_memory.records import RecordSource
 KEYS = st.sampled_from(["a", "b.c", "billing.x"])
 VALUES = st.sampled_from(["x", "y", 3])
 # Values are replaced at once (nothing is stable for a thousand days), so that the model stays one line a rule.
-RULES = RecordsConfig(stable_days=1000, decaying=(), high_impact=("billing.*",))
+RULES = RecordsConfig(high_impact=("billing.*",))
 
 
 class RecordLaws(RuleBasedStateMachine):

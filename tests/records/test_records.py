@@ -360,7 +360,7 @@ def test_forget_removes_the_file(records, tmp_path):
         ({"value": "sk-proj-" + "a1B2c3D4" * 6}, "holds a secret"),
         ({"confidence": 1.5}, "confidence is 1.5"),
         ({"confidence": True}, "confidence is True"),
-        ({"confidence": 0.1}, "least_confidence"),
+        ({"confidence": 0.1}, "below the least"),
         ({"sensitivity": "secret"}, "sensitivity is 'secret'"),
         ({"ttl": 0}, "ttl is 0"),
         ({"ttl": "1h"}, "ttl is '1h'"),
@@ -429,9 +429,9 @@ def test_two_files_of_one_record_are_reported(records, tmp_path):
     assert "same record" in line
 
 
-def test_the_least_certain_records_make_room(tmp_path):
-    config = MemoryConfig(records=RecordsConfig(most=5))
-    with Memory.open(tmp_path, embedder=None, config=config) as memory:
+def test_the_least_certain_records_make_room(tmp_path, monkeypatch):
+    monkeypatch.setattr("openclaw_memory.records.records.MAX_RECORDS", 5)
+    with Memory.open(tmp_path, embedder=None) as memory:
         for number in range(9):
             memory.records.remember("fact", f"k{number}", number, confidence=0.3 + 0.05 * number)
         memory.records.remember("other", "k", 1, confidence=0.3)

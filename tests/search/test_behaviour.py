@@ -169,12 +169,6 @@ def test_nothing_passes_below_a_minimum_score_that_is_given_to_a_search(remember
         assert [result.path for result in memory.search("zeppelin", min_score=least)] == ["memory/a.md"]
 
 
-def test_keywords_fill_no_place_where_the_settings_say_so(remember):
-    rules = MemoryConfig.openclaw().replace({"search": {"keyword_fill": False, "min_score": 1.0}})
-    files = {"memory/a.md": "The zeppelin lands on Friday.\n"}
-    assert list(remember(files, config=rules, embedder=None).search("zeppelin")) == []
-
-
 def test_a_chunk_that_no_vector_speaks_for_fills_a_place_that_is_left_over(remember):
     class Blind(HashingEmbedder):
         """No vector for what mentions a zeppelin."""
@@ -295,7 +289,7 @@ def test_both_presets_run_on_one_pipeline_and_differ_in_what_they_return(remembe
 
 
 def test_vectors_alone_can_be_asked_for(remember):
-    rules = MemoryConfig(search=SearchConfig(vector_weight=1.0, text_weight=0.0))
+    rules = MemoryConfig(search=SearchConfig(vector_weight=1.0))
     memory = remember({"memory/a.md": "The zeppelin lands on Friday.\n"}, config=rules)
     assert memory.search("zeppelin").mode == "vector"
 

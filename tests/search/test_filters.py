@@ -9,10 +9,11 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from openclaw_memory import Memory, MemoryConfig
+from openclaw_memory import Memory
 from openclaw_memory.documents import Documents
 from openclaw_memory.errors import QueryError
 from openclaw_memory.types import Document
+from openclaw_memory.types.records import HALF_LIFE_DAYS
 
 QUERY = "Where is the spare key?"
 TODAY = datetime.now().astimezone().date()
@@ -107,9 +108,7 @@ def place(tmp_path_factory):
 
 
 def passes(fact, wanted, later):
-    confidence = fact.confidence * (
-        2 ** (-later / MemoryConfig().records.half_life_days) if fact.type == "preference" else 1
-    )
+    confidence = fact.confidence * (2 ** (-later / HALF_LIFE_DAYS) if fact.type == "preference" else 1)
     least = wanted.get("min_confidence")
     assume(
         fact.type is None or least is None or abs(confidence - least) > 0.002 or later == 0

@@ -74,7 +74,7 @@ ENGLISH = (
 )
 MIXED = ("api", "nginx", "2026", "Docker 7", "boiler", "heating", "train", "350", "GEO-1000", "account")
 SIGNS = ("", "?", "？", "؟", "!", "…", "।", "،", "։", "።", "。", ";", "»")
-VECTORS_ALONE = {"answer": "chunks", "vector_weight": 1.0, "text_weight": 0.0, "keyword_fill": False}
+VECTORS_ALONE = {"answer": "chunks", "vector_weight": 1.0}
 FAR = 0.2  # cosine
 EQUAL = 0.02
 

@@ -60,12 +60,6 @@ def test_transcripts_never_crowd_notes_out_and_have_a_third_of_the_places(rememb
     assert counted(memory.search("ferry to Texel", max_results=12)) == (8, 4)
 
 
-def test_how_large_the_share_is_can_be_set(remember):
-    for share, expected in [(0.0, (6, 0)), (0.5, (3, 3)), (1.0, (0, 6))]:
-        config = MemoryConfig(search=SearchConfig(min_score=0.0), sessions=SessionsConfig(max_share=share))
-        assert counted(remember(CHATTER | QUIET, config=config).search("ferry to Texel")) == expected
-
-
 @EITHER
 def test_places_that_notes_leave_over_go_to_transcripts(remember, embedder):
     memory = remember(CHATTER | {"MEMORY.md": "The ferry to Texel is red.\n"}, embedder=embedder, config=EVERYTHING)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from msgspec.structs import replace
 
-from openclaw_memory import MemoryConfig
+from openclaw_memory import MemoryConfig, SearchConfig
 from openclaw_memory.errors import EmbedderError, QueryError
 from openclaw_memory.testing import RecordingEmbedder
 
@@ -22,22 +21,25 @@ QUESTION, TASK = "When is the appointment?", "changing the tyres of the car"
 EVERY = pytest.mark.parametrize("embedder", ["default", None], ids=["vectors", "keywords"])
 
 
-def weighing(weight: float, **search: object) -> MemoryConfig:
-    config = MemoryConfig()
-    return replace(config, search=replace(config.search, task_weight=weight, **search))
+@pytest.fixture
+def heavy(monkeypatch):
+    """Let the task count more than it does."""
+    monkeypatch.setattr("openclaw_memory.search.search.TASK_WEIGHT", 0.5)
 
 
+@pytest.mark.usefixtures("heavy")
 @EVERY
 def test_of_results_that_answer_as_well_that_of_the_task_comes_first(remember, embedder):
-    memory = remember(NOTES, embedder=embedder, config=weighing(0.5))
+    memory = remember(NOTES, embedder=embedder)
     assert memory.search(QUESTION)[0].path != "memory/bravo.md"
     assert memory.search(QUESTION, options={"task": TASK})[0].path == "memory/bravo.md"
     assert memory.search(QUESTION, options={"task": "a mortgage from the bank"})[0].path == "memory/delta.md"
 
 
+@pytest.mark.usefixtures("heavy")
 @EVERY
 def test_a_result_beyond_the_wanted_ones_may_come_first(remember, embedder):
-    memory = remember(NOTES, embedder=embedder, config=weighing(0.5))
+    memory = remember(NOTES, embedder=embedder)
     assert [one.path for one in memory.search(QUESTION, options={"task": TASK}, max_results=1)] == ["memory/bravo.md"]
 
 
@@ -51,18 +53,15 @@ def test_without_a_task_nothing_changes(remember, embedder):
 
 
 @EVERY
-def test_a_weight_of_zero_turns_it_off(remember, embedder):
-    memory = remember(NOTES, embedder=embedder, config=weighing(0.0))
-    assert memory.search(QUESTION, options={"task": TASK}) == memory.search(QUESTION)
-
-
-@EVERY
 @pytest.mark.parametrize("half_life", [None, 30.0])
 @pytest.mark.parametrize("weight", [0.1, 1.0])
 @pytest.mark.parametrize("answer", ["lines", "chunks"])
 @pytest.mark.sampled(6)
-def test_scores_stay_within_those_of_before_and_their_parts_add_up(remember, embedder, half_life, weight, answer):
-    config = weighing(weight, half_life_days=half_life, min_score=0.0, answer=answer)
+def test_scores_stay_within_those_of_before_and_their_parts_add_up(
+    remember, monkeypatch, embedder, half_life, weight, answer
+):
+    monkeypatch.setattr("openclaw_memory.search.search.TASK_WEIGHT", weight)
+    config = MemoryConfig(search=SearchConfig(half_life_days=half_life, min_score=0.0, answer=answer))
     memory = remember(NOTES, embedder=embedder, config=config)
     before, after = memory.search(QUESTION), memory.search(QUESTION, options={"task": TASK, "explain": True})
     best, sureness = before[0].score, {one.citation: one.confidence for one in before}
@@ -74,9 +73,10 @@ def test_scores_stay_within_those_of_before_and_their_parts_add_up(remember, emb
         assert min(row.keyword, row.vector, row.task) >= 0
 
 
+@pytest.mark.usefixtures("heavy")
 @EVERY
 def test_a_task_does_not_make_an_answer_of_what_is_none(remember, embedder):
-    memory = remember(NOTES, embedder=embedder, config=weighing(1.0))
+    memory = remember(NOTES, embedder=embedder, config=MemoryConfig())
     found = memory.search("zebra crossings in Ulan Bator", options={"task": TASK})
     assert all(one.confidence == "weak" for one in found)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from openclaw_memory import MemoryConfig
-from openclaw_memory.config import SearchConfig
 from openclaw_memory.errors import QueryError
 from openclaw_memory.search.request import BUDGET_PASSAGE_CHARS
 
@@ -57,11 +56,6 @@ def test_whole_chunks_keep_their_length_and_number(tides):
     assert len(found) + found.omitted == 6
     assert len(found[0].snippet) > BUDGET_PASSAGE_CHARS
     assert chars(found) <= 4000
-
-
-def test_passages_grow_as_far_as_they_are_set_to(tides):
-    found = tides(config=MemoryConfig(search=SearchConfig(passage_chars=120))).search("tide of the harbour")
-    assert max(len(result.snippet) for result in found) <= 120
 
 
 def test_a_budget_that_is_no_number_of_characters_is_refused(tides):

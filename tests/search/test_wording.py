@@ -74,7 +74,7 @@ def test_only_chunks_with_the_phrase_are_found_and_shown_with_it(memory, phrase,
 
 def test_a_phrase_is_found_by_vectors_alone_and_whatever_the_question_is(memory):
     assert found(memory, "Who looks after the harbour?", phrases="spare key") == {"key.md"}
-    only_vectors = {"text_weight": 0.0, "vector_weight": 1.0}
+    only_vectors = {"vector_weight": 1.0}
     assert found(memory, "Where do I find a way in?", phrases="spare key", rules=only_vectors) == {"key.md"}
 
 
@@ -89,7 +89,7 @@ def test_a_result_shows_the_phrase_even_if_other_lines_answer_better(memory, tmp
     assert memory.get(result.citation).text.splitlines()[-1] == "Odd one out."
 
 
-@pytest.mark.parametrize("rules", [None, {"text_weight": 0.0, "vector_weight": 1.0}, {"answer": "chunks"}])
+@pytest.mark.parametrize("rules", [None, {"vector_weight": 1.0}, {"answer": "chunks"}])
 def test_no_chunk_with_the_word_is_found(memory, rules):
     every = found(memory, "key", min_score=0.0, rules=rules)
     assert "boat.md" in every

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from openclaw_memory.config import MemoryConfig, PoliciesConfig, PolicyRule
+from openclaw_memory.config import MemoryConfig, PolicyRule
 from openclaw_memory.errors import ConfigError, PolicyError
 from openclaw_memory.text.policies import About, Policies
 
@@ -74,26 +74,24 @@ def test_a_refusal_names_the_first_rule_and_not_the_text():
     ("rule", "message"),
     [
         ({"action": "masked", "pattern": "a"}, "no name"),
-        ({"name": "x", "action": "hidden", "pattern": "a"}, r"rules\['x'\].action must be one of never-store"),
-        ({"name": "x", "action": "masked"}, r"rules\['x'\] matches everything"),
-        ({"name": "x", "action": "masked", "pattern": "(Falcon"}, r"rules\['x'\] is not a regular expression"),
-        ({"name": "x", "action": "masked", "pattern": "a*"}, r"rules\['x'\] matches an empty text"),
-        ({"name": "x", "action": "masked", "type": "notes"}, r"rules\['x'\].type must be one of"),
-        ({"name": "x", "action": "masked", "words": "a"}, "unknown key policies.rules.words"),
+        ({"name": "x", "action": "hidden", "pattern": "a"}, r"policies\['x'\].action must be one of never-store"),
+        ({"name": "x", "action": "masked"}, r"policies\['x'\] matches everything"),
+        ({"name": "x", "action": "masked", "pattern": "(Falcon"}, r"policies\['x'\] is not a regular expression"),
+        ({"name": "x", "action": "masked", "pattern": "a*"}, r"policies\['x'\] matches an empty text"),
+        ({"name": "x", "action": "masked", "type": "notes"}, r"policies\['x'\].type must be one of"),
+        ({"name": "x", "action": "masked", "words": "a"}, "unknown key policies.words"),
     ],
 )
 def test_a_wrong_rule_is_named(rule, message):
     with pytest.raises(ConfigError, match=message) as caught:
-        PoliciesConfig(rules=(rule,))
+        MemoryConfig(policies=(rule,))
     assert "Falcon" not in str(caught.value)
 
 
 def test_rules_are_read_from_toml(tmp_path):
     file = tmp_path / "settings.toml"
-    file.write_text(
-        '[[defaults.policies.rules]]\nname = "pay"\naction = "masked"\npattern = "euros"\n', encoding="utf-8"
-    )
-    assert MemoryConfig.from_toml(file).policies.rules == (PolicyRule("pay", "masked", pattern="euros"),)
+    file.write_text('[[defaults.policies]]\nname = "pay"\naction = "masked"\npattern = "euros"\n', encoding="utf-8")
+    assert MemoryConfig.from_toml(file).policies == (PolicyRule("pay", "masked", pattern="euros"),)
 
 
 @pytest.mark.parametrize("pattern", ACCENTED)

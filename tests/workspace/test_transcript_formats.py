@@ -6,7 +6,7 @@ import json
 import pytest
 
 from openclaw_memory import Memory
-from openclaw_memory.config import MemoryConfig, PoliciesConfig, PolicyRule
+from openclaw_memory.config import MemoryConfig, PolicyRule
 from openclaw_memory.testing import RecordingEmbedder
 from openclaw_memory.workspace import Workspace
 from openclaw_memory.workspace.transcript_formats import FORMATS
@@ -123,7 +123,7 @@ def test_a_file_of_each_format_is_indexed_and_cited_by_its_lines(tmp_path, progr
 
 def test_policies_hold_for_other_programs_too(tmp_path):
     written(tmp_path, claude("user", "The alarm code is 1122"), claude("user", "The ferry leaves at seven"))
-    policies = PoliciesConfig(rules=(PolicyRule("alarm", "never-store", pattern="alarm code"),))
+    policies = (PolicyRule("alarm", "never-store", pattern="alarm code"),)
     with Memory.open(tmp_path, embedder=RecordingEmbedder(), config=MemoryConfig(policies=policies)) as memory:
         memory.sync()
         assert "1122" not in "".join(hit.snippet for hit in memory.search("alarm code 1122"))

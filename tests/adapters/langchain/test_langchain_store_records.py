@@ -14,7 +14,7 @@ from langchain_openclaw_memory.testing import make_call
 from langgraph.store.base import PutOp
 
 from openclaw_memory import Memory, MemoryConfig
-from openclaw_memory.config import PoliciesConfig, PolicyRule
+from openclaw_memory.config import PolicyRule
 from openclaw_memory.errors import ConflictError, InvalidInputError, PathNotAllowedError, PolicyError, RecordError
 from openclaw_memory.records import RecordSource
 
@@ -213,7 +213,7 @@ def test_records_are_found_with_items_by_prefix_filter_and_query(store, memory):
 
 
 def test_what_has_expired_or_is_never_to_be_stored_is_not_there(notes):
-    rules = PoliciesConfig(rules=(PolicyRule("health", "never-store", key="health.*"),))
+    rules = (PolicyRule("health", "never-store", key="health.*"),)
     with Memory.open(notes, embedder=None) as memory:
         memory.records.remember("fact", "health.knee", "bad")
         set_clock(memory, 3)
@@ -230,7 +230,7 @@ def test_what_has_expired_or_is_never_to_be_stored_is_not_there(notes):
 
 
 def test_a_value_that_is_masked_is_not_lost_by_putting_back_what_was_read(notes):
-    rules = PoliciesConfig(rules=(PolicyRule("pay", "masked", pattern=r"\w+one euros"),))
+    rules = (PolicyRule("pay", "masked", pattern=r"\w+one euros"),)
     with Memory.open(notes, embedder=None, config=MemoryConfig(policies=rules)) as memory:
         store = OpenClawStore(memory)
         store.put(FACTS, "pay.bo", {"value": "fiftyone euros"})

@@ -14,7 +14,7 @@ from openclaw_memory_hooks import claude_code
 from openclaw_memory import Memory
 from openclaw_memory.cli import find_workspace
 from openclaw_memory.cli.commands import commands
-from openclaw_memory.config import MemoryConfig, PoliciesConfig, PolicyRule, SessionsConfig
+from openclaw_memory.config import MemoryConfig, PolicyRule, SessionsConfig
 from openclaw_memory.errors import InvalidInputError
 from openclaw_memory.testing import RecordingEmbedder
 from openclaw_memory.workspace import SafeFolder
@@ -158,7 +158,7 @@ def test_a_transcript_that_is_indexed_where_it_is_is_not_written_to(host, notes)
 
 
 def test_what_policies_never_let_be_stored_is_not_kept(host, notes):
-    policies = PoliciesConfig(rules=(PolicyRule("island", "never-store", pattern="Vlieland"),))
+    policies = (PolicyRule("island", "never-store", pattern="Vlieland"),)
     host.wrote(TRANSCRIPT[:COMPACTED_AT])
     with Memory.open(notes, embedder=RecordingEmbedder(), config=MemoryConfig(policies=policies)) as memory:
         told(host.event("Stop"), memory)

@@ -15,7 +15,7 @@ from openclaw_memory_intent import IntentConfig, read_settings
 
 from openclaw_memory import Memory
 from openclaw_memory.cli.commands import commands
-from openclaw_memory.config import MemoryConfig, PoliciesConfig, PolicyRule
+from openclaw_memory.config import MemoryConfig, PolicyRule
 from openclaw_memory.errors import ConfigError, InvalidInputError
 from openclaw_memory.testing import RecordingEmbedder
 from openclaw_memory.tools import memory_tools
@@ -85,7 +85,7 @@ def test_each_turn_is_kept_once_with_its_secrets_masked(memory):
 
 
 def test_what_policies_never_let_be_stored_is_neither_kept_nor_flushed(notes):
-    policies = PoliciesConfig(rules=(PolicyRule("island", "never-store", pattern="Texel"),))
+    policies = (PolicyRule("island", "never-store", pattern="Texel"),)
     with Memory.open(notes, embedder=RecordingEmbedder(), config=MemoryConfig(policies=policies)) as memory:
         model = Model("NO_REPLY")
         told(memory, "session.compacting", model, messages=TALK)
@@ -190,7 +190,7 @@ def test_every_setting_of_the_documented_plugin_is_the_presets():
         ({"search": {"maxResults": 3}}, "search", "max_results", 3),
         ({"embeddings": {"provider": "none", "model": "m"}}, "embedding", "model", "m"),
         ({"cache": {"enabled": False}}, "embedding", "max_entries", 0),
-        ({"snapshots": {"maxMessages": 3}}, "snapshots", "max_messages", 3),
+        ({"snapshots": {"maxMessages": 3}}, "sessions", "snapshot_messages", 3),
         ({}, "search", "max_results", 6),
     ],
 )

@@ -19,7 +19,7 @@ import lancedb
 from openclaw_memory_lancedb import CATEGORIES, LanceEntries, MemoryEntry
 
 from openclaw_memory import Memory, MemoryConfig
-from openclaw_memory.config import EmbeddingConfig, PoliciesConfig, PolicyRule
+from openclaw_memory.config import EmbeddingConfig, PolicyRule
 from openclaw_memory.errors import ConfigError, EmbedderError, InvalidInputError, PolicyError, QueryError, StoreError
 from openclaw_memory.testing import RecordingEmbedder
 
@@ -299,7 +299,7 @@ def test_a_vector_of_other_dimensions_is_refused(entries):
 
 # --- what may be stored ----------------------------------------------------------------------------------------------
 def test_what_a_rule_forbids_is_neither_written_nor_embedded(tmp_path, embedder):
-    rules = PoliciesConfig(rules=(PolicyRule("codename", "never-store", pattern="(?i)falcon"),))
+    rules = (PolicyRule("codename", "never-store", pattern="(?i)falcon"),)
     with (
         Memory.open(tmp_path, embedder=None, config=MemoryConfig(policies=rules)) as memory,
         LanceEntries(memory, embedder) as entries,

@@ -11,7 +11,7 @@ from openclaw_memory_mcp import resources
 from openclaw_memory_mcp.tool_facts import ANNOTATIONS, OUTPUT_SCHEMAS
 
 from openclaw_memory import Memory, MemoryConfig
-from openclaw_memory.config import PoliciesConfig, PolicyRule
+from openclaw_memory.config import PolicyRule
 from openclaw_memory.tools import memory_tools, recall_section
 from openclaw_memory.tools.handlers import TOOLS
 from openclaw_memory.types import Progress
@@ -148,7 +148,7 @@ async def subscribed(client, mode, uri):
 
 async def test_what_policies_hide_is_in_no_resource_and_no_prompt(notes, connected):
     (notes / "MEMORY.md").write_text("Anna earns fiftyone euros and likes tea.\n", encoding="utf-8")
-    hiding = PoliciesConfig(rules=(PolicyRule("pay", "masked", pattern=r"\w+one euros"),))
+    hiding = (PolicyRule("pay", "masked", pattern=r"\w+one euros"),)
     with Memory.open(notes, config=MemoryConfig(policies=hiding)) as memory:
         memory.sync()
         async with connected(memory) as client:

@@ -14,7 +14,7 @@ from openclaw_memory_migrate import migrate
 
 from openclaw_memory import Memory, MemoryConfig
 from openclaw_memory.cli.commands import commands
-from openclaw_memory.config import FilesConfig, PoliciesConfig, PolicyRule
+from openclaw_memory.config import FilesConfig, PolicyRule
 from openclaw_memory.errors import InvalidInputError, NotFoundError, PathNotAllowedError, UndecodableError
 
 SAMPLES = Path(__file__).parent / "samples"
@@ -451,9 +451,7 @@ def test_a_tree_with_a_circle_or_of_great_depth_is_read_whole(memory, tmp_path):
 def test_what_policies_forbid_is_left_out_and_listed_without_its_words(tmp_path, old):
     folder = tmp_path / "notes"
     folder.mkdir()
-    config = MemoryConfig(
-        policies=PoliciesConfig(rules=(PolicyRule("town", "never-store", pattern="(?i)leaflets|köln|ghent"),))
-    )
+    config = MemoryConfig(policies=(PolicyRule("town", "never-store", pattern="(?i)leaflets|köln|ghent"),))
     with Memory.open(folder, config=config) as memory:
         reports = [
             migrate(memory, old(name), now=NOW)
@@ -479,7 +477,7 @@ def test_a_place_that_is_listed_says_no_name_that_policies_forbid(tmp_path):
     mapping = {"a": {"message": message, "parent": None}, "falcon": {"message": 7, "parent": "a"}}
     (tmp_path / "talks.json").write_text(json.dumps([{"id": "c", "mapping": mapping, "current_node": "a"}]))
     rule = PolicyRule("town", "never-store", pattern="falcon")
-    with Memory.open(folder, config=MemoryConfig(policies=PoliciesConfig(rules=(rule,)))) as memory:
+    with Memory.open(folder, config=MemoryConfig(policies=(rule,))) as memory:
         report = migrate(memory, tmp_path / "talks.json", now=NOW)
     assert report.added == 1
     assert [one.place for one in report.left_out] == ["[0].mapping['***']"]

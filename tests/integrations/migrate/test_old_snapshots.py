@@ -11,7 +11,7 @@ from secret_samples import KNOWN
 
 from openclaw_memory import Memory, MemoryConfig
 from openclaw_memory.cli.commands import commands
-from openclaw_memory.config import PoliciesConfig, PolicyRule
+from openclaw_memory.config import PolicyRule
 
 SAMPLES = Path(__file__).parent / "samples"
 NOW = datetime(2026, 11, 23, 12, tzinfo=UTC)
@@ -143,7 +143,7 @@ def test_rules_and_secrets_count(place):
         {"id": "heron", "timestamp": "2026-02-21", "messages": [said("A")]},
     )
     rules = (PolicyRule("birds", "never-store", pattern="heron"),)
-    with Memory.open(place, embedder=None, config=MemoryConfig(policies=PoliciesConfig(rules=rules))) as memory:
+    with Memory.open(place, embedder=None, config=MemoryConfig(policies=rules)) as memory:
         report = migrate(memory, now=NOW)
         left = {one.place: one.reason for one in report.left_out}
         assert "a rule" in left[f"{SECOND}, message 1"]

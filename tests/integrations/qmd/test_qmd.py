@@ -16,7 +16,7 @@ from openclaw_memory_qmd.program import QmdProgram
 from qmd_place import is_alive, wait_for
 
 from openclaw_memory import Memory, SearchFilter, SearchOptions
-from openclaw_memory.config import PoliciesConfig, PolicyRule
+from openclaw_memory.config import PolicyRule
 from openclaw_memory.errors import ConfigError, StoreError
 from openclaw_memory.search import SearchRequest
 from openclaw_memory.tools import recall
@@ -93,7 +93,7 @@ def test_qmd_never_has_what_policies_and_secrets_leave_out(qmd):
     key = "ghp_" + "a1B2" * 9
     (qmd.notes / "memory" / "keys.md").write_text(f"The key is {key}.\n", encoding="utf-8")
     rules = (PolicyRule("pay", "masked", pattern=r"\d{5} euros"), PolicyRule("door", "never-store", pattern="door"))
-    config = replace(qmd.config(), policies=PoliciesConfig(rules=rules))
+    config = replace(qmd.config(), policies=rules)
     with Memory.open(qmd.notes, embedder=None, config=config) as memory:
         (hit,) = memory.search("salary")
         assert (hit.citation, hit.snippet) == ("memory/2026-03-02.md#L6", "The salary of Bo is ***.")

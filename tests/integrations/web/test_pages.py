@@ -6,7 +6,7 @@ import re
 import pytest
 
 from openclaw_memory import Memory, MemoryConfig
-from openclaw_memory.config import PoliciesConfig, PolicyRule
+from openclaw_memory.config import PolicyRule
 
 HTMX = {"HX-Request": "true"}
 NONSENSE = (
@@ -218,7 +218,7 @@ def test_the_status_syncs_and_runs_a_heartbeat(page, memory):
 def test_what_policies_hide_is_on_no_page(tmp_path, opened):
     rules = (PolicyRule("pay", "masked", pattern=r"\w+one euros"),)
     (tmp_path / "MEMORY.md").write_text("The salary of Anna is fiftyone euros.\n", encoding="utf-8")
-    with Memory.open(tmp_path, config=MemoryConfig(policies=PoliciesConfig(rules=rules))) as memory:
+    with Memory.open(tmp_path, config=MemoryConfig(policies=rules)) as memory:
         path = memory.records.remember("fact", "pay.anna", "fiftyone euros").record.path
         memory.sync()
         page = opened(memory)
