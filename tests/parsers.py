@@ -51,7 +51,6 @@ def _front_matter(text: str) -> None:
     file = f"---\n{text}"
     read = front_matter.parse(file)
     front_matter.parse_own_fields(file)
-    front_matter.hide_vector(file)
     if read is not None:
         front_matter.get_embedding(file, read.fields)
         make_metadata("memory/notes/a.md", file, read, 0)

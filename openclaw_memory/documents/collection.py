@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from copy import copy
-from dataclasses import replace
 from functools import cache, partial
 from heapq import merge
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypeVar
+
+from msgspec import structs
 
 from openclaw_memory._weakref import bind_weakly
 from openclaw_memory.documents.conversion import (
@@ -193,7 +194,7 @@ class Documents:
         written: Upserted = apply_change(
             self._service, documents.upsert, self._workspace.files, keyed, self._locations.look, vectors
         )
-        return replace(written, paths={split_key(key)[1]: path for key, path in written.paths.items()})
+        return structs.replace(written, paths={split_key(key)[1]: path for key, path in written.paths.items()})
 
     def _write_with_vectors(
         self, added: Sequence[Document], rows: Matrix, source: VectorSource, also: Iterable[tuple[str, int]] = ()

@@ -52,8 +52,8 @@ class DocumentLocations:
             models = {(model, int(dims)) for model, _, dims in identities}
             return Whereabouts(indexed, models, files, is_followed=True)
         paths = documents.find_paths(self._cache, names)
-        summaries = (self._cache.load_summary(*file) for file in walk_notes(self._cache.files, DOCUMENTS_FOLDER))
-        models = {summary.vectors for summary in summaries if summary.vectors is not None}
+        embeddings = (self._cache.load(*file).embedding for file in walk_notes(self._cache.files, DOCUMENTS_FOLDER))
+        models = {(embedding.model, embedding.dims) for embedding in embeddings if embedding is not None}
         return Whereabouts(paths, models, self._read_folders()[1])
 
     def find_paths(self, keys: Iterable[str]) -> Mapping[str, Sequence[str]]:

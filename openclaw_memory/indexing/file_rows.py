@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from base64 import b64decode
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache
@@ -16,7 +15,7 @@ from openclaw_memory.embeddings.vectors import make_vector_key
 from openclaw_memory.errors import OpenClawMemoryError
 from openclaw_memory.indexing.changes import IN_PART, UNREAD_SIZE
 from openclaw_memory.indexing.metadata import find_change_day, make_metadata
-from openclaw_memory.text.front_matter import PART_OF, Embedding, FrontMatter, get_embedding, parse
+from openclaw_memory.text.front_matter import PART_OF, FrontMatter, get_embedding, parse
 from openclaw_memory.text.policies import NONE, Policies, mask_note
 from openclaw_memory.text.terms import join_terms
 from openclaw_memory.types import Chunk, ChunkRow, FileRecord, MemoryFile
@@ -37,15 +36,12 @@ from openclaw_memory.workspace.transcripts import MAX_LINE_BYTES, Part
 if TYPE_CHECKING:
     import datetime
 
-    from openclaw_memory.types import Vector
-
 
 class Piece(NamedTuple):
     """Rows of a file that are written at once: those from line `from_line` on, and its record afterwards.
 
     A note is one piece, a long transcript several. Until the last one is written, the record has no size, which marks
-    the file as unfinished. `left_out` describes lines of the file that are not indexed, `embedding` the vector that
-    came with a document.
+    the file as unfinished. `left_out` describes lines of the file that are not indexed.
     """
 
     record: FileRecord
@@ -53,7 +49,6 @@ class Piece(NamedTuple):
     from_line: int = 1
     is_last: bool = True
     left_out: str = ""
-    embedding: Embedding | None = None
 
 
 def list_rows(
@@ -116,7 +111,7 @@ def make_note_piece(
     """Return the piece of a whole note; its `left_out` tells how far a note with too many chunks is indexed."""
     path, document = record.path, parse_document(record.path, text)
     rows = make_note_rows(text, path, chunking, document, record.mtime_ns, with_vectors=with_vectors, policies=policies)
-    cut, embedding = _explain_cut(rows, text), None
+    cut = _explain_cut(rows, text)
     if document is not None:
         doc_id, part_of = get_key(document) or derive_key(path), document.fields.get(PART_OF)
         is_kept = isinstance(part_of, str) and policies.mask(part_of) == part_of
@@ -129,7 +124,7 @@ def make_note_piece(
             rows.append(ChunkRow(Chunk(1, 1, 0, ""), "", "", embedding.key, embedding.identity))
     if policies:
         record = replace(record, left_out=policies.name_matches(text))
-    return Piece(record, rows, left_out=cut, embedding=embedding)
+    return Piece(record, rows, left_out=cut)
 
 
 def parse_document(path: str, text: str) -> FrontMatter | None:
@@ -163,20 +158,6 @@ def make_note_rows(
     if metadata := {} if mtime_ns is None else make_metadata(path, text, document, mtime_ns):
         chunks = [replace(piece, metadata=metadata) for piece in chunks]
     return _make_rows(chunks, path, day, with_vectors=with_vectors)
-
-
-def decode_vector(embedding: Embedding) -> Vector | None:
-    """Return the unit vector, shape (dims,), in a file; None if it is missing or damaged."""
-    import numpy as np
-
-    try:
-        numbers = np.frombuffer(b64decode(embedding.vector or "", validate=True), dtype="<f4").astype(np.float64)
-    except ValueError:
-        return None
-    if not numbers.size or numbers.size != embedding.dims or not np.isfinite(numbers).all():
-        return None
-    unit: Vector = (numbers / (np.linalg.norm(numbers) or 1.0)).astype(np.float32)
-    return unit
 
 
 def _explain_cut(rows: Sequence[ChunkRow], text: str) -> str:

@@ -7,7 +7,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from openclaw_memory.embeddings.stream import Embedded, add_vectors, find_service, find_vectors, stream
 from openclaw_memory.errors import EmbedderError, NotFoundError, OpenClawMemoryError, SealedFileError, UndecodableError
@@ -15,7 +15,6 @@ from openclaw_memory.indexing.changes import SyncParts
 from openclaw_memory.indexing.file_issues import FileIssue, make_issue
 from openclaw_memory.indexing.file_rows import (
     Piece,
-    decode_vector,
     is_unchanged,
     make_note_piece,
     make_record,
@@ -23,11 +22,6 @@ from openclaw_memory.indexing.file_rows import (
     split_transcript,
 )
 from openclaw_memory.types import ChunkRow, FileRecord, IndexMeta, MemoryFile, Progress, Skipped, Store, SyncReport
-
-if TYPE_CHECKING:
-    from openclaw_memory.text.front_matter import Embedding
-    from openclaw_memory.types import Vector
-
 
 # A transaction holds so many files, or as many as give so many chunks: it bounds both memory and the time that
 # other writers wait.
@@ -226,7 +220,6 @@ class Run:
         while self._groups and self._groups[0].missing.isdisjoint(self._requested):
             group = self._groups.popleft()
             pieces = [self._drop_lacking(piece, group.missing) for piece in group.pieces]
-            self._keep_own_vectors(piece.embedding for piece in pieces if piece.embedding is not None)
             if whole := [(piece.record, piece.rows) for piece in pieces if piece.from_line == 1]:
                 self._store.replace_files(whole, self._meta)
             for piece in pieces:
@@ -237,17 +230,6 @@ class Run:
                 if piece.is_last and not (is_unreadable and piece.record.path not in self._before):
                     self._count(piece.record)
             report(group.files)
-
-    def _keep_own_vectors(self, embeddings: Iterable[Embedding]) -> None:
-        """Store the vectors that are in the front matter of documents."""
-        import numpy as np
-
-        vectors: dict[str, dict[str, Vector]] = {}
-        for embedding in embeddings:
-            if (vector := decode_vector(embedding)) is not None:
-                vectors.setdefault(embedding.identity, {})[embedding.key] = vector
-        for identity, by_key in vectors.items():
-            self._store.add_vectors(list(by_key), np.stack(list(by_key.values())), identity)
 
     def _drop_lacking(self, piece: Piece, missing: set[str]) -> Piece:
         """Return the piece without the keys of unavailable vectors; its record has the reason."""

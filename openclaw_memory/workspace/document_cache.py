@@ -1,10 +1,10 @@
-"""A cache of documents by path, valid as long as their files do not change."""
+"""Cache documents by path, valid while the stamp of their file is the same."""
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from openclaw_memory import _forks
@@ -17,16 +17,7 @@ from openclaw_memory.errors import (
     UndecodableError,
     WorkspaceError,
 )
-from openclaw_memory.text.front_matter import (
-    EMBEDDING,
-    SHOWN_VECTOR,
-    VECTOR,
-    Embedding,
-    FrontMatter,
-    get_embedding,
-    measure_front_matter,
-    parse,
-)
+from openclaw_memory.text.front_matter import Embedding, FrontMatter, get_embedding, measure_front_matter, parse
 from openclaw_memory.text.policies import get_about
 from openclaw_memory.text.redaction import redact
 from openclaw_memory.types import Document, Source
@@ -39,20 +30,23 @@ if TYPE_CHECKING:
     from openclaw_memory.workspace import Workspace
 
 
-# The size of the cache in bytes, about; the ids are kept in addition, however many there are.
-MOST_BYTES = 32 << 20
-_BYTES_BESIDE = 1024  # of Python's objects, for each file
+MOST_BYTES = 32 << 20  # the size of the cache, about
+_OVERHEAD_BYTES = 1024  # of Python's objects, for each file
 
 # Stands around the name of a collection in the key of a document, and begins no id.
 _MARK = "\x1f"
 
 
 class CachedDocument(NamedTuple):
-    """What a file holds. `content` has its secrets masked, or is missing for a file that no program wrote.
+    """The content of a file; the same object while the file is the same, and not to be changed.
 
-    `doc_id` is its key, see `key_of`, and missing if it cannot be read. `is_text` is false for a missing file, or one
-    without text. A content is the same object as long as the file is the same, and must not be changed. Its text begins
-    at `line`. `embedding` is what the file says of the vector that came with it.
+    Attributes:
+        doc_id: Its key, see `make_key`; None if it cannot be read.
+        content: Its fields and text with secrets masked; None for a file that no program wrote.
+        is_text: False for a missing file, or one without text.
+        line: The line at which its text begins.
+        embedding: The vector that came with it.
+        has_secrets: True if `content` has masks.
     """
 
     doc_id: str | None
@@ -63,93 +57,99 @@ class CachedDocument(NamedTuple):
     has_secrets: bool = False
 
 
-class Listed(NamedTuple):
-    """What is kept of every file: whether it is a document, its id, and whose vector came with it."""
-
-    is_document: bool
-    doc_id: str | None
-    vectors: tuple[str, int] | None
-
-
-def _listed(seen: CachedDocument) -> Listed:
-    vectors = None if seen.embedding is None else (seen.embedding.model, seen.embedding.dims)
-    return Listed(seen.content is not None, seen.doc_id, vectors)
-
-
 _NOTHING = CachedDocument(None, None, is_text=False)
-_A_PERSONS = CachedDocument(None, None)
 
 
 class DocumentCache:
-    """The documents of a workspace, read again only if their files have changed. Safe to use from several threads."""
+    """The documents of a workspace, read again only if their files have changed. Safe to use from several threads.
+
+    Attributes:
+        files: The files of the workspace.
+        unread: The damage of files that cannot be read as a whole, by path; each was logged once.
+    """
 
     def __init__(self, files: WorkspaceFiles) -> None:
-        self.unread: dict[str, str] = {}
-        """What is wrong with files that a person has damaged, or cannot be unsealed, by path; each was logged once."""
-        self.files, self._base = files, str(files.root)
-        self._listed: dict[str, tuple[FileStamp, Listed]] = {}
-        self._kept: dict[str, tuple[FileStamp, int, CachedDocument]] = {}
+        """Read nothing yet.
+
+        Args:
+            files: The files of the workspace.
+        """
+        self.files, self.unread = files, dict[str, str]()
+        self._entries: dict[str, tuple[FileStamp, int, CachedDocument]] = {}
         self._bytes = 0
         self._lock = _forks.lock()
 
     def load(self, path: str, info: os.stat_result | Stamp | None = None) -> CachedDocument:
-        """Return what the file at a path holds; `info` is its stat, if the caller has just taken it.
+        """Return the content of a file.
+
+        Args:
+            path: The file.
+            info: Its stat, if the caller has just taken it.
 
         Raises:
             PathNotAllowedError: The path cannot be that of a memory file, or passes a symlink.
             WorkspaceError: The file cannot be read.
         """
-        stamp = get_stamp(info) if info else self._stamp_at(path)
-        kept = self._kept.get(path)
-        if kept is not None and kept[0] == stamp:
-            return kept[2]
+        entry = self._entries.get(path)
+        if entry is not None and entry[0] == (get_stamp(info) if info else self._get_stamp(path)):
+            return entry[2]
         return self._read(path)
 
     def try_load(self, path: str) -> CachedDocument | None:
-        """Return what `load` returns, or None if there is no readable file: a search goes on with the others."""
+        """Return the content of a file, or None if there is no readable one: a search goes on with the other files.
+
+        Args:
+            path: The file.
+        """
         try:
-            seen = self.load(path)
+            document = self.load(path)
         except (NotFoundError, PathNotAllowedError, WorkspaceError):
             return None
-        return seen if seen.is_text else None
+        return document if document.is_text else None
 
     def load_unmasked(self, path: str) -> CachedDocument:
-        """Return what `load` returns, with its secrets as they are in the file.
+        """Return the content of a file with its secrets.
+
+        Args:
+            path: The file.
 
         Raises:
             PathNotAllowedError, WorkspaceError: As `load`.
         """
-        seen = self.load(path)
-        return self._read(path, masks=False) if seen.has_secrets else seen
+        document = self.load(path)
+        return self._read(path, masks=False) if document.has_secrets else document
 
     def load_latest(self, path: str) -> CachedDocument | None:
-        """Return what `try_load` returned last, even if the file has changed since."""
-        kept = self._kept.get(path)
-        return kept[2] if kept is not None else self.try_load(path)
+        """Return the content of a file at the latest `try_load`, even if it has changed since.
 
-    def load_summary(self, path: str, info: os.stat_result | Stamp) -> Listed:
-        """Return the part of `load` that is kept of every file.
-
-        Raises:
-            PathNotAllowedError, WorkspaceError: As `load`.
+        Args:
+            path: The file.
         """
-        known = self._listed.get(path)
-        return known[1] if known is not None and known[0] == get_stamp(info) else _listed(self.load(path, info))
+        entry = self._entries.get(path)
+        return entry[2] if entry is not None else self.try_load(path)
 
-    def forget_all_but(self, there: set[str], folder: str) -> None:
-        """Forget what was read below a folder, except the files that are still `there`."""
+    def forget_all_but(self, existing: set[str], folder: str) -> None:
+        """Forget the files below a folder that no longer exist.
+
+        Args:
+            existing: The files that do.
+            folder: The folder.
+        """
         with self._lock:
-            gone = (self._listed.keys() | self._kept.keys() | self.unread.keys()) - there
-        self.forget(path for path in gone if path.startswith(f"{folder}/"))
+            removed = (self._entries.keys() | self.unread.keys()) - existing
+        self.forget(path for path in removed if path.startswith(f"{folder}/"))
 
     def forget(self, paths: Iterable[str]) -> None:
-        """Forget what was read of these files, which are gone."""
+        """Forget files, which were removed.
+
+        Args:
+            paths: The files.
+        """
         with self._lock:
             for path in paths:
-                self._listed.pop(path, None)
                 self.unread.pop(path, None)
-                if (kept := self._kept.pop(path, None)) is not None:
-                    self._bytes -= kept[1]
+                if (entry := self._entries.pop(path, None)) is not None:
+                    self._bytes -= entry[1]
 
     def _read(self, path: str, *, masks: bool = True) -> CachedDocument:
         place = self.files.locate(path)
@@ -160,79 +160,78 @@ class DocumentCache:
             self.forget({path, place.path})
             return _NOTHING
         except SealedFileError as error:
-            self._tell(place.path, str(error))
+            self._report(place.path, str(error))
             return _NOTHING
         try:
             text = decode(data, place.path)
         except UndecodableError:
             self.unread.pop(place.path, None)
-            seen, size = _NOTHING, 0
+            document, size = _NOTHING, 0
         else:
-            matter = parse(text)
-            line = text.count("\n", 0, measure_front_matter(text)) + 1
-            seen = self._seen(place.path, matter, masks=masks)._replace(line=line)
-            size = 0 if matter is None else info.st_size
-            if matter is not None and (embedding := get_embedding(text, matter.fields)) is not None:
-                size -= len(embedding.vector or "")
-                seen = seen._replace(embedding=embedding._replace(vector=embedding.vector and SHOWN_VECTOR))
+            document, size = self._parse(place.path, text, masks=masks), info.st_size
         if masks and is_settled(info, now):
-            self._keep(path, get_stamp(info), size + _BYTES_BESIDE, seen)
-        return seen
+            self._store(path, get_stamp(info), (size if document.content else 0) + _OVERHEAD_BYTES, document)
+        return document
 
-    def _seen(self, path: str, matter: FrontMatter | None, *, masks: bool) -> CachedDocument:
-        if matter is None:
+    def _parse(self, path: str, text: str, *, masks: bool) -> CachedDocument:
+        if (matter := parse(text)) is None:
             self.unread.pop(path, None)
-            return _A_PERSONS
+            return CachedDocument(None, None)
         doc_id, damage = get_key(matter), list(matter.damage)
         if path.startswith(f"{DOCUMENTS_FOLDER}/"):
             if doc_id is None:
                 damage.append("its `id` is missing, and taken from the name of the file")
             if not isinstance(matter.fields.get("metadata", {}), dict):
                 damage.append("its `metadata` are no table")
-            self._report(path, damage)
-        own = matter._replace(fields=strip_vector(matter.fields))
+            self._report_damage(path, damage)
+        own = FrontMatter(dict(matter.fields), matter.text, matter.damage)
         if policies := self.files.policies:
             about = get_about(own.fields)
             own = own._replace(fields=policies.mask_value(own.fields, about), text=policies.mask(own.text, about))
         content = own._replace(fields=mask_value(own.fields), text=redact(own.text))
-        return CachedDocument(doc_id, content if masks else own, has_secrets=content != own)
+        line = text.count("\n", 0, measure_front_matter(text)) + 1
+        embedding = get_embedding(text, matter.fields)
+        return CachedDocument(doc_id, content if masks else own, True, line, embedding, has_secrets=content != own)
 
-    def _report(self, path: str, damage: list[str]) -> None:
-        if not damage:
+    def _report_damage(self, path: str, damage: list[str]) -> None:
+        if damage:
+            self._report(
+                path,
+                f"{path} was damaged above its text: {'; '.join(damage)}. What can be read is used: correct it by "
+                "hand, or add the document again",
+            )
+        else:
             self.unread.pop(path, None)
-            return
-        words = (
-            f"{path} was damaged above its text: {'; '.join(damage)}. What can be read is used: correct it by hand, or "
-            "add the document again"
-        )
-        self._tell(path, words)
 
-    def _tell(self, path: str, words: str) -> None:
-        if self.unread.get(path) != words:
-            self.unread[path] = words
-            warn(words)
+    def _report(self, path: str, problem: str) -> None:
+        if self.unread.get(path) != problem:
+            self.unread[path] = problem
+            warn(problem)
 
-    def _keep(self, path: str, stamp: FileStamp, size: int, seen: CachedDocument) -> None:
+    def _store(self, path: str, stamp: FileStamp, size: int, document: CachedDocument) -> None:
         with self._lock:
-            self._listed[path] = (stamp, _listed(seen))
-            self._bytes += size - (self._kept.pop(path)[1] if path in self._kept else 0)
-            self._kept[path] = (stamp, size, seen)
+            self._bytes += size - (self._entries.pop(path)[1] if path in self._entries else 0)
+            self._entries[path] = (stamp, size, document)
             while self._bytes > MOST_BYTES:
-                oldest = next(iter(self._kept))
-                self._bytes -= self._kept.pop(oldest)[1]
+                oldest = next(iter(self._entries))
+                self._bytes -= self._entries.pop(oldest)[1]
 
-    def _stamp_at(self, path: str) -> FileStamp | None:
+    def _get_stamp(self, path: str) -> FileStamp | None:
         try:
-            return get_stamp(os.lstat(os.path.join(self._base, path)))
+            return get_stamp(os.lstat(self.files.root / path))
         except (OSError, ValueError):
             return None
 
 
 def make_key(collection: str, doc_id: str) -> str:
-    """Return what names a document in all of a memory: its id, after the name of its collection if it is in one.
+    """Return the name of a document in all of a memory: its id, after the name of its collection if it is in one.
+
+    Args:
+        collection: The name of the collection; "" for none.
+        doc_id: The id.
 
     Raises:
-        InvalidInputError: The name or the id could be taken for those of another one.
+        InvalidInputError: The name or the id could be taken for those of another document.
     """
     if isinstance(doc_id, str) and (_MARK in collection or doc_id.startswith(_MARK)):
         raise InvalidInputError(f"{doc_id!r} cannot be a name: leave out the control character {_MARK!r}")
@@ -240,7 +239,11 @@ def make_key(collection: str, doc_id: str) -> str:
 
 
 def split_key(key: str) -> tuple[str, str]:
-    """Return the collection, or "", and the id that `key_of` was given."""
+    """Return the collection, or "", and the id that `make_key` was called with.
+
+    Args:
+        key: The key.
+    """
     if not isinstance(key, str) or not key.startswith(_MARK):
         return "", key
     _, collection, doc_id = key.split(_MARK, 2)
@@ -248,7 +251,11 @@ def split_key(key: str) -> tuple[str, str]:
 
 
 def get_key(matter: FrontMatter) -> str | None:
-    """Return the key of a document; an id that is a number, as a person may write it, counts as its digits."""
+    """Return the key of a document; an id that is a number, as a person may write it, counts as its digits.
+
+    Args:
+        matter: The document.
+    """
     doc_id, collection = matter.fields.get("id"), matter.fields.get("collection")
     if isinstance(doc_id, int) and not isinstance(doc_id, bool):
         doc_id = str(doc_id)
@@ -257,16 +264,12 @@ def get_key(matter: FrontMatter) -> str | None:
     return make_key(collection if isinstance(collection, str) else "", doc_id)
 
 
-def strip_vector(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of a document without the numbers of its vector, which say nothing to people."""
-    embedding = fields.get(EMBEDDING)
-    if not isinstance(embedding, dict) or VECTOR not in embedding:
-        return dict(fields)
-    return {**fields, EMBEDDING: {**embedding, VECTOR: SHOWN_VECTOR}}
-
-
 def mask_value(value: Any) -> Any:
-    """Return a copy of a JSON value with the secrets in its texts masked."""
+    """Return a copy of a JSON value with the secrets in its texts masked.
+
+    Args:
+        value: The value.
+    """
     if isinstance(value, str):
         return redact(value)
     if isinstance(value, dict):
@@ -275,14 +278,26 @@ def mask_value(value: Any) -> Any:
 
 
 def make_document(path: str, spans: Sequence[Span], text: str, source: Source) -> Document:
-    """Return lines of a person's file as a document."""
+    """Return lines of a person's file as a document.
+
+    Args:
+        path: The file.
+        spans: The runs of lines.
+        text: Their text.
+        source: The kind of file.
+    """
     doc_id, start, end = citation(path, *spans), spans[0][0], spans[-1][1]
     metadata = {"path": path, "start_line": start, "end_line": end, "source": source, "citation": doc_id}
     return Document(doc_id, text, metadata, path, line=start)
 
 
 def read_citation(workspace: Workspace, doc_id: str) -> Document | None:
-    """Return the lines that an id cites, with secrets masked; None if it is not a citation of lines that exist."""
+    """Return the lines that an id cites, with secrets masked; None if it is not a citation of lines that exist.
+
+    Args:
+        workspace: The files.
+        doc_id: The id.
+    """
     if (place := cited(doc_id)) is None:
         return None
     try:
@@ -298,13 +313,18 @@ def read_citation(workspace: Workspace, doc_id: str) -> Document | None:
 def check_names_no_file(workspace: Workspace, cache: DocumentCache, doc_id: str) -> None:
     """Check that an unknown id is not the path or the citation of a file either.
 
+    Args:
+        workspace: The files.
+        cache: The documents.
+        doc_id: The id.
+
     Raises:
-        PathNotAllowedError: It is: the message says how to delete what it names.
+        PathNotAllowedError: It is: the message tells how to delete that file or those lines.
     """
     place = cited(doc_id)
     path = place[0] if place else doc_id
-    seen = cache.try_load(path)
-    if seen is not None and seen.content is not None:
+    document = cache.try_load(path)
+    if document is not None and document.content is not None:
         raise PathNotAllowedError(
             f"{doc_id!r} names the file {path} of a document: delete it by the `id` above its text, or by its "
             "path with `documents.files.delete`"

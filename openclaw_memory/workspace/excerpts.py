@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from openclaw_memory.errors import InvalidInputError
-from openclaw_memory.text.front_matter import hide_vector
 from openclaw_memory.text.policies import NONE, Policies
 from openclaw_memory.text.redaction import redact
 from openclaw_memory.text.utf16 import measure_utf16, truncate_utf16
@@ -69,7 +68,7 @@ def check_range(start: int, lines: int) -> None:
 
 
 def show_excerpt(path: str, text: str, start: int, lines: int, policies: Policies = NONE) -> Excerpt:
-    """Return an excerpt with secrets masked, as policies say, and without the vector of a document.
+    """Return an excerpt with secrets masked and as policies say.
 
     Args:
         path: The file.
@@ -81,22 +80,12 @@ def show_excerpt(path: str, text: str, start: int, lines: int, policies: Policie
     Raises:
         InvalidInputError: As `make_excerpt`.
     """
-    safe = redact(policies.mask(hide_vector(text)))
+    safe = redact(policies.mask(text))
     excerpt = make_excerpt(path, safe, start, lines)
     if safe == text:
         return excerpt
     original = split_lines(text)[excerpt.start_line - 1 : excerpt.end_line]
     return replace(excerpt, hash=hash_lines("\n".join(original)))
-
-
-def show_lines(lines: Sequence[str], policies: Policies = NONE) -> list[str]:
-    """Return the lines of a note as they are shown: secrets masked, as policies say, without a document's vector.
-
-    Args:
-        lines: All lines of the note.
-        policies: The policies.
-    """
-    return mask_lines(hide_vector("\n".join(lines)).split("\n"), policies) if lines else []
 
 
 def mask_lines(lines: Sequence[str], policies: Policies = NONE) -> list[str]:
@@ -122,7 +111,7 @@ def make_excerpt_of_lines(
         existed: Whether they were there before.
         policies: The policies.
     """
-    visible = "\n".join(show_lines(lines, policies)[first : first + count])
+    visible = "\n".join(mask_lines(lines, policies)[first : first + count])
     text = "\n".join(lines[first : first + count])
     return Excerpt(path, visible, first + 1, first + count, hash=hash_lines(text), existed=existed)
 

@@ -19,7 +19,7 @@ from openclaw_memory.errors import (
     UndecodableError,
     WriteError,
 )
-from openclaw_memory.text.front_matter import measure_front_matter, parse, with_vector
+from openclaw_memory.text.front_matter import measure_front_matter, parse
 from openclaw_memory.text.markdown_blocks import get_title, split_blocks
 from openclaw_memory.text.policies import Policies, parse_about
 from openclaw_memory.text.quotation import find_source, is_external
@@ -30,7 +30,6 @@ from openclaw_memory.workspace.excerpts import (
     hash_lines,
     make_excerpt_of_lines,
     mask_lines,
-    show_lines,
     split_lines,
 )
 from openclaw_memory.workspace.files import WorkspaceFiles
@@ -99,7 +98,7 @@ def edit(files: WorkspaceFiles, path: str, start: int, end: int, text: str, *, e
         note = _read(place, files)
         _check_expected(note, start, end, expected, text, files.policies)
         new = note.match_style(split_lines(text))
-        lines = with_vector([*note.lines[: start - 1], *new, *note.lines[end:]], note.lines)
+        lines = [*note.lines[: start - 1], *new, *note.lines[end:]]
         _check_masks(note, start, end, text, lines, files.policies)
         changed = note.join(lines)
         if text:
@@ -254,7 +253,7 @@ def _check_masks(note: _Note, start: int, end: int, proposed: str, changed: Sequ
 def _describe_conflict(
     note: _Note, start: int, end: int, expected: str | Excerpt, proposed: str, policies: Policies
 ) -> ConflictError:
-    visible = show_lines(note.lines, policies)
+    visible = mask_lines(note.lines, policies)
     current, digest = "\n".join(visible[start - 1 : end]), hash_lines("\n".join(note.lines[start - 1 : end]))
     message = (
         f"lines {start} to {end} of {note.path} are not what you saw, and were not changed: "

@@ -175,8 +175,7 @@ class Notes(MemoryPart):
         """Replace lines `start` to `end` of a note if they are still as the caller read them; return the new lines.
 
         The byte order mark, the kind of newlines and a missing newline at the end are preserved. A newline at the end
-        of `text` ends its last line and starts no other. The vector of a document, which is shown as `…`, is preserved
-        if the line that shows it is written back unchanged.
+        of `text` ends its last line and starts no other.
 
         Args:
             path: The note.

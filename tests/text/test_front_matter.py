@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from openclaw_memory.chunking import STYLES, chunk
 from openclaw_memory.config import ChunkingConfig
 from openclaw_memory.errors import InvalidInputError
-from openclaw_memory.text.front_matter import hide_vector, measure_front_matter, parse, render, with_vector
+from openclaw_memory.text.front_matter import get_embedding, measure_front_matter, parse, render
 
 WORDS = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
 VALUES = st.recursive(
@@ -170,60 +170,9 @@ def test_values_that_are_too_deep_are_refused():
         render({"metadata": value}, "")
 
 
-NUMBERS = "bL8APn9GB7698iM/39XWPa=="
-ABOUT = {"model": "given/0123456789abcdef", "dims": 4, "vector": NUMBERS}
-SPELLINGS = [
-    f"embedding: {json.dumps(ABOUT)}",
-    f"embedding:  {json.dumps(ABOUT, indent=2)}",
-    f"embedding: {json.dumps({'vector': NUMBERS, 'model': 'given', 'dims': 4}, separators=(',', ':'))}",
-    f"embedding: {json.dumps(ABOUT).replace('/', chr(92) + '/')}",
-    f"'embedding': {{model: given, vector: {NUMBERS}, dims: 4}}",
-    f"embedding:\n  model: given\n  dims: 4\n  vector: {NUMBERS}",
-    f"embedding:\n  vector: '{NUMBERS}'  # long\n  model: given",
-    f'"embedding":\r\n    "vector": "{NUMBERS}"\r\n    dims: 4',
-    f"embedding:\n  vector: >-\n    {NUMBERS}\n  model: given",
-    f"embedding:\n  vector:\n    {NUMBERS}\n  model: given",
-    f"embedding:\n  <<<<<<< HEAD\n  vector: {NUMBERS}\n  =======",
-]
-
-
-@pytest.mark.parametrize("written", SPELLINGS)
-def test_the_vector_of_a_document_is_not_shown_however_it_is_spelled(written):
-    numbers = NUMBERS.replace("/", "\\/") if "\\/" in written else NUMBERS
-    file = f"---\nopenclaw_memory: 1\nid: a\n{written}\nmetadata:\n  vector: {NUMBERS}\n---\nvector: {NUMBERS}\n"
-    shown = hide_vector(file)
-    assert shown == file.replace(written, written.replace(numbers, "…"))
-    lines = file.split("\n")
-    assert with_vector(shown.split("\n"), lines) == lines
-
-
-@pytest.mark.parametrize(
-    "file",
-    [
-        f"vector: {NUMBERS}\n",
-        f"---\ntitle: mine\nembedding:\n  vector: {NUMBERS}\n---\ntext\n",
-        "---\nopenclaw_memory: 1\nembedding:\n  vector:\n  dimensions: 4\n---\ntext\n",
-        '---\nopenclaw_memory: 1\nembedding: {"vector": "…"}\n---\ntext\n',
-    ],
-)
-def test_nothing_else_is_hidden(file):
-    assert hide_vector(file) == file
-
-
-def test_a_vector_stays_with_the_line_that_shows_it_wherever_it_goes():
-    old = render({"id": "a", "embedding": ABOUT}, "text").split("\n")
-    _, version, doc_id, shown, *rest = hide_vector("\n".join(old)).split("\n")
-    assert with_vector(["---", version, shown, doc_id, "more: 1", *rest], old) == [
-        "---", version, old[3], old[2], "more: 1", *rest,
-    ]  # fmt: skip
-
-
-def test_a_line_that_was_changed_and_one_of_the_text_are_as_they_were_written():
-    old = render({"id": "a", "embedding": ABOUT}, "text").split("\n")
-    shown = hide_vector("\n".join(old)).split("\n")
-    changed = [line.replace("given", "other") for line in shown]
-    assert with_vector(changed, old) == changed
-    below = [*old[:3], *old[4:], shown[3]]
-    assert with_vector(below, old) == below
-    assert with_vector([], old) == []
-    assert with_vector(old, []) == old
+def test_the_key_of_a_vector_is_the_one_in_the_file_or_a_digest_of_it():
+    fields = {"embedding": {"model": "m", "dims": 4, "key": "a" * 64}}
+    assert get_embedding("", fields) == ("m", 4, "a" * 64)
+    without = {"embedding": {"model": "m", "dims": 4, "key": "mine"}}
+    assert get_embedding("one", without).key != get_embedding("another", without).key
+    assert get_embedding("one", {"embedding": "m"}) is None
