@@ -98,12 +98,6 @@ def test_what_is_flushed_before_a_summary_is_what_is_summarised(memory, model, s
     assert "4711" in notes(memory)
 
 
-def test_after_a_restart_the_request_for_the_summary_itself_is_flushed(memory, scripted, flush_model):
-    callback = OpenClawFlushCallback(memory, flush_model, window=200_000)
-    summarise(scripted, callback, [HumanMessage(FACT)])
-    assert "4711" in notes(memory)
-
-
 def test_a_tool_that_asks_a_model_about_a_long_page_does_not_hide_the_conversation(memory, scripted, flush_model):
     callback = OpenClawFlushCallback(memory, flush_model, window=200_000)
     helper = scripted("the page is about hats")

@@ -9,8 +9,6 @@ from chat_scripts import FACT, SUMMARY, Listening, chat_with, flushes, notes, ru
 from langchain.agents import create_agent
 from langchain.agents.middleware import (
     AgentMiddleware,
-    ClearToolUsesEdit,
-    ContextEditingMiddleware,
     SummarizationMiddleware,
     summarization,
     wrap_model_call,
@@ -139,15 +137,6 @@ def test_the_flush_comes_just_before_the_summary_whatever_triggers_it(memory, re
     cycles = reported.between_summaries()
     assert len(cycles) >= 2
     assert all((cycle[-1], cycle.count("flush")) == ("flush", 1) for cycle in cycles)
-
-
-def test_a_token_count_of_the_provider_brings_the_flush_as_it_brings_the_summary(make_agent, reported):
-    # The provider counts what no counter of messages sees; the model that makes summaries is of the same provider.
-    model = reported.by("reply", usage=lambda _: 5_000)
-    agent = make_agent(model=model, trigger=("tokens", 5_000), keep=("messages", 1))
-    for text in CHATTER[:4]:
-        agent.invoke(says(text), thread())
-    assert reported.between_summaries() == [["reply", "flush"]] * 3
 
 
 class Cuts(AgentMiddleware):
@@ -280,18 +269,6 @@ async def test_talks_that_wait_for_the_model_at_once_are_each_flushed(memory, sc
     assert [number for number in range(30) if f"fact {number}." not in notes(memory)] == []
 
 
-def test_a_retry_of_the_models_call_brings_no_second_flush(memory, scripted):
-    @wrap_model_call
-    def twice(request, handler):
-        handler(request)
-        return handler(request)
-
-    model = scripted(lambda request: "NO_REPLY" if request.tools else "ok")
-    flush = MemoryFlushMiddleware(memory, trigger=("messages", 1))
-    create_agent(model, [], middleware=[twice, flush]).invoke(says("c"))
-    assert len([request for request in model.requests if request.tools]) == 1
-
-
 # --- what fails
 
 
@@ -303,18 +280,6 @@ async def test_an_overflow_of_the_agents_model_flushes_once_and_is_raised(memory
         with pytest.raises(ContextOverflowError):
             await run(agent, says(text), thread(), is_async=is_async)
     assert flushes(flush_model) == 1
-    assert "4711" in notes(memory)
-
-
-def test_an_overflow_flushes_what_was_said_and_not_what_others_made_of_it(memory, flush_model, scripted):
-    clears = ContextEditingMiddleware(edits=[ClearToolUsesEdit(trigger=10, keep=0)])
-    flush = MemoryFlushMiddleware(memory, flush_model, window=200_000)
-    agent = create_agent(scripted(ContextOverflowError("too long")), [], middleware=[clears, flush])
-    answer = ToolMessage(f"{FACT} {'x ' * 200}", tool_call_id="call", name="look")
-    with pytest.raises(ContextOverflowError):
-        agent.invoke(
-            {"messages": [HumanMessage("Look."), make_call("look"), answer, AIMessage("."), HumanMessage("?")]}
-        )
     assert "4711" in notes(memory)
 
 
@@ -405,13 +370,6 @@ def test_an_agent_within_a_graph_has_a_session_of_its_own(memory, scripted, sile
         graph.invoke(says(f"c {number}"), thread())
     assert len(silent.requests) == 2  # of 11 messages: 3 and 7
     assert list(sessions(memory)) == ["tuesday:worker"]
-
-
-def test_an_agent_whose_graph_keeps_what_was_summarised_has_a_flush_before_each_summary(make_agent, reported):
-    graph = within(make_agent())
-    for number in range(8):
-        graph.invoke(says(f"c {number}"), thread())
-    assert [event for event in reported if event != "reply"] == ["flush", "summary"] * 4
 
 
 async def test_an_agent_in_a_tool_has_the_same_session_in_each_call(memory, scripted, silent):

@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 from chat_scripts import chat_with, run, says, thread
-from contract_agents import FORGET, QUERY, REMEMBER, IntentContract, Talk, intent
+from contract_agents import FORGET, REMEMBER, IntentContract, Talk, intent
 from langchain.agents import create_agent
 from langchain_openclaw_memory import OpenClawIntentMiddleware, OpenClawRecallMiddleware, memory_tools
 from langchain_openclaw_memory.testing import make_call
@@ -127,13 +127,6 @@ async def test_the_very_lines_are_shown_before_they_are_forgotten(kept, scripted
     assert len(intents.requests) == 1
 
 
-async def test_a_search_needs_no_leave(kept, scripted):
-    model, intents = scripted("Nueces."), scripted(intent("query", "Carla", language="es"))
-    done = agent_of(kept, model, intents, mode="interrupt").invoke(says(QUERY), thread())
-    assert "__interrupt__" not in done
-    assert "Words: Carla" in systems(model)[0]
-
-
 async def test_an_interrupt_outlives_the_process(tmp_path, kept, scripted):
     from langgraph.checkpoint.sqlite import SqliteSaver
 
@@ -174,14 +167,6 @@ async def test_no_stream_has_the_call_that_finds_the_intent(kept, scripted):
     pieces = [piece.text async for piece, _ in agent.astream(says(REMEMBER), thread(), stream_mode="messages")]
     assert "".join(pieces) == "Klaar."
     assert len(intents.requests) == 1
-
-
-async def test_a_memory_that_fails_costs_the_suggestion_and_not_the_turn(memory, scripted, caplog):
-    model, intents = scripted("Klaar."), scripted(intent("forget", "caldera"))
-    agent = agent_of(memory, model, intents, mode="interrupt")
-    memory.close()
-    assert agent.invoke(says(FORGET), thread())["messages"][-1].text == "Klaar."
-    assert "nothing is suggested for a message" in caplog.text
 
 
 async def test_a_wrong_argument_is_said_at_once(memory, scripted):

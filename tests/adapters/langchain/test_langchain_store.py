@@ -3,24 +3,16 @@
 import json
 import re
 import shutil
-import subprocess
-import sys
 import time
 from datetime import UTC, datetime
 
 import pytest
-from chat_scripts import says
 from index_files import index_folder
-from langchain.agents import create_agent
-from langchain.tools import ToolRuntime
-from langchain_core.tools import tool
 from langchain_openclaw_memory import langgraph_store
 from langchain_openclaw_memory.langgraph_store import OpenClawStore
-from langchain_openclaw_memory.testing import make_call
-from langgraph.config import get_store
 from langgraph.store.base import GetOp, InvalidNamespaceError, PutOp, SearchItem, SearchOp
 
-from openclaw_memory import Memory, MemoryConfig
+from openclaw_memory import Memory
 from openclaw_memory.errors import (
     ConfigError,
     InvalidInputError,
@@ -188,29 +180,6 @@ def test_what_is_put_and_what_is_returned_are_the_callers(store):
     for item in (store.get(USERS, "a"), store.search(USERS)[0]):
         item.value["tags"].append("mine")
     assert store.search(USERS)[0].value == store.get(USERS, "a").value == {"tags": ["x"]}
-
-
-@tool
-async def remember(fact: str, runtime: ToolRuntime) -> str:
-    """Remember a fact."""
-    await runtime.store.aput(("facts",), fact.split(maxsplit=1)[0].lower(), {"text": fact})
-    return "remembered"
-
-
-@tool
-def look_up(question: str) -> str:
-    """Look a fact up."""
-    return get_store().search(("facts",), query=question, limit=1)[0].value["text"]
-
-
-async def test_what_one_agent_put_another_finds(memory, scripted):
-    async def reported(tool, **arguments):
-        agent = create_agent(scripted(make_call(tool.name, **arguments), "done"), [tool], store=OpenClawStore(memory))
-        return (await agent.ainvoke(says("go on")))["messages"][-2].content
-
-    for fact in ("Spare key: it is with Mrs. Groen.", "Boiler: serviced each October."):
-        assert await reported(remember, fact=fact) == "remembered"
-    assert await reported(look_up, question="Who has the spare key?") == "Spare key: it is with Mrs. Groen."
 
 
 # --- for a time
@@ -462,15 +431,6 @@ def test_a_secret_that_a_person_wrote_is_masked_and_not_lost_by_putting_it_back(
     assert SECRET in (anna / "door.md").read_text(encoding="utf-8")
 
 
-def test_the_front_matter_is_json_that_other_programs_read(store, anna):
-    store.put(USERS, "a", {"n": 1, "text": "Ünï: # not a comment"}, index=["text"])
-    lines = (anna / "a.md").read_text(encoding="utf-8").split("\n")
-    above = (line.partition(": ") for line in lines[1 : lines.index("---", 1)])
-    fields = {name: json.loads(value) for name, _, value in above}
-    assert (fields["namespace"], fields["value"]) == (["users", "anna"], {"n": 1, "text": None})
-    assert fields["text_at"] == ["text"]
-
-
 # --- it stays
 
 
@@ -484,45 +444,3 @@ def test_the_same_items_are_there_when_the_index_was_deleted(notes):
     with Memory.open(notes, embedder=None) as memory:
         assert OpenClawStore(memory).search((), query="fact 3") == before
         assert len(before) == 5
-
-
-PUTTING = """
-import sys
-from langchain_openclaw_memory.langgraph_store import OpenClawStore
-from openclaw_memory import Memory
-with Memory.open(sys.argv[1], embedder=None) as memory:
-    for number in range(15):
-        OpenClawStore(memory).put(("shared",), f"k{number % 3}", {"by": sys.argv[2], "text": "x" * 5000})
-"""
-
-
-@pytest.mark.nightly
-def test_processes_can_put_at_the_same_time(store, memory):
-    arguments = [sys.executable, "-c", PUTTING, str(memory.workspace.root)]
-    others = [subprocess.Popen([*arguments, name]) for name in "ab"]
-    while any(other.poll() is None for other in others):
-        items = store.search(("shared",))
-        assert all(len(item.value["text"]) == 5000 for item in items), "an item is whole or not there"
-    assert [other.returncode for other in others] == [0, 0]
-    assert sorted(keys(store.search(("shared",)))) == ["k0", "k1", "k2"]
-
-
-@pytest.mark.sqlite_only
-def test_an_item_whose_file_was_encrypted_is_got_put_searched_and_deleted_as_before(notes, monkeypatch, run):
-    pytest.importorskip("pyrage")
-    monkeypatch.setenv("OPENCLAW_MEMORY_KEY", "ab" * 32)
-    encrypted = MemoryConfig(plugins={"encryption": {"enabled": True}})
-    with Memory.open(notes, embedder=None, config=encrypted) as memory:
-        memory.sync()
-        OpenClawStore(memory).put(USERS, "prefs", {"text": "Anna prefers trains."}, ttl=60)
-    assert run("encrypt", "-w", notes, "memory/users/anna/prefs.md").code == 0
-    folder = notes / "memory" / "users" / "anna"
-    with Memory.open(notes, embedder=None, config=encrypted) as memory:
-        store = OpenClawStore(memory)
-        assert store.get(USERS, "prefs", refresh_ttl=True).value == {"text": "Anna prefers trains."}
-        assert keys(store.search(("users",))) == keys(store.search(("users",), query="trains")) == ["prefs"]
-        store.put(USERS, "prefs", {"text": "Anna prefers ferries."})
-        assert [file.name for file in folder.iterdir() if file.suffix != ".lock"] == ["prefs.md.age"]
-        assert store.get(USERS, "prefs").value == {"text": "Anna prefers ferries."}
-        store.delete(USERS, "prefs")
-        assert list(folder.glob("prefs*")) == []

@@ -1,7 +1,6 @@
 """A LangGraph store has the memory's records below `records`: put there, a value is settled, and nothing is overwritten."""
 
 import json
-import os
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -16,7 +15,6 @@ from langgraph.store.base import PutOp
 from openclaw_memory import Memory, MemoryConfig
 from openclaw_memory.config import PolicyRule
 from openclaw_memory.errors import ConflictError, InvalidInputError, PathNotAllowedError, PolicyError, RecordError
-from openclaw_memory.records import RecordSource
 
 FACTS = ("records", "fact")
 
@@ -241,17 +239,6 @@ def test_a_value_that_is_masked_is_not_lost_by_putting_back_what_was_read(notes)
         assert values(memory.records.list_all()) == ["fiftyone euros"]
 
 
-def test_a_read_leaves_the_file_of_a_record_as_it_is(memory):
-    store = OpenClawStore(memory, ttl={"refresh_on_read": True})
-    memory.records.remember("fact", "boat", "a sloop", ttl=60)
-    file = memory.workspace.root / "memory" / "records" / "fact" / "boat.md"
-    before = datetime.now(UTC).timestamp() - 3000
-    os.utime(file, (before, before))
-    store.search(())
-    store.get(FACTS, "boat")
-    assert file.stat().st_mtime == pytest.approx(before)
-
-
 def test_a_damaged_record_is_reported_and_can_be_deleted(store, memory):
     memory.records.remember("fact", "boat", "a sloop")
     file = memory.workspace.root / "memory" / "records" / "fact" / "boat.md"
@@ -262,12 +249,3 @@ def test_a_damaged_record_is_reported_and_can_be_deleted(store, memory):
     assert store.search(FACTS) == []
     store.delete(FACTS, "boat")
     assert not file.exists()
-
-
-def test_what_waits_is_confirmed_by_no_put(store, memory):
-    memory.records.remember("fact", "billing.card", "none", source=RecordSource("user", "m1", datetime.now(UTC)))
-    for session in range(3):
-        source = {"kind": "user", "ref": f"m{session + 2}"}
-        store.put(FACTS, "billing.card", {"value": "any", "source": source, "confidence": 1.0, "waiting": []})
-    assert memory.records.get("fact", "billing.card").value == "none"
-    assert len(store.get(FACTS, "billing.card").value["waiting"]) == 3

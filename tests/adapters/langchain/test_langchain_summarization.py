@@ -341,20 +341,6 @@ def test_where_the_window_is_unknown_the_model_says_when_it_is_full(memory, scri
     assert "fact 15." in view
 
 
-def test_a_conversation_that_is_refused_without_having_waited_is_not_cut(memory, scripted, summary, flush_model):
-    middleware = subclass(summary, memory, flush_model, trigger=("messages", 50))
-    with pytest.raises(ContextOverflowError):
-        create_agent(scripted(ContextOverflowError("too long")), middleware=middleware).invoke(says("Hi."))
-    assert summary.requests == []
-
-
-def test_where_no_flush_is_wanted_a_summary_waits_for_nothing(tmp_path, scripted, summary):
-    off = MemoryConfig(embedding=EmbeddingConfig(provider="none"), compaction=CompactionConfig(flush=False))
-    with Memory.open(tmp_path, config=off) as memory, full(tmp_path):
-        agent = create_agent(scripted("ok"), middleware=subclass(summary, memory, None, **SMALL))
-        assert SUMMARY in agent.invoke(says(*facts(8)))["messages"][0].text
-
-
 def test_each_conversation_waits_for_itself(memory, scripted, summary, flush_model):
     agent = create_agent(scripted("ok"), middleware=subclass(summary, memory, flush_model, **SMALL))
     said = says(*facts(7))

@@ -135,15 +135,6 @@ def test_a_message_that_no_log_can_hold_costs_none_of_the_others(memory, texts, 
     assert len(caplog.records) == 1
 
 
-def test_a_call_whose_arguments_are_no_json_is_kept_without_them(memory, scripted, entries):
-    model = scripted(make_call("weather", place=float("nan")), "Take a hat.")
-    chat_with(OpenClawTranscriptMiddleware(memory), model=model, tools=[weather]).invoke(says(ASKED), THREAD)
-    assert len(entries()) == 4
-    note, call = entries()[1]["message"]["content"]
-    assert note["text"].startswith("[not all is kept: ")
-    assert call == {"type": "toolCall", "id": "call", "name": "weather", "arguments": {}}
-
-
 async def test_a_run_without_a_thread_goes_on_and_that_it_is_not_written_is_said_once(memory, scripted, caplog):
     agent = create_agent(scripted("ok"), [], middleware=[OpenClawTranscriptMiddleware(memory)])
     for is_async in (False, True):

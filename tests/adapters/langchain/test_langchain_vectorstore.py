@@ -90,36 +90,12 @@ def test_what_does_not_fit_together_is_refused(own):
         OpenClawVectorStore.from_texts(["one"], DeterministicFakeEmbedding(size=4))
 
 
-def test_ids_are_made_where_none_are_given(own):
-    made = own.add_documents([Document("first", id="mine"), Document("second")])
-    assert made[0] == "mine"
-    assert ids(own.get_by_ids([made[1], "mine"])) == [made[1], "mine"]
-
-
-@pytest.mark.parametrize("call", ["similarity_search", "max_marginal_relevance_search"])
-def test_a_filter_may_have_operators(own, call):
-    for wanted, expected in (
-        ({"n": {"$gt": 1, "$lt": 3}}, {"venue"}), ({"of": {"$in": ["venue", "cook", "nobody"]}}, {"venue", "cook"}),
-        ({"$or": [{"n": 0}, {"$not": {"n": {"$lt": 3}}}]}, {"launch", "cook"}), ({}, set(FACTS)), ({"of": ["cook"]}, set()),
-        ({"of": "cook"}, {"cook"}), (lambda document: document.metadata.get("n") == 3, {"cook"}),
-    ):  # fmt: skip
-        assert set(ids(getattr(own, call)("ferry", k=9, filter=wanted))) == expected
-
-
 def test_an_operator_that_is_unknown_is_named_though_nothing_could_match(static_memory):
     store = OpenClawVectorStore(static_memory)
     for _ in range(2):
         with pytest.raises(QueryError, match=r"\$near.*use a function"):
             store.similarity_search("anything", filter={"of": "nobody", "n": {"$near": 1}})
         store.add_texts(["one"])
-
-
-def test_scores_lie_between_0_and_1_best_first(own):
-    scored = own.similarity_search_with_relevance_scores("When is the launch of the ferry?", k=4)
-    scores = [score for _, score in scored]
-    assert len(scored) == 4
-    assert scores == sorted(scores, reverse=True)
-    assert 0 <= scores[-1] < scores[0] <= 1
 
 
 @pytest.mark.parametrize("embedder", ["default", None])

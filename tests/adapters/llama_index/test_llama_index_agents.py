@@ -4,16 +4,14 @@ import json
 
 import pytest
 from contract_agents import GROUP
-from llama_index.core.agent.workflow import AgentWorkflow, CodeActAgent, FunctionAgent, ReActAgent, ToolCallResult
-from llama_index.core.base.llms.types import ChatMessage, MessageRole, ToolCallBlock
+from llama_index.core.agent.workflow import AgentWorkflow, CodeActAgent, FunctionAgent, ToolCallResult
+from llama_index.core.base.llms.types import MessageRole
 from llama_index.core.memory import Memory as ChatMemory
 from llama_index.core.tools import ToolMetadata
 from llama_index.core.workflow import Context, JsonSerializer
 from llama_index_openclaw_memory import OpenClawToolSpec, memory_tools
-from llama_index_openclaw_memory.testing import ScriptedLLM, TextOnlyLLM, make_call, respond_with
+from llama_index_openclaw_memory.testing import ScriptedLLM, make_call, respond_with
 from sqlalchemy.ext.asyncio import create_async_engine
-
-from openclaw_memory.tools.handlers import TOOLS
 
 QUESTION = "Where is the spare key?"
 SEARCH = make_call("memory_search", query=QUESTION)
@@ -63,18 +61,6 @@ async def test_an_agent_searches_and_reads(tools, streaming):
     assert set(shown[1]["parameters"]["properties"]) == {"path", "from", "lines"}
 
 
-async def test_calls_at_the_same_time_are_all_answered_and_the_next_agent_finds_what_was_written(tools, memory):
-    facts = [f"Fact number {number} is that the piano tuner comes." for number in range(5)]
-    blocks = [ToolCallBlock(tool_call_id=f, tool_name="memory_append", tool_kwargs={"text": f}) for f in facts]
-    calls = ChatMessage(role=MessageRole.ASSISTANT, blocks=[*blocks, *SEARCH.blocks])
-    _, outputs = await reported(agent(tools, calls, "Done."), "Remember all of it.")
-    assert [output.is_error for output in outputs] == [False] * 6
-    memory.sync()
-    search = make_call("memory_search", query="When does the piano tuner come?")
-    _, (output,) = await reported(agent(tools, search, "I do not know."))
-    assert all(fact in str(output.raw_output["results"]) for fact in facts)
-
-
 async def test_an_agent_goes_on_after_a_call_that_was_wrong(tools):
     wrong = [make_call("memory_get", path="nowhere.md"), make_call("memory_search"), make_call("memory_get", input="?")]
     goes_on = agent(tools, *wrong, SEARCH, "With Mrs. Groen.")
@@ -84,22 +70,6 @@ async def test_an_agent_goes_on_after_a_call_that_was_wrong(tools):
     assert [output.is_error for output in outputs] == [True, True, True, False]
     # What the model reads is the answer, with the way out, and no traceback of the program.
     assert "missing required field `query`" in goes_on.llm.requests[2][-1].content
-
-
-REACT = (
-    'Thought: I need to look.\nAction: memory_get\nAction Input: {"path": "MEMORY.md", "from": 4, "lines": 1}',
-    "Thought: I can answer without using any more tools.\nAnswer: With Mrs. Groen.",
-)
-
-
-async def test_a_model_that_cannot_call_tools_reasons_its_way_through_them(tools):
-    llm = TextOnlyLLM(script=respond_with(*REACT))
-    answer, (read,) = await reported(ReActAgent(tools=tools, llm=llm))
-    assert answer == "With Mrs. Groen."
-    assert "Mrs. Groen" in read.raw_output["text"]
-    instructions = llm.requests[0][0].content
-    assert TOOLS["memory_get"].description in instructions
-    assert '"from": {"description": "The first line to read' in instructions
 
 
 def workflow(tools, *replies, **wishes):
@@ -143,16 +113,6 @@ async def test_a_tool_that_ends_the_run_ends_it_with_a_good_answer_alone(memory)
     assert [output.is_error for output in outputs] == [True, False]
     assert "Mrs. Groen" in answer
     assert "never said" not in answer
-
-
-async def test_a_model_can_be_asked_for_one_call_without_an_agent(tools):
-    def llm():
-        return ScriptedLLM(script=respond_with(make_call("memory_get", path="MEMORY.md", **{"from": 4, "lines": 1})))
-
-    # The synchronous call, too, runs inside of a loop that is running.
-    for done in (llm().predict_and_call(tools, QUESTION), await llm().apredict_and_call(tools, QUESTION)):
-        assert "Mrs. Groen" in done.response
-        assert done.sources[0].raw_output["from"] == 4
 
 
 def test_an_agent_that_writes_code_takes_tools_of_one_session(memory):

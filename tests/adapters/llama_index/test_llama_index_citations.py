@@ -18,17 +18,6 @@ def test_what_is_found_cites_the_lines_where_its_text_is(own, static_memory):
         assert (path, found.metadata["page"]) == ("memory/notes/poem.md", 3)
 
 
-def test_it_cites_them_where_a_person_has_moved_them(own, static_memory):
-    notes = static_memory.workspace.root / "memory" / "notes"
-    text = (notes / "cook.md").read_text()
-    (notes / "cook.md").unlink()
-    (notes / "kitchen.md").write_text(text.replace("---\nPiotr", "---\n\nKitchen\nPiotr"))
-    static_memory.sync()
-    (found,) = own.query(asking("Piotr cooks", 1, "hybrid")).nodes
-    above = (notes / "kitchen.md").read_text().splitlines().index("", 1)
-    assert own.get_citation(found) == f"memory/notes/kitchen.md#L{above + 1}-L{above + 3}"
-
-
 def test_nodes_that_were_added_are_found_with_the_hash_they_came_with(own):
     added = [
         node("date", "The gander swims.", day="2026-01-02", tags=["a", None], deep={"n": 1.5}),
@@ -62,12 +51,3 @@ def test_the_retriever_says_what_the_metadata_of_added_nodes_say(static_memory):
     assert "n" not in a_persons.metadata
     assert f"\n[{added.node_id} " in added.get_content(MetadataMode.LLM)
     assert f"]\n{added.text}\n</" in added.get_content(MetadataMode.LLM)
-
-
-def test_the_retriever_keeps_what_a_program_calls_source_and_path(own, static_memory):
-    about = {"source": "crm", "path": "s3://a", "citation": "Smith"}
-    own.add([TextNode(id_="ours", text="The gander swims.", metadata=about)])
-    (found,) = OpenClawRetriever(static_memory, similarity_top_k=1).retrieve("The gander swims")
-    assert [found.metadata[name] for name in ("source", "path", "citation")] == ["crm", "s3://a", "Smith"]
-    assert found.node.ref_doc_id == "memory/notes/ours.md"
-    assert found.node_id.startswith("memory/notes/ours.md#L")

@@ -11,9 +11,8 @@ import numpy as np
 import pytest
 from contract_search import EmbedderContract
 from llama_index.core.base.embeddings.base import BaseEmbedding
-from llama_index.core.callbacks import CallbackManager, CBEventType, LlamaDebugHandler
+from llama_index.core.callbacks import CallbackManager, LlamaDebugHandler
 from llama_index.core.embeddings import MockEmbedding
-from llama_index.core.ingestion import IngestionCache, IngestionPipeline
 from llama_index.core.schema import TextNode
 from llama_index.core.storage.kvstore import SimpleKVStore
 from llama_index_openclaw_memory import LlamaIndexEmbedder, OpenClawEmbedding, OpenClawVectorStore
@@ -105,18 +104,6 @@ async def test_what_is_loaded_in_a_thread_says_its_names_and_errors_when_asked(s
         wrong.identity  # noqa: B018 - it is looked up
 
 
-def test_callbacks_and_events_hear_of_each_batch(static, events):
-    debug = LlamaDebugHandler(print_trace_on_end=False)
-    ours = OpenClawEmbedding(static, embed_batch_size=2, callback_manager=CallbackManager([debug]))
-    ours.get_text_embedding_batch(TEXTS)
-    ours.get_query_embedding("mill")
-    assert len(debug.get_event_pairs(CBEventType.EMBEDDING)) == 3
-    ends = [event for event in events if event.class_name() == "EmbeddingEndEvent"]
-    assert [event.chunks for event in ends] == [TEXTS[:2], TEXTS[2:], ["mill"]]
-    (reported,) = {json.dumps(event.model_dict) for event in events if event.class_name() == "EmbeddingStartEvent"}
-    assert json.loads(reported)["model_name"] == static.model
-
-
 def test_a_dump_is_plain_names_and_makes_the_same_again(static):
     ours = OpenClawEmbedding(static, embed_batch_size=7)
     reported = json.loads(json.dumps(ours.to_dict()))
@@ -162,15 +149,6 @@ def test_a_copy_shares_the_embedder(static):
     for other in (copy.copy(ours), copy.deepcopy(ours), ours.model_copy(deep=True)):
         assert other is not ours
         assert other.embedder is static
-
-
-def test_what_a_pipeline_cached_of_one_model_is_not_taken_for_another():
-    cache = IngestionCache()
-    first, second = (
-        IngestionPipeline(transformations=[OpenClawEmbedding("hashing", dims=dims)], cache=cache).run(nodes=nodes())
-        for dims in (64, 128)
-    )
-    assert [len(node.embedding) for node in (first[0], second[0])] == [64, 128]
 
 
 def test_what_makes_no_embedding_is_refused_with_what_to_name(static, memory):
@@ -249,15 +227,6 @@ class TestTheirsAsOurs(EmbedderContract):
     def test_ours_through_theirs_have_the_same_identity(self, static):
         there_and_back = LlamaIndexEmbedder(OpenClawEmbedding(static))
         assert (there_and_back.identity, there_and_back.model) == (static.identity, static.model)
-
-
-def test_an_identity_is_the_same_in_every_process_and_shows_no_secret():
-    embedder = LlamaIndexEmbedder(Service(model_name="https://me:hunter2@host.example/small"))
-    assert embedder.identity.startswith("llama-index:")
-    assert "hunter2" not in repr(embedder)
-    assert LlamaIndexEmbedder(MockEmbedding(4)).identity == (
-        "llama-index:llama_index.core.embeddings.mock_embed_model.MockEmbedding:MockEmbedding:83c265cf038d"
-    )
 
 
 def test_a_memory_takes_an_embedding_of_theirs(tmp_path):

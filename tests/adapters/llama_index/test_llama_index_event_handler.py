@@ -13,8 +13,7 @@ from llama_index.core.agent.workflow import FunctionAgent, ReActAgent
 from llama_index.core.base.llms.types import ChatMessage, CompletionResponse, LLMMetadata, MessageRole
 from llama_index.core.chat_engine import SimpleChatEngine
 from llama_index.core.instrumentation import get_dispatcher
-from llama_index.core.instrumentation.dispatcher import active_instrument_tags, instrument_tags
-from llama_index.core.instrumentation.events.llm import LLMChatStartEvent
+from llama_index.core.instrumentation.dispatcher import instrument_tags
 from llama_index.core.llms import CustomLLM
 from llama_index.core.llms.callbacks import llm_completion_callback
 from llama_index.core.memory import ChatMemoryBuffer, ChatSummaryMemoryBuffer
@@ -23,7 +22,6 @@ from llama_index_openclaw_memory.testing import ScriptedLLM, TextOnlyLLM, make_c
 from llm_scripts import facts_in, writes_facts
 
 from openclaw_memory.errors import ConfigError
-from openclaw_memory.flush import FLUSH_TAG
 
 ASSISTANT = MessageRole.ASSISTANT
 
@@ -229,17 +227,6 @@ async def test_a_chat_that_is_put_as_text_is_heard_of_once(watching, flush_llm, 
         conversation = [*conversation, await ask(Completes(), conversation, how), ChatMessage(f"Number {number}.")]
         await handler.asettle()
     assert flushes(flush_llm) == 1
-
-
-async def test_calls_of_a_flush_keep_the_tags_of_the_conversation(watching, events):
-    handler = watching(scripted(writes_facts), window=WINDOW)
-    with instrument_tags({"session_key": "tuesday", "trace": "x"}):
-        await scripted("ok").achat([ChatMessage(FACT), ChatMessage(words(2_000))])
-    await handler.asettle()
-    tags = [event.tags for event in events if isinstance(event, LLMChatStartEvent)]
-    assert [tag.get("trace") for tag in tags] == ["x"] * 3
-    assert [FLUSH_TAG in tag for tag in tags] == [False, True, True]
-    assert active_instrument_tags.get() == {}
 
 
 def test_a_handler_of_one_session_leaves_the_calls_of_others_alone(watching, memory, flush_llm):

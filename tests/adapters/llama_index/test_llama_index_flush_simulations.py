@@ -2,12 +2,10 @@
 
 import asyncio
 import random
-import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import chain
-from subprocess import DEVNULL
 
 import pytest
 from llama_index.core.base.llms.types import ChatMessage
@@ -15,10 +13,7 @@ from llama_index_openclaw_memory import OpenClawMemoryBlock
 from llama_index_openclaw_memory._messages import convert_messages
 from llama_index_openclaw_memory.testing import ScriptedLLM, make_call
 from llm_scripts import facts_in, writes_facts
-from processes import python
 
-from openclaw_memory import Memory, MemoryConfig
-from openclaw_memory.config import CompactionConfig, EmbeddingConfig
 from openclaw_memory.conversation import get_text
 
 SMALL_TALK = ("Yes.", "And?", "Shall I go on?", "continue", "Grüße aus Zürich 🚲")
@@ -113,48 +108,3 @@ def test_of_what_is_ejected_nothing_is_lost_and_every_fact_is_noted(memory, note
     notes = noted()
     assert [fact for history in histories for fact in facts(history) if fact not in notes] == []
     assert memory.status().flush == {}
-
-
-QUIET = MemoryConfig(embedding=EmbeddingConfig(provider="none"))
-CHILD = """
-import sys
-sys.path[:0] = ["tests", "tests/adapters/contracts", "tests/adapters/llama_index"]
-import test_llama_index_flush_simulations as simulations
-simulations.%s(*sys.argv[1:])
-"""
-
-
-def eject_in_a_process(folder, talk):
-    """What each of several processes does: one conversation in the session of all, and a model that fails at times."""
-    chance = random.Random(talk)
-    with Memory.open(folder, config=QUIET) as memory:
-        block = OpenClawMemoryBlock(memory, llm=ScriptedLLM(script=Unsteady(chance, 0.3)), flush_tokens=60)
-        asyncio.run(eject(block, "s0", list(said(random.Random(talk), talk, 40))))
-
-
-@pytest.mark.nightly
-def test_of_what_processes_eject_in_one_session_nothing_is_lost(memory, noted, kept):
-    code = CHILD % "eject_in_a_process"
-    running = [python(code, memory.workspace.root, talk, stdout=DEVNULL) for talk in ("a", "b")]
-    assert [process.wait(120) for process in running] == [0, 0]
-    OpenClawMemoryBlock(memory, llm=ScriptedLLM(script=writes_facts)).flush("s0")
-    history = [message for talk in ("a", "b") for message in said(random.Random(talk), talk, 40)]
-    assert kept("s0") == texts_of(history)
-    notes = noted()
-    assert [fact for fact in facts(history) if fact not in notes] == []
-
-
-def hang_in_a_process(folder):
-    """What a process does whose model never answers: it ends nevertheless."""
-    rules = CompactionConfig(flush_timeout_seconds=0.5)
-    with Memory.open(folder, config=MemoryConfig(embedding=QUIET.embedding, compaction=rules)) as memory:
-        llm = ScriptedLLM(script=lambda *_: time.sleep(3_600))
-        block = OpenClawMemoryBlock(memory, llm=llm, flush_tokens=1)
-        asyncio.run(block.aput([ChatMessage("Please remember: fact 1 is here.")]))
-
-
-@pytest.mark.nightly
-def test_a_model_that_hangs_does_not_hold_the_end_of_the_program(memory, kept):
-    assert python(CHILD % "hang_in_a_process", memory.workspace.root, stdout=DEVNULL).wait(60) == 0
-    assert sum(kept("main").values()) == 1
-    assert "flush_timeout_seconds" in memory.status().flush["main"]

@@ -2,13 +2,10 @@
 
 import pytest
 from llama_index.core import Document, StorageContext, VectorStoreIndex
-from llama_index.core.indices.vector_store.retrievers import VectorIndexAutoRetriever
-from llama_index.core.ingestion import DocstoreStrategy, IngestionPipeline
-from llama_index.core.llms import CompletionResponse, MockLLM
-from llama_index.core.node_parser import TokenTextSplitter
+from llama_index.core.llms import MockLLM
 from llama_index.core.schema import IndexNode, TextNode
 from llama_index.core.storage.docstore import SimpleDocumentStore
-from llama_index.core.vector_stores.types import MetadataFilter, MetadataFilters, VectorStoreInfo
+from llama_index.core.vector_stores.types import MetadataFilter, MetadataFilters
 from llama_index_openclaw_memory import OpenClawVectorStore
 from some_nodes import WordEmbedding, node
 
@@ -33,12 +30,6 @@ def texts(store):
 
 def ids(found):
     return [one.node_id for one in found]
-
-
-@pytest.fixture
-def store(memory):
-    """A store in a memory that makes no vectors, for those of an embedding of theirs."""
-    return OpenClawVectorStore(memory, embed_model=WORDS)
 
 
 @pytest.fixture
@@ -103,23 +94,6 @@ async def test_documents_are_refreshed_updated_and_deleted(index):
     await index.adelete_nodes(["nobody"])
 
 
-async def test_a_pipeline_with_upserts_adds_replaces_and_skips(store):
-    steps, kept = (
-        [TokenTextSplitter(tokenizer=str.split), WORDS],
-        {"docstore": SimpleDocumentStore(), "vector_store": store},
-    )
-    pipeline = IngestionPipeline(transformations=steps, **kept, docstore_strategy=DocstoreStrategy.UPSERTS)
-    assert [len(pipeline.run(documents=documents())), len(await pipeline.arun(documents=documents()))] == [3, 0]
-    before = {one.ref_doc_id: one.node_id for one in store.get_nodes()}
-    assert len(await pipeline.arun(documents=documents(cook="Nobody cooks."))) == 1
-    after = {one.ref_doc_id: one.node_id for one in store.get_nodes()}
-    assert texts(store) == sorted([FACTS["launch"], FACTS["venue"], "Nobody cooks."])
-    assert {name for name in after if after[name] != before[name]} == {"cook"}
-    pipeline.docstore_strategy = DocstoreStrategy.UPSERTS_AND_DELETE
-    pipeline.run(documents=documents()[:1])
-    assert texts(store) == [FACTS["launch"]]
-
-
 @pytest.mark.parametrize("mode", ["default", "hybrid"])
 def test_an_index_finds_all_after_a_node_that_leads_elsewhere_came(own, mode):
     path = own.memory.workspace.root / "MEMORY.md"
@@ -130,21 +104,6 @@ def test_an_index_finds_all_after_a_node_that_leads_elsewhere_came(own, mode):
     assert set(ids(found)) == {"cook", "leads", "MEMORY.md#L1"}
     assert ids(index.as_retriever(node_ids=["cook"]).retrieve("Anna's boat")) == ["cook"]
     assert index.as_query_engine(llm=MockLLM()).query("Piotr cooks").source_nodes[0].node_id == "cook"
-
-
-async def test_what_a_model_asks_for_without_a_question_is_found_by_filters_alone(own):
-    index = own.as_index()
-    index.insert_nodes([node(name, text, of=name) for name, text in FACTS.items()])
-
-    class Says(MockLLM):
-        def complete(self, *_, **__):
-            return CompletionResponse(text=wanted)
-
-    wanted = '```json\n{"query": "", "filters": [{"key": "of", "value": "cook", "operator": "=="}], "top_k": 2}\n```'
-    retriever = VectorIndexAutoRetriever(
-        index, vector_store_info=VectorStoreInfo(content_info="facts", metadata_info=[]), llm=Says()
-    )
-    assert ids(retriever.retrieve("all of cook")) == ids(await retriever.aretrieve("all of cook")) == ["cook"]
 
 
 # --- the index of the store itself

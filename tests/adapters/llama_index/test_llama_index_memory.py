@@ -161,17 +161,6 @@ async def test_while_the_memory_cannot_be_written_no_fact_leaves_the_models_view
     assert memory.status().flush == {}
 
 
-@pytest.mark.parametrize(("window", "most"), [(4_000, 1_000), (None, 4_000)])
-async def test_what_cannot_be_written_takes_no_more_than_a_quarter_of_the_window(memory, window, most):
-    llm = None if window is None else ScriptedLLM(script=respond_with("NO_REPLY"), context_window=window)
-    block = OpenClawMemoryBlock(memory, llm=llm)
-    with full(memory.workspace.root):
-        await block.aput(list(turns(400)), from_short_term_memory=True, session_id="s1")
-        shown = await block.aget([], session_id="s1")
-    assert most * 0.9 < len(shown) / 4 < most * 1.3
-    assert "item399." in shown
-
-
 async def test_where_there_is_less_room_what_is_recalled_makes_room_for_what_is_not_saved(memory):
     memory.append("The boiler code is 4711.", date="2026-02-09")
     memory.sync()

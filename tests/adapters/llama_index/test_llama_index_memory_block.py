@@ -230,17 +230,6 @@ def test_of_a_long_transcript_that_was_never_flushed_the_end_alone_is_shown(memo
     assert ("fact 401" in asked[0].content, "fact 380" in asked[0].content) == (True, False)
 
 
-def test_a_model_whose_window_no_one_can_say_loses_nothing(memory, spoken):
-    class Broken(ScriptedLLM):
-        @property
-        def metadata(self):
-            raise ValueError("unknown model")
-
-    put(OpenClawMemoryBlock(memory, llm=Broken(script=writes_facts), flush_tokens=1), facts(1))
-    assert len(spoken("s1")) == 1
-    assert "unknown model" in memory.status().flush["s1"]
-
-
 def test_what_is_ejected_while_a_flush_is_held_is_flushed_after_it_where_that_is_enough(memory, held, count):
     llm = ScriptedLLM(script=held)
     block = OpenClawMemoryBlock(memory, llm=llm, flush_tokens=8)
@@ -265,17 +254,6 @@ def test_the_end_of_a_session_waits_for_the_flush_that_is_under_way(memory, held
         held.go_on.set()
         ends.result(10)
     assert count(1, 2, 3) == [1, 1, 1]
-
-
-def test_the_end_of_a_session_waits_for_a_turn_that_another_process_holds(memory, count):
-    block = OpenClawMemoryBlock(memory, llm=ScriptedLLM(script=writes_facts))
-    put(block, facts(1))
-    others = memory.sessions.flush("s1").begin(1, compacting=True, messages=list)
-    with ThreadPoolExecutor(1) as pool:
-        ends = pool.submit(block.flush, "s1")
-        others.finish("NO_REPLY")
-        ends.result(10)
-    assert count(1) == [1]
 
 
 @pytest.mark.parametrize("pause", [0.0, 60.0])
@@ -308,15 +286,6 @@ def test_a_model_that_hangs_is_given_up_and_asked_again_later(memory, count, spo
     block.flush()
     assert count(1) == [1]
     assert memory.status().flush == {}
-
-
-def test_what_another_program_that_was_killed_left_is_flushed_by_one_that_lives_on(memory, count):
-    with Memory.open(memory.workspace.root, config=memory.config) as other:
-        living = OpenClawMemoryBlock(memory, llm=ScriptedLLM(script=writes_facts), flush_tokens=24)
-        begin(living, facts(1))
-        begin(OpenClawMemoryBlock(other, llm=ScriptedLLM(script=writes_facts), flush_tokens=24), facts(2))
-    put(living, facts(3, 4))
-    assert count(1, 2, 3, 4) == [1, 1, 1, 1]
 
 
 def test_a_transcript_that_became_another_one_is_the_one_that_is_flushed(memory, count):
@@ -366,14 +335,6 @@ def test_the_same_question_is_looked_up_again_once_the_answer_is_out_of_view(mem
     memory.sync()
     assert get(block, *reported, ASKED, session="s1") == ""
     assert "4711" in get(block, user("Tell me a joke."), reply("Ha."), ASKED, session="s1")
-
-
-def test_in_a_window_that_is_always_full_the_newest_note_is_recalled(recalling, memory):
-    for number in range(1, 4):
-        memory.append(f"Correction: the boiler code is 99{number}.", date=f"2026-02-1{number}")
-        memory.sync()
-        assert f"99{number}" in get(recalling, ASKED, reply("Fine."), ASKED)
-        put(recalling, [ASKED, reply("Fine.")], None)
 
 
 # Some templates make a message of such a line.

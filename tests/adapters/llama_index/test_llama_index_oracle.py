@@ -8,9 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from llama_index.core.vector_stores.simple import SimpleVectorStore
 from llama_index.core.vector_stores.types import (
-    FilterCondition,
-    MetadataFilter,
-    MetadataFilters,
     VectorStoreQuery,
     VectorStoreQueryMode,
 )
@@ -94,36 +91,3 @@ def test_maximal_marginal_relevance_is_that_of_llama_indexs_own_store(seed, coun
             assert found.similarities == pytest.approx(expected.similarities, abs=1e-6)
             named = VectorStoreQuery(asked, k, mode=VectorStoreQueryMode.MMR, mmr_threshold=threshold)
             assert ours.query(named).ids == expected.ids
-
-
-ids = st.lists(st.sampled_from([f"n{at}" for at in range(8)]), max_size=4)
-equal = st.builds(MetadataFilter, key=st.sampled_from(["a", "doc_id"]), value=words | st.integers(-2, 2))
-flat_filters = st.builds(
-    MetadataFilters, filters=st.lists(equal, min_size=1, max_size=2), condition=st.sampled_from(FilterCondition)
-)
-deletions = st.one_of(
-    st.tuples(st.just("delete"), st.tuples(words)),
-    st.tuples(st.just("delete_nodes"), st.tuples(ids, st.none() | flat_filters)),
-    st.tuples(st.just("delete_nodes"), st.tuples(st.none(), flat_filters)),
-    st.tuples(st.just("clear"), st.just(())),
-)
-
-
-@needs_all_filters
-@given(some_nodes(), st.lists(deletions, min_size=1, max_size=3), st.lists(vectors, min_size=1, max_size=2))
-@settings(max_examples=25, deadline=None)
-@pytest.mark.nightly
-def test_what_is_left_after_deleting_and_adding_again_is_the_same(nodes, calls, questions):
-    # What has no source is "None" to their `delete`.
-    calls = [(name, given) for name, given in calls if given != ("None",)]
-    with tempfile.TemporaryDirectory() as folder, Memory.open(folder, embedder=None) as memory:
-        ours, theirs = filled(memory, nodes)
-        for name, given_to in calls:
-            for store in (ours, theirs):
-                getattr(store, name)(*given_to)
-        again = [one.model_copy(update={"embedding": vector}) for one, vector in zip(nodes, questions, strict=False)]
-        for store in (ours, theirs):
-            store.add(again)
-        assert sorted(one.node_id for one in ours.get_nodes()) == sorted(theirs.data.embedding_dict)
-        for vector in questions:
-            assert_same(ours.query(VectorStoreQuery(vector, 9)), theirs.query(VectorStoreQuery(vector, 9)))

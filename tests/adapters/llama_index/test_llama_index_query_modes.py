@@ -3,13 +3,12 @@
 import pytest
 from llama_index.core.vector_stores.types import (
     FilterCondition,
-    MetadataFilter,
     MetadataFilters,
     VectorStoreQuery,
     VectorStoreQueryMode,
 )
 from llama_index_openclaw_memory import OpenClawVectorStore
-from some_nodes import FACTS, WORDS, WordEmbedding, asking, facts, node, one_filter
+from some_nodes import FACTS, WORDS, WordEmbedding, asking, facts, one_filter
 
 from openclaw_memory.errors import EmbedderError, QueryError
 
@@ -105,13 +104,6 @@ def test_alpha_leads_from_the_order_of_words_to_that_of_vectors(own):
     assert between.similarities == sorted(between.similarities, reverse=True)
 
 
-def test_hybrid_with_vectors_of_another_model_weighs_them_with_0_7(given):
-    question = {"mode": "hybrid", "embedding": WORDS}
-    by_default = given.query(asking("the launch by the river", 3, **question))
-    assert by_default == given.query(asking("the launch by the river", 3, alpha=0.7, **question))
-    assert len(given.query(asking("the launch by the river", 3, hybrid_top_k=1, **question)).ids) == 1
-
-
 def test_of_zeros_every_node_is_as_near_and_no_count_finds_nothing(given):
     for node_ids in (None, [*FACTS]):
         found = given.query(VectorStoreQuery([0.0] * 64, 9, node_ids=node_ids))
@@ -152,12 +144,3 @@ def test_filters_alone_find_the_first_that_pass(given, text, mode):
     assert ids(doc_ids=["party"]) == ["cook", "venue"]
     assert ids(node_ids=["venue", "nobody", "again"]) == ["venue", "again"]
     assert ids(node_ids=["venue", "again"], filters=one_filter(n=1)) == ["again"]
-
-
-def test_people_s_notes_are_not_lost_behind_long_nodes(own, note):
-    filler = "Ships sail over the sea to distant harbours with a cargo of grain and timber. " * 20
-    text = "\n\n".join(f"Anna's boat is called Zeppelin {n}.\n\n{filler}" for n in range(40))
-    own.add([node("long", text, embedding=own.embedding.get_text_embedding(filler))])
-    nothing_left_out = MetadataFilters(filters=[MetadataFilter(key="nowhere", value="x", operator="!=")])
-    for fields in ({}, {"filters": nothing_left_out}):
-        assert own.query(asking("Anna's boat is called Zeppelin.", 1, **fields)).ids == [note]

@@ -1,13 +1,8 @@
 """The retriever does what LlamaIndex expects of one, and says where each node comes from."""
 
-import json
-
 import pytest
 from contract_search import QUESTION, Found, RetrieverContract
-from llama_index.core import Settings
-from llama_index.core.callbacks import CallbackManager, CBEventType, EventPayload, LlamaDebugHandler
 from llama_index.core.schema import MetadataMode, QueryBundle
-from llama_index.core.tools import RetrieverTool
 from llama_index.core.vector_stores import FilterCondition, FilterOperator, MetadataFilter, MetadataFilters
 from llama_index_openclaw_memory import OpenClawRetriever
 
@@ -99,18 +94,6 @@ def test_a_wrong_setting_is_told_at_once_by_its_name(household):
         OpenClawRetriever(household).retrieve(QueryBundle(7))
 
 
-def test_callbacks_those_of_the_settings_too_hear_of_a_search_and_its_nodes(household, monkeypatch):
-    for is_default in (False, True):
-        debug = LlamaDebugHandler(print_trace_on_end=False)
-        manager = CallbackManager([debug])
-        if is_default:
-            monkeypatch.setattr(Settings, "callback_manager", manager)
-        found = OpenClawRetriever(household, callback_manager=None if is_default else manager).retrieve(QUESTION)
-        ((start, end),) = debug.get_event_pairs(CBEventType.RETRIEVE)
-        assert start.payload[EventPayload.QUERY_STR] == QUESTION
-        assert end.payload[EventPayload.NODES] == found
-
-
 @pytest.mark.parametrize("asynchronous", [False, True])
 async def test_events_tell_of_a_search_from_start_to_end(retriever, household, events, asynchronous):
     found = await retriever.aretrieve(QUESTION) if asynchronous else retriever.retrieve(QUESTION)
@@ -122,14 +105,6 @@ async def test_events_tell_of_a_search_from_start_to_end(retriever, household, e
     with pytest.raises(StoreError, match="closed"):
         await retriever.aretrieve(QUESTION)
     assert "SpanDropEvent" in [event.class_name() for event in events]
-
-
-def test_it_becomes_a_tool_that_shows_the_citations(retriever):
-    tool = RetrieverTool.from_defaults(retriever, name="notes", description="Looks into notes.")
-    answer = tool.call(QUESTION)
-    assert "\n[memory/household.md#L1-L3 " in answer.content
-    assert ids(answer.raw_output) == ids(retriever.retrieve(QUESTION))
-    json.dumps(tool.metadata.to_openai_tool())
 
 
 def test_filters_that_no_search_takes_are_refused_at_once(household):

@@ -1,9 +1,6 @@
 """Whose the vectors of nodes are, and which of them may meet in a search."""
 
-import shutil
-
 import pytest
-from index_files import index_folder
 from llama_index.core.embeddings import MockEmbedding
 from llama_index.core.schema import ImageNode, TextNode
 from llama_index.core.vector_stores.types import VectorStoreQuery
@@ -59,44 +56,12 @@ def test_a_model_that_is_named_later_is_that_of_the_nodes_that_are_there(memory)
     assert memory.documents.list_problems() == []
 
 
-def test_the_memorys_own_model_is_recognised_too(tmp_path):
-    with Memory.open(tmp_path, embedder=None) as memory:
-        OpenClawVectorStore(memory).add(facts(WORDS))
-    with Memory.open(tmp_path, embedder=LlamaIndexEmbedder(WORDS)) as memory:
-        assert OpenClawVectorStore(memory).query(asking("Piotr cooks", 1)).ids == ["cook"]
-
-
 @pytest.mark.parametrize("call", ["query", "as_index"])
 def test_a_model_that_did_not_make_them_is_refused_with_what_to_do(given, memory, call):
     other = OpenClawVectorStore(memory, embed_model=Backwards())
     with pytest.raises(EmbedderError, match=r"not named.*Backwards.*does not make.*add them again"):
         other.query(asking("cook")) if call == "query" else other.as_index()
     assert given.query(asking("Piotr cooks", 1, embedding=WORDS)).ids == ["cook"]
-
-
-@pytest.mark.sqlite_only
-def test_vectors_that_are_lost_with_the_index_are_asked_for_and_made_again(tmp_path):
-    with Memory.open(tmp_path, embedder=None) as memory:
-        OpenClawVectorStore(memory).add(facts(WORDS))
-    shutil.rmtree(index_folder(tmp_path))
-    with Memory.open(tmp_path, embedder=None) as memory:
-        with pytest.raises(EmbedderError, match=r"4 documents have lost.*embed_model="):
-            OpenClawVectorStore(memory).query(asking("Piotr cooks", 1, embedding=WORDS))
-        assert OpenClawVectorStore(memory, WORDS).query(asking("Piotr cooks", 1)).ids == ["cook"]
-
-
-def test_nodes_without_vectors_are_found_by_words_where_nothing_makes_them(memory):
-    store = OpenClawVectorStore(memory)
-    store.add(facts())
-    store.add([node("new", "The mill has a new roof.", embedding=WORDS.vector("roof"))])
-    assert store.query(asking("roof", 9, embedding=WORDS)).ids == ["new"]
-    assert set(store.query(asking("mill", 9, mode="text_search")).ids) == {"new", "venue"}
-
-
-@pytest.mark.parametrize("mode", ["default", "mmr"])
-def test_nodes_with_and_without_vectors_come_together_where_something_makes_those_that_lack(own, mode):
-    own.add([node("roof", "The mill has a new roof."), *facts(own.embedding)])
-    assert own.query(asking("The mill has a new roof.", 1, mode)).ids == ["roof"]
 
 
 def test_nothing_is_written_where_some_lack_vectors_that_no_one_can_make(memory):
@@ -129,15 +94,6 @@ def test_a_node_that_says_nothing_of_its_model_does_not_decide_for_the_others(st
         assert found.ids[0] == "cook"
         assert dict(zip(found.ids, found.similarities, strict=True))["odd"] == 0.0
         store.clear()
-
-
-def test_among_vectors_of_an_unknown_model_what_says_nothing_is_one_more(static_memory, memory):
-    OpenClawVectorStore(memory).add([node("odd", "", embedding=[0.0] * 64)])
-    assert identity(memory) == "given"
-    store = OpenClawVectorStore(static_memory)
-    store.add(facts(WordEmbedding(dims=256)))
-    store.add([node("odd", "", embedding=[0.0] * 256)])
-    assert identity(static_memory) == "given"
 
 
 # --- which vectors may meet

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from contract_stores import VectorStoreContract
 from llama_index.core import VectorStoreIndex
-from llama_index.core.vector_stores.types import BasePydanticVectorStore, MetadataFilters, VectorStoreQuery
+from llama_index.core.vector_stores.types import MetadataFilters, VectorStoreQuery
 from llama_index_openclaw_memory import OpenClawVectorStore
 from some_nodes import FACTS, WORDS, asking, facts, node, one_filter
 
@@ -44,14 +44,6 @@ class TestContract(VectorStoreContract):
 
 
 # --- as LlamaIndex sees it
-
-
-def test_it_is_a_vector_store_of_llama_index_that_keeps_texts(memory):
-    store = OpenClawVectorStore(memory)
-    assert isinstance(store, BasePydanticVectorStore)
-    assert (store.stores_text, store.is_embedding_query, store.client) == (True, True, memory)
-    assert store.to_dict() == {"stores_text": True, "is_embedding_query": True, "class_name": "OpenClawVectorStore"}
-    assert OpenClawVectorStore(memory=memory, embed_model=WORDS).embed_model is WORDS
 
 
 def test_what_is_no_memory_or_no_embedding_is_refused(memory):
@@ -151,15 +143,6 @@ def test_nodes_come_with_the_vectors_they_came_with_on_request(given):
 # --- nodes are files
 
 
-def test_nodes_with_vectors_of_an_unknown_model_keep_them_when_a_person_changes_the_text(given, memory):
-    path = memory.workspace.root / "memory" / "notes" / "cook.md"
-    path.write_text(path.read_text().replace("forty", "fifty"))
-    memory.sync()
-    found = given.query(asking(FACTS["cook"], 1, embedding=WORDS))
-    assert found.nodes[0].text == "Piotr cooks for fifty people."
-    assert found.similarities == pytest.approx([1.0], abs=1e-6)
-
-
 # --- deleting
 def test_deleting_a_source_deletes_its_nodes_alone(given, tmp_path):
     (tmp_path / "report.md").write_text("elsewhere")
@@ -186,14 +169,6 @@ def test_a_persons_lines_are_never_deleted(own, static_memory, note):
             call()
     assert "Zeppelin" in static_memory.get("memory/boat.md").text
     assert own.get_nodes(["venue"])
-
-
-def test_nodes_are_deleted_by_ids_by_filters_and_by_both(given):
-    given.delete_nodes([])
-    given.delete_nodes(["launch", "nobody"])
-    given.delete_nodes(["again", "venue"], one_filter(doc_id="party"))
-    given.delete_nodes(filters=one_filter(n=3))
-    assert [one.node_id for one in given.get_nodes()] == ["again"]
 
 
 # --- beside each other
