@@ -301,10 +301,10 @@ class _Connection:
         self.loop = asyncio.new_event_loop()
         self.slots = asyncio.Semaphore(concurrency)
         # Of the environment: proxies and certificates, except for servers on this machine.
-        self.client = httpx.AsyncClient(
+        self.client = (service.open_client or httpx.AsyncClient)(
             base_url=service.endpoint,
             headers={**service.headers, "Accept-Encoding": "identity"},
-            timeout=None,  # noqa: S113 - each request has a deadline
+            timeout=None,
             limits=httpx.Limits(keepalive_expiry=IDLE_SECONDS),
             trust_env=not is_on_this_machine(service.endpoint),
         )

@@ -27,36 +27,34 @@ OPENAI_STATES = {
 }
 
 
-async def ask(client: Any, method: str, path: str, *, max_bytes: int = MAX_BYTES, **content: Any) -> Any:
+async def ask(client: Any, method: str, path: str, *, max_bytes: int | None = None, **content: Any) -> Any:
     """Send a request and return the whole response, as httpx has it.
 
     Raises:
         httpx.HTTPStatusError: Its status is not one of success; redirects are not followed.
-        ServiceError: It is longer than `max_bytes`.
+        ServiceError: It is longer than `max_bytes`, or compressed.
     """
-    from httpx import Response
-
     async with client.stream(method, path, **content) as response:
-        body = bytearray()
-        async for part in response.aiter_raw():  # never unpacked: a small answer may hide gigabytes
-            body += part
-            if len(body) > max_bytes:
-                raise ServiceError(
-                    f"{client.base_url} sent more than {max_bytes:,} bytes; check base_url, or set a lower max_items",
-                    FailureKind.PASSING,
-                )
-    headers = response.headers
-    is_packed = headers.pop("content-encoding", "identity").strip().lower() not in {"", "identity"}
-    whole = Response(
-        response.status_code, headers=headers, content=b"" if is_packed else bytes(body), request=response.request
-    )
-    whole.raise_for_status()
-    if is_packed:
-        raise ServiceError(
-            f"{client.base_url} sent a compressed answer although asked not to; check base_url and proxies",
-            FailureKind.DENIED,
-        )
-    return whole
+        whole = await read_whole(response, max_bytes or MAX_BYTES)
+    return whole.raise_for_status()
+
+
+async def read_whole(response: Any, max_bytes: int) -> Any:
+    """Read a streamed response of httpx, or of its fork in OpenAI's SDK, and return it with its content.
+
+    Raises:
+        ServiceError: It is longer than `max_bytes`, or a compressed answer.
+    """
+    body, host = bytearray(), response.url.host
+    async for part in response.aiter_raw():  # never unpacked: a small answer may hide gigabytes
+        body += part
+        if len(body) > max_bytes:
+            raise ServiceError(f"{host} sent more than {max_bytes:,} bytes; check base_url", FailureKind.PASSING)
+    is_packed = response.headers.pop("content-encoding", "identity").strip().lower() not in {"", "identity"}
+    if is_packed and response.is_success:
+        raise ServiceError(f"{host} sent a compressed answer; check base_url and proxies", FailureKind.DENIED)
+    content = b"" if is_packed else bytes(body)
+    return type(response)(response.status_code, headers=response.headers, content=content, request=response.request)
 
 
 async def ask_json(client: Any, method: str, path: str, **content: Any) -> Any:

@@ -84,6 +84,7 @@ class Service(Struct, frozen=True):
         headers: Sent with each request. Their values are shown in no message.
         settings: Whatever else changes a vector (dimensions, prompts, names of headers); becomes part of the identity.
         batch: The batch API, if there is one.
+        open_client: Takes the arguments of `httpx.AsyncClient`; opens another one, such as that of an SDK.
     """
 
     provider: str
@@ -94,6 +95,7 @@ class Service(Struct, frozen=True):
     headers: Mapping[str, str] = {}
     settings: Mapping[str, Any] = {}
     batch: BatchApi | None = None
+    open_client: Callable[..., Any] | None = None
 
     @property
     def origin(self) -> str:
@@ -133,18 +135,18 @@ def check_url(url: str, example: str) -> str:
     return address
 
 
-def require_key(provider: str, key: str | None, *variables: str) -> str:
-    """Return the key, or the first in these environment variables; check that httpx is installed."""
+def require_key(provider: str, key: str | None, *variables: str, package: str = "httpx") -> str:
+    """Return the key, or the first in these environment variables; check that the package is installed."""
     key = next((value.strip() for value in (key, *map(os.environ.get, variables)) if value and value.strip()), "")
     if not key:
         from importlib.util import find_spec
 
-        missing = "" if find_spec("httpx") else f"; its package is missing too: {describe_install(provider)}"
+        missing = "" if find_spec(package) else f"; its package is missing too: {describe_install(provider)}"
         raise EmbedderError(
             f"embedder {provider!r} has no key: set {' or '.join(variables)} in the environment, or the option api_key"
             f"{missing}"
         )
-    import_package("httpx", provider)
+    import_package(package, provider)
     return key
 
 

@@ -106,7 +106,7 @@ def test_a_compressed_answer_is_refused_and_not_unpacked(embedder, server):
 
 
 def test_an_endless_answer_is_cut_off(embedder, server, monkeypatch):
-    monkeypatch.setattr("openclaw_memory.embeddings.rest.ask.__kwdefaults__", {"max_bytes": lies.MEGABYTE})
+    monkeypatch.setattr("openclaw_memory.embeddings.rest.MAX_BYTES", lies.MEGABYTE)
     server.always(lies.huge_body)
     with pytest.raises(ServiceError, match="sent more than 1,048,576 bytes"):
         embedder.embed_query("lock")

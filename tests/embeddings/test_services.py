@@ -1,12 +1,10 @@
 """OpenAI, Gemini and Voyage as providers, with the embedding server as each of them."""
 
-import asyncio
 import json
 import os
 import sys
 
 import embedding_faults as faults
-import httpx
 import numpy as np
 import pytest
 from embedding_wire import Answer
@@ -185,7 +183,7 @@ def test_the_kind_of_key_says_who_is_asked(load, key, endpoint):
 
 
 def test_without_the_package_the_error_says_how_to_install_it(load, provider, monkeypatch):
-    monkeypatch.setitem(sys.modules, "httpx", None)
+    monkeypatch.setitem(sys.modules, "openai" if provider == "openai" else "httpx", None)
     with pytest.raises(MissingExtraError, match=rf'pip install "\.\[{provider}\]"'):
         load(provider)
 
@@ -300,24 +298,14 @@ def test_the_real_service_keeps_the_contract(name):
     embedder.close()
 
 
-def test_openai_itself_is_asked_for_base64():
-    bodies = []
+def test_openai_itself_is_asked_for_base64(load, server, monkeypatch):
+    load("openai").embed_query(QUESTION)
+    monkeypatch.setattr("openclaw_memory.embeddings.openai.DEFAULT_URL", server.base_url("openai"))
+    load("openai").embed_query(QUESTION)
+    assert [json.loads(asked.body)["encoding_format"] for asked in server.seen()] == ["float", "base64"]
 
-    def answer(request):
-        bodies.append(json.loads(request.content))
-        return httpx.Response(200, content=write_body())
 
-    async def write_body():
-        yield b'{"data": [{"index": 0, "embedding": "AACAPw=="}]}'
-
-    async def ask():
-        async with httpx.AsyncClient(
-            base_url="https://api.openai.com/v1", transport=httpx.MockTransport(answer)
-        ) as client:
-            return await service.send(client, ["lock"], False)
-
-    service = load_embedder("openai", api_key="key", dimensions=1).service
-    assert [row.tolist() for row in asyncio.run(ask())] == [[1.0]]
-    assert bodies == [
-        {"input": ["lock"], "model": "text-embedding-3-small", "encoding_format": "base64", "dimensions": 1}
-    ]
+def test_openai_is_asked_by_its_own_sdk(load, server):
+    load("openai", organization="org-1").embed_query(QUESTION)
+    headers = server.seen()[0].headers
+    assert (headers["openai-organization"], headers["x-stainless-lang"]) == ("org-1", "python")
