@@ -204,7 +204,7 @@ def forgetting() -> dict[str, float]:
             started = time.process_time()
             plan = memory.control.forget(since=days[-FORGOTTEN_DAYS]).plan
             planned = time.process_time()
-            receipt = memory.control.forget(since=days[-FORGOTTEN_DAYS], dry_run=False, seen=plan)
+            receipt = memory.control.forget(since=days[-FORGOTTEN_DAYS], dry_run=False, expected=plan)
             done = time.process_time()
             after = _traces(Path(folder))
     assert len(receipt.forgotten) == FORGOTTEN_DAYS

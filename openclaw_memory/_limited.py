@@ -1,4 +1,4 @@
-"""Run what may hang: one thing at a time, in a thread of its own that is waited for no longer than a limit."""
+"""Run calls that may hang, one at a time, in a thread that is waited for no longer than a limit."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Limited:
         self._thread: threading.Thread | None = None  # the last one, unless it has ended in time
 
     def run(self, work: Callable[[], T], seconds: float) -> T:
-        """Return what `work` returns, or raise what it raises.
+        """Run `work` and return its result, or raise its error.
 
         Args:
             work: What to run; others wait for it.

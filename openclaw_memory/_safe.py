@@ -38,10 +38,10 @@ def mask_controls(text: str) -> str:
 
 
 def has_controls(name: str) -> bool:
-    """Whether a name holds a control character or ends a line: none that a citation could hold in one piece."""
+    """Return whether a name holds a control character or ends a line: a citation cannot hold it in one piece."""
     return _ENDS.search(name) is not None
 
 
 def escape_json(json_text: str) -> str:
-    """Return JSON with what is not safe to show escaped: to a reader of JSON it is the same."""
-    return _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", json_text)
+    """Escape all that is not safe to show in JSON; a reader of JSON gets the same values."""
+    return _UNSAFE.sub(lambda match: f"\\u{ord(match[0]):04x}", json_text)

@@ -1,4 +1,4 @@
-"""`AsyncMemory`: the calls of a `Memory`, awaited; and the way from an event loop into a thread that adapters use."""
+"""Await the calls of a memory, and run any blocking call in a thread of the event loop."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from concurrent.futures import Executor, ThreadPoolExecutor
 from functools import partial, wraps
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
 
-from openclaw_memory import _forks
 from openclaw_memory.errors import StoreError
 from openclaw_memory.memory import Memory
 from openclaw_memory.sessions_and_control import Control, Sessions
@@ -27,7 +26,7 @@ T = TypeVar("T")
 
 
 async def run_in_thread(call: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
-    """Run a blocking call in a thread of the event loop's own pool, and return what it returns.
+    """Run a blocking call in a thread of the event loop's own pool.
 
     The call sees the context variables of the task. When the task is cancelled, a call that has begun runs to its end
     in its thread, and its result is dropped; one that has not begun is not made.
@@ -37,60 +36,60 @@ async def run_in_thread(call: Callable[P, T], /, *args: P.args, **kwargs: P.kwar
         *args: Its positional arguments.
         **kwargs: Its keyword arguments.
     """
-    return await _awaited(None, partial(call, *args, **kwargs))
+    return await _run_in(None, partial(call, *args, **kwargs))
 
 
-async def _awaited(pool: Executor | None, call: Callable[[], T]) -> T:
+async def _run_in(pool: Executor | None, call: Callable[[], T]) -> T:
     context = contextvars.copy_context()
     return await asyncio.get_running_loop().run_in_executor(pool, lambda: context.run(call))
 
 
-def _awaiting(method: Callable[Concatenate[Any, P], T]) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]:
+def _await_method(method: Callable[Concatenate[Any, P], T]) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]:
     """Turn a method of a memory, or of a part, into one that is awaited."""
 
     @wraps(method)
-    async def awaited(self: AsyncMemory | _AsyncPart, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return await self._run(getattr(self._part, method.__name__), *args, **kwargs)
+    async def run(self: _AsyncPart, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await self._memory._run(getattr(self._part, method.__name__), *args, **kwargs)
 
     summary = (method.__doc__ or "").partition("\n")[0].partition(" See ")[0]  # there is none with `python -OO`
-    awaited.__doc__ = f"{summary} See `{method.__qualname__}`.".strip()
-    awaited.__module__ = __name__
-    return awaited
+    run.__doc__ = f"{summary} See `{method.__qualname__}`.".strip()
+    run.__module__ = __name__
+    return run
 
 
 class _AsyncPart:
     """Await the calls of a part of a memory."""
 
     def __init__(self, memory: AsyncMemory, part: object) -> None:
-        self._run, self._part = memory._run, part
+        self._memory, self._part = memory, part
 
 
 class AsyncNotes(_AsyncPart):
     """The calls of `Memory.notes`, awaited."""
 
-    append = _awaiting(Notes.append)
-    edit = _awaiting(Notes.edit)
-    delete = _awaiting(Notes.delete)
-    promote = _awaiting(Notes.promote)
-    bootstrap = _awaiting(Notes.bootstrap)
+    append = _await_method(Notes.append)
+    edit = _await_method(Notes.edit)
+    delete = _await_method(Notes.delete)
+    promote = _await_method(Notes.promote)
+    bootstrap = _await_method(Notes.bootstrap)
 
 
 class AsyncSessions(_AsyncPart):
     """The calls of `Memory.sessions`, awaited; a log and a flush belong to a thread: see `run_in_thread`."""
 
-    snapshot = _awaiting(Sessions.snapshot)
-    snapshots = _awaiting(Sessions.snapshots)
-    resume = _awaiting(Sessions.resume)
+    snapshot = _await_method(Sessions.snapshot)
+    snapshots = _await_method(Sessions.snapshots)
+    resume = _await_method(Sessions.resume)
 
 
 class AsyncControl(_AsyncPart):
     """The calls of `Memory.control`, awaited."""
 
-    inspect = _awaiting(Control.inspect)
-    forget = _awaiting(Control.forget)
+    inspect = _await_method(Control.inspect)
+    forget = _await_method(Control.forget)
 
 
-class AsyncMemory:
+class AsyncMemory(_AsyncPart):
     """The calls of a `Memory`, awaited: each runs in a thread of a pool, and the event loop goes on meanwhile.
 
     Arguments, results and errors are those of `Memory`, also in its parts `notes`, `sessions` and `control`. All else
@@ -119,17 +118,12 @@ class AsyncMemory:
             memory: The memory; `close` closes it.
             max_threads: How many calls run at the same time; others wait for their turn.
         """
-        self.memory = self._part = memory  # `_part`: whose methods are awaited, as in the parts
+        super().__init__(self, memory)
+        self.memory = memory
         self.notes, self.sessions = AsyncNotes(self, memory.notes), AsyncSessions(self, memory.sessions)
         self.control = AsyncControl(self, memory.control)
-        self._max_threads = max_threads
-        self._closed = False
-        self.after_fork()
-        _forks.in_child(self)
-
-    def after_fork(self) -> None:
-        """Begin without threads, and leave those of a parent to it."""
-        self._pool = ThreadPoolExecutor(self._max_threads, thread_name_prefix="openclaw-memory")
+        self._pool = ThreadPoolExecutor(max_threads, thread_name_prefix="openclaw-memory")
+        self._is_closed = False
 
     @classmethod
     def open(cls, path: str | os.PathLike[str], *, max_threads: int = 4, **options: Any) -> Self:
@@ -147,20 +141,16 @@ class AsyncMemory:
         """
         return cls(Memory.open(path, **options), max_threads=max_threads)
 
-    search = _awaiting(Memory.search)
-    get = _awaiting(Memory.get)
-    append = _awaiting(Memory.append)
-    edit = _awaiting(Memory.edit)
-    delete = _awaiting(Memory.delete)
-    heartbeat = _awaiting(Memory.heartbeat)
-    status = _awaiting(Memory.status)
+    search = _await_method(Memory.search)
+    get = _await_method(Memory.get)
+    append = _await_method(Memory.append)
+    edit = _await_method(Memory.edit)
+    delete = _await_method(Memory.delete)
+    heartbeat = _await_method(Memory.heartbeat)
+    status = _await_method(Memory.status)
 
     async def sync(
-        self,
-        *,
-        force: bool = False,
-        progress: Callable[[Progress], None] | None = None,
-        wait: float | None = None,
+        self, *, force: bool = False, progress: Callable[[Progress], None] | None = None, wait: float | None = None
     ) -> SyncReport:
         """Bring the index up to date with the files. See `Memory.sync`.
 
@@ -169,23 +159,23 @@ class AsyncMemory:
         """
         from openclaw_memory.indexing.service import Ended
 
-        cancelled = threading.Event()
+        is_cancelled = threading.Event()
 
-        def step(done: Progress) -> None:
-            if cancelled.is_set():
+        def report(step: Progress) -> None:
+            if is_cancelled.is_set():
                 raise Ended
             if progress is not None:
-                progress(done)
+                progress(step)
 
         try:
-            return await self._run(self.memory.sync, force=force, progress=step, wait=wait)
+            return await self._run(self.memory.sync, force=force, progress=report, wait=wait)
         except asyncio.CancelledError:
-            cancelled.set()
+            is_cancelled.set()
             raise
 
     async def close(self) -> None:
         """Close the memory, and wait for the calls that are running. Calling it twice is allowed."""
-        self._closed = True
+        self._is_closed = True
         # Not in the pool: its threads may all be taken by calls that only end because the memory is closed.
         await run_in_thread(self.memory.close)
         await run_in_thread(self._pool.shutdown)
@@ -200,6 +190,6 @@ class AsyncMemory:
         return f"AsyncMemory({str(self.memory.workspace.root)!r})"
 
     async def _run(self, call: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
-        if self._closed:
+        if self._is_closed:
             raise StoreError(f"{self!r} is closed: open it again with AsyncMemory.open(path)")
-        return await _awaited(self._pool, partial(call, *args, **kwargs))
+        return await _run_in(self._pool, partial(call, *args, **kwargs))

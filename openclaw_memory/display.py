@@ -1,4 +1,4 @@
-"""Make tables for a notebook: HTML in which text from notes is never markup, and data frames."""
+"""Render tables as HTML for a notebook, where text is never markup; build data frames."""
 
 from __future__ import annotations
 
@@ -29,42 +29,42 @@ class Markup(str):
 
 
 def render_table(caption: str | Markup, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """Return an HTML table below its caption, or the caption alone without rows; what is not `Markup` is escaped.
+    """Render an HTML table below its caption, or the caption alone without rows; all but `Markup` is escaped.
 
     Args:
         caption: The text above the table.
         columns: The names of the columns.
         rows: The cells of each row: texts, numbers, or what `bars` returns.
     """
-    head = _row("th", columns)
-    body = "".join(_row("td", row) for row in rows)
-    above = f'<div style="text-align:left;padding:4px 10px">{_cell(caption)}</div>'
+    head = _render_row("th", columns)
+    body = "".join(_render_row("td", row) for row in rows)
+    above = f'<div style="text-align:left;padding:4px 10px">{_render_cell(caption)}</div>'
     below = f"<table><thead>{head}</thead><tbody>{body}</tbody></table>" if body else ""
     return f'<div class="openclaw-memory">{above}{below}</div>'
 
 
 def render_code(text: str) -> Markup:
-    """Return a place or a name, in one piece."""
+    """Render a place or a name, in one piece."""
     return Markup(f'<code style="white-space:nowrap">{escape(clean_line(text))}</code>')
 
 
 def render_lines(text: str) -> Markup:
-    """Return text with its line breaks and spaces."""
-    return Markup(f'<div style="white-space:pre-wrap;unicode-bidi:isolate;max-width:46em">{_text(text)}</div>')
+    """Render text with its line breaks and spaces."""
+    return Markup(f'<div style="white-space:pre-wrap;unicode-bidi:isolate;max-width:46em">{_escape(text)}</div>')
 
 
 def render_bold(text: str) -> Markup:
-    """Return what the table is about, in bold."""
-    return Markup(f"<b>{_text(text)}</b>")
+    """Render a text in bold."""
+    return Markup(f"<b>{_escape(text)}</b>")
 
 
 def render_faint(cell: str | Markup) -> Markup:
-    """Return what is shown, but does not count."""
-    return Markup(f'<span style="opacity:.55">{_cell(cell)}</span>')
+    """Render a cell that does not count."""
+    return Markup(f'<span style="opacity:.55">{_render_cell(cell)}</span>')
 
 
 def draw_bars(value: float, *parts: tuple[float, str]) -> Markup:
-    """Return a number, and below it a bar of coloured parts; a part of 1 is as wide as bars become. NaN has no bar.
+    """Draw a number, and below it a bar of coloured parts; a part of 1 is as wide as bars become. NaN has no bar.
 
     Args:
         value: The number.
@@ -81,7 +81,7 @@ def draw_bars(value: float, *parts: tuple[float, str]) -> Markup:
 
 
 def build_frame(of: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> pandas.DataFrame:
-    """Return rows as a data frame.
+    """Build a data frame.
 
     Args:
         of: The call that wants it, for the error.
@@ -98,13 +98,13 @@ def build_frame(of: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) 
     return pandas.DataFrame([list(row) for row in rows], columns=list(columns))
 
 
-def _row(tag: str, cells: Iterable[object]) -> str:
-    return "<tr>" + "".join(f'<{tag} style="{_CELL}">{_cell(cell)}</{tag}>' for cell in cells) + "</tr>"
+def _render_row(tag: str, cells: Iterable[object]) -> str:
+    return "<tr>" + "".join(f'<{tag} style="{_CELL}">{_render_cell(cell)}</{tag}>' for cell in cells) + "</tr>"
 
 
-def _cell(value: object) -> str:
-    return value if isinstance(value, Markup) else _text(str(value))
+def _render_cell(value: object) -> str:
+    return value if isinstance(value, Markup) else _escape(str(value))
 
 
-def _text(text: str) -> str:
+def _escape(text: str) -> str:
     return escape(clean(text))

@@ -1,4 +1,4 @@
-"""Report each call on a memory to observers: one event hook, `Memory.observe`.
+"""Report each call on a memory to observers: one event hook, `Memory.events`.
 
 An observer is called with an `Event` after each call that reads or writes, and before each that changes something. The
 methods that emit events are marked with `@observed`.
@@ -65,7 +65,11 @@ class Events:
         self.observers = tuple(observers)
 
     def add(self, observer: Observer) -> None:
-        """Call an observer from now on."""
+        """Call an observer with an event for each call that reads or writes, from now on.
+
+        Args:
+            observer: A function of an `Event`. Its errors go to the caller; one at `started` prevents the change.
+        """
         self.observers = (*self.observers, observer)
 
     def emit(self, op: str, places: Iterable[Location] = (), result: str = "ok") -> None:
@@ -83,7 +87,7 @@ class Events:
 
     def list_problems(self) -> list[str]:
         """Collect the notices of the observers."""
-        return [notice for one in self.observers for notice in getattr(one, "list_problems", list)()]
+        return [notice for observer in self.observers for notice in getattr(observer, "list_problems", list)()]
 
     def close(self) -> None:
         """Close the observers that can be closed."""

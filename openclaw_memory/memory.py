@@ -60,7 +60,7 @@ class Memory:
         control: Looks at what is kept, and forgets.
         config: The settings.
         workspace: The files.
-        events: The observers.
+        events: The observers: `memory.events.add(observer)` adds one.
     """
 
     def __init__(
@@ -164,7 +164,7 @@ class Memory:
         workspace = Workspace.open(path, settings.files)
         settings = with_settings_inside(workspace.root, settings)
         codec = load_codec(workspace.root, settings)
-        chosen = store_of(store, workspace.root, index_path, settings, codec)
+        index_store = store_of(store, workspace.root, index_path, settings, codec)
         return cls(
             replace(
                 workspace,
@@ -172,7 +172,7 @@ class Memory:
                 sessions=settings.sessions,
                 journal=settings.journal,
             ),
-            chosen,
+            index_store,
             make_selector(embedder, settings.embedding),
             settings,
         )
@@ -223,7 +223,7 @@ class Memory:
         progress: Callable[[Progress], None] | None = None,
         wait: float | None = None,
     ) -> SyncReport:
-        """Bring the index up to date with the files and return what was done.
+        """Bring the index up to date with the files, and return a report.
 
         A rebuild happens next to the index that answers, which is used until the new one replaces it. A damaged index
         is kept under another name and rebuilt; `rebuilt` says so. One sync of an index runs at a time, over all
@@ -240,15 +240,6 @@ class Memory:
             SyncBusyError: Another sync was not done after `wait` seconds, or `progress` called this.
         """
         return self._backend.sync(force=force, progress=progress, wait=wait)
-
-    def sync_soon(self) -> None:
-        """Start a sync in the background, as a search does that notices changed files, where there is an index.
-
-        Writes through tools or a flush do this by themselves. `config.sync.on_search` turns it off. With another
-        backend this does nothing: it decides itself when it syncs.
-        """
-        self._index.check_open()
-        self._index.sync_soon()
 
     @observed("search", lambda results, *_, **__: [(result.path, format_lines(*result.spans)) for result in results])
     def search(
@@ -345,7 +336,7 @@ class Memory:
 
     @property
     def documents(self) -> Documents:
-        """What frameworks add to this memory: documents with ids and metadata, each a Markdown file of its own.
+        """The documents that frameworks add, with ids and metadata, each a Markdown file of its own.
 
         Raises:
             ConfigError: The memory has a backend of its own.
@@ -373,7 +364,7 @@ class Memory:
 
     @observed("heartbeat", _locate_tasks, writes=True, result=lambda report: "busy" if report.is_busy else "ok")
     def heartbeat(self, *, budget_seconds: float = 5.0, ask: Callable[[str], str] | None = None) -> HeartbeatReport:
-        """Look after the memory: expiry, decay, overdue reminders, what to confirm again, duplicates, stale notes.
+        """Look after the memory: expiry, decay, overdue reminders, duplicates, stale notes, facts to confirm again.
 
         Where nothing has changed and nothing is due, it is over at once, and where another one is under way, in any
         thread or process: `is_busy`. It changes records alone; of notes it reports.
@@ -392,18 +383,8 @@ class Memory:
         self._index.check_open()
         return self._engine.heartbeat.run(budget_seconds=budget_seconds, ask=ask)
 
-    def observe(self, observer: Observer) -> None:
-        """Call an observer with an event for each call that reads or writes, from now on.
-
-        What it raises goes to the caller, and keeps a change that is `started` from being made.
-
-        Args:
-            observer: A function of an `openclaw_memory.events.Event`.
-        """
-        self.events.add(observer)
-
     def watch(self) -> Watcher:
-        """Follow the files from now on: what changes is indexed a moment later, in the background.
+        """Follow the files: a change is indexed a moment later, in the background.
 
         It ends with `stop()` of the watcher, its `with` block, or the memory. A second call returns the same watcher.
 
@@ -414,7 +395,7 @@ class Memory:
         return self._engine.service.watch()
 
     def status(self, *, deep: bool = False) -> Status:
-        """Return what is indexed, with what, and what is degraded. It changes nothing.
+        """Return the state of the index, and anything that is degraded. It changes nothing.
 
         Args:
             deep: Also try both kinds of search with a real query, and check the whole index.
@@ -428,7 +409,7 @@ class Memory:
         return replace(status, notices=(*status.notices, *problems)) if problems else status
 
     def close(self) -> None:
-        """Close the store, and end the watcher and what runs in the background. Calling it twice is allowed.
+        """Close the store, and end the watcher and background work. Calling it twice is allowed.
 
         A sync that runs in another thread ends with a StoreError; the next one continues from there.
         """

@@ -106,9 +106,9 @@ class Sessions(MemoryPart):
         self._index.check_open()
         from openclaw_memory.conversation.snapshots import save
 
-        made = save(self._workspace, session_id, messages, summary, count=self.config.sessions.snapshot_messages)
+        snapshot = save(self._workspace, session_id, messages, summary, count=self.config.sessions.snapshot_messages)
         self._index.record_write()
-        return made
+        return snapshot
 
     @observed("snapshots", locate_files)
     def snapshots(self, session_id: str | None = None) -> tuple[Snapshot, ...]:
@@ -124,7 +124,7 @@ class Sessions(MemoryPart):
 
     @observed("resume")
     def resume(self, session_id: str) -> list[Mapping[str, Any]]:
-        """Return the messages by which a session goes on: those of its transcript, else of its latest snapshot.
+        """Return the messages to resume a session with, from its transcript, else its latest snapshot.
 
         Secrets are masked, calls of tools that nothing has answered are left out. The adapters make messages of
         LangChain and LlamaIndex of them.
@@ -164,7 +164,7 @@ class Control(MemoryPart):
         sensitivity: str | None = None,
         sort: Order = "path",
     ) -> tuple[Item, ...]:
-        """Return everything that is remembered, as it is on disk: each file with what it is, without what it says.
+        """List everything that is remembered, as it is on disk: each file with its kind and size, without its text.
 
         Args:
             kind: Only "day" (notes of days), "note", "record", "document", "transcript" or "snapshot".
@@ -206,10 +206,10 @@ class Control(MemoryPart):
         session: str | None = None,
         paths: Sequence[str] | None = None,
         dry_run: bool = True,
-        seen: str | ForgetPlan | None = None,
+        expected: str | ForgetPlan | None = None,
         now: datetime.date | str | None = None,
     ) -> ForgetReceipt:
-        """Plan what is forgotten, and with `dry_run=False` forget it: in the files, and in every byte of the index.
+        """Plan a deletion, or with `dry_run=False` delete: in the files, and in every byte of the index.
 
         One of `last_days`, `since`, `query`, `key` and `session` says what, or `paths` alone. Notes of days, records
         and documents go as a whole; of notes, the lines that say `query`; of transcripts, messages, each of which
@@ -225,7 +225,8 @@ class Control(MemoryPart):
             session: The id of a session, or its key in `sessions.json`.
             paths: Files, and citations of lines, such as `MEMORY.md#L3-L4`.
             dry_run: Change nothing, and return what would be done.
-            seen: The plan that was looked at, or its hash. A plan is done as it is; of a hash, only the same plan is.
+            expected: The plan that a person has seen, or its hash. A plan is done as it is; of a hash, only the
+                same plan is.
             now: The moment, or the day itself, that decides which day is today.
 
         Returns:
@@ -243,17 +244,9 @@ class Control(MemoryPart):
             raise ConfigError("a plug-in indexes this memory: open it without the plug-in to forget something")
         from openclaw_memory.control.forgetting import forget, wanted_of
 
-        wanted = wanted_of(
-            self._workspace,
-            last_days=last_days,
-            since=since,
-            query=query,
-            key=key,
-            session=session,
-            paths=paths,
-            now=now,
-        )
-        receipt = forget(self._workspace, self._service, wanted, dry_run=dry_run, seen=seen)
+        criteria: Mapping[str, Any] = {"last_days": last_days, "since": since, "query": query, "key": key}
+        selection = wanted_of(self._workspace, session=session, paths=paths, now=now, **criteria)
+        receipt = forget(self._workspace, self._service, selection, dry_run=dry_run, seen=expected)
         if not dry_run and self._rebuild is not None:
             self._rebuild()
         return receipt

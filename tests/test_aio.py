@@ -64,7 +64,9 @@ async def test_every_call_does_what_it_does_without_await(notes):
         assert (await memory.heartbeat(budget_seconds=60)).left == ()
         assert added.path in [item.path for item in await memory.control.inspect()]
         plan = (await memory.control.forget(paths=[added.path])).plan
-        assert (await memory.control.forget(paths=[added.path], dry_run=False, seen=plan)).forgotten == (added.path,)
+        assert (await memory.control.forget(paths=[added.path], dry_run=False, expected=plan)).forgotten == (
+            added.path,
+        )
         with pytest.raises(InvalidInputError):
             await memory.append("")
 

@@ -25,9 +25,8 @@ from openclaw_memory.workspace.session_log import SessionLog
 
 # They hand out and change nothing of what is remembered, or are made of methods that are marked.
 SILENT = {
-    Memory: """append close delete documents edit embedder for_agent index_path observe open records status sync sync_soon
-        watch""",
-    Notes: "find_missing",
+    Memory: "append close delete documents edit embedder for_agent index_path open records status sync watch",
+    Notes: "find_missing sync_soon",
     Sessions: "flush log",
     Control: "",
     Workspace: """can_be_written count_added_lines events files find_encoding journal list_notes_at locate open open_log policies read read_indexed
@@ -50,7 +49,7 @@ def memory(tmp_path, events):
     with Memory.open(tmp_path, embedder=None) as memory:
         memory.append("Anna likes tea.", date="2026-11-21")
         memory.sync()
-        memory.observe(events.append)
+        memory.events.add(events.append)
         yield memory
 
 
@@ -88,7 +87,7 @@ def test_an_observer_that_raises_keeps_the_change_from_being_made(memory):
         if event.result == "started":
             raise PermissionError(event.op)
 
-    memory.observe(refuse)
+    memory.events.add(refuse)
     for change in (
         lambda: memory.append("Bo likes milk.", date="2026-11-21"),
         lambda: memory.records.remember("fact", "a", "b"),
@@ -148,7 +147,7 @@ def test_an_observer_may_have_notices_and_be_closed(tmp_path):
 
     observer = Observer()
     with Memory.open(tmp_path, embedder=None) as memory:
-        memory.observe(observer)
+        memory.events.add(observer)
         assert "the observer is tired" in memory.status().notices
     assert observer.is_closed
 

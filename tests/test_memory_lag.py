@@ -152,12 +152,12 @@ def test_the_status_knows_the_watcher_of_another_memory(notes):
 
 def test_what_is_written_can_be_had_indexed_before_anybody_asks(notes):
     with opened(notes) as memory:
-        memory.sync_soon()
+        memory.notes.sync_soon()
         assert memory.index_path is not None
         assert not memory.index_path.exists()
         memory.sync()
         memory.append("The ferry to Vlieland leaves at seven.")
-        memory.sync_soon()
+        memory.notes.sync_soon()
         eventually(lambda: not memory.status().dirty)
         assert "Vlieland" in memory.search("When does the ferry leave?")[0].snippet
         eventually(lambda: not memory.search("When does the ferry leave?").stale)
@@ -167,7 +167,7 @@ def test_nothing_is_synced_soon_where_searches_sync_nothing(notes):
     with opened(notes, QUIET) as memory:
         memory.sync()
         memory.append("The ferry to Vlieland leaves at seven.")
-        memory.sync_soon()
+        memory.notes.sync_soon()
         assert memory.search("ferry").stale
 
 

@@ -96,7 +96,7 @@ def migrate(
         files += [_write_conversation(memory, chat, left_out, dry_run=dry_run) for chat in plan.conversations]
     finally:
         if not dry_run:
-            memory.sync_soon()
+            memory.notes.sync_soon()
             memory.events.emit("migrate", [(file.path, "") for file in files])
     notices = list(plan.notices)
     if plan.conversations and not workspace.sessions.index:

@@ -196,10 +196,10 @@ def show_editor(request: _Request) -> Response:
     original, text = request.get_text("seen"), request.given.get("text", "").replace("\r\n", "\n")
     if request.get_text("do") == "delete":
         request.memory.delete(path, start, end, expected=original)
-        request.memory.sync_soon()
+        request.memory.notes.sync_soon()
         return request.redirect(make_address(path))
     written = request.memory.edit(path, start, end, text, expected=original)
-    request.memory.sync_soon()
+    request.memory.notes.sync_soon()
     return request.redirect(_cite(written))
 
 
@@ -258,7 +258,7 @@ def show_record(request: _Request) -> Response:
         confirm()
     else:
         confirm(value=_parse_value(value, current))
-    request.memory.sync_soon()
+    request.memory.notes.sync_soon()
     return request.redirect(f"/record?{urlencode({'path': current.path})}")
 
 
@@ -276,7 +276,7 @@ def show_forget(request: _Request) -> Response:
         plan = request.memory.control.forget(**selection).plan
         texts = [_read_doomed(request.memory, step.path, step.spans) for step in plan.steps[:SHOWN_STEPS]]
         return request.show("forget.html", wanted=fields, plan=plan, texts=texts, receipt=None)
-    receipt = request.memory.control.forget(**selection, dry_run=False, seen=request.get_text("seen"))
+    receipt = request.memory.control.forget(**selection, dry_run=False, expected=request.get_text("seen"))
     return request.show("forget.html", wanted=fields, plan=None, receipt=receipt)
 
 

@@ -51,7 +51,7 @@ def inspect(place: Place) -> int:
 @click.option("--query", metavar="WORDS", help="What says these words, in this order.")
 @click.option("--session", metavar="ID", help="A session: its transcript, and its entry in sessions.json.")
 @click.option("--yes", is_flag=True, help="Do it. Without this, only the plan is shown.")
-@click.option("--seen", metavar="HASH", help="Do it only if it is the plan of this hash; 12 digits do.")
+@click.option("--seen", "expected", metavar="HASH", help="Do it only if it is the plan of this hash; 12 digits do.")
 @with_place
 def forget(place: Place, paths: tuple[str, ...], yes: bool, **criteria: Any) -> int:
     """Forget days, words or files, in every byte of the index.

@@ -105,7 +105,7 @@ def forget(
         return ForgetReceipt(seen) if dry_run else applied(workspace, service, seen)
     chosen = planned(workspace, wanted)
     if seen is not None and (not isinstance(seen, str) or len(seen) < _SHORT_HASH):
-        raise InvalidInputError(f"seen must be a plan or at least {_SHORT_HASH} digits of its hash, not {seen!r}")
+        raise InvalidInputError(f"expected must be a plan or at least {_SHORT_HASH} digits of its hash, not {seen!r}")
     if seen is not None and not chosen.hash.startswith(seen):
         raise ConflictError(
             "what would be forgotten is not what the plan said, and nothing was changed: look at the plan again, "

@@ -97,7 +97,7 @@ def erase_planned(
         )
     if plans.pop(session, None) is not waiting:  # another call has just taken it
         raise NotFoundError("this plan is being done, or there is a newer one: plan again, and look at it")
-    receipt = memory.control.forget(**waiting.criteria, dry_run=False, seen=waiting.plan)
+    receipt = memory.control.forget(**waiting.criteria, dry_run=False, expected=waiting.plan)
     data: dict[str, Any] = {"status": "ok", "outcome": "forgotten", "erased": receipt.is_erased}
     data |= _limit("forgotten", list(receipt.forgotten))
     data |= _limit("remaining", [{"where": file.path, "why": file.reason} for file in receipt.remaining])

@@ -232,7 +232,7 @@ class AppendCall(ToolCall, frozen=True):
         excerpt = context.memory.append(
             _check_text(text), title=title, skip_existing=True, quoted_from=self.quoted_from
         )
-        context.memory.sync_soon()
+        context.memory.notes.sync_soon()
         lines = _format_lines((excerpt.start_line, excerpt.end_line))
         data = {
             "status": "ok",
@@ -285,7 +285,7 @@ class EditCall(LinesCall, frozen=True, kw_only=True):
         self.check_may_change(context)
         text, has_secrets = _clean_text(self.text)
         excerpt = context.memory.edit(self.path, self.start, self.end, _check_text(text), expected=self.hash)
-        context.memory.sync_soon()
+        context.memory.notes.sync_soon()
         data = {"status": "ok", **_describe(excerpt), "hash": excerpt.hash[:HASH_DIGITS], "redacted": has_secrets}
         return ToolAnswer(data | _cite(excerpt, context.audience), excerpt)
 
@@ -304,7 +304,7 @@ class ForgetCall(LinesCall, frozen=True, kw_only=True):
         """Remove the lines, if they are still those of the hash."""
         self.check_may_change(context)
         context.memory.delete(self.path, self.start, self.end, expected=self.hash)
-        context.memory.sync_soon()
+        context.memory.notes.sync_soon()
         return ToolAnswer({"status": "ok", "path": self.path, "removed": self.lines})
 
 
@@ -332,7 +332,7 @@ class PromoteCall(LinesCall, frozen=True, kw_only=True):
             )
         section, has_secrets = (None, False) if self.section is None else _clean_text(self.section)
         excerpt = memory.notes.promote(self.path, self.start, self.end, section=section, expected=self.hash)
-        memory.sync_soon()
+        memory.notes.sync_soon()
         data = {"status": "ok", **_describe(excerpt), "hash": excerpt.hash[:HASH_DIGITS]}
         data |= {"existed": excerpt.existed, "redacted": has_secrets}
         return ToolAnswer(data | _cite(excerpt, context.audience), excerpt)
@@ -364,7 +364,7 @@ class RememberCall(ToolCall, frozen=True, kw_only=True):
             source = structs.replace(source, kind="external", ref=check_source_name(self.quoted_from))
         confidence = drop_empty({"confidence": self.confidence}, None)
         remembered = records.remember(self.type, self.key, _read_value(self.value), source=source, **confidence)
-        context.memory.sync_soon()
+        context.memory.notes.sync_soon()
         data = {"status": "ok", "outcome": remembered.outcome, **_describe_record(remembered.record)}
         return ToolAnswer(data | drop_empty({"note": remembered.reason}), remembered)
 
@@ -386,7 +386,7 @@ class ConfirmCall(ToolCall, frozen=True):
         """Confirm the value, and return the record."""
         records, source = _open_records(context), _make_source(context)
         record = records.confirm(self.type, self.key, value=_read_value(self.value), source=source)
-        context.memory.sync_soon()
+        context.memory.notes.sync_soon()
         return ToolAnswer({"status": "ok", "outcome": "confirmed", **_describe_record(record)}, record)
 
 

@@ -86,6 +86,15 @@ class Notes(MemoryPart):
             self._index.record_write()
         return excerpt
 
+    def sync_soon(self) -> None:
+        """Start a sync in the background, as a search does that notices changed files, where there is an index.
+
+        Writes through tools or a flush do this by themselves. `config.sync.on_search` turns it off. With another
+        backend this does nothing: it decides itself when it syncs.
+        """
+        self._index.check_open()
+        self._index.sync_soon()
+
     @observed("append", locate_excerpt, writes=True)
     def append(
         self,

@@ -243,10 +243,10 @@ def test_what_has_changed_since_the_plan_is_not_forgotten(tmp_path):
         before = files_of(tmp_path)
         for seen in (plan, plan.hash, plan.hash[:12]):
             with pytest.raises(ConflictError, match="look at"):
-                memory.control.forget(since="2026-11-20", dry_run=False, seen=seen)
+                memory.control.forget(since="2026-11-20", dry_run=False, expected=seen)
         assert files_of(tmp_path) == before
         again = memory.control.forget(since="2026-11-20").plan
-        assert memory.control.forget(since="2026-11-20", dry_run=False, seen=again.hash).remaining == ()
+        assert memory.control.forget(since="2026-11-20", dry_run=False, expected=again.hash).remaining == ()
 
 
 def test_a_conversation_may_go_on_while_its_plan_is_looked_at(tmp_path):
@@ -254,7 +254,7 @@ def test_a_conversation_may_go_on_while_its_plan_is_looked_at(tmp_path):
         say(memory, "talk", ("2026-11-22", f"A {WORD}."))
         plan = memory.control.forget(query=WORD).plan
         say(memory, "talk", ("2026-11-23", "Yes, forget it."))
-        memory.control.forget(query=WORD, dry_run=False, seen=plan)
+        memory.control.forget(query=WORD, dry_run=False, expected=plan)
         assert traces(tmp_path) == []
         assert "Yes, forget it." in memory.get("sessions/talk.jsonl").text
 
@@ -361,7 +361,7 @@ def test_an_index_that_is_being_read_is_erased_later_and_the_receipt_says_so(tmp
         ({"since": "yesterday"}, "such as '2026-01-31'"),
         ({"query": " "}, "at least one character"),
         ({"paths": "MEMORY.md"}, "give a list"),
-        ({"since": "2026-11-20", "seen": "abc"}, "at least 12 digits"),
+        ({"since": "2026-11-20", "expected": "abc"}, "at least 12 digits"),
     ],
 )
 def test_a_call_that_names_not_one_thing_is_refused(tmp_path, given, message):
@@ -393,7 +393,7 @@ def test_a_plan_is_the_same_twice_and_what_is_left_after_it_is_the_rest(written,
             say(memory, "talk", (day, f"The {text}."))
         plan = memory.control.forget(**wanted).plan
         assert memory.control.forget(**wanted).plan == plan
-        memory.control.forget(**wanted, dry_run=False, seen=plan.hash)
+        memory.control.forget(**wanted, dry_run=False, expected=plan.hash)
         assert memory.control.forget(**wanted).plan.steps == ()
         for day, text in written:
             goes = day >= since if "since" in wanted else str(wanted["query"]).lower() in text

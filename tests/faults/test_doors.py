@@ -17,8 +17,8 @@ from openclaw_memory.workspace.notes import Notes
 
 # Methods by which no text goes in or out.
 WITHOUT_TEXT = {
-    Memory: "append close delete documents edit embedder for_agent index_path observe open records sync sync_soon watch",
-    Notes: "delete find_missing",
+    Memory: "append close delete documents edit embedder for_agent index_path open records sync watch",
+    Notes: "sync_soon delete find_missing",
     Sessions: "",
     Control: "",
     Documents: "Filter assign_source count_missing_vectors delete get_collection get_vector_identity get_vectors list_problems rebuild_vectors",

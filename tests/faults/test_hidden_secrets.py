@@ -118,7 +118,7 @@ def test_no_planted_token_is_in_the_index_its_log_of_writes_its_events_or_the_lo
     (root / "sessions" / "talk.jsonl").write_text("\n".join(map(json.dumps, said)), encoding="utf-8")
     events = []
     with caplog.at_level(logging.DEBUG), Memory.open(root, embedder="hashing") as memory:
-        memory.observe(events.append)
+        memory.events.add(events.append)
         shown = [hit.snippet for hit in memory.search("deploy key", max_results=50)]
         shown += [memory.get(path).text for path in ("MEMORY.md", "memory/2026-11-21.md", "sessions/talk.jsonl")]
         for at in range(0, len(KNOWN), 16):

@@ -63,7 +63,7 @@ WORKS = {
     ),
     "edit": Work(
         {"memory/topic.md": LINES},
-        "memory.edit('memory/topic.md', 2, 3, 'changed', seen=memory.get('memory/topic.md', start=2, lines=2))",
+        "memory.edit('memory/topic.md', 2, 3, 'changed', expected=memory.get('memory/topic.md', start=2, lines=2))",
         "memory/topic.md",
         (LINES,),
         LINES.replace("line 1\nline 2\n", "changed\n"),

@@ -27,7 +27,7 @@ with Memory.open(folder, embedder="hashing") as memory:
         print(f"note {name}", flush=True)
         log.append("user", f"memo {name} pear")
         print(f"said {name}", flush=True)
-        memory.edit(topic, 1, 1, f"memo {name} plum", seen=memory.get(topic, start=1, lines=1))
+        memory.edit(topic, 1, 1, f"memo {name} plum", expected=memory.get(topic, start=1, lines=1))
         print(f"edit {name}", flush=True)
         if dice.random() < 0.02:
             memory.sync(force=dice.random() < 0.3)

@@ -91,7 +91,7 @@ def test_daily_notes_ride_along_and_are_forgotten_everywhere(worker, tmp_path):
     assert one.search("boiler")[0].path == "memory/2026-03-01.md"
     assert "zeppelin" in two.get("memory/2026-03-01.md").text
     plan = two.control.forget(query="zeppelin", dry_run=True).plan
-    two.control.forget(query="zeppelin", dry_run=False, seen=plan.hash)
+    two.control.forget(query="zeppelin", dry_run=False, expected=plan.hash)
     assert "zeppelin" not in one.get("memory/2026-03-01.md").text
     assert not one.search("zeppelin")
     assert notes_of(tmp_path / "one") == notes_of(tmp_path / "two")

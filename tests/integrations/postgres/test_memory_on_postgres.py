@@ -30,7 +30,7 @@ def test_a_memory_does_all_that_it_does_elsewhere_and_makes_no_file_for_its_inde
         assert memory.sync(force=True).rebuilt
         assert memory.search("zeppelin")
         plan = memory.control.forget(query="zeppelin", dry_run=True).plan
-        memory.control.forget(query="zeppelin", dry_run=False, seen=plan.hash)
+        memory.control.forget(query="zeppelin", dry_run=False, expected=plan.hash)
         assert not any("zeppelin" in result.snippet.lower() for result in memory.search("zeppelin"))
     assert not [*notes.rglob("index.sqlite*")]
 
