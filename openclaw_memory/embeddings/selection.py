@@ -109,7 +109,7 @@ class EmbedderSelector:
     unavailable: dict[str, str] = field(default_factory=dict)
     _loaded: dict[str, CircuitBreakerEmbedder | None] = field(default_factory=dict)
     _refusal: tuple[float, str] | None = None
-    _lock: threading.RLock = field(default_factory=_forks.rlock)
+    _lock: threading.RLock = field(default_factory=_forks.make_rlock)
 
     def load(self) -> CircuitBreakerEmbedder | None:
         """Return the wanted embedder, None for keywords alone; raise EmbedderError if it cannot be made."""

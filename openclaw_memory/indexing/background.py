@@ -27,7 +27,7 @@ class Background:
     def __init__(self, work: Callable[[], None], every_seconds: float = 0.0) -> None:
         self._work = weakref.WeakMethod(work)
         self._every = every_seconds
-        self._changed = _forks.condition()
+        self._changed = _forks.make_condition()
         self._thread: threading.Thread | None = None
         self._due: float | None = None  # by the monotonic clock
         self._stopped = False
@@ -86,10 +86,10 @@ class SearchPriority:
 
     def __init__(self) -> None:
         self._searches = 0
-        self._changed = _forks.condition()
-        _forks.in_child(self)
+        self._changed = _forks.make_condition()
+        _forks.reset_in_child(self)
 
-    def after_fork(self) -> None:
+    def reset_after_fork(self) -> None:
         """Count no searches of the parent."""
         self._searches = 0
 

@@ -106,7 +106,7 @@ class IndexService:
         self.priority = SearchPriority()
         self._make_store = store
         self._store: Store | None = None if callable(store) else store
-        self._opening = _forks.rlock()
+        self._opening = _forks.make_rlock()
         self._sync_thread: int | None = None  # the thread in which a sync is at work here
         self._closed = False
         self._had_index = self._is_complete = False  # as the index was when it was last read
@@ -119,12 +119,12 @@ class IndexService:
         self._staleness = Staleness(workspace, config, bind_weakly(self.store))
         self._has_unerased = False  # whether texts were removed that are not erased
         self._background = Background(self._sync_quietly, config.sync.interval_seconds)
-        _forks.in_child(self)
+        _forks.reset_in_child(self)
         if config.sync.on_open:
             self._background.request()
         self._background.start()
 
-    def after_fork(self) -> None:
+    def reset_after_fork(self) -> None:
         """Know of no sync and no watcher of the parent."""
         self._sync_thread = self.watcher = None
         self._has_unerased = False

@@ -144,7 +144,7 @@ def find_extension() -> tuple[str | None, str | None]:
         return None, "the package sqlite-vec is not installed"
     library = os.path.join(spec.submodule_search_locations[0], "vec0")
     try:
-        with _forks.no_fork():
+        with _forks.guard_fork():
             _loading.run(partial(_try_extension, library), LOAD_SECONDS)
     # AttributeError: an apsw built without extension loading
     except (apsw.Error, AttributeError, TimeoutError) as error:
@@ -363,7 +363,7 @@ class Connections:
         self._connect, self._open_empty = connect, open_empty
         self._open_first = open_first or partial(connect, path)
         self._pool: Pool | None = None
-        self._opening = _forks.rlock()
+        self._opening = _forks.make_rlock()
         self._was_open = self._closed = False
 
     @contextmanager
@@ -376,7 +376,7 @@ class Connections:
         Raises:
             IndexReplacedError: Something failed, and the file is no longer the one that was opened.
         """
-        with translate_errors(self.path), _forks.no_fork():
+        with translate_errors(self.path), _forks.guard_fork():
             pool, db = self._open(), None
             try:
                 db = pool.idle.pop() if pool.idle else self._connect(self.path)
@@ -400,7 +400,7 @@ class Connections:
     @contextmanager
     def read(self) -> Iterator[apsw.Connection]:
         """Lend a connection inside a read transaction: all statements see one state of the index."""
-        with translate_errors(self.path), _forks.no_fork():
+        with translate_errors(self.path), _forks.guard_fork():
             empty = None if self._closed else self._open_empty()
             if empty is not None:
                 with closing(empty):
@@ -412,7 +412,7 @@ class Connections:
     @contextmanager
     def lock(self) -> Iterator[apsw.Connection]:
         """Lend a connection outside any transaction, while no other thread writes through these connections."""
-        with translate_errors(self.path), _forks.no_fork():
+        with translate_errors(self.path), _forks.guard_fork():
             writing = self._open().writing
         with writing, self.lend() as db:
             yield db
@@ -433,7 +433,7 @@ class Connections:
         with self._opening:
             pool, self._pool = self._pool, None
         if pool is not None:
-            with _forks.no_fork():
+            with _forks.guard_fork():
                 pool.close()
 
     def _open(self) -> Pool:

@@ -234,7 +234,7 @@ class SqliteStore:
             IndexLockedError: It is in use, or a sync is under way.
             StoreError: It is empty, damaged, or cannot be written. Nothing was changed.
         """
-        with translate_errors(self.path), _forks.no_fork(), self.lock("sync", wait) as is_alone:
+        with translate_errors(self.path), _forks.guard_fork(), self.lock("sync", wait) as is_alone:
             if not is_alone:
                 raise StoreError(
                     f"{self.path} cannot be locked: its folder must be writable, on a file system with locks"
@@ -631,7 +631,7 @@ class SqliteStore:
             return ()
         found: list[str] = []
         try:
-            with translate_errors(self.path), _forks.no_fork(), closing(self._open_first()) as db, begin(db, READ):
+            with translate_errors(self.path), _forks.guard_fork(), closing(self._open_first()) as db, begin(db, READ):
                 found.extend(integrity.list_problems(db, with_vec=self._vector_error is None))
         except CorruptIndexError as error:
             found.append(error.found or str(error))

@@ -100,7 +100,7 @@ held, go = threading.Event(), threading.Event()
 service = memory._builtin.service
 
 def hold():
-    with service._making, service._staleness._lock, service._background._changed, memory._builtin._embedders._lock:
+    with service._opening, service._staleness._lock, service._background._changed, memory._builtin._embedders._lock:
         held.set()
         go.wait()
 
