@@ -97,21 +97,6 @@ async def test_a_sync_whose_task_is_cancelled_ends_and_the_next_one_completes(no
         assert (status.dirty, status.last_error) == ({}, None)
 
 
-async def test_a_call_that_waits_for_a_thread_is_not_made_once_its_task_is_cancelled(notes):
-    gate = Gate()
-    async with AsyncMemory.open(notes, embedder=gate, max_threads=1) as memory:
-        syncing = asyncio.create_task(memory.sync())
-        await until(gate.reached.is_set)
-        waiting = asyncio.create_task(memory.append("Never said.", date="2026-11-21"))
-        await asyncio.sleep(0)
-        waiting.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await waiting
-        gate.open.set()
-        await syncing
-    assert not (notes / "memory" / "2026-11-21.md").exists()
-
-
 async def test_what_is_being_forgotten_is_forgotten_though_its_task_is_cancelled(notes, monkeypatch):
     reached, go_on = threading.Event(), threading.Event()
     async with AsyncMemory.open(notes, embedder=None) as memory:

@@ -164,24 +164,3 @@ def test_a_store_of_another_package_is_found_by_its_scheme(notes, monkeypatch):
     with Memory.open(notes, store="shelf://host/name", embedder=None) as memory:
         assert memory.search("gauges")
     assert opened == [("shelf://host/name", notes)]
-
-
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ({"store": "mysql://host/db"}, "unknown store 'mysql://host/db': the stores are sqlite"),
-        ({"store": "sqlte"}, "did you mean 'sqlite'"),
-        ({"store": "sqlite://"}, "names no file"),
-        ({"store": "sqlite://index.sqlite"}, "names a host, 'index.sqlite'"),
-        ({"store": 7}, "is not a store: it lacks add_vectors"),
-        ({"store": "sqlite:///a.sqlite", "index_path": "b.sqlite"}, "does not go with store="),
-    ],
-)
-def test_a_store_that_cannot_be_opened_is_named_with_what_to_give_instead(notes, given, message):
-    with pytest.raises(ConfigError, match=message):
-        Memory.open(notes, **given)
-
-
-def test_a_function_that_makes_no_store_is_named(notes):
-    with Memory.open(notes, store=lambda: 7, embedder=None) as memory, pytest.raises(ConfigError, match="returned 7"):
-        memory.search("gauges")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextvars
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -14,7 +13,7 @@ from openclaw_memory import Memory, MemoryConfig, Workspace
 from openclaw_memory.aio import run_in_thread
 from openclaw_memory.documents import Documents
 from openclaw_memory.documents.files import DocumentFiles
-from openclaw_memory.errors import ConfigError, NotFoundError
+from openclaw_memory.errors import ConfigError
 from openclaw_memory.events import Event, acting_as, get_actor
 from openclaw_memory.plugins import SHIPPED
 from openclaw_memory.records import Records
@@ -126,12 +125,6 @@ def test_an_iteration_is_told_when_it_ends_or_is_left(memory, events):
     assert [(one.result, len(one.places)) for one in events] == [("started", 0), ("ok", 1)]
 
 
-def test_what_is_refused_is_told_without_a_path(memory, events):
-    with pytest.raises(NotFoundError):
-        memory.get("memory/zebra.md")
-    assert events == [Event("get", (), "NotFoundError")]
-
-
 def test_an_observer_may_have_notices_and_be_closed(tmp_path):
     class Observer:
         is_closed = False
@@ -186,12 +179,6 @@ def test_doors_add_up_and_the_innermost_session_counts():
     assert actor() == "library"
 
 
-def test_a_name_can_be_taken_for_no_other_door_and_is_cut():
-    with acting_as("web@x/cli:get\n", session="s\x1b[2J\n" + "y" * 500):
-        assert actor().startswith("web_x_cli:get_@s_[2J_yyy")
-        assert len(actor()) < 230
-
-
 def test_a_task_and_a_thread_are_in_the_block_that_began_them():
     async def both() -> list[str]:
         with acting_as("web"):
@@ -201,15 +188,3 @@ def test_a_task_and_a_thread_are_in_the_block_that_began_them():
     assert asyncio.run(both()) == ["web", "library"]
     with acting_as("web"), ThreadPoolExecutor(1) as pool:
         assert pool.submit(actor).result() == "library"  # a thread of another's has a way of its own
-
-
-def test_a_block_that_ends_in_another_context_ends_nothing_there():
-    block = acting_as("web")
-    elsewhere = contextvars.copy_context()
-    elsewhere.run(block.__enter__)
-    with acting_as("cli:get"):
-        block.__exit__()
-        assert actor() == "cli:get"
-    assert elsewhere.run(actor) == "web"
-    elsewhere.run(block.__exit__)
-    assert elsewhere.run(actor) == "library"

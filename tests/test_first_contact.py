@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import errno
-import json
 import os
 import re
 import shlex
@@ -13,7 +11,7 @@ from threading import Event
 import apsw
 import pytest
 from every_command import COMMANDS
-from index_files import index_file, index_folder
+from index_files import index_file
 from uninstalled import run_without
 
 from openclaw_memory import Memory, MemoryConfig, load_embedder
@@ -24,9 +22,7 @@ from openclaw_memory.errors import (
     EmbedderError,
     NewerIndexError,
     PathNotAllowedError,
-    StoreError,
     WorkspaceError,
-    WriteError,
 )
 from openclaw_memory.store import connection
 
@@ -81,14 +77,6 @@ def test_all_markdown_of_a_folder_can_be_searched(run, vault, way):
         assert "sails" in memory.get("Projects/Mill.md", start=3).text
 
 
-def test_taking_all_markdown_makes_no_note_and_is_done_once(run, vault):
-    before = {path: path.read_bytes() for path in vault.rglob("*.md")}
-    assert json.loads(run("init", "--all-markdown", "-w", vault, "--json").out)["files"] == 3
-    again = run("init", "--all-markdown", "--workspace", vault)
-    assert (again.code, "nothing was changed" in again.out) == (0, True)
-    assert {path: path.read_bytes() for path in vault.rglob("*.md")} == before
-
-
 def test_settings_that_a_folder_has_already_are_not_overwritten(run, vault):
     settings = vault / ".memory" / "config.toml"
     settings.parent.mkdir()
@@ -113,38 +101,11 @@ def test_a_workspace_undoes_no_exclusion_of_its_caller(vault):
         assert sum("may not be set from inside" in notice for notice in memory.status().notices) == 3
 
 
-def test_each_file_that_is_made_for_the_notes_is_documented(run, vault):
-    page = (Path(__file__).parents[1] / "docs" / "explanation" / "how-it-works.md").read_text(encoding="utf-8")
-    run("init", "--all-markdown", "--workspace", vault)
-    with Memory.open(vault) as memory, memory.watch():
-        memory.sync()
-        made = {path.name.removesuffix("-wal").removesuffix("-shm") for path in index_folder(vault).iterdir()}
-    assert len(made) >= 3
-    assert [name for name in made if f"`{name}`" not in page] == []
-    assert sorted(path.name for path in (vault / ".memory").iterdir()) == [".gitignore", "config.toml"]
-
-
 # --- a folder that is none
 def test_the_folder_with_the_most_similar_name_is_named(tmp_path):
     (tmp_path / "notes").mkdir()
     with pytest.raises(WorkspaceError, match=r"did you mean 'notes'\?"):
         Memory.open(tmp_path / "ntoes")
-
-
-def test_a_path_with_backslashes_is_told_to_have_slashes(tmp_path):
-    with pytest.raises(WorkspaceError, match="forward slashes"):
-        Memory.open(f"{tmp_path}/C:\\Users\\ines\\notes")
-
-
-def test_of_a_file_the_folder_around_it_is_named(vault):
-    with pytest.raises(WorkspaceError, match=rf"such as {re.escape(str(vault))}$"):
-        Memory.open(vault / "Welcome.md")
-
-
-@pytest.mark.parametrize("path", [None, 5, "", b"notes"])
-def test_what_is_no_path_is_no_workspace(path):
-    with pytest.raises(WorkspaceError, match=re.escape(repr(path))):
-        Memory.open(path)
 
 
 def test_an_empty_workspace_option_is_not_the_current_folder(run, notes, monkeypatch):
@@ -250,28 +211,6 @@ def test_an_index_that_can_be_made_nowhere_is_a_problem_with_its_cure(run, notes
     assert "OPENCLAW_MEMORY_HOME" in outcome.out
 
 
-@pytest.mark.parametrize(
-    ("code", "words"),
-    [
-        (errno.ENOSPC, "make room"),
-        (errno.EROFS, "mount it for writing"),
-        (errno.EACCES, "get the right to write there"),
-        (errno.EIO, "fix the cause"),
-    ],
-)
-def test_what_the_system_refuses_is_told_with_what_to_do(notes, monkeypatch, code, words):
-    def refuse(*_, **__):
-        raise OSError(code, os.strerror(code))
-
-    monkeypatch.setattr("openclaw_memory.workspace.atomic._make_folder", refuse)
-    monkeypatch.setattr(connection, "create_file", refuse)
-    with Memory.open(notes) as memory:
-        with pytest.raises(WriteError, match=words):
-            memory.append("a note")
-        with pytest.raises(StoreError, match=words):
-            memory.sync()
-
-
 # --- no extension of SQLite
 @pytest.mark.parametrize("ill", ["not installed", "no library", "apsw loads none", "hangs"])
 @pytest.mark.sampled(2)
@@ -330,13 +269,6 @@ def test_a_mistyped_folder_is_not_made_a_workspace_of_its_notes(run, tmp_path):
     assert outcome.code == 2
     assert "did you mean 'vault'" in outcome.err
     assert not (tmp_path / "valut").exists()
-
-
-def test_a_wrong_value_names_the_file_that_holds_it(run, notes, tmp_path):
-    settings = tmp_path / "settings.toml"
-    settings.write_text('[defaults]\nsearch.max_results = "x"\n')
-    outcome = run("search", "--workspace", notes, "--config", settings, "key")
-    assert f"{settings}: search.max_results must be a whole number, not 'x'" in outcome.err
 
 
 @pytest.mark.parametrize("glob", ["[z-a]", "!"])

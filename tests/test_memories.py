@@ -64,30 +64,6 @@ def test_fifty_threads_that_ask_at_once_open_a_memory_once(users):
         assert len(set(threads.map(ask, range(50)))) == 1
 
 
-def test_a_memory_that_takes_long_to_open_holds_up_no_other(users, monkeypatch):
-    real, go, begun = Memories._open, threading.Event(), threading.Event()
-
-    def slowly(pool, key, config):
-        if key.folders == ("slow",):
-            begun.set()
-            go.wait()
-        return real(pool, key, config)
-
-    def ask():
-        with users.use("slow") as memory:
-            return memory
-
-    monkeypatch.setattr(Memories, "_open", slowly)
-    with ThreadPoolExecutor(1) as thread:
-        slow = thread.submit(ask)
-        begun.wait()
-        with users.use("anna") as memory:
-            memory.append("The ferry leaves at seven.")
-        assert not slow.done()
-        go.set()
-        slow.result()
-
-
 def test_the_least_recently_used_is_closed_above_the_bound(users):
     kept = []
     for name in ("anna", "bob", "carol", "anna", "dan"):
@@ -150,13 +126,6 @@ def test_an_idle_memory_is_closed_and_opened_again_when_it_is_asked_for(tmp_path
         with users.use("anna") as again:
             assert again.search("ferry")
     assert not users._entries
-
-
-def test_a_pool_that_is_closed_leaves_no_thread(tmp_path):
-    before = set(threading.enumerate())
-    with Memories(tmp_path, embedder=None, idle_seconds=600) as users, users.use("anna"):
-        pass
-    wait_until(lambda: set(threading.enumerate()) <= before)
 
 
 # --- what a memory is kept by

@@ -16,7 +16,7 @@ from watching import eventually
 from openclaw_memory import Memory, MemoryConfig, SyncConfig
 from openclaw_memory.errors import StoreError
 from openclaw_memory.store import SqliteStore
-from openclaw_memory.types import Progress, Store
+from openclaw_memory.types import Store
 
 SECONDS = 60
 ENTRIES = 25
@@ -48,30 +48,6 @@ def test_a_memory_whose_watcher_stands_by_looks_for_itself(notes):
         eventually(lambda: other.search("boiler").stale or finds(other, "zeppelin"))
 
 
-# --- what stays as it is
-def test_a_file_that_is_not_text_makes_no_answer_stale_once_a_sync_has_said_so(notes):
-    (notes / "memory/binary.md").write_bytes(b"\xff\xfe\xff\x00\x80")
-    with opened(notes) as memory:
-        report = memory.sync()
-        assert report.ok
-        assert [file.path for file in report.skipped] == ["memory/binary.md"]
-        for _ in range(20):
-            assert not memory.search("boiler").stale
-            time.sleep(0.005)
-        (notes / "memory/binary.md").write_text("A zeppelin was seen.\n")
-        eventually(lambda: finds(memory, "zeppelin"))
-
-
-def test_a_note_written_here_and_indexed_by_another_memory_is_not_missing(notes):
-    with opened(notes, QUIET) as memory, opened(notes, QUIET) as other:
-        memory.sync()
-        memory.append("The zeppelin lands on Friday.")
-        assert memory.search("boiler").stale
-        other.sync()
-        assert not memory.search("boiler").stale
-        assert finds(memory, "zeppelin")
-
-
 # --- nobody waits for a sync
 def test_a_search_never_waits_for_the_sync_of_another_process_though_one_of_its_own_does(notes):
     with opened(notes, QUIET) as memory:
@@ -91,21 +67,6 @@ def test_a_search_never_waits_for_the_sync_of_another_process_though_one_of_its_
                 assert not waiting.done()
             waiting.result(SECONDS)
             assert finds(memory, "boiler")
-
-
-def test_two_memories_whose_syncs_search_each_other_wait_for_nobody(notes):
-    with opened(notes, QUIET) as a, opened(notes, QUIET) as b, ThreadPoolExecutor(2) as threads:
-        reached = Event()
-
-        def look(_: Progress) -> None:
-            reached.set()
-            time.sleep(0.2)
-            b.search("boiler")
-
-        first = threads.submit(a.sync, progress=look)
-        assert reached.wait(SECONDS)
-        second = threads.submit(b.sync)
-        assert (first.result(SECONDS).ok, second.result(SECONDS).ok) == (True, True)
 
 
 def test_waiting_for_a_turn_ends_when_the_memory_is_closed(notes):
@@ -130,26 +91,6 @@ def test_a_search_may_be_told_to_build_nothing(notes):
         assert finds(memory, "boiler")
 
 
-def test_a_sync_that_was_interrupted_is_no_error(notes):
-    def interrupt(_: Progress) -> None:
-        raise KeyboardInterrupt
-
-    with opened(notes, QUIET) as memory:
-        with pytest.raises(KeyboardInterrupt):
-            memory.sync(progress=interrupt)
-        assert memory.status().last_error is None
-
-
-def test_the_status_knows_the_watcher_of_another_memory(notes):
-    with opened(notes, QUICK) as memory, opened(notes, QUIET) as other:
-        memory.sync()
-        assert other.status().watcher is None
-        with memory.watch() as watcher:
-            eventually(lambda: watcher.syncs > 1 or (watcher.is_at_work and not watcher.is_behind))
-            assert str(other.status().watcher).startswith("in another process: ")
-        assert other.status().watcher is None
-
-
 def test_what_is_written_can_be_had_indexed_before_anybody_asks(notes):
     with opened(notes) as memory:
         memory.notes.sync_soon()
@@ -161,14 +102,6 @@ def test_what_is_written_can_be_had_indexed_before_anybody_asks(notes):
         eventually(lambda: not memory.status().dirty)
         assert "Vlieland" in memory.search("When does the ferry leave?")[0].snippet
         eventually(lambda: not memory.search("When does the ferry leave?").stale)
-
-
-def test_nothing_is_synced_soon_where_searches_sync_nothing(notes):
-    with opened(notes, QUIET) as memory:
-        memory.sync()
-        memory.append("The ferry to Vlieland leaves at seven.")
-        memory.notes.sync_soon()
-        assert memory.search("ferry").stale
 
 
 # --- no answer from before a change is called fresh

@@ -57,20 +57,6 @@ def test_an_index_that_has_to_be_built_again_waits_for_a_call(notes):
         assert (memory.search("boiler").mode, memory.search("boiler").stale) == ("hybrid", False)
 
 
-def test_opening_may_begin_a_sync(notes):
-    config = MemoryConfig(sync=SyncConfig(on_open=True, on_search=False))
-    with Memory.open(notes, embedder=None, config=config) as memory:
-        eventually(lambda: memory.status().files == 4)
-
-
-def test_a_sync_may_run_at_an_interval(notes):
-    config = MemoryConfig(sync=SyncConfig(on_search=False, interval_seconds=0.05))
-    with Memory.open(notes, embedder=None, config=config) as memory:
-        memory.sync()
-        (notes / "memory/new.md").write_text("A zeppelin was seen.\n")
-        eventually(lambda: finds(memory, "zeppelin"))
-
-
 def test_a_background_sync_that_fails_is_told_and_harms_nothing(memory, notes, monkeypatch):
     def fail(*_: Any, **__: Any) -> Any:
         raise ZeroDivisionError("the disk is on fire")
@@ -152,17 +138,6 @@ def test_a_damaged_index_is_deleted_and_built_again(notes, how, by):
             assert "damaged" in str(memory.status().last_sync.rebuilt)
         assert memory.search("boiler").reason is None
         assert memory.status(deep=True).problems == ()
-
-
-def test_a_memory_that_was_open_goes_over_to_the_index_that_was_built_in_its_place(notes):
-    with Memory.open(notes, embedder=None, config=QUIET) as memory, Memory.open(notes, embedder=None) as other:
-        memory.sync()
-        other.sync()
-        spoilt(index_file(notes), "garbage")
-        memory.sync()
-        (notes / "memory/new.md").write_text("A zeppelin was seen.\n")
-        other.sync()
-        assert finds(memory, "zeppelin")
 
 
 def test_an_index_that_was_deleted_while_it_was_open_is_built_again(memory, notes):

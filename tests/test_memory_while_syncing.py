@@ -115,27 +115,6 @@ def test_another_memory_answers_from_an_index_in_the_making_and_says_that_it_is_
         assert not other.search("trains").stale
 
 
-@pytest.mark.usefixtures("one_file_a_transaction")
-def test_another_memory_answers_from_the_old_index_while_the_next_one_is_built(notes):
-    with opened(notes) as memory, opened(notes) as other:
-        memory.sync()
-        before = other.search("trains")
-        with held(memory, force=True) as end:
-            assert other.search("trains") == before
-            assert "a sync is under way" in other.status().notices
-            end()
-        assert other.search("trains") == before
-
-
-@pytest.mark.usefixtures("one_file_a_transaction")
-def test_a_progress_callback_may_search_in_the_midst_of_a_first_sync(notes):
-    with opened(notes) as memory:
-        stale: list[bool] = []
-        memory.sync(progress=lambda _: stale.append(memory.search("boiler").stale))
-        assert stale[0]
-        assert not memory.search("boiler").stale
-
-
 # --- a build that was cut short ---
 
 
@@ -164,15 +143,6 @@ def test_a_memory_that_is_closed_ends_a_sync_between_two_transactions(notes):
         memory.sync(progress=lambda _: memory.close())
     with opened(notes) as again:
         assert again.search("boiler")
-
-
-# --- behind its files
-def test_an_append_in_the_midst_of_a_sync_is_left_to_the_next_one(notes):
-    with opened(notes) as memory:
-        memory.sync(progress=lambda _: memory.append("The zeppelin lands on Friday."))
-        assert memory.search("boiler").stale
-        memory.sync()
-        assert not memory.search("boiler").stale
 
 
 def test_a_closed_memory_neither_reads_nor_writes(notes):
@@ -232,17 +202,6 @@ def test_files_that_could_not_be_embedded_stay_dirty(notes):
         assert list(memory.status().dirty) == ["memory/new.md"]
         assert (memory.sync().embedded, memory.status().dirty) == (1, {})
         assert (memory.search("boiler").stale, memory.search("boiler").reason) == (False, None)
-
-
-@pytest.mark.parametrize("answer", [None, "words", [[1.0]], [float("nan")] * 3])
-def test_a_vector_of_a_question_that_is_none_leaves_the_keywords(notes, answer):
-    embedder = Failing()
-    with opened(notes, embedder) as memory:
-        memory.sync()
-        embedder.embed_query = lambda _: answer  # type: ignore[method-assign]
-        results = memory.search("boiler")
-        assert (results[0].path, results.mode) == ("memory/household.md", "keyword")
-        assert results.reason
 
 
 @pytest.mark.parametrize(

@@ -79,14 +79,6 @@ def test_index_counts_what_it_did(run, notes):
     assert run("index", "--workspace", notes).out.startswith("0 added, 0 changed, 0 removed, 4 unchanged")
 
 
-def test_get_says_where_the_file_goes_on(run, notes):
-    (notes / "MEMORY.md").write_text("".join(f"line {number}\n" for number in range(1, 200)), encoding="utf-8")
-    outcome = run("get", "--workspace", notes, "MEMORY.md")
-    assert outcome.out.endswith("line 120\n")
-    assert outcome.err == "note: it goes on: MEMORY.md#L121-L240\n"
-    assert run("get", "--workspace", notes, "MEMORY.md#L121-L240").out.endswith("line 199\n")
-
-
 def test_a_search_by_keywords_where_vectors_were_wanted_says_why(run, notes):
     settings = notes.parent / "settings.toml"
     settings.write_text('[defaults]\nembedding.provider = "none"\n')
@@ -103,22 +95,6 @@ def test_a_note_can_come_from_standard_input(run, notes, monkeypatch):
     monkeypatch.setattr("sys.stdin", io.StringIO("First line.\nSecond line.\n"))
     assert run("append", "--workspace", notes, "--date", "2026-03-01", "-").code == 0
     assert "First line.\nSecond line.\n" in (notes / "memory" / "2026-03-01.md").read_text()
-
-
-@pytest.mark.usefixtures("tries_again_at_once")
-@pytest.mark.parametrize("provider", ["openai", "auto"])
-def test_status_says_what_was_wanted_where_something_else_is_in_use(run, notes, provider, monkeypatch):
-    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "GEMINI_API_KEY", "GOOGLE_API_KEY", "VOYAGE_API_KEY"):
-        monkeypatch.delenv(name, raising=False)
-    settings = notes.parent / "settings.toml"
-    settings.write_text(
-        f'[defaults.embedding]\nprovider = "{provider}"\nfallback = "static"\n'
-        + ('providers.openai.base_url = "http://127.0.0.1:9/v1"\n' if provider == "openai" else "")
-    )
-    run("index", "--workspace", notes, "--config", settings)
-    out = run("status", "--workspace", notes, "--config", settings).out
-    words = "chosen by auto" if provider == "auto" else "in place of openai"
-    assert re.search(rf"search +hybrid, static \S+, {words}", out)
 
 
 # --- init

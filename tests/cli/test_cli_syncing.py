@@ -63,15 +63,6 @@ def test_an_index_that_cannot_follow_the_files_still_answers_and_says_why(run, n
     assert (answer["stale"], "the line is dead" in answer["sync_error"]) == (True, True)
 
 
-def test_without_an_index_no_sync_builds_none_and_says_what_to_do(run, notes):
-    outcome = run("search", "--workspace", notes, "--no-sync", "boiler")
-    assert (outcome.code, outcome.out) == (1, "")
-    assert "nothing is indexed yet" in outcome.err
-    assert f"run `openclaw-memory index --workspace {notes}`" in outcome.err
-    assert json.loads(run("status", "--workspace", notes, "--json").out)["files"] == 0
-    assert json.loads(run("search", "-w", notes, "--no-sync", "--json", "boiler").out)["stale"] is True
-
-
 def test_a_search_without_an_index_that_cannot_build_one_is_an_error(run, notes, monkeypatch):
     def refuse(*_, **__):
         raise StoreError("no space is left")
@@ -113,13 +104,6 @@ def test_a_search_answers_from_the_index_as_it_is_while_another_process_syncs(ru
     assert "note: another process syncs this index" in outcome.err
     answer = json.loads(run("search", "--workspace", notes, "--json", "boiler").out)
     assert (answer["stale"], "another process" in answer["sync_error"]) == (True, True)
-
-
-@pytest.mark.usefixtures("another_sync")
-def test_a_note_is_written_while_another_process_syncs(run, notes):
-    outcome = run("append", "--workspace", notes, "--date", "2026-03-01", "The ferry leaves at seven.")
-    assert (outcome.code, outcome.out) == (0, "added memory/2026-03-01.md#L3\n")
-    assert "note: another process syncs this index" in outcome.err
 
 
 @pytest.mark.parametrize("as_json", [False, True])

@@ -53,9 +53,3 @@ def test_standard_input_that_is_not_utf_8_is_told_with_its_line(run, notes, monk
     outcome = run("append", "--workspace", notes, "-")
     assert outcome.code == 2
     assert "standard input is not UTF-8: byte 0xe9 in line 2; if it is Latin-1, pass it through iconv" in outcome.err
-
-
-def test_standard_input_may_have_the_line_ends_and_the_mark_of_windows(run, notes, monkeypatch):
-    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"\xef\xbb\xbftea\r\ncocoa\r\n")))
-    assert run("append", "--workspace", notes, "--date", "2026-03-01", "-").code == 0
-    assert "tea\ncocoa\n" in (notes / "memory/2026-03-01.md").read_text(encoding="utf-8")

@@ -1,26 +1,20 @@
 """The doctor: a healthy memory has no problems, and each ill is named with its remedy."""
 
 import json
-import os
 import re
 import shlex
 import shutil
 import subprocess
-import time
 from types import SimpleNamespace
 
-import apsw
 import pytest
 from index_files import index_file
 
 from openclaw_memory import Memory, MemoryConfig
 from openclaw_memory.cli import main
-from openclaw_memory.cli.doctor import check_file_system, check_memory, check_room, check_workspace
+from openclaw_memory.cli.doctor import check_file_system, check_memory, check_room
 from openclaw_memory.config import EmbeddingConfig, JournalConfig
-from openclaw_memory.indexing.history import LAST_ERROR, LAST_SYNC, encode_failure, encode_sync
-from openclaw_memory.store import SqliteStore
 from openclaw_memory.store.embedding_cache import locate_cache
-from openclaw_memory.types import SyncReport
 
 MB = 1_000_000
 
@@ -64,12 +58,6 @@ def test_a_synced_memory_has_no_problems(notes):
     checks = {"workspace", "files", "embedder", "index", "keyword search", "vector search"}
     checks |= {"session start", "last sync", "disk"}
     assert checks <= set(findings)
-
-
-def test_looking_makes_no_index_and_says_how_to_get_one(notes):
-    found = of(examined(notes, options=" -w notes"), "index")
-    assert (found.level, "`openclaw-memory index -w notes`" in found.remedy) == ("note", True)
-    assert not (notes / ".memory").exists()
 
 
 def test_a_missing_workspace_is_the_only_finding(tmp_path):
@@ -124,34 +112,6 @@ def test_files_written_since_the_last_sync_are_named_with_the_reason(notes):
     assert files.remedy == "Run `openclaw-memory index --workspace notes`."
 
 
-@pytest.mark.parametrize("begun", [True, False])
-def test_an_index_without_a_whole_sync_has_its_command(notes, begun):
-    def cut(_):
-        raise KeyboardInterrupt
-
-    SqliteStore.open(index_file(notes)).close()
-    if begun:
-        with Memory.open(notes) as memory, pytest.raises(KeyboardInterrupt):
-            memory.sync(progress=cut)
-    findings = examined(notes, options=" -w notes")
-    assert problems(findings) == []
-    found = of(findings, "notice", "not complete" if begun else "nothing is indexed yet")
-    assert found.remedy == "Run `openclaw-memory index -w notes`."
-
-
-def test_what_ended_the_last_sync_is_a_problem_until_a_sync_has_come_to_its_end(notes, synced):
-    def write(name, record):
-        store = SqliteStore.open(synced)
-        store.set_meta(name, record)
-        store.close()
-
-    write(LAST_ERROR, encode_failure(OSError("no space is left on the disk"), time.time() + 1))
-    found = of(examined(notes), "last sync")
-    assert (found.level, "no space is left" in found.detail) == ("problem", True)
-    write(LAST_SYNC, encode_sync(SyncReport(), "manual", time.time() + 2))
-    assert of(examined(notes), "last sync").level == "ok"
-
-
 def test_a_damaged_index_is_a_problem_with_its_remedy_and_all_else_is_still_checked(notes):
     index_file(notes).parent.mkdir(parents=True)
     index_file(notes).write_bytes(b"not a database at all" * 1000)
@@ -161,27 +121,10 @@ def test_a_damaged_index_is_a_problem_with_its_remedy_and_all_else_is_still_chec
     assert (levels(findings)["disk"], levels(findings)["workspace"]) == ("ok", "ok")
 
 
-def test_damage_that_still_opens_is_found_by_the_check_of_the_whole_index(notes, synced):
-    db = apsw.Connection(str(synced))
-    db.execute("DELETE FROM chunk_terms_data WHERE id > 10")
-    db.close()
-    found = of(examined(notes), "index")
-    assert (found.level, "index --force" in found.remedy) == ("problem", True)
-
-
 def test_an_index_that_others_may_read_is_worth_a_note(notes, synced):
     synced.chmod(0o644)
     follow(of(examined(notes), "index", "other users"))
     assert set(levels(examined(notes)).values()) == {"ok"}
-
-
-@pytest.mark.usefixtures("tries_again_at_once")
-def test_the_fallback_is_said_to_replace_the_provider_that_is_wanted(notes):
-    providers = {"openai": {"base_url": "http://127.0.0.1:9/v1"}}
-    config = MemoryConfig(embedding=EmbeddingConfig(provider="openai", fallback="static", providers=providers))
-    with Memory.open(notes, config=config) as memory:
-        assert memory.sync().ok
-    assert of(examined(notes, config), "embedder", "in place of openai").level == "note"
 
 
 @pytest.fixture
@@ -246,13 +189,6 @@ def test_room_is_measured_by_what_the_next_build_needs(tmp_path, monkeypatch, fr
     monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=free))
     found = check_room(index)
     assert (found.level, found.detail.startswith(f"{free // MB}.0 MB free in {tmp_path}")) == (level, True)
-
-
-@pytest.mark.parametrize(("mode", "level"), [(os.W_OK, "note"), (os.R_OK, "problem")])
-def test_a_folder_without_rights_is_named(notes, monkeypatch, mode, level):
-    monkeypatch.setattr(os, "access", lambda _, asked: not asked & mode)
-    found = check_workspace(str(notes))
-    assert (found.level, str(notes) in found.detail) == (level, True)
 
 
 MOUNTS = """\

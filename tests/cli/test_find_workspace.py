@@ -5,9 +5,7 @@ import os
 
 import pytest
 
-from openclaw_memory import MemoryConfig
 from openclaw_memory.cli import find_workspace
-from openclaw_memory.errors import ConfigError
 
 
 @pytest.fixture(autouse=True)
@@ -86,12 +84,6 @@ def test_a_workspace_has_a_name_and_one_is_the_default(run, notes, settings, mon
     assert found(run) == {"memory/work.md"}, "the environment goes before the current folder"
 
 
-def test_the_nearest_workspace_goes_before_the_default_one(run, notes, settings, monkeypatch, tmp_path):
-    settings(f'workspace = "{tmp_path}"\n')
-    monkeypatch.chdir(notes / "memory")
-    assert "memory/household.md" in found(run)
-
-
 def test_a_new_workspace_is_made_where_one_is_whatever_lies_above(run, notes, monkeypatch):
     (notes / "inner").mkdir()
     monkeypatch.chdir(notes / "inner")
@@ -130,12 +122,3 @@ def test_the_users_settings_hold_for_every_memory_unless_others_are_named(run, n
     other = tmp_path / "other.toml"
     other.write_text("[defaults]\n", encoding="utf-8")
     assert json.loads(run("status", "-w", notes, "--json", "-c", other).out)["requested_provider"] == "static"
-
-
-def test_settings_of_the_library_may_lie_beside_those_of_the_command(tmp_path):
-    file = tmp_path / "config.toml"
-    file.write_text('workspace = "a"\n[workspaces]\na = "x"\n[defaults]\nsearch.max_results = 3\n', encoding="utf-8")
-    assert MemoryConfig.from_toml(file).search.max_results == 3
-    file.write_text("[workspace_s]\n", encoding="utf-8")
-    with pytest.raises(ConfigError, match="unknown table"):
-        MemoryConfig.from_toml(file)

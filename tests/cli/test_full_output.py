@@ -44,8 +44,3 @@ def test_a_full_device_ends_a_command_in_one_line(notes, command):
     assert done.stderr.splitlines()[-1] == "error: the output could not be written: No space left on device"
     assert "Traceback" not in done.stderr
     assert not any(line.startswith("Exception ignored") for line in done.stderr.splitlines())
-
-
-@pytest.mark.nightly
-def test_where_stderr_is_full_as_well_the_exit_code_still_says_so(notes):
-    assert run(["status", "--workspace", str(notes)], is_stderr_full=True).returncode == 2

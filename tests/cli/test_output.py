@@ -2,13 +2,11 @@
 
 import unicodedata
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from openclaw_memory.cli.output import fold_line
 from openclaw_memory.display import clean
-from openclaw_memory.types.status import size
 
 
 @given(st.text(st.characters(codec=None), max_size=50))
@@ -18,23 +16,8 @@ def test_clean_text_holds_no_control_but_tab_and_line_feed(text):
     cleaned.encode("utf-8")
 
 
-def test_windows_line_ends_are_shown_as_line_ends():
-    assert clean("one\r\ntwo") == "one\ntwo"
-
-
 @given(st.text(st.sampled_from("ab 北é\t"), max_size=60), st.integers(8, 20))
 def test_folding_keeps_every_letter_and_the_width(line, columns):
     rows = list(fold_line(line, columns))
     assert "".join("".join(rows).split()) == "".join(line.split())
     assert all(sum(2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in row) <= columns for row in rows)
-
-
-@pytest.mark.parametrize(
-    ("count", "text"),
-    [
-        (0, "0 B"), (999, "999 B"), (1000, "1.0 kB"), (1_500_000, "1.5 MB"), (2 * 10**9, "2.0 GB"),
-        (10**16, "10000.0 TB"),
-    ],
-)  # fmt: skip
-def test_a_size_is_reported_in_the_unit_that_suits_it(count, text):
-    assert size(count) == text

@@ -1,7 +1,5 @@
 """A session at a terminal: colours, weak answers, a narrow window, Ctrl-C."""
 
-import os
-import subprocess
 import sys
 
 import pytest
@@ -34,12 +32,6 @@ def test_weak_results_are_dimmed_and_told(notes):
 
 
 @pytest.mark.nightly
-def test_without_colours_nothing_but_text_is_written(notes):
-    _, seen = shown(notes, "search", "boiler", environment={"NO_COLOR": "1"})
-    assert "\x1b" not in seen.replace("\x1b[?25", "")
-
-
-@pytest.mark.nightly
 def test_nothing_is_wider_than_a_terminal_of_forty_columns(notes):
     text = "The boiler in the cellar is serviced each October by Van Dam, who comes by bicycle, 東京の鍵 in hand.\n"
     (notes / "memory/household.md").write_text(text * 3, encoding="utf-8")
@@ -47,15 +39,3 @@ def test_nothing_is_wider_than_a_terminal_of_forty_columns(notes):
     rows = [row for row in bare(seen).split("\n") if row.startswith("    ")]
     assert rows
     assert max(map(len, rows)) <= 40
-
-
-def test_click_completes_commands_options_choices_and_files(notes):
-    def complete(*words):
-        environment = {**os.environ, "_OPENCLAW_MEMORY_COMPLETE": "bash_complete"}
-        environment |= {"COMP_WORDS": " ".join(["openclaw-memory", *words]), "COMP_CWORD": str(len(words))}
-        command = [sys.executable, "-m", "openclaw_memory"]
-        done = subprocess.run(command, cwd=notes, env=environment, capture_output=True, text=True, check=False)
-        return set(done.stdout.splitlines())
-
-    assert {"plain,search", "plain,sign", "plain,status"} <= complete("s")
-    assert "plain,--session" in complete("forget", "--se")

@@ -6,7 +6,6 @@ import json
 import signal
 import subprocess
 import sys
-import time
 
 import pytest
 from index_files import index_file
@@ -55,22 +54,6 @@ def test_each_change_is_a_line_and_ctrl_c_ends_it_well(watching, notes):
 
 
 @pytest.mark.nightly
-def test_ctrl_c_says_what_is_left_to_be_done(watching, notes):
-    settings = notes.parent / "settings.toml"
-    settings.write_text("[defaults]\nsync.debounce_seconds = 600.0\n")
-    process = watching("--config", str(settings))
-    assert process.stdout.readline()
-    assert process.stderr.readline() == "note: watching 2 folders\n"
-    (notes / "memory" / "new.md").write_text("A memo.\n")
-    time.sleep(1)  # until the watcher has heard of it
-    code, _, err = end(process)
-    assert (code, err) == (
-        0,
-        "note: ending after the step under way; what is not indexed yet is left to the next sync\n",
-    )
-
-
-@pytest.mark.nightly
 def test_in_json_each_sync_is_an_object_on_a_line_of_its_own(watching, notes):
     process = watching("--json")
     assert len(json.loads(process.stdout.readline())["added"]) == 4
@@ -86,22 +69,6 @@ def test_it_ends_by_itself_after_the_time_that_was_given_and_says_nothing_of_a_s
     assert "0 added, 0 changed, 0 removed" in out
     assert out.count("\n") == 1
     assert "watching" in err
-
-
-@pytest.mark.nightly
-def test_a_second_one_says_that_it_waits(watching):
-    first = watching()
-    assert first.stdout.readline()
-    second = watching()
-    assert second.stderr.readline() == "note: standing by: another watcher is at work on this index\n"
-    code, out, _ = end(second)
-    assert (code, "0 added, 0 changed, 0 removed" in out, out.count("\n")) == (0, True, 1)
-
-
-@pytest.mark.parametrize("seconds", ["0", "-1", "nan", "soon"])
-def test_the_time_to_watch_is_above_zero(run, notes, seconds):
-    code, out, err = run("watch", "--workspace", notes, f"--for={seconds}")
-    assert (code, out, err.startswith("error: "), seconds in err, "--for" in err) == (2, "", True, True, True)
 
 
 @pytest.mark.nightly

@@ -70,34 +70,6 @@ def test_with_the_hash_it_is_gone_once(notes, memory, call):
     assert call(hash=code).data["status"] == "not_found"
 
 
-@pytest.mark.parametrize(
-    ("wanted", "counts"),
-    [
-        ({"since": "2026-11-21"}, {"files": 1, "messages": 1}),
-        ({"lastDays": 100_000, }, {"files": 3, "messages": 1}),
-        ({"key": "editor.*"}, {"files": 1}),
-        ({"session": "talk"}, {"files": 1}),
-    ],
-)  # fmt: skip
-def test_days_keys_and_sessions_can_be_named(memory, call, wanted, counts):
-    memory.records.remember("preference", "editor.theme", "dark")
-    memory.sessions.log("talk").append("user", "When does the ferry leave?")
-    if "since" in wanted:  # the record is of today too
-        memory.records.forget("preference", "editor.theme")
-    planned = call(**wanted).data
-    found = {name: planned[name] for name in ("files", "lines", "messages") if name in planned}
-    if "lastDays" in wanted:
-        assert found.keys() == counts.keys()
-    else:
-        assert found == counts
-    assert call(hash=planned["hash"]).data["outcome"] == "forgotten"
-
-
-def test_where_there_is_nothing_to_forget_there_is_no_hash(call):
-    assert call(query="no such words").data == {"status": "ok", "outcome": "nothing"}
-    assert call(hash="0" * 12).data["status"] == "not_found"
-
-
 def test_a_transcript_that_goes_on_does_not_undo_the_plan(memory, call):
     log = memory.sessions.log("talk")
     log.append("user", "Please forget the ferry leaves.")

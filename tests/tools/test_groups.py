@@ -78,11 +78,6 @@ def test_a_long_private_memory_takes_no_places_from_the_notes(notes, memory, cal
     assert [row["path"] for row in found] == ["memory/household.md"]
 
 
-def test_others_notes_can_be_read_and_written(call):
-    assert call("memory_get", key=GROUP, path="memory/household.md").ok
-    assert call("memory_append", key=GROUP, text="The group meets on Monday.").ok
-
-
 def test_a_session_that_becomes_a_groups_sees_nothing_private_from_then_on(memory):
     tools = {tool.name: tool for tool in memory_tools(memory, session_key="s7")}
     assert tools["memory_get"].run({"path": "MEMORY.md"}).ok

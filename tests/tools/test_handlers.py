@@ -5,7 +5,6 @@ import re
 
 import pytest
 
-from openclaw_memory import Memory, MemoryConfig
 from openclaw_memory.errors import (
     OpenClawMemoryError,
 )
@@ -51,13 +50,6 @@ def test_a_search_answers_with_place_score_and_a_fenced_snippet(call):
         "mode": "keyword",
     }
     assert answer.artifact[0].snippet == inside(best["snippet"])
-
-
-def test_quotation_marks_and_a_minus_in_a_query_mean_nothing(call):
-    """Models quote, too, what the notes say in other words."""
-    plain = call("memory_search", query="When is the boiler serviced by October?")
-    quoted = call("memory_search", query='When is the "boiler serviced by" -October?')
-    assert [row["citation"] for row in quoted.data["results"]] == [row["citation"] for row in plain.data["results"]]
 
 
 def test_the_snippets_of_one_answer_keep_to_the_budget(notes, open_memory):
@@ -212,13 +204,6 @@ def test_lines_are_changed_by_who_has_read_them(notes, memory, call):
     assert (notes / HOUSEHOLD).read_text(encoding="utf-8") == "# Household\n\nThe boiler is new.\nIt hums.\n"
 
 
-def test_lines_are_forgotten_by_who_has_read_them(notes, call):
-    seen = call("memory_get", path=HOUSEHOLD, from_=3, lines=1).data
-    answer = call("memory_forget", path=HOUSEHOLD, from_=3, lines=1, hash=seen["hash"])
-    assert answer.data == {"status": "ok", "path": HOUSEHOLD, "removed": 1}
-    assert "boiler" not in (notes / HOUSEHOLD).read_text(encoding="utf-8")
-
-
 @pytest.mark.parametrize("tool", ["memory_edit", "memory_forget", "memory_promote"])
 def test_lines_that_have_changed_are_shown_as_they_are_with_the_hash_to_go_on(notes, call, tool):
     seen = call("memory_get", path=HOUSEHOLD, from_=3, lines=1).data
@@ -320,12 +305,3 @@ def test_a_search_keeps_to_files_and_days(call, memory, notes):
     refused = call("memory_search", query="boiler", since="last week")
     assert refused.data["status"] == "invalid"
     assert "since is 'last week': give a date" in refused.data["error"]
-
-
-@pytest.mark.parametrize(("config", "shown"), [(MemoryConfig.openclaw("2026.2"), 50), (MemoryConfig.openclaw(), 120)])
-def test_memory_get_shows_as_many_lines_as_the_settings_say_unless_it_is_asked_for_more(tmp_path, config, shown):
-    (tmp_path / "MEMORY.md").write_text("line\n" * 200, encoding="utf-8")
-    with Memory.open(tmp_path, embedder=None, config=config) as memory:
-        (get,) = (tool for tool in memory_tools(memory) if tool.name == "memory_get")
-        answers = [get.run({"path": "MEMORY.md", **more}) for more in ({}, {"lines": 130})]
-    assert [answer.data["lines"] for answer in answers] == [shown, 130]

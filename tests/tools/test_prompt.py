@@ -26,13 +26,6 @@ def test_it_speaks_of_tools_that_are_there_alone(names):
     assert set(re.findall(r"memory_[a-z]+", recall_section(names, citations=True))) <= set(names)
 
 
-def test_citations_are_asked_for_or_forbidden():
-    assert "Source: <path>#L<start>-L<end>" in recall_section(BOTH, citations=True)
-    without = recall_section(BOTH, citations=False)
-    assert "Source:" not in without
-    assert "Never mention file paths or line numbers" in without
-
-
 def test_what_is_recalled_is_one_fence_with_a_citation_above_each_snippet(memory):
     text = recall(memory, "gauge", min_score=0)
     assert text.count("<recalled-memory ") == text.count("</recalled-memory ") == 1
@@ -40,11 +33,6 @@ def test_what_is_recalled_is_one_fence_with_a_citation_above_each_snippet(memory
     digits = re.search('id="([0-9a-f]{8})', text)[1]
     assert f"\n[memory/2026-02-26.md#L3 {digits}]\nGauge 1 reported E_CAL_DRIFT; a white shield cured it.\n" in text
     assert f"\n\n[memory/2026-02-09.md#L3 {digits}]\n" in text
-
-
-def test_nothing_is_recalled_where_nothing_fits(memory):
-    assert recall(memory, "xylophone") == ""
-    assert recall(memory, "  ") == ""
 
 
 def test_the_budget_is_that_of_the_settings_or_of_the_call(open_memory):

@@ -4,27 +4,8 @@ import json
 
 import pytest
 
-from openclaw_memory.flush.session import get_chat_type
 from openclaw_memory.tools import search_for
 from openclaw_memory.tools.visibility import Audience, find_audience
-
-
-@pytest.mark.parametrize(
-    ("key", "kind"),
-    [
-        (None, "direct"),
-        ("main", "direct"),
-        ("agent:main:main", "direct"),
-        ("agent:main:telegram:group:1", "group"),
-        ("agent:main:Slack:CHANNEL:x", "channel"),
-        ("agent:main:discord:guild:7:channel:1", "channel"),
-        ("agent:main:telegram:dm:7:thread:1", "direct"),
-        ("agent:group:main", "direct"),  # an agent may be called so
-        ("telegram:group:1", "direct"),  # a key of another form, as in OpenClaw
-    ],
-)
-def test_the_key_of_a_session_says_its_chat(key, kind):
-    assert get_chat_type(key) == kind
 
 
 @pytest.mark.parametrize(
