@@ -23,7 +23,7 @@ from openclaw_memory.conversation.messages import (
 )
 from openclaw_memory.conversation.window import get_compaction_threshold, is_overflow
 from openclaw_memory.errors import InvalidInputError
-from openclaw_memory.workspace.transcript_records import get_message
+from openclaw_memory.workspace.transcript_formats import get_message
 
 if TYPE_CHECKING:
     from openclaw_memory.workspace.session_log import SessionLog

@@ -14,7 +14,8 @@ from openclaw_memory.conversation.messages import Message, cut_middle, get_text
 from openclaw_memory.errors import InvalidInputError, NotFoundError, PolicyError, WorkspaceError
 from openclaw_memory.text.redaction import redact_talk
 from openclaw_memory.workspace.session_log import SessionLog
-from openclaw_memory.workspace.transcript_records import get_message, render_record
+from openclaw_memory.workspace.transcript_formats import get_message
+from openclaw_memory.workspace.transcript_records import render_record
 from openclaw_memory.workspace.transcripts import MAX_LINE_BYTES, explain_foreign, iterate_records
 
 _INSTRUCTIONS = frozenset({"system", "developer"})  # roles of a program, which repeats them

@@ -45,7 +45,7 @@ def get_title(lines: Sequence[str], block: Block) -> tuple[int, str]:
         lines: The lines of the file.
         block: One of its `blocks` whose kind is "heading".
     """
-    level = _underlined(lines, block.first)
+    level = _get_underlined_level(lines, block.first)
     return (level, " ".join(lines[block.first].split())) if level else parse_heading(lines[block.first]) or (1, "")
 
 
@@ -66,7 +66,7 @@ def split_blocks(lines: Sequence[str]) -> Iterator[Block]:
     if index:
         yield Block("front", 0, index)
     while index < len(lines):
-        kind = _kind(lines, index)
+        kind = _get_kind(lines, index)
         if kind is None:
             index += 1
             continue
@@ -82,16 +82,16 @@ def parse_front_matter(lines: Sequence[str]) -> dict[str, str]:
     for line in lines:
         if match := _KEY.match(line):
             key = match[1].lower()
-            values[key] = _plain(match[2] or "")
+            values[key] = _parse_plain(match[2] or "")
         elif key and line.lstrip().startswith("- "):
-            item = _plain(line.strip().removeprefix("- "))
+            item = _parse_plain(line.strip().removeprefix("- "))
             values[key] = f"{values[key]}, {item}" if values[key] else item
         elif line.strip():
             key = ""
     return values
 
 
-def _plain(value: str) -> str:
+def _parse_plain(value: str) -> str:
     items = value.strip().strip("[]").split(",")
     return ", ".join(item for item in (item.strip().strip("\"'") for item in items) if item)
 
@@ -106,13 +106,13 @@ def count_front_matter(lines: Sequence[str]) -> int:
     return 0
 
 
-def _kind(lines: Sequence[str], index: int) -> Kind | None:
-    """Return what begins at this line, or None for a blank one."""
+def _get_kind(lines: Sequence[str], index: int) -> Kind | None:
+    """Return the kind of block that begins at this line, or None for a blank one."""
     line = lines[index]
     start = line.lstrip()
     if not start:
         return None
-    if parse_heading(line) is not None or _underlined(lines, index):
+    if parse_heading(line) is not None or _get_underlined_level(lines, index):
         return "heading"
     if start[0] in "`~" and is_fence(line):
         return "fence"
@@ -123,7 +123,7 @@ def _kind(lines: Sequence[str], index: int) -> Kind | None:
     return "text"
 
 
-def _underlined(lines: Sequence[str], index: int) -> int:
+def _get_underlined_level(lines: Sequence[str], index: int) -> int:
     """Return 1 or 2, the level of a single line that a row of = or - makes a heading, else 0."""
     alone = index == 0 or not lines[index - 1].strip()
     below = _UNDERLINE.match(lines[index + 1]) if alone and index + 1 < len(lines) else None
@@ -135,22 +135,22 @@ def _underlined(lines: Sequence[str], index: int) -> int:
 def _stop(lines: Sequence[str], first: int, kind: Kind) -> int:
     """Return the line after the block of this kind that begins at `first`."""
     if kind == "heading":
-        return first + (2 if _underlined(lines, first) else 1)
+        return first + (2 if _get_underlined_level(lines, first) else 1)
     if kind == "fence":
         return _fence_stop(lines, first)
     if kind == "table":
         return next((i for i in range(first + 2, len(lines)) if not _is_row(lines, i)), len(lines))
-    indent = _indent(lines[first])
+    indent = _measure_indent(lines[first])
     for index in range(first + 1, len(lines)):
-        inner = _kind(lines, index)
-        if inner == "text" or (inner == "item" and kind == "item" and _indent(lines[index]) > indent):
+        inner = _get_kind(lines, index)
+        if inner == "text" or (inner == "item" and kind == "item" and _measure_indent(lines[index]) > indent):
             continue
         return index
     return len(lines)
 
 
 def _is_row(lines: Sequence[str], index: int) -> bool:
-    return "|" in lines[index] and _kind(lines, index) in ("text", "table")
+    return "|" in lines[index] and _get_kind(lines, index) in ("text", "table")
 
 
 def _fence_stop(lines: Sequence[str], first: int) -> int:
@@ -163,5 +163,5 @@ def _fence_stop(lines: Sequence[str], first: int) -> int:
     return len(lines)
 
 
-def _indent(line: str) -> int:
+def _measure_indent(line: str) -> int:
     return len(line) - len(line.lstrip())

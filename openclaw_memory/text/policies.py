@@ -71,7 +71,7 @@ class Policies:
     """
 
     def __init__(self, rules: Iterable[PolicyRule] = ()) -> None:
-        """Compile the rules, whose patterns the settings have checked.
+        """Compile the rules; the settings have checked their patterns.
 
         Args:
             rules: The rules.
@@ -80,10 +80,10 @@ class Policies:
             _Rule(rule, None if rule.pattern is None else re.compile(_compose(rule.pattern), re.MULTILINE))
             for rule in rules
         ]
-        self._never = [one for one in compiled if one.rule.action == "never-store"]
-        self._masked = [one for one in compiled if one.rule.action == "masked"]
-        self._asks_for_records = any(one.is_for_records for one in compiled)
-        described = sorted(repr(one.rule) for one in (*self._never, *self._masked))
+        self._never = [rule for rule in compiled if rule.rule.action == "never-store"]
+        self._masked = [rule for rule in compiled if rule.rule.action == "masked"]
+        self._asks_for_records = any(rule.is_for_records for rule in compiled)
+        described = sorted(repr(rule.rule) for rule in (*self._never, *self._masked))
         self.digest = sha256(repr(described).encode("utf-8", "replace")).hexdigest()[:16] if described else ""
 
     def __bool__(self) -> bool:
@@ -156,7 +156,7 @@ class Policies:
         Args:
             name: The name.
         """
-        patterns = [one.pattern for one in self._never if one.pattern and not one.is_for_records]
+        patterns = [rule.pattern for rule in self._never if rule.pattern and not rule.is_for_records]
         name = _compose(name)
         variants = (name, name.translate(_SEPARATORS))
         masked = _mask_spans(name, [span for text in variants for span in _find_spans(patterns, text)])
@@ -213,16 +213,16 @@ class Policies:
         """
         text = _compose(text)
         about = parse_about(text) if self._asks_for_records else None
-        return ", ".join(repr(one.rule.name) for one in self._never if one.is_match(text, about)) or None
+        return ", ".join(repr(rule.rule.name) for rule in self._never if rule.is_match(text, about)) or None
 
     def _find_never(self, text: str, about: About | None) -> str | None:
         text = _compose(text)
-        return next((one.rule.name for one in self._never if one.is_match(text, about)), None)
+        return next((rule.rule.name for rule in self._never if rule.is_match(text, about)), None)
 
     def _mask(self, text: str, about: About | None) -> str:
         if about is None and self._asks_for_records:
             about = parse_about(text)
-        patterns = [one.pattern for one in self._masked if one.is_match(text, about)]
+        patterns = [rule.pattern for rule in self._masked if rule.is_match(text, about)]
         left = self._clear_lines(text, about)
         if None in patterns:
             return _mask_record(left)
@@ -233,7 +233,7 @@ class Policies:
     def _clear_lines(self, text: str, about: About | None) -> str:
         """Return the text with the lines blank that may not be stored, until no rule matches the remainder."""
         while True:
-            patterns = [one.pattern for one in self._never if one.is_match(text, about)]
+            patterns = [rule.pattern for rule in self._never if rule.is_match(text, about)]
             if None in patterns:
                 return "\n" * text.count("\n")
             blanked = _clear_spans(text, _find_spans(patterns, text))
@@ -332,7 +332,7 @@ def _mask_spans(text: str, spans: Iterable[_Span]) -> str:
 
 
 def _mask_record(file: str) -> str:
-    """Return the file of a record, or a text of it, with nothing but plain fields; its lines stay."""
+    """Return the file of a record, or a part, with nothing but plain fields; its lines stay."""
     above = file[: measure_front_matter(file)].count("\n")
 
     def is_plain(number: int, line: str) -> bool:

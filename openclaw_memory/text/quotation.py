@@ -1,7 +1,7 @@
-"""Quotations: how text that comes from outside is kept in a note, below which its source is named (pure).
+"""Quote text from outside in a note, with its source below it (pure).
 
-A web page, a mail or what a program printed may say anything, also to the model that reads it. In a note it is a
-quotation of Markdown, line by line, with `> — source` as its last one: no part of it looks like the user's words.
+A web page, a mail or the output of a program may say anything, also to the model that reads it. In a note it is a
+quotation of Markdown, line by line, with `> — source` as its last line: no part looks like the user's words.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from openclaw_memory.text.redaction import redact
 
 EXTERNAL = "external"  # the `origin` of a document that comes from outside
 MAX_SOURCE = 500  # characters: an address, not a text of its own
-# All that any reader takes for the end of a line.
+# Everything that any reader takes for the end of a line.
 _BREAK = re.compile("\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
 _QUOTED = re.compile(r" {0,3}>")
 _SOURCE = re.compile(r"[ >]*>[ ]?(?:—|–|--)[ ]*(\S.*)")
@@ -26,8 +26,8 @@ def quote(text: str, source: str) -> str:
     """Return a text as a quotation with its source.
 
     Args:
-        text: What something else than the user or the agent says.
-        source: Where it comes from, such as an address; one line.
+        text: A text that neither the user nor the agent wrote.
+        source: Its origin, such as an address; one line.
 
     Raises:
         InvalidInputError: One of them is empty, or the source is too long.
@@ -42,10 +42,10 @@ def check_source_name(source: str) -> str:
     """Return the name of a source as one safe line, with secrets masked.
 
     Args:
-        source: Where a text comes from.
+        source: The origin of a text.
 
     Raises:
-        InvalidInputError: It is no text, empty or too long.
+        InvalidInputError: It is not a text, empty or too long.
     """
     name = clean_line(" ".join(source.split())) if isinstance(source, str) else ""
     if not name.strip() or len(name) > MAX_SOURCE:
@@ -56,30 +56,30 @@ def check_source_name(source: str) -> str:
 
 
 def find_source(lines: Sequence[str], start: int, end: int) -> str | None:
-    """Return the source of the first quotation with one that lines are a part of; None for none.
+    """Return the source of the first quotation that lines belong to; None if they belong to none with a source.
 
     Args:
         lines: All lines of a note.
         start: The first of the lines, 1-based.
         end: The last one, included.
     """
-    at = max(0, start - 1)
-    while at > 0 and _is_quoted(lines, at) and _is_quoted(lines, at - 1):
+    at, is_quoted = max(0, start - 1), [_QUOTED.match(line) is not None for line in lines]
+    while at > 0 and is_quoted[at] and is_quoted[at - 1]:
         at -= 1
     inside = False
     while at < len(lines) and (at < end or inside):
-        inside = _is_quoted(lines, at)
-        if inside and (found := _SOURCE.fullmatch(lines[at].rstrip())):
-            return found[1]
+        inside = is_quoted[at]
+        if inside and (source := _SOURCE.fullmatch(lines[at].rstrip())):
+            return source[1]
         at += 1
     return None
 
 
 def is_external(fields: Mapping[str, object]) -> bool:
-    """Return whether the front matter of a document says that it comes from outside, itself or in its metadata."""
+    """Return whether a document comes from outside, by its front matter or its metadata.
+
+    Args:
+        fields: Its front matter.
+    """
     metadata = fields.get("metadata")
     return EXTERNAL in (fields.get("origin"), metadata.get("origin") if isinstance(metadata, dict) else None)
-
-
-def _is_quoted(lines: Sequence[str], at: int) -> bool:
-    return _QUOTED.match(lines[at]) is not None

@@ -1,4 +1,4 @@
-"""The formats of tokens: what a provider's begin with, and what follows.
+"""List the formats of the tokens of providers.
 
 Each format has a literal that every token of it holds, which is looked for first, and a pattern for a text without
 white space. All patterns are linear: what they repeat without a bound either ends the match, or begins after a
@@ -17,9 +17,9 @@ class Format(NamedTuple):
     pattern: str
 
 
-# What stands at the beginning of a word of the Latin alphabet, or after `_`, a CJK character, an invisible one.
+# The beginning of a word of the Latin alphabet, also after `_`, a CJK character, an invisible one.
 _START = r"(?<![A-Za-z0-9])"
-# What words, dates and names with numbers do not have: letters between digits.
+# Letters between digits, unlike words, dates and names with numbers.
 _RANDOM = r"(?=[A-Za-z0-9_-]{0,48}?\d[A-Za-z]{1,16}\d)"
 _UUID = r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}"
 

@@ -42,14 +42,14 @@ MAX_TERM_CHARS = 64
 
 def split_terms(text: str) -> list[str]:
     """Return all terms of a text, in its order; a whole identifier precedes its parts."""
-    composed = _composed(text)
+    composed = _compose(text)
     if composed.isascii():  # the same terms, in half the time
-        return list(chain.from_iterable(map(_terms_of_token, _ASCII_TOKEN.findall(composed))))
+        return list(chain.from_iterable(map(_split_token_terms, _ASCII_TOKEN.findall(composed))))
     # A run of CJK seldom comes twice and has many terms: to remember them would cost more than to make them.
     return [
         term
-        for token in _tokens(composed)
-        for term in (_characters_and_pairs(token) if _is_cjk(token) else _terms_of_token(token))
+        for token in _split_tokens(composed)
+        for term in (_split_cjk(token) if _is_cjk(token) else _split_token_terms(token))
     ]
 
 
@@ -63,10 +63,10 @@ def split_query(text: str) -> list[str]:
 
     A query of stop words alone keeps them.
     """
-    tokens = _tokens(text)
+    tokens = _split_tokens(text)
     stop = _stop_words(tokens)
-    kept = [term for token in dict.fromkeys(tokens) for term in _content_terms(token, stop)]
-    return list(dict.fromkeys(kept)) or list(dict.fromkeys(split_terms(text)))
+    content = [term for token in dict.fromkeys(tokens) for term in _select_content_terms(token, stop)]
+    return list(dict.fromkeys(content)) or list(dict.fromkeys(split_terms(text)))
 
 
 def split_words(text: str) -> list[str]:
@@ -76,7 +76,7 @@ def split_words(text: str) -> list[str]:
     """
     if text.isascii() and not HUMP.search(text):  # the same words, in half the time
         return _ASCII_WORDS.findall(text.lower())
-    return list(chain.from_iterable(map(_lower_words, _tokens(text))))
+    return list(chain.from_iterable(map(_lower_words, _split_tokens(text))))
 
 
 def locate_words(text: str) -> list[tuple[int, int, str]]:
@@ -84,15 +84,15 @@ def locate_words(text: str) -> list[tuple[int, int, str]]:
 
     Words in camelCase are whole.
     """
-    found = []
-    for token in _token_in(text).finditer(text):
+    spans: list[tuple[int, int, str]] = []
+    for token in _select_token(text).finditer(text):
         at = token.start()
         if _is_cjk(token[0]):
-            found += [(at + n, at + n + len(pair), pair) for n, pair in enumerate(_lower_words(token[0]))]
+            spans += [(at + n, at + n + len(pair), pair) for n, pair in enumerate(_lower_words(token[0]))]
         else:
-            parts = _part_of(token[0]).finditer(token[0])
-            found += [(at + part.start(), at + part.end(), part[0].lower()) for part in parts]
-    return found
+            parts = _select_part(token[0]).finditer(token[0])
+            spans += [(at + part.start(), at + part.end(), part[0].lower()) for part in parts]
+    return spans
 
 
 def select_content_words(text: str) -> list[str]:
@@ -101,10 +101,10 @@ def select_content_words(text: str) -> list[str]:
     Args:
         text: The query.
     """
-    tokens = _tokens(text)
+    tokens = _split_tokens(text)
     stop = _stop_words(tokens)
-    kept = [word for token in dict.fromkeys(tokens) for word in _lower_words(token) if fold(word) not in stop]
-    return list(dict.fromkeys(kept or split_words(text)))
+    content = [word for token in dict.fromkeys(tokens) for word in _lower_words(token) if fold(word) not in stop]
+    return list(dict.fromkeys(content or split_words(text)))
 
 
 def fold(text: str) -> str:
@@ -113,8 +113,8 @@ def fold(text: str) -> str:
     Args:
         text: Any text.
     """
-    folded = _composed(text).casefold()
-    return folded if folded.isascii() else _ACCENTED.sub(lambda match: _base_letter(match[0]), folded)
+    folded = _compose(text).casefold()
+    return folded if folded.isascii() else _ACCENTED.sub(lambda match: _get_base_letter(match[0]), folded)
 
 
 def stem(word: str) -> str:
@@ -124,35 +124,39 @@ def stem(word: str) -> str:
 
 @lru_cache(maxsize=65536)
 def stem_word(word: str) -> str:
-    """Return the term by which a single word of `words` is looked up."""
+    """Return the term of a single word of `split_words`.
+
+    Args:
+        word: The word.
+    """
     return stem(fold(word))[:MAX_TERM_CHARS]
 
 
 @cache
-def _pattern(of_any_script: str) -> re.Pattern[str]:
+def _compile(pattern: str) -> re.Pattern[str]:
     """Compile a pattern for the first text that is not ASCII: it takes some milliseconds."""
-    return re.compile(of_any_script)
+    return re.compile(pattern)
 
 
-def _token_in(text: str) -> re.Pattern[str]:
-    return _ASCII_TOKEN if text.isascii() else _pattern(_TOKEN)
+def _select_token(text: str) -> re.Pattern[str]:
+    return _ASCII_TOKEN if text.isascii() else _compile(_TOKEN)
 
 
-def _part_of(token: str) -> re.Pattern[str]:
-    return _ASCII_PARTS if token.isascii() else _pattern(_WORD)
+def _select_part(token: str) -> re.Pattern[str]:
+    return _ASCII_PARTS if token.isascii() else _compile(_WORD)
 
 
-def _tokens(text: str) -> list[str]:
-    composed = _composed(text)
-    return _token_in(composed).findall(composed)
+def _split_tokens(text: str) -> list[str]:
+    composed = _compose(text)
+    return _select_token(composed).findall(composed)
 
 
-def _composed(text: str) -> str:
+def _compose(text: str) -> str:
     return text if text.isascii() else unicodedata.normalize("NFKC", text)
 
 
 @lru_cache(maxsize=2048)
-def _base_letter(letter: str) -> str:
+def _get_base_letter(letter: str) -> str:
     base = "".join(mark for mark in unicodedata.normalize("NFD", letter) if not unicodedata.combining(mark))
     return base.translate(_LETTERS)
 
@@ -164,19 +168,19 @@ def _stem_english(word: str) -> str:
 
 
 @lru_cache(maxsize=65536)
-def _terms_of_token(token: str) -> tuple[str, ...]:
-    words = _words_of_token(token)
-    found = [stem(word)[:MAX_TERM_CHARS] for word in words]
+def _split_token_terms(token: str) -> tuple[str, ...]:
+    words = _split_token_words(token)
+    parts = [stem(word)[:MAX_TERM_CHARS] for word in words]
     whole = fold(token)[:MAX_TERM_CHARS]
-    return tuple(found) if whole == words[0] else (whole, *found)
+    return tuple(parts) if whole == words[0] else (whole, *parts)
 
 
 @lru_cache(maxsize=65536)
-def _words_of_token(token: str) -> tuple[str, ...]:
+def _split_token_words(token: str) -> tuple[str, ...]:
     """Return the folded words of a token; a run of CJK counts as one word."""
     if _is_cjk(token):
         return (token,)
-    parts = _part_of(token).findall(token)
+    parts = _select_part(token).findall(token)
     words = [fold(part) for part in parts]
     return tuple(dict.fromkeys([*words, *chain.from_iterable(map(_split_humps, parts))]))
 
@@ -190,30 +194,30 @@ def _split_humps(part: str) -> list[str]:
 
 def _lower_words(token: str) -> tuple[str, ...]:
     if _is_cjk(token):
-        return _pairs(token) or (token,)
+        return _split_pairs(token) or (token,)
     return _lower_parts(token)
 
 
 @lru_cache(maxsize=65536)
 def _lower_parts(token: str) -> tuple[str, ...]:
-    parts = _part_of(token).findall(token)
+    parts = _select_part(token).findall(token)
     return tuple(word for part in parts for word in (part.lower(), *_split_humps(part)))
 
 
-def _characters_and_pairs(run: str) -> tuple[str, ...]:
-    return (*chain.from_iterable(zip(run, _pairs(run), strict=False)), run[-1])
+def _split_cjk(run: str) -> tuple[str, ...]:
+    return (*chain.from_iterable(zip(run, _split_pairs(run), strict=False)), run[-1])
 
 
-def _pairs(run: str) -> tuple[str, ...]:
+def _split_pairs(run: str) -> tuple[str, ...]:
     return tuple(map(add, run, run[1:]))
 
 
-def _content_terms(token: str, stop: frozenset[str]) -> tuple[str, ...]:
+def _select_content_terms(token: str, stop: frozenset[str]) -> tuple[str, ...]:
     if _is_cjk(token):
-        return tuple(unit for unit in _characters_and_pairs(token) if unit not in stop)
-    kept = [stem(word)[:MAX_TERM_CHARS] for word in _words_of_token(token) if word not in stop]
+        return tuple(unit for unit in _split_cjk(token) if unit not in stop)
+    content = [stem(word)[:MAX_TERM_CHARS] for word in _split_token_words(token) if word not in stop]
     whole = fold(token)[:MAX_TERM_CHARS]
-    return (whole, *kept) if whole != _words_of_token(token)[0] else tuple(kept)
+    return (whole, *content) if whole != _split_token_words(token)[0] else tuple(content)
 
 
 def _stop_words(tokens: list[str]) -> frozenset[str]:
@@ -222,7 +226,7 @@ def _stop_words(tokens: list[str]) -> frozenset[str]:
     One language only: `war` is a stop word in German and a content word in English. CJK units occur in no other
     language.
     """
-    words = [word for token in tokens for word in _words_of_token(token)]
+    words = [word for token in tokens for word in _split_token_words(token)]
     counts = {name: sum(word in listed for word in words) for name, listed in STOP_WORDS.items()}
     most = max(counts.values())
     best = [STOP_WORDS[name] for name, count in counts.items() if count == most and count > 0]

@@ -1,4 +1,4 @@
-"""The files of a memory: which of them count, how they are read safely, and how they are written."""
+"""List, read and write the files of a memory safely."""
 
 import lazy_loader
 

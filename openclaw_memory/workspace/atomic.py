@@ -195,8 +195,8 @@ class OpenFolder:
             WriteError: Something has the name.
         """
         if self.get_stat(name) is not None:
-            path, other = self._join(neighbour), self._join(name)
-            raise WriteError(f"{other} is there next to {path}: compare the two, and delete or rename one of them")
+            path, twin = self._join(neighbour), self._join(name)
+            raise WriteError(f"{twin} is there next to {path}: compare the two, and delete or rename one of them")
 
     def sweep(self) -> None:
         """Remove unfinished files of killed writers. Those that cannot be removed do no harm and stay."""
@@ -514,9 +514,9 @@ def _fill(descriptor: int, data: bytes, old: os.stat_result | None) -> None:
         if (old.st_uid, old.st_gid) != (new.st_uid, new.st_gid):
             os.fchown(descriptor, old.st_uid, old.st_gid)
         os.fchmod(descriptor, old.st_mode & 0o7777)
-    rest = memoryview(data)
-    while rest:
-        rest = rest[os.write(descriptor, rest) :]
+    remaining = memoryview(data)
+    while remaining:
+        remaining = remaining[os.write(descriptor, remaining) :]
     os.fsync(descriptor)
 
 

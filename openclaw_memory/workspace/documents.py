@@ -356,7 +356,7 @@ def find_paths(cache: DocumentCache, keys: Iterable[str] = ()) -> dict[str, list
 
 
 def derive_key(path: str) -> str:
-    """Return the key of a document whose id cannot be read: the name of its file, in the collection of its folder.
+    """Return the key of a document without a readable id: the name of its file, in the collection of its folder.
 
     Args:
         path: Its file.
@@ -453,7 +453,7 @@ def _check_replaceable(file: _File, text: str, policies: Policies) -> None:
 
 
 def _restore(new: Any, old: Any, policies: Policies) -> Any:
-    """Return a new value of JSON, in which each text that equals the old one masked is the old one again."""
+    """Return a new value of JSON with the old texts in place of those that are the old ones masked."""
     if isinstance(new, str) and isinstance(old, str):
         masked = policies.mask(old)
         return old if new in {redact(old), masked, redact(masked)} else new

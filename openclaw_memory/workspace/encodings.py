@@ -90,7 +90,7 @@ def decode_older(data: bytes) -> Decoded | None:
         return None  # damaged UTF-8: half a character was encoded
     from charset_normalizer import from_bytes  # takes 44 ms of CPU time to load: used where UTF-8 has failed
 
-    candidates = [match for match in from_bytes(data, cp_isolation=[*ENCODINGS]) if _makes_sense(str(match))]
+    candidates = [match for match in from_bytes(data, cp_isolation=[*ENCODINGS]) if _is_plausible(str(match))]
     texts = {str(match) for match in candidates}
     if len(texts) != 1:
         return None
@@ -103,7 +103,7 @@ def _select_unicode(data: bytes) -> str:
     return "utf-16" if is_utf16(data) else "utf-8-sig"
 
 
-def _makes_sense(text: str) -> bool:
+def _is_plausible(text: str) -> bool:
     """Return whether a person may have written this: words of one script, capitals in front, and usual signs."""
     if _SIGN_IN_A_WORD.search(text):
         return False

@@ -46,6 +46,7 @@ from openclaw_memory.workspace.paths import (
     explain_left_out,
     explain_wrong_name,
     is_around_workspace,
+    is_matching,
     is_of_the_agent,
     is_record,
     is_set_apart,
@@ -54,7 +55,6 @@ from openclaw_memory.workspace.paths import (
     list_note_endings,
     locate_configured,
     locate_transcript,
-    matches_globs,
     resolve_path,
     split_below,
     split_chosen,
@@ -112,7 +112,7 @@ class WorkspaceFiles:
             raise PathNotAllowedError(
                 f"the rule {rule!r} of policies leaves files of this name out: rename it, or change the rule"
             )
-        if not matches_globs(self.settings, place.path):
+        if not is_matching(self.settings, place.path):
             raise PathNotAllowedError(f"{path!r} is left out by files.include or files.exclude: change them to read it")
         return place
 
@@ -193,7 +193,7 @@ class WorkspaceFiles:
         Raises:
             ConfigError: A glob cannot be read.
         """
-        return matches_globs(self.settings, path) and self.find_hiding_rule(path) is None
+        return is_matching(self.settings, path) and self.find_hiding_rule(path) is None
 
     def find_hiding_rule(self, path: str) -> str | None:
         """Return the name of the policy that hides a file of this name, or None.

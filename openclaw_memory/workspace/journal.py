@@ -305,9 +305,9 @@ def bootstrap(
     paths = [SOUL, *(path for path in (*long_term, *days) if files.is_included(path))]
     now, infos = time.time_ns(), [_get_stat(os.path.join(files.root, path)) for path in paths]
     key, stamps = (*paths, max_chars), tuple(None if info is None else get_stamp(info) for info in infos)
-    for known in latest:
-        if known[:2] == (key, stamps):
-            return known[2]
+    for earlier in latest:
+        if earlier[:2] == (key, stamps):
+            return earlier[2]
     parts = (_show_file(files, path, max_chars, is_day=path in days) for path in paths)
     started = Bootstrap(tuple(part for part in parts if part is not None))
     if all(info is None or is_settled(info, now) for info in infos):

@@ -163,7 +163,7 @@ def is_around_workspace(place: Place) -> bool:
     return set(place.path.split("/")) == {".."}
 
 
-def matches_globs(settings: FilesConfig, path: str) -> bool:
+def is_matching(settings: FilesConfig, path: str) -> bool:
     """Return whether the globs let a path count: it matches `include`, if there is one, and not `exclude`.
 
     Globs are read as in a .gitignore file: `drafts/` is a folder anywhere, `/memory/old/**` starts at the workspace.

@@ -33,11 +33,11 @@ from openclaw_memory.workspace.paths import (
     explain_left_out,
     explain_wrong_name,
     is_around_workspace,
+    is_matching,
     is_set_apart,
     is_transcript,
     list_note_endings,
     locate_transcripts,
-    matches_globs,
 )
 
 # A few thousand names take some milliseconds to look at. A home folder holds millions.
@@ -113,7 +113,7 @@ def scan_listing(files: WorkspaceFiles, listing: Listing) -> Scan:
     key_ids: tuple[str | None, ...] = ()
     has_globs = bool(files.settings.include or files.settings.exclude)
     for path, state in (entry for place in listing for entry in sorted(place, key=itemgetter(0))):
-        if state is None or (has_globs and not matches_globs(files.settings, path)):
+        if state is None or (has_globs and not is_matching(files.settings, path)):
             continue
         if isinstance(state, OSError):
             unreadable.append(path)

@@ -19,7 +19,8 @@ from openclaw_memory.types.codec import SUFFIX
 from openclaw_memory.workspace.atomic import lock_folder
 from openclaw_memory.workspace.files import WorkspaceFiles, open_place
 from openclaw_memory.workspace.paths import TRANSCRIPT_SUFFIX, TRANSCRIPTS, Place
-from openclaw_memory.workspace.transcript_records import get_message, parse
+from openclaw_memory.workspace.transcript_formats import get_message
+from openclaw_memory.workspace.transcript_records import parse
 from openclaw_memory.workspace.transcripts import MAX_LINE_BYTES, read_records
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
@@ -27,11 +28,14 @@ _LINE_ENDS = re.compile("[\x7f-\x9f\u2028\u2029]")
 _NAME_CHARS = 80
 _TAIL_BYTES = 65_536
 _HEAD_BYTES = 4096  # in which the header of a sealed transcript ends: it names one recipient, in 200 bytes
-_OF_THE_LOG = frozenset({"id", "parentId", "timestamp"})  # of an entry: they hold nothing that was said
+_LOG_FIELDS = frozenset({"id", "parentId", "timestamp"})  # of an entry: they hold no spoken words
 
 
 def make_log_name(session_id: str) -> str:
     """Return the name of a session's file: its id, or if that cannot be one, its readable part and a digest.
+
+    Args:
+        session_id: The id.
 
     Raises:
         InvalidInputError: The id is empty.
@@ -62,13 +66,13 @@ class SessionLog:
 
     @property
     def path(self) -> str:
-        """The path by which the transcript is searched and read."""
-        return self._place().path
+        """The path of the transcript for searches and excerpts."""
+        return self._locate().path
 
     @property
     def size(self) -> int:
         """The size of the transcript in bytes, of a sealed one unsealed; 0 if it does not exist."""
-        place = self._place()
+        place = self._locate()
         file = os.path.join(place.base, *place.parts)
         try:
             size = os.stat(file).st_size
@@ -111,7 +115,7 @@ class SessionLog:
 
     @observed("write transcript", lambda ids, log, *_, **__: [(log.path, "")] if ids else [], writes=True)
     def append_entries(self, entries: Sequence[Mapping[str, Any]], *, once: bool = False) -> list[str]:
-        """Add entries in one write, and return their ids once all of them are on disk.
+        """Add entries in one write, and return their ids once they are on disk.
 
         See `append_entry` for what each gets; the first follows the last entry of the log, each other the one before
         it. A process that is killed meanwhile may leave the first of them, and half a line, which is not read.
@@ -131,14 +135,14 @@ class SessionLog:
         for session in filter(None, (self.session_id, self.parent_session)):  # the header names both
             self.files.check_name(f"{TRANSCRIPTS}/{make_log_name(session)}")
         for entry in entries:
-            self.files.policies.check_value({name: entry[name] for name in entry.keys() - _OF_THE_LOG})
-        place = self._place()
+            self.files.policies.check_value({name: entry[name] for name in entry.keys() - _LOG_FIELDS})
+        place = self._locate()
         with lock_folder(Path(place.base), self.folder.parts, place.path):
-            place = self._place()  # it may have been sealed, or begun, meanwhile
+            place = self._locate()  # it may have been sealed, or begun, meanwhile
             ids: list[str] = []
 
             def extend(file: BinaryIO, size: int) -> bytes:
-                lines, new = self._lines_of(entries, file, size, once=once)
+                lines, new = self._make_lines(entries, file, size, once=once)
                 ids.extend(new)
                 return b"".join(lines) if new else b""
 
@@ -155,7 +159,7 @@ class SessionLog:
             PathNotAllowedError, WorkspaceError: The file is a symlink or not an ordinary file, or cannot be read.
         """
         try:
-            with self.files.open(self._place()) as (file, _):
+            with self.files.open(self._locate()) as (file, _):
                 yield from read_records(file, start)
         except NotFoundError:
             return
@@ -181,21 +185,21 @@ class SessionLog:
             NotFoundError: No entry has that id.
             PathNotAllowedError, WorkspaceError: As `entries`.
         """
-        found = [entry for entry in self.read_entries() if entry.get("type") != "session"]
-        places = {entry["id"]: at for at, entry in enumerate(found) if isinstance(entry.get("id"), str)}
+        entries = [entry for entry in self.read_entries() if entry.get("type") != "session"]
+        places = {entry["id"]: at for at, entry in enumerate(entries) if isinstance(entry.get("id"), str)}
         if leaf is not None and leaf not in places:
             raise NotFoundError(f"{self.path} has no entry {leaf!r}: name the id of one of its entries")
-        at: int | None = places[leaf] if leaf is not None else len(found) - 1
+        at: int | None = places[leaf] if leaf is not None else len(entries) - 1
         branch: list[dict[str, Any]] = []
         while at is not None and at >= 0:
-            entry = found[at]
+            entry = entries[at]
             branch.append(entry)
             # An entry without a parent follows the one before it; a parent always comes before its child.
             above = places.get(entry["parentId"]) if "parentId" in entry else at - 1
             at = above if above is not None and above < at else None
         return branch[::-1]
 
-    def _place(self) -> Place:
+    def _locate(self) -> Place:
         """Return the place of the file: of the one that is there, else as the settings want a new one."""
         name, folder = make_log_name(self.session_id), Path(self.folder.base, *self.folder.parts)
         is_new = not os.path.lexists(folder / name)
@@ -203,7 +207,7 @@ class SessionLog:
             name = f"{name}{SUFFIX}"
         return Place(f"{TRANSCRIPTS}/{name}", self.folder.base, (*self.folder.parts, name))
 
-    def _lines_of(
+    def _make_lines(
         self, entries: Sequence[Mapping[str, Any]], file: BinaryIO, size: int, *, once: bool
     ) -> tuple[list[bytes], list[str]]:
         """Return the lines to append to an open file for entries, and the ids of these."""
@@ -211,12 +215,12 @@ class SessionLog:
             there = {entry.get("id") for entry in read_records(file, 0)}
             entries = [entry for entry in entries if entry.get("id") not in there]
         now = datetime.datetime.now(datetime.UTC).astimezone(self.zone).isoformat(timespec="milliseconds")
-        tail = _tail(file, size)
+        tail = _read_tail(file, size)
         lines: list[bytes] = []
         ids: list[str] = []
-        before = _last_id(file, size, tail)
+        before = _find_last_id(file, size, tail)
         if not size:
-            lines.append(_line(self._header(now), self.path))
+            lines.append(_encode_line(self._make_header(now), self.path))
         elif not tail.endswith(b"\n"):  # half a line of a writer that was killed: what is added stays apart from it
             lines.append(b"\n")
         for fields in entries:
@@ -225,19 +229,19 @@ class SessionLog:
                     f"an entry for {self.path} has no type: give {{'type': 'message', 'message': {{...}}}}"
                 )
             entry = {"type": "", "id": secrets.token_hex(8), "parentId": before, "timestamp": now, **fields}
-            lines.append(_line(entry, self.path))
+            lines.append(_encode_line(entry, self.path))
             before = str(entry["id"])
             ids.append(before)
         return lines, ids
 
-    def _header(self, now: str) -> dict[str, Any]:
+    def _make_header(self, now: str) -> dict[str, Any]:
         header = {"type": "session", "id": self.session_id, "timestamp": now, "cwd": str(self.files.root)}
         return header | ({"parentSession": self.parent_session} if self.parent_session else {})
 
 
-def _line(entry: Mapping[str, Any], path: str) -> bytes:
+def _encode_line(entry: Mapping[str, Any], path: str) -> bytes:
     try:
-        data = _as_json(entry) + b"\n"
+        data = _to_json(entry) + b"\n"
     except (TypeError, ValueError, RecursionError) as error:
         raise InvalidInputError(
             f"the entry for {path} cannot be written as JSON ({error}): give text, numbers, lists"
@@ -249,21 +253,21 @@ def _line(entry: Mapping[str, Any], path: str) -> bytes:
     return data
 
 
-def _as_json(entry: Mapping[str, Any]) -> bytes:
-    """Return a line that people can read; escaped are lone surrogates, and what other programs take for a line end."""
+def _to_json(entry: Mapping[str, Any]) -> bytes:
+    """Encode an entry readably; lone surrogates, and line ends of other programs, are escaped."""
     text = json.dumps(entry, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
     try:
-        return _LINE_ENDS.sub(lambda found: f"\\u{ord(found[0]):04x}", text).encode()
+        return _LINE_ENDS.sub(lambda match: f"\\u{ord(match[0]):04x}", text).encode()
     except UnicodeEncodeError:
         return json.dumps(entry, allow_nan=False, separators=(",", ":")).encode("ascii")
 
 
-def _tail(file: BinaryIO, size: int, length: int = _TAIL_BYTES) -> bytes:
+def _read_tail(file: BinaryIO, size: int, length: int = _TAIL_BYTES) -> bytes:
     file.seek(max(0, size - length))
     return file.read(min(size, length))
 
 
-def _last_id(file: BinaryIO, size: int, tail: bytes) -> str | None:
+def _find_last_id(file: BinaryIO, size: int, tail: bytes) -> str | None:
     """Return the id of the last readable entry, from as little of the end of the file as it takes."""
     while True:
         whole_lines = tail.split(b"\n") if len(tail) == size else tail.split(b"\n")[1:]
@@ -273,4 +277,4 @@ def _last_id(file: BinaryIO, size: int, tail: bytes) -> str | None:
                 return str(record["id"])
         if len(tail) >= size:
             return None
-        tail = _tail(file, size, 4 * len(tail))
+        tail = _read_tail(file, size, 4 * len(tail))

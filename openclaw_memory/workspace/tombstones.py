@@ -1,4 +1,4 @@
-"""Take messages out of a transcript: each line becomes as long a one that says nothing and keeps its ids."""
+"""Take messages out of a transcript: a tombstone of equal length replaces each line, and has its ids alone."""
 
 from __future__ import annotations
 
@@ -6,30 +6,34 @@ import datetime
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, BinaryIO
+
+from msgspec import Struct
 
 from openclaw_memory.errors import WriteError
 from openclaw_memory.workspace.atomic import open_at
 from openclaw_memory.workspace.files import WorkspaceFiles
 from openclaw_memory.workspace.paths import Place
-from openclaw_memory.workspace.transcript_records import get_message, get_time, parse
+from openclaw_memory.workspace.transcript_formats import get_message
+from openclaw_memory.workspace.transcript_records import get_time, parse
 
 FORGOTTEN = "[forgotten]"
-# What programs follow from entry to entry; none of it was said.
-_KEPT = ("type", "id", "parentId", "timestamp", "firstKeptEntryId", "tokensBefore", "uuid", "parentUuid", "sessionId")
-_KEPT_OF_MESSAGE = ("role", "timestamp", "toolCallId", "toolName")
-_SAID = ("summary", "content", "customType")  # texts that readers of an entry expect
+# Fields by which programs follow from entry to entry; none holds spoken words.
+_LINKS = ("type", "id", "parentId", "timestamp", "firstKeptEntryId", "tokensBefore", "uuid", "parentUuid", "sessionId")
+_MESSAGE_LINKS = ("role", "timestamp", "toolCallId", "toolName")
+_TEXTS = ("summary", "content", "customType")  # texts that readers of an entry expect
 _PIECE_BYTES = 1 << 20
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
-    """A line of a transcript: its number, its bytes, its record, and its day, None where nothing before it has one.
+class Line(Struct, frozen=True):
+    """A line of a transcript. An entry without a time, and an unreadable line, have the day of the entry before.
 
-    An entry without a time, and a line that cannot be read, are of the day of the entry before.
+    Attributes:
+        number: Its number, 1-based.
+        data: Its bytes.
+        record: Its record; None if it cannot be read.
+        day: Its day; None if nothing before it has one.
     """
 
     number: int
@@ -39,7 +43,7 @@ class Line:
 
     @property
     def is_content(self) -> bool:
-        """Whether anything could have been said here: not in a header, a blank line, or a tombstone."""
+        """False for a header, a blank line, or a tombstone, which hold no spoken words."""
         text = self.data.strip()
         if not text or (self.record is not None and self.record.get("type") == "session"):
             return False
@@ -47,44 +51,44 @@ class Line:
 
 
 def read_lines(file: BinaryIO, zone: datetime.tzinfo | None) -> Iterator[Line]:
-    """Yield the lines of an open file; days are those of `zone`, of the machine where None.
+    """Yield the lines of an open file.
 
     Args:
         file: The file, from its beginning on.
-        zone: The zone of days.
+        zone: The zone of days; the machine's where None.
     """
     day: datetime.date | None = None
     for number, data in enumerate(file, 1):
         record = parse(data) if data.strip() else None
-        if record is not None and (when := get_time(record)) is not None:
-            day = (when.astimezone(zone) if when.tzinfo else when).date()
+        if record is not None and (time := get_time(record)) is not None:
+            day = (time.astimezone(zone) if time.tzinfo else time).date()
         yield Line(number, data, record, day)
 
 
 def make_tombstone(data: bytes, record: Mapping[str, Any] | None) -> bytes:
-    """Return what takes the place of a line: as many bytes, of which none was said.
+    """Return the replacement of a line: as many bytes, without spoken words.
 
-    The type, the ids and the times of its record stay, so that what refers to it still does. Offsets of other lines
-    stay, which programs keep.
+    The type, the ids and the times of its record stay, so that references to it still hold. Offsets of other lines
+    stay, which programs note down.
 
     Args:
         data: The line, with its newline if it has one.
-        record: What it holds; None where it cannot be read.
+        record: Its record; None if it cannot be read.
     """
     end = b"\n" if data.endswith(b"\n") else b""
     room = len(data) - len(end)
-    for words, more in ((FORGOTTEN, {"hidden": True}), ("", {})):
-        text = json.dumps({**_empty(record or {}, words), **more}, ensure_ascii=False, separators=(",", ":"))
-        line = text.encode("utf-8", "surrogatepass")
+    for text, more in ((FORGOTTEN, {"hidden": True}), ("", {})):
+        empty = json.dumps({**_make_empty(record or {}, text), **more}, ensure_ascii=False, separators=(",", ":"))
+        line = empty.encode("utf-8", "surrogatepass")
         if len(line) <= room:
             return line.ljust(room) + end
     return b"{}".ljust(room)[:room] + end
 
 
 def forget_lines(files: WorkspaceFiles, place: Place, numbers: Iterable[int], size: int, digest: str) -> bool:
-    """Replace lines of a transcript by tombstones, in place; return False where the file has another beginning.
+    """Replace lines of a transcript by tombstones, in place; return False if the file has another beginning.
 
-    What another program appends meanwhile stays: no byte but those of the lines is written. A sealed one is
+    Bytes that another program appends meanwhile stay: no byte but those of the lines is written. A sealed file is
     replaced as a whole. Call it with the lock of the transcripts held.
 
     Args:
@@ -99,40 +103,36 @@ def forget_lines(files: WorkspaceFiles, place: Place, numbers: Iterable[int], si
         OSError: It could not be written: lines before are replaced.
         WriteError: The disk took a part of a line.
     """
-    wanted = frozenset(numbers)
+    numbers = frozenset(numbers)
     if files.is_sealed(place):
-        return _buried_whole(files, place, wanted, size, digest)
+        with files.open(place) as (file, info):
+            if hash_head(file, size) != digest:
+                return False
+            file.seek(0)
+            lines = [make_tombstone(line, parse(line)) if at in numbers else line for at, line in enumerate(file, 1)]
+        files.replace(place, b"".join(lines), info)
+        return True
     descriptor = open_at(place.base, place.parts, os.O_RDWR)
     with open(descriptor, "rb", buffering=0) as file:
         if hash_head(file, size) != digest:
             return False
         file.seek(0)
         offset = 0
-        with open(os.dup(descriptor), "rb") as lines:
-            for number, data in enumerate(lines, 1):
-                if number in wanted:
+        with open(os.dup(descriptor), "rb") as source:
+            for number, data in enumerate(source, 1):
+                if number in numbers:
                     line = make_tombstone(data, parse(data))
                     file.seek(offset)
                     if os.write(descriptor, line) != len(line):
                         raise WriteError(f"{place.path} took a part of line {number}: free some disk space, and again")
-                    lines.seek(offset + len(data))
+                    source.seek(offset + len(data))
                 offset += len(data)
         os.fsync(descriptor)
     return True
 
 
-def _buried_whole(files: WorkspaceFiles, place: Place, wanted: AbstractSet[int], size: int, digest: str) -> bool:
-    with files.open(place) as (file, info):
-        if hash_head(file, size) != digest:
-            return False
-        file.seek(0)
-        lines = [make_tombstone(line, parse(line)) if at in wanted else line for at, line in enumerate(file, 1)]
-    files.replace(place, b"".join(lines), info)
-    return True
-
-
 def hash_head(file: BinaryIO, size: int) -> str:
-    """Return the SHA-256 of the first `size` bytes of an open file; "" where it has fewer.
+    """Return the SHA-256 of the first `size` bytes of an open file; "" if it has fewer.
 
     Args:
         file: The file.
@@ -146,13 +146,14 @@ def hash_head(file: BinaryIO, size: int) -> str:
     return "" if left else digest.hexdigest()
 
 
-def _empty(record: Mapping[str, Any], words: str) -> dict[str, Any]:
-    kept = {name: record[name] for name in _KEPT if name in record}
-    said = {name: words for name in _SAID if isinstance(record.get(name), str)}
-    message = get_message(record)
-    if message is record:  # its text is in the record itself
-        return {**kept, **{name: record[name] for name in _KEPT_OF_MESSAGE if name in record}, "content": words}
-    if isinstance(record.get("message"), dict):
-        inner = {name: record["message"][name] for name in _KEPT_OF_MESSAGE if name in record["message"]}
-        return {**kept, "message": {**inner, "content": words}}
-    return {**kept, **said}
+def _make_empty(record: Mapping[str, Any], text: str) -> dict[str, Any]:
+    links = {name: record[name] for name in _LINKS if name in record}
+    inner = record.get("message")
+    if get_message(record) is record:  # its text is in the record itself
+        return {**links, **{name: record[name] for name in _MESSAGE_LINKS if name in record}, "content": text}
+    if isinstance(inner, dict):
+        return {
+            **links,
+            "message": {**{name: inner[name] for name in _MESSAGE_LINKS if name in inner}, "content": text},
+        }
+    return {**links, **{name: text for name in _TEXTS if isinstance(record.get(name), str)}}

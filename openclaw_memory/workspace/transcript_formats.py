@@ -1,4 +1,4 @@
-"""Know the transcripts of other programs by their first record, and read their records as messages (pure).
+"""Recognise the transcripts of OpenClaw and other programs, and read the message in a record (pure).
 
 A format is two functions in the table at the end: whether a record is of it, and the message in a record, in OpenClaw's
 shape. To add a format is to add a line.
@@ -15,7 +15,58 @@ Record = Mapping[str, Any]
 
 _SPEAKERS = frozenset({"user", "assistant"})
 
-# What Claude Code puts into messages of the user: what a command was and printed, and what the host reports.
+
+class Format(NamedTuple):
+    """A format of transcripts: the program that writes it, and how its records are recognised and read."""
+
+    program: str
+    recognise: Callable[[Record], bool]
+    read_message: Callable[[Record], Record]  # {} where neither side spoke
+
+
+def find_format(record: Record) -> Format | None:
+    """Return the format of a record, or None if it is unknown.
+
+    Args:
+        record: A record.
+    """
+    return next((entry for entry in FORMATS if entry.recognise(record)), None)
+
+
+def get_message(record: Record) -> Record:
+    """Return the message of a record, in OpenClaw's shape; {} for none.
+
+    Args:
+        record: A record of any format.
+    """
+    format_of_record = find_format(record)
+    return {} if format_of_record is None else format_of_record.read_message(record)
+
+
+# --- OpenClaw: sessions/<session>.jsonl -----------------------------------------------------------------------------
+
+_OPENCLAW_TYPES = frozenset(
+    "session message compaction branch_summary custom custom_message label model_change session_info "
+    "thinking_level_change".split()
+)
+
+
+def _is_openclaw(record: Record) -> bool:
+    kind = record.get("type")
+    return isinstance(kind, str) and kind in _OPENCLAW_TYPES
+
+
+def _read_openclaw(record: Record) -> Record:
+    """Return a message in either of OpenClaw's shapes: in `message`, or the record itself."""
+    if record.get("type") != "message":
+        return {}
+    inner = record.get("message", record)
+    return inner if isinstance(inner, dict) else {}
+
+
+# --- Claude Code: ~/.claude/projects/<folder>/<session>.jsonl -------------------------------------------------------
+
+# Parts of the user's messages that the program wrote: commands with their output, and reports of the host.
 _COMMANDS = (
     "<command-name>",
     "<command-message>",
@@ -27,8 +78,8 @@ _COMMANDS = (
     "[Request interrupted by user",
 )
 _REMARKS = ("system-reminder", "ide_opened_file", "ide_selection")
-# Marks of records that neither side has said: the host's remarks, a summary, errors of the service, a subagent's talk.
-_UNSAID = (
+# Marks of records that neither side spoke: the host's remarks, a summary, errors of the service, a subagent's talk.
+_UNSPOKEN = (
     "isMeta",
     "isCompactSummary",
     "isVisibleInTranscriptOnly",
@@ -38,41 +89,10 @@ _UNSAID = (
 )
 
 
-class Format(NamedTuple):
-    """How transcripts of a program are known, and read."""
-
-    program: str
-    recognise: Callable[[Record], bool]
-    message: Callable[[Record], dict[str, Any]]  # {} where neither side said anything
-
-
-def find_program(record: Record) -> str | None:
-    """Return the program that wrote a record; None for one that is unknown here.
-
-    Args:
-        record: A record, best the first of a file.
-    """
-    return next((one.program for one in FORMATS if one.recognise(record)), None)
-
-
-def get_foreign_message(record: Record) -> dict[str, Any]:
-    """Return the message in another program's record, in OpenClaw's shape; {} for none.
-
-    Args:
-        record: Any record.
-    """
-    return next((one.message(record) for one in FORMATS if one.recognise(record)), {})
-
-
-# --- Claude Code: ~/.claude/projects/<folder>/<session>.jsonl -------------------------------------------------
-
-
 def _is_claude_code(record: Record) -> bool:
     kind = record.get("type")
-    if not isinstance(kind, str):
-        return False
     # Summaries of earlier sessions and file histories come first in some files, without the session's id.
-    return (
+    return isinstance(kind, str) and (
         isinstance(record.get("sessionId"), str)
         or (kind in _SPEAKERS and isinstance(record.get("uuid"), str))
         or (kind == "summary" and "leafUuid" in record)
@@ -80,29 +100,21 @@ def _is_claude_code(record: Record) -> bool:
     )
 
 
-def _claude_code(record: Record) -> dict[str, Any]:
+def _read_claude_code(record: Record) -> Record:
     inner = record.get("message")
-    if record.get("type") not in _SPEAKERS or not isinstance(inner, dict) or any(map(record.get, _UNSAID)):
+    if record.get("type") not in _SPEAKERS or not isinstance(inner, dict) or any(map(record.get, _UNSPOKEN)):
         return {}
-    if inner.get("model") == "<synthetic>":  # said by the program in the model's place
+    if inner.get("model") == "<synthetic>":  # the program spoke in the model's place
         return {}
     content = inner.get("content")
-    blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
-    known = {"id": record.get("uuid"), "role": inner.get("role"), "timestamp": record.get("timestamp")}
-    return {**known, "content": list(_spoken(blocks))}
+    texts = _list_texts(content) if isinstance(content, list) else [content] if isinstance(content, str) else []
+    for name in _REMARKS:
+        texts = [strip_between(text, f"<{name}>", f"</{name}>") for text in texts]
+    spoken = [text for text in texts if not text.lstrip().startswith(_COMMANDS)]
+    return _make_message(record.get("uuid"), inner.get("role"), spoken, record.get("timestamp"))
 
 
-def _spoken(blocks: object) -> Iterator[dict[str, Any]]:
-    for block in _objects(blocks):
-        if block.get("type") != "text" or not isinstance(text := block.get("text"), str):
-            continue
-        for name in _REMARKS:
-            text = strip_between(text, f"<{name}>", f"</{name}>")
-        if not text.lstrip().startswith(_COMMANDS):
-            yield {"type": "text", "text": text}
-
-
-# --- OpenCode: the messages of `opencode export`, one a line --------------------------------------------------
+# --- OpenCode: the messages of `opencode export`, one a line --------------------------------------------------------
 
 
 def _is_opencode(record: Record) -> bool:
@@ -110,21 +122,17 @@ def _is_opencode(record: Record) -> bool:
     return isinstance(info, dict) and isinstance(info.get("sessionID"), str) and isinstance(record.get("parts"), list)
 
 
-def _opencode(record: Record) -> dict[str, Any]:
+def _read_opencode(record: Record) -> Record:
     info = record["info"]
     if info.get("role") not in _SPEAKERS or info.get("summary") is True:
         return {}
-    when = info.get("time")
-    parts = [one for one in _objects(record["parts"]) if not one.get("synthetic") and not one.get("ignored")]
-    return {
-        "id": info.get("id"),
-        "role": info["role"],
-        "content": [{"type": "text", "text": one.get("text")} for one in parts if one.get("type") == "text"],
-        "timestamp": when.get("created") if isinstance(when, dict) else None,
-    }
+    time = info.get("time")
+    created = time.get("created") if isinstance(time, dict) else None
+    spoken = [part for part in _list_objects(record["parts"]) if not part.get("synthetic") and not part.get("ignored")]
+    return _make_message(info.get("id"), info["role"], _list_texts(spoken), created)
 
 
-# --- ChatGPT: the messages of an export's `conversations.json`, one a line ------------------------------------
+# --- ChatGPT: the messages of an export's `conversations.json`, one a line ------------------------------------------
 
 
 def _is_chatgpt(record: Record) -> bool:
@@ -132,25 +140,36 @@ def _is_chatgpt(record: Record) -> bool:
     return isinstance(inner, dict) and isinstance(inner.get("author"), dict) and isinstance(inner.get("content"), dict)
 
 
-def _chatgpt(record: Record) -> dict[str, Any]:
+def _read_chatgpt(record: Record) -> Record:
     inner = record.get("message", record)
-    role, content, about = inner["author"].get("role"), inner["content"], inner.get("metadata")
-    is_hidden = isinstance(about, dict) and about.get("is_visually_hidden_from_conversation")
-    # What goes to a tool, such as code to run, is not said to the user.
+    role, content, metadata = inner["author"].get("role"), inner["content"], inner.get("metadata")
+    is_hidden = isinstance(metadata, dict) and metadata.get("is_visually_hidden_from_conversation")
+    # Messages to a tool, such as code to run, are not for the user.
     if role not in _SPEAKERS or is_hidden or inner.get("recipient") not in {None, "all"}:
         return {}
     if content.get("content_type") not in {"text", "multimodal_text"} or not isinstance(content.get("parts"), list):
         return {}
-    texts = [{"type": "text", "text": part} for part in content["parts"] if isinstance(part, str)]
-    return {"id": inner.get("id"), "role": role, "content": texts, "timestamp": inner.get("create_time")}
+    texts = [part for part in content["parts"] if isinstance(part, str)]
+    return _make_message(inner.get("id"), role, texts, inner.get("create_time"))
 
 
-def _objects(values: object) -> Iterator[Mapping[str, Any]]:
-    return (one for one in values if isinstance(one, dict)) if isinstance(values, list) else iter(())
+def _make_message(message_id: object, role: object, texts: list[str], timestamp: object) -> Record:
+    blocks = [{"type": "text", "text": text} for text in texts]
+    return {"id": message_id, "role": role, "content": blocks, "timestamp": timestamp}
+
+
+def _list_texts(blocks: object) -> list[str]:
+    texts = (block.get("text") for block in _list_objects(blocks) if block.get("type") == "text")
+    return [text for text in texts if isinstance(text, str)]
+
+
+def _list_objects(values: object) -> Iterator[Record]:
+    return (value for value in values if isinstance(value, dict)) if isinstance(values, list) else iter(())
 
 
 FORMATS = (
-    Format("Claude Code", _is_claude_code, _claude_code),
-    Format("OpenCode", _is_opencode, _opencode),
-    Format("ChatGPT", _is_chatgpt, _chatgpt),
+    Format("OpenClaw", _is_openclaw, _read_openclaw),
+    Format("Claude Code", _is_claude_code, _read_claude_code),
+    Format("OpenCode", _is_opencode, _read_opencode),
+    Format("ChatGPT", _is_chatgpt, _read_chatgpt),
 )

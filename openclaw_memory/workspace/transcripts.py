@@ -7,17 +7,19 @@ import os
 import re
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from hashlib import sha256
 from itertools import islice
 from typing import TYPE_CHECKING, Any, BinaryIO, Self
 from zlib import crc32
 
+from msgspec import Struct, structs
+
 from openclaw_memory.text.policies import NONE, Policies
 from openclaw_memory.types import Excerpt
 from openclaw_memory.workspace.excerpts import DEFAULT_CHARS, check_range, make_excerpt
-from openclaw_memory.workspace.transcript_formats import FORMATS
-from openclaw_memory.workspace.transcript_records import get_day, is_known, parse, render_record
+from openclaw_memory.workspace.transcript_formats import FORMATS, find_format
+from openclaw_memory.workspace.transcript_records import get_time, parse, render_record
 
 if TYPE_CHECKING:
     from hashlib import _Hash as HASH
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
 PART_BYTES = 65_536
 MAX_LINE_BYTES = 8 * 1024 * 1024
 
-# So much of the finished parts is checked though the file has grown: 100 MB take 36 ms of a processor.
+# So much of the finished parts is verified though the file has grown: 100 MB take 36 ms of a processor.
 VERIFIED_BYTES = 128 * 1024 * 1024
 
 # The format of a file is recognised by its first lines. OpenClaw's header is the first of them.
@@ -36,44 +38,54 @@ _PIECE_BYTES = 1 << 20
 _MARK = re.compile(r"2 (\d{1,18}) (\d{1,18}) (\d{1,18}) ([01]) (\d{1,18}) (\d{1,10}) ([0-9a-f]{16})")
 
 
-@dataclass(frozen=True, slots=True)
-class Mark:
-    """How far a transcript was read, as a string and back.
+class Mark(Struct, frozen=True):
+    """The end of a reading of a transcript, as a string and back.
 
-    `line`, `offset` and `char` say where the open part begins: its first line (1-based), the byte of it, and the
-    character of the whole text; `muted` whether replies are muted there. All bytes before `end` were read. A file that
-    was rewritten has another `check`, the digest of its head and of the open part, or `crc`, the CRC-32 of all finished
-    parts.
+    Attributes:
+        line: The first line of the open part, 1-based.
+        offset: The byte where it begins.
+        char: The character of the whole text where it begins.
+        muted: Whether replies are muted there.
+        end: All bytes before it were read.
+        crc: The CRC-32 of all finished parts; a file that was rewritten has another.
+        check: The digest of the head of the file and of the open part; a file that was rewritten has another.
     """
 
-    line: int
-    offset: int
-    char: int
-    muted: bool
-    end: int
-    crc: int
-    check: str
+    line: int = 1
+    offset: int = 0
+    char: int = 0
+    muted: bool = False
+    end: int = 0
+    crc: int = 0
+    check: str = ""
 
     def __str__(self) -> str:
         return f"2 {self.line} {self.offset} {self.char} {self.muted:d} {self.end} {self.crc} {self.check}"
 
     @classmethod
     def parse(cls, text: str) -> Self | None:
-        """Parse a mark; return None if the string is not one."""
-        match = _MARK.fullmatch(text)
-        if match is None:
+        """Parse a mark; return None if the string is not one.
+
+        Args:
+            text: The string.
+        """
+        if (match := _MARK.fullmatch(text)) is None:
             return None
         line, offset, char, muted, end, crc = map(int, match.groups()[:6])
         return cls(line, offset, char, bool(muted), end, crc, match[7])
 
 
-@dataclass(slots=True)
-class Part:
+class Part(Struct):
     """A run of lines of a transcript, all of one day. Only the last part of a file is open: it may yet grow.
 
-    `text` has a line for each line of the file, each ended by a newline. `day` is None if no message has a date. `mark`
-    says how far the file has been read with this part. `unreadable` counts the lines that are not JSON objects or are
-    too long; the first of them is `first_unreadable`, 0 for none.
+    Attributes:
+        first_line: The number of its first line, 1-based.
+        start_char: The character of the whole text where it begins.
+        day: Its day; None if no message has a date.
+        text: A line for each line of the file, each ended by a newline.
+        mark: How far the file has been read with this part.
+        unreadable: How many lines are not JSON objects or are too long.
+        first_unreadable: The first of them; 0 for none.
     """
 
     first_line: int
@@ -85,40 +97,37 @@ class Part:
     first_unreadable: int = 0
 
 
-_START = Mark(1, 0, 0, muted=False, end=0, crc=0, check="")
+_START = Mark()
 
 
-@dataclass(slots=True)
-class _Open:
+class _OpenPart:
     """A part that is being read: where it begins, and its content so far."""
 
-    begin: Mark
-    lines: list[str]
-    chars: int = 0
-    unreadable: int = 0
-    first_unreadable: int = 0
-    day: datetime.date | None = None
-    has_text: bool = False
+    def __init__(self, begin: Mark) -> None:
+        self.begin, self.lines, self.chars = begin, list[str](), 0
+        self.unreadable = self.first_unreadable = 0
+        self.day: datetime.date | None = None
+        self.has_text = False
 
-    def add(self, text: str, when: datetime.date | None, readable: bool) -> None:
+    def add(self, text: str, day: datetime.date | None, *, readable: bool) -> None:
         if not readable:
             self.first_unreadable = self.first_unreadable or self.begin.line + len(self.lines)
             self.unreadable += 1
         if text:
-            # What is said outweighs the day in a header.
-            self.day = (self.day if self.has_text else None) or when or self.day
+            # The day of a message outweighs the one in a header.
+            self.day = (self.day if self.has_text else None) or day or self.day
             self.has_text = True
         elif not self.has_text:
-            self.day = self.day or when
+            self.day = self.day or day
         self.lines.append(text)
         self.chars += len(text) + 1
 
-    def part(self, mark: Mark) -> Part:
+    def finish(self, mark: Mark) -> Part:
         text = "".join(f"{line}\n" for line in self.lines)
         return Part(self.begin.line, self.begin.char, self.day, text, mark, self.unreadable, self.first_unreadable)
 
-    def following(self, end: int, muted: bool) -> Mark:
-        return Mark(self.begin.line + len(self.lines), end, self.begin.char + self.chars, muted, end, 0, "")
+    def make_next_mark(self, end: int, muted: bool) -> Mark:
+        return Mark(self.begin.line + len(self.lines), end, self.begin.char + self.chars, muted, end)
 
 
 def read_parts(
@@ -130,66 +139,85 @@ def read_parts(
     that is not complete is left for later; a JSON object is complete without its newline too. Nothing is yielded if
     nothing was added; but if the mark does not fit and nothing is complete, one part without a line says so.
 
-    To detect a rewritten file, all that was read of it is compared; if it has grown and its finished parts are over 128
-    MiB, only its head and its open part.
+    To detect a rewritten file, all bytes that were read are compared; if it has grown and its finished parts are over
+    128 MiB, only its head and its open part.
+
+    Args:
+        file: The file.
+        mark: Where an earlier reading ended.
+        part_bytes: The size of a part.
+        policies: The policies.
     """
-    known = Mark.parse(mark) if mark is not None else None
+    earlier = Mark.parse(mark) if mark is not None else None
     part: Part | None = None
-    if known is not None and _fits(file, known):
-        for part in _added(file, known, part_bytes, policies):
+    if earlier is not None and _fit(file, earlier):
+        for part in _read_added(file, earlier, part_bytes, policies):
             yield part
-        if part is not None or known.offset <= VERIFIED_BYTES or _crc(file, 0, known.offset) == known.crc:
+        if part is not None or earlier.offset <= VERIFIED_BYTES or _compute_crc(file, 0, earlier.offset) == earlier.crc:
             return
-    for part in _added(file, _START, part_bytes, policies):
+    for part in _read_added(file, _START, part_bytes, policies):
         yield part
     if part is None and mark is not None:
-        yield _Open(_START, []).part(replace(_START, check=_check(file, _START)))
+        yield _OpenPart(_START).finish(structs.replace(_START, check=_compute_check(file, _START)))
 
 
 def explain_foreign(file: BinaryIO) -> str | None:
-    """Return why an open file is no transcript of a known format; None if it is one, or holds no record yet.
+    """Return why an open file is not a transcript of a known format; None if it is one, or holds no record yet.
 
-    The first lines decide: one record of OpenClaw's or of another known program among them is enough. Lines without a
-    record, and those of which all was forgotten, decide nothing.
+    The first lines decide: one record of a known format among them is enough. Lines without a record, and those of
+    which all was forgotten, decide nothing.
+
+    Args:
+        file: The file.
     """
     first = None
-    for line, _, _ in islice(_lines(file, 0), _SNIFFED_LINES):
+    for line, _, _ in islice(_iterate_lines(file, 0), _SNIFFED_LINES):
         record = parse(line) if line is not None else None
-        if record is not None and is_known(record):
+        if record is not None and find_format(record) is not None:
             return None
         first = record if first is None and record and not record.get("hidden") else first
     if first is None:
         return None
     kind = first.get("type")
-    what = f"is of type {kind!r:.40}" if isinstance(kind, str) else "has no type"
+    problem = f"is of type {kind!r:.40}" if isinstance(kind, str) else "has no type"
     return (
-        f"is not a transcript in a format of {', '.join(('OpenClaw', *(one.program for one in FORMATS)))}: "
-        f"its first record {what}; "
-        "convert it, or leave it out with files.exclude"
+        f"is not a transcript in a format of {', '.join(entry.program for entry in FORMATS)}: "
+        f"its first record {problem}; convert it, or leave it out with files.exclude"
     )
 
 
 def count_added_lines(file: BinaryIO, mark: str, within: int) -> int | None:
-    """Return how many lines were added to an open file since `mark`, counted in the first `within` bytes.
+    """Count the lines that were added to an open file since `mark`, in the first `within` bytes.
 
     None if the mark does not say how far the file was read, or the file is shorter than that.
+
+    Args:
+        file: The file.
+        mark: Where an earlier reading ended.
+        within: How many bytes to look at.
     """
-    known = Mark.parse(mark)
-    if known is None or file.seek(0, os.SEEK_END) < known.end:
+    earlier = Mark.parse(mark)
+    if earlier is None or file.seek(0, os.SEEK_END) < earlier.end:
         return None
-    file.seek(known.end)
+    file.seek(earlier.end)
     return file.read(within).count(b"\n")
 
 
 def render_lines(file: BinaryIO, start: int, end: int, policies: Policies = NONE) -> list[str]:
-    """Return what lines `start` to `end` of an open file say, whether they are muted or not."""
-    file.seek(_offset_of(file, start - 1))
-    lines = (file.readline(MAX_LINE_BYTES + 1) for _ in range(start, end + 1))
-    records = (parse(line) for line in lines)
+    """Return lines of an open file as they are indexed, muted or not; "" for a line without spoken words.
+
+    Args:
+        file: The file.
+        start: The first line, 1-based.
+        end: The last line, included.
+        policies: The policies.
+    """
+    file.seek(_find_offset(file, start - 1))
+    records = (parse(file.readline(MAX_LINE_BYTES + 1)) for _ in range(start, end + 1))
     return ["" if record is None else render_record(record, muted=False, policies=policies)[0] for record in records]
 
 
-def _offset_of(file: BinaryIO, lines: int) -> int:
+def _find_offset(file: BinaryIO, lines: int) -> int:
     """Return where the first `lines` lines of an open file end; they are counted in blocks."""
     offset = 0
     file.seek(0)
@@ -202,57 +230,67 @@ def _offset_of(file: BinaryIO, lines: int) -> int:
 
 
 def read_records(file: BinaryIO, start: int = 0) -> Iterator[dict[str, Any]]:
-    """Yield every readable record of an open file, from the byte `start` on."""
+    """Yield every readable record of an open file.
+
+    Args:
+        file: The file.
+        start: The byte to begin at.
+    """
     return (record for record, _ in iterate_records(file, start) if record is not None)
 
 
 def iterate_records(file: BinaryIO, start: int = 0) -> Iterator[tuple[dict[str, Any] | None, int]]:
-    """Yield the record of each line of an open file from the byte `start` on, None without one, and where it ends.
+    """Yield the record of each line of an open file, None without one, and where it ends.
 
     Half a line at the end of the file is left out.
+
+    Args:
+        file: The file.
+        start: The byte to begin at.
     """
-    for line, size, is_ended in _lines(file, start):
+    for line, size, is_ended in _iterate_lines(file, start):
         start += size
         record = parse(line) if line is not None else None
         if is_ended or record is not None:
             yield record, start
 
 
-def _added(file: BinaryIO, begin: Mark, part_bytes: int, policies: Policies) -> Iterator[Part]:
+def _read_added(file: BinaryIO, begin: Mark, part_bytes: int, policies: Policies) -> Iterator[Part]:
     """Yield the parts from `begin` on that hold more than was read before."""
     crc, crc_end, head = begin.crc, begin.offset, None
-    for part in _parts(file, begin, part_bytes, policies):
-        if part.mark.end > begin.end:
-            if head is None and part.mark.end >= _CHECKED_BYTES:
-                head = sha256(b"".join(_bytes(file, 0, _CHECKED_BYTES)))
-            crc, crc_end = _crc(file, crc_end, part.mark.offset, crc), part.mark.offset
-            mark = part.mark
-            part.mark = Mark(mark.line, mark.offset, mark.char, mark.muted, mark.end, crc, _check(file, mark, head))
+    for part in _read_parts(file, begin, part_bytes, policies):
+        mark = part.mark
+        if mark.end > begin.end:
+            if head is None and mark.end >= _CHECKED_BYTES:
+                head = sha256(b"".join(_read_pieces(file, 0, _CHECKED_BYTES)))
+            crc, crc_end = _compute_crc(file, crc_end, mark.offset, crc), mark.offset
+            part.mark = structs.replace(mark, crc=crc, check=_compute_check(file, mark, head))
             yield part
 
 
-def _parts(file: BinaryIO, begin: Mark, part_bytes: int, policies: Policies) -> Iterator[Part]:
-    """Yield the parts from `begin` on; their marks lack what the bytes are checked by."""
-    part, muted, end = _Open(begin, []), begin.muted, begin.offset
-    for line, size, is_ended in _lines(file, begin.offset):
+def _read_parts(file: BinaryIO, begin: Mark, part_bytes: int, policies: Policies) -> Iterator[Part]:
+    """Yield the parts from `begin` on; their marks lack `crc` and `check`."""
+    part, muted, end = _OpenPart(begin), begin.muted, begin.offset
+    for line, size, is_ended in _iterate_lines(file, begin.offset):
         record = parse(line) if line and line.strip() else None
         if record is None and not is_ended:
-            break  # half a line: the rest of it will come
+            break  # half a line: the remainder will come
         text, muted_after = render_record(record, muted, policies) if record is not None else ("", muted)
-        when = get_day(record) if record is not None and (text or record.get("type") == "session") else None
-        if text and part.has_text and when and part.day and when != part.day:
-            yield part.part(following := part.following(end, muted))
-            part = _Open(following, [])
-        part.add(text, when, readable=record is not None or (line is not None and not line.strip()))
+        time = get_time(record) if record is not None and (text or record.get("type") == "session") else None
+        day = time and time.date()
+        if text and part.has_text and day and part.day and day != part.day:
+            yield part.finish(mark := part.make_next_mark(end, muted))
+            part = _OpenPart(mark)
+        part.add(text, day, readable=record is not None or (line is not None and not line.strip()))
         muted, end = muted_after, end + size
         if is_ended and end - part.begin.offset >= part_bytes:
-            yield part.part(following := part.following(end, muted))
-            part = _Open(following, [])
+            yield part.finish(mark := part.make_next_mark(end, muted))
+            part = _OpenPart(mark)
     if part.lines:
-        yield part.part(replace(part.begin, end=end))
+        yield part.finish(structs.replace(part.begin, end=end))
 
 
-def _lines(file: BinaryIO, offset: int) -> Iterator[tuple[bytes | None, int, bool]]:
+def _iterate_lines(file: BinaryIO, offset: int) -> Iterator[tuple[bytes | None, int, bool]]:
     """Yield each line (None if it is too long to be held), its size in bytes, and whether a newline ends it."""
     file.seek(offset)
     while line := file.readline(MAX_LINE_BYTES + 1):
@@ -266,42 +304,42 @@ def _lines(file: BinaryIO, offset: int) -> Iterator[tuple[bytes | None, int, boo
         yield None, size, bool(line)
 
 
-def _fits(file: BinaryIO, mark: Mark) -> bool:
-    """Whether a file goes on from `mark`: as far as `VERIFIED_BYTES` allow, all that was read of it is compared.
+def _fit(file: BinaryIO, mark: Mark) -> bool:
+    """Return whether a file goes on from `mark`: as far as `VERIFIED_BYTES` allow, all bytes that were read agree.
 
     It does not if the last line that was read had no newline and now goes on: it is another line.
     """
-    if _check(file, mark) != mark.check:
+    if _compute_check(file, mark) != mark.check:
         return False
     file.seek(max(0, mark.end - 1))
     seam = file.read(2)
     if mark.end > 0 and len(seam) == 2 and b"\n" not in seam:
         return False
-    return mark.offset > VERIFIED_BYTES or _crc(file, 0, mark.offset) == mark.crc
+    return mark.offset > VERIFIED_BYTES or _compute_crc(file, 0, mark.offset) == mark.crc
 
 
-def _check(file: BinaryIO, mark: Mark, head: HASH | None = None) -> str:
+def _compute_check(file: BinaryIO, mark: Mark, head: HASH | None = None) -> str:
     """Return a digest of the head of a file and of its open part; that of no byte if the file is shorter.
 
     `head` is the digest of a whole head, which is the same for many parts.
     """
     digest, start = sha256() if head is None else head.copy(), min(mark.offset, max(0, mark.end - _CHECKED_BYTES))
     size = 0
-    for piece in _bytes(file, 0, min(mark.end, _CHECKED_BYTES)) if head is None else ():
+    for piece in _read_pieces(file, 0, min(mark.end, _CHECKED_BYTES)) if head is None else ():
         digest.update(piece)
-    for piece in _bytes(file, start, mark.end):
+    for piece in _read_pieces(file, start, mark.end):
         digest.update(piece)
         size += len(piece)
     return digest.hexdigest()[:16] if size == mark.end - start else ""
 
 
-def _crc(file: BinaryIO, start: int, end: int, crc: int = 0) -> int:
-    for piece in _bytes(file, start, end):
+def _compute_crc(file: BinaryIO, start: int, end: int, crc: int = 0) -> int:
+    for piece in _read_pieces(file, start, end):
         crc = crc32(piece, crc)
     return crc
 
 
-def _bytes(file: BinaryIO, start: int, end: int) -> Iterator[bytes]:
+def _read_pieces(file: BinaryIO, start: int, end: int) -> Iterator[bytes]:
     """Yield some bytes of a file, in pieces that cost little memory; its position is the same afterwards."""
     place = file.tell()
     file.seek(start)
@@ -312,18 +350,25 @@ def _bytes(file: BinaryIO, start: int, end: int) -> Iterator[bytes]:
 
 
 def read_excerpt(file: BinaryIO, path: str, start: int, lines: int, policies: Policies = NONE) -> tuple[Excerpt, int]:
-    """Return lines of an open file like `safe_read.excerpt_of`, and the number of the last line that was looked at.
+    """Return lines of an open file like `make_excerpt`, and the number of the last line that was looked at.
 
     Lines before `start` are counted, not read, and of the others no more than it takes to know whether there are more.
+
+    Args:
+        file: The file.
+        path: Its path.
+        start: The first line, 1-based.
+        lines: How many lines.
+        policies: The policies.
 
     Raises:
         InvalidInputError: `start` or `lines` is not a whole number of at least 1.
     """
     check_range(start, lines)
-    begin = _skipped(file, start - 1)
+    begin = _skip_lines(file, start - 1)
     count = before = begin.line - 1
     text = ""
-    for part in _parts(file, begin, PART_BYTES, policies):
+    for part in _read_parts(file, begin, PART_BYTES, policies):
         text += part.text
         count += part.text.count("\n")
         if count - before > lines or len(text) > DEFAULT_CHARS + 1:
@@ -331,18 +376,18 @@ def read_excerpt(file: BinaryIO, path: str, start: int, lines: int, policies: Po
     if before < start - 1:  # the last line has no newline: it was not skipped
         text, before = "", start - 1
     excerpt = make_excerpt(path, text, 1, lines)
-    following = excerpt.next_start and excerpt.next_start + before
-    return replace(excerpt, start_line=start, end_line=excerpt.end_line + before, next_start=following), count
+    next_start = excerpt.next_start and excerpt.next_start + before
+    return replace(excerpt, start_line=start, end_line=excerpt.end_line + before, next_start=next_start), count
 
 
-def _skipped(file: BinaryIO, lines: int) -> Mark:
+def _skip_lines(file: BinaryIO, lines: int) -> Mark:
     """Return where so many lines of a file end, or the file itself, and whether replies are muted there."""
     at, offset, muted = 0, 0, False
-    for line, size, is_ended in islice(_lines(file, 0), min(lines, sys.maxsize)):
+    for line, size, is_ended in islice(_iterate_lines(file, 0), min(lines, sys.maxsize)):
         if not is_ended:
             break
         # Only a turn with a provenance mutes, and only a turn of the user ends that: most lines need not be parsed.
         if line is not None and (muted or b'"provenance"' in line) and (record := parse(line)) is not None:
             muted = render_record(record, muted)[1]
         at, offset = at + 1, offset + size
-    return Mark(at + 1, offset, 0, muted, offset, 0, "")
+    return Mark(at + 1, offset, 0, muted, offset)

@@ -155,9 +155,9 @@ class Workspace:
         """
         self.refresh()
         listing = scan.list_files(self.files, self.sessions)
-        for known, result in self._latest[:]:
+        for earlier, result in self._latest[:]:
             # With sealed files, the scan depends on the key of the index too.
-            if known == listing and result.key_ids in ((), (self.files.codec.key_id,)):
+            if earlier == listing and result.key_ids in ((), (self.files.codec.key_id,)):
                 return result
         result = scan.scan_listing(self.files, listing)
         self._latest[:] = [(listing, result)]

@@ -2,10 +2,10 @@
 
 import io
 import json
-from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from openclaw_memory.workspace.transcripts import read_excerpt, read_parts
 
