@@ -6,6 +6,8 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, NoReturn, Self
 
+from msgspec import structs
+
 from openclaw_memory.errors import ConfigError
 from openclaw_memory.events import Events, format_lines, locate_excerpt, observed
 
@@ -406,7 +408,7 @@ class Memory:
         """
         status = self._backend.status(deep=deep)
         problems = self.events.list_problems()
-        return replace(status, notices=(*status.notices, *problems)) if problems else status
+        return structs.replace(status, notices=(*status.notices, *problems)) if problems else status
 
     def close(self) -> None:
         """Close the store, and end the watcher and background work. Calling it twice is allowed.

@@ -1,7 +1,6 @@
 """What a memory asks of its engine, and which store it opens: the built-in ones, another one, and clear errors."""
 
 import sys
-from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.metadata import EntryPoint
 from pathlib import Path
@@ -9,6 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 from index_files import index_file
+from msgspec.structs import replace
 
 from openclaw_memory import Memory, MemoryConfig, SearchFilter, SearchOptions, SearchResults, SqliteStore, Workspace
 from openclaw_memory.config import PolicyRule

@@ -5,11 +5,11 @@ from __future__ import annotations
 import shutil
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from index_files import index_folder
+from msgspec.structs import replace
 
 from openclaw_memory import Memory, SqliteStore, Workspace
 from openclaw_memory.errors import SyncBusyError

@@ -6,12 +6,13 @@ import json
 import struct
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
 from functools import lru_cache
 from hashlib import blake2b, sha256
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
+
+from msgspec import Struct, structs
 
 from openclaw_memory.types import Chunk, ChunkRow, FileRecord, IndexMeta, StoredChunk
 
@@ -168,8 +169,7 @@ def chunk_rows(
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Packed:
+class Packed(Struct, frozen=True):
     """A column as PostgreSQL's own bytes of an array: `int8[]` of whole numbers, `float4[]` of others, `text[]`.
 
     They are made and read several times as fast as the text of an array; `connections` says how they are sent.
@@ -222,7 +222,7 @@ def stored_chunk(row: tuple[Any, ...], token_codes: bytes = b"") -> StoredChunk:
 
 def meta_text(meta: IndexMeta) -> str:
     """Return what an index was built with, as JSON."""
-    return json.dumps({**asdict(meta), "chunking": dict(meta.chunking)})
+    return json.dumps({**structs.asdict(meta), "chunking": dict(meta.chunking)})
 
 
 def meta_of(text: str | None) -> IndexMeta | None:

@@ -8,10 +8,11 @@ import re
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
+
+from msgspec.structs import replace
 
 from openclaw_memory.errors import ConfigError, EmbedderError, StoreError
 from openclaw_memory.store import gather_hits, usable_terms

@@ -13,6 +13,8 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from msgspec import structs
+
 from openclaw_memory.config import locate_workspace_data, read_plugin_settings
 from openclaw_memory.errors import BackendError, ConfigError, NotOfferedError, OpenClawMemoryError
 from openclaw_memory.types import Excerpt, Progress, SearchResult, SyncReport
@@ -145,12 +147,11 @@ class QmdBackend:
         except (OpenClawMemoryError, OSError) as error:
             self._record_failure(error)
         if self._failure is not None:
-            notice = f"another engine answers, since qmd failed: {self._failure}"
-            return replace(state, fallback={"from": "qmd", "reason": self._failure}, notices=(*state.notices, notice))
-        notices = state.notices
-        if self._update_failure is not None:
-            notices = (*notices, f"the latest update of QMD failed: {self._update_failure}")
-        return replace(state, backend="qmd", engine=engine, custom=custom, notices=notices)
+            notices = (*state.notices, f"another engine answers, since qmd failed: {self._failure}")
+            return structs.replace(state, fallback={"from": "qmd", "reason": self._failure}, notices=notices)
+        failure = self._update_failure
+        notices = state.notices if failure is None else (*state.notices, f"the latest update of QMD failed: {failure}")
+        return structs.replace(state, backend="qmd", engine=engine, custom=custom, notices=notices)
 
     def close(self) -> None:
         """End QMD and the work in the background, and close the built-in engine. Calling it twice is allowed."""

@@ -7,6 +7,8 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from msgspec import structs
+
 from openclaw_memory.errors import OpenClawMemoryError
 from openclaw_memory.records.files import RecordFiles
 from openclaw_memory.search.budget import fit_results
@@ -46,7 +48,7 @@ def search_backend(
 
     def show(results: Sequence[SearchResult]) -> tuple[SearchResult, ...]:
         visible = (result for result in results if result.path not in hidden)
-        masked = (replace(result, snippet=_mask(result.snippet, result.path, workspace)) for result in visible)
+        masked = (structs.replace(result, snippet=_mask(result.snippet, result.path, workspace)) for result in visible)
         return tuple(result for result in masked if result.snippet.strip())
 
     answer = replace(answer, results=show(answer.results), rejected=show(answer.rejected))
@@ -68,7 +70,7 @@ def mask_excerpt(excerpt: Excerpt, workspace: Workspace) -> Excerpt:
         SignatureError: They are those of a record that no signature vouches for.
     """
     RecordFiles(workspace).check_visible(excerpt.path)
-    return replace(excerpt, text=_mask(excerpt.text, excerpt.path, workspace))
+    return structs.replace(excerpt, text=_mask(excerpt.text, excerpt.path, workspace))
 
 
 def _mask(text: str, path: str, workspace: Workspace) -> str:

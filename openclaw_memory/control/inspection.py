@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Any, Literal, TypeAlias, get_args
+
+from msgspec.structs import replace
 
 from openclaw_memory.control.contents import contents
 from openclaw_memory.errors import InvalidInputError

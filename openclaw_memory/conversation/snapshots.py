@@ -8,10 +8,11 @@ import os
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
 
 from openclaw_memory._log import warn
 from openclaw_memory.conversation.compaction import SUMMARY, load_conversation

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import deepcopy
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
+
+from msgspec.structs import replace
 
 from openclaw_memory.errors import EmbedderError, InvalidInputError, QueryError
 from openclaw_memory.text.front_matter import EMBEDDING, KEY, MODEL, make_vector_key

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import NamedTuple
+
+from msgspec.structs import replace
 
 from openclaw_memory.indexing.changes import has_stamp, is_doubtful
 from openclaw_memory.types import FileRecord, MemoryFile, Store

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from functools import cache
 from hashlib import sha256
 from typing import TYPE_CHECKING, NamedTuple
+
+from msgspec.structs import replace
 
 from openclaw_memory.chunking import MOST_CHUNKS, chunk, moved_down
 from openclaw_memory.config import ChunkingConfig

@@ -6,8 +6,9 @@ import codecs
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import NamedTuple
+
+from msgspec.structs import replace
 
 from openclaw_memory.embeddings.stream import Embedded, add_vectors, find_service, find_vectors, stream
 from openclaw_memory.errors import EmbedderError, NotFoundError, OpenClawMemoryError, SealedFileError, UndecodableError

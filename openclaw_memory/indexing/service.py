@@ -7,11 +7,12 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
-from dataclasses import replace
 from functools import partial
 from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+from msgspec.structs import replace
 
 from openclaw_memory import _forks
 from openclaw_memory._weakref import bind_weakly

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from openclaw_memory.embeddings.selection import describe_receiver, explain_unavailable, get_inner, get_preparing, probe
 from openclaw_memory.errors import EmbedderError, OpenClawMemoryError

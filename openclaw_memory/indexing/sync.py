@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import structs
+from msgspec.structs import replace
 
 from openclaw_memory._log import warn
 from openclaw_memory.config import ChunkingConfig

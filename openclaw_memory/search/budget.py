@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from msgspec import structs
+
 from openclaw_memory.types import SearchResult
 from openclaw_memory.types.files import LEFT_OUT
 
@@ -50,9 +52,9 @@ def fit_results(results: Sequence[SearchResult], max_chars: int) -> tuple[tuple[
 def _cut(result: SearchResult, stop: int) -> SearchResult:
     runs, parts = result.snippet.split(LEFT_OUT), result.snippet[:stop].removesuffix(LEFT_OUT.rstrip()).split(LEFT_OUT)
     if len(runs) != len(result.spans):  # pieces of a long line, or lines that read as what is left out
-        return replace(result, snippet=LEFT_OUT.join(parts))
+        return structs.replace(result, snippet=LEFT_OUT.join(parts))
     *spans, (first, last) = result.spans[: len(parts)]
     # Of a transcript the snippet has not every line: its end stays where it was.
     if last - first == runs[len(parts) - 1].count("\n"):
         last = first + parts[-1].count("\n")
-    return replace(result, snippet=LEFT_OUT.join(parts), end_line=last, spans=(*spans, (first, last)))
+    return structs.replace(result, snippet=LEFT_OUT.join(parts), end_line=last, spans=(*spans, (first, last)))

@@ -168,7 +168,7 @@ def find_excluded(store: Store, request: SearchRequest) -> frozenset[int]:
 
 def _find_allowed(store: Store, hit_request: HitRequest, request: SearchRequest) -> Hits:
     """Find as many hits as are asked for without the chunks of words left out, and of files that do not pass."""
-    from dataclasses import replace
+    from msgspec.structs import replace
 
     excluded = find_excluded(store, request)
     text_factor, vector_factor = (1, 1) if request.passes is None else (WIDER_TEXT, WIDER_VECTOR)
@@ -201,7 +201,7 @@ def _find_phrases(
     store: Store, hit_request: HitRequest, request: SearchRequest, *, token_codes: bool
 ) -> tuple[Hits, dict[int, StoredChunk]]:
     """Return every chunk that holds the phrases, and how well it matches the query."""
-    from dataclasses import replace
+    from msgspec.structs import replace
 
     only, where, vector = request.filter, request.where, hit_request.vector
     statistics = store.find_hits(replace(hit_request, vector=None, text_hits=1))

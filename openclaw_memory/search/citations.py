@@ -6,10 +6,11 @@ import os
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import cache
 from hashlib import sha256
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from openclaw_memory import _forks
 from openclaw_memory.errors import OpenClawMemoryError

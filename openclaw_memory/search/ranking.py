@@ -10,10 +10,11 @@ import math
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import pairwise
 from typing import TYPE_CHECKING, TypeVar
+
+from msgspec.structs import replace
 
 from openclaw_memory.search.query_dates import get_day
 from openclaw_memory.text.utf16 import measure_utf16

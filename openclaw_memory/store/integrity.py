@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import apsw
+from msgspec.structs import replace
 
 from openclaw_memory.config.data_folder import locate_user_data
 from openclaw_memory.errors import StoreError

@@ -6,12 +6,13 @@ import json
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict
 from functools import cache
 from hashlib import blake2b
 from itertools import takewhile
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias
+
+from msgspec.structs import asdict
 
 from openclaw_memory.errors import IndexReplacedError, StoreError
 from openclaw_memory.store.connection import fetch, make_damage_error

@@ -7,12 +7,12 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from copy import copy
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Self
 
 import apsw
+from msgspec.structs import replace
 
 from openclaw_memory import _forks
 from openclaw_memory._weakref import bind_weakly

@@ -5,9 +5,11 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
 
 from openclaw_memory.errors import EmbedderError, StoreError, SyncBusyError
 from openclaw_memory.types import SOURCES, Chunk, ChunkRow, Embedder, FileRecord, HitRequest, IndexMeta, Store

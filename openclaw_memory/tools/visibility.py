@@ -10,6 +10,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+from msgspec import structs
 
 from openclaw_memory.config.sections import Citations
 from openclaw_memory.errors import (
@@ -253,7 +254,7 @@ def search_for(
         )
 
     def show(hits: Iterable[SearchResult]) -> list[SearchResult]:
-        return [replace(hit, snippet=redact(hit.snippet)) for hit in hits if is_visible(hit)]
+        return [structs.replace(hit, snippet=redact(hit.snippet)) for hit in hits if is_visible(hit)]
 
     filter, options = SearchFilter.read(filter), SearchOptions.read(options)  # noqa: A001
     source = audience.source or filter.source or (None if audience.private else "memory")

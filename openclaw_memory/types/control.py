@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
 from typing import Any, Literal, TypeAlias
+
+from msgspec import Struct, to_builtins
 
 from openclaw_memory.types.files import Skipped, Span, citation
 from openclaw_memory.types.records import SourceKind
@@ -16,8 +17,7 @@ Kind: TypeAlias = Literal["day", "note", "record", "document", "transcript", "sn
 Action: TypeAlias = Literal["remove", "lines", "messages"]
 
 
-@dataclass(frozen=True, slots=True)
-class Item:
+class Item(Struct, frozen=True):
     """One thing that is remembered: a file.
 
     Attributes:
@@ -50,8 +50,7 @@ class Item:
     problem: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(Struct, frozen=True):
     """One change of a plan: what happens to a file, or to the lines `spans` of it, and why.
 
     `hash` is the SHA-256 of the first `size` bytes of the file: all of it when it was planned.
@@ -71,16 +70,14 @@ class Step:
         return citation(self.path, *self.spans) if self.spans else self.path
 
 
-@dataclass(frozen=True, slots=True)
-class Review:
+class Review(Struct, frozen=True):
     """What may hold more of it and is not touched: `where` is a path or a citation, as `paths` takes it."""
 
     where: str
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class ForgetPlan:
+class ForgetPlan(Struct, frozen=True):
     """What would be forgotten: nothing was changed yet.
 
     Attributes:
@@ -99,8 +96,7 @@ class ForgetPlan:
         return bool(self.steps or self.sessions)
 
 
-@dataclass(frozen=True, slots=True)
-class ForgetReceipt:
+class ForgetReceipt(Struct, frozen=True):
     """What came of a plan.
 
     Attributes:
@@ -119,4 +115,4 @@ class ForgetReceipt:
 
     def to_dict(self) -> Mapping[str, Any]:
         """Return the receipt as JSON values."""
-        return asdict(self)
+        return dict(to_builtins(self))

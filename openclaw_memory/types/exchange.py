@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct
 
 from openclaw_memory._safe import escape_json
 from openclaw_memory.types.files import citation
 from openclaw_memory.types.index import Matrix
 
 
-@dataclass(frozen=True, slots=True)
-class Document:
+class Document(Struct, frozen=True):
     """A text with an id and metadata.
 
     A result from a person's own notes is a document too: its id is its citation, and its metadata are `path`,
@@ -33,11 +33,11 @@ class Document:
 
     id: str
     text: str
-    metadata: Mapping[str, Any] = field(default_factory=dict)
+    metadata: Mapping[str, Any] = {}
     path: str = ""
-    fields: Mapping[str, Any] = field(default_factory=dict)
+    fields: Mapping[str, Any] = {}
     model: str = ""
-    line: int = field(default=0, compare=False)  # the same document may be moved, and gets other fields
+    line: int = 0  # the same document may be moved, and gets other fields
     collection: str = ""
 
     @property
@@ -54,8 +54,7 @@ class Document:
         return citation(self.path, (self.line, self.line + self.text.count("\n"))) if self.line else ""
 
 
-@dataclass(frozen=True, slots=True)
-class VectorSource:
+class VectorSource(Struct, frozen=True):
     """What makes the vectors that documents come with. Vectors of two identities are never compared.
 
     Attributes:
@@ -70,8 +69,7 @@ class VectorSource:
     make: Callable[[Sequence[Document]], Matrix] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ToolAnswer:
+class ToolAnswer(Struct, frozen=True):
     """The answer of a tool: `data` for the model, and `artifact`, the Python object, for the calling program.
 
     `data["status"]` is `ok`, or says what went wrong: what a model can fix is returned, and not raised.
@@ -93,8 +91,7 @@ class ToolAnswer:
         return escape_json(json.dumps(self.data, ensure_ascii=False, separators=(",", ":")))
 
 
-@dataclass(frozen=True, slots=True)
-class Tool:
+class Tool(Struct, frozen=True):
     """A function that a model may call. `parameters` is the JSON schema of the arguments, an object."""
 
     name: str
@@ -107,16 +104,14 @@ class Tool:
         return self.run(arguments).text
 
 
-@dataclass(frozen=True, slots=True)
-class SnapshotMessage:
+class SnapshotMessage(Struct, frozen=True):
     """A message: the `role` it was said in, and at most 500 UTF-16 units of its text, with secrets masked."""
 
     role: str
     content: str
 
 
-@dataclass(frozen=True, slots=True)
-class Snapshot:
+class Snapshot(Struct, frozen=True):
     """The last messages of a session, in a file of their own.
 
     Attributes:

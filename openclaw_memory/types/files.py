@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias
+
+from msgspec import Struct
 
 Source: TypeAlias = Literal["memory", "sessions"]
 _SPANS = r"L\d{1,9}(?:-L\d{1,9})?(?:,L\d{1,9}(?:-L\d{1,9})?)*"
@@ -61,8 +62,7 @@ def backwards(text: str) -> str | None:
     return next((f"L{run[1]}-L{run[0]}" for run in runs if len(run) > 1 and run[1] < run[0]), None)
 
 
-@dataclass(frozen=True, slots=True)
-class MemoryFile:
+class MemoryFile(Struct, frozen=True):
     """A memory file found on disk. `path` is relative to the workspace, with forward slashes.
 
     `ctime_ns` is when the system last changed anything about it, which no program can set back; 0 if unknown.
@@ -76,16 +76,14 @@ class MemoryFile:
     ctime_ns: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Skipped:
+class Skipped(Struct, frozen=True):
     """A file that was found and left out, and why."""
 
     path: str
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class Excerpt:
+class Excerpt(Struct, frozen=True):
     """Lines of a memory file.
 
     Attributes:

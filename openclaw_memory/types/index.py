@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from msgspec import Struct
 
 from openclaw_memory.types.files import Source
 from openclaw_memory.types.where import Metadata, Where
@@ -23,8 +24,7 @@ else:
     TokenVectors: TypeAlias = Any
 
 
-@dataclass(frozen=True, slots=True)
-class Chunk:
+class Chunk(Struct, frozen=True):
     """A run of lines of one file, the unit that is embedded and searched.
 
     Attributes:
@@ -44,7 +44,7 @@ class Chunk:
     text: str
     context: str = ""
     section: int = 0
-    metadata: Metadata = field(default_factory=dict, hash=False)
+    metadata: Metadata = {}
 
     @property
     def embedding_text(self) -> str:
@@ -52,8 +52,7 @@ class Chunk:
         return f"{self.context}\n{self.text}" if self.context else self.text
 
 
-@dataclass(frozen=True, slots=True)
-class StoredChunk:
+class StoredChunk(Struct, frozen=True):
     """A chunk as a store returns it. `ordinal` is its position among the chunks of its file, from 0.
 
     `token_codes` were stored with its vector; they are there if they were asked for.
@@ -67,8 +66,7 @@ class StoredChunk:
     token_codes: bytes = b""
 
 
-@dataclass(frozen=True, slots=True)
-class ChunkRow:
+class ChunkRow(Struct, frozen=True):
     """A chunk as it is written to a store, with its segmented terms and the key of its vector.
 
     A row with an `identity` is not a chunk: it says that a vector of that model came with the whole file. It has no
@@ -89,8 +87,7 @@ class ChunkRow:
     identity: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class FileRecord:
+class FileRecord(Struct, frozen=True):
     """What the index knows of one file.
 
     Attributes:
@@ -122,16 +119,14 @@ class FileRecord:
     left_out: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Hit:
+class Hit(Struct, frozen=True):
     """A chunk that keyword search or vector search found; a larger score is better."""
 
     chunk_id: int
     score: float
 
 
-@dataclass(frozen=True, slots=True)
-class IndexMeta:
+class IndexMeta(Struct, frozen=True):
     """What an index was built with. A difference means that its chunks must be built again.
 
     `building` names a build that is running or was interrupted, during which the index holds a part of the files; None
@@ -152,8 +147,7 @@ class IndexMeta:
         return self.building is None
 
 
-@dataclass(frozen=True, slots=True)
-class StoreInfo:
+class StoreInfo(Struct, frozen=True):
     """What an index is: its kind, its location, and, if asked for, counts and sizes.
 
     Attributes:
@@ -185,20 +179,19 @@ class StoreInfo:
     chunks: int = 0
     vectors: int = 0
     without_tokens: int = 0
-    sources: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    sources: Mapping[str, tuple[int, int]] = {}
     vector_path: str = "none"
     vector_error: str | None = None
     size_bytes: int = 0
     log_bytes: int = 0
-    engine: Mapping[str, str] = field(default_factory=dict)
+    engine: Mapping[str, str] = {}
     notices: tuple[str, ...] = ()
     memory_bytes: int = 0
     unerased: bool = False
     extension_path: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class SourceHits:
+class SourceHits(Struct, frozen=True):
     """Score the chunks that were found in one source, by id.
 
     Attributes:
@@ -209,11 +202,10 @@ class SourceHits:
 
     text: Mapping[int, float]
     vector: Mapping[int, float] | None
-    cosines: Mapping[int, float] = field(default_factory=dict)
+    cosines: Mapping[int, float] = {}
 
 
-@dataclass(frozen=True, slots=True)
-class HitRequest:
+class HitRequest(Struct, frozen=True):
     """Ask a store for the chunks that keywords and a vector find.
 
     Attributes:
@@ -244,8 +236,7 @@ class HitRequest:
     memory_bytes: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Hits:
+class Hits(Struct, frozen=True):
     """Answer a `HitRequest` from one state of the index.
 
     Attributes:

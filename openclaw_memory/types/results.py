@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from openclaw_memory.types.files import Skipped, Source, Span, citation
 
 Confidence: TypeAlias = Literal["strong", "weak"]
 
 
-@dataclass(frozen=True, slots=True)
-class SearchResult:
+class SearchResult(Struct, frozen=True):
     """The lines of one place in a file that answer a query.
 
     They are all lines from `start_line` to `end_line`, or the `spans` (first and last line of each run) of them that
@@ -32,14 +30,14 @@ class SearchResult:
     score: float
     snippet: str
     source: Source
-    parts: Mapping[str, float] = field(default_factory=dict)
+    parts: Mapping[str, float] = {}
     spans: tuple[Span, ...] = ()
     confidence: Confidence = "strong"
 
     def __post_init__(self) -> None:
         """Fill in `spans`, the lines from the first to the last, where there are none."""
         if not self.spans:
-            object.__setattr__(self, "spans", ((self.start_line, self.end_line),))
+            structs.force_setattr(self, "spans", ((self.start_line, self.end_line),))
 
     @property
     def citation(self) -> str:
@@ -68,8 +66,7 @@ def weak_mark(result: SearchResult) -> str:
     return " weak" if result.confidence == "weak" else ""
 
 
-@dataclass(frozen=True, slots=True)
-class SyncReport:
+class SyncReport(Struct, frozen=True):
     """What one sync did. Paths are listed, except for the unchanged files, which are counted.
 
     Attributes:
@@ -120,8 +117,7 @@ class SyncReport:
         return render_table(caption, ("sync", ""), [*files, *reasons, *rebuilt])
 
 
-@dataclass(frozen=True, slots=True)
-class Progress:
+class Progress(Struct, frozen=True):
     """One step of a long task: `completed` of `total` units, and what they are.
 
     `embedded` texts of at most `tokens` tokens were embedded so far, in `seconds`.
@@ -145,8 +141,7 @@ class Progress:
         return self.seconds / self.completed * (self.total - self.completed) if self.completed else None
 
 
-@dataclass(frozen=True, slots=True)
-class SyncRecord:
+class SyncRecord(Struct, frozen=True):
     """The latest completed sync of any process.
 
     `at` is when it began, in ISO 8601, `reason` why it ran. Files are counted; those that `failed` or were `skipped`
@@ -161,14 +156,13 @@ class SyncRecord:
     removed: int = 0
     unchanged: int = 0
     embedded: int = 0
-    failed: Mapping[str, str] = field(default_factory=dict)
-    skipped: Mapping[str, str] = field(default_factory=dict)
+    failed: Mapping[str, str] = {}
+    skipped: Mapping[str, str] = {}
     waiting: int = 0
     rebuilt: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class SyncFailure:
+class SyncFailure(Struct, frozen=True):
     """What ended the latest sync, and when, in ISO 8601 (None if unknown)."""
 
     at: str | None

@@ -5,8 +5,9 @@ from __future__ import annotations
 import datetime
 import os
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Literal
+
+from msgspec import Struct, structs
 
 from openclaw_memory.types.files import Skipped
 from openclaw_memory.types.results import SyncFailure, SyncRecord, first_of
@@ -17,8 +18,7 @@ if TYPE_CHECKING:
     from openclaw_memory.types.results import HeartbeatRecord
 
 
-@dataclass(frozen=True, slots=True)
-class VectorStatus:
+class VectorStatus(Struct, frozen=True):
     """The state of vector search: whether an embedder is in use, and whether its vectors can be searched.
 
     `path` is how the store searches them, `dims` their dimensions, `extension_path` the library of sqlite-vec where it
@@ -37,8 +37,7 @@ class VectorStatus:
     extension_path: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class KeywordStatus:
+class KeywordStatus(Struct, frozen=True):
     """The state of keyword search; a deep status tries it and fills `verified`, or `error`."""
 
     available: bool
@@ -47,8 +46,7 @@ class KeywordStatus:
     verified: bool | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class CacheStatus:
+class CacheStatus(Struct, frozen=True):
     """The vectors in the user's cache, of all workspaces, and their limit."""
 
     enabled: bool
@@ -56,8 +54,7 @@ class CacheStatus:
     max_entries: int
 
 
-@dataclass(frozen=True, slots=True)
-class DiskUsage:
+class DiskUsage(Struct, frozen=True):
     """Sizes in bytes: of the index, its write-ahead log, the notes, and the transcripts."""
 
     index: int = 0
@@ -66,8 +63,7 @@ class DiskUsage:
     sessions: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Status:
+class Status(Struct, frozen=True):
     """The state of a memory: what is indexed, with what, and what works less well than it could.
 
     `dirty` says for each file why a sync would read or remove it; those in `waiting` lack only vectors. `skipped` are
@@ -105,14 +101,14 @@ class Status:
     store: str = "sqlite"
     extra_paths: tuple[str, ...] = ()
     fallback: Mapping[str, str] | None = None
-    batch: Mapping[str, Any] = field(default_factory=dict)
+    batch: Mapping[str, Any] = {}
     last_sync: SyncRecord | None = None
     last_error: SyncFailure | None = None
     watcher: str | None = None
     bytes: DiskUsage = DiskUsage()
-    flush: Mapping[str, str] = field(default_factory=dict)
+    flush: Mapping[str, str] = {}
     heartbeat: HeartbeatRecord | None = None
-    custom: Mapping[str, Any] = field(default_factory=dict)
+    custom: Mapping[str, Any] = {}
 
     def to_pandas(self) -> pandas.DataFrame:
         """Return a table with one row for each field: its name and its value.
@@ -123,7 +119,7 @@ class Status:
         from openclaw_memory.display import build_frame
 
         return build_frame(
-            "to_pandas()", ("field", "value"), ((item.name, getattr(self, item.name)) for item in fields(self))
+            "to_pandas()", ("field", "value"), ((name, getattr(self, name)) for name in self.__struct_fields__)
         )
 
     def _repr_html_(self) -> str:
@@ -169,12 +165,12 @@ def shortcomings(state: Status) -> list[tuple[str, str]]:
 
 def details(state: Status) -> list[tuple[str, str]]:
     """Return rows of name and value: sizes on disk, and the state of each part of the engine."""
-    on_disk = ", ".join(f"{name} {size(count)}" for name, count in asdict(state.bytes).items() if count)
+    on_disk = ", ".join(f"{name} {size(count)}" for name, count in structs.asdict(state.bytes).items() if count)
     return [
         ("on disk", on_disk or "nothing"),
-        ("vector", _inline(asdict(state.vector))),
-        ("keyword", _inline(asdict(state.fts))),
-        ("cache", _inline(asdict(state.cache))),
+        ("vector", _inline(structs.asdict(state.vector))),
+        ("keyword", _inline(structs.asdict(state.fts))),
+        ("cache", _inline(structs.asdict(state.cache))),
         *((("batch", _inline(state.batch)),) if state.batch else ()),
         ("engine", _inline({"backend": state.backend, "store": state.store, **state.engine})),
         *((("custom", _inline(state.custom)),) if state.custom else ()),

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, TypeAlias
+
+from msgspec import Struct
 
 from openclaw_memory.errors import QueryError
 
@@ -58,8 +59,7 @@ class Condition(NamedTuple):
     kind: str
 
 
-@dataclass(frozen=True)
-class Conditions:
+class Conditions(Struct, frozen=True):
     """A mapping as a function of a chunk: all of its conditions must hold."""
 
     wanted: tuple[Condition, ...]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from openclaw_memory.errors import InvalidInputError
 from openclaw_memory.text.policies import NONE, Policies

@@ -7,7 +7,6 @@ import os
 import re
 import sys
 from collections.abc import Iterator
-from dataclasses import replace
 from hashlib import sha256
 from itertools import islice
 from typing import TYPE_CHECKING, Any, BinaryIO, Self
@@ -377,7 +376,7 @@ def read_excerpt(file: BinaryIO, path: str, start: int, lines: int, policies: Po
         text, before = "", start - 1
     excerpt = make_excerpt(path, text, 1, lines)
     next_start = excerpt.next_start and excerpt.next_start + before
-    return replace(excerpt, start_line=start, end_line=excerpt.end_line + before, next_start=next_start), count
+    return structs.replace(excerpt, start_line=start, end_line=excerpt.end_line + before, next_start=next_start), count
 
 
 def _skip_lines(file: BinaryIO, lines: int) -> Mark:

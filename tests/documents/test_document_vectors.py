@@ -1,6 +1,5 @@
 """Documents that came with vectors of their own: found by them, exactly, whatever happens to files and index."""
 
-import dataclasses
 import shutil
 import subprocess
 import sys
@@ -11,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from index_files import index_file, index_folder
+from msgspec import structs
 
 from openclaw_memory import Memory, MemoryConfig
 from openclaw_memory.config import ChunkingConfig
@@ -271,7 +271,7 @@ def test_a_given_vector_stays_with_its_document_whatever_is_done_to_its_file(fol
         seen = memory.get(path)
         memory.edit(path, seen.start_line, seen.end_line, seen.text.replace(TEXTS[0], expected[0]), expected=seen)
     elif way == "add":
-        documents.add([dataclasses.replace(one, metadata={"number": 5})])
+        documents.add([structs.replace(one, metadata={"number": 5})])
         expected = (TEXTS[0], {"number": 5})
     else:
         bytes_before = (folder / path).read_bytes()

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from openclaw_memory import Memory, MemoryConfig
 from openclaw_memory.config import EmbeddingConfig, FilesConfig, SearchConfig

@@ -6,10 +6,10 @@ import json
 import os
 import time
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from watching import eventually
 
 from openclaw_memory.config import ChunkingConfig, MemoryConfig

@@ -1,10 +1,9 @@
 """How much of the answers is shown: a budget for all of them together."""
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from openclaw_memory.search.budget import fit_results
 from openclaw_memory.types import SearchResult

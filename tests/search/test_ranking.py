@@ -1,10 +1,9 @@
 """Formulas of fusion and decay, and the order and choice of answers."""
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from openclaw_memory.config import SearchConfig
 from openclaw_memory.search.ranking import (

@@ -3,10 +3,10 @@ import stat
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 
 import apsw
 import pytest
+from msgspec.structs import replace
 
 from openclaw_memory.errors import CorruptIndexError, IndexLockedError, NewerIndexError, StoreError
 from openclaw_memory.store import SqliteStore, connection

@@ -1,10 +1,10 @@
 """A hook of SqliteStore: it has every connection before its first statement, and adds to what is known of the index."""
 
 from contextlib import closing
-from dataclasses import replace
 from functools import partial
 
 import pytest
+from msgspec.structs import replace
 
 from openclaw_memory.errors import CorruptIndexError, StoreError
 from openclaw_memory.store import SqliteStore

@@ -4,10 +4,10 @@ import random
 import re
 import sys
 from contextlib import closing
-from dataclasses import replace
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from openclaw_memory.store import SqliteStore, footprint, resident, sqlite
 from openclaw_memory.types import Chunk, ChunkRow, HitRequest

@@ -1,11 +1,12 @@
 import random
 from collections import Counter
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import apsw
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from openclaw_memory.errors import EmbedderError
 from openclaw_memory.store import SqliteStore, passing

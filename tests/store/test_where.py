@@ -1,12 +1,12 @@
 """Filters on the metadata of chunks, compared with what Python finds."""
 
 import tempfile
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from openclaw_memory.errors import QueryError
 from openclaw_memory.store import SqliteStore

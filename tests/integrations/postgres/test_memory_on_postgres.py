@@ -1,9 +1,9 @@
 """A memory whose index is in PostgreSQL: notes, documents, several processes, and connections that are lost."""
 
 import os
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 from openclaw_memory_postgres import PostgresStore, connections
 from watching import eventually
 

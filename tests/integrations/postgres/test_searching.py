@@ -1,9 +1,8 @@
 """Both ways to answer a search find the same, and so do blocks that were changed and whole ones."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
+from msgspec.structs import replace
 from openclaw_memory_postgres import PostgresStore
 
 from openclaw_memory.store.fts import LARGE_INDEX
