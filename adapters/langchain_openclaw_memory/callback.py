@@ -39,8 +39,7 @@ class OpenClawFlushCallback(BaseCallbackHandler):
     `MemoryFlushMiddleware`, which sees the state.
 
     Conversations are distinguished by the `thread_id` or `session_id` of their run: that of `configurable` in chains
-    and graphs, and for a call of the model itself that of `metadata`. Without one, use one callback per conversation;
-    that more go on at once than it can watch is logged.
+    and graphs, and for a call of the model itself that of `metadata`. Without one, use one callback per conversation.
 
     Args:
         memory: Where to save, or what chooses the memory of each run: see `memory_tools`.

@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from openclaw_memory.flush import FlushTurn
 
 _SESSIONS = 1024  # whose memories are known at once; of others, the run of a reply is asked
-_PARALLEL = 16  # conversations in one session at once: without tags, all of a program are in one
 _BUFFER_SHARE = 0.75  # of the window: where the buffers of LlamaIndex begin to drop messages
 _READING: Reading[ChatMessage] = Reading(
     # A call of a tool has no text; it differs from others by what it calls.
@@ -130,7 +129,6 @@ class MemoryFlushEventHandler(BaseEventHandler):
             window=self.window,
             count=lambda conversation: self.token_counter(as_text(convert_messages(conversation))),
             run=self._run,
-            parallel=_PARALLEL,
         )
 
     @classmethod

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import threading
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Container, Hashable, Iterable, Sequence
+from collections.abc import Callable, Container, Hashable, Sequence
 from typing import Generic, TypeAlias, TypeVar
 from xml.sax.saxutils import escape
 
 from msgspec import Struct, field
 
-from openclaw_memory._log import warn
 from openclaw_memory.config.sections import CompactionConfig
 from openclaw_memory.conversation.window import check_window, find_flush_reason, is_overflow
 
 _MAX_CONVERSATIONS = 256  # the one that was silent longest is dropped first
 _MAX_RUNS = 1024  # frameworks do not report that a call was cancelled
-_MAX_FINGERPRINTS = 20_000  # of flushed messages in a conversation
-_MAX_CALLS = 4  # of one conversation: a chain may ask a model other things in between
+_MAX_MESSAGES = 10_000  # of a conversation, flushed or not
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -43,13 +41,10 @@ class Run(Struct, Generic[M]):
 
 
 class _Conversation(Struct, Generic[M]):
-    """The fingerprints of flushed messages, and the latest calls by the fingerprints of their messages.
-
-    A call takes the place of those that it continues.
-    """
+    """The marks of flushed messages, and the messages that no flush was shown, by their marks."""
 
     flushed: OrderedDict[int, None] = field(default_factory=OrderedDict)
-    calls: OrderedDict[tuple[int, ...], Sequence[M]] = field(default_factory=OrderedDict)
+    pending: OrderedDict[int, M] = field(default_factory=OrderedDict)
     turn: threading.Lock = field(default_factory=threading.Lock)  # held during a flush
 
 
@@ -69,7 +64,6 @@ class ConversationDetector(Generic[M]):
         window: The size in tokens at which the conversation is cut.
         count: Counts the tokens of messages.
         run: Runs the function that flushes, by default at once.
-        parallel: How many conversations may be interleaved under one key.
 
     Raises:
         ConfigError: The window is not a number of tokens.
@@ -84,16 +78,13 @@ class ConversationDetector(Generic[M]):
         window: int | None,
         count: Callable[[Sequence[M]], int],
         run: Callable[[Callable[[], None]], None] = lambda save: save(),
-        parallel: int = 1,
     ) -> None:
         check_window(window)
         self.rules, self.window = rules, window
         self.runs: OrderedDict[Hashable, Run[M]] = OrderedDict()
         self._conversations: OrderedDict[str, _Conversation[M]] = OrderedDict()
         self._reading, self._save, self._run, self._count = reading, save, run, count
-        self._max_calls = _MAX_CALLS * parallel
         self._lock = threading.RLock()
-        self._has_warned = False
 
     def begin_call(self, run_id: Hashable, key: str, messages: Sequence[M]) -> None:
         """Remember the messages of a call that began.
@@ -129,13 +120,10 @@ class ConversationDetector(Generic[M]):
             if (run := self.runs.pop(run_id, None)) is None:
                 return
             messages = run.messages if reply is None else [*run.messages, reply]
-            conversation, prints = self._get(run.key), self._hash_messages(messages)
-            for call in [call for call in conversation.calls if prints[: len(call)] == call]:
-                del conversation.calls[call]
-            if len(conversation.calls) >= self._max_calls:
-                self._warn_of_loss(run.key, conversation, prints)
-            _put(conversation.calls, prints, messages, self._max_calls)
-        self._flush(run.key, messages, tokens=max(tokens, run.tokens))
+            conversation, marks = self._get(run.key), self._mark(messages)
+            for at in _find_new(conversation.flushed, marks):
+                _put(conversation.pending, marks[at], messages[at], _MAX_MESSAGES)
+        self._flush(run.key, messages, marks, tokens=max(tokens, run.tokens))
 
     def fail_call(self, run_id: Hashable, error: BaseException) -> None:
         """Flush if a call was refused as too long; forget calls that failed otherwise.
@@ -147,33 +135,26 @@ class ConversationDetector(Generic[M]):
         with self._lock:
             run = self.runs.pop(run_id, None)
         if run is not None and is_overflow(error):
-            self._flush(run.key, run.messages, compacting=True)
+            self._flush(run.key, run.messages, self._mark(run.messages), compacting=True)
 
     def begin_summary(self, key: str, request: Sequence[M]) -> None:
-        """Flush the conversation that is about to be summarised, or the request itself if that is unknown.
+        """Flush the messages that a summary takes, or the request itself if the conversation is unknown.
 
         Args:
             key: The key of the conversation.
             request: The messages that ask for the summary.
         """
         prompt = "\n".join(map(self._reading.text, request))
-
-        def find_quoted(messages: Sequence[M]) -> list[M]:
-            texts = ((message, self._reading.text(message)) for message in messages)
-            return [message for message, text in texts if text and (text in prompt or escape(text) in prompt)]
-
         with self._lock:
             conversation = self._get(key)
-            messages, lost, best = request, list(request), 0
-            for call in reversed(conversation.calls):
-                quoted = find_quoted(conversation.calls[call])
-                if (size := sum(len(self._reading.text(message)) for message in quoted)) > best:
-                    messages, lost, best = conversation.calls[call], quoted, size
-            if best:
-                del conversation.calls[self._hash_messages(messages)]
-            new = set(map(id, self._find_new(conversation.flushed, messages)))
-        if any(id(message) in new for message in lost):
-            self._flush(key, messages, compacting=True)
+            messages, marks = list(conversation.pending.values()), tuple(conversation.pending)
+            is_known = bool(messages or conversation.flushed)
+        texts = [self._reading.text(message) for message in messages]
+        quoted = [at for at, text in enumerate(texts, 1) if text and (text in prompt or escape(text) in prompt)]
+        if quoted:  # a prompt may be trimmed at its beginning
+            self._flush(key, messages[: quoted[-1]], marks[: quoted[-1]], compacting=True)
+        elif not is_known:
+            self._flush(key, request, self._mark(request), compacting=True)
 
     def finish(self, key: str | None = None) -> None:
         """Flush, of a conversation that is over, the messages that no flush was shown.
@@ -182,19 +163,10 @@ class ConversationDetector(Generic[M]):
             key: The key of the conversation; None for all of them.
         """
         with self._lock:
-            ended = [
-                (name, set(conversation.flushed), list(conversation.calls.values()))
-                for name, conversation in self._conversations.items()
-                if key in {None, name}
-            ]
-        for name, flushed, calls in ended:
-            # In one flush: agents that rewrite their history leave calls that none continues.
-            messages: list[M] = []
-            for call in calls:
-                messages += self._find_new(flushed, call)
-                flushed.update(self._hash_messages(call))
-            if messages:
-                self._flush(name, messages, compacting=True, marks=flushed)
+            ended = [(name, talk.pending.copy()) for name, talk in self._conversations.items() if key in {None, name}]
+        for name, pending in ended:
+            if pending:
+                self._flush(name, list(pending.values()), tuple(pending), compacting=True)
 
     def is_call_prompt(self, key: str, prompt: str) -> bool:
         """Return whether a prompt contains all messages of a call under way, written as text.
@@ -212,60 +184,53 @@ class ConversationDetector(Generic[M]):
         return False
 
     def begin_flush(
-        self,
-        key: str,
-        messages: Sequence[M],
-        *,
-        tokens: int = 0,
-        compacting: bool = False,
-        most: bool = True,
-        marks: Iterable[int] | None = None,
+        self, key: str, messages: Sequence[M], *, tokens: int = 0, compacting: bool = False
     ) -> Callable[[bool], None] | None:
-        """Mark a conversation as flushed if a flush is due; None if not.
+        """Mark a conversation as flushed if a flush is due and most messages are new; None if not.
 
         Args:
             key: The key of the conversation.
             messages: The conversation.
             tokens: Its size as counted by the provider; 0 if not reported.
             compacting: Whether a compaction comes next.
-            most: Whether most of it must be new since the last flush, and not just any message.
-            marks: The fingerprints of the messages that count as flushed from then on, by default those of `messages`.
 
         Returns:
             A function to call with whether a turn was held: if not, the marks are removed.
         """
+        return self._begin(key, messages, self._mark(messages), tokens, compacting=compacting, most=True)
+
+    def _begin(
+        self, key: str, messages: Sequence[M], marks: tuple[int, ...], tokens: int, *, compacting: bool, most: bool
+    ) -> Callable[[bool], None] | None:
         counted = self._count(messages)
         rules = self.rules(key) if callable(self.rules) else self.rules
         if not find_flush_reason(rules, window=self.window, tokens=max(tokens, counted), compacting=compacting):
             return None
         with self._lock:
-            flushed = self._get(key).flushed
-            new = self._find_new(flushed, messages)
-            if not new or (most and 2 * self._count(new) <= counted):
+            conversation = self._get(key)
+            new = _find_new(conversation.flushed, marks)
+            if not new or (most and 2 * self._count([messages[at] for at in new]) <= counted):
                 return None
             # Marked before it is done: calls that end meanwhile show the same messages once more.
-            added = [mark for mark in marks or self._hash_messages(messages) if mark not in flushed]
+            added = [mark for mark in marks if mark not in conversation.flushed]
+            pending = {mark: conversation.pending.pop(mark) for mark in marks if mark in conversation.pending}
             for mark in added:
-                _put(flushed, mark, None, _MAX_FINGERPRINTS)
+                _put(conversation.flushed, mark, None, _MAX_MESSAGES)
 
         def end(is_held: bool) -> None:
-            with self._lock:
-                for mark in () if is_held else added:
-                    flushed.pop(mark, None)
+            if not is_held:
+                with self._lock:
+                    conversation.pending.update(pending)
+                    for mark in added:
+                        conversation.flushed.pop(mark, None)
 
         return end
 
     def _flush(
-        self,
-        key: str,
-        messages: Sequence[M],
-        *,
-        tokens: int = 0,
-        compacting: bool = False,
-        marks: Iterable[int] | None = None,
+        self, key: str, messages: Sequence[M], marks: tuple[int, ...], *, tokens: int = 0, compacting: bool = False
     ) -> None:
         """Flush messages if a flush is due and most are new, or any is and a compaction comes next."""
-        end = self.begin_flush(key, messages, tokens=tokens, compacting=compacting, most=not compacting, marks=marks)
+        end = self._begin(key, messages, marks, tokens, compacting=compacting, most=not compacting)
         if end is None:
             return
         turn = self._get(key).turn
@@ -280,47 +245,32 @@ class ConversationDetector(Generic[M]):
 
         self._run(save)
 
-    def _find_new(self, flushed: Container[int], messages: Sequence[M]) -> list[M]:
-        """Return the messages that no flush was shown.
-
-        After a flushed message, all messages from the first new one on are new: the same words after another question
-        are another answer. Before the first flushed message there may be a summary.
-        """
-        is_flushed = [mark in flushed for mark in self._hash_messages(messages)]
-        first = is_flushed.index(True) if True in is_flushed else len(messages)
-        gap = next((at for at in range(first, len(messages)) if not is_flushed[at]), len(messages))
-        return [*messages[:first], *messages[gap:]]
-
-    def _warn_of_loss(self, key: str, conversation: _Conversation[M], latest: tuple[int, ...]) -> None:
-        """Warn once that a conversation is dropped before it was flushed."""
-        oldest, *later = conversation.calls
-        # A history whose beginning a program cuts off goes on in a later call. One question is not a conversation.
-        ends = [oldest[at:] for at in range(1, len(oldest) - 1)]
-        goes_on = any(call[: len(end)] == end for call in (*later, latest) for end in ends)
-        is_lost = len(oldest) > 2 and not goes_on and self._find_new(conversation.flushed, conversation.calls[oldest])
-        if is_lost and not self._has_warned:
-            self._has_warned = True
-            session = key.partition("\n")[0] or "main"
-            warn(
-                f"more than {self._max_calls} conversations go on at once in session {session!r}, and the "
-                "one that was silent longest is no longer watched: its messages are not saved before its size makes a "
-                "flush due; name the thread or session of each call"
-            )
-
-    def _hash_messages(self, messages: Sequence[M]) -> tuple[int, ...]:
+    def _mark(self, messages: Sequence[M]) -> tuple[int, ...]:
         """Identify messages by role, text and occurrence: their ids may differ from call to call."""
         counts: Counter[tuple[Hashable, str]] = Counter()
-        prints: list[int] = []
+        marks: list[int] = []
         for message in messages:
             content = self._reading.role(message), self._reading.text(message)
             counts[content] += 1
-            prints.append(hash((content, counts[content])))
-        return tuple(prints)
+            marks.append(hash((content, counts[content])))
+        return tuple(marks)
 
     def _get(self, key: str) -> _Conversation[M]:
         with self._lock:
             conversation = self._conversations.get(key) or _Conversation()
             return _put(self._conversations, key, conversation, _MAX_CONVERSATIONS)
+
+
+def _find_new(flushed: Container[int], marks: Sequence[int]) -> list[int]:
+    """Return the places of messages that no flush was shown.
+
+    After a flushed message, all messages from the first new one on are new: the same words after another question are
+    another answer. Before the first flushed message there may be a summary.
+    """
+    is_flushed = [mark in flushed for mark in marks]
+    first = is_flushed.index(True) if True in is_flushed else len(marks)
+    gap = next((at for at in range(first, len(marks)) if not is_flushed[at]), len(marks))
+    return [*range(first), *range(gap, len(marks))]
 
 
 def _put(cache: OrderedDict[K, V], key: K, value: V, most: int) -> V:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from openclaw_memory.flush.flush import FlushTurn
 
 M = TypeVar("M")
+T = TypeVar("T")
 
 SMALLEST_PART = 256  # tokens: a model that can take less saves nothing
 _PART = "This is the conversation, or a part of it, as text:"
@@ -83,6 +84,7 @@ class FlushModel(Struct, Generic[M], frozen=True, kw_only=True):
 Conversation: TypeAlias = Sequence[Any] | str  # messages of a framework without system prompts, or text
 Begin: TypeAlias = "Callable[[], FlushTurn | None]"
 Prepare: TypeAlias = "Callable[[FlushTurn], tuple[Conversation, FlushModel[Any]]]"
+Ask: TypeAlias = Callable[[Callable[[list[Any]], Any], list[Any]], Future[Any]]
 # Yields the messages to ask with, is sent the replies, and returns the last text of the model.
 _Steps: TypeAlias = Generator[list[Any], ModelReply, str]
 _Turn: TypeAlias = Generator[list[Any], ModelReply, None]
@@ -103,114 +105,108 @@ def run_flush(key: str, begin: Begin, prepare: Prepare) -> FlushTurn | None:
 
     Returns:
         The turn, with its outcome; None if none began. An error before that is logged.
+
+    Raises:
+        KeyboardInterrupt, SystemExit: The program ends.
     """
-    turn: FlushTurn | None = None
-    try:
-        if (turn := begin()) is None:
-            return None
-        conversation, model = prepare(turn)
-        deadline, steps = time.monotonic() + turn.timeout, _drive(turn, conversation, model)
-        step: Callable[[], Any] = partial(next, steps)
-        while (request := _advance(step)) is not None:
-            reply = _ask_in_thread(model.ask, request)
-            if not wait([reply], deadline - time.monotonic()).done:
-                turn.fail(_make_timeout(turn))
-                break
-            step = _follow(steps, reply)
-    except (KeyboardInterrupt, SystemExit):
-        raise
-    except BaseException as error:  # noqa: BLE001 - a failed flush, or a model that cancels its task, breaks nothing
-        _fail(key, turn, error)
-    return turn
+    return _run(key, begin, prepare, _ask_in_thread)
 
 
 async def arun_flush(key: str, begin: Begin, prepare: Prepare) -> FlushTurn | None:
-    """Run a flush like `run_flush`, with an awaited model, and files read and written in a thread.
+    """Run a flush like `run_flush` in a thread, with a model that is awaited in this event loop.
 
     Args:
         key: The key of the session, for the log.
-        begin: Returns the turn, or None if no flush is due; called in a thread.
+        begin: Returns the turn, or None if no flush is due.
         prepare: Returns the conversation and the model of a turn.
 
     Returns:
         The turn, with its outcome; None if none began. An error before that is logged.
 
     Raises:
-        CancelledError: The task was cancelled.
+        CancelledError: The task was cancelled; the turn stays open.
     """
+    loop = asyncio.get_running_loop()
+    replies: list[Future[Any]] = []
+    is_cancelled = False
+
+    def ask(ask_model: Callable[[list[Any]], Any], request: list[Any]) -> Future[Any]:
+        replies.append(asyncio.run_coroutine_threadsafe(ask_model(request), loop))
+        return replies[-1]
+
+    try:
+        work = partial(_run, key, begin, prepare, ask, lambda: is_cancelled)
+        return await asyncio.wrap_future(_run_in_thread(work))  # the executor has few threads, which models need
+    except asyncio.CancelledError:
+        is_cancelled = True
+        for reply in replies:
+            reply.cancel()
+        raise
+
+
+def _run(
+    key: str, begin: Begin, prepare: Prepare, ask: Ask, is_cancelled: Callable[[], bool] = lambda: False
+) -> FlushTurn | None:
     turn: FlushTurn | None = None
     try:
-        if (turn := await asyncio.to_thread(begin)) is None:
+        if (turn := begin()) is None:
             return None
         conversation, model = prepare(turn)
         deadline, steps = time.monotonic() + turn.timeout, _drive(turn, conversation, model)
-        step: Callable[[], Any] = partial(next, steps)
-        while (request := await asyncio.to_thread(_advance, step)) is not None:
-            reply: asyncio.Future[Any] = asyncio.ensure_future(_await_reply(model.ask, request))
-            try:
-                # Unlike `asyncio.timeout`, this does not wait for a model that does not let itself be cancelled.
-                ended, _ = await asyncio.wait([reply], timeout=max(0.0, deadline - time.monotonic()))
-            finally:
+        request = next(steps, None)
+        while request is not None and not is_cancelled():
+            reply = ask(model.ask, request)
+            if not wait([reply], max(0.0, deadline - time.monotonic())).done:
                 reply.cancel()
-            if not ended:
-                await asyncio.to_thread(turn.fail, _make_timeout(turn))
+                seconds = f"{turn.timeout:g} s of compaction.flush_timeout_seconds"
+                turn.fail(TimeoutError(f"the model took more than the {seconds}"))
                 break
-            step = _follow(steps, reply)
-    except Exception as error:  # noqa: BLE001 - as in `run_flush`
-        await asyncio.to_thread(_fail, key, turn, error)
+            if is_cancelled():
+                break
+            request = _advance(steps, reply)
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException as error:  # noqa: BLE001 - a failed flush, or a model that cancels its task, breaks nothing
+        if turn is None:
+            warn(f"the flush of session {key!r} failed: {error}")
+        else:
+            turn.fail(error)
     return turn
 
 
 def _ask_in_thread(ask: Callable[[list[Any]], Any], request: list[Any]) -> Future[Any]:
-    """Ask in a thread, since a model that hangs cannot be stopped."""
-    reply: Future[Any] = Future()
+    return _run_in_thread(partial(ask, request))
+
+
+def _run_in_thread(work: Callable[[], T]) -> Future[T]:
+    """Run a function in a thread of its own, since one that hangs cannot be stopped."""
+    result: Future[T] = Future()
+    result.set_running_or_notify_cancel()  # it cannot be cancelled
 
     def run() -> None:
         try:
-            reply.set_result(ask(request))
-        except BaseException as error:  # noqa: BLE001 - raised or reported where the reply is waited for
-            reply.set_exception(error)
+            result.set_result(work())
+        except BaseException as error:  # noqa: BLE001 - raised or reported where the result is waited for
+            result.set_exception(error)
 
     try:
         Thread(target=copy_context().run, args=(run,), name="openclaw-memory-flush", daemon=True).start()
     except RuntimeError:  # the program ends, and begins no more threads
         run()
-    return reply
+    return result
 
 
-async def _await_reply(ask: Callable[[list[Any]], Any], request: list[Any]) -> Any:
-    return await ask(request)
-
-
-def _advance(step: Callable[[], Any]) -> Any:
-    """Return the next request, or None at the end: a StopIteration cannot leave a thread that is awaited."""
-    try:
-        return step()
-    except StopIteration:
-        return None
-
-
-def _follow(steps: _Turn, reply: Future[Any] | asyncio.Future[Any]) -> Callable[[], Any]:
-    """Return the next step after the model has replied, raised, or cancelled its task."""
-    error = asyncio.CancelledError() if reply.cancelled() else reply.exception()
-    if error is None:
-        return partial(steps.send, reply.result())
+def _advance(steps: _Turn, reply: Future[Any]) -> list[Any] | None:
+    """Return the next request after the model has replied or raised; None at the end."""
+    error = RuntimeError("CancelledError: the model gave up") if reply.cancelled() else reply.exception()
     if isinstance(error, KeyboardInterrupt | SystemExit):
         raise error
-    if not isinstance(error, Exception):
+    if error is not None and not isinstance(error, Exception):
         error = RuntimeError(f"{type(error).__name__}: {error}")
-    return partial(steps.throw, error)
-
-
-def _make_timeout(turn: FlushTurn) -> TimeoutError:
-    return TimeoutError(f"the model took more than the {turn.timeout:g} s of compaction.flush_timeout_seconds")
-
-
-def _fail(key: str, turn: FlushTurn | None, error: BaseException) -> None:
-    if turn is None:
-        warn(f"the flush of session {key!r} failed: {error}")
-    else:
-        turn.fail(error)
+    try:
+        return steps.send(reply.result()) if error is None else steps.throw(error)
+    except StopIteration:
+        return None
 
 
 def _drive(turn: FlushTurn, conversation: Conversation, model: FlushModel[Any]) -> _Turn:

@@ -157,7 +157,6 @@ class Flush:
             kind: Only turns of a `chat` are flushed.
             flushed: Whether this cycle was flushed, by default what `sessions.json` says.
         """
-        tokens = _to_tokens(tokens)
         with self.cycle.lock:
             if self.cycle.is_busy and not compacting:
                 return None
@@ -195,7 +194,7 @@ class Flush:
                 compaction_count=state.compaction_count + 1,
                 compacted_bytes=size,
                 memory_flush_started_at=None,
-                **({"context_tokens": tokens} if (tokens := _to_tokens(tokens)) else {}),
+                **({"context_tokens": tokens} if tokens else {}),
             )
 
     def add_tokens(self, input_tokens: int, output_tokens: int) -> None:
@@ -387,14 +386,6 @@ class FlushTurn:
         self.outcome = outcome
         time = format_time(self._flush.get_time())
         self._flush.save(memory_flush_started_at=None, memory_flush_at=time, flush_error=error, **self._marks)
-
-
-def _to_tokens(tokens: Any) -> int | None:
-    """Return a number of tokens as JSON holds it; None for NaN and the like, which some counters return."""
-    try:
-        return None if tokens is None else int(tokens)
-    except (TypeError, ValueError, OverflowError):
-        return None
 
 
 def _split_lines(arguments: Any) -> set[str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import stat
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -25,8 +24,6 @@ _MAX_CALLS = 1_000
 # Kept of a text that is too long for an entry: it fits even if each character takes twelve bytes.
 _HEAD_CHARS, _TAIL_CHARS = 600_000, 90_000
 _NAME_CHARS = 1_000
-# O_NONBLOCK: opening a FIFO must not wait for a writer.
-_READ = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 
 
 def keep(messages: Iterable[Message], log: SessionLog) -> tuple[int, list[str]]:
@@ -159,26 +156,24 @@ def keep_transcript(log: SessionLog, file: str | os.PathLike[str], start: int = 
     Raises:
         NotFoundError: There is no such file.
         InvalidInputError: It is not a file, has no known format, or is in the folder of the log.
-        WorkspaceError, WriteError: As `SessionLog.append_entry`.
+        WorkspaceError, WriteError: The file cannot be read, or as `SessionLog.append_entry`.
     """
     path = os.fspath(file)
+    if not os.path.isfile(path):  # opening a pipe would wait for its writer
+        if os.path.lexists(path):
+            raise InvalidInputError(f"{path} is not an ordinary file: name a transcript")
+        raise NotFoundError(f"there is no transcript {path}")
+    folder = os.path.join(log.folder.base, *log.folder.parts)
+    if os.path.realpath(os.path.dirname(path)) == os.path.realpath(folder):
+        raise InvalidInputError(f"{path} is in the folder of the log, where it is indexed as it is")
     try:
-        descriptor = os.open(file, _READ)
-    except FileNotFoundError as error:
-        raise NotFoundError(f"there is no transcript {path}") from error
+        file_object = open(path, "rb")  # noqa: SIM115 - closed below
     except OSError as error:
         raise WorkspaceError(f"{path} cannot be read: {error.strerror}") from error
-    with open(descriptor, "rb") as transcript:
-        info = os.fstat(descriptor)
-        if not stat.S_ISREG(info.st_mode):
-            raise InvalidInputError(f"{path} is not an ordinary file: name a transcript")
-        if os.path.realpath(os.path.dirname(path)) == os.path.realpath(
-            os.path.join(log.folder.base, *log.folder.parts)
-        ):
-            raise InvalidInputError(f"{path} is in the folder of the log, where it is indexed as it is")
+    with file_object as transcript:
         if reason := explain_foreign(transcript):
             raise InvalidInputError(f"{path} {reason}")
-        end = start if _is_line_start(transcript, start, info.st_size) else 0
+        end = start if _is_line_start(transcript, start) else 0
         messages: list[Message] = []
         for record, record_end in iterate_records(transcript, end):
             begin, end = end, record_end
@@ -209,8 +204,8 @@ def mask(value: Any) -> Any:
     return value
 
 
-def _is_line_start(file: BinaryIO, start: int, size: int) -> bool:
-    if not 0 < start <= size:
+def _is_line_start(file: BinaryIO, start: int) -> bool:
+    if start <= 0:
         return False
     file.seek(start - 1)
     return file.read(1) == b"\n"

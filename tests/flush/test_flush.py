@@ -95,8 +95,7 @@ def fail(turn) -> None:
 
 # --- the cycle
 def test_a_flush_is_due_at_176_000_of_200_000_tokens_and_once_a_cycle(flush):
-    for tokens in (175_999, float("nan"), float("inf"), "many", object()):
-        assert flush.begin(tokens) is None
+    assert flush.begin(175_999) is None
     save(flush.begin(176_000), "- a fact")
 
     assert flush.begin(179_000) is None
