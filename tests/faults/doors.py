@@ -100,7 +100,7 @@ SHOWING: dict[str, Callable[[Place, Asked], Any]] = {
         told_by_opencode(at, "tool", tool="memory_get", args={"path": it.path}),
     ],
     "MCP": lambda at, it: [
-        asked_of_mcp(at, "make_call", "memory_search", {"query": it.words}),
+        asked_of_mcp(at, "call_tool", "memory_search", {"query": it.words}),
         asked_of_mcp(at, "get_prompt", "recall", {"question": it.words}),
         asked_of_mcp(at, "list_resources"),
         asked_of_mcp(at, "read_resource", f"memory:///{it.path}"),

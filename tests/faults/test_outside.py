@@ -3,10 +3,8 @@
 from datetime import UTC, datetime
 
 import pytest
-from click.testing import CliRunner
 
 from openclaw_memory import Memory
-from openclaw_memory.cli.commands import commands
 from openclaw_memory.errors import InvalidInputError, OriginError
 from openclaw_memory.records import RecordSource
 from openclaw_memory.tools import memory_tools
@@ -182,14 +180,3 @@ def test_a_flush_quotes_what_comes_from_outside(memory):
     first, last = map(int, answer.data["lines"].split("-"))
     with pytest.raises(OriginError):
         memory.notes.promote(answer.data["path"], first, last)
-
-
-def test_a_command_quotes_what_comes_from_outside(memory):
-    done = CliRunner().invoke(
-        commands,
-        ["append", "-w", str(memory.workspace.root), "--quoted-from", FROM, "--", PAGE],
-        catch_exceptions=False,
-    )
-    assert done.exit_code == 0
-    [note] = (memory.workspace.root / "memory").glob("2*.md")
-    assert f"> — {FROM}\n" in note.read_text()

@@ -104,7 +104,7 @@ def test_what_has_no_word_is_in_no_language(said):
 
 
 def test_without_py3langid_stop_words_decide(monkeypatch):
-    monkeypatch.setattr(languages_module, "_model", lambda _names: None)
+    monkeypatch.setattr(languages_module, "_load_model", lambda _names: None)
     assert detect_language("Mijn broer werkt in een bakkerij.") == "nl"
     assert detect_language("Ostatni pociąg") == "und"
 
@@ -117,5 +117,5 @@ def test_the_language_is_one_of_those_that_were_asked_for():
 @pytest.mark.parametrize("with_model", [True, False])
 def test_an_order_of_two_words_is_in_the_language_of_its_verb(monkeypatch, said, with_model):
     if not with_model:
-        monkeypatch.setattr(languages_module, "_model", lambda _names: None)
+        monkeypatch.setattr(languages_module, "_load_model", lambda _names: None)
     assert detect_language(said) == "de"
