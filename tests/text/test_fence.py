@@ -2,15 +2,13 @@
 
 import html
 import json
-import subprocess
-import sys
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from openclaw_memory.errors import InvalidInputError
-from openclaw_memory.text.fence import NAME, fence_text, strip_fenced, strip_open_fence, strip_recalled
+from openclaw_memory.text.fence import NAME, fence_text, strip_fenced, strip_open_fence
 
 MARK = "0123456789abcdef"
 PIECES = st.sampled_from(
@@ -39,17 +37,6 @@ def test_the_same_text_has_the_same_mark_so_that_a_prompt_cache_holds():
     assert fence_text("x", "a") == fence_text("x", "a")
 
 
-def test_each_text_has_a_mark_of_its_own():
-    marks = {fence_text(text, label).split('"')[1] for text in ("x", "y", "xa") for label in ("a", "b", "")}
-    assert len(marks) == 9
-
-
-def test_another_process_gives_the_same_text_another_mark():
-    code = "from openclaw_memory.text.fence import fence_text; print(fence_text('x', 'a'))"
-    other = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    assert other.strip() != fence_text("x", "a")
-
-
 @pytest.mark.parametrize("mark", ["", "short", "0123456789ABCDEF", f"{MARK}0", '"><b>0123456789'])
 def test_a_mark_of_another_form_is_refused(mark):
     with pytest.raises(InvalidInputError, match="16 digits"):
@@ -61,7 +48,6 @@ FORGED = st.lists(st.one_of(PIECES, st.text(max_size=5))).map("".join)
 
 def check_the_fence_holds(text, label):
     block = fence_text(text, label, MARK)
-
     assert block.count(NAME) == 2
     assert block.split("\n", 1)[0].count("<") == block.split("\n", 1)[0].count(">") == 1
     newlines = "\n" * block.count("\n")
@@ -70,13 +56,6 @@ def check_the_fence_holds(text, label):
 
 @given(FORGED, st.text(max_size=9))
 def test_no_text_closes_its_fence(text, label):
-    check_the_fence_holds(text, label)
-
-
-@pytest.mark.nightly
-@settings(max_examples=5_000)
-@given(FORGED, st.text(max_size=9))
-def test_none_of_5_000_texts_closes_its_fence(text, label):
     check_the_fence_holds(text, label)
 
 
@@ -93,13 +72,11 @@ def test_a_look_alike_of_the_fence_is_taken_apart(forged):
 
 def test_other_text_is_left_as_it_is():
     text = "Ünï — ﬁne – 日本 <b> recalled memory\n\n"
-
     assert f"\n{text}\n" in fence_text(text, "x")
 
 
 def test_blocks_are_cut_out_and_the_rest_stays_on_its_line():
     text = f"one {fence_text('a', 'x')} two <relevant-memories>\nb\n</relevant-memories> three {fence_text('c', 'y')}"
-
     assert strip_fenced(text) == "one \n\n two \n\n three \n\n"
 
 
@@ -107,7 +84,6 @@ def test_a_block_is_closed_by_its_own_mark_and_holds_all_before():
     inner = fence_text("b", "y", MARK[::-1])
     text = f'{fence_text("a", "x", MARK)} one {inner.replace("b", "c")} </{NAME} id="{MARK}"> two'
     outer = f'<{NAME} id="{MARK}" from="x">{inner}</{NAME} id="{MARK}">'
-
     assert strip_fenced(text).split() == ["one", f"</{NAME}", f'id="{MARK}">', "two"]
     assert strip_fenced(f"one {outer} two").split() == ["one", "two"]
 
@@ -115,7 +91,6 @@ def test_a_block_is_closed_by_its_own_mark_and_holds_all_before():
 def test_a_block_that_was_cut_off_stays_unless_the_text_was_cut_there():
     cut_off = fence_text("a secret plan", "x")[:-20]
     text = f"said {cut_off}\n{fence_text('b', 'y')} and more"
-
     assert strip_fenced(text) == f"said {cut_off}\n\n\n and more"
     assert strip_open_fence(strip_fenced(text)) == "said "
     assert strip_open_fence(f"said {NAME}") == f"said {NAME}"
@@ -131,7 +106,6 @@ def test_talk_about_fences_stays(text):
 @given(st.lists(st.one_of(PIECES, st.just("\n"), st.just("<relevant-memories>"), st.just("</relevant-memories>"))))
 def test_lines_keep_their_numbers(pieces):
     text = "".join(pieces)
-
     assert strip_fenced(text).count("\n") == text.count("\n")
 
 
@@ -170,18 +144,16 @@ def test_a_block_that_another_program_has_escaped_is_cut_out_too(kind, block):
     assert left.count("\n") == text.count("\n")
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_block_that_was_escaped_and_cut_off_ends_there(kind):
-    text = kept(fence_text("The key is with Ana.", "MEMORY.md#L3"))[kind]
-    left = strip_open_fence(f"before {text[: text.upper().index('ANA')]}")
-    assert left.startswith("before ")
-    assert "KEY" not in left.upper()
-    assert NAME not in strip_recalled(text[:-60]).lower()
-
-
 @pytest.mark.parametrize(
     "piece", ["\\", "<", "&lt;", "<recalled-memory ", f'<{NAME} id="{MARK}"', "<relevant-memories>", " "]
 )
 def test_a_megabyte_of_a_piece_of_a_fence_is_read_in_one_go(piece):
     text = piece * (1_000_000 // len(piece))
     assert strip_fenced(text) == text  # what is quadratic takes hours
+
+
+@pytest.mark.nightly
+@settings(max_examples=5_000)
+@given(FORGED, st.text(max_size=9))
+def test_none_of_5_000_texts_closes_its_fence(text, label):
+    check_the_fence_holds(text, label)

@@ -1,7 +1,5 @@
 """Text to terms: what is folded, what stays whole, what a question drops, and laws that hold for any text."""
 
-import unicodedata
-
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -41,11 +39,6 @@ TEXTS = st.text(max_size=60) | st.text(alphabet="aBs1_-. \n'\"é\u0301ßİøΣ�
 )
 def test_case_accents_and_compatibility_forms_are_folded(written, folded):
     assert fold(written) == folded
-
-
-@given(TEXTS)
-def test_what_is_folded_stays_as_it_is(text):
-    assert fold(fold(text)) == fold(text)
 
 
 @pytest.mark.parametrize(
@@ -94,16 +87,6 @@ def test_a_term_is_short_folded_and_without_signs_that_a_query_could_mean(text):
         assert 0 < len(term) <= MAX_TERM_CHARS
         assert term == term.casefold()  # where it is not the lower case: of Cherokee, it is the upper case
         assert not set(term) & set(" \t\n\r\0\"'*():^")
-
-
-@given(TEXTS)
-def test_terms_are_the_same_however_accents_are_written(text):
-    assert split_terms(unicodedata.normalize("NFD", text)) == split_terms(unicodedata.normalize("NFC", text))
-
-
-@given(TEXTS, TEXTS)
-def test_lines_are_segmented_each_for_itself(one, other):
-    assert split_terms(f"{one}\n{other}") == split_terms(one) + split_terms(other)
 
 
 @pytest.mark.parametrize(

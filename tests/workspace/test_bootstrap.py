@@ -3,7 +3,7 @@ import os
 
 import pytest
 
-from openclaw_memory.config import FilesConfig, JournalConfig
+from openclaw_memory.config import JournalConfig
 from openclaw_memory.errors import InvalidInputError
 from openclaw_memory.workspace import Workspace, journal
 from openclaw_memory.workspace.files import WorkspaceFiles
@@ -46,23 +46,12 @@ def test_the_lower_case_name_counts_where_it_is_the_only_one(root):
     assert "memory.md" in paths(Notes(workspace).bootstrap(now=NOW))
 
 
-def test_what_is_missing_is_left_out(tmp_path):
-    started = Notes(Workspace.open(tmp_path)).bootstrap(now=NOW)
-    assert started == journal.Bootstrap(())
-    assert started.text == ""
-
-
 def test_the_days_are_those_of_the_users_time_zone(root):
     now = datetime.datetime(2026, 11, 20, 23, 30, tzinfo=datetime.UTC)
     workspace = Workspace(WorkspaceFiles(root), journal=JournalConfig(timezone="Europe/Amsterdam"))
     assert paths(Notes(workspace).bootstrap(now=now))[2:] == [YESTERDAY, TODAY]
     workspace = Workspace(WorkspaceFiles(root), journal=JournalConfig(timezone="America/New_York"))
     assert paths(Notes(workspace).bootstrap(now=now))[2:] == ["memory/2026-11-19.md", YESTERDAY]
-
-
-def test_files_that_the_globs_leave_out_are_not_shown(root):
-    rules = FilesConfig(exclude=("MEMORY.md", "2026-11-20*"))
-    assert paths(Notes(Workspace.open(root, rules)).bootstrap(now=NOW)) == ["SOUL.md", TODAY]
 
 
 def test_what_is_too_long_is_cut_at_a_line_and_says_so(root):
@@ -78,14 +67,6 @@ def test_what_is_too_long_is_cut_at_a_line_and_says_so(root):
     assert shown[TODAY].note == "the first 20 of 42 characters are not shown: search finds them"
     assert shown[TODAY].chars == 42
     assert f"({shown[TODAY].note})" in started.text
-
-
-def test_the_budget_is_a_setting(root):
-    workspace = Workspace(WorkspaceFiles(root), journal=JournalConfig(bootstrap_chars=100))
-    (root / "MEMORY.md").write_text("x" * 101, encoding="utf-8")
-    started = Notes(workspace).bootstrap(now=NOW)
-    assert started.files[1].text == "x" * 100
-    assert {file.max_chars for file in started.files} == {100}
 
 
 @pytest.mark.parametrize("max_chars", [0, -1, 1.5, "9"])

@@ -206,22 +206,6 @@ def test_a_file_outside_of_the_workspace_is_only_read(workspace, tmp_path_factor
         Notes(wider).edit(path, 1, 1, "x", expected=wider.read_excerpt(path))
 
 
-def test_an_extra_path_inside_the_workspace_is_edited(workspace):
-    (workspace.root / "docs").mkdir()
-    put(workspace, "a\n", "docs/a.md")
-    wider = Workspace.open(workspace.root, FilesConfig(extra_paths=("docs",)))
-    Notes(wider).edit("docs/a.md", 1, 1, "b", expected=digest("a"))
-    assert got(workspace, "docs/a.md") == b"b\n"
-
-
-def test_a_note_never_grows_beyond_what_can_be_read(workspace):
-    put(workspace, "a\n")
-    small = Workspace.open(workspace.root, FilesConfig(max_bytes=10))
-    with pytest.raises(WriteError, match=r"files\.max_bytes"):
-        Notes(small).edit(NOTE, 1, 1, "x" * 10, expected=digest("a"))
-    assert got(workspace) == b"a\n"
-
-
 def names(workspace):
     return sorted(os.listdir(workspace.root / "memory"))
 
@@ -295,15 +279,6 @@ def test_a_key_is_changed_as_a_whole_or_not_at_all(workspace, lines, end, newlin
     with pytest.raises(InvalidInputError, match="part of a secret"):
         Notes(workspace).delete(NOTE, *lines, expected=workspace.read_excerpt(NOTE))
     assert got(workspace).decode() == text
-
-
-def test_a_whole_key_is_removed_and_the_lines_around_it_are_edited(workspace):
-    put(workspace, "\n".join(["# keys", *KEY, "end"]))
-    for lines in ((1, 1), (8, 8)):
-        written = Notes(workspace).edit(NOTE, *lines, "changed", expected=workspace.read_excerpt(NOTE))
-        assert written.text == "changed"
-    Notes(workspace).delete(NOTE, 2, 7, expected=workspace.read_excerpt(NOTE))
-    assert got(workspace) == b"changed\nchanged"
 
 
 contents = st.lists(st.text(st.sampled_from("ab #-\r\0é😀\u2028"), max_size=6), min_size=1, max_size=8)

@@ -17,7 +17,7 @@ from openclaw_memory.errors import PathNotAllowedError
 from openclaw_memory.workspace import Workspace
 from openclaw_memory.workspace.files import WorkspaceFiles
 from openclaw_memory.workspace.notes import Notes
-from openclaw_memory.workspace.scan import count_overlooked, suggest_setup
+from openclaw_memory.workspace.scan import count_overlooked
 
 EVERYTHING = FilesConfig(extra_paths=(".",))
 
@@ -53,15 +53,6 @@ def test_the_whole_workspace_as_an_extra_path_leaves_out_hidden_folders_and_thos
     lay_out(tmp_path, *VAULT, *NOT_NOTES, "Projects/plan.text")
     assert sorted(found(tmp_path)) == sorted(VAULT)
     assert [path for path in NOT_NOTES if is_readable(tmp_path, EVERYTHING, path)] == []
-
-
-@pytest.mark.parametrize("folder", [".obsidian", "code/node_modules", "../.kept"])
-def test_such_a_folder_counts_where_it_is_named_itself(tmp_path, folder):
-    root = tmp_path / "ws"
-    lay_out(root, f"{folder}/x.md", "Welcome.md")
-    rules = FilesConfig(extra_paths=(".", folder))
-    assert sorted(found(root, rules)) == sorted(["Welcome.md", f"{folder}/x.md"])
-    assert is_readable(root, rules, f"{folder}/x.md")
 
 
 # --- what is the agent's own
@@ -148,10 +139,3 @@ def test_nobody_is_advised_to_index_a_whole_home(tmp_path, monkeypatch):
     advice = Workspace.open(lay_out(tmp_path, *VAULT[:2])).suggest_setup(0)
     assert "name the folder of your notes" in advice
     assert "--all-markdown" not in advice
-
-
-def test_markdown_by_another_ending_is_told(tmp_path):
-    lay_out(tmp_path, "x.mdown", "Y.mdx", "z.txt", "node_modules/a.mdx")
-    assert count_overlooked(WorkspaceFiles(tmp_path)) == (0, 2, True)
-    assert "2 files end in .mdx, .mdown or the like" in suggest_setup(WorkspaceFiles(tmp_path), 0)
-    assert "rename to .md" in suggest_setup(WorkspaceFiles(tmp_path), 5)

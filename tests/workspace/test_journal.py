@@ -1,7 +1,6 @@
 import datetime
 import hashlib
 import os
-import stat
 import subprocess
 import sys
 import time
@@ -72,13 +71,6 @@ def test_what_was_there_stays_and_the_new_text_starts_a_line(tmp_path, before, a
     assert note(tmp_path) == after
 
 
-def test_an_empty_file_is_begun_like_a_new_note(tmp_path):
-    (tmp_path / "memory").mkdir()
-    (tmp_path / NOTE).touch()
-    append(tmp_path, "x")
-    assert note(tmp_path) == "# 2026-11-21\n\nx\n"
-
-
 texts = st.text(st.sampled_from("ab# -\n\r\u2028é😀"), min_size=1, max_size=20).filter(str.strip)
 titles = st.none() | st.text(st.sampled_from("ab \n"), max_size=5)
 
@@ -92,13 +84,6 @@ def test_every_entry_is_found_at_the_lines_that_were_returned(tmp_path_factory, 
         assert "\n".join(lines[excerpt.start_line - 1 : excerpt.end_line]) == excerpt.text
         assert excerpt.text.endswith(text.strip("\n"))
     assert [excerpt.start_line for excerpt in added] == sorted({excerpt.start_line for excerpt in added})
-
-
-def test_a_note_of_ones_own_keeps_its_mode(tmp_path):
-    append(tmp_path, "x")
-    (tmp_path / NOTE).chmod(0o644)
-    append(tmp_path, "y")
-    assert stat.S_IMODE((tmp_path / NOTE).stat().st_mode) == 0o644
 
 
 @pytest.mark.parametrize(
@@ -219,11 +204,6 @@ def test_what_differs_is_added(tmp_path, text, title):
     assert text in note(tmp_path)
 
 
-def test_the_same_text_is_added_again_where_nobody_asked(tmp_path):
-    append(tmp_path, "x")
-    assert append(tmp_path, "x") == excerpt("x", 4, 4)
-
-
 # --- whose day it is ---
 
 UTC_LATE = datetime.datetime(2026, 11, 21, 23, 30, tzinfo=datetime.UTC)
@@ -260,14 +240,6 @@ def test_a_zone_that_nobody_knows_is_named(zone):
     with pytest.raises(ConfigError, match=r"journal\.timezone .* is not a known time zone: name one") as raised:
         days.get_local_now(zone)
     assert repr(zone) in str(raised.value)
-
-
-def test_a_machine_without_zones_is_told_which_package_has_them(monkeypatch):
-    import zoneinfo
-
-    monkeypatch.setattr(zoneinfo, "available_timezones", set)
-    with pytest.raises(ConfigError, match="pip install tzdata"):
-        days.get_local_now("Mars/Olympus")
 
 
 @pytest.mark.parametrize("again", [False, True])

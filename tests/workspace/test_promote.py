@@ -72,13 +72,6 @@ def test_what_is_kept_already_is_not_added_again(workspace):
     assert got(workspace, "MEMORY.md") == b"# M\n\n## 08:00 - Trip\n\n- new\n"
 
 
-def test_the_lower_case_name_is_kept(workspace):
-    put(workspace, "- a\n", "memory.md")
-    put(workspace, "- new\n")
-    assert Notes(workspace).promote(NOTE, 1, 1).path == "memory.md"
-    assert not (workspace.root / "MEMORY.md").exists()
-
-
 def test_lines_that_changed_meanwhile_are_not_kept(workspace):
     put(workspace, "a\n")
     seen = workspace.read_excerpt(NOTE)

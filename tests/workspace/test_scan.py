@@ -46,7 +46,6 @@ def test_other_names_and_the_librarys_own_folders_do_not_count(tmp_path):
 def test_memory_md_beside_memory_in_capitals_is_left_out_with_a_word(tmp_path):
     lay_out(tmp_path, "memory.md")
     assert Workspace.open(tmp_path).scan().skipped == ()
-
     lay_out(tmp_path, "MEMORY.md")
     if (tmp_path / "memory.md").read_text() == "MEMORY.md\n":
         pytest.skip("the file system ignores case")
@@ -54,13 +53,6 @@ def test_memory_md_beside_memory_in_capitals_is_left_out_with_a_word(tmp_path):
         found = Workspace.open(tmp_path, rules).scan()
         assert paths(found) == ["MEMORY.md"]
         assert reasons(found) == {"memory.md": "is left out next to MEMORY.md: move what it says there"}
-
-
-def test_an_extra_path_that_holds_the_workspace_is_refused_with_a_word(tmp_path):
-    lay_out(tmp_path, "ws/MEMORY.md", "other/a.md")
-    found = Workspace.open(tmp_path / "ws", FilesConfig(extra_paths=("..",))).scan()
-    assert paths(found) == ["MEMORY.md"]
-    assert "holds the workspace" in reasons(found)[".."]
 
 
 def test_a_file_has_one_name_however_many_extra_paths_lead_to_it(tmp_path):
@@ -98,14 +90,6 @@ def test_devices_are_skipped_and_reported(tmp_path):
     found = Workspace.open(tmp_path).scan()
     assert paths(found) == ["memory/a.md"]
     assert reasons(found)["memory/zero.md"] == "is a character device, not a regular file"
-
-
-def test_hard_links_that_are_allowed_count_once(tmp_path):
-    lay_out(tmp_path, "memory/a.md")
-    os.link(tmp_path / "memory/a.md", tmp_path / "memory/b.md")
-    found = Workspace.open(tmp_path, FilesConfig(allow_hard_links=True)).scan()
-    assert paths(found) == ["memory/a.md"]
-    assert reasons(found) == {"memory/b.md": "is the same file as memory/a.md"}
 
 
 def rewrite(path):
@@ -181,13 +165,6 @@ def deep_folders(tmp_path):
     os.close(deepest)
 
 
-def test_folders_deeper_than_the_stack_of_python_are_walked(deep_folders):
-    lay_out(deep_folders, "memory/a.md")
-    found = Workspace.open(deep_folders).scan()
-    assert paths(found) == ["memory/a.md"]
-    assert [reason for reason in reasons(found).values() if "too long" in reason]
-
-
 def test_what_cannot_be_looked_at_is_unknown_and_not_gone(tmp_path, monkeypatch):
     lay_out(tmp_path, "memory/a.md", "memory/closed/b.md")
     listed = os.scandir
@@ -203,14 +180,6 @@ def test_what_cannot_be_looked_at_is_unknown_and_not_gone(tmp_path, monkeypatch)
     assert reasons(found) == {"memory/closed": "cannot be looked at: Permission denied"}
     assert found.is_unknown("memory/closed/b.md")
     assert not found.is_unknown("memory/closed.md")
-
-
-def test_what_the_globs_leave_out_is_neither_found_nor_reported(tmp_path):
-    lay_out(tmp_path, "MEMORY.md", "memory/a.md", "memory/drafts/b.md")
-    (tmp_path / "memory/drafts/link.md").symlink_to("b.md")
-    found = Workspace.open(tmp_path, FilesConfig(exclude=("drafts/",))).scan()
-    assert paths(found) == ["MEMORY.md", "memory/a.md"]
-    assert found.skipped == ()
 
 
 def test_a_workspace_that_is_gone_is_an_error_and_not_an_empty_one(tmp_path):

@@ -1,11 +1,8 @@
 """The log of a session: entries are added whole, in OpenClaw's shape, and read back."""
 
-import json
 import os
 import stat
 import subprocess
-import threading
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from processes import python
@@ -15,7 +12,6 @@ from openclaw_memory.errors import InvalidInputError, NotFoundError, PathNotAllo
 from openclaw_memory.workspace import Workspace
 from openclaw_memory.workspace.files import WorkspaceFiles
 from openclaw_memory.workspace.session_log import make_log_name
-from openclaw_memory.workspace.transcripts import MAX_LINE_BYTES
 
 
 @pytest.fixture
@@ -28,7 +24,6 @@ def test_a_log_begins_with_a_header_and_each_entry_names_the_one_before(workspac
     first = log.append("user", "Hello", name="Ana")
     second = log.append("assistant", [{"type": "text", "text": "Hi"}])
     third = log.append_entry("compaction", summary="greetings", firstKeptEntryId=second)
-
     header, *entries = log.read_entries()
     assert (header["type"], header["id"], header["cwd"], header["parentSession"]) == (
         "session",
@@ -79,7 +74,6 @@ def test_of_entries_that_come_together_all_are_written_or_none(workspace, tmp_pa
 def test_another_log_of_the_same_session_goes_on_where_the_first_stopped(workspace):
     first = workspace.open_log("s").append("user", "one")
     workspace.open_log("s").append("assistant", "two")
-
     entries = list(workspace.open_log("s").read_entries())
     assert [entry["type"] for entry in entries] == ["session", "message", "message"]
     assert entries[2]["parentId"] == first
@@ -92,7 +86,6 @@ def test_messages_are_those_of_one_branch(workspace):
     log.append_entry("compaction", summary="ab")
     c = log.append_entry("message", parentId=a, message={"role": "assistant", "content": "c"})
     log.append("user", "d")
-
     assert [one["content"] for one in log.read_messages()] == ["a", "c", "d"]
     assert [one["content"] for one in log.read_messages(leaf=b)] == ["a", "b"]
     assert [one["content"] for one in log.read_messages(leaf=c)] == ["a", "c"]
@@ -100,40 +93,14 @@ def test_messages_are_those_of_one_branch(workspace):
         log.read_messages(leaf="x")
 
 
-def test_messages_of_logs_without_ids_follow_each_other(workspace, tmp_path):
-    (tmp_path / "sessions").mkdir()
-    lines = [
-        {"type": "message", "message": {"role": "user", "content": "a"}},
-        {"type": "message", "role": "assistant", "content": "b", "id": "2", "parentId": "2"},
-        {"type": "message", "role": "user", "content": "c", "id": "3"},
-    ]
-    (tmp_path / "sessions/s.jsonl").write_text("\n".join(map(json.dumps, lines)))
-
-    assert [one["content"] for one in workspace.open_log("s").read_messages()] == ["b", "c"]
-    assert [one["content"] for one in workspace.open_log("s").read_messages("2")] == ["b"]
-
-
 def test_half_a_line_of_a_killed_writer_stays_apart_from_what_follows(workspace, tmp_path):
     log = workspace.open_log("s")
     first = log.append("user", "one")
     with (tmp_path / "sessions/s.jsonl").open("ab") as file:
         file.write(b'{"type":"message","id":"half')
-
     log.append("user", "two")
-
     assert [entry["parentId"] for entry in log.read_entries() if entry["type"] == "message"] == [None, first]
     assert workspace.read(log.path) == "\nUser: one\n\nUser: two\n"
-
-
-def test_the_entry_before_is_found_behind_a_long_one(workspace, tmp_path):
-    log = workspace.open_log("s")
-    first = log.append("user", "x" * 300_000)
-    with (tmp_path / "sessions/s.jsonl").open("ab") as file:
-        file.write(b"no json " * 100_000 + b"\n")
-
-    log.append("user", "two")
-
-    assert list(log.read_entries())[-1]["parentId"] == first
 
 
 @pytest.mark.parametrize("content", ["a\nb", "\ud800", "\u2028\x85\0", "😀", '"}\n{"type"'])
@@ -141,30 +108,16 @@ def test_what_is_written_is_what_is_read(workspace, content):
     log = workspace.open_log("s")
     log.append("user", content)
     log.append("user", "next")
-
     assert [one["content"] for one in log.read_messages()] == [content, "next"]
-
-
-def test_a_transcript_is_text_that_people_can_read(workspace, tmp_path):
-    workspace.open_log("s").append("user", "Die Straße heißt »Müllerweg« 🎉\u2028")
-
-    written = (tmp_path / "sessions/s.jsonl").read_text(encoding="utf-8")
-    assert "Die Straße heißt »Müllerweg« 🎉\\u2028" in written
 
 
 @pytest.mark.parametrize("content", [float("nan"), {1, 2}, b"bytes", object()])
 def test_what_is_no_json_is_refused_and_nothing_is_written(workspace, content):
     log = workspace.open_log("s")
     log.append("user", "one")
-
     with pytest.raises(InvalidInputError, match="as JSON"):
         log.append("user", [content])
     assert len(list(log.read_entries())) == 2
-
-
-def test_an_entry_that_would_never_be_read_is_refused(workspace):
-    with pytest.raises(InvalidInputError, match="part it"):
-        workspace.open_log("s").append("user", "x" * MAX_LINE_BYTES)
 
 
 @pytest.mark.parametrize(
@@ -182,18 +135,11 @@ def test_an_entry_that_would_never_be_read_is_refused(workspace):
 )
 def test_any_id_makes_a_file_name(session_id, start):
     name = make_log_name(session_id)
-
     assert name.startswith(start)
     assert name.endswith(".jsonl")
     assert len(name) < 110
     assert not {"/", "\\", ":", "\0"} & set(name)
     assert not name.startswith((".", "-"))
-
-
-def test_two_ids_never_share_a_file():
-    ids = ["a/b", "a:b", "a-b", "..", "...", "日", "本"]
-
-    assert len({make_log_name(one) for one in ids}) == len(ids)
 
 
 @pytest.mark.parametrize("session_id", ["", "  ", None, 7])
@@ -206,7 +152,6 @@ def test_a_session_needs_an_id(workspace, session_id):
 def test_only_their_owner_reads_logs(workspace, tmp_path):
     log = workspace.open_log("s")
     log.append("user", "one")
-
     assert stat.S_IMODE((tmp_path / "sessions").stat().st_mode) == 0o700
     assert stat.S_IMODE((tmp_path / "sessions/s.jsonl").stat().st_mode) == 0o600
 
@@ -218,7 +163,6 @@ def test_a_symlink_is_never_written_through(workspace, tmp_path):
     with pytest.raises(PathNotAllowedError):
         workspace.open_log("s").append("user", "x")
     assert (tmp_path / "other").read_text() == "mine"
-
     (tmp_path / "elsewhere").mkdir()
     linked = Workspace.open(tmp_path, sessions=SessionsConfig(folder="linked"))
     (tmp_path / "linked").symlink_to(tmp_path / "elsewhere")
@@ -231,7 +175,6 @@ def test_the_folder_of_the_transcripts_is_made_where_it_is_set(tmp_path):
     (tmp_path / "ws").mkdir()
     workspace = Workspace.open(tmp_path / "ws", sessions=SessionsConfig(folder=str(tmp_path / "outside")))
     workspace.open_log("s").append("user", "x")
-
     assert (tmp_path / "outside/s.jsonl").exists()
     assert workspace.read("sessions/s.jsonl") == "\nUser: x\n"
 
@@ -239,7 +182,6 @@ def test_the_folder_of_the_transcripts_is_made_where_it_is_set(tmp_path):
 def test_entries_are_of_the_day_of_the_journals_clocks(tmp_path):
     log = Workspace(WorkspaceFiles(tmp_path), journal=JournalConfig(timezone="Pacific/Kiritimati")).open_log("s")
     log.append("user", "x")
-
     assert [entry["timestamp"][-6:] for entry in log.read_entries()] == ["+14:00"] * 2
 
 
@@ -266,19 +208,3 @@ def test_processes_that_write_at_once_lose_no_entry_and_make_one_chain(tmp_path)
     said = [one["content"] for one in log.read_messages()]
     assert sorted(said) == sorted(f"{who}-{number}" for who in range(2) for number in range(20))
     assert [entry["type"] for entry in log.read_entries()].count("session") == 1
-
-
-def test_of_writers_that_add_the_same_entries_at_once_one_adds_each(tmp_path):
-    entries = [{"type": "message", "id": f"m{n}", "message": {"role": "user", "content": f"{n}"}} for n in range(5)]
-    begun = threading.Barrier(4)
-
-    def write():
-        log = Workspace.open(tmp_path).open_log("shared")
-        begun.wait(30)
-        return [log.append_entries(entries[: n + 1], once=True) for n in range(5)]
-
-    with ThreadPoolExecutor(4) as pool:
-        written = [pool.submit(write) for _ in range(4)]
-    assert sorted(one for each in written for ids in each.result() for one in ids) == [f"m{n}" for n in range(5)]
-    log = Workspace.open(tmp_path).open_log("shared")
-    assert [one["content"] for one in log.read_messages()] == [f"{n}" for n in range(5)]

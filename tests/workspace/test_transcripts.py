@@ -72,12 +72,6 @@ def test_a_message_is_one_line(tmp_path, line, text):
         message("user", "unseen", display=False),
         message("assistant", [{"type": "thinking", "thinking": "hm"}, {"type": "toolCall", "name": "exec"}]),
         message("assistant", "NO_REPLY"),
-        message("assistant", "**NO_REPLY**"),
-        message("assistant", "`NO_REPLY`."),
-        message("assistant", "> _no_reply_!"),
-        message("assistant", " no_reply\n"),
-        message("assistant", '{"action": "NO_REPLY"}'),
-        message("assistant", "<think>nothing new</think> NO_REPLY"),
         message("assistant", "HEARTBEAT_OK"),
         message("user", "System: [2026-11-01] Node connected"),
         message("user", "[cron:daily] Write the report"),
@@ -94,7 +88,6 @@ def test_a_message_is_one_line(tmp_path, line, text):
 )
 def test_what_nobody_said_is_an_empty_line(tmp_path, line):
     found = list(written(tmp_path, line, message("user", "next")).read_parts(NAME))
-
     assert found[0].text == "\nUser: next\n"
     assert found[0].unreadable == 0
 
@@ -110,33 +103,18 @@ def test_a_turn_that_a_machine_began_mutes_the_replies_to_it_until_somebody_spea
         message("user", "So?"),
         message("assistant", "An answer."),
     )
-
     assert lines == ["", "", "", "", "User: So?", "Assistant: An answer."]
 
 
 def test_who_sent_a_message_from_where_is_not_what_was_said(tmp_path):
     envelope = 'Conversation info (untrusted metadata):\n```json\n{"chat": "x"}\n```\n'
-
     assert shown(tmp_path, message("user", f"{envelope}\n{envelope}\nHello"))[0] == "User: Hello"
-
-
-def test_all_branches_of_a_conversation_are_text(tmp_path):
-    lines = shown(
-        tmp_path,
-        flat("user", "one", id="a", parentId=None),
-        flat("assistant", "left", id="b", parentId="a"),
-        flat("assistant", "right", id="c", parentId="a"),
-    )
-
-    assert lines == ["User: one", "Assistant: left", "Assistant: right"]
 
 
 def test_recalled_blocks_and_secrets_are_not_shown(tmp_path):
     recalled = "<relevant-memories>\nold news\n</relevant-memories>\nWhat now?"
     token = "ghp_" + "a1" * 18
-
     lines = shown(tmp_path, message("user", recalled), message("user", f"use {token} or password=open-sesame-please"))
-
     assert lines == ["User: What now?", "User: use ghp_a1…a1a1 or password=***"]
 
 
@@ -149,16 +127,9 @@ def test_half_a_line_is_left_for_later(tmp_path):
     (part,) = workspace.read_parts(NAME)
     assert (part.text, part.unreadable) == ("User: the first\n", 0)
     assert list(workspace.read_parts(NAME, str(part.mark))) == []
-
     written(tmp_path, message("user", "the first"), whole)
     (grown,) = workspace.read_parts(NAME, str(part.mark))
     assert grown.text == "User: the first\nUser: the second\n"
-
-
-def test_a_whole_object_needs_no_newline(tmp_path):
-    workspace = written(tmp_path, message("user", "one"), message("user", "two"), end="")
-
-    assert workspace.read(NAME) == "User: one\nUser: two\n"
 
 
 # --- parts and days
@@ -175,7 +146,6 @@ def test_a_part_is_of_one_day_as_its_timestamps_are_written(tmp_path):
         message("assistant", "and before", timestamp="2026-11-02T12:00:00"),
     ]
     parts = list(written(tmp_path, *lines).read_parts(NAME))
-
     assert [(part.first_line, part.day) for part in parts] == [
         (1, datetime.date(2026, 11, 1)),
         (4, datetime.date(2026, 11, 2)),
@@ -187,22 +157,13 @@ def test_a_part_is_of_one_day_as_its_timestamps_are_written(tmp_path):
 @pytest.mark.parametrize("timestamp", ["bad", "", None, 0, -5, True, 1e300, [], "10000-01-01", 8.6e15])
 def test_a_timestamp_that_is_none_gives_no_day(tmp_path, timestamp):
     (part,) = written(tmp_path, message("user", "x", timestamp=timestamp)).read_parts(NAME)
-
     assert part.day is None
-
-
-def test_without_a_word_the_header_says_the_day(tmp_path):
-    header = json.dumps({"type": "session", "timestamp": "2026-11-01T10:00:00Z"})
-    (part,) = written(tmp_path, header, message("user", "x")).read_parts(NAME)
-
-    assert part.day == datetime.date(2026, 11, 1)
 
 
 def test_a_file_that_was_changed_in_place_and_has_grown_is_read_from_the_beginning(tmp_path):
     lines = [message("user", f"{n:06}") for n in range(3000)]
     mark = str(list(written(tmp_path, *lines).read_parts(NAME))[-1].mark)
     assert Mark.parse(mark).offset > PART_BYTES
-
     lines[500] = message("user", "******")
     workspace = written(tmp_path, *lines, message("user", "more"))
     assert list(workspace.read_parts(NAME, mark)) == list(workspace.read_parts(NAME))
@@ -218,9 +179,7 @@ def test_transcripts_are_listed_after_the_notes(tmp_path):
     (tmp_path / "sessions/deep/a.jsonl").write_text("{}")
     (tmp_path / "memory").mkdir()
     (tmp_path / "memory/a.jsonl").write_text("{}")
-
     scan = workspace.scan()
-
     assert [(file.path, file.source) for file in scan.files] == [("MEMORY.md", "memory"), (NAME, "sessions")]
     assert scan.skipped == ()
 
@@ -230,7 +189,6 @@ def test_a_folder_that_is_a_symlink_is_not_followed(tmp_path):
     (tmp_path / "ws").mkdir()
     (tmp_path / "ws/sessions").symlink_to(tmp_path / "elsewhere/sessions")
     workspace = Workspace.open(tmp_path / "ws")
-
     assert [(one.path, "symlink" in one.reason) for one in workspace.scan().skipped] == [("sessions", True)]
     with pytest.raises(PathNotAllowedError):
         workspace.read(NAME)
@@ -244,7 +202,6 @@ def test_the_folder_may_lie_anywhere_and_the_path_stays_the_same(tmp_path, folde
     file.parent.mkdir(parents=True)
     file.write_text(message("user", "x") + "\n")
     workspace = Workspace.open(tmp_path / "ws", sessions=SessionsConfig(folder=where))
-
     assert [found.path for found in workspace.scan().files] == [NAME]
     assert workspace.read(NAME) == "User: x\n"
     assert workspace.read(str(file.resolve())) == "User: x\n"
@@ -252,7 +209,6 @@ def test_the_folder_may_lie_anywhere_and_the_path_stays_the_same(tmp_path, folde
 
 def test_a_folder_that_was_named_and_is_missing_is_told(tmp_path):
     assert Workspace.open(tmp_path).scan().skipped == ()
-
     (skipped,) = Workspace.open(tmp_path, sessions=SessionsConfig(folder="talks")).scan().skipped
     assert (skipped.path, "sessions.folder" in skipped.reason) == ("sessions", True)
 
@@ -272,25 +228,11 @@ def test_transcripts_that_are_not_indexed_are_not_read_either(tmp_path, files, s
         workspace.read(NAME)
 
 
-@pytest.mark.parametrize("path", ["sessions/deep/a.jsonl", "sessions/../secret.jsonl", "sessions/a.JSONL", "a.jsonl"])
-def test_nothing_else_is_a_transcript(tmp_path, path):
-    with pytest.raises(PathNotAllowedError):
-        written(tmp_path, message("user", "x")).read(path)
-
-
-def test_a_limit_for_notes_is_none_for_transcripts(tmp_path):
-    written(tmp_path, message("user", "x" * 200))
-    workspace = Workspace.open(tmp_path, FilesConfig(max_bytes=100))
-
-    assert workspace.read_excerpt(NAME).text == f"User: {'x' * 200}"
-
-
 # --- excerpts
 
 
 def test_an_excerpt_beyond_the_end_says_how_many_lines_there_are(tmp_path):
     workspace = written(tmp_path, message("user", "x"))
-
     with pytest.raises(NotFoundError, match="has 1 lines, none numbered 9"):
         workspace.read_excerpt(NAME, 9)
     with pytest.raises(NotFoundError, match="has 1 lines, none numbered 10000000000000000000"):

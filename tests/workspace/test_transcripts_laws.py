@@ -63,7 +63,6 @@ def lines_of(parts):
 @given(files)
 def test_a_text_has_as_many_lines_as_the_file(data):
     parts = list(read_parts(io.BytesIO(data), part_bytes=SMALL))
-
     assert len(lines_of(parts)) == data.count(b"\n")
     assert [part.first_line for part in parts] == [
         1 + sum(earlier.text.count("\n") for earlier in parts[:at]) for at in range(len(parts))
@@ -83,7 +82,6 @@ def test_no_record_is_too_odd_to_be_read(inner, provenance, timestamp):
         | {"message": {"role": "user", "content": "x", "provenance": {"kind": "internal_system", "sourceTool": inner}}}
     ]
     data = b"".join(json.dumps(one).encode() + b"\n" for one in odd)
-
     assert len(lines_of(list(read_parts(io.BytesIO(data))))) == len(odd)
 
 
@@ -95,7 +93,6 @@ def test_reading_a_file_as_it_grows_comes_to_the_same_as_reading_it_once(data, c
         for part in read_parts(io.BytesIO(data[:end]), mark, SMALL):
             held = [*(earlier for earlier in held if earlier.first_line < part.first_line), part]
             mark = str(part.mark)
-
     at_once = list(read_parts(io.BytesIO(data), part_bytes=SMALL))
     assert [replace(part, mark=None) for part in held] == [replace(part, mark=None) for part in at_once]
     assert [part.mark for part in held[-1:]] == [part.mark for part in at_once[-1:]]
@@ -110,21 +107,8 @@ def test_reading_a_file_as_it_grows_comes_to_the_same_as_reading_it_once(data, c
 def test_an_excerpt_is_what_the_whole_text_has_in_these_lines(data, start, lines, tail):
     file = io.BytesIO(data + tail)
     whole = lines_of(list(read_parts(file)))
-
     excerpt, count = read_excerpt(file, "x", start, lines)
-
     assert excerpt.text == "\n".join(whole[start - 1 : start - 1 + lines])
     assert excerpt.end_line == (min(start - 1 + lines, len(whole)) if start <= len(whole) else start - 1)
     assert excerpt.next_start == (start + lines if start - 1 + lines < len(whole) else None)
     assert count == len(whole) or (excerpt.next_start and count > start)
-
-
-@given(files, files)
-def test_what_has_not_grown_has_no_parts(data, other):
-    parts = list(read_parts(io.BytesIO(data), part_bytes=SMALL))
-
-    for part in parts[-1:]:
-        assert list(read_parts(io.BytesIO(data), str(part.mark), SMALL)) == []
-        assert list(read_parts(io.BytesIO(data + b'{"half": '), str(part.mark), SMALL)) == []
-        changed = list(read_parts(io.BytesIO(other), str(part.mark), SMALL))
-        assert not changed or changed[0].first_line == 1 or other.startswith(data)

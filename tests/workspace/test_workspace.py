@@ -1,4 +1,3 @@
-import datetime
 import hashlib
 import os
 
@@ -7,7 +6,6 @@ import pytest
 from openclaw_memory.errors import NotFoundError, WorkspaceError
 from openclaw_memory.types import Excerpt
 from openclaw_memory.workspace import Workspace
-from openclaw_memory.workspace.notes import Notes
 
 
 def test_a_missing_folder_is_an_error_that_says_how_to_make_one(tmp_path):
@@ -15,12 +13,6 @@ def test_a_missing_folder_is_an_error_that_says_how_to_make_one(tmp_path):
         WorkspaceError, match=r"gone does not exist: correct its path, or create it with `openclaw-memory init"
     ):
         Workspace.open(tmp_path / "gone")
-
-
-def test_a_file_is_not_a_workspace(tmp_path):
-    (tmp_path / "MEMORY.md").touch()
-    with pytest.raises(WorkspaceError, match="is not a folder"):
-        Workspace.open(tmp_path / "MEMORY.md")
 
 
 @pytest.mark.parametrize(
@@ -39,12 +31,6 @@ def test_a_folder_that_may_not_be_read_says_who_can_mend_it(tmp_path, monkeypatc
         Workspace.open(tmp_path)
 
 
-def test_the_home_folder_is_understood(tmp_path, monkeypatch):
-    monkeypatch.setenv("HOME", str(tmp_path))
-    (tmp_path / "agent").mkdir()
-    assert Workspace.open("~/agent").root == tmp_path / "agent"
-
-
 def test_an_excerpt_starts_where_it_is_asked_to(tmp_path):
     (tmp_path / "MEMORY.md").write_text("one\ntwo\nthree\n", encoding="utf-8")
     memory = Workspace.open(tmp_path)
@@ -60,20 +46,11 @@ def test_a_start_beyond_the_end_says_how_long_the_file_is(tmp_path):
         Workspace.open(tmp_path).read_excerpt("MEMORY.md", start=3)
 
 
-def test_a_note_without_a_date_is_added_to_today(tmp_path):
-    before = datetime.datetime.now().astimezone().date()
-    path = Notes(Workspace.open(tmp_path)).append("Now.").path
-    after = datetime.datetime.now().astimezone().date()
-    assert path in {f"memory/{day.isoformat()}.md" for day in (before, after)}
-
-
 def test_an_excerpt_shows_no_secret_and_has_the_hash_of_the_lines_as_they_are(tmp_path):
     token = "ghp_" + "a1B2" * 9
     (tmp_path / "MEMORY.md").write_text(f"one\nuse {token} now\nthree\n")
     memory = Workspace.open(tmp_path)
-
     excerpt = memory.read_excerpt("MEMORY.md", start=2, lines=1)
-
     assert excerpt.text == "use ghp_a1…a1B2 now"
     assert excerpt.hash == hashlib.sha256(f"use {token} now".encode()).hexdigest()
     assert token in memory.read("MEMORY.md")
