@@ -194,27 +194,18 @@ def locate_paths(paths: Iterable[str], *_: Any, **__: Any) -> list[Location]:
 
 # --- actors ------------------------------------------------------------------------------------------------------
 
-
-class _Block(NamedTuple):
-    """A `with` block and the one around it; put into words only where an event is emitted."""
-
-    acting: acting_as
-    outer: _Block | None
-
-
-_block: ContextVar[_Block | None] = ContextVar("openclaw_memory.events", default=None)
+_blocks: ContextVar[tuple[acting_as, ...]] = ContextVar("openclaw_memory.events", default=())
 
 
 def get_actor() -> tuple[str, str | None]:
     """Return the doors of the call, the outermost first and joined by `/`, and its session."""
-    doors, session, block = list[str](), None, _block.get()
-    while block is not None:
-        door = _JOINING.sub("_", block.acting.door[:_MAX_CHARS])
+    doors, session = list[str](), None
+    for block in _blocks.get():
+        door = _JOINING.sub("_", block.door[:_MAX_CHARS])
         if not doors or doors[-1] != door:  # parts of one door that use each other are one door
             doors.append(door)
-        session = block.acting.session if session is None else session
-        block = block.outer
-    return "/".join(reversed(doors)) or LIBRARY, _UNSAFE.sub("_", session[:_MAX_CHARS]) if session else None
+        session = session if block.session is None else block.session
+    return "/".join(doors) or LIBRARY, _UNSAFE.sub("_", session[:_MAX_CHARS]) if session else None
 
 
 class acting_as:  # noqa: N801 - used as a `with` block
@@ -230,18 +221,18 @@ class acting_as:  # noqa: N801 - used as a `with` block
         """Name the door.
 
         Args:
-            door: What the memory is used through, such as `web`, or `tool:memory_get`; of a longer one the first 200
-                characters count, and `/`, `@` and controls become `_`.
+            door: The way to the memory, such as `web`, or `tool:memory_get`; of a longer one the first 200 characters
+                count, and `/`, `@` and controls become `_`.
             session: The session; that of the block around this one if None.
         """
         self.door, self.session = door, session
 
     def __enter__(self) -> None:
         """Begin the block."""
-        _block.set(_Block(self, _block.get()))
+        _blocks.set((*_blocks.get(), self))
 
     def __exit__(self, *_: object) -> None:
         """End the block. A lease may end in another task than it began in, where there is nothing to end."""
-        block = _block.get()
-        if block is not None and block.acting is self:
-            _block.set(block.outer)
+        blocks = _blocks.get()
+        if blocks[-1:] == (self,):
+            _blocks.set(blocks[:-1])
